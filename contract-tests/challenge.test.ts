@@ -1,0 +1,300 @@
+import { expect } from 'chai';
+import addFormatsModule from 'ajv-formats';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import {
+  parsePaymentRequired,
+  PaymentRequirementsV1Schema,
+  PaymentRequirementsV2Schema,
+} from '@x402/core/schemas';
+import { loadContract, type Json, type PricedOperation } from '../src/contract.js';
+import { MAX_HEADER_BYTES, renderChallenge, type Challenge } from '../src/payments/challenge.js';
+import { Desk } from '../src/payments/desk.js';
+import type { Terms } from '../src/payments/offer.js';
+
+const { document, paid } = loadContract(new URL('../../openapi.yaml', import.meta.url));
+
+const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
+const OTHER_FEE_PAYER = 'CKPKJWNdJEqa81x7CkZ14BVPiY6y16Sxs7owznqtWYp5';
+const BLOCKHASH = 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N';
+const PUBLIC_URL = `https://${'agents-pay-here.'.repeat(3)}a.org`;
+
+const common = { payTo: '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4', publicUrl: PUBLIC_URL };
+const SANDBOX: Terms = {
+  ...common,
+  network: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1',
+  v1Network: 'solana-devnet',
+  asset: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
+};
+const MAINNET: Terms = {
+  ...common,
+  network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+  v1Network: 'solana',
+  asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+};
+const LIVE = { feePayer: FEE_PAYER, recentBlockhash: BLOCKHASH };
+
+type Parsed = Json & { accepts: (Json & { extra: Json })[] };
+const parse = ({ body }: Challenge): Parsed => JSON.parse(body.toString('utf8')) as Parsed;
+
+const ajv = new Ajv2020({ strict: false });
+(addFormatsModule as unknown as (ajv: Ajv2020) => void)(ajv);
+ajv.addFormat('binary', true);
+ajv.addSchema(document, 'contract');
+const keepsContract = ajv.compile({ $ref: 'contract#/components/schemas/PaymentChallenge' });
+
+function expectSound(challenge: Challenge): Parsed {
+  const { header, body } = challenge;
+  expect(header).to.equal(body.toString('base64'));
+  expect(header).to.have.length.at.most(MAX_HEADER_BYTES);
+  const parsed = parse(challenge);
+  expect(keepsContract(parsed), ajv.errorsText(keepsContract.errors)).to.equal(true);
+  return parsed;
+}
+
+before(() => expect(PUBLIC_URL).to.have.length(61));
+
+for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
+  for (const operation of paid) {
+    describe(`The challenge of ${operation.id} (${name})`, () => {
+      const url = PUBLIC_URL + operation.path;
+      const amount = operation.price.atomic.toString();
+
+      it('offers the CAIP-2 option first and the v1-named one second, each with the fields of both versions', () => {
+        const challenge = expectSound(renderChallenge(operation, terms, LIVE));
+        expect(challenge.x402Version).to.equal(2);
+        expect(challenge.resource).to.deep.equal({
+          url,
+          description: operation.summary,
+          mimeType: operation.mimeType,
+        });
+        expect(challenge.accepts.map(option => option.network)).to.deep.equal([
+          terms.network,
+          terms.v1Network,
+        ]);
+        for (const option of challenge.accepts) {
+          expect(option).to.deep.equal({
+            network: option.network,
+            scheme: 'exact',
+            asset: terms.asset,
+            payTo: terms.payTo,
+            amount,
+            maxAmountRequired: amount,
+            maxTimeoutSeconds: 60,
+            resource: url,
+            description: operation.summary,
+            mimeType: operation.mimeType,
+            extra: { ...LIVE, ...(operation.id === 'brandFeedback' ? { paymentFlow: 'upfront' } : {}) },
+          });
+        }
+      });
+
+      it("is readable by x402's own schemas, option by option", () => {
+        const challenge = parse(renderChallenge(operation, terms, LIVE));
+        const [caip2, v1] = challenge.accepts;
+        expect(PaymentRequirementsV2Schema.safeParse(caip2).success).to.equal(true);
+        expect(PaymentRequirementsV1Schema.safeParse(v1).success).to.equal(true);
+        // The schema of a whole v2 challenge knows CAIP-2 names alone.
+        const whole = parsePaymentRequired({ ...challenge, accepts: [caip2] });
+        expect(whole.success, JSON.stringify(whole.error)).to.equal(true);
+      });
+
+      it('holds the v1 option alone and no free text when it is asked for in v1', () => {
+        const challenge = expectSound(renderChallenge(operation, terms, LIVE, 1));
+        expect(challenge).to.have.all.keys('x402Version', 'accepts');
+        expect(challenge.x402Version).to.equal(1);
+        expect(challenge.accepts.map(option => option.network)).to.deep.equal([terms.v1Network]);
+        expect(parsePaymentRequired(challenge).success).to.equal(true);
+        expect(parse(renderChallenge(operation, terms, LIVE, 1, 'bad signature')).error).to.equal(
+          'bad signature',
+        );
+      });
+
+      it('tells crawlers how to call it, in words that its own schema accepts', () => {
+        const { extensions } = parse(renderChallenge(operation, terms, LIVE)) as unknown as {
+          extensions: Record<string, { info: Json; schema: Json }>;
+        };
+        for (const extension of ['bazaar', 'payment-identifier']) {
+          const { info, schema } = extensions[extension]!;
+          const validate = new Ajv2020({ strict: false }).compile(schema);
+          expect(validate(info), `${extension}: ${ajv.errorsText(validate.errors)}`).to.equal(true);
+        }
+        const { input } = extensions.bazaar!.info as { input: Json };
+        expect(input).to.include({ type: 'http', method: 'POST', bodyType: 'json' });
+        const takesBody = ajv.compile(operation.requestSchema);
+        expect(takesBody(input.body), ajv.errorsText(takesBody.errors)).to.equal(true);
+        expect(extensions['payment-identifier']!.info).to.deep.equal({ required: false });
+      });
+    });
+  }
+}
+
+describe('The challenge', () => {
+  const [operation] = paid as [PricedOperation];
+
+  it('leaves the blockhash out while none is known', () => {
+    for (const { extra } of parse(renderChallenge(operation, SANDBOX, { feePayer: FEE_PAYER })).accepts) {
+      expect(extra).to.deep.equal({ feePayer: FEE_PAYER });
+    }
+  });
+
+  it('cuts a long example, with or without a space to cut it at', () => {
+    for (const text of ['a'.repeat(5000), 'word '.repeat(1000), ` ${'a'.repeat(5000)}`]) {
+      const long = { ...operation, requestExample: { text } };
+      const { extensions } = expectSound(renderChallenge(long, MAINNET, LIVE));
+      const { body } = ((extensions as Json).bazaar as { info: { input: { body: { text: string } } } }).info
+        .input;
+      expect(body.text).to.have.length.within(1, 60);
+      expect(text.startsWith(body.text)).to.equal(true);
+    }
+  });
+});
+
+describe('The desk', () => {
+  const upfront = paid.find(operation => operation.flow === 'upfront')!;
+  const [operation] = paid as [PricedOperation];
+  const VIEW = { blockhash: BLOCKHASH, slot: 7, height: 5 };
+  let clock = 1_000_000;
+  let desk: Desk;
+  const open = (...rest: [{ feePayer: string; lastOfferedAt: number }[]?]): Desk =>
+    (desk = new Desk(paid, SANDBOX, FEE_PAYER, rest[0] ?? [], () => clock));
+  const blockhashes = (): unknown[] =>
+    parse(desk.challenge(operation, 2)).accepts.map(option => option.extra.recentBlockhash);
+
+  afterEach(() => desk.close());
+
+  it('keeps its challenges until fee payer or blockhash change', () => {
+    open();
+    const first = desk.challenge(operation, 2);
+    expect(desk.challenge(operation, 2)).to.equal(first);
+    desk.setFeePayer(FEE_PAYER);
+    clock += 60_000;
+    expect(desk.challenge(operation, 2)).to.equal(first);
+    desk.setView(VIEW);
+    expect(desk.challenge(operation, 2)).not.to.equal(first);
+    expect(blockhashes()).to.deep.equal([BLOCKHASH, BLOCKHASH]);
+    desk.setFeePayer(OTHER_FEE_PAYER);
+    for (const version of [1, 2] as const) {
+      for (const { extra } of parse(desk.challenge(operation, version)).accepts) {
+        expect(extra).to.deep.equal({ feePayer: OTHER_FEE_PAYER, recentBlockhash: BLOCKHASH });
+      }
+    }
+  });
+
+  it('drops a blockhash 20 s after it was read, and every new reading starts those anew', () => {
+    open();
+    const timers = new Map<number, { run: () => void; at: number }>();
+    const real = { set: globalThis.setTimeout, clear: globalThis.clearTimeout };
+    let elapsed = 0;
+    const pass = (ms: number): void => {
+      elapsed += ms;
+      clock += ms;
+      for (const [id, { run, at }] of timers) {
+        if (at > elapsed) continue;
+        timers.delete(id);
+        run();
+      }
+    };
+    let next = 1;
+    const schedule = (run: () => void, ms: number): object => {
+      const id = next++;
+      timers.set(id, { run, at: elapsed + ms });
+      return { id, unref: () => undefined };
+    };
+    globalThis.setTimeout = schedule as unknown as typeof setTimeout;
+    globalThis.clearTimeout = ((timer?: { id: number }) =>
+      void (timer && timers.delete(timer.id))) as typeof clearTimeout;
+    try {
+      desk.setView(VIEW);
+      pass(19_999);
+      expect(blockhashes()).to.deep.equal([BLOCKHASH, BLOCKHASH]);
+      desk.setView({ ...VIEW, blockhash: FEE_PAYER });
+      pass(19_999);
+      expect(blockhashes()).to.deep.equal([FEE_PAYER, FEE_PAYER]);
+      pass(1);
+      expect(blockhashes()).to.deep.equal([undefined, undefined]);
+      expect(timers.size).to.equal(0);
+    } finally {
+      globalThis.setTimeout = real.set;
+      globalThis.clearTimeout = real.clear;
+    }
+  });
+
+  it('begins no payment on a view of the chain older than a minute', () => {
+    open();
+    expect(desk.view()).to.equal(undefined);
+    desk.setView(VIEW);
+    expect(desk.view()).to.include(VIEW);
+    clock += 60_000;
+    expect(desk.view()).to.include(VIEW);
+    clock += 1;
+    expect(desk.view()).to.equal(undefined);
+  });
+
+  it('takes a fee payer for five minutes after it stopped naming it', () => {
+    open();
+    clock += 3_600_000;
+    desk.setFeePayer(OTHER_FEE_PAYER);
+    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => desk.isOffered(key))).to.deep.equal([true, true]);
+    clock += 300_000;
+    expect(desk.isOffered(FEE_PAYER)).to.equal(true);
+    clock += 1;
+    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => desk.isOffered(key))).to.deep.equal([false, true]);
+    expect(desk.isOffered(BLOCKHASH)).to.equal(false);
+    desk.setFeePayer(FEE_PAYER);
+    expect(desk.isOffered(OTHER_FEE_PAYER)).to.equal(true);
+    expect(desk.offeredFeePayers().map(entry => entry.feePayer)).to.deep.equal([FEE_PAYER, OTHER_FEE_PAYER]);
+  });
+
+  it('remembers across a restart what it offered, within the same five minutes and within bounds', () => {
+    const former = Array.from({ length: 200 }, (_, index) => ({
+      feePayer: `former${index}`,
+      lastOfferedAt: clock - index,
+    }));
+    open([
+      { feePayer: FEE_PAYER, lastOfferedAt: clock - 1 },
+      { feePayer: 'stale', lastOfferedAt: clock - 300_001 },
+      ...former,
+    ]);
+    expect(desk.isOffered('former0')).to.equal(true);
+    expect(desk.isOffered('stale')).to.equal(false);
+    const kept = desk.offeredFeePayers();
+    expect(kept).to.have.length(64);
+    expect(kept.filter(entry => entry.feePayer === FEE_PAYER)).to.deep.equal([
+      { feePayer: FEE_PAYER, lastOfferedAt: clock },
+    ]);
+  });
+
+  const errors: [string, string][] = [
+    ['short', 'bad signature'],
+    ['long', 'no '.repeat(10_000)],
+    ['of three-byte characters', '不'.repeat(10_000)],
+    ['of surrogate pairs', '💸'.repeat(10_000)],
+    ['of half pairs', '\ud83d'.repeat(10_000)],
+    ['of characters that JSON escapes', '\u0001"\\\n'.repeat(10_000)],
+  ];
+  for (const [name, error] of errors) {
+    it(`refuses within the size of the header when the error is ${name}`, () => {
+      open();
+      desk.setView(VIEW);
+      for (const sold of [operation, upfront]) {
+        for (const version of [1, 2] as const) {
+          const challenge = expectSound(desk.refusal(sold, version, error, true));
+          expect(challenge.error).to.be.a('string').and.to.have.length.at.least(Math.min(error.length, 80));
+          expect(error.startsWith(String(challenge.error))).to.equal(true);
+          const half = /[\ud800-\udbff](?![\udc00-\udfff])/;
+          if (!half.test(error)) expect(half.test(String(challenge.error))).to.equal(false);
+        }
+      }
+    });
+  }
+
+  it('leaves the blockhash out of a refusal that must not lead to the same transaction', () => {
+    open();
+    desk.setView(VIEW);
+    const extras = (withBlockhash: boolean): Json[] =>
+      parse(desk.refusal(operation, 2, 'spent', withBlockhash)).accepts.map(option => option.extra);
+    expect(extras(false).some(extra => 'recentBlockhash' in extra)).to.equal(false);
+    expect(extras(true).every(extra => extra.recentBlockhash === BLOCKHASH)).to.equal(true);
+    expect(blockhashes()).to.deep.equal([BLOCKHASH, BLOCKHASH]);
+  });
+});

@@ -1,0 +1,203 @@
+import { expect } from 'chai';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { call, challengeOf, openWorld, post, receiptOf, signFor, TEXT, type World } from './support/world.js';
+
+describe('a paid call, end to end on a real local Solana', () => {
+  let world: World;
+  before(async function () {
+    this.timeout(60_000);
+    world = await openWorld();
+  });
+  after(() => world.close());
+
+  const summarize = (headers: Record<string, string>, body: unknown = { text: TEXT }) =>
+    post(`${world.url}/v1/summarize`, body, headers);
+
+  it('the official fetch client pays and gets its answer, and exactly the price arrives', async () => {
+    const signer = await createKeyPairSignerFromBytes(world.buyer);
+    const scheme = new ExactSvmScheme(signer, { rpcUrl: world.sandbox.rpc.url });
+    const paidFetch = wrapFetchWithPayment(fetch, new x402Client().register('solana:*', scheme));
+    const before = await world.earned();
+    const response = await paidFetch(`${world.url}/v1/summarize`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ text: TEXT }),
+    });
+    expect(response.status).to.equal(200);
+    expect(await response.json())
+      .to.have.property('summary')
+      .that.includes('harbour bridge');
+    expect(await world.earned()).to.equal(before + 10_000n);
+  });
+
+  for (const version of [1, 2] as const) {
+    it(`a v${version} payment is taken once, with a receipt that names the transfer`, async () => {
+      const before = await world.earned();
+      const answer = await summarize(await signFor(world, '/v1/summarize', version));
+      expect(answer.status, answer.body.toString()).to.equal(200);
+      const receipt = receiptOf(answer);
+      expect(receipt).to.include({
+        success: true,
+        network: version === 2 ? world.sandbox.info.network : 'solana-devnet',
+      });
+      expect(answer.headers.has(version === 2 ? 'payment-response' : 'x-payment-response')).to.equal(true);
+      const landed = await world.connection.getSignatureStatuses([receipt.transaction]);
+      expect(landed.value[0]).to.include({ err: null });
+      expect(await world.earned()).to.equal(before + 10_000n);
+    });
+  }
+
+  it('solMintInfo answers the facts of every sample mint', async () => {
+    const { classic, noAuthorities, token2022, untraded, uninitialised } = world.sandbox.info.mints;
+    for (const mint of [classic, noAuthorities, token2022, untraded, uninitialised]) {
+      const answer = await post(
+        `${world.url}/v1/sol-mint-info`,
+        { mint },
+        await signFor(world, '/v1/sol-mint-info'),
+      );
+      expect(answer.status, answer.body.toString()).to.equal(200);
+      expect(answer.json()).to.include({
+        mint,
+        initialized: mint !== uninitialised,
+        network: world.sandbox.info.network,
+      });
+      expect(answer.json().supply).to.match(/^\d+(\.\d+)?$/);
+    }
+  });
+
+  it('promise 2: a mint that does not exist is a 400 and costs nothing', async () => {
+    const before = await world.earned();
+    const headers = await signFor(world, '/v1/sol-mint-info');
+    const missing = await post(
+      `${world.url}/v1/sol-mint-info`,
+      { mint: world.sandbox.info.buyer.replace(/.$/, '2') },
+      headers,
+    );
+    expect(missing.status).to.equal(400);
+    expect(await world.earned()).to.equal(before);
+  });
+
+  it('promise 1: 200 concurrent copies of one payment are one transfer and 200 equal answers', async function () {
+    this.timeout(60_000);
+    const before = await world.earned();
+    const settles = world.facilitator.count('/settle');
+    const headers = await signFor(world, '/v1/summarize');
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, () => untilAnswered(() => summarize(headers))),
+    );
+    expect(new Set(answers.map(answer => answer.body.toString()))).to.have.lengthOf(1);
+    expect(answers.every(answer => answer.status === 200)).to.equal(true);
+    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(world.facilitator.count('/settle') - settles).to.equal(1);
+  });
+
+  it('promise 1: copies as v1 and v2 in both headers are one payment', async () => {
+    const before = await world.earned();
+    const v2 = await signFor(world, '/v1/summarize');
+    const payload = JSON.parse(Buffer.from(v2['PAYMENT-SIGNATURE'] ?? '', 'base64').toString()) as {
+      payload: { transaction: string };
+    };
+    const v1 = { x402Version: 1, scheme: 'exact', network: 'solana-devnet', payload: payload.payload };
+    const asV1 = { 'X-PAYMENT': Buffer.from(JSON.stringify(v1)).toString('base64') };
+    const swapped = { 'X-PAYMENT': v2['PAYMENT-SIGNATURE'] ?? '' };
+    const answers = await Promise.all(
+      [v2, asV1, swapped].map(headers => untilAnswered(() => summarize(headers))),
+    );
+    expect(new Set(answers.map(answer => answer.body.toString()))).to.have.lengthOf(1);
+    expect(answers.map(answer => answer.status)).to.deep.equal([200, 200, 200]);
+    expect(await world.earned()).to.equal(before + 10_000n);
+  });
+
+  it('promise 3: the same payment sent again gets the same bytes and is not charged again', async () => {
+    const headers = await signFor(world, '/v1/summarize');
+    const first = await summarize(headers);
+    const earned = await world.earned();
+    const again = await summarize(headers);
+    expect(again.status).to.equal(200);
+    expect(again.body.equals(first.body)).to.equal(true);
+    expect(receiptOf(again).transaction).to.equal(receiptOf(first).transaction);
+    expect(await world.earned()).to.equal(earned);
+  });
+
+  it('promise 3: with another body or operation the payment is refused, and no blockhash invites signing the same again', async () => {
+    const headers = await signFor(world, '/v1/summarize');
+    expect((await summarize(headers)).status).to.equal(200);
+    const earned = await world.earned();
+    const otherBody = await summarize(headers, { text: 'Something else was asked here.' });
+    expect(otherBody.status).to.equal(402);
+    const challenge = challengeOf(otherBody);
+    expect(challenge.error).to.include('another body');
+    expect(JSON.stringify(challenge)).not.to.include('recentBlockhash');
+    const other = await post(
+      `${world.url}/v1/sol-token-brief`,
+      { mint: world.sandbox.info.mints.classic },
+      headers,
+    );
+    expect(other.status).to.equal(402);
+    expect(await world.earned()).to.equal(earned);
+  });
+
+  it('brandFeedback answers 503 before it is charged while nobody can be asked', async () => {
+    const before = await world.earned();
+    const headers = await signFor(world, '/brand-feedback');
+    const answer = await post(
+      `${world.url}/brand-feedback`,
+      { brand: 'Harbour Coffee', question: 'Any good?' },
+      headers,
+    );
+    expect(answer.status).to.equal(503);
+    expect(Number(answer.headers.get('retry-after'))).to.be.greaterThan(0);
+    expect(await world.earned()).to.equal(before);
+  });
+
+  it('promise 4: a settlement whose answer is lost is a 503 with a pending receipt, and never a 402', async () => {
+    const before = await world.earned();
+    const headers = await signFor(world, '/v1/summarize');
+    world.facilitator.intervene(async ({ path, forward, respond, drop }) => {
+      const answer = await forward();
+      if (path === '/settle') drop();
+      else respond(answer.status, answer.body);
+    });
+    const lost = await summarize(headers);
+    world.facilitator.intervene(undefined);
+    expect(lost.status).to.equal(503);
+    expect(receiptOf(lost)).to.include({ success: false, errorReason: 'settlement_pending' });
+    const again = await summarize(headers);
+    expect(again.status).to.equal(503);
+    expect(await world.earned()).to.equal(before + 10_000n);
+  });
+
+  it('a facilitator that is down is a 503 and the payment is untouched', async () => {
+    const before = await world.earned();
+    const headers = await signFor(world, '/v1/summarize');
+    world.facilitator.intervene(({ drop }) => drop());
+    const down = await summarize(headers);
+    world.facilitator.intervene(undefined);
+    expect(down.status).to.equal(503);
+    expect(down.headers.get('retry-after')).to.match(/^\d+$/);
+    expect(await world.earned()).to.equal(before);
+    expect((await summarize(headers)).status).to.equal(200);
+    expect(await world.earned()).to.equal(before + 10_000n);
+  });
+
+  it('tools see the sale: getSignaturesForAddress of the receiver lists the transfer', async () => {
+    const answer = await summarize(await signFor(world, '/v1/summarize'));
+    const { transaction } = receiptOf(answer);
+    const parsed = await world.connection.getParsedTransaction(transaction, {
+      maxSupportedTransactionVersion: 0,
+    });
+    expect(JSON.stringify(parsed)).to.include('transferChecked');
+    expect((await call(`${world.url}/health`)).status).to.equal(200);
+  });
+});
+
+/** Sends again after each 503, as an agent would. */
+async function untilAnswered(send: () => ReturnType<typeof post>): ReturnType<typeof post> {
+  for (let attempt = 0; ; attempt++) {
+    const answer = await send();
+    if (answer.status !== 503 || attempt === 20) return answer;
+    await new Promise(resolve => setTimeout(resolve, 500));
+  }
+}

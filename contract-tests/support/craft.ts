@@ -1,0 +1,229 @@
+import {
+  createAssociatedTokenAccountInstruction,
+  getAssociatedTokenAddressSync,
+  TOKEN_PROGRAM_ID,
+} from '@solana/spl-token';
+import {
+  ComputeBudgetProgram,
+  Keypair,
+  PublicKey,
+  TransactionInstruction,
+  TransactionMessage,
+  VersionedTransaction,
+  type AddressLookupTableAccount,
+  type VersionedMessage,
+} from '@solana/web3.js';
+import { createPrivateKey, randomBytes, sign } from 'node:crypto';
+
+export const MEMO_PROGRAM = new PublicKey('MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr');
+export const LIGHTHOUSE_PROGRAM = new PublicKey('L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95');
+export const DEVNET_USDC = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
+export const DEVNET = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
+export const DEVNET_V1 = 'solana-devnet';
+
+/** How to build a payment. Everything has a default; a test names only what it bends. */
+export type Recipe = {
+  payer?: Keypair;
+  /** Base58. Sits at key 0 unless `message` moves it. */
+  feePayer?: string;
+  /** Base58 of the mint and of the owner of the receiving account. */
+  asset?: string;
+  payTo?: string;
+  /** Atomic units. */
+  amount?: bigint;
+  decimals?: number;
+  tokenProgram?: PublicKey;
+  source?: PublicKey;
+  destination?: PublicKey;
+  /** Who must have signed for the money; the payer unless bent. */
+  authority?: PublicKey;
+  /** Further signers of the transfer, as a multisig has. */
+  cosigners?: Keypair[];
+  blockhash?: string;
+  version?: 0 | 'legacy';
+  computeLimit?: number;
+  /** Micro-lamports per compute unit. */
+  computePrice?: bigint;
+  /** Text of the memo; random by default, null for none. */
+  memo?: string | null;
+  /** Instructions after the memo. */
+  extra?: TransactionInstruction[];
+  /** Has the last word on the instructions: limit, price, transfer, memo, extra. */
+  instructions?: (usual: TransactionInstruction[]) => TransactionInstruction[];
+  lookupTables?: AddressLookupTableAccount[];
+  /** Bends the compiled message before it is signed. */
+  message?: (message: VersionedMessage) => void;
+  /** `none` leaves the payer's slot empty, `wrong` signs other bytes, `stranger` signs with another key. */
+  signature?: 'right' | 'none' | 'wrong' | 'stranger';
+  /** Bends the bytes after signing. */
+  bytes?: (bytes: Buffer) => Buffer;
+};
+
+export type CraftedPayment = {
+  /** Base64, as it travels in a payment. */
+  transaction: string;
+  bytes: Buffer;
+  messageBytes: Buffer;
+  payer: Keypair;
+};
+
+/** A payment of `recipe`, half-signed by its payer: compute limit, compute price, TransferChecked, memo. */
+export function craftPayment(recipe: Recipe): CraftedPayment {
+  const payer = recipe.payer ?? Keypair.generate();
+  const feePayer = new PublicKey(recipe.feePayer ?? Keypair.generate().publicKey);
+  const usual = usualInstructions(recipe, payer);
+  const content = new TransactionMessage({
+    payerKey: feePayer,
+    recentBlockhash: recipe.blockhash ?? new PublicKey(randomBytes(32)).toBase58(),
+    instructions: recipe.instructions?.(usual) ?? usual,
+  });
+  const message = compile(content, recipe);
+  recipe.message?.(message);
+  const transaction = new VersionedTransaction(message);
+  const messageBytes = Buffer.from(message.serialize());
+  for (const signer of [payer, ...(recipe.cosigners ?? [])]) {
+    const slot = message.staticAccountKeys.findIndex(key => key.equals(signer.publicKey));
+    if (slot >= 0 && slot < transaction.signatures.length) {
+      transaction.signatures[slot] = signatureOf(recipe.signature ?? 'right', signer, messageBytes);
+    }
+  }
+  const signed = Buffer.from(transaction.serialize());
+  const bytes = recipe.bytes?.(signed) ?? signed;
+  return { transaction: bytes.toString('base64'), bytes, messageBytes, payer };
+}
+
+function usualInstructions(recipe: Recipe, payer: Keypair): TransactionInstruction[] {
+  const memo = recipe.memo === undefined ? randomBytes(16).toString('hex') : recipe.memo;
+  return [
+    ComputeBudgetProgram.setComputeUnitLimit({ units: recipe.computeLimit ?? 20_000 }),
+    ComputeBudgetProgram.setComputeUnitPrice({ microLamports: recipe.computePrice ?? 1n }),
+    transferInstruction(recipe, payer),
+    ...(memo === null ? [] : [memoInstruction(memo)]),
+    ...(recipe.extra ?? []),
+  ];
+}
+
+function transferInstruction(recipe: Recipe, payer: Keypair): TransactionInstruction {
+  const mint = new PublicKey(recipe.asset ?? DEVNET_USDC);
+  const payTo = new PublicKey(recipe.payTo ?? Keypair.generate().publicKey);
+  const programId = recipe.tokenProgram ?? TOKEN_PROGRAM_ID;
+  const owner = recipe.authority ?? payer.publicKey;
+  const ata = (of: PublicKey): PublicKey => getAssociatedTokenAddressSync(mint, of, true, programId);
+  const data = Buffer.alloc(10);
+  data[0] = 12;
+  data.writeBigUInt64LE(recipe.amount ?? 10_000n, 1);
+  data[9] = recipe.decimals ?? 6;
+  const account = (pubkey: PublicKey, isWritable: boolean, isSigner = false) => ({
+    pubkey,
+    isWritable,
+    isSigner,
+  });
+  return new TransactionInstruction({
+    programId,
+    keys: [
+      account(recipe.source ?? ata(owner), true),
+      account(mint, false),
+      account(recipe.destination ?? ata(payTo), true),
+      account(owner, false, true),
+      ...(recipe.cosigners ?? []).map(cosigner => account(cosigner.publicKey, false, true)),
+    ],
+    data,
+  });
+}
+
+export function memoInstruction(text: string, signers: PublicKey[] = []): TransactionInstruction {
+  const keys = signers.map(pubkey => ({ pubkey, isSigner: true, isWritable: false }));
+  return new TransactionInstruction({ programId: MEMO_PROGRAM, keys, data: Buffer.from(text) });
+}
+
+/** What wallets add to guard a transfer. */
+export function lighthouseInstruction(
+  account: PublicKey = Keypair.generate().publicKey,
+): TransactionInstruction {
+  const keys = [{ pubkey: account, isSigner: false, isWritable: false }];
+  return new TransactionInstruction({ programId: LIGHTHOUSE_PROGRAM, keys, data: Buffer.from([5, 0]) });
+}
+
+/** An instruction that makes whoever pays the fees open a token account, too. */
+export function openAccountInstruction(
+  funder: PublicKey,
+  owner: PublicKey,
+  mint = DEVNET_USDC,
+): TransactionInstruction {
+  const asset = new PublicKey(mint);
+  const account = getAssociatedTokenAddressSync(asset, owner, true);
+  return createAssociatedTokenAccountInstruction(funder, account, owner, asset);
+}
+
+function compile(content: TransactionMessage, recipe: Recipe): VersionedMessage {
+  if (recipe.version === 'legacy') return content.compileToLegacyMessage();
+  return content.compileToV0Message(recipe.lookupTables);
+}
+
+const PKCS8_OF_SEED = Buffer.from('302e020100300506032b657004220420', 'hex');
+
+function signatureOf(kind: NonNullable<Recipe['signature']>, signer: Keypair, message: Buffer): Uint8Array {
+  if (kind === 'none') return new Uint8Array(64);
+  const { secretKey } = kind === 'stranger' ? Keypair.generate() : signer;
+  const der = Buffer.concat([PKCS8_OF_SEED, secretKey.subarray(0, 32)]);
+  const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+  return sign(null, kind === 'wrong' ? Buffer.concat([message, Buffer.of(0)]) : message, key);
+}
+
+export function base64Json(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64');
+}
+
+/** The value of PAYMENT-SIGNATURE: an x402 v2 PaymentPayload. */
+export function v2Header(accepted: object, transaction: string, extensions?: object): string {
+  const resource = { url: 'http://localhost/paid' };
+  return base64Json({
+    x402Version: 2,
+    resource,
+    accepted,
+    payload: { transaction },
+    ...(extensions ? { extensions } : {}),
+  });
+}
+
+/** The value of X-PAYMENT: an x402 v1 PaymentPayload. */
+export function v1Header(network: string, transaction: string): string {
+  return base64Json({ x402Version: 1, scheme: 'exact', network, payload: { transaction } });
+}
+
+/** The `payment-identifier` extension as a buyer sends it. */
+export function withIdentifier(id: string): object {
+  return { 'payment-identifier': { info: { required: false, id } } };
+}
+
+/**
+ * The same payment as a transaction of version 1 (SIMD-0385): message first, signatures last. Signed, but of a version that
+ * is not accepted.
+ */
+export function craftVersion1(recipe: Recipe): string {
+  const payer = recipe.payer ?? Keypair.generate();
+  let compiled: VersionedMessage | undefined;
+  craftPayment({ ...recipe, payer, message: message => (compiled = message) });
+  if (!compiled) throw new Error('nothing was compiled');
+  const { header, staticAccountKeys, compiledInstructions } = compiled;
+  const lengths = [
+    header.numRequiredSignatures,
+    header.numReadonlySignedAccounts,
+    header.numReadonlyUnsignedAccounts,
+  ];
+  const message = Buffer.concat([
+    Buffer.of(0x81, ...lengths, 0, 0, 0, 0),
+    new PublicKey(compiled.recentBlockhash).toBuffer(),
+    Buffer.of(compiledInstructions.length, staticAccountKeys.length),
+    ...staticAccountKeys.map(key => key.toBuffer()),
+    ...compiledInstructions.map(({ programIdIndex, accountKeyIndexes, data }) =>
+      Buffer.of(programIdIndex, accountKeyIndexes.length, data.length & 255, data.length >> 8),
+    ),
+    ...compiledInstructions.flatMap(({ accountKeyIndexes, data }) => [
+      Buffer.from(accountKeyIndexes),
+      Buffer.from(data),
+    ]),
+  ]);
+  const signatures = Buffer.concat([Buffer.alloc(64), signatureOf('right', payer, message)]);
+  return Buffer.concat([message, signatures]).toString('base64');
+}

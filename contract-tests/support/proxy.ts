@@ -1,0 +1,102 @@
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What a proxy does with one request instead of, or around, passing it on. */
+export type Intervention = (ask: {
+  path: string;
+  /** The JSON-RPC method, for an RPC server. */
+  method: string | undefined;
+  body: Buffer;
+  /** Passes the request on and resolves to the real answer. */
+  forward: () => Promise<{ status: number; body: Buffer }>;
+  respond: (status: number, body: string | Buffer) => void;
+  /** Cuts the connection without an answer. */
+  drop: () => void;
+}) => Promise<void> | void;
+
+export type CountingProxy = {
+  url: string;
+  /** Requests so far, all or those whose path (or JSON-RPC method) is named. */
+  count(name?: string): number;
+  /** Intervenes from now on; undefined passes everything through again. */
+  intervene(intervention: Intervention | undefined): void;
+  close(): Promise<void>;
+};
+
+/** An HTTP server in front of a real one, which counts what passes and can be told to misbehave. */
+export async function countingProxy(target: string): Promise<CountingProxy> {
+  const counts = new Map<string, number>();
+  let intervention: Intervention | undefined;
+  const server = createServer((incoming, outgoing) => {
+    void handle(incoming, outgoing).catch(() => outgoing.destroy());
+  });
+
+  async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await readAll(incoming);
+    const path = incoming.url ?? '/';
+    const method = methodOf(body);
+    for (const name of ['', path, method])
+      if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const respond = (status: number, answer: string | Buffer): void => {
+      outgoing.writeHead(status, { 'content-type': 'application/json' }).end(answer);
+    };
+    const forward = () => pass(target, incoming, body);
+    if (intervention) {
+      return void (await intervention({
+        path,
+        method,
+        body,
+        forward,
+        respond,
+        drop: () => outgoing.destroy(),
+      }));
+    }
+    const answer = await forward();
+    respond(answer.status, answer.body);
+  }
+
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    count: (name = '') => counts.get(name) ?? 0,
+    intervene: next => {
+      intervention = next;
+    },
+    close: () =>
+      new Promise(resolve => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function methodOf(body: Buffer): string | undefined {
+  if (body[0] !== 0x7b) return undefined;
+  try {
+    const { jsonrpc, method } = JSON.parse(body.toString('utf8')) as { jsonrpc?: unknown; method?: unknown };
+    return jsonrpc === '2.0' && typeof method === 'string' ? method : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function pass(
+  target: string,
+  incoming: IncomingMessage,
+  body: Buffer,
+): Promise<{ status: number; body: Buffer }> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'content-length': String(body.length) };
+    const outgoing = request(`${target}${incoming.url}`, { method: incoming.method, headers }, answer => {
+      readAll(answer).then(bytes => resolve({ status: answer.statusCode ?? 502, body: bytes }), reject);
+    });
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+async function readAll(stream: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,141 @@
+import { x402Client, x402HTTPClient } from '@x402/core/client';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { ExactSvmSchemeV1 } from '@x402/svm/exact/v1/client';
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { getAssociatedTokenAddressSync } from '@solana/spl-token';
+import { Connection, PublicKey } from '@solana/web3.js';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readConfig } from '../../src/config.js';
+import { start, type Running } from '../../src/main.js';
+import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
+import { countingProxy, type CountingProxy } from './proxy.js';
+
+/** A real local chain with its facilitator, and a server that reaches both through proxies that count. */
+export type World = {
+  url: string;
+  stateDir: string;
+  sandbox: Sandbox;
+  rpc: CountingProxy;
+  facilitator: CountingProxy;
+  server: Running;
+  connection: Connection;
+  buyer: Uint8Array;
+  env: Record<string, string>;
+  /** The receiver's USDC in atomic units. */
+  earned(): Promise<bigint>;
+  close(): Promise<void>;
+};
+
+export async function openWorld(env: Record<string, string> = {}): Promise<World> {
+  const stateDir = await mkdtemp(join(tmpdir(), 'coinslot-'));
+  const sandbox = await startSandbox({ stateDir, rpcPort: 0, facilitatorPort: 0 });
+  const rpc = await countingProxy(sandbox.rpc.url);
+  const facilitator = await countingProxy(sandbox.facilitator.url);
+  const environment = {
+    NETWORK: 'sandbox',
+    STATE_DIR: stateDir,
+    PORT: '0',
+    SOLANA_RPC_URL: rpc.url,
+    FACILITATOR_URL: facilitator.url,
+    PAY_TO: sandbox.info.payTo,
+    LOG_LEVEL: 'silent',
+    ...env,
+  };
+  const server = await start(readConfig(environment));
+  const connection = new Connection(sandbox.rpc.url, 'confirmed');
+  const { payTo, usdcMint } = sandbox.info;
+  const receiver = getAssociatedTokenAddressSync(new PublicKey(usdcMint), new PublicKey(payTo), true);
+  return {
+    url: server.url,
+    stateDir,
+    sandbox,
+    rpc,
+    facilitator,
+    server,
+    connection,
+    env: environment,
+    buyer: Uint8Array.from(JSON.parse(await readFile(join(stateDir, 'buyer.json'), 'utf8')) as number[]),
+    earned: async () => BigInt((await connection.getTokenAccountBalance(receiver)).value.amount),
+    close: async () => {
+      await server.stop();
+      await Promise.all([rpc.close(), facilitator.close()]);
+      await sandbox.close();
+      await rm(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The official client, with the buyer's key and the local chain. */
+export async function buyerOf(world: World): Promise<x402HTTPClient> {
+  const signer = await createKeyPairSignerFromBytes(world.buyer);
+  const rpcUrl = world.sandbox.rpc.url;
+  const client = new x402Client()
+    .register('solana:*', new ExactSvmScheme(signer, { rpcUrl }))
+    .registerV1('solana-devnet', new ExactSvmSchemeV1(signer, { rpcUrl }));
+  return new x402HTTPClient(client);
+}
+
+export type Answer = { status: number; headers: Headers; body: Buffer; json: () => Record<string, unknown> };
+
+export async function call(url: string, init: RequestInit = {}): Promise<Answer> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(60_000), ...init });
+  const body = Buffer.from(await response.arrayBuffer());
+  const json = (): Record<string, unknown> => JSON.parse(body.toString('utf8')) as Record<string, unknown>;
+  return { status: response.status, headers: response.headers, body, json };
+}
+
+export async function post(
+  url: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return call(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: text,
+  });
+}
+
+/** Fetches the challenge of an operation and signs it with the official client; the headers are not sent yet. */
+export async function signFor(
+  world: World,
+  path: string,
+  version: 1 | 2 = 2,
+): Promise<Record<string, string>> {
+  const client = await buyerOf(world);
+  const challenge = await post(`${world.url}${path}${version === 1 ? '?x402Version=1' : ''}`, {});
+  // A v1 client reads the body alone; the v2 reader prefers the header.
+  const header = (name: string): string | null => (version === 1 ? null : challenge.headers.get(name));
+  const required = client.getPaymentRequiredResponse(header, challenge.json());
+  return client.encodePaymentSignatureHeader(await client.createPaymentPayload(required));
+}
+
+/** The settlement receipt of an answer. */
+export function receiptOf(answer: Answer): {
+  success: boolean;
+  transaction: string;
+  network: string;
+  errorReason?: string;
+} {
+  const header = answer.headers.get('payment-response') ?? answer.headers.get('x-payment-response') ?? '';
+  return JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as ReturnType<typeof receiptOf>;
+}
+
+/** The challenge that a refusal carries, after checking that header and body are one. */
+export function challengeOf(answer: Answer): {
+  x402Version: number;
+  error?: string;
+  accepts: Record<string, unknown>[];
+} {
+  const header = Buffer.from(answer.headers.get('payment-required') ?? '', 'base64');
+  if (!header.equals(answer.body))
+    throw new Error('the PAYMENT-REQUIRED header is not the base64 of the body');
+  return answer.json() as ReturnType<typeof challengeOf>;
+}
+
+export const TEXT =
+  'The harbour bridge will close for repairs on Monday. Ferries run every ten minutes until it opens again. ' +
+  'The city expects the work to take six weeks.';

@@ -1,0 +1,553 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { TOKEN_2022_PROGRAM_ID } from '@solana/spl-token';
+import {
+  AddressLookupTableAccount,
+  ComputeBudgetProgram,
+  Keypair,
+  PublicKey,
+  SystemProgram,
+  TransactionInstruction,
+} from '@solana/web3.js';
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { receiverAccount, TransactionChecker, type CheckedTransaction } from '../src/payments/transaction.js';
+import {
+  craftPayment,
+  craftVersion1,
+  DEVNET,
+  DEVNET_USDC,
+  lighthouseInstruction,
+  memoInstruction,
+  openAccountInstruction,
+  type Recipe,
+} from './support/craft.js';
+
+const PAYER = Keypair.generate();
+const PAY_TO = Keypair.generate().publicKey.toBase58();
+const FEE_PAYER = Keypair.generate().publicKey.toBase58();
+const BLOCKHASH = Keypair.generate().publicKey.toBase58();
+const EXPECTED = { asset: DEVNET_USDC, payTo: PAY_TO, amount: 10_000n };
+const GOOD: Recipe = { payer: PAYER, payTo: PAY_TO, feePayer: FEE_PAYER };
+
+const checker = new TransactionChecker();
+
+function craft(bend: Recipe = {}): string {
+  return craftPayment({ ...GOOD, ...bend }).transaction;
+}
+
+function accept(transaction: string): CheckedTransaction {
+  const result = checker.check(transaction, EXPECTED);
+  if (!result.ok) throw new Error(`refused: ${result.error}`);
+  return result.checked;
+}
+
+function reasonOf(transaction: string): string {
+  const result = checker.check(transaction, EXPECTED);
+  if (result.ok) throw new Error('was accepted');
+  return result.error;
+}
+
+/** Rewrites a compact-u16 below 128 at `offset` in two bytes where one is canonical. */
+function longLength(offset: number): (bytes: Buffer) => Buffer {
+  return bytes =>
+    Buffer.concat([
+      bytes.subarray(0, offset),
+      Buffer.of((bytes[offset] ?? 0) | 0x80, 0),
+      bytes.subarray(offset + 1),
+    ]);
+}
+
+function budget(type: number, length: number): TransactionInstruction {
+  const data = Buffer.alloc(length);
+  data[0] = type;
+  return new TransactionInstruction({ programId: ComputeBudgetProgram.programId, keys: [], data });
+}
+
+function replaced(index: number, instruction: TransactionInstruction): Recipe {
+  return { instructions: usual => usual.map((one, at) => (at === index ? instruction : one)) };
+}
+
+function bentTransfer(bend: (transfer: TransactionInstruction) => void): Recipe {
+  return {
+    instructions: usual => {
+      if (usual[2]) bend(usual[2]);
+      return usual;
+    },
+  };
+}
+
+const memo = (): TransactionInstruction => memoInstruction('more');
+const stranger = (): PublicKey => Keypair.generate().publicKey;
+
+const tableOf = (address: PublicKey): AddressLookupTableAccount =>
+  new AddressLookupTableAccount({
+    key: stranger(),
+    state: {
+      deactivationSlot: 2n ** 64n - 1n,
+      lastExtendedSlot: 1,
+      lastExtendedSlotStartIndex: 0,
+      addresses: [address],
+    },
+  });
+
+const WRONG: [string, RegExp, () => string][] = [
+  ['pays one unit too little', /pays 9999, must be exactly 10000/, () => craft({ amount: 9_999n })],
+  ['pays one unit too much', /pays 10001, must be exactly 10000/, () => craft({ amount: 10_001n })],
+  ['pays nothing', /pays 0, must be exactly/, () => craft({ amount: 0n })],
+  ['pays the price modulo 2^32', /must be exactly/, () => craft({ amount: 2n ** 32n + 10_000n })],
+  ['pays in another mint', /mint .*, must be USDC/, () => craft({ asset: stranger().toBase58() })],
+  ['claims other decimals', /decimals are 5, must be 6/, () => craft({ decimals: 5 })],
+  ['pays somebody else', /pays to token account .*, must be/, () => craft({ payTo: stranger().toBase58() })],
+  [
+    'pays to the wallet instead of its token account',
+    /pays to token account/,
+    () => craft({ destination: new PublicKey(PAY_TO) }),
+  ],
+  [
+    'moves the money in a circle',
+    /from the account that it pays to/,
+    () => craft({ source: new PublicKey(receiverAccount(EXPECTED)) }),
+  ],
+  [
+    'uses Token-2022',
+    /third instruction must be TransferChecked of the Token program/,
+    () => craft({ tokenProgram: TOKEN_2022_PROGRAM_ID }),
+  ],
+  [
+    'uses plain Transfer',
+    /third instruction must be TransferChecked/,
+    () => craft(bentTransfer(transfer => (transfer.data[0] = 3))),
+  ],
+  [
+    'carries a byte too many in the transfer',
+    /third instruction must be TransferChecked/,
+    () => craft(bentTransfer(transfer => (transfer.data = Buffer.concat([transfer.data, Buffer.of(0)])))),
+  ],
+  [
+    'carries a cut transfer',
+    /third instruction must be TransferChecked/,
+    () => craft(bentTransfer(transfer => (transfer.data = transfer.data.subarray(0, 9)))),
+  ],
+  [
+    'names five transfer accounts, as a multisig does',
+    /single authority|3 signatures/,
+    () =>
+      craft(
+        bentTransfer(transfer =>
+          transfer.keys.push({ pubkey: stranger(), isSigner: false, isWritable: false }),
+        ),
+      ),
+  ],
+  [
+    'names three transfer accounts',
+    /single authority/,
+    () =>
+      craft({
+        instructions: usual => {
+          usual[2]?.keys.pop();
+          return [...usual, memoInstruction('signed', [PAYER.publicKey])];
+        },
+      }),
+  ],
+  ['needs three signers', /needs 3 signatures, must be 2/, () => craft({ cosigners: [Keypair.generate()] })],
+  [
+    'needs one signer: the fee payer pays for itself',
+    /needs 1 signatures, must be 2/,
+    () => craft({ feePayer: PAYER.publicKey.toBase58() }),
+  ],
+  [
+    'moves the money of the fee payer',
+    /fee payer must not appear in any instruction/,
+    () =>
+      craft({
+        authority: new PublicKey(FEE_PAYER),
+        extra: [memoInstruction('signed', [PAYER.publicKey])],
+      }),
+  ],
+  [
+    'has the fee payer sign a memo',
+    /fee payer must not appear in any instruction/,
+    () => craft({ memo: null, extra: [memoInstruction('mine', [new PublicKey(FEE_PAYER)])] }),
+  ],
+  [
+    'drains the fee payer beside the transfer',
+    /program 11111111111111111111111111111111 is not accepted/,
+    () =>
+      craft({
+        extra: [
+          SystemProgram.transfer({
+            fromPubkey: new PublicKey(FEE_PAYER),
+            toPubkey: PAYER.publicKey,
+            lamports: 1,
+          }),
+        ],
+      }),
+  ],
+  [
+    'opens a token account at the cost of the fee payer',
+    /is not accepted, only Memo and Lighthouse/,
+    () => craft({ extra: [openAccountInstruction(new PublicKey(FEE_PAYER), stranger())] }),
+  ],
+  [
+    'transfers a second time',
+    /is not accepted, only Memo and Lighthouse/,
+    () => craft({ instructions: usual => [...usual.slice(0, 3), ...usual.slice(2, 3)] }),
+  ],
+  [
+    'moves the money of somebody who did not sign',
+    /your signature is missing/,
+    () =>
+      craft({
+        authority: stranger(),
+        extra: [memoInstruction('signed', [PAYER.publicKey])],
+        message: message => {
+          message.header.numRequiredSignatures = 2;
+        },
+      }),
+  ],
+  [
+    'is signed by somebody else than the owner of the money',
+    /second signer must be the owner of the money/,
+    () =>
+      craft({
+        memo: null,
+        extra: [memoInstruction('signed', [PAYER.publicKey])],
+        ...bentTransfer(
+          transfer => (transfer.keys[3] = { pubkey: stranger(), isSigner: false, isWritable: false }),
+        ),
+      }),
+  ],
+  [
+    'lacks the compute limit',
+    /first instruction must set the compute unit limit/,
+    () => craft(replaced(0, memo())),
+  ],
+  [
+    'lacks the compute price',
+    /second instruction must set the compute unit price/,
+    () => craft(replaced(1, memo())),
+  ],
+  [
+    'swaps limit and price',
+    /first instruction must set the compute unit limit/,
+    () =>
+      craft({
+        instructions: ([limit, price, ...rest]) => [price, limit, ...rest].filter(one => one !== undefined),
+      }),
+  ],
+  [
+    'puts the memo before the transfer',
+    /instruction of program Token.* is not accepted/,
+    () => craft({ instructions: ([a, b, c, d]) => [a, b, d, c].filter(one => one !== undefined) }),
+  ],
+  ['has a compute limit of four bytes', /first instruction/, () => craft(replaced(0, budget(2, 4)))],
+  ['has a compute limit of nine bytes', /first instruction/, () => craft(replaced(0, budget(2, 9)))],
+  ['has a compute price of five bytes', /second instruction/, () => craft(replaced(1, budget(3, 5)))],
+  ['asks for a heap frame instead of a limit', /first instruction/, () => craft(replaced(0, budget(1, 5)))],
+  ['sets a limit that no block allows', /limit is too high/, () => craft({ computeLimit: 1_400_001 })],
+  ['sets a price that eats the fee payer', /price is too high/, () => craft({ computePrice: 5_000_001n })],
+  ['sets the highest price there is', /price is too high/, () => craft({ computePrice: 2n ** 64n - 1n })],
+  [
+    'has two instructions',
+    /has 2 instructions, must have 3 to 7/,
+    () => craft({ instructions: usual => usual.slice(1, 3) }),
+  ],
+  ['has eight instructions', /has 8 instructions/, () => craft({ extra: [memo(), memo(), memo(), memo()] })],
+  [
+    'uses a lookup table',
+    /lookup tables are not accepted/,
+    () => craft({ lookupTables: [tableOf(new PublicKey(receiverAccount(EXPECTED)))] }),
+  ],
+  [
+    'names an account twice',
+    /names an account twice/,
+    () =>
+      craft({
+        message: message => {
+          const last = message.staticAccountKeys.length - 1;
+          message.staticAccountKeys[last] = message.staticAccountKeys[0] ?? stranger();
+        },
+      }),
+  ],
+  [
+    'is not signed by the payer',
+    /your signature is missing or does not match/,
+    () => craft({ signature: 'none' }),
+  ],
+  [
+    'is signed over other bytes',
+    /your signature is missing or does not match/,
+    () => craft({ signature: 'wrong' }),
+  ],
+  [
+    'is signed by a stranger',
+    /your signature is missing or does not match/,
+    () => craft({ signature: 'stranger' }),
+  ],
+  [
+    'was changed after signing',
+    /signature is missing|must be exactly|can not be decoded/,
+    () =>
+      craft({
+        bytes: bytes => {
+          bytes[bytes.length - 1] = (bytes[bytes.length - 1] ?? 0) ^ 1;
+          return bytes;
+        },
+        version: 'legacy',
+        memo: 'a memo that is changed',
+      }),
+  ],
+  [
+    'has its payer’s signature in the fee payer’s slot',
+    /your signature is missing/,
+    () =>
+      craft({
+        bytes: bytes =>
+          Buffer.concat([
+            bytes.subarray(0, 1),
+            bytes.subarray(65, 129),
+            Buffer.alloc(64),
+            bytes.subarray(129),
+          ]),
+      }),
+  ],
+  [
+    'is followed by a byte',
+    /not in canonical encoding|can not be decoded/,
+    () => craft({ bytes: bytes => Buffer.concat([bytes, Buffer.of(0)]) }),
+  ],
+  [
+    'is followed by a byte (legacy)',
+    /not in canonical encoding|can not be decoded/,
+    () => craft({ version: 'legacy', bytes: bytes => Buffer.concat([bytes, Buffer.of(0)]) }),
+  ],
+  [
+    'writes the number of signatures in two bytes',
+    /not in canonical encoding/,
+    () => craft({ bytes: longLength(0) }),
+  ],
+  [
+    'writes the number of accounts in two bytes',
+    /not in canonical encoding/,
+    () => craft({ bytes: longLength(133) }),
+  ],
+  [
+    'writes the number of accounts in two bytes (legacy)',
+    /not in canonical encoding/,
+    () => craft({ version: 'legacy', bytes: longLength(132) }),
+  ],
+  [
+    'is cut in half',
+    /can not be decoded/,
+    () => craft({ bytes: bytes => bytes.subarray(0, bytes.length / 2) }),
+  ],
+  ['is of version 1', /must be of version 0 or legacy/, () => craftVersion1(GOOD)],
+  [
+    'carries a message of version 1 in an envelope of version 0',
+    /version 0 or legacy|can not be decoded/,
+    () => {
+      const bytes = Buffer.from(craftVersion1(GOOD), 'base64');
+      const message = bytes.subarray(0, bytes.length - 128);
+      return Buffer.concat([Buffer.of(2), Buffer.alloc(128), message]).toString('base64');
+    },
+  ],
+  ['is larger than a packet', /larger than 1232 bytes/, () => Buffer.alloc(1233, 1).toString('base64')],
+  ['is empty', /not base64/, () => ''],
+  ['is not base64', /not base64/, () => 'not base64!'],
+  [
+    'is base64url',
+    /not base64/,
+    () => {
+      for (;;) {
+        const transaction = craft();
+        if (/[+/]/.test(transaction)) return transaction.replaceAll('+', '-').replaceAll('/', '_');
+      }
+    },
+  ],
+  ['has spaces in its base64', /not base64/, () => `${craft().slice(0, 8)} ${craft().slice(8)}`],
+];
+
+describe('transaction: what does not pay our price is refused, and told why', () => {
+  for (const [fault, reason, make] of WRONG) {
+    it(fault, () => expect(reasonOf(make())).to.match(reason));
+  }
+
+  it('refuses a payment of one operation for a dearer one', () => {
+    const result = checker.check(craft(), { ...EXPECTED, amount: 500_000n });
+    expect(result)
+      .to.have.property('error')
+      .match(/pays 10000, must be exactly 500000/);
+  });
+});
+
+describe('transaction: what pays our price is accepted', () => {
+  const RIGHT: [string, Recipe][] = [
+    ['v0', {}],
+    ['legacy', { version: 'legacy' }],
+    ['without a memo: three instructions', { memo: null }],
+    ['legacy without a memo', { memo: null, version: 'legacy' }],
+    ['with Lighthouse', { memo: null, extra: [lighthouseInstruction()] }],
+    ['with memo and Lighthouse', { extra: [lighthouseInstruction()] }],
+    [
+      'with a memo that the payer signs',
+      { memo: null, extra: [memoInstruction('signed', [PAYER.publicKey])] },
+    ],
+    ['five instructions', { extra: [memo()] }],
+    ['six instructions', { extra: [memo(), lighthouseInstruction()] }],
+    ['seven instructions', { extra: [lighthouseInstruction(), lighthouseInstruction(), memo()] }],
+    ['the highest compute limit and price', { computeLimit: 1_400_000, computePrice: 5_000_000n }],
+    ['from a token account that is not the associated one', { source: stranger() }],
+  ];
+  for (const [name, bend] of RIGHT) {
+    it(name, () => {
+      const payment = craftPayment({ ...GOOD, ...bend });
+      const checked = accept(payment.transaction);
+      expect(checked.payer).to.equal(PAYER.publicKey.toBase58());
+      expect(checked.feePayer).to.equal(FEE_PAYER);
+      expect(checked.transaction).to.equal(payment.transaction);
+    });
+  }
+
+  it('says which token account the money leaves', () => {
+    const source = stranger();
+    expect(accept(craft({ source })).source).to.equal(source.toBase58());
+  });
+});
+
+describe('transaction: identity', () => {
+  it('does not vary with what is in the fee payer’s slot, and what we pass on has it empty', () => {
+    const clean = craftPayment(GOOD);
+    const dirty = Buffer.from(clean.bytes);
+    dirty.fill(0xab, 1, 65);
+    const [one, other] = [accept(clean.transaction), accept(dirty.toString('base64'))];
+    expect(other).to.deep.equal(one);
+    expect(other.transaction).to.equal(clean.transaction);
+  });
+
+  it('is the same for the same message, signed again', () => {
+    const recipe = { ...GOOD, memo: 'same', blockhash: BLOCKHASH };
+    expect(accept(craftPayment(recipe).transaction).id).to.equal(accept(craftPayment(recipe).transaction).id);
+  });
+
+  it('varies with everything in the message', () => {
+    const base = { memo: 'same', blockhash: BLOCKHASH };
+    const variants: Recipe[] = [
+      base,
+      { ...base, memo: 'other' },
+      { ...base, memo: null },
+      { ...base, blockhash: stranger().toBase58() },
+      { ...base, payer: Keypair.generate() },
+      { ...base, feePayer: stranger().toBase58() },
+      { ...base, version: 'legacy' },
+      { ...base, computePrice: 2n },
+      { ...base, computeLimit: 20_001 },
+      { ...base, source: stranger() },
+      { ...base, extra: [memo()] },
+    ];
+    const ids = variants.map(variant => accept(craft(variant)).id);
+    expect(new Set(ids).size).to.equal(variants.length);
+    for (const id of ids) expect(id).to.match(/^[0-9a-f]{64}$/);
+  });
+});
+
+describe('transaction: hostile bytes never throw', () => {
+  it('random bytes and texts', () => {
+    const input = fc.oneof(
+      fc.uint8Array({ maxLength: 1400 }).map(bytes => Buffer.from(bytes).toString('base64')),
+      fc.string({ maxLength: 300 }),
+    );
+    fc.assert(
+      fc.property(input, text => checker.check(text, EXPECTED).ok === false),
+      { numRuns: 400 },
+    );
+  });
+
+  it('mutations of a valid payment: refused, or the very same payment', () => {
+    for (const version of [0, 'legacy'] as const) {
+      const { bytes } = craftPayment({ ...GOOD, version });
+      const { id } = accept(bytes.toString('base64'));
+      const mutation = fc.tuple(
+        fc.nat(bytes.length - 1),
+        fc.integer({ min: 1, max: 255 }),
+        fc.constantFrom('flip', 'cut', 'insert'),
+      );
+      fc.assert(
+        fc.property(fc.array(mutation, { minLength: 1, maxLength: 3 }), mutations => {
+          let mutant = Buffer.from(bytes);
+          for (const [at, value, kind] of mutations) {
+            if (kind === 'flip') mutant[at % mutant.length] = (mutant[at % mutant.length] ?? 0) ^ value;
+            if (kind === 'cut') mutant = Buffer.concat([mutant.subarray(0, at), mutant.subarray(at + 1)]);
+            if (kind === 'insert')
+              mutant = Buffer.concat([mutant.subarray(0, at), Buffer.of(value), mutant.subarray(at)]);
+          }
+          const result = checker.check(mutant.toString('base64'), EXPECTED);
+          return !result.ok || result.checked.id === id;
+        }),
+        { numRuns: 300 },
+      );
+    }
+  });
+});
+
+describe('transaction: the official client', () => {
+  let server: Server;
+  let rpcUrl: string;
+
+  before(async () => {
+    // A mint account of 82 bytes: decimals at 44, initialised at 45.
+    const mint = Buffer.alloc(82);
+    mint[44] = 6;
+    mint[45] = 1;
+    server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const { id, method } = JSON.parse(Buffer.concat(chunks).toString()) as {
+          id: unknown;
+          method: string;
+        };
+        const value = {
+          data: [mint.toString('base64'), 'base64'],
+          executable: false,
+          lamports: 1,
+          owner: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+          rentEpoch: 0,
+          space: 82,
+        };
+        const known = method === 'getAccountInfo';
+        const reply = known
+          ? { result: { context: { slot: 1 }, value } }
+          : { error: { code: -32601, message: method } };
+        response.setHeader('content-type', 'application/json');
+        response.end(JSON.stringify({ jsonrpc: '2.0', id, ...reply }));
+      });
+    });
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    rpcUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+
+  after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+
+  it('signs what we accept', async () => {
+    const signer = await createKeyPairSignerFromBytes(PAYER.secretKey);
+    const client = new ExactSvmScheme(signer, { rpcUrl });
+    const { payload } = await client.createPaymentPayload(2, {
+      scheme: 'exact',
+      network: DEVNET,
+      amount: '10000',
+      asset: DEVNET_USDC,
+      payTo: PAY_TO,
+      maxTimeoutSeconds: 60,
+      extra: { feePayer: FEE_PAYER, recentBlockhash: BLOCKHASH },
+    });
+    const checked = accept((payload as { transaction: string }).transaction);
+    expect(checked.payer).to.equal(PAYER.publicKey.toBase58());
+    expect(checked.feePayer).to.equal(FEE_PAYER);
+  });
+});

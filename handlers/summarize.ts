@@ -1,0 +1,10 @@
+import type { Handler } from '../src/operation.js';
+import type { Summarizer } from '../src/upstreams/summarizers/summarizer.js';
+
+/** Sells a summary of one to three sentences. */
+export function summarize(summarizer: Summarizer): Handler<'summarize'> {
+  return async ({ body, signal }) => {
+    const summary = await summarizer.summarize(body.text, signal);
+    return { status: 200, body: summarizer.mock ? { summary, mock: true } : { summary } };
+  };
+}

@@ -1,0 +1,362 @@
+import Router from '@koa/router';
+import Koa, { type Context } from 'koa';
+import { koaBody } from 'koa-body';
+import type { Readable } from 'node:stream';
+import type { PricedOperation } from './contract.js';
+import type { HealthReport } from './health.js';
+import type { Call, Handler, Handlers, OperationId, PaidOperationId } from './operation.js';
+import { fingerprint, TooDeep } from './payments/fingerprint.js';
+import type { Answer, Charge, Log, Outcome, Payment } from './payments/charge.js';
+import type { Challenge, ChallengeVersion } from './payments/challenge.js';
+import type { Desk } from './payments/desk.js';
+import type { StaticDocument } from './payments/discovery.js';
+import { receiptHeader, type Receipt } from './payments/wire.js';
+import type { Route, Routes } from './routes.js';
+import { UpstreamFailure } from './upstreams/failure.js';
+
+type Operation = Extract<Route, { kind: 'operation' }>;
+
+/** The free operations: those that never change while the server runs, and those made anew for each request. */
+export type FreeAnswers = {
+  documents: Partial<Record<OperationId, StaticDocument>>;
+  live: Partial<Record<OperationId, () => Promise<HealthReport | object>>>;
+};
+
+export type AppParts = {
+  routes: Routes;
+  charge: Charge;
+  desk: Desk;
+  handlers: Handlers;
+  free: FreeAnswers;
+  log: Log;
+  /** True once the server is shutting down. */
+  draining: () => boolean;
+};
+
+export const EXPOSED_HEADERS =
+  'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-TTS-Voice-Id, X-TTS-Format';
+// The official fetch client sends access-control-expose-headers as a request header.
+const ALLOWED_HEADERS = 'content-type, payment-signature, x-payment, prefer, access-control-expose-headers';
+const JSON_TYPE = 'application/json; charset=utf-8';
+const DAY_SECONDS = 86_400;
+const MAX_BODY = '2mb';
+const DRAINING_RETRY_SECONDS = 5;
+const UNAVAILABLE_RETRY_SECONDS = 5;
+
+/** An answer that ends the handling of a request. */
+class Halt extends Error {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+
+  constructor(status: number, message: string, headers: Record<string, string> = {}) {
+    super(message);
+    this.status = status;
+    this.headers = headers;
+  }
+}
+
+/** Everything behind the fast path: gate → body → validation → charge around the handler → answer. */
+export function createApp(parts: AppParts): Koa {
+  const app = new Koa();
+  app.silent = true;
+  app.use(reportFaults(parts));
+  app.use(outsideTheContract());
+  app.use(ctx => serve(ctx, parts));
+  return app;
+}
+
+/** Which version of the challenge the query asks for; anything but `1` counts as absent. */
+export function challengeVersion(query: string): ChallengeVersion {
+  return query && new URLSearchParams(query).get('x402Version') === '1' ? 1 : 2;
+}
+
+function reportFaults({ log, routes }: AppParts): Koa.Middleware {
+  return async (ctx, next) => {
+    ctx.set('Access-Control-Allow-Origin', '*');
+    ctx.set('Access-Control-Expose-Headers', EXPOSED_HEADERS);
+    try {
+      await next();
+    } catch (error) {
+      if (error instanceof Halt) return sendError(ctx, error.status, error.message, error.headers);
+      log.error({ error, path: ctx.path }, 'a request broke off');
+      const route = routes.match(ctx.method, pathOf(ctx));
+      const paid = route.kind === 'operation' && route.priced;
+      sendError(ctx, paid ? 502 : 500, 'The server made a mistake. You were not charged; try again.');
+    }
+  };
+}
+
+/** What a browser or crawler asks for and the contract does not sell. */
+function outsideTheContract(): Koa.Middleware {
+  const router = new Router({ strict: true, sensitive: true });
+  router.get('/favicon.ico', ctx => {
+    ctx.type = 'image/svg+xml';
+    ctx.set('Cache-Control', `public, max-age=${DAY_SECONDS}`);
+    ctx.body =
+      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#e0a92e"/>' +
+      '<rect x="7" y="4" width="2" height="8" fill="#5a3d00"/></svg>';
+  });
+  return router.routes() as Koa.Middleware;
+}
+
+/** The raw path: neither decoded nor normalised, so that no spelling of it slips past the gate. */
+function pathOf(ctx: Context): string {
+  const { url } = ctx.req;
+  return (url ?? '').split('?', 1)[0] ?? '';
+}
+
+async function serve(ctx: Context, parts: AppParts): Promise<void> {
+  const route = parts.routes.match(ctx.method, pathOf(ctx));
+  if (ctx.method === 'OPTIONS' && route.kind !== 'notFound') return preflight(ctx, route);
+  if (route.kind === 'notFound')
+    throw new Halt(404, `There is nothing at ${shown(ctx)}. GET / lists what there is.`);
+  if (route.kind === 'methodNotAllowed') {
+    throw new Halt(405, `${ctx.method} is not allowed here, only ${route.allow}.`, { Allow: route.allow });
+  }
+  if (route.priced) return servePaid(ctx, parts, route, route.priced);
+  return serveFree(ctx, parts, route);
+}
+
+function shown(ctx: Context): string {
+  return pathOf(ctx).slice(0, 100);
+}
+
+function preflight(ctx: Context, route: Route): void {
+  const methods = route.kind === 'methodNotAllowed' ? route.allow : 'POST, GET, HEAD, OPTIONS';
+  ctx.status = 204;
+  ctx.set({
+    Allow: methods,
+    'Access-Control-Allow-Methods': methods,
+    'Access-Control-Allow-Headers': ALLOWED_HEADERS,
+    'Access-Control-Max-Age': String(DAY_SECONDS),
+    'Cache-Control': `public, max-age=${DAY_SECONDS}`,
+  });
+}
+
+async function serveFree(ctx: Context, parts: AppParts, { id, operation }: Operation): Promise<void> {
+  const document = parts.free.documents[id];
+  if (document) {
+    ctx.set({ ETag: document.etag, 'Cache-Control': 'public, max-age=60', 'Content-Type': JSON_TYPE });
+    ctx.body = document.body;
+    ctx.status = isCurrent(ctx.get('If-None-Match'), document.etag) ? 304 : 200;
+    return;
+  }
+  const live = parts.free.live[id];
+  if (!live) throw new Error(`nothing answers the free operation ${id}`);
+  const body = await live().catch((error: unknown) => {
+    const { status, message, headers } = failureOf(error, parts.log);
+    throw new Halt(status === 502 ? 503 : status, message, {
+      ...headers,
+      'Retry-After': headers['Retry-After'] ?? '5',
+    });
+  });
+  const fault = parts.routes.checkReply(operation, { status: 200, body });
+  if (fault) throw new Error(`the answer of ${id} breaks the contract: ${fault}`);
+  send(ctx, 200, Buffer.from(JSON.stringify(body)), {
+    'Content-Type': JSON_TYPE,
+    'Cache-Control': 'no-store',
+  });
+}
+
+/** Unlike Koa's `fresh`, also for clients whose fetch adds `Cache-Control: no-cache` to every conditional request. */
+function isCurrent(ifNoneMatch: string, etag: string): boolean {
+  return ifNoneMatch.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
+}
+
+async function servePaid(
+  ctx: Context,
+  parts: AppParts,
+  route: Operation,
+  priced: PricedOperation,
+): Promise<void> {
+  const { charge, desk } = parts;
+  const asked = challengeVersion(ctx.querystring);
+  const examined = charge.examine(ctx.req.headers, priced);
+  if (examined.kind === 'unpaid') return sendChallenge(ctx, desk.challenge(priced, asked));
+  if (examined.kind === 'refused') {
+    return sendChallenge(ctx, desk.refusal(priced, asked, examined.error, true));
+  }
+  if (parts.draining()) {
+    throw new Halt(503, 'The server is shutting down. You were not charged; send the same request again.', {
+      'Retry-After': String(DRAINING_RETRY_SECONDS),
+      Connection: 'close',
+    });
+  }
+  const body = await readBody(ctx);
+  const checked = parts.routes.checkBody(route.operation, body);
+  if (!checked.ok) throw invalid(checked.error);
+  const outcome = await charge.redeem({
+    operation: priced,
+    payment: examined.payment,
+    requestHash: hashOf(priced.id, body),
+    work: signal => work(parts, route, priced.id, { body, signal }),
+    gone: goneSignal(ctx),
+  });
+  sendOutcome(ctx, parts, priced, examined.payment, asked, outcome);
+}
+
+function hashOf(id: PaidOperationId, body: object): string {
+  try {
+    return fingerprint(id, body);
+  } catch (error) {
+    if (error instanceof TooDeep) throw invalid(error.message);
+    throw error;
+  }
+}
+
+function invalid(message: string): Halt {
+  return new Halt(
+    400,
+    `${message}. You were not charged; correct the body and send it with the same payment.`,
+  );
+}
+
+const parseBody = koaBody({
+  json: true,
+  jsonLimit: MAX_BODY,
+  jsonStrict: true,
+  urlencoded: false,
+  text: false,
+  multipart: false,
+  onError: error => {
+    const status = (error as { status?: number }).status;
+    throw invalid(status === 413 ? `the body is larger than ${MAX_BODY}` : 'the body is not JSON');
+  },
+});
+
+async function readBody(ctx: Context): Promise<object> {
+  if (!ctx.is('application/json', 'application/*+json')) {
+    throw invalid('the body must be JSON, sent with Content-Type: application/json');
+  }
+  await parseBody(ctx, async () => {});
+  const body: unknown = (ctx.request as unknown as { body?: unknown }).body;
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw invalid('the body must be a JSON object');
+  }
+  return body;
+}
+
+function goneSignal(ctx: Context): AbortSignal {
+  const gone = new AbortController();
+  ctx.res.once('close', () => {
+    if (!ctx.res.writableFinished) gone.abort();
+  });
+  return gone.signal;
+}
+
+/** Runs the handler and turns whatever comes of it into an answer that keeps the contract. */
+async function work(
+  { handlers, routes, log }: AppParts,
+  route: Operation,
+  id: PaidOperationId,
+  call: { body: object; signal: AbortSignal },
+): Promise<Answer> {
+  try {
+    const handler = handlers[id] as unknown as Handler<'summarize'>;
+    const reply = await handler(call as unknown as Call<'summarize'>);
+    const fault = routes.checkReply(route.operation, reply);
+    if (fault) {
+      log.error({ operation: id, fault }, 'a handler broke the contract');
+      return errorAnswer(502, 'The backend gave an unusable answer. You were not charged; try again.');
+    }
+    return reply.status === 200
+      ? answerOf(reply.body, reply.headers, mimeOf(route))
+      : errorAnswer(reply.status, reply.body.error, reply.headers);
+  } catch (error) {
+    const { status, message, headers } = failureOf(error, log);
+    return errorAnswer(status, message, headers);
+  }
+}
+
+function mimeOf(route: Operation): string {
+  return route.priced?.mimeType === 'application/json' ? JSON_TYPE : (route.priced?.mimeType ?? JSON_TYPE);
+}
+
+function answerOf(body: unknown, headers: Record<string, string> | undefined, mime: string): Answer {
+  const bytes = body instanceof Uint8Array ? Buffer.from(body) : Buffer.from(JSON.stringify(body));
+  return { status: 200, headers: { ...headers, 'Content-Type': mime }, body: bytes };
+}
+
+function errorAnswer(status: number, error: string, headers: Record<string, string> = {}): Answer {
+  return {
+    status,
+    headers: { ...headers, 'Content-Type': JSON_TYPE },
+    body: Buffer.from(JSON.stringify({ error })),
+  };
+}
+
+const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
+
+function failureOf(
+  error: unknown,
+  log: Log,
+): { status: number; message: string; headers: Record<string, string> } {
+  if (!(error instanceof UpstreamFailure)) {
+    log.error({ error }, 'a handler failed');
+    return { status: 502, message: 'The backend failed. You were not charged; try again.', headers: {} };
+  }
+  if (error.kind !== 'invalid') log.warn({ error, cause: error.cause }, 'an upstream failed');
+  const seconds = error.retryAfterSeconds ?? UNAVAILABLE_RETRY_SECONDS;
+  const headers: Record<string, string> =
+    error.kind === 'unavailable' ? { 'Retry-After': String(seconds) } : {};
+  return { status: STATUS_OF[error.kind], message: error.message, headers };
+}
+
+function sendOutcome(
+  ctx: Context,
+  { charge, desk }: AppParts,
+  priced: PricedOperation,
+  payment: Payment,
+  asked: ChallengeVersion,
+  outcome: Outcome,
+): void {
+  const receipt = 'receipt' in outcome ? outcome.receipt : undefined;
+  const receipts = receiptHeaders(payment, receipt);
+  switch (outcome.kind) {
+    case 'answer': {
+      const { status, headers, body } = outcome.answer;
+      if (status === 200) ctx.res.once('finish', () => charge.written(payment));
+      return send(ctx, status, body, { ...headers, ...receipts, 'Cache-Control': 'no-store' });
+    }
+    case 'refused':
+      return sendChallenge(ctx, desk.refusal(priced, asked, outcome.error, outcome.fresh), receipts);
+    case 'conflict':
+      return sendError(ctx, 400, outcome.error, receipts);
+    case 'unavailable':
+      return sendError(ctx, 503, outcome.error, {
+        ...receipts,
+        'Retry-After': String(outcome.retryAfterSeconds),
+      });
+  }
+}
+
+function receiptHeaders(payment: Payment, receipt: Receipt | undefined): Record<string, string> {
+  return receipt ? receiptHeader(payment.version, receipt) : {};
+}
+
+function sendChallenge(
+  ctx: Context,
+  { body, header }: Challenge,
+  headers: Record<string, string> = {},
+): void {
+  send(ctx, 402, body, {
+    ...headers,
+    'PAYMENT-REQUIRED': header,
+    'Content-Type': JSON_TYPE,
+    'Cache-Control': 'no-store',
+  });
+}
+
+function sendError(ctx: Context, status: number, error: string, headers: Record<string, string> = {}): void {
+  send(ctx, status, Buffer.from(JSON.stringify({ error })), {
+    ...headers,
+    'Content-Type': JSON_TYPE,
+    'Cache-Control': 'no-store',
+  });
+}
+
+function send(ctx: Context, status: number, body: Buffer | Readable, headers: Record<string, string>): void {
+  ctx.status = status;
+  ctx.set(headers);
+  ctx.body = body;
+}

@@ -1,0 +1,206 @@
+import { PublicKey } from '@solana/web3.js';
+import { resolve } from 'node:path';
+
+/** The configuration can't be used. `message` lists every fault at once, each with the variable's name. */
+export class ConfigFault extends Error {}
+
+export type NetworkName = 'sandbox' | 'devnet' | 'mainnet';
+
+/** How a Solana network is called in x402 v2 (CAIP-2) and v1, and the address of its USDC mint. */
+export type Network = { name: NetworkName; caip2: string; v1: string; usdcMint: string };
+
+const DEVNET = {
+  caip2: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1',
+  v1: 'solana-devnet',
+  usdcMint: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
+};
+
+// The sandbox calls itself devnet: the official clients refuse chains and mints that they don't know.
+const NETWORKS: Record<NetworkName, Network> = {
+  sandbox: { name: 'sandbox', ...DEVNET },
+  devnet: { name: 'devnet', ...DEVNET },
+  mainnet: {
+    name: 'mainnet',
+    caip2: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+    v1: 'solana',
+    usdcMint: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+  },
+};
+
+const DEFAULT_RPC: Record<NetworkName, string | undefined> = {
+  sandbox: undefined,
+  devnet: 'https://api.devnet.solana.com',
+  mainnet: 'https://api.mainnet-beta.solana.com',
+};
+
+const DEFAULT_FACILITATOR: Record<NetworkName, string | undefined> = {
+  sandbox: undefined,
+  devnet: 'https://facilitator.payai.network',
+  mainnet: 'https://facilitator.payai.network',
+};
+
+/** Everything the operator decides. Times in milliseconds, money in atomic units. */
+export type Config = Readonly<{
+  host: string;
+  port: number;
+  /** Without trailing slash. Undefined: derived from host and port once the server listens. */
+  publicUrl: string | undefined;
+  siteUrl: string | undefined;
+  network: Network;
+  stateDir: string;
+  databaseUrl: string;
+  /** Empty: the embedded sandbox is started. */
+  rpcUrls: readonly string[];
+  facilitatorUrl: string | undefined;
+  payTo: string | undefined;
+  sandboxRpcPort: number;
+  sandboxFacilitatorPort: number;
+  holdMs: number;
+  maxUnsettledPerPayer: number;
+  summarizer: { url: string; model: string; apiKey: string | undefined } | undefined;
+  piperUrl: string | undefined;
+  jupiterApiKey: string | undefined;
+  logLevel: string;
+}>;
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+
+/**
+ * Reads the environment.
+ * @throws ConfigFault that names every fault at once.
+ */
+export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const read = new Reader(env);
+  const name = read.oneOf('NETWORK', ['sandbox', 'devnet', 'mainnet'] as const, 'sandbox');
+  const stateDir = resolve(read.text('STATE_DIR') ?? '.coinslot');
+  const config: Config = {
+    host: read.text('HOST') ?? '127.0.0.1',
+    port: read.integer('PORT', 8402, 0, 65535),
+    publicUrl: read.origin('PUBLIC_URL'),
+    siteUrl: read.url('SITE_URL'),
+    network: NETWORKS[name],
+    stateDir,
+    databaseUrl: read.database('DATABASE_URL') ?? `file:${stateDir}/ledger.db`,
+    rpcUrls: read.urls('SOLANA_RPC_URL') ?? (DEFAULT_RPC[name] ? [DEFAULT_RPC[name]] : []),
+    facilitatorUrl: read.url('FACILITATOR_URL') ?? DEFAULT_FACILITATOR[name],
+    payTo: read.address('PAY_TO'),
+    sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
+    sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
+    holdMs: read.integer('HOLD_SECONDS', 55, 1, 600) * 1000,
+    maxUnsettledPerPayer: read.integer('MAX_UNSETTLED_PER_PAYER', 256, 1, 1_000_000),
+    summarizer: read.summarizer(),
+    piperUrl: read.url('PIPER_URL'),
+    jupiterApiKey: read.text('JUPITER_API_KEY'),
+    logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
+  };
+  const ownSandbox = name === 'sandbox' && !(config.rpcUrls.length && config.facilitatorUrl);
+  if (!ownSandbox) read.demand(config.payTo, 'PAY_TO', 'the address that receives the USDC');
+  if (name !== 'sandbox')
+    read.demand(config.publicUrl, 'PUBLIC_URL', 'the address under which agents reach this server');
+  if (name === 'sandbox' && !read.text('SOLANA_RPC_URL') !== !read.text('FACILITATOR_URL')) {
+    read.fault('SOLANA_RPC_URL and FACILITATOR_URL: in the sandbox set both or neither');
+  }
+  read.finish();
+  return Object.freeze(config);
+}
+
+/** Reads one variable after another and remembers what is wrong, so that all faults can be told at once. */
+class Reader {
+  readonly #faults: string[] = [];
+  readonly #env: NodeJS.ProcessEnv;
+
+  constructor(env: NodeJS.ProcessEnv) {
+    this.#env = env;
+  }
+
+  fault(message: string): void {
+    this.#faults.push(message);
+  }
+
+  finish(): void {
+    if (this.#faults.length) {
+      throw new ConfigFault(`The configuration can't be used:\n  ${this.#faults.join('\n  ')}`);
+    }
+  }
+
+  demand(value: unknown, name: string, what: string): void {
+    if (value === undefined && !this.#env[name]?.trim()) this.fault(`${name}: must be set: ${what}`);
+  }
+
+  text(name: string): string | undefined {
+    return this.#env[name]?.trim() || undefined;
+  }
+
+  integer(name: string, fallback: number, min: number, max: number): number {
+    const text = this.text(name);
+    if (text === undefined) return fallback;
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : NaN;
+    if (value >= min && value <= max) return value;
+    this.fault(`${name}: '${text}' is not a whole number from ${min} to ${max}`);
+    return fallback;
+  }
+
+  oneOf<T extends string>(name: string, values: readonly T[], fallback: T): T {
+    const text = this.text(name);
+    if (text === undefined) return fallback;
+    if ((values as readonly string[]).includes(text)) return text as T;
+    this.fault(`${name}: '${text}' is not one of ${values.join(', ')}`);
+    return fallback;
+  }
+
+  url(name: string): string | undefined {
+    const text = this.text(name);
+    return text === undefined ? undefined : this.#checkUrl(name, text);
+  }
+
+  urls(name: string): string[] | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const urls = text.split(',').map(part => this.#checkUrl(name, part.trim()));
+    return urls.filter(url => url !== undefined);
+  }
+
+  origin(name: string): string | undefined {
+    const url = this.url(name);
+    if (url === undefined) return undefined;
+    const { origin, href } = new URL(url);
+    if (href === `${origin}/`) return origin;
+    this.fault(`${name}: '${url}' must be a bare origin like ${origin}, without path, query or user`);
+    return undefined;
+  }
+
+  database(name: string): string | undefined {
+    const text = this.text(name);
+    if (text === undefined || /^(file:.|postgres(ql)?:\/\/)/.test(text)) return text;
+    this.fault(`${name}: must begin with file: or postgres://`);
+    return undefined;
+  }
+
+  address(name: string): string | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    try {
+      return new PublicKey(text).toBase58();
+    } catch {
+      this.fault(`${name}: '${text}' is not a Solana address`);
+      return undefined;
+    }
+  }
+
+  summarizer(): Config['summarizer'] {
+    const url = this.url('SUMMARIZER_URL');
+    const model = this.text('SUMMARIZER_MODEL');
+    if (!url && !model) return undefined;
+    if (url && model) return { url, model, apiKey: this.text('SUMMARIZER_API_KEY') };
+    if (!this.text('SUMMARIZER_URL') || !model)
+      this.fault('SUMMARIZER_URL and SUMMARIZER_MODEL: set both or neither');
+    return undefined;
+  }
+
+  #checkUrl(name: string, text: string): string | undefined {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return text.replace(/\/+$/, '');
+    this.fault(`${name}: '${text}' is not an http(s) URL`);
+    return undefined;
+  }
+}

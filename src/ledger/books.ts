@@ -1,0 +1,225 @@
+import type { Kysely } from 'kysely';
+import { sql } from 'kysely';
+import { ask, compile } from './engine.js';
+import type { Engine, Operation } from './engine.js';
+import { LedgerFault } from './fault.js';
+import { ordersOf } from './orders.js';
+import type { Orders } from './orders.js';
+import { paymentOf } from './payment.js';
+import type { Payment } from './payment.js';
+import type { AnswerRow, Tables } from './schema.js';
+import { STATES } from './states.js';
+import type { State } from './states.js';
+import type { Statements } from './statements.js';
+
+const MAX_LISTED = 1_000;
+
+export type StoredAnswer = {
+  status: number;
+  headers: Record<string, string>;
+  body: Buffer;
+  /** Milliseconds since 1970; Infinity while the payment is not delivered. */
+  expiresAt: number;
+};
+
+/** Which payments to list; the oldest come first, unless `newest` is asked for. */
+export type Listing = {
+  newest?: boolean;
+  state?: State;
+  /** Only those nobody holds a lease on. */
+  idle?: boolean;
+  payer?: string;
+  operation?: string;
+  /** Only those that were, or may have been, settled, and whose day in the books is from `from` to before `to`. */
+  booked?: { from?: number; to?: number };
+  /** Continue after this one; not with `newest`. */
+  after?: { createdAt: number; id: string };
+  /** At most 1 000, which is also the default. */
+  limit?: number;
+};
+
+export type Counts = Record<State, { payments: number; amount: bigint }>;
+
+/** What was settled on one UTC day (days since 1970) and came to be in one state. */
+export type Turnover = { day: number; operation: string; state: State; payments: number; amount: bigint };
+
+/** Whose ledger it is, and where it went if it is retired. */
+export type Identity = { payTo: string; network: string; retired: string | undefined };
+
+/** What can be done with a ledger beside a running server. Every function rejects with a LedgerFault. */
+export type Books = {
+  /** Sentences for the operator about settings that weaken the ledger. */
+  readonly warnings: readonly string[];
+  readonly find: (id: string) => Promise<Payment | undefined>;
+  /** @returns the saved answer, byte for byte, unless it has expired */
+  readonly answer: (id: string) => Promise<StoredAnswer | undefined>;
+  readonly list: (listing?: Listing) => Promise<Payment[]>;
+  /** @returns number and sum of the payments in every state, aliases left out */
+  readonly counts: () => Promise<Counts>;
+  /** A remembered text, such as the facilitator's last answer to `/supported`. */
+  readonly getMeta: (key: string) => Promise<string | undefined>;
+  /**
+   * Records that the operator paid an owed payment back: owed → refunded. Whoever works on it moves nothing more.
+   * @returns false when the payment is not owed
+   */
+  readonly refund: (id: string, reason: string) => Promise<boolean>;
+  /** Waits for what was asked before, then closes. */
+  readonly close: () => Promise<void>;
+} & Pick<Orders, 'order' | 'replies'>;
+
+/** More of the same, for the operator's reports alone. */
+export type Archive = {
+  readonly identity: () => Promise<Identity>;
+  readonly turnover: () => Promise<Turnover[]>;
+  /** @returns the first two payments whose id begins with these hex digits */
+  readonly startingWith: (prefix: string) => Promise<Payment[]>;
+  readonly answerFacts: (
+    id: string,
+  ) => Promise<{ status: number; bytes: number; savedAt: number } | undefined>;
+  /** The slot of the earliest claim; undefined while there is none. */
+  readonly firstSlot: () => Promise<number | undefined>;
+};
+
+/** An open database and what is needed to talk to it. */
+export type Connection = {
+  readonly engine: Engine;
+  readonly db: Kysely<Tables>;
+  readonly statements: Statements;
+  readonly now: () => number;
+};
+
+export function booksOf(connection: Connection): Books {
+  const { engine, statements, now } = connection;
+  const { order, replies } = ordersOf(connection);
+  return {
+    order,
+    replies,
+    warnings: engine.warnings,
+    find: async id => {
+      const [row] = await engine.read(() => ask(statements.find({ id })));
+      return row && paymentOf(row);
+    },
+    answer: async id => {
+      const [row] = await engine.read(() => ask(statements.answer({ id })));
+      return row && (row.answer_expires_at ?? Infinity) > now() ? answerOf(row) : undefined;
+    },
+    list: listing => list(connection, listing),
+    counts: async () => {
+      const rows = await engine.read(() => ask(statements.counts({})));
+      const counts = Object.fromEntries(STATES.map(state => [state, { payments: 0, amount: 0n }])) as Counts;
+      for (const row of rows) counts[row.state] = { payments: row.payments, amount: BigInt(row.amount) };
+      return counts;
+    },
+    getMeta: async key => {
+      const [row] = await engine.read(() => ask(statements.getMeta({ key: noteKey(key) })));
+      return row?.value;
+    },
+    refund: async (id, reason) => {
+      const done = await engine.write(() => refund(connection, id, reason));
+      if (done !== 'retired') return done;
+      throw new LedgerFault(
+        'failed',
+        'This ledger is retired. Record the refund in the one it was copied to.',
+      );
+    },
+    close: () => engine.close(),
+  };
+}
+
+export function archiveOf({ engine, statements }: Connection): Archive {
+  return {
+    identity: async () => {
+      const rows = await engine.read(() => ask(statements.identity({})));
+      const meta = new Map(rows.map(({ key, value }) => [key, value]));
+      return {
+        payTo: meta.get('pay_to') ?? '',
+        network: meta.get('network') ?? '',
+        retired: meta.get('retired'),
+      };
+    },
+    turnover: async () => {
+      const rows = await engine.read(() => ask(statements.turnover({})));
+      return rows.map(row => ({ ...row, amount: BigInt(row.amount) }));
+    },
+    startingWith: async prefix => {
+      const rows = await engine.read(() => ask(statements.startingWith({ prefix, end: `${prefix}g` })));
+      return rows.map(paymentOf);
+    },
+    answerFacts: async id => {
+      const [row] = await engine.read(() => ask(statements.answerFacts({ id })));
+      return row && { status: row.status, bytes: row.size, savedAt: row.saved_at };
+    },
+    firstSlot: async () => {
+      const [row] = await engine.read(() => ask(statements.firstSlot({})));
+      return row?.slot ?? undefined;
+    },
+  };
+}
+
+/** Nobody is asked any more for an order that was paid back. */
+function* refund(
+  { statements, now }: Connection,
+  id: string,
+  reason: string,
+): Operation<boolean | 'retired'> {
+  const meta = yield* ask(statements.identity({}));
+  if (meta.some(({ key }) => key === 'retired')) return 'retired';
+  const done = yield* ask(statements.refund({ id, reason, now: now() }));
+  if (done.length === 1) yield* ask(statements.finishOrder({ payment: id, now: now() }));
+  return done.length === 1;
+}
+
+async function list({ engine, db, now }: Connection, listing: Listing = {}): Promise<Payment[]> {
+  const { state, payer, operation, after, booked } = listing;
+  const undecided = state === 'claimed' || state === 'settling' || state === 'owed';
+  let query = db.selectFrom('payments').selectAll();
+  if (state) query = query.where('state', '=', state);
+  // Lets the query use the index of undecided payments.
+  if (undecided) query = query.where('decided_at', 'is', null);
+  if (listing.idle) query = query.where('lease_until', '<=', now());
+  if (payer !== undefined) query = query.where('payer', '=', payer);
+  if (operation !== undefined) query = query.where('operation', '=', operation);
+  if (booked) query = query.where(inBooks(booked));
+  if (after)
+    query = query.where(eb =>
+      eb.and([
+        eb('created_at', '>=', after.createdAt),
+        eb.or([eb('created_at', '>', after.createdAt), eb('id', '>', after.id)]),
+      ]),
+    );
+  const limit = Math.min(listing.limit ?? MAX_LISTED, MAX_LISTED);
+  // Sorting the few undecided ones is cheaper than walking through all payments in their order.
+  const time = undecided ? sql<number>`created_at + 0` : sql<number>`created_at`;
+  const direction = listing.newest ? 'desc' : 'asc';
+  const page = compile(query.orderBy(time, direction).orderBy('id', direction).limit(limit));
+  return (await engine.read(() => ask(page))).map(paymentOf);
+}
+
+/** The day of an open or released payment is that of its claim. */
+function inBooks({ from = 0, to = Number.MAX_SAFE_INTEGER }: { from?: number; to?: number }) {
+  return sql<boolean>`settling_at is not null and alias_of is null and created_at < ${to}
+    and coalesce(settled_at, created_at) >= ${from} and coalesce(settled_at, created_at) < ${to}`;
+}
+
+type SavedAnswer = Pick<AnswerRow, 'status' | 'headers' | 'body'> & { answer_expires_at: number | null };
+
+function answerOf(row: SavedAnswer): StoredAnswer {
+  return {
+    status: row.status,
+    headers: JSON.parse(row.headers) as Record<string, string>,
+    body: bytesOf(row.body),
+    expiresAt: row.answer_expires_at ?? Infinity,
+  };
+}
+
+/** Keeps remembered texts apart from what the ledger notes about itself. */
+export function noteKey(key: string): string {
+  return `note:${key}`;
+}
+
+/** libsql hands out an ArrayBuffer, pg a Buffer. */
+function bytesOf(body: Uint8Array | ArrayBuffer): Buffer {
+  return body instanceof ArrayBuffer
+    ? Buffer.from(body)
+    : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+}

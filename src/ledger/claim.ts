@@ -1,0 +1,163 @@
+import { ask } from './engine.js';
+import type { Dialect, Operation } from './engine.js';
+import { paymentOf } from './payment.js';
+import type { Payment } from './payment.js';
+import type { PaymentRow } from './schema.js';
+import type { Statements } from './statements.js';
+
+/** A payment that asks to be reserved. */
+export type ClaimRequest = {
+  /** sha256 of the signed message bytes, 64 lower-case hex digits. */
+  id: string;
+  operation: string;
+  /** sha256 over the operation and the canonical body. */
+  requestHash: string;
+  payer: string;
+  /** Atomic units, at most 10^16 (ten billion USDC). */
+  amount: bigint;
+  network: string;
+  x402Version: 1 | 2;
+  /** The signed transaction, base64. */
+  transaction: string;
+  /** The buyer's `payment-identifier`. */
+  identifier?: string | null;
+  flow: 'authorization' | 'upfront';
+  /** Canonical JSON of the request, for work that outlives its caller. */
+  request?: string | null;
+  /** Slot and block height of the chain, read before the claim. */
+  slot: bigint | number;
+  height: bigint | number;
+  leaseMs: number;
+  limits: { maxUnsettledPerPayer: number; maxUnsettledAmountPerPayer: bigint; maxRuns: number };
+};
+
+/** A reservation: `claim` is the number that every move repeats. */
+export type Claim = { kind: 'claimed'; claim: number; run: number; payerKnown: boolean };
+
+/**
+ * - `claimed`: ours until the lease ends; `payerKnown` = has a delivered payment and none refused since.
+ * - `taken`: somebody works on it, for `leaseMs` more unless renewed.
+ * - `known`: it was settled, or may have been, or is an alias; `payment` tells.
+ * - `identifier`: the payer used this identifier for `payment`, which is not this one.
+ * - `limit`: too many unsettled payments or too much money in them, no run left, or no room for an answer.
+ */
+export type Claimed =
+  | Claim
+  | { kind: 'taken'; leaseMs: number; requestHash: string; operation: string }
+  | { kind: 'known'; payment: Payment }
+  | { kind: 'identifier'; payment: Payment }
+  | { kind: 'limit'; reason: 'payments' | 'amount' | 'runs' | 'answers' };
+
+export type ClaimContext = {
+  readonly statements: Statements;
+  readonly dialect: Dialect;
+  readonly owner: string;
+  readonly now: number;
+  /** A number no claim of this owner had before. */
+  readonly fresh: number;
+  readonly answersFull: boolean;
+};
+
+const NOTHING_OPEN = { payments: 0, amount: '0', known: null };
+
+const MAX_AMOUNT = 10n ** 16n;
+
+/** @throws TypeError for what only a mistake in the program can cause; a queued statement must never raise. */
+export function checkClaim(request: ClaimRequest): void {
+  if (!/^[0-9a-f]{64}$/.test(request.id)) throw new TypeError(`not a payment id: ${request.id}`);
+  if (request.amount < 0n || request.amount > MAX_AMOUNT)
+    throw new TypeError(`an amount of ${request.amount} atomic units is out of range`);
+  for (const value of [Number(request.slot), Number(request.height), request.leaseMs])
+    if (!Number.isSafeInteger(value) || value < 0)
+      throw new TypeError(`not a slot, height or lease: ${value}`);
+}
+
+/** Reserves a payment, or says why not. Everything it counts is counted inside its own transaction. */
+export function* claimPayment(request: ClaimRequest, context: ClaimContext): Operation<Claimed> {
+  const { statements, now } = context;
+  const { payer, limits } = request;
+  if (context.dialect.concurrentWriters) yield* ask(statements.lockPayer({ payer }));
+  const [row] = yield* ask(statements.findToChange({ id: request.id }));
+  const standing = row && standingOf(row, now);
+  if (standing) return standing;
+  const conflict = yield* identifierConflict(request, context);
+  if (conflict) return conflict;
+  if (row && row.runs >= limits.maxRuns) return { kind: 'limit', reason: 'runs' };
+  if (context.answersFull) return { kind: 'limit', reason: 'answers' };
+  const [open = NOTHING_OPEN] = yield* ask(statements.standing({ payer, now }));
+  const reason = overLimit(request, open.payments, BigInt(open.amount));
+  if (reason) return { kind: 'limit', reason };
+  const fresh = rowOf(request, context, row);
+  const done = yield* ask(row ? statements.retake(fresh) : statements.insert(fresh));
+  if (done.length !== 1)
+    return { kind: 'taken', leaseMs: 1_000, requestHash: request.requestHash, operation: request.operation };
+  return { kind: 'claimed', claim: fresh.claim, run: fresh.runs, payerKnown: open.known === 1 };
+}
+
+function overLimit(
+  { amount, limits }: ClaimRequest,
+  openPayments: number,
+  openAmount: bigint,
+): 'payments' | 'amount' | undefined {
+  if (openPayments + 1 > limits.maxUnsettledPerPayer) return 'payments';
+  if (openAmount + amount > limits.maxUnsettledAmountPerPayer) return 'amount';
+  return undefined;
+}
+
+function standingOf(row: PaymentRow, now: number): Claimed | undefined {
+  if (row.state !== 'claimed' || row.alias_of !== null) return { kind: 'known', payment: paymentOf(row) };
+  if (row.lease_until <= now) return undefined;
+  return {
+    kind: 'taken',
+    leaseMs: row.lease_until - now,
+    requestHash: row.request_hash,
+    operation: row.operation,
+  };
+}
+
+function* identifierConflict(
+  request: ClaimRequest,
+  { statements, now }: ClaimContext,
+): Operation<Claimed | undefined> {
+  const { identifier, payer, id } = request;
+  if (identifier === null || identifier === undefined) return undefined;
+  const [other] = yield* ask(statements.sameIdentifier({ payer, identifier, id, now }));
+  return other && { kind: 'identifier', payment: paymentOf(other) };
+}
+
+function rowOf(request: ClaimRequest, context: ClaimContext, former: PaymentRow | undefined): PaymentRow {
+  const height = Number(request.height);
+  return {
+    id: request.id,
+    operation: request.operation,
+    request_hash: request.requestHash,
+    request: request.request ?? null,
+    payer: request.payer,
+    amount: request.amount.toString(),
+    network: request.network,
+    x402_version: request.x402Version,
+    signed_transaction: request.transaction,
+    identifier: request.identifier ?? null,
+    flow: request.flow,
+    state: 'claimed',
+    claim: Math.max((former?.claim ?? 0) + 1, context.fresh),
+    owner: context.owner,
+    lease_until: context.now + request.leaseMs,
+    caller_until: context.now + request.leaseMs,
+    runs: (former?.runs ?? 0) + 1,
+    asks: 0,
+    claim_slot: Number(request.slot),
+    // Absence is judged from the last claim: an earlier height would call a payment dead too soon.
+    claim_height: Math.max(former?.claim_height ?? 0, height),
+    settlement: null,
+    reason: null,
+    alias_of: null,
+    created_at: context.now,
+    settling_at: null,
+    settled_at: null,
+    decided_at: null,
+    written_at: null,
+    audited_at: null,
+    answer_expires_at: null,
+  };
+}

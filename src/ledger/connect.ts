@@ -1,0 +1,33 @@
+import type { Engine } from './engine.js';
+import { LedgerFault } from './fault.js';
+import { openPostgres } from './postgres.js';
+import { openSqlite } from './sqlite.js';
+
+/**
+ * - `server`: sells; a SQLite file takes one, PostgreSQL any number.
+ * - `beside`: reads next to running servers.
+ * - `source`: an existing ledger that is to be copied; no server may have it open.
+ * - `target`: the place it is copied to; no server may have it open.
+ */
+export type Role = 'server' | 'beside' | 'source' | 'target';
+
+/**
+ * Opens the database behind a URL, `file:…` or `postgres://…`.
+ * @throws LedgerFault `open`
+ */
+export async function engineOf(url: string, role: Role): Promise<Engine> {
+  if (url.startsWith('file:')) return openSqlite(url, role);
+  if (/^postgres(ql)?:\/\//.test(url)) return openPostgres(url, role);
+  throw new LedgerFault('open', 'DATABASE_URL must start with file: or postgres://.');
+}
+
+/** While opening, the fault inside an engine's fault is the one to report. */
+export async function opening<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof LedgerFault)) throw error;
+    if (error.cause instanceof LedgerFault) throw error.cause;
+    throw new LedgerFault('open', error.message, { cause: error.cause });
+  }
+}

@@ -1,0 +1,87 @@
+import type { Compilable } from 'kysely';
+
+/** A statement with its values, ready for a driver. `Row` is the shape of a row it returns. */
+export type Query<Row = unknown> = {
+  readonly sql: string;
+  readonly parameters: readonly unknown[];
+  /** Never present; carries the row type. */
+  readonly row?: Row;
+};
+
+/**
+ * What the ledger does inside one transaction: it yields queries and is resumed with their rows. SQLite runs it without
+ * leaving the current turn of the event loop, PostgreSQL awaits every step; the operations themselves can't tell.
+ */
+export type Operation<T> = Generator<Query, T, unknown[]>;
+
+/** Runs one query inside an operation. */
+export function* ask<Row>(query: Query<Row>): Operation<Row[]> {
+  return (yield query) as Row[];
+}
+
+/** Compiles a query that is rare or made on the spot. */
+export function compile<Row>(query: Compilable<Row>): Query<Row> {
+  const { sql, parameters } = query.compile();
+  return { sql, parameters };
+}
+
+/** The places where the two engines differ; everything else is shared. */
+export type Dialect = {
+  readonly name: 'sqlite' | 'postgres';
+  /** Column type of raw bytes. */
+  readonly bytes: 'blob' | 'bytea';
+  /** Writers run beside each other, so rows that are read in order to be changed must be locked. */
+  readonly concurrentWriters: boolean;
+};
+
+export const SQLITE: Dialect = { name: 'sqlite', bytes: 'blob', concurrentWriters: false };
+export const POSTGRES: Dialect = { name: 'postgres', bytes: 'bytea', concurrentWriters: true };
+
+/** One open database. Operations may run more than once, so they must have no effect but their queries. */
+export type Engine = {
+  readonly dialect: Dialect;
+  /** Sentences for the operator about settings that weaken the ledger's promises. */
+  readonly warnings: readonly string[];
+  /** Runs an operation that changes nothing. */
+  read<T>(operation: () => Operation<T>): Promise<T>;
+  /**
+   * Runs an operation in a transaction and resolves once it is on disk. Operations of one turn of the event loop may
+   * share a transaction. `bytes` is the weight of what it writes.
+   */
+  write<T>(operation: () => Operation<T>, bytes?: number): Promise<T>;
+  /**
+   * Runs work that waits for other things inside one transaction, on one connection. On SQLite every other write is
+   * refused meanwhile.
+   */
+  transact<T>(work: (run: Run) => Promise<T>): Promise<T>;
+  /** Waits for what was asked before, then closes. */
+  close(): Promise<void>;
+};
+
+/** Runs one query inside `transact`. */
+export type Run = <Row>(query: Query<Row>) => Promise<Row[]>;
+
+class Slot {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/**
+ * Compiles a typed query once and fills in its values at every call: building and compiling cost ten times as much as
+ * running it. `build` sees placeholders where it expects values, so it must not look at them.
+ */
+export function statement<Values extends object, Row>(
+  build: (values: Values) => Compilable<Row>,
+): (values: Values) => Query<Row> {
+  const slots = new Proxy({}, { get: (_target, name) => new Slot(String(name)) }) as Values;
+  const { sql, parameters } = build(slots).compile();
+  return values => ({
+    sql,
+    parameters: parameters.map(value =>
+      value instanceof Slot ? (values as Record<string, unknown>)[value.name] : value,
+    ),
+  });
+}

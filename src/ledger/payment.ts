@@ -1,0 +1,81 @@
+import type { PaymentRow } from './schema.js';
+import type { State } from './states.js';
+
+/** A row of the ledger. Times are milliseconds since 1970, amounts atomic units. */
+export type Payment = {
+  /** sha256 of the signed message bytes, hex. */
+  readonly id: string;
+  readonly operation: string;
+  readonly requestHash: string;
+  /** Canonical JSON of the request; null where the work needs no memory of it. */
+  readonly request: string | null;
+  readonly payer: string;
+  readonly amount: bigint;
+  readonly network: string;
+  readonly x402Version: 1 | 2;
+  /** The signed transaction, base64. */
+  readonly transaction: string;
+  readonly identifier: string | null;
+  readonly flow: 'authorization' | 'upfront';
+  readonly state: State;
+  readonly claim: number;
+  readonly owner: string;
+  readonly leaseUntil: number;
+  /** Until then the caller who claimed it may still be connected. */
+  readonly callerUntil: number;
+  readonly runs: number;
+  /** How often a facilitator was asked to settle it. */
+  readonly asks: number;
+  /** Slot at the first claim: only a transfer after it counts. */
+  readonly claimSlot: number;
+  /** Block height at the last claim: absence is proven 300 blocks later. */
+  readonly claimHeight: number;
+  /** Transaction signature of the settlement, base58. */
+  readonly settlement: string | null;
+  /** Why it was released or refunded. */
+  readonly reason: string | null;
+  /** The payment whose answer this one redeems; an alias is never settled. */
+  readonly aliasOf: string | null;
+  readonly createdAt: number;
+  readonly settlingAt: number | null;
+  readonly settledAt: number | null;
+  readonly decidedAt: number | null;
+  readonly writtenAt: number | null;
+  readonly auditedAt: number | null;
+  readonly answerExpiresAt: number | null;
+};
+
+export function paymentOf(row: PaymentRow): Payment {
+  return {
+    id: row.id,
+    operation: row.operation,
+    requestHash: row.request_hash,
+    request: row.request,
+    payer: row.payer,
+    amount: BigInt(row.amount),
+    network: row.network,
+    x402Version: row.x402_version === 1 ? 1 : 2,
+    transaction: row.signed_transaction,
+    identifier: row.identifier,
+    flow: row.flow,
+    state: row.state,
+    claim: row.claim,
+    owner: row.owner,
+    leaseUntil: row.lease_until,
+    callerUntil: row.caller_until,
+    runs: row.runs,
+    asks: row.asks,
+    claimSlot: row.claim_slot,
+    claimHeight: row.claim_height,
+    settlement: row.settlement,
+    reason: row.reason,
+    aliasOf: row.alias_of,
+    createdAt: row.created_at,
+    settlingAt: row.settling_at,
+    settledAt: row.settled_at,
+    decidedAt: row.decided_at,
+    writtenAt: row.written_at,
+    auditedAt: row.audited_at,
+    answerExpiresAt: row.answer_expires_at,
+  };
+}

@@ -1,0 +1,252 @@
+import pg from 'pg';
+import type { Role } from './connect.js';
+import { POSTGRES } from './engine.js';
+import type { Engine, Operation, Query, Run } from './engine.js';
+import { LedgerFault, messageOf } from './fault.js';
+
+const MAX_CONNECTIONS = 10;
+const MAX_WAITING = 2_000;
+const CONNECT_MS = 5_000;
+const STATEMENT_MS = 10_000;
+const MAX_TRIES = 4;
+/** Any number will do, if every version of this program uses the same one. */
+const PRESENCE_LOCK = 8403;
+const PRESENCE_RETRY_MS = 2_000;
+
+/** Serialization failure and deadlock: the server has rolled back and asks to be tried again. */
+const RETRY = new Set(['40001', '40P01']);
+
+/** Integers of ours stay below 2^53, so int8 is read as a number. */
+const INT8 = 20;
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: string): unknown =>
+    oid === INT8 ? Number : pg.types.getTypeParser(oid, format === 'binary' ? 'binary' : 'text'),
+};
+
+/**
+ * Opens a PostgreSQL database (15 or later).
+ * @param role servers share the ledger; `source` and `target` want it for themselves
+ * @throws LedgerFault `open`
+ */
+export async function openPostgres(url: string, role: Role): Promise<Engine> {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: MAX_CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_MS,
+    statement_timeout: STATEMENT_MS,
+    query_timeout: STATEMENT_MS + 2_000,
+    idle_in_transaction_session_timeout: STATEMENT_MS,
+    keepAlive: true,
+    types,
+  });
+  // A broken idle connection is replaced by the pool; without a listener its error would end the process.
+  pool.on('error', () => undefined);
+  // The same for one that breaks between two queries of ours: the next query reports it.
+  pool.on('connect', client => client.on('error', () => undefined));
+  try {
+    const warnings = await weaknesses(pool);
+    const presence = role === 'beside' ? undefined : await Presence.announce(url, role);
+    return new PostgresEngine(pool, warnings, presence);
+  } catch (error) {
+    await pool.end();
+    if (error instanceof LedgerFault) throw error;
+    throw new LedgerFault(
+      'open',
+      `The ledger's PostgreSQL can't be reached (${messageOf(error)}). Check DATABASE_URL and that the server runs.`,
+      { cause: error },
+    );
+  }
+}
+
+async function weaknesses(pool: pg.Pool): Promise<string[]> {
+  const result = await pool.query<{ name: string; setting: string }>(
+    `select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`,
+  );
+  return result.rows
+    .filter(row => row.setting === 'off')
+    .map(
+      row =>
+        `PostgreSQL runs with ${row.name}=off: a crash of the database may lose payments. Set ${row.name}=on.`,
+    );
+}
+
+/**
+ * An advisory lock on a connection of its own: servers share it, a copy holds it alone. It spares the operator a copy that
+ * fights with running servers; that no payment is lost does not depend on it (see `copyLedger`).
+ */
+class Presence {
+  readonly #url: string;
+  readonly #role: Role;
+  #client: pg.Client | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #ended = false;
+
+  private constructor(url: string, role: Role) {
+    this.#url = url;
+    this.#role = role;
+  }
+
+  /** @throws LedgerFault `open` when a copy, or for a copy a server, has the ledger open */
+  static async announce(url: string, role: Role): Promise<Presence> {
+    const presence = new Presence(url, role);
+    try {
+      if (await presence.#take()) return presence;
+    } catch (error) {
+      await presence.end();
+      throw error;
+    }
+    await presence.end();
+    throw new LedgerFault(
+      'open',
+      role === 'server'
+        ? 'The ledger is being copied. Start the server when the copy is done.'
+        : 'The ledger is in use by a running server. Stop every server on it before you copy.',
+    );
+  }
+
+  async end(): Promise<void> {
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    await this.#client?.end().catch(() => undefined);
+  }
+
+  async #take(): Promise<boolean> {
+    const client = new pg.Client({
+      connectionString: this.#url,
+      connectionTimeoutMillis: CONNECT_MS,
+      query_timeout: STATEMENT_MS,
+      keepAlive: true,
+    });
+    client.on('error', () => undefined);
+    client.on('end', () => this.#again(client));
+    this.#client = client;
+    await client.connect();
+    const shared = this.#role === 'server' ? '_shared' : '';
+    const { rows } = await client.query<{ taken: boolean }>(
+      `select pg_try_advisory_lock${shared}(${PRESENCE_LOCK}, hashtext(current_schema())) as taken`,
+    );
+    return rows[0]?.taken === true;
+  }
+
+  /** The server goes on selling while its connection is replaced. */
+  #again(lost: pg.Client): void {
+    if (this.#ended || this.#role !== 'server' || lost !== this.#client) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#take().catch(() => this.#again(this.#client ?? lost));
+    }, PRESENCE_RETRY_MS).unref();
+  }
+}
+
+class PostgresEngine implements Engine {
+  readonly dialect = POSTGRES;
+  readonly warnings: readonly string[];
+  readonly #pool: pg.Pool;
+  readonly #presence: Presence | undefined;
+
+  constructor(pool: pg.Pool, warnings: readonly string[], presence: Presence | undefined) {
+    this.#pool = pool;
+    this.warnings = warnings;
+    this.#presence = presence;
+  }
+
+  async read<T>(operation: () => Operation<T>): Promise<T> {
+    const client = await this.#connect();
+    try {
+      const value = await run(operation(), client);
+      client.release();
+      return value;
+    } catch (error) {
+      client.release(true);
+      throw new LedgerFault('failed', `The ledger can't be read (${messageOf(error)}).`, { cause: error });
+    }
+  }
+
+  async write<T>(operation: () => Operation<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#transact(client => run(operation(), client));
+      } catch (error) {
+        if (error instanceof LedgerFault) throw error;
+        if (attempt < MAX_TRIES && RETRY.has((error as { code?: string }).code ?? '')) continue;
+        throw writeFault(error);
+      }
+    }
+  }
+
+  async transact<T>(work: (run: Run) => Promise<T>): Promise<T> {
+    try {
+      return await this.#transact(client => work(async query => (await execute(query, client)) as never[]));
+    } catch (error) {
+      throw error instanceof LedgerFault ? error : writeFault(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#presence?.end();
+    if (!this.#pool.ended) await this.#pool.end();
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    if (this.#pool.waitingCount >= MAX_WAITING)
+      throw new LedgerFault('busy', 'Too many operations wait for the ledger. Try again in a second.');
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      throw new LedgerFault('failed', `The ledger's PostgreSQL can't be reached (${messageOf(error)}).`, {
+        cause: error,
+      });
+    }
+  }
+
+  async #transact<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const client = await this.#connect();
+    let value: T;
+    try {
+      await client.query('BEGIN');
+      value = await work(client);
+    } catch (error) {
+      await rollback(client);
+      throw error;
+    }
+    try {
+      await client.query('COMMIT');
+    } catch (error) {
+      client.release(true);
+      throw new LedgerFault('unknown', `The ledger could not confirm a commit (${messageOf(error)}).`, {
+        cause: error,
+      });
+    }
+    client.release();
+    return value;
+  }
+}
+
+function writeFault(error: unknown): LedgerFault {
+  return new LedgerFault(
+    'failed',
+    `The ledger can't be written (${messageOf(error)}). Check the PostgreSQL server.`,
+    { cause: error },
+  );
+}
+
+/** A connection that can't even roll back is thrown away: the server ends its transaction with it. */
+async function rollback(client: pg.PoolClient): Promise<void> {
+  try {
+    await client.query('ROLLBACK');
+    client.release();
+  } catch {
+    client.release(true);
+  }
+}
+
+async function run<T>(operation: Operation<T>, client: pg.PoolClient): Promise<T> {
+  let step = operation.next();
+  while (!step.done) step = operation.next(await execute(step.value, client));
+  return step.value;
+}
+
+async function execute(query: Query, client: pg.PoolClient): Promise<unknown[]> {
+  const result = await client.query<Record<string, unknown>>(query.sql, [...query.parameters]);
+  return result.rows;
+}

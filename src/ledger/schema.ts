@@ -1,0 +1,100 @@
+import type { State } from './states.js';
+
+/**
+ * The tables as both engines hold them. Times are milliseconds since 1970, amounts decimal text in atomic units,
+ * flags 0 or 1. Integers stay below 2^53.
+ */
+export type Tables = {
+  payments: PaymentRow;
+  answers: AnswerRow;
+  orders: OrderRow;
+  replies: ReplyRow;
+  payers: PayerRow;
+  meta: { key: string; value: string };
+};
+
+export type PaymentRow = {
+  /** sha256 of the signed message bytes, hex. */
+  id: string;
+  operation: string;
+  request_hash: string;
+  /** Canonical JSON of the request, for orders that are worked on after the caller has gone. */
+  request: string | null;
+  payer: string;
+  amount: string;
+  network: string;
+  x402_version: number;
+  /** The signed transaction, base64. */
+  signed_transaction: string;
+  identifier: string | null;
+  flow: 'authorization' | 'upfront';
+  state: State;
+  /** Grows with every claim; every move repeats it. */
+  claim: number;
+  owner: string;
+  lease_until: number;
+  /** Until then a caller may still be waiting for the answer; see `attachable`. */
+  caller_until: number;
+  runs: number;
+  asks: number;
+  claim_slot: number;
+  claim_height: number;
+  settlement: string | null;
+  reason: string | null;
+  alias_of: string | null;
+  created_at: number;
+  settling_at: number | null;
+  /** When the money was known to have moved. */
+  settled_at: number | null;
+  /** When the row became released, delivered or refunded. */
+  decided_at: number | null;
+  written_at: number | null;
+  audited_at: number | null;
+  /** Set at delivery; kept here because changing it beside the body would rewrite the body. */
+  answer_expires_at: number | null;
+};
+
+export type AnswerRow = {
+  payment: string;
+  status: number;
+  headers: string;
+  body: Uint8Array;
+  size: number;
+  saved_at: number;
+};
+
+export type OrderRow = {
+  payment: string;
+  request: string;
+  wanted: number;
+  deadline: number;
+  attempts: number;
+  /** What was, or is about to be, asked of an external provider: written before it is asked. */
+  intent: string | null;
+  created_at: number;
+  finished_at: number | null;
+};
+
+export type ReplyRow = {
+  payment: string;
+  reply: string;
+  /** Grows within an order, so that replies have an order of their own even within one millisecond. */
+  number: number;
+  text: string;
+  sentiment: 'positive' | 'neutral' | 'negative';
+  respondent: string;
+  /** 1 where the sentiment was inferred from the text. */
+  inferred: number;
+  /** 1 where a house respondent wrote it, not a person. */
+  house: number;
+  created_at: number;
+  rejected_at: number | null;
+};
+
+export type PayerRow = {
+  payer: string;
+  /** 1 while the payer has a delivered payment and none refused since. */
+  known: number;
+  delivered_at: number;
+  refused_at: number | null;
+};

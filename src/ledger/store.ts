@@ -1,0 +1,494 @@
+import { randomUUID } from 'node:crypto';
+import { archiveOf, booksOf, noteKey } from './books.js';
+import type { Archive, Books, Connection, StoredAnswer } from './books.js';
+import { checkClaim, claimPayment } from './claim.js';
+import type { Claim, Claimed, ClaimRequest } from './claim.js';
+import { ask } from './engine.js';
+import { engineOf, opening } from './connect.js';
+import type { Operation, Query } from './engine.js';
+import { LedgerFault } from './fault.js';
+import { checkReadable, migrate } from './migrations.js';
+import { ordersOf } from './orders.js';
+import type { Order, Orders, Reply } from './orders.js';
+import { paymentOf } from './payment.js';
+import type { Payment } from './payment.js';
+import { compileStatements, compilerOf } from './statements.js';
+import type { Fence } from './statements.js';
+
+export type { Archive, Books, Claim, Claimed, ClaimRequest, Order, Payment, Reply, StoredAnswer };
+
+const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;
+const SLICE = 100;
+/** Blocks after which a payment signed before the claim can't land any more, with room to spare. */
+const DEAD_AFTER_BLOCKS = 300;
+/** How long another server's answers may go uncounted. */
+const RECOUNT_MS = 10_000;
+
+export type LedgerOptions = {
+  /** `file:/path/ledger.db` or `postgres://…` */
+  url: string;
+  payTo: string;
+  network: string;
+  now?: () => number;
+  /** Bytes of stored answers beyond which nothing new is claimed. Default 256 MB. */
+  answerBudgetBytes?: number;
+};
+
+/** How a payment came to be settled. */
+export type Settlement = {
+  /** Signature of the transaction that moved the money. */
+  settlement: string;
+  /** The transfer was found on chain; only this proof may revive a released payment. */
+  foundOnChain?: boolean;
+};
+
+/**
+ * Opens the ledger of one receiver for a server. On SQLite it must be the only server; claims of former owners are free
+ * at once.
+ * @throws LedgerFault `open` when the ledger is locked, somebody else's, retired, newer than this program or unreachable
+ */
+export async function openLedger(options: LedgerOptions): Promise<Ledger> {
+  const engine = await engineOf(options.url, 'server');
+  const now = options.now ?? Date.now;
+  const db = compilerOf(engine.dialect);
+  try {
+    await opening(engine.write(() => migrate(db, engine.dialect, options)));
+    const statements = compileStatements(db, engine.dialect);
+    if (!engine.dialect.concurrentWriters) await opening(engine.write(() => ask(statements.endLeases({}))));
+    const ledger = new Store(
+      { engine, db, statements, now },
+      options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET,
+    );
+    await opening(ledger.recount());
+    return ledger;
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens a ledger beside a running server, to read it and to record refunds.
+ * @throws LedgerFault `open`
+ */
+export async function openBooks(options: { url: string; now?: () => number }): Promise<Books & Archive> {
+  const engine = await engineOf(options.url, 'beside');
+  const db = compilerOf(engine.dialect);
+  try {
+    await opening(engine.read(() => checkReadable(db)));
+    const statements = compileStatements(db, engine.dialect);
+    const connection: Connection = { engine, db, statements, now: options.now ?? Date.now };
+    return { ...booksOf(connection), ...archiveOf(connection) };
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+/** An open ledger; see `Store`. */
+export type Ledger = { [Name in keyof Store]: Store[Name] };
+
+/**
+ * The payments of one receiver. A claim is a number that grows with every claim of a row; every move and every answer
+ * repeats it, so a server that slept through its lease changes nothing: its calls resolve to false. All methods reject
+ * with a LedgerFault when the database fails.
+ */
+class Store implements Books, Orders {
+  readonly warnings: Books['warnings'];
+  readonly find: Books['find'];
+  readonly answer: Books['answer'];
+  readonly list: Books['list'];
+  readonly counts: Books['counts'];
+  readonly getMeta: Books['getMeta'];
+  readonly refund: Books['refund'];
+  readonly close: Books['close'];
+  readonly openOrder: Orders['openOrder'];
+  readonly order: Orders['order'];
+  readonly finishOrder: Orders['finishOrder'];
+  readonly reopenOrder: Orders['reopenOrder'];
+  readonly openOrders: Orders['openOrders'];
+  readonly replies: Orders['replies'];
+  readonly addReply: Orders['addReply'];
+  readonly rejectReply: Orders['rejectReply'];
+  readonly saveIntent: Orders['saveIntent'];
+  readonly intent: Orders['intent'];
+  /** Who claims through this object; new with every opening. */
+  readonly owner = randomUUID();
+  readonly #engine: Connection['engine'];
+  readonly #statements: Connection['statements'];
+  readonly #now: Connection['now'];
+  readonly #budget: number;
+  #answerBytes = 0;
+  #countedAt = 0;
+  #claims = 0;
+
+  constructor(connection: Connection, answerBudgetBytes: number) {
+    this.#engine = connection.engine;
+    this.#statements = connection.statements;
+    this.#now = connection.now;
+    const books = booksOf(connection);
+    this.warnings = books.warnings;
+    this.find = books.find;
+    this.answer = books.answer;
+    this.list = books.list;
+    this.counts = books.counts;
+    this.getMeta = books.getMeta;
+    this.refund = books.refund;
+    this.close = books.close;
+    const orders = ordersOf(connection);
+    this.openOrder = orders.openOrder;
+    this.order = orders.order;
+    this.finishOrder = orders.finishOrder;
+    this.reopenOrder = orders.reopenOrder;
+    this.openOrders = orders.openOrders;
+    this.replies = orders.replies;
+    this.addReply = orders.addReply;
+    this.rejectReply = orders.rejectReply;
+    this.saveIntent = orders.saveIntent;
+    this.intent = orders.intent;
+    this.#budget = answerBudgetBytes;
+  }
+
+  /** Reserves a payment before any work. A conflict is a result, never an error. */
+  async claim(request: ClaimRequest): Promise<Claimed> {
+    checkClaim(request);
+    if (this.#engine.dialect.concurrentWriters && this.#now() - this.#countedAt > RECOUNT_MS)
+      await this.recount();
+    const fresh = (this.#claims += 1);
+    return this.#engine.write(() =>
+      claimPayment(request, {
+        statements: this.#statements,
+        dialect: this.#engine.dialect,
+        owner: this.owner,
+        now: this.#now(),
+        fresh,
+        answersFull: this.#answerBytes >= this.#budget,
+      }),
+    );
+  }
+
+  /**
+   * Keeps an answer, replacing an earlier one. It does not expire before its payment is delivered.
+   * @returns false when the claim is no longer ours
+   * @throws LedgerFault `full` when nothing was paid yet and the store exceeds twice its budget
+   */
+  async saveAnswer(id: string, claim: number, answer: Omit<StoredAnswer, 'expiresAt'>): Promise<boolean> {
+    const size = answer.body.byteLength;
+    const saved = await this.#engine.write(() => this.#saveAnswer(id, claim, answer), size);
+    if (saved === 'full')
+      throw new LedgerFault(
+        'full',
+        'The store of answers is full. It empties as answers expire; try again later.',
+      );
+    if (saved === false) return false;
+    this.#answerBytes += size - saved.replaced;
+    return true;
+  }
+
+  /**
+   * claimed → settling, before a facilitator is asked. Never undone by time, only by proof.
+   * @param sent the signature, and the completed transaction in base64, where they are known before it is sent
+   */
+  async settling(
+    id: string,
+    claim: number,
+    sent: { settlement?: string; transaction?: string } = {},
+  ): Promise<boolean> {
+    const settlement = sent.settlement ?? null;
+    const signed_transaction = sent.transaction ?? null;
+    return this.#one(() =>
+      this.#statements.settle({
+        ...this.#fence(id, claim),
+        settlement,
+        signed_transaction,
+        now: this.#now(),
+      }),
+    );
+  }
+
+  /** Counts another ask of a payment that is settling. */
+  async askAgain(id: string, claim: number): Promise<boolean> {
+    return this.#one(() => this.#statements.askAgain(this.#fence(id, claim)));
+  }
+
+  /** settling or owed → delivered; the payer is known from now on. */
+  async deliver(id: string, claim: number, how: Settlement & { answerExpiresAt: number }): Promise<boolean> {
+    const { settlement, answerExpiresAt: answer_expires_at } = how;
+    return this.#engine.write(() => this.#deliver({ id, claim, how, settlement, answer_expires_at }));
+  }
+
+  /** settling → owed: the money moved and the answer is still to be made. */
+  async owe(id: string, claim: number, how: Settlement): Promise<boolean> {
+    const { oweByChain, oweByWork } = this.#statements;
+    return this.#one(() =>
+      (how.foundOnChain ? oweByChain : oweByWork)({
+        ...this.#fence(id, claim),
+        settlement: how.settlement,
+        now: this.#now(),
+      }),
+    );
+  }
+
+  /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
+  async release(id: string, claim: number, reason: string): Promise<boolean> {
+    return this.#one(() => this.#statements.release({ ...this.#fence(id, claim), reason, now: this.#now() }));
+  }
+
+  /**
+   * Ends a claim that was not settled. With `keepRun` the run counts against the payment's runs; without, it never
+   * happened (the row is deleted unless earlier runs count).
+   */
+  async free(id: string, claim: number, { keepRun }: { keepRun: boolean }): Promise<boolean> {
+    const { freed, bytes } = await this.#engine.write(() => this.#free(id, claim, keepRun));
+    this.#answerBytes -= bytes;
+    return freed;
+  }
+
+  /** Extends the lease on a row of ours, in any state, for as long as its caller waits. */
+  async renew(id: string, claim: number, leaseMs: number): Promise<boolean> {
+    const lease_until = this.#now() + leaseMs;
+    return this.#one(() => this.#statements.lease({ ...this.#fence(id, claim), lease_until }));
+  }
+
+  /** Extends the lease of a worker on an adopted row; that no caller waits stays as it is. */
+  async hold(id: string, claim: number, leaseMs: number): Promise<boolean> {
+    const lease_until = this.#now() + leaseMs;
+    return this.#one(() => this.#statements.hold({ ...this.#fence(id, claim), lease_until }));
+  }
+
+  /** Ends our lease on a row beyond `claimed`: its caller is gone or was told to come back. */
+  async leave(id: string, claim: number): Promise<boolean> {
+    return this.#engine.write(() => this.#leave(id, claim));
+  }
+
+  /**
+   * Takes over a row beyond `claimed` that nobody holds, under a new claim number.
+   * @returns the payment as it is now, or undefined when somebody holds it
+   */
+  async adopt(id: string, leaseMs: number): Promise<Payment | undefined> {
+    const fresh = (this.#claims += 1);
+    return this.#engine.write(() => this.#adopt(id, leaseMs, fresh));
+  }
+
+  /**
+   * The payment a newly signed one for the same call may redeem: same payer, operation and body, no identifier, paid or
+   * possibly paid, not written out, and its caller is gone or was sent away (`leave`). A worker that
+   * adopted it does not count as a caller.
+   */
+  async attachable(call: {
+    payer: string;
+    operation: string;
+    requestHash: string;
+  }): Promise<Payment | undefined> {
+    const { payer, operation, requestHash: request_hash } = call;
+    const [row] = await this.#engine.read(() =>
+      ask(this.#statements.attachable({ payer, operation, request_hash, now: this.#now() })),
+    );
+    return row && paymentOf(row);
+  }
+
+  /**
+   * Makes a claim of ours the alias of `target`, never to be settled.
+   * @returns false when the claim is not ours any more or `target` can't be redeemed this way any more
+   */
+  async attach(id: string, claim: number, target: string): Promise<boolean> {
+    return this.#engine.write(() => this.#attach(id, claim, target));
+  }
+
+  /** The answer of a delivered payment was written out with the socket intact. @returns false if it was before */
+  async written(id: string): Promise<boolean> {
+    return this.#one(() => this.#statements.written({ id, now: this.#now() }));
+  }
+
+  /** A payment of this payer was refused: the payer is unknown until the next delivery. */
+  async refused(payer: string): Promise<void> {
+    await this.#engine.write(() => ask(this.#statements.refusePayer({ payer, now: this.#now() })));
+  }
+
+  async payerKnown(payer: string): Promise<boolean> {
+    const [row] = await this.#engine.read(() => ask(this.#statements.payerKnown({ payer })));
+    return row?.known === 1;
+  }
+
+  /**
+   * Deletes a slice of the rows that never reached `settling` and whose blockhash is dead at this finalized height.
+   * @returns how many; call again while it is not 0
+   */
+  async dead({ height }: { height: bigint | number }): Promise<number> {
+    const { deleted, bytes } = await this.#engine.write(() => this.#dead(Number(height) - DEAD_AFTER_BLOCKS));
+    this.#answerBytes -= bytes;
+    return deleted;
+  }
+
+  /** Deletes a slice of the expired answers. @returns how many; call again while it is not 0 */
+  async prune(now: number = this.#now()): Promise<number> {
+    const { pruned, bytes } = await this.#engine.write(() => this.#prune(now));
+    this.#answerBytes -= bytes;
+    return pruned;
+  }
+
+  /** Settled payments that were not yet looked up on chain at `finalized`, the oldest first. */
+  async unaudited(limit: number, before: number = this.#now()): Promise<Payment[]> {
+    const rows = await this.#engine.read(() => ask(this.#statements.unaudited({ limit, before })));
+    return rows.map(paymentOf);
+  }
+
+  /** The settlement was seen at `finalized`. */
+  async audited(id: string): Promise<boolean> {
+    return this.#one(() => this.#statements.audited({ id, now: this.#now() }));
+  }
+
+  async setMeta(key: string, value: string): Promise<void> {
+    await this.#engine.write(() => ask(this.#statements.setMeta({ key: noteKey(key), value })));
+  }
+
+  /** Bytes of stored answers, as far as this server knows. */
+  get answerBytes(): number {
+    return this.#answerBytes;
+  }
+
+  /** Counts the stored answers anew; several servers on one database need it now and then. */
+  async recount(): Promise<void> {
+    this.#countedAt = this.#now();
+    const [row] = await this.#engine.read(() => ask(this.#statements.answerBytes({})));
+    this.#answerBytes = Number(row?.bytes ?? 0);
+  }
+
+  #fence(id: string, claim: number): Fence {
+    return { id, claim, owner: this.owner };
+  }
+
+  async #one(query: () => Query): Promise<boolean> {
+    return (await this.#engine.write(() => ask(query()))).length === 1;
+  }
+
+  *#saveAnswer(
+    id: string,
+    claim: number,
+    answer: Omit<StoredAnswer, 'expiresAt'>,
+  ): Operation<false | 'full' | { replaced: number }> {
+    const [held] = yield* ask(this.#statements.holdForAnswer(this.#fence(id, claim)));
+    if (!held) return false;
+    const replaced = held.size ?? 0;
+    const size = answer.body.byteLength;
+    // The claim checked the budget; what was claimed since may overshoot it, but not without end.
+    if (held.state === 'claimed' && this.#answerBytes + size - replaced > 2 * this.#budget) return 'full';
+    yield* ask(
+      this.#statements.saveAnswer({
+        payment: id,
+        status: answer.status,
+        headers: JSON.stringify(answer.headers),
+        body: answer.body,
+        size,
+        saved_at: this.#now(),
+      }),
+    );
+    return { replaced };
+  }
+
+  *#deliver(move: {
+    id: string;
+    claim: number;
+    how: Settlement;
+    settlement: string;
+    answer_expires_at: number;
+  }): Operation<boolean> {
+    const { deliverByChain, deliverByWork, knowPayer } = this.#statements;
+    const now = this.#now();
+    const { settlement, answer_expires_at } = move;
+    const [row] = yield* ask(
+      (move.how.foundOnChain ? deliverByChain : deliverByWork)({
+        ...this.#fence(move.id, move.claim),
+        settlement,
+        now,
+        answer_expires_at,
+      }),
+    );
+    if (!row) return false;
+    yield* ask(knowPayer({ payer: row.payer, now }));
+    return true;
+  }
+
+  *#free(id: string, claim: number, keepRun: boolean): Operation<{ freed: boolean; bytes: number }> {
+    const { findToChange, endClaim, dropAnswer, remove } = this.#statements;
+    const [row] = yield* ask(findToChange({ id }));
+    const ours = row?.claim === claim && row.owner === this.owner && row.state === 'claimed' && !row.alias_of;
+    if (!ours) return { freed: false, bytes: 0 };
+    const runs = keepRun ? row.runs : row.runs - 1;
+    const dropped = yield* ask(dropAnswer({ id }));
+    yield* ask(runs > 0 ? endClaim({ ...this.#fence(id, claim), runs }) : remove({ id }));
+    return { freed: true, bytes: sizeOf(dropped) };
+  }
+
+  *#leave(id: string, claim: number): Operation<boolean> {
+    const [row] = yield* ask(this.#statements.findToChange({ id }));
+    if (!row || row.state === 'claimed') return false;
+    return (yield* ask(this.#statements.lease({ ...this.#fence(id, claim), lease_until: 0 }))).length === 1;
+  }
+
+  *#adopt(id: string, leaseMs: number, fresh: number): Operation<Payment | undefined> {
+    const [row] = yield* ask(this.#statements.findToChange({ id }));
+    const now = this.#now();
+    if (!row || row.state === 'claimed' || row.lease_until > now) return undefined;
+    const claim = Math.max(row.claim + 1, fresh);
+    const lease_until = now + leaseMs;
+    yield* ask(this.#statements.adopt({ ...this.#fence(id, claim), lease_until }));
+    return paymentOf({ ...row, claim, owner: this.owner, lease_until });
+  }
+
+  *#attach(id: string, claim: number, target: string): Operation<boolean> {
+    const { findToChange, attach } = this.#statements;
+    const [original] = yield* ask(findToChange({ id: target }));
+    const [row] = yield* ask(findToChange({ id }));
+    const now = this.#now();
+    const redeemable =
+      original &&
+      row &&
+      original.written_at === null &&
+      original.caller_until <= now &&
+      (original.state === 'settling' ||
+        original.state === 'owed' ||
+        (original.state === 'delivered' && (original.answer_expires_at ?? 0) > now));
+    if (!redeemable || !sameCall(original, row)) return false;
+    return (yield* ask(attach({ ...this.#fence(id, claim), alias_of: target }))).length === 1;
+  }
+
+  *#dead(height: number): Operation<{ deleted: number; bytes: number }> {
+    const { dead, dropAnswer, remove } = this.#statements;
+    const rows = yield* ask(dead({ height, now: this.#now(), limit: SLICE }));
+    let bytes = 0;
+    for (const { id } of rows) {
+      bytes += sizeOf(yield* ask(dropAnswer({ id })));
+      yield* ask(remove({ id }));
+    }
+    return { deleted: rows.length, bytes };
+  }
+
+  *#prune(now: number): Operation<{ pruned: number; bytes: number }> {
+    const { expired, dropAnswer, forgetAnswer } = this.#statements;
+    const rows = yield* ask(expired({ now, limit: SLICE }));
+    let bytes = 0;
+    for (const { id } of rows) {
+      bytes += sizeOf(yield* ask(dropAnswer({ id })));
+      yield* ask(forgetAnswer({ id }));
+    }
+    return { pruned: rows.length, bytes };
+  }
+}
+
+type Call = { payer: string; operation: string; request_hash: string; identifier: string | null };
+
+/** A payment with an identifier is always a sale of its own. */
+function sameCall(one: Call, other: Call): boolean {
+  return (
+    one.payer === other.payer &&
+    one.operation === other.operation &&
+    one.request_hash === other.request_hash &&
+    one.identifier === null &&
+    other.identifier === null
+  );
+}
+
+function sizeOf(dropped: readonly { size: number }[]): number {
+  return dropped.reduce((sum, { size }) => sum + size, 0);
+}

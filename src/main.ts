@@ -1,0 +1,321 @@
+import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import { realpathSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { createHash } from 'node:crypto';
+import { TOKEN_PROGRAM_ID } from '@solana/spl-token';
+import pino from 'pino';
+import { createHandlers } from '../handlers/index.js';
+import { createApp, type FreeAnswers } from './app.js';
+import { createBackends, type BuiltBackends } from './backends.js';
+import { ConfigFault, readConfig, type Config } from './config.js';
+import { ContractFault, loadContract, type Contract, type Json } from './contract.js';
+import { Health } from './health.js';
+import { LedgerFault } from './ledger/fault.js';
+import { openLedger } from './ledger/store.js';
+import { MAX_HEADER_BYTES, renderChallenge } from './payments/challenge.js';
+import { Charge, type Log } from './payments/charge.js';
+import { Desk } from './payments/desk.js';
+import { discoveryOf, indexOf, servedContract, type StaticDocument } from './payments/discovery.js';
+import { FacilitatorFault, httpFacilitator } from './payments/facilitator.js';
+import type { Terms } from './payments/offer.js';
+import { receiverAccount } from './payments/transaction.js';
+import { Routes } from './routes.js';
+import { readInfo } from './sandbox/info.js';
+import { createHttpServer } from './server.js';
+import { createChain, type Account, type SolanaChain } from './upstreams/solana/rpc.js';
+import { firstFeePayer, rememberedFeePayers, Watch } from './watch.js';
+
+const ROOT = new URL('../../', import.meta.url);
+const SHUTDOWN_DEADLINE_MS = 25_000;
+const CHAIN_TRY_MS = 3_000;
+const START_CHECK_MS = 5_000;
+
+/** A server that is ready to be paid. `stop` finishes what is in flight within 25 s. */
+export type Running = { url: string; stop(): Promise<void> };
+
+/** Where the chain and its facilitator are, and who is paid. */
+type Connection = {
+  rpcUrls: string[];
+  facilitatorUrl: string;
+  payTo: string;
+  marketUrl: string | undefined;
+  stop(): Promise<void>;
+};
+
+/**
+ * Builds everything once and listens.
+ * @throws ConfigFault, ContractFault, LedgerFault, FacilitatorFault: each with sentences for the operator
+ */
+export async function start(config: Config, onSandboxExit: () => void = () => {}): Promise<Running> {
+  const log = pino({
+    level: config.logLevel,
+    serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
+  });
+  const contract = loadContract(new URL('openapi.yaml', ROOT));
+  await mkdir(config.stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    throw new ConfigFault(`STATE_DIR: ${config.stateDir} can't be used as a folder: ${(error as Error).message}`);
+  });
+  const port = config.port || (await freePort(config.host));
+  const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
+  const undo: (() => Promise<unknown>)[] = [];
+  try {
+    const connection = await connect(config, publicUrl, onSandboxExit);
+    undo.unshift(() => connection.stop());
+    const terms = termsOf(config, connection, publicUrl);
+    const chain = createChain({ urls: connection.rpcUrls, timeoutMs: CHAIN_TRY_MS });
+    const backends = createBackends(config, chain, connection.marketUrl);
+    undo.unshift(() => backends.close());
+    await checkChain(chain, terms, log);
+    const server = await serve({ config, contract, terms, connection, backends, log, undo });
+    await listen(server, config.host, port);
+    log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
+    return { url: publicUrl, stop: () => runAll(undo) };
+  } catch (error) {
+    await runAll(undo);
+    throw error;
+  }
+}
+
+type Parts = {
+  config: Config;
+  contract: Contract;
+  terms: Terms;
+  connection: Connection;
+  backends: BuiltBackends;
+  log: Log;
+  undo: (() => Promise<unknown>)[];
+};
+
+async function serve({ config, contract, terms, connection, backends, log, undo }: Parts): Promise<Server> {
+  const ledger = await openLedger({ url: config.databaseUrl, payTo: terms.payTo, network: terms.network });
+  undo.unshift(() => ledger.close());
+  const facilitator = httpFacilitator(connection.facilitatorUrl);
+  undo.unshift(() => facilitator.close());
+  const remembered = await rememberedFeePayers(ledger);
+  const feePayer = await firstFeePayer(facilitator, terms.network, remembered, log);
+  const desk = new Desk(contract.paid, terms, feePayer, remembered);
+  checkHeaderSizes(contract, desk);
+  const charge = new Charge({
+    ledger,
+    facilitator,
+    desk,
+    log,
+    maxUnsettledPerPayer: config.maxUnsettledPerPayer,
+  });
+  const watch = new Watch({ desk, chain: backends.chain, facilitator, ledger, log });
+  await watch.start();
+  const health = new Health(String((contract.document.info as Json).version), {
+    ...backends.probes,
+    facilitator: async () => void (await facilitator.supported(terms.network)),
+  });
+  health.start();
+  undo.unshift(async () => {
+    watch.stop();
+    health.stop();
+    desk.close();
+  });
+  const siteUrl = config.siteUrl ?? terms.publicUrl;
+  let draining = false;
+  const app = createApp({
+    routes: await Routes.create(contract),
+    charge,
+    desk,
+    handlers: createHandlers(backends),
+    free: freeAnswers(contract, terms, siteUrl, health, backends),
+    log,
+    draining: () => draining,
+  });
+  const callback = app.callback();
+  const server = createHttpServer(
+    (request, response) => void callback(request, response),
+    desk,
+    contract.paid,
+  );
+  undo.unshift(async () => {
+    draining = true;
+    await drain(server, charge);
+  });
+  return server;
+}
+
+async function connect(config: Config, publicUrl: string, onSandboxExit: () => void): Promise<Connection> {
+  const { rpcUrls, facilitatorUrl, payTo } = config;
+  if (rpcUrls.length && facilitatorUrl) {
+    if (!payTo) throw new ConfigFault('PAY_TO: must be set: the address that receives the USDC');
+    const marketUrl = config.network.name === 'sandbox' ? readInfo(config.stateDir)?.marketUrl : undefined;
+    return {
+      rpcUrls: [...rpcUrls],
+      facilitatorUrl,
+      payTo,
+      marketUrl: marketUrl ?? undefined,
+      stop: async () => {},
+    };
+  }
+  const { spawnSandbox } = await import('./sandbox/child.js');
+  const sandbox = await spawnSandbox({
+    stateDir: config.stateDir,
+    host: config.host,
+    rpcPort: config.sandboxRpcPort,
+    facilitatorPort: config.sandboxFacilitatorPort,
+    publicUrl,
+    onExit: onSandboxExit,
+  }).catch((error: unknown) => {
+    throw new ConfigFault((error as Error).message);
+  });
+  const { info } = sandbox;
+  return {
+    rpcUrls: [info.rpcUrl],
+    facilitatorUrl: info.facilitatorUrl,
+    payTo: payTo ?? info.payTo,
+    marketUrl: info.marketUrl ?? undefined,
+    stop: () => sandbox.stop(),
+  };
+}
+
+function termsOf(config: Config, connection: Connection, publicUrl: string): Terms {
+  const { caip2, v1, usdcMint } = config.network;
+  return { network: caip2, v1Network: v1, asset: usdcMint, payTo: connection.payTo, publicUrl };
+}
+
+/** A chain of another network, or a receiver without a USDC account, would let every payment fail. */
+async function checkChain(chain: SolanaChain, terms: Terms, log: Log): Promise<void> {
+  const signal = AbortSignal.timeout(START_CHECK_MS);
+  const account = receiverAccount(terms);
+  let found: [string, Account | null];
+  try {
+    found = await Promise.all([chain.genesisHash(signal), chain.account(account, signal)]);
+  } catch (error) {
+    log.warn({ error }, 'starting without the chain: paid calls answer 503 until it is back');
+    return;
+  }
+  const [genesis, receiver] = found;
+  if (`solana:${genesis.slice(0, 32)}` !== terms.network) {
+    throw new ConfigFault(
+      `SOLANA_RPC_URL: serves another network than ${terms.network} (its genesis is ${genesis})`,
+    );
+  }
+  // Lamports sent to the address before the account was created leave an account that takes no USDC.
+  if (receiver?.owner !== TOKEN_PROGRAM_ID.toBase58()) {
+    throw new ConfigFault(
+      `PAY_TO: ${terms.payTo} has no USDC token account ${account}: create it, for instance with ` +
+        `spl-token create-account ${terms.asset} --owner ${terms.payTo} --fee-payer <your keypair>`,
+    );
+  }
+}
+
+const LONGEST_ADDRESS = 'z'.repeat(44);
+
+/** Counts what the background look at the chain will add, so that the challenge keeps its size later. */
+function checkHeaderSizes(contract: Contract, desk: Desk): void {
+  for (const operation of contract.paid) {
+    const live = { feePayer: LONGEST_ADDRESS, recentBlockhash: LONGEST_ADDRESS };
+    const { length } = renderChallenge(operation, desk.terms, live).header;
+    if (length > MAX_HEADER_BYTES) {
+      throw new ConfigFault(
+        `PUBLIC_URL: so long that the challenge of ${operation.id} takes ${length} header bytes, proxies cut at ${MAX_HEADER_BYTES}`,
+      );
+    }
+  }
+}
+
+function freeAnswers(
+  contract: Contract,
+  terms: Terms,
+  siteUrl: string,
+  health: Health,
+  backends: BuiltBackends,
+): FreeAnswers {
+  const tagged = (...tags: string[]) =>
+    documentOf(
+      discoveryOf(
+        contract.paid.filter(operation => tags.includes(operation.tag)),
+        terms,
+      ),
+    );
+  return {
+    documents: {
+      getIndex: documentOf(indexOf(contract, siteUrl)),
+      getDiscovery: documentOf(discoveryOf(contract.paid, terms)),
+      getSellerDiscovery: tagged('Text', 'Solana'),
+      getBrandDiscovery: tagged('Humans'),
+      getTtsDiscovery: tagged('Audio'),
+      getOpenapi: documentOf(servedContract(contract, terms, siteUrl)),
+    },
+    live: {
+      getHealth: async () => health.report(),
+      getBrandHealth: async () => health.report([]),
+      getTtsHealth: async () => health.report(['speech']),
+      listVoices: () => backends.speaker.voices(),
+    },
+  };
+}
+
+function documentOf(value: Json): StaticDocument {
+  const body = Buffer.from(JSON.stringify(value));
+  return { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
+}
+
+function hostInUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const inUse = error.code === 'EADDRINUSE';
+      reject(inUse ? new ConfigFault(`PORT: ${port} is in use, set PORT to another one`) : error);
+    });
+    server.listen(port, host, 1024, resolve);
+  });
+}
+
+async function freePort(host: string): Promise<number> {
+  const probe = createNetServer();
+  await new Promise<void>((resolve, reject) => probe.once('error', reject).listen(0, host, resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise(resolve => probe.close(resolve));
+  return port;
+}
+
+/** Stops listening, lets what is in flight finish, then cuts what is left. */
+async function drain(server: Server, charge: Charge): Promise<void> {
+  if (!server.listening) return;
+  const closed = new Promise(resolve => server.close(resolve));
+  server.closeIdleConnections();
+  const deadline = new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref());
+  await Promise.race([charge.idle().then(() => server.closeIdleConnections()), deadline]);
+  await Promise.race([closed, new Promise(resolve => setTimeout(resolve, 500))]);
+  server.closeAllConnections();
+}
+
+async function runAll(steps: (() => Promise<unknown>)[]): Promise<void> {
+  for (const step of steps.splice(0)) await step().catch(() => {});
+}
+
+const FAULTS = [ConfigFault, ContractFault, FacilitatorFault, LedgerFault];
+
+async function main(): Promise<void> {
+  let running: Running | undefined;
+  let stopping = false;
+  const stop = (status: number): void => {
+    if (stopping) return;
+    stopping = true;
+    void (running?.stop() ?? Promise.resolve()).finally(() => process.exit(status));
+  };
+  process.once('SIGINT', () => stop(0));
+  process.once('SIGTERM', () => stop(0));
+  try {
+    running = await start(readConfig(), () => {
+      process.stderr.write('The sandbox has ended, so nothing can be paid any more: stopping.\n');
+      stop(1);
+    });
+  } catch (error) {
+    const known = FAULTS.some(fault => error instanceof fault);
+    process.stderr.write(`${known ? (error as Error).message : String((error as Error)?.stack ?? error)}\n`);
+    process.exit(1);
+  }
+}
+
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) await main();

@@ -1,0 +1,139 @@
+import type { Json, PricedOperation } from '../contract.js';
+import { requirementsOf, resourceUrl, type Terms } from './offer.js';
+
+/** A 402 answer ready to be sent: the body, and its base64 for the PAYMENT-REQUIRED header. */
+export type Challenge = { body: Buffer; header: string };
+
+/** What changes while the server runs: who pays network fees, and a blockhash to sign over (read in the last 20 s). */
+export type Live = { feePayer: string; recentBlockhash?: string | undefined };
+
+/** Which protocol version a buyer asked its challenge in. */
+export type ChallengeVersion = 1 | 2;
+
+/** nginx and other proxies cut response headers that are longer. */
+export const MAX_HEADER_BYTES = 4096;
+
+const UNPAID = 'Payment required: sign one of the accepted payments and repeat the call with it';
+
+/**
+ * Renders the challenge of an operation (specification 2.12; x402 v2 PaymentRequired, v1 PaymentRequirementsResponse).
+ * The v2 challenge holds the CAIP-2 option first and the v1-named option second, each with the fields of both versions.
+ * First-generation clients check every option against a closed list of networks, so the v1 challenge holds theirs alone,
+ * and no free text in `error` unless a payment was refused.
+ */
+export function renderChallenge(
+  operation: PricedOperation,
+  terms: Terms,
+  live: Live,
+  version: ChallengeVersion = 2,
+  error?: string,
+): Challenge {
+  const reason = error ?? (version === 2 ? UNPAID : undefined);
+  const challenge = {
+    x402Version: version,
+    ...(reason === undefined ? {} : { error: reason }),
+    ...(version === 2 ? { resource: resourceOf(operation, terms) } : {}),
+    accepts:
+      version === 2
+        ? [option(operation, terms, live, terms.network), option(operation, terms, live, terms.v1Network)]
+        : [option(operation, terms, live, terms.v1Network)],
+    ...(version === 2 ? { extensions: extensionsOf(operation) } : {}),
+  };
+  const body = Buffer.from(JSON.stringify(challenge));
+  return { body, header: body.toString('base64') };
+}
+
+function resourceOf(operation: PricedOperation, terms: Terms): Json {
+  return {
+    url: resourceUrl(operation, terms),
+    description: operation.summary,
+    mimeType: operation.mimeType,
+  };
+}
+
+function option(operation: PricedOperation, terms: Terms, live: Live, network: string): Json {
+  const { amount, extra, ...requirements } = requirementsOf(operation, terms, live.feePayer);
+  return {
+    ...requirements,
+    network,
+    amount,
+    maxAmountRequired: amount,
+    resource: resourceUrl(operation, terms),
+    description: operation.summary,
+    mimeType: operation.mimeType,
+    extra: { ...extra, ...(live.recentBlockhash ? { recentBlockhash: live.recentBlockhash } : {}) },
+  };
+}
+
+/** The `bazaar` (discovery) and `payment-identifier` (idempotency) extensions of x402 v2, from the contract's own examples. */
+function extensionsOf(operation: PricedOperation): Json {
+  const json = operation.mimeType === 'application/json';
+  return {
+    bazaar: {
+      info: {
+        input: {
+          type: 'http',
+          method: 'POST',
+          bodyType: 'json',
+          body: shortExample(operation.requestExample),
+        },
+        output: { type: json ? 'json' : 'binary', ...(json ? {} : { format: operation.mimeType }) },
+      },
+      schema: {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        type: 'object',
+        properties: {
+          input: {
+            type: 'object',
+            properties: {
+              type: { type: 'string', const: 'http' },
+              method: { type: 'string', enum: ['POST'] },
+              bodyType: { type: 'string', enum: ['json'] },
+              body: withoutProse(operation.requestSchema),
+            },
+            required: ['type', 'method', 'bodyType', 'body'],
+            additionalProperties: false,
+          },
+          output: {
+            type: 'object',
+            properties: { type: { type: 'string' }, example: { type: 'object' } },
+            required: ['type'],
+          },
+        },
+        required: ['input'],
+      },
+    },
+    'payment-identifier': {
+      info: { required: false },
+      schema: {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        type: 'object',
+        properties: { id: { type: 'string', minLength: 16, maxLength: 128 } },
+      },
+    },
+  };
+}
+
+const MAX_EXAMPLE_TEXT = 60;
+
+/** Header room is scarce: long texts of an example are cut at a word. */
+function shortExample(example: Json): Json {
+  return Object.fromEntries(
+    Object.entries(example).map(([key, value]) => [
+      key,
+      typeof value === 'string' && value.length > MAX_EXAMPLE_TEXT
+        ? value.slice(0, Math.max(value.lastIndexOf(' ', MAX_EXAMPLE_TEXT), 0) || MAX_EXAMPLE_TEXT)
+        : value,
+    ]),
+  );
+}
+
+function withoutProse(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutProse);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(([key, value]) => !(key === 'description' && typeof value === 'string'))
+      .map(([key, value]) => [key, withoutProse(value)]),
+  );
+}

@@ -1,0 +1,67 @@
+import type { Contract, Json, PricedOperation } from '../contract.js';
+import { resourceUrl, type Terms } from './offer.js';
+
+/** A free document: its JSON bytes and a strong ETag. */
+export type StaticDocument = { body: Buffer; etag: string };
+
+const INTRO =
+  'Each resource is called with POST and a JSON body. A call without payment returns a 402 descriptor: the challenge, in the ' +
+  'JSON body and base64-encoded in the PAYMENT-REQUIRED header, with price, asset, network and payTo. Pay with the x402 scheme ' +
+  'exact in USDC on Solana: sign the payment with an x402 client and repeat the same call with it in the PAYMENT-SIGNATURE ' +
+  '(v2) or X-PAYMENT (v1) header. The same payment sent again with the same body returns the same answer and is not charged again.';
+
+/** The discovery document of the given operations (specification 2.13). */
+export function discoveryOf(operations: PricedOperation[], terms: Terms): Json {
+  return {
+    version: 1,
+    resources: operations.map(operation => resourceUrl(operation, terms)),
+    instructions: [INTRO, ...operations.map(callShape)].join('\n'),
+  };
+}
+
+function callShape(operation: PricedOperation): string {
+  const schema = operation.requestSchema as { properties: Record<string, Json>; required?: string[] };
+  const fields = Object.entries(schema.properties).map(([name, field]) => {
+    const optional = schema.required?.includes(name) ? '' : '?';
+    return `"${name}"${optional}: ${String(field.type)}`;
+  });
+  const upfront =
+    operation.flow === 'upfront'
+      ? ' Paid before the work; send the same payment again to pick the answer up.'
+      : '';
+  return `POST ${operation.path} {${fields.join(', ')}} costs ${operation.price.amount} USDC. ${operation.summary}.${upfront}`;
+}
+
+/** The description that is served: the contract with our address, `x-payment-info` and guidance for crawlers. */
+export function servedContract(contract: Contract, terms: Terms, siteUrl: string): Json {
+  const document = structuredClone(contract.document) as {
+    info: Json & { contact?: Json };
+    servers: Json[];
+    paths: Record<string, Record<string, Json>>;
+  };
+  document.servers = [{ url: terms.publicUrl }];
+  document.info.contact = { ...document.info.contact, url: siteUrl };
+  document.info['x-guidance'] = discoveryOf(contract.paid, terms).instructions;
+  for (const operation of contract.paid) {
+    const { mode, currency, amount } = operation.price;
+    const post = document.paths[operation.path]?.post;
+    if (post) post['x-payment-info'] = { price: { mode, currency, amount }, protocols: [{ x402: {} }] };
+  }
+  return document;
+}
+
+/** The service index (specification 4.3), with paths relative to this server. */
+export function indexOf(contract: Contract, siteUrl: string): Json {
+  const paths = contract.free.map(operation => operation.path);
+  const wellKnown = paths.filter(path => path.endsWith('/.well-known/x402'));
+  return {
+    service: 'coinslot',
+    endpoints: Object.fromEntries(
+      contract.paid.map(operation => [`POST ${operation.path}`, `${operation.price.amount} USDC`]),
+    ),
+    discovery: ['/.well-known/x402', '/openapi.json'],
+    upstreamDiscovery: wellKnown.filter(path => path !== '/.well-known/x402'),
+    health: paths.filter(path => path.endsWith('/health')),
+    site: siteUrl,
+  };
+}

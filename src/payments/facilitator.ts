@@ -1,0 +1,216 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import { Pool } from 'undici';
+
+/** What a facilitator is asked about: our own offer and our own encoding of the buyer's transaction, nothing echoed. */
+export type Ask = { transaction: string; requirements: PaymentRequirements };
+
+export type Verdict =
+  | { kind: 'valid' }
+  /** The facilitator says no, and why. */
+  | { kind: 'refused'; reason: string }
+  /** Not reached, or no usable answer. */
+  | { kind: 'unavailable'; detail: string };
+
+export type Settlement =
+  | { kind: 'settled'; signature: string }
+  /** A refusal of the fixed list, which precedes signing: the money did not and will not move by this ask. */
+  | { kind: 'refused'; reason: string }
+  /** Anything else: the money may have moved. */
+  | { kind: 'unknown'; reason: string; signature: string };
+
+/** The v2 kind of our network as `/supported` lists it. */
+export type Supported = { feePayer: string };
+
+/** Verifies and settles payments. Asks are never repeated by the adapter. */
+export type Facilitator = {
+  /** @throws FacilitatorUnreachable, or FacilitatorFault when it can't serve our network in x402 v2. */
+  supported(network: string): Promise<Supported>;
+  verify(ask: Ask): Promise<Verdict>;
+  settle(ask: Ask): Promise<Settlement>;
+  close(): Promise<void>;
+};
+
+/** The facilitator can't be used with this configuration: the start stops. */
+export class FacilitatorFault extends Error {}
+/** The facilitator did not answer: the start goes on with what the ledger remembers. */
+export class FacilitatorUnreachable extends Error {}
+
+/** Reasons that a facilitator gives before it signs anything (x402 scheme exact on SVM). Any other reason proves nothing. */
+const REFUSALS_BEFORE_SIGNING = new Set([
+  'insufficient_funds',
+  'invalid_exact_svm_unsupported_scheme',
+  'invalid_exact_svm_network_mismatch',
+  'invalid_exact_svm_payload_missing_fee_payer',
+  'invalid_exact_svm_fee_payer_not_managed_by_facilitator',
+  'invalid_exact_svm_payload_transaction',
+  'invalid_exact_svm_payload_transaction_could_not_be_decoded',
+  'invalid_exact_svm_payload_signature_invalid',
+  'invalid_exact_svm_payload_excessive_signers',
+  'invalid_exact_svm_payload_transaction_instructions_length',
+  'invalid_exact_svm_payload_transaction_instructions_compute_limit_instruction',
+  'invalid_exact_svm_payload_transaction_instructions_compute_limit_instruction_too_high',
+  'invalid_exact_svm_payload_transaction_instructions_compute_price_instruction',
+  'invalid_exact_svm_payload_transaction_instructions_compute_price_instruction_too_high',
+  'invalid_exact_svm_payload_unknown_fourth_instruction',
+  'invalid_exact_svm_payload_unknown_fifth_instruction',
+  'invalid_exact_svm_payload_unknown_sixth_instruction',
+  'invalid_exact_svm_payload_unknown_seventh_instruction',
+  'invalid_exact_svm_payload_unknown_optional_instruction',
+  'invalid_exact_svm_payload_no_transfer_instruction',
+  'invalid_exact_svm_payload_transaction_fee_payer_transferring_funds',
+  'invalid_exact_svm_payload_mint_mismatch',
+  'invalid_exact_svm_payload_recipient_mismatch',
+  'invalid_exact_svm_payload_amount_mismatch',
+  'invalid_exact_svm_payload_memo_mismatch',
+  'invalid_exact_svm_payload_memo_count',
+]);
+
+/** The reference facilitator waits up to 30 s for the confirmation of a settlement. */
+const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, settleMs: 45_000 };
+const MAX_ANSWER_BYTES = 256 * 1024;
+
+type HttpAnswer = { status: number; json: Record<string, unknown> };
+
+/** How long a facilitator may take for each question. */
+export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: number };
+
+/** A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). */
+export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): Facilitator {
+  const base = new URL(url);
+  const prefix = base.pathname.replace(/\/$/, '');
+  const pool = new Pool(base.origin, {
+    connections: 128,
+    keepAliveTimeout: 60_000,
+    keepAliveMaxTimeout: 600_000,
+  });
+
+  async function ask(path: string, deadlineMs: number, body?: unknown): Promise<HttpAnswer> {
+    const response = await pool.request({
+      path: prefix + path,
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        accept: 'application/json',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.timeout(deadlineMs),
+    });
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of response.body as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > MAX_ANSWER_BYTES) throw new Error('the answer is too large');
+      chunks.push(chunk);
+    }
+    const json: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    if (typeof json !== 'object' || json === null) throw new Error('the answer is not a JSON object');
+    return { status: response.statusCode, json: json as Record<string, unknown> };
+  }
+
+  return {
+    async supported(network) {
+      let answer: HttpAnswer;
+      try {
+        answer = await ask('/supported', deadlines.supportedMs);
+      } catch (error) {
+        throw new FacilitatorUnreachable(`facilitator ${url} did not answer /supported: ${messageOf(error)}`);
+      }
+      if (answer.status !== 200) {
+        throw new FacilitatorUnreachable(`facilitator ${url} answered /supported with ${answer.status}`);
+      }
+      return readSupported(answer.json, network, url);
+    },
+    async verify(request) {
+      try {
+        return readVerdict(await ask('/verify', deadlines.verifyMs, bodyOf(request)));
+      } catch (error) {
+        return { kind: 'unavailable', detail: messageOf(error) };
+      }
+    },
+    async settle(request) {
+      try {
+        return readSettlement(await ask('/settle', deadlines.settleMs, bodyOf(request)));
+      } catch (error) {
+        return { kind: 'unknown', reason: messageOf(error), signature: '' };
+      }
+    },
+    close: () => pool.destroy(),
+  };
+}
+
+function bodyOf({ transaction, requirements }: Ask): unknown {
+  return {
+    x402Version: 2,
+    paymentPayload: { x402Version: 2, payload: { transaction }, accepted: requirements },
+    paymentRequirements: requirements,
+  };
+}
+
+function readSupported(json: Record<string, unknown>, network: string, url: string): Supported {
+  const kinds = Array.isArray(json.kinds) ? (json.kinds as unknown[]) : [];
+  const ours = kinds
+    .filter(kind => typeof kind === 'object' && kind !== null)
+    .map(
+      kind =>
+        kind as {
+          x402Version?: unknown;
+          scheme?: unknown;
+          network?: unknown;
+          extra?: { feePayer?: unknown };
+        },
+    )
+    .filter(kind => kind.x402Version === 2 && kind.scheme === 'exact' && kind.network === network);
+  if (ours.length === 0) {
+    throw new FacilitatorFault(
+      `facilitator ${url} does not support x402 v2, scheme exact, on ${network}: set FACILITATOR_URL to one that does`,
+    );
+  }
+  const feePayer = ours.map(kind => kind.extra?.feePayer).find(isAddress);
+  if (feePayer === undefined) {
+    throw new FacilitatorFault(
+      `facilitator ${url} names no fee payer for ${network}: set FACILITATOR_URL to one that does`,
+    );
+  }
+  return { feePayer };
+}
+
+function isAddress(value: unknown): value is string {
+  return typeof value === 'string' && /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(value);
+}
+
+/** Anything else would go into our ledger and headers as if it named a transfer. */
+const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
+
+function readVerdict({ status, json }: HttpAnswer): Verdict {
+  if (json.isValid === true && status === 200) return { kind: 'valid' };
+  // Some facilitators say no with 400: a reason is what makes it a refusal.
+  if (json.isValid === false && status < 500 && status !== 429) {
+    const reason = typeof json.invalidReason === 'string' ? json.invalidReason : 'refused without a reason';
+    const detail = typeof json.invalidMessage === 'string' ? `: ${json.invalidMessage}` : '';
+    return { kind: 'refused', reason: plain(reason + detail) };
+  }
+  return { kind: 'unavailable', detail: `status ${status}` };
+}
+
+function readSettlement({ status, json }: HttpAnswer): Settlement {
+  const named = typeof json.transaction === 'string' ? json.transaction : '';
+  const signature = SIGNATURE.test(named) ? named : '';
+  const ok = status >= 200 && status < 300;
+  if (ok && json.success === true && signature) return { kind: 'settled', signature };
+  const reason = typeof json.errorReason === 'string' ? json.errorReason : `status ${status}`;
+  if (ok && json.success === false && !named && REFUSALS_BEFORE_SIGNING.has(reason)) {
+    return { kind: 'refused', reason };
+  }
+  return { kind: 'unknown', reason: plain(reason), signature };
+}
+
+const MAX_REASON = 300;
+
+/** A facilitator's words go into our answers and headers: one bounded line of printable ASCII. */
+function plain(text: string): string {
+  return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, MAX_REASON);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message || error.name : String(error);
+}

@@ -1,0 +1,24 @@
+import { createHash } from 'node:crypto';
+
+const MAX_DEPTH = 64;
+
+/** The body is nested deeper than 64 levels. */
+export class TooDeep extends Error {}
+
+/** JSON with sorted keys and no white space: equal values give equal text. @throws TooDeep */
+export function canonicalJson(value: unknown, depth = 0): string {
+  if (depth > MAX_DEPTH) throw new TooDeep('the body is nested too deeply');
+  if (Array.isArray(value)) return `[${value.map(item => canonicalJson(item, depth + 1)).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members = Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member, depth + 1)}`);
+  return `{${members.join(',')}}`;
+}
+
+/** What "the same call" means: hex sha256 over operation id and canonical body, defaults applied. @throws TooDeep */
+export function fingerprint(operationId: string, body: object): string {
+  return createHash('sha256')
+    .update(`${operationId}\n${canonicalJson(body)}`)
+    .digest('hex');
+}

@@ -1,0 +1,26 @@
+/** USDC has 6 decimals on every Solana network. */
+export const USDC_DECIMALS = 6;
+
+const DECIMAL = /^(0|[1-9][0-9]*)(?:\.([0-9]{1,6}))?$/;
+
+/**
+ * Turns a decimal string of dollars into atomic units of USDC: '0.50' → 500000n.
+ * @throws Error for anything that is not a plain positive decimal string with at most 6 fractional digits. A number is refused
+ * too: 0.1 + 0.2 would silently overcharge.
+ */
+export function toAtomic(amount: unknown): bigint {
+  if (typeof amount !== 'string') throw new Error(`must be a decimal string in quotes, not ${typeof amount}`);
+  const match = DECIMAL.exec(amount);
+  if (!match)
+    throw new Error(`'${amount}' is not a decimal string with at most ${USDC_DECIMALS} fractional digits`);
+  const atomic = BigInt(`${match[1]}${(match[2] ?? '').padEnd(USDC_DECIMALS, '0')}`);
+  if (atomic === 0n) throw new Error('must be more than zero');
+  return atomic;
+}
+
+/** Turns atomic units of USDC into a decimal string without trailing zeros: 500000n → '0.5'. */
+export function toDecimal(atomic: bigint): string {
+  const digits = atomic.toString().padStart(USDC_DECIMALS + 1, '0');
+  const fraction = digits.slice(-USDC_DECIMALS).replace(/0+$/, '');
+  return `${digits.slice(0, -USDC_DECIMALS)}${fraction && `.${fraction}`}`;
+}

@@ -1,0 +1,193 @@
+import { Ajv } from 'ajv';
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** The parts of a decoded payment that we read. Everything else in it is ignored. */
+export type WirePayment = {
+  version: 1 | 2;
+  scheme: string;
+  network: string;
+  /** Base64 of the half-signed transaction. */
+  transaction: string;
+  /** v2 only: the offer that the buyer says it accepted. */
+  accepted: Accepted | undefined;
+  /** v2 only: the id of the `payment-identifier` extension. */
+  identifier: string | undefined;
+};
+
+export type Accepted = {
+  scheme: string;
+  network: string;
+  amount?: string;
+  maxAmountRequired?: string;
+  asset: string;
+  payTo: string;
+  extra?: { feePayer?: string; paymentFlow?: string };
+};
+
+export type Decoded =
+  { kind: 'none' } | { kind: 'payment'; payment: WirePayment } | { kind: 'fault'; error: string };
+
+/** Node joins a repeated header with commas, which no base64 contains: it is refused below as one value. */
+const HEADERS = ['payment-signature', 'x-payment'] as const;
+
+type V1 = { x402Version: number; scheme: string; network: string; payload: { transaction: string } };
+type V2 = {
+  x402Version: number;
+  accepted: Accepted;
+  payload: { transaction: string };
+  extensions?: { 'payment-identifier'?: { info: { id?: string } } };
+};
+
+const text = (maxLength = 256) => ({ type: 'string', maxLength }) as const;
+const payload = {
+  type: 'object',
+  required: ['transaction'],
+  properties: { transaction: text(8192) },
+} as const;
+
+const ajv = new Ajv({ allowUnionTypes: true });
+
+const isV1 = ajv.compile<V1>({
+  type: 'object',
+  required: ['x402Version', 'scheme', 'network', 'payload'],
+  properties: { x402Version: { const: 1 }, scheme: text(), network: text(), payload },
+});
+
+const isV2 = ajv.compile<V2>({
+  type: 'object',
+  required: ['x402Version', 'accepted', 'payload'],
+  properties: {
+    x402Version: { const: 2 },
+    accepted: {
+      type: 'object',
+      required: ['scheme', 'network', 'asset', 'payTo'],
+      properties: {
+        scheme: text(),
+        network: text(),
+        amount: text(),
+        maxAmountRequired: text(),
+        asset: text(),
+        payTo: text(),
+        extra: { type: 'object', properties: { feePayer: text(), paymentFlow: text() } },
+      },
+    },
+    payload,
+    extensions: {
+      type: 'object',
+      properties: {
+        'payment-identifier': {
+          type: 'object',
+          required: ['info'],
+          properties: {
+            info: {
+              type: 'object',
+              properties: {
+                id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[A-Za-z0-9_-]+$' },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+});
+
+/** Whether a request carries a payment at all. */
+export function carriesPayment(headers: IncomingHttpHeaders): boolean {
+  return headers['payment-signature'] !== undefined || headers['x-payment'] !== undefined;
+}
+
+/**
+ * Reads the payment of a request, by its shape (`accepted` present → v2) and never by the name of its header.
+ * Nothing here asks anybody: a malformed payment costs no call and no body read.
+ */
+export function decodePayment(headers: IncomingHttpHeaders): Decoded {
+  const values = HEADERS.map(name => headers[name]).filter(value => value !== undefined);
+  const [first, second] = values;
+  if (first === undefined) return { kind: 'none' };
+  if (second !== undefined && second !== first) {
+    return fault('PAYMENT-SIGNATURE and X-PAYMENT carry two different payments: send one');
+  }
+  const json = decodeBase64(String(first));
+  if (json === undefined) return fault('the payment header is not base64');
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return fault('the payment header is not base64 of JSON');
+  }
+  return readPayload(value);
+}
+
+function readPayload(value: unknown): Decoded {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return fault('the payment is not a JSON object: send an x402 PaymentPayload');
+  }
+  if ('accepted' in value) {
+    if (!isV2(value))
+      return fault(`the payment is not an x402 v2 PaymentPayload: ${shapeFault(isV2.errors)}`);
+    const identifier = value.extensions?.['payment-identifier']?.info.id;
+    const { scheme, network } = value.accepted;
+    const { transaction } = value.payload;
+    const payment = {
+      version: 2,
+      scheme,
+      network,
+      transaction,
+      accepted: value.accepted,
+      identifier,
+    } as const;
+    return { kind: 'payment', payment };
+  }
+  if (!isV1(value)) {
+    return fault(
+      `the payment is neither an x402 v2 PaymentPayload (it has no accepted) nor a v1 one: ${shapeFault(isV1.errors)}`,
+    );
+  }
+  const { scheme, network, payload: body } = value;
+  const payment = {
+    version: 1,
+    scheme,
+    network,
+    transaction: body.transaction,
+    accepted: undefined,
+    identifier: undefined,
+  } as const;
+  return { kind: 'payment', payment };
+}
+
+function shapeFault(errors: typeof isV1.errors): string {
+  const first = errors?.[0];
+  return first ? `${first.instancePath || 'it'} ${first.message}` : 'wrong shape';
+}
+
+function fault(error: string): Decoded {
+  return { kind: 'fault', error };
+}
+
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const BASE64_URL = /^[A-Za-z0-9_-]+={0,2}$/;
+
+function decodeBase64(value: string): string | undefined {
+  const trimmed = value.trim();
+  if (BASE64.test(trimmed)) return Buffer.from(trimmed, 'base64').toString('utf8');
+  if (BASE64_URL.test(trimmed)) return Buffer.from(trimmed, 'base64url').toString('utf8');
+  return undefined;
+}
+
+/** x402's SettlementResponse, as the PAYMENT-RESPONSE and X-PAYMENT-RESPONSE headers carry it. */
+export type Receipt = {
+  success: boolean;
+  errorReason?: string;
+  payer: string;
+  /** Base58 signature of the transfer, empty while it is unknown. */
+  transaction: string;
+  network: string;
+  amount?: string;
+};
+
+/** The header that a receipt travels in: by the shape of the payment it answers. */
+export function receiptHeader(version: 1 | 2, receipt: Receipt): Record<string, string> {
+  const value = Buffer.from(JSON.stringify(receipt)).toString('base64');
+  return version === 2 ? { 'PAYMENT-RESPONSE': value } : { 'X-PAYMENT-RESPONSE': value };
+}

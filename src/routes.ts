@@ -1,0 +1,175 @@
+import addFormatsModule from 'ajv-formats';
+import { str, type KeywordDefinition } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { OpenAPIBackend, type Operation } from 'openapi-backend';
+import type { Contract, PricedOperation } from './contract.js';
+import type { OperationId } from './operation.js';
+
+type Routed = Operation & { operationId: OperationId };
+
+/** Where a request leads. `allow` lists the methods of a path that exists. */
+export type Route =
+  | { kind: 'operation'; id: OperationId; operation: Routed; priced: PricedOperation | undefined }
+  | { kind: 'methodNotAllowed'; allow: string }
+  | { kind: 'notFound' };
+
+export type BodyCheck = { ok: true } | { ok: false; error: string };
+
+const addFormats = addFormatsModule as unknown as (ajv: Ajv2020) => void;
+
+// openapi-backend's own check of the document knows 3.0 only and would leave a 3.1 document without any operation.
+class Backend extends OpenAPIBackend {
+  override validateDefinition(): never {
+    return this.document as never;
+  }
+}
+
+/**
+ * The one router and the validators of the contract: openapi-backend with ajv in the 2020 dialect that OpenAPI 3.1 uses.
+ */
+export class Routes {
+  readonly #backend: Backend;
+  readonly #priced: Map<string, PricedOperation>;
+  readonly #allow: Map<string, string>;
+
+  private constructor(backend: Backend, contract: Contract) {
+    this.#backend = backend;
+    this.#priced = new Map(contract.paid.map(operation => [operation.id, operation]));
+    this.#allow = new Map([
+      ...contract.paid.map(operation => [operation.path, 'POST, OPTIONS'] as const),
+      ...contract.free.map(operation => [operation.path, 'GET, HEAD, OPTIONS'] as const),
+    ]);
+  }
+
+  static async create(contract: Contract): Promise<Routes> {
+    const instances = new Map<string, Ajv2020>();
+    const backend = new Backend({
+      definition: contract.document as never,
+      strict: true,
+      ignoreTrailingSlashes: false,
+      ajvOpts: { strict: false, allErrors: false },
+      customizeAjv: (_original, _options, context) => {
+        const name = String(context);
+        let ajv = instances.get(name);
+        if (!ajv) {
+          ajv = createAjv(name === 'requestBodyValidator');
+          instances.set(name, ajv);
+        }
+        return ajv;
+      },
+    });
+    await backend.init();
+    // It would rebuild its list of operations on every match.
+    const operations = backend.router.getOperations();
+    backend.router.getOperations = () => operations;
+    return new Routes(backend, contract);
+  }
+
+  /** Matches method and raw path exactly: no decoding, no trailing slash, no case folding. HEAD counts as GET. */
+  match(method: string, path: string): Route {
+    const allow = this.#allow.get(path);
+    if (allow === undefined) return { kind: 'notFound' };
+    const request = { method: method === 'HEAD' ? 'GET' : method, path, headers: {} };
+    const operation = this.#backend.router.matchOperation(request) as Routed | undefined;
+    if (!operation) return { kind: 'methodNotAllowed', allow };
+    const id = operation.operationId;
+    return { kind: 'operation', id, operation, priced: this.#priced.get(id) };
+  }
+
+  /** Validates a parsed JSON body and fills in defaults, in place. Coerces nothing. */
+  checkBody(operation: Routed, body: object): BodyCheck {
+    const request = {
+      method: operation.method,
+      path: operation.path,
+      headers: { 'content-type': 'application/json' },
+      query: {},
+      body,
+    };
+    const { errors } = this.#backend.validator.validateRequest(request, operation);
+    return errors?.length ? { ok: false, error: describe(errors[0], '/requestBody') } : { ok: true };
+  }
+
+  /** Checks an answer against the contract: declared status, body and required headers. Returns what is wrong with it. */
+  checkReply(
+    operation: Routed,
+    reply: { status: number; body: unknown; headers?: Record<string, string> },
+  ): string | undefined {
+    const declared = (operation.responses as Record<string, { content?: object } | undefined>)[reply.status];
+    if (!declared) return `status ${reply.status} is not declared`;
+    const json = declared.content && 'application/json' in declared.content;
+    if (!json) {
+      const empty = !(reply.body instanceof Uint8Array) || reply.body.length === 0;
+      if (empty) return 'the body must be bytes';
+    } else {
+      const { errors } = this.#backend.validator.validateResponse(reply.body, operation, reply.status);
+      if (errors?.length) return describe(errors[0], '');
+    }
+    return missingHeader(declared as Declared, reply.headers ?? {});
+  }
+}
+
+type Declared = { headers?: Record<string, { required?: boolean } | undefined> };
+
+function missingHeader(declared: Declared, headers: Record<string, string>): string | undefined {
+  const present = new Set(Object.keys(headers).map(name => name.toLowerCase()));
+  for (const [name, header] of Object.entries(declared.headers ?? {})) {
+    if (header?.required && !present.has(name.toLowerCase())) return `header ${name} is missing`;
+  }
+  return undefined;
+}
+
+type AjvError = { instancePath: string; message?: string; keyword: string; params: Record<string, unknown> };
+
+function describe(error: unknown, prefix: string): string {
+  const { instancePath, message, keyword, params } = error as AjvError;
+  const path = instancePath.startsWith(prefix) ? instancePath.slice(prefix.length) : instancePath;
+  const place = path.replace(/^\//, '').replaceAll('/', '.') || 'the body';
+  const extra = keyword === 'additionalProperties' ? ` ('${String(params.additionalProperty)}')` : '';
+  return `${place}: ${message ?? keyword}${extra}`.slice(0, 500);
+}
+
+function createAjv(useDefaults: boolean): Ajv2020 {
+  // strictNumbers: NaN and Infinity would pass as numbers and leave as null.
+  const ajv = new Ajv2020({ strict: false, strictNumbers: true, useDefaults, allErrors: false });
+  addFormats(ajv);
+  ajv.addFormat('binary', true);
+  for (const fast of [minLength, maxLength]) {
+    ajv.removeKeyword(fast.keyword as string);
+    ajv.addKeyword(fast);
+  }
+  return ajv;
+}
+
+/**
+ * ajv's own minLength and maxLength walk every code point of every string. A string has at most `length` code points and at
+ * least half as many, so most need no walk, and the others one that ends early.
+ */
+const minLength: KeywordDefinition = {
+  keyword: 'minLength',
+  type: 'string',
+  schemaType: 'number',
+  validate: (limit: number, text: string) =>
+    text.length >= 2 * limit || (text.length >= limit && !codePointsWithin(text, limit - 1)),
+  error: { message: ({ schemaCode }) => str`must NOT have fewer than ${schemaCode} characters` },
+};
+
+const maxLength: KeywordDefinition = {
+  keyword: 'maxLength',
+  type: 'string',
+  schemaType: 'number',
+  validate: (limit: number, text: string) => text.length <= limit || codePointsWithin(text, limit),
+  error: { message: ({ schemaCode }) => str`must NOT have more than ${schemaCode} characters` },
+};
+
+function codePointsWithin(text: string, limit: number): boolean {
+  if (text.length > 2 * limit) return false;
+  let count = 0;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    const pair = unit >= 0xd800 && unit < 0xdc00 && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00;
+    if (pair) index += 1;
+    count += 1;
+    if (count > limit) return false;
+  }
+  return true;
+}

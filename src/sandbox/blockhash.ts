@@ -1,0 +1,39 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { fromBase58, toBase58 } from './base58.js';
+
+const NONCE_BYTES = 10;
+const SLOT_BYTES = 6;
+const SEALED_BYTES = NONCE_BYTES + SLOT_BYTES;
+
+/**
+ * Makes and recognises blockhashes without remembering any: 10 random bytes, the slot, and a seal over both (HMAC-SHA256,
+ * 16 bytes). So every caller gets a hash of its own, two equal purchases differ, and a payment signed before the chain was
+ * killed still lands after it resumed.
+ */
+export class Blockhashes {
+  readonly #secret: Uint8Array;
+
+  constructor(secret: Uint8Array) {
+    this.#secret = secret;
+  }
+
+  issue(slot: number): string {
+    const head = Buffer.alloc(SEALED_BYTES);
+    randomBytes(NONCE_BYTES).copy(head);
+    head.writeUIntBE(slot, NONCE_BYTES, SLOT_BYTES);
+    return toBase58(Buffer.concat([head, this.#seal(head)]));
+  }
+
+  /** The slot a hash was issued for; null for one that this chain never issued. */
+  slotOf(blockhash: string): number | null {
+    const bytes = fromBase58(blockhash, 44);
+    if (bytes?.length !== 32) return null;
+    const head = Buffer.from(bytes.subarray(0, SEALED_BYTES));
+    if (!timingSafeEqual(this.#seal(head), bytes.subarray(SEALED_BYTES))) return null;
+    return head.readUIntBE(NONCE_BYTES, SLOT_BYTES);
+  }
+
+  #seal(head: Uint8Array): Uint8Array {
+    return createHmac('sha256', this.#secret).update(head).digest().subarray(0, 16);
+  }
+}

@@ -1,0 +1,11 @@
+/** An error that the caller of the JSON-RPC gets to see, with Solana's code. */
+export class RpcFault extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}

@@ -1,0 +1,146 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Chain } from './chain.js';
+import { serveFacilitator } from './facilitator.js';
+import {
+  NETWORK,
+  USDC_MINT,
+  V1_NETWORK,
+  openGenesis,
+  walletOf,
+  writeAtomically,
+  type Genesis,
+} from './genesis.js';
+import { infoFile, isAlive, readInfo, type SandboxInfo } from './info.js';
+import { takeLock } from './lock.js';
+import { startMarket } from './market.js';
+import { serveRpc } from './rpc.js';
+import { readMint, uiAmount } from './tokens.js';
+import { Vm } from './vm.js';
+
+export type SandboxOptions = {
+  stateDir: string;
+  host?: string;
+  /** 0 picks a free port, here and below. */
+  rpcPort?: number;
+  facilitatorPort?: number;
+  /** Length of a slot in ms; 400 as on Solana. A blockhash lives 150 slots, finality takes 32. */
+  slotMs?: number;
+  /** The server's address, for `sandbox.json`. */
+  publicUrl?: string;
+  /** The process whose end ends this sandbox; null for none. */
+  parent?: number | null;
+  /** Takes lines about failed settlements. */
+  log?: (line: string) => void;
+};
+
+export type Sandbox = {
+  info: SandboxInfo;
+  rpc: { url: string };
+  facilitator: { url: string };
+  chain: Chain;
+  /** Closes the ports and the journal; the same chain goes on when the state folder is started again. */
+  close(): Promise<void>;
+};
+
+/** The message of a start that found another sandbox on the state folder begins with this. */
+export const ALREADY_RUNNING = 'Another sandbox already runs on';
+
+const LOCK_WAIT_MS = 5000;
+
+/**
+ * Starts the local Solana of a state folder, or resumes it: chain, RPC and facilitator; writes `buyer.json` and
+ * `sandbox.json` there.
+ * @throws Error with a sentence: the folder is in use, a port is taken, a file is damaged
+ */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { stateDir } = options;
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  // One that is closing gives the lock back soon; one that still answers does not.
+  const answers = async (): Promise<boolean> => {
+    const other = readInfo(stateDir);
+    return other !== null && (await isAlive(other));
+  };
+  const release = await takeLock(join(stateDir, 'sandbox.lock'), LOCK_WAIT_MS, answers);
+  if (!release) {
+    const other = readInfo(stateDir);
+    const who = other ? ` (process ${other.pid}, ${other.rpcUrl})` : '';
+    throw new Error(
+      `${ALREADY_RUNNING} ${stateDir}${who}. Use that one, stop it, or set STATE_DIR to another folder.`,
+    );
+  }
+  // Undone in reverse: the lock goes last, when the journal is closed.
+  const closers: (() => Promise<void> | void)[] = [release];
+  const close = async (): Promise<void> => {
+    for (let closer = closers.pop(); closer; closer = closers.pop()) await closer();
+  };
+  try {
+    return { ...(await open(options, closers)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function open(
+  options: SandboxOptions,
+  closers: (() => Promise<void> | void)[],
+): Promise<Omit<Sandbox, 'close'>> {
+  const { stateDir, host = '127.0.0.1', rpcPort = 8899, facilitatorPort = 8403, slotMs = 400 } = options;
+  const vm = await Vm.load();
+  const genesis = await openGenesis(join(stateDir, 'chain-genesis.json'), vm, slotMs);
+  const chain = new Chain({ genesis, vm, journalFile: join(stateDir, 'chain-journal.jsonl'), slotMs });
+  closers.push(() => chain.close());
+  const rpc = await serveRpc(chain, { host, port: rpcPort });
+  closers.push(() => rpc.close());
+  const facilitator = await serveFacilitator({
+    host,
+    port: facilitatorPort,
+    rpcUrl: rpc.url,
+    feePayer: walletOf(genesis.keys.feePayer).secret,
+    id: genesis.id,
+    log: options.log ?? (() => undefined),
+  });
+  closers.push(() => facilitator.close());
+  const market = await startMarket({
+    host,
+    port: 0,
+    mints: genesis.mints,
+    supplies: suppliesOf(chain, genesis),
+  });
+  closers.push(() => market.close());
+  const urls = { rpcUrl: rpc.url, facilitatorUrl: facilitator.url, marketUrl: market.url };
+  const info = describeSandbox(options, genesis, urls);
+  writeAtomically(join(stateDir, 'buyer.json'), `${JSON.stringify(genesis.keys.buyer)}\n`);
+  writeAtomically(infoFile(stateDir), `${JSON.stringify(info, null, 2)}\n`);
+  return { info, rpc: { url: rpc.url }, facilitator: { url: facilitator.url }, chain };
+}
+
+/** Supplies of the sample mints as decimal strings, so that the market's figures fit the chain's. */
+function suppliesOf(chain: Chain, { mints }: Genesis): Record<string, string> {
+  const found = Object.values(mints).map(address => {
+    const mint = readMint(chain.account(address));
+    return [address, mint ? uiAmount(mint.supply, mint.decimals).uiAmountString : '0'];
+  });
+  return Object.fromEntries(found) as Record<string, string>;
+}
+
+type Urls = Pick<SandboxInfo, 'rpcUrl' | 'facilitatorUrl' | 'marketUrl'>;
+
+function describeSandbox(options: SandboxOptions, genesis: Genesis, urls: Urls): SandboxInfo {
+  const { keys, mints, id } = genesis;
+  return {
+    url: options.publicUrl ?? 'http://127.0.0.1:8402',
+    ...urls,
+    network: NETWORK,
+    v1Network: V1_NETWORK,
+    usdcMint: USDC_MINT,
+    payTo: walletOf(keys.seller).address,
+    feePayer: walletOf(keys.feePayer).address,
+    buyer: walletOf(keys.buyer).address,
+    mints,
+    id,
+    pid: process.pid,
+    parent: options.parent ?? null,
+  };
+}

@@ -1,0 +1,112 @@
+import {
+  createServer,
+  STATUS_CODES,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { Duplex } from 'node:stream';
+import { challengeVersion, EXPOSED_HEADERS } from './app.js';
+import type { PricedOperation } from './contract.js';
+import type { Desk } from './payments/desk.js';
+import { carriesPayment } from './payments/wire.js';
+
+/** Requests with more header bytes get 400. Payments are about 1.5 KB. */
+const MAX_HEADER_BYTES = 16 * 1024;
+const HEADERS_DEADLINE_MS = 10_000;
+const REQUEST_DEADLINE_MS = 30_000;
+const KEEP_ALIVE_MS = 65_000;
+const MAX_CONNECTIONS = 10_000;
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+/**
+ * The HTTP server: in front of the app a fast path that answers a priced call without payment from prebuilt bytes. It may only
+ * refuse, never grant, so it can't disagree with the router to anybody's gain.
+ */
+export function createHttpServer(app: Listener, desk: Desk, operations: PricedOperation[]): Server {
+  const priced = new Map(operations.map(operation => [operation.path, operation]));
+  const listener: Listener = (request, response) => {
+    if (request.headers.host === undefined && request.httpVersion === '1.1') return refuseHostless(response);
+    if (!refuseUnpaid(request, response, desk, priced)) app(request, response);
+  };
+  const server = createServer(
+    {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADERS_DEADLINE_MS,
+      requestTimeout: REQUEST_DEADLINE_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: 2_000,
+      // Node's own refusal has no body.
+      requireHostHeader: false,
+    },
+    listener,
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  // A client that asks before it sends its body gets the price at once, and only a payer is told to go on.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    if (refuseUnpaid(request, response, desk, priced)) return;
+    response.writeContinue();
+    app(request, response);
+  });
+  // Node would answer any other expectation with 417, which the contract does not declare.
+  server.on('checkExpectation', listener);
+  server.on('clientError', answerMalformed);
+  return server;
+}
+
+function refuseUnpaid(
+  request: IncomingMessage,
+  response: ServerResponse,
+  desk: Desk,
+  priced: Map<string, PricedOperation>,
+): boolean {
+  if (request.method !== 'POST' || carriesPayment(request.headers)) return false;
+  const url = request.url ?? '';
+  const question = url.indexOf('?');
+  const operation = priced.get(question < 0 ? url : url.slice(0, question));
+  if (!operation) return false;
+  const version = question < 0 ? 2 : challengeVersion(url.slice(question + 1));
+  const { body, header } = desk.challenge(operation, version);
+  response.writeHead(402, [
+    'Content-Type',
+    'application/json; charset=utf-8',
+    'Content-Length',
+    String(body.length),
+    'PAYMENT-REQUIRED',
+    header,
+    'Cache-Control',
+    'no-store',
+    'Access-Control-Allow-Origin',
+    '*',
+    'Access-Control-Expose-Headers',
+    EXPOSED_HEADERS,
+  ]);
+  response.end(body);
+  return true;
+}
+
+function refuseHostless(response: ServerResponse): void {
+  const body = JSON.stringify({ error: 'An HTTP/1.1 request needs a Host header.' });
+  response.writeHead(400, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    'Access-Control-Allow-Origin': '*',
+  });
+  response.end(body);
+}
+
+const FAULTS: Record<string, string> = {
+  HPE_HEADER_OVERFLOW: `The request headers are larger than ${MAX_HEADER_BYTES} bytes.`,
+  ERR_HTTP_REQUEST_TIMEOUT: `The request was not complete within ${REQUEST_DEADLINE_MS / 1000} seconds.`,
+};
+
+/** Node's own answers to malformed HTTP (400, 408, 431) have no body: the contract's error object, as 400. */
+function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const body = JSON.stringify({ error: FAULTS[error.code ?? ''] ?? 'The request is not valid HTTP/1.1.' });
+  socket.end(
+    `HTTP/1.1 400 ${STATUS_CODES[400]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Access-Control-Allow-Origin: *\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,295 @@
+import { setMaxListeners } from 'node:events';
+import { UpstreamFailure } from '../failure.js';
+import { believe, lowerMedian, median, tidy } from './consensus.js';
+import { orAbort, withDeadline } from './deadline.js';
+import { cleanName, cleanSymbol } from './fields.js';
+import { briefLine } from './line.js';
+import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
+
+/** The answer of the token brief (specification 2.4). Amounts in US dollars; null means that no source knows. */
+export type TokenBrief = {
+  mint: string;
+  symbol?: string;
+  name?: string;
+  priceUsd: number | null;
+  mcapUsd: number | null;
+  fdvUsd: number | null;
+  liquidityUsd: number | null;
+  volume24hUsd: number | null;
+  holders: number | null;
+  organicScore: number | null;
+  /** One line. */
+  brief: string;
+  sources: string[];
+  /** ISO 8601, when the sources were asked. */
+  asOf: string;
+  disclaimer: string;
+};
+
+/**
+ * A mint's total supply as a decimal string with `decimals` fractional digits. Throws `UpstreamFailure`, `invalid` where the
+ * chain has no such mint.
+ */
+export type SupplyOf = (mint: string, signal: AbortSignal) => Promise<{ supply: string; decimals: number }>;
+
+export type TokenBriefOptions = {
+  /** In order of preference for names. */
+  sources: MarketSource[];
+  supplyOf: SupplyOf;
+  /** Milliseconds since 1970. */
+  now?: () => number;
+  /** Says that the figures are a stand-in, for instance `sandbox`: put before every source's name and into the disclaimer. */
+  label?: string;
+  /** How long a snapshot is handed out again. Default 15 000 ms. */
+  cacheMs?: number;
+};
+
+export type TokenBriefService = {
+  /**
+   * A snapshot of one token, at most `cacheMs` old. Callers that ask for the same mint at once share one round of requests,
+   * which goes on when one of them leaves. Throws `UpstreamFailure`: `invalid` (not a mint on the chain), `failed` (no source
+   * gave a usable answer), `unavailable` (none could be reached, or too many tokens asked for at once); or the signal's reason.
+   */
+  brief(mint: string, signal: AbortSignal): Promise<TokenBrief>;
+  /** Per source, from past requests. */
+  health(): Record<string, SourceHealth>;
+  close(): Promise<void>;
+};
+
+type Named = { source: string; quote: MarketQuote };
+type Round = { quotes: Named[]; silent: MarketSource[]; failures: UpstreamFailure[] };
+type Figures = Omit<TokenBrief, 'mint' | 'brief' | 'asOf' | 'disclaimer'> & { disputed: boolean };
+
+const MINT = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
+const SUPPLY = /^\d{1,40}(\.\d{1,255})?$/;
+const MAX_CACHED = 1_000;
+const MAX_ROUNDS = 64;
+/** A source has a shorter deadline of its own; these hold even for one that forgets it. */
+const SUPPLY_DEADLINE_MS = 6_000;
+const SOURCE_DEADLINE_MS = 8_000;
+
+function asFailure(error: unknown): UpstreamFailure {
+  if (error instanceof UpstreamFailure) return error;
+  return new UpstreamFailure('failed', 'A market-data source failed; try again later', { cause: error });
+}
+
+function nobodyAnswered(failures: UpstreamFailure[]): UpstreamFailure {
+  const why = failures.map(failure => failure.message.replace(/; try again.*$/, '')).join('; ');
+  const cause = new AggregateError(failures, 'every market-data source failed');
+  if (failures.some(failure => failure.kind !== 'unavailable')) {
+    const message = `No market-data source gave a usable answer: ${why}. Try again later.`;
+    return new UpstreamFailure('failed', message, { cause });
+  }
+  const retryAfterSeconds = Math.min(...failures.map(failure => failure.retryAfterSeconds ?? 5));
+  const message = `No market-data source can be asked: ${why}. Try again in ${retryAfterSeconds} s.`;
+  return new UpstreamFailure('unavailable', message, { cause, retryAfterSeconds });
+}
+
+async function askAll(sources: MarketSource[], mint: string, signal: AbortSignal): Promise<Round> {
+  const round: Round = { quotes: [], silent: [], failures: [] };
+  const answers = await Promise.allSettled(
+    sources.map(source => withDeadline(SOURCE_DEADLINE_MS, signal, inTime => source.quote(mint, inTime))),
+  );
+  sources.forEach((source, index) => {
+    const answer = answers[index];
+    if (answer?.status !== 'fulfilled') round.failures.push(asFailure(answer?.reason));
+    else if (answer.value) round.quotes.push({ source: source.name, quote: answer.value });
+    else round.silent.push(source);
+  });
+  // "No market" is believed from all sources, or from one whose empty answer can't be a passing failure.
+  const sure = round.failures.length === 0 || round.silent.some(source => !source.emptyIsUncertain);
+  if (round.quotes.length === 0 && !sure) throw nobodyAnswered(round.failures);
+  return round;
+}
+
+/** The fully diluted valuation. Supplies have up to 20 digits: the string becomes a number once, at the end. */
+function valuation(priceUsd: number | null, supply: string): number | null {
+  const units = Number(supply);
+  // Supply 0 is that of wrapped SOL, whose coins are not counted in the mint, or of a token that is gone: no valuation.
+  return priceUsd === null || units === 0 ? null : tidy(priceUsd * units);
+}
+
+/** The first quote that knows `field`, and whose it is. */
+function firstKnown<K extends keyof MarketQuote>(
+  quotes: Named[],
+  field: K,
+): { value?: MarketQuote[K]; from?: string } {
+  const found = quotes.find(({ quote }) => quote[field] !== undefined);
+  return found ? { value: found.quote[field], from: found.source } : {};
+}
+
+function combine({ quotes, silent }: Round, supply: string): Figures {
+  const priced = quotes.flatMap(({ source, quote }) =>
+    quote.priceUsd === undefined ? [] : [{ source, quote, priceUsd: quote.priceUsd }],
+  );
+  const { kept, disputed } = believe(priced);
+  const trusted = priced.length > 0 ? kept : quotes;
+  const amountOf = (field: 'mcapUsd' | 'liquidityUsd' | 'volume24hUsd'): number | null =>
+    lowerMedian(trusted.map(({ quote }) => quote[field]).filter(value => value !== undefined)) ?? null;
+  // Names and head counts don't depend on the price, so a source whose price was rejected may still give them.
+  const ranked = [...trusted, ...quotes];
+  const symbol = firstKnown(ranked, 'symbol');
+  const name = firstKnown(ranked, 'name');
+  const holders = firstKnown(ranked, 'holders');
+  const organicScore = firstKnown(ranked, 'organicScore');
+  const used = new Set([
+    ...trusted.map(({ source }) => source),
+    symbol.from,
+    name.from,
+    holders.from,
+    organicScore.from,
+  ]);
+  const priceUsd = kept.length > 0 ? tidy(median(kept.map(item => item.priceUsd))) : null;
+  return {
+    symbol: cleanSymbol(symbol.value),
+    name: cleanName(name.value),
+    priceUsd,
+    mcapUsd: amountOf('mcapUsd'),
+    fdvUsd: valuation(priceUsd, supply),
+    liquidityUsd: amountOf('liquidityUsd'),
+    volume24hUsd: amountOf('volume24hUsd'),
+    holders: holders.value ?? null,
+    organicScore: organicScore.value ?? null,
+    // Where nobody knows a market, the snapshot rests on those who said so.
+    sources: quotes.length > 0 ? quotes.map(q => q.source).filter(s => used.has(s)) : silent.map(s => s.name),
+    disputed,
+  };
+}
+
+function render(
+  mint: string,
+  figures: Figures,
+  untraded: boolean,
+  asOf: number,
+  label: string | undefined,
+): TokenBrief {
+  const { symbol, name, disputed, ...rest } = figures;
+  const standIn = label ? ` The figures are ${label} data, not those of a real market.` : '';
+  return {
+    mint,
+    ...(symbol === undefined ? {} : { symbol }),
+    ...(name === undefined ? {} : { name }),
+    ...rest,
+    brief: briefLine({ mint, ...figures, untraded, disputed }),
+    asOf: new Date(asOf).toISOString(),
+    disclaimer: `Aggregated from public market data without warranty; not financial advice.${standIn}`,
+  };
+}
+
+/** Snapshots by mint: the least recently used goes first when full. */
+class Snapshots {
+  readonly #entries = new Map<string, { brief: TokenBrief; until: number }>();
+
+  get(mint: string, now: number): TokenBrief | undefined {
+    const entry = this.#entries.get(mint);
+    if (!entry) return undefined;
+    this.#entries.delete(mint);
+    if (entry.until <= now) return undefined;
+    this.#entries.set(mint, entry);
+    return entry.brief;
+  }
+
+  set(mint: string, brief: TokenBrief, until: number): void {
+    this.#entries.delete(mint);
+    this.#entries.set(mint, { brief, until });
+    const oldest = this.#entries.keys().next().value;
+    if (this.#entries.size > MAX_CACHED && oldest !== undefined) this.#entries.delete(oldest);
+  }
+}
+
+function labelled(source: MarketSource, label: string | undefined): MarketSource {
+  if (!label || source.name.startsWith(`${label}:`)) return source;
+  return {
+    name: `${label}:${source.name}`,
+    ...(source.emptyIsUncertain ? { emptyIsUncertain: true } : {}),
+    quote: (mint, signal) => source.quote(mint, signal),
+    health: () => source.health(),
+    close: () => source.close(),
+  };
+}
+
+/** Asks the chain, then all sources in parallel, and makes one snapshot of what they say. */
+async function takeSnapshot(
+  mint: string,
+  options: TokenBriefOptions,
+  signal: AbortSignal,
+): Promise<TokenBrief> {
+  // The chain first: an address that is no mint is answered uncharged, so it must not use up the sources' rate limits.
+  const { supply } = await withDeadline(SUPPLY_DEADLINE_MS, signal, inTime =>
+    options.supplyOf(mint, inTime),
+  ).catch((error: unknown) => {
+    if (error instanceof UpstreamFailure) throw error;
+    const message = "The token's supply could not be read from the chain; try again later";
+    throw new UpstreamFailure('failed', message, { cause: error });
+  });
+  if (!SUPPLY.test(supply))
+    throw new UpstreamFailure('failed', 'The chain answered an unreadable supply; try again later');
+  const asOf = (options.now ?? Date.now)();
+  const round = await askAll(options.sources, mint, signal);
+  return render(mint, combine(round, supply), round.quotes.length === 0, asOf, options.label);
+}
+
+/**
+ * The token brief, aggregated over several market-data sources:
+ * - price: the unweighted median of the sources' prices within 1.5× of the median of all. Of exactly two prices that differ by
+ *   more than 1.5×, and where nobody is near the median, the lowest is taken and the brief says that the sources disagree.
+ * - fdv: that price × the supply on the chain; null for a supply of 0.
+ * - market cap, liquidity, 24 h volume: the lower median (of three the middle one, of two the smaller) of what the sources
+ *   whose price was believed report, since every source counts other pools; the market cap is never derived from the fdv.
+ * - holders, organic score, symbol, name: the first source that knows them, believed prices first.
+ * - `sources`: those of whom something is in the answer; for a token that nobody trades, those that said so.
+ *
+ * A source that fails is left out. When none gives an answer the failure is `unavailable` if all were unreachable, rate-limited
+ * or resting, else `failed`. Nothing that failed is kept in the cache.
+ */
+export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
+  if (given.sources.length === 0) throw new Error('createTokenBrief needs at least one market-data source');
+  const options = { ...given, sources: given.sources.map(source => labelled(source, given.label)) };
+  const now = options.now ?? Date.now;
+  const snapshots = new Snapshots();
+  const rounds = new Map<string, Promise<TokenBrief>>();
+  const closing = new AbortController();
+  // Every wait of every round listens to it; Node warns from the eleventh on.
+  setMaxListeners(MAX_ROUNDS * (options.sources.length + 1), closing.signal);
+
+  async function run(mint: string): Promise<TokenBrief> {
+    try {
+      const brief = await takeSnapshot(mint, options, closing.signal);
+      snapshots.set(mint, brief, now() + (options.cacheMs ?? 15_000));
+      return brief;
+    } catch (error) {
+      if (!closing.signal.aborted) throw error;
+      throw new UpstreamFailure('unavailable', 'The server is shutting down; try again shortly', {
+        retryAfterSeconds: 5,
+      });
+    } finally {
+      rounds.delete(mint);
+    }
+  }
+
+  function join(mint: string): Promise<TokenBrief> {
+    const running = rounds.get(mint);
+    if (running) return running;
+    if (rounds.size >= MAX_ROUNDS || closing.signal.aborted) {
+      const message = 'Too many tokens are being looked up right now; try again shortly';
+      throw new UpstreamFailure('unavailable', message, { retryAfterSeconds: 2 });
+    }
+    const started = run(mint);
+    rounds.set(mint, started);
+    return started;
+  }
+
+  return {
+    async brief(mint, signal) {
+      signal.throwIfAborted();
+      if (!MINT.test(mint)) throw new UpstreamFailure('invalid', 'mint must be a base58 Solana mint address');
+      const brief = snapshots.get(mint, now()) ?? (await orAbort(join(mint), signal));
+      return { ...brief, sources: [...brief.sources] };
+    },
+    health: () => Object.fromEntries(options.sources.map(source => [source.name, source.health()])),
+    async close() {
+      closing.abort(new Error('closing'));
+      await Promise.all(options.sources.map(source => source.close()));
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import { believe, lowerMedian, median, nearMedian, tidy } from './consensus.js';
+import { amount, asObject, cleanName, cleanSymbol, decimalPrice, type JsonObject } from './fields.js';
+import { createHttpSource, type SourceOptions } from './http-source.js';
+import type { MarketQuote, MarketSource } from './source.js';
+
+/** The aggregator sends at most 30; a longer list is read up to here. */
+const MAX_POOLS = 100;
+
+type PricedPool = {
+  symbol?: string;
+  name?: string;
+  priceUsd: number;
+  mcapUsd?: number;
+  liquidityUsd: number;
+  volume24hUsd?: number;
+};
+
+const addressOf = (token: unknown): unknown => asObject(token)?.address;
+
+/** The market cap of a pool's token. Where the circulating supply is unknown the source repeats the fdv: that is none. */
+function marketCap(pool: JsonObject): number | undefined {
+  const mcap = amount(pool.marketCap, 'market cap');
+  return mcap === pool.fdv ? undefined : mcap;
+}
+
+/** A pool that can be used; undefined for one without a price or with figures that can't be right. */
+function readPool(pool: JsonObject): PricedPool | undefined {
+  try {
+    const priceUsd = decimalPrice(pool.priceUsd, 'price');
+    if (priceUsd === undefined) return undefined;
+    const token = asObject(pool.baseToken);
+    return {
+      symbol: cleanSymbol(token?.symbol),
+      name: cleanName(token?.name),
+      priceUsd,
+      mcapUsd: marketCap(pool),
+      liquidityUsd: amount(asObject(pool.liquidity)?.usd, 'liquidity') ?? 0,
+      volume24hUsd: amount(asObject(pool.volume)?.h24, 'volume'),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+const known = (values: (number | undefined)[]): number[] => values.filter(value => value !== undefined);
+
+/**
+ * Depth proves nothing: under three pools all are kept, else those near the unweighted median of their prices. Two pools that
+ * contradict each other count with the lower price, as two sources do.
+ */
+function summarize(pools: PricedPool[]): MarketQuote {
+  const kept = pools.length < 3 ? pools : nearMedian(pools);
+  // Pools in two camps can leave nobody near their median; then there is no price to give.
+  if (kept.length === 0) throw new RangeError('pools that contradict each other');
+  const volumes = known(kept.map(pool => pool.volume24hUsd));
+  return {
+    symbol: kept.find(pool => pool.symbol)?.symbol,
+    name: kept.find(pool => pool.name)?.name,
+    priceUsd: tidy(median((kept.length < 3 ? believe(kept).kept : kept).map(pool => pool.priceUsd))),
+    mcapUsd: lowerMedian(known(kept.map(pool => pool.mcapUsd))),
+    liquidityUsd: tidy(kept.reduce((sum, pool) => sum + pool.liquidityUsd, 0)),
+    volume24hUsd: volumes.length > 0 ? tidy(volumes.reduce((sum, volume) => sum + volume, 0)) : undefined,
+  };
+}
+
+function decode(body: unknown, mint: string): MarketQuote | undefined {
+  if (!Array.isArray(body)) throw new RangeError('no list');
+  if (body.length === 0) return undefined;
+  const pools = body.slice(0, MAX_POOLS).map(asObject);
+  const ofToken = pools.filter(pool => pool?.chainId === 'solana' && addressOf(pool.baseToken) === mint);
+  if (ofToken.length === 0) {
+    // Pools that price something else in this token say nothing about its own price.
+    if (pools.some(pool => addressOf(pool?.quoteToken) === mint)) return undefined;
+    throw new RangeError('pools of another token');
+  }
+  const priced = ofToken.map(pool => readPool(pool ?? {})).filter(pool => pool !== undefined);
+  if (priced.length === 0) throw new RangeError('no pool with a plausible price');
+  return summarize(priced);
+}
+
+/**
+ * DexScreener: `GET {url}/token-pairs/v1/solana/{mint}` answers a list of at most 30 pools, empty for an unknown mint and,
+ * now and then, for a known one. Pools off the median by more than 1.5× are dropped; liquidity and volume are sums over the
+ * rest.
+ */
+export function createDexScreener(options: SourceOptions = {}): MarketSource {
+  return createHttpSource(
+    {
+      name: 'dexscreener',
+      url: 'https://api.dexscreener.com',
+      emptyIsUncertain: true,
+      path: mint => `/token-pairs/v1/solana/${encodeURIComponent(mint)}`,
+      decode,
+    },
+    options,
+  );
+}

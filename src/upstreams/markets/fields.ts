@@ -1,0 +1,96 @@
+/**
+ * Readers for the fields of a market-data answer. Token issuers write part of these answers, so nothing is believed: each
+ * reader returns the value, or undefined for an absent one (`undefined`, `null`), or throws `RangeError` naming the field.
+ */
+
+/** Limits beyond which a figure is a fault or an attack, not a market: USD per token, USD, holders. */
+const MAX_PRICE_USD = 1e12;
+const MAX_AMOUNT_USD = 1e16;
+const MAX_HOLDERS = 1e10;
+
+const DECIMAL = /^\d{1,60}(\.\d{1,100})?(e[+-]?\d{1,3})?$/i;
+
+export type JsonObject = Record<string, unknown>;
+
+/** `value` as a JSON object (not an array, not null); undefined if it is none. */
+export function asObject(value: unknown): JsonObject | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as JsonObject)
+    : undefined;
+}
+
+function inRange(value: number, max: number, field: string): number {
+  if (!Number.isFinite(value) || value < 0 || value > max) throw new RangeError(`an implausible ${field}`);
+  return value;
+}
+
+function numberOf(value: unknown, field: string): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'number') throw new RangeError(`a ${field} that is no number`);
+  return value;
+}
+
+/** A decimal that the wire carries as a string; a plain JSON number is as clear, so it is accepted too. */
+function decimalOf(value: unknown, field: string): number | undefined {
+  if (typeof value !== 'string') return numberOf(value, field);
+  if (!DECIMAL.test(value)) throw new RangeError(`a ${field} that is no decimal`);
+  return Number(value);
+}
+
+function priceOf(value: number | undefined, field: string): number | undefined {
+  // Aggregators write 0 for a dead token: that is no price.
+  return value === undefined ? undefined : inRange(value, MAX_PRICE_USD, field) || undefined;
+}
+
+function amountOf(value: number | undefined, field: string): number | undefined {
+  return value === undefined ? undefined : inRange(value, MAX_AMOUNT_USD, field);
+}
+
+/** A price in USD, more than 0; 0 counts as absent. */
+export const price = (value: unknown, field: string) => priceOf(numberOf(value, field), field);
+/** The same, where the wire carries a decimal string. */
+export const decimalPrice = (value: unknown, field: string) => priceOf(decimalOf(value, field), field);
+/** An amount in USD, 0 or more. */
+export const amount = (value: unknown, field: string) => amountOf(numberOf(value, field), field);
+/** The same, where the wire carries a decimal string. */
+export const decimalAmount = (value: unknown, field: string) => amountOf(decimalOf(value, field), field);
+
+/** A whole number of holders. */
+export function holders(value: unknown, field: string): number | undefined {
+  const count = numberOf(value, field);
+  if (count === undefined) return undefined;
+  if (!Number.isInteger(count)) throw new RangeError(`a ${field} that is no whole number`);
+  return inRange(count, MAX_HOLDERS, field);
+}
+
+/** A score from 0 to 100. */
+export function score(value: unknown, field: string): number | undefined {
+  const points = numberOf(value, field);
+  return points === undefined ? undefined : inRange(points, 100, field);
+}
+
+/**
+ * A text that a token's issuer chose, made harmless: NFKC, control, format (direction marks, zero-width), private and
+ * unassigned characters removed, markup characters removed, white space collapsed and trimmed, at most `max` UTF-16 units.
+ * Anything but a string, and a text of which nothing is left, is undefined.
+ */
+export function cleanText(value: unknown, max: number): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const plain = value
+    .slice(0, 1_000)
+    // NFKC first: it turns full-width angle brackets and their like into the ones removed below.
+    .normalize('NFKC')
+    .replace(/\s+/gu, ' ')
+    .replace(/[\p{C}<>&"`{}[\]\\|]/gu, '')
+    .replace(/ +/g, ' ')
+    .trim();
+  let kept = '';
+  for (const character of plain) {
+    if (kept.length + character.length > max) break;
+    kept += character;
+  }
+  return kept.trim() || undefined;
+}
+
+export const cleanSymbol = (value: unknown) => cleanText(value, 32);
+export const cleanName = (value: unknown) => cleanText(value, 64);

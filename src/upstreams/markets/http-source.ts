@@ -1,0 +1,291 @@
+import {
+  BrokenCircuitError,
+  circuitBreaker,
+  CircuitState,
+  handleWhen,
+  type CircuitBreakerPolicy,
+  type IBackoff,
+  type IBreaker,
+} from 'cockatiel';
+import { Pool, type Dispatcher } from 'undici';
+import { readRetryAfter, UpstreamFailure } from '../failure.js';
+import { DeadlineExceeded, withDeadline } from './deadline.js';
+import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
+
+/** What an operator may set for any source. */
+export type SourceOptions = {
+  /** Base address, a path included; the aggregator's public address when absent. */
+  url?: string;
+  /** Put in front of the source's name: `sandbox` gives `sandbox:jupiter`. */
+  label?: string;
+  /** Time for one request, from the queue to the last byte. Default 4 000 ms. */
+  deadlineMs?: number;
+  /** Failures in a row that open the circuit (5) and the first rest after that (5 000 ms; doubled up to a minute). */
+  breaker?: { failures?: number; restMs?: number };
+};
+
+/** What makes one aggregator differ from another. */
+export type WireFormat = {
+  name: string;
+  url: string;
+  headers?: Record<string, string>;
+  emptyIsUncertain?: boolean;
+  /** True where the aggregator says "unknown token" with a 404. */
+  unknownIs404?: boolean;
+  path: (mint: string) => string;
+  /** Reads a parsed 2xx answer; throws `RangeError` for one that can't be right. */
+  decode: (body: unknown, mint: string) => MarketQuote | undefined;
+};
+
+const MAX_BODY_BYTES = 2_000_000;
+const MAX_REST_MS = 60_000;
+const MAX_BACKOFF_SECONDS = 120;
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+type Answer = { status: number; body: unknown };
+
+/** The caller went away: says nothing about the source. */
+class CallerLeft extends Error {}
+
+/** Counts failures in a row; a rate limit opens the circuit at once. */
+class ConsecutiveOrTripped implements IBreaker {
+  state = 0;
+  tripped = false;
+  readonly #limit: number;
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+  success(): void {
+    this.state = 0;
+  }
+  failure(): boolean {
+    this.state += 1;
+    const open = this.tripped || this.state >= this.#limit;
+    this.tripped = false;
+    return open;
+  }
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : '';
+}
+
+/**
+ * When a source that refused us wants to be asked again, in seconds from 1 to 120: `Retry-After`, else
+ * `x-ratelimit-reset`, which is found in the wild as seconds from now, Unix seconds and Unix milliseconds.
+ */
+export function backoffSeconds(
+  headers: Record<string, string | string[] | undefined>,
+  now = Date.now(),
+): number | undefined {
+  const retryAfter = readRetryAfter(headers['retry-after'], now);
+  if (retryAfter !== undefined) return Math.min(retryAfter, MAX_BACKOFF_SECONDS);
+  const reset = Number(headers['x-ratelimit-reset'] ?? Number.NaN);
+  if (!Number.isFinite(reset) || reset < 0) return undefined;
+  const ahead = reset > 1e11 ? (reset - now) / 1_000 : reset > 1e8 ? reset - now / 1_000 : reset;
+  return Math.min(Math.max(Math.ceil(ahead), 1), MAX_BACKOFF_SECONDS);
+}
+
+/** One aggregator's connections and circuit. */
+class Endpoint {
+  readonly #name: string;
+  readonly #headers: Record<string, string>;
+  readonly #prefix: string;
+  readonly #deadlineMs: number;
+  readonly #restMs: number;
+  readonly #pool: Pool;
+  readonly #counter: ConsecutiveOrTripped;
+  readonly #circuit: CircuitBreakerPolicy;
+  #askedToWaitUntil = 0;
+  #restsUntil = 0;
+  #latencyMs: number | undefined;
+  #lastFailure: string | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(name: string, format: WireFormat, options: SourceOptions) {
+    const base = new URL(options.url ?? format.url);
+    this.#name = name;
+    this.#prefix = base.pathname.replace(/\/+$/, '');
+    this.#headers = { accept: 'application/json', 'user-agent': 'coinslot', ...format.headers };
+    this.#deadlineMs = options.deadlineMs ?? 4_000;
+    this.#restMs = options.breaker?.restMs ?? 5_000;
+    this.#pool = new Pool(base.origin, {
+      connections: 8,
+      keepAliveTimeout: 60_000,
+      keepAliveMaxTimeout: 600_000,
+      maxResponseSize: MAX_BODY_BYTES,
+      connect: { timeout: Math.ceil(this.#deadlineMs * 0.75) },
+    });
+    this.#counter = new ConsecutiveOrTripped(options.breaker?.failures ?? 5);
+    this.#circuit = circuitBreaker(
+      // A probe whose caller left proved nothing, so the circuit must not close on it.
+      handleWhen(error => !(error instanceof CallerLeft) || this.#circuit.state === CircuitState.HalfOpen),
+      { breaker: this.#counter, halfOpenAfter: { next: context => this.#rest(context.attempt) } },
+    );
+  }
+
+  /** Throws `UpstreamFailure`, or the signal's reason. */
+  async get(path: string, signal: AbortSignal): Promise<Answer> {
+    signal.throwIfAborted();
+    // While one request probes a recovering source the others don't queue up behind it.
+    if (this.#circuit.state === CircuitState.HalfOpen) throw this.#resting();
+    const startedAt = performance.now();
+    try {
+      const answer = await this.#circuit.execute(() => this.#fetch(path, signal));
+      this.#latencyMs = Math.round(performance.now() - startedAt);
+      this.#lastFailure = undefined;
+      return answer;
+    } catch (error) {
+      if (error instanceof CallerLeft) throw signal.reason;
+      if (error instanceof BrokenCircuitError) throw this.#resting();
+      this.#lastFailure = error instanceof Error ? error.message : 'failed';
+      throw error;
+    }
+  }
+
+  health(): SourceHealth {
+    const latency = this.#latencyMs === undefined ? {} : { latencyMs: this.#latencyMs };
+    if (this.#lastFailure !== undefined) return { status: 'degraded', ...latency, detail: this.#lastFailure };
+    return {
+      status: 'ok',
+      ...latency,
+      ...(this.#latencyMs === undefined ? { detail: 'not asked yet' } : {}),
+    };
+  }
+
+  close(): Promise<void> {
+    return (this.#closed ??= this.#pool.close());
+  }
+
+  #rest(attempt: number): IBackoff<{ attempt: number }> {
+    const now = Date.now();
+    const asked = this.#askedToWaitUntil - now;
+    const duration = asked > 0 ? asked : Math.min(this.#restMs * 2 ** Math.min(attempt - 1, 16), MAX_REST_MS);
+    this.#restsUntil = now + duration;
+    return { duration, next: context => this.#rest(context.attempt) };
+  }
+
+  #resting(): UpstreamFailure {
+    const seconds = Math.max(Math.ceil((this.#restsUntil - Date.now()) / 1_000), 1);
+    const message = `${this.#name} is not asked for now because it failed before; try again in ${seconds} s`;
+    return new UpstreamFailure('unavailable', message, { retryAfterSeconds: seconds });
+  }
+
+  async #fetch(path: string, signal: AbortSignal): Promise<Answer> {
+    try {
+      return await withDeadline(this.#deadlineMs, signal, async inTime =>
+        this.#read(await this.#request(path, inTime)),
+      );
+    } catch (error) {
+      if (signal.aborted) throw new CallerLeft('the caller left');
+      throw this.#explain(error);
+    }
+  }
+
+  async #request(path: string, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const request = { method: 'GET' as const, path: this.#prefix + path, headers: this.#headers, signal };
+    try {
+      return await this.#pool.request(request);
+    } catch (error) {
+      // A kept-alive connection may be closed by the other side just as we use it; asking once more is harmless.
+      if (signal.aborted || !STALE_CONNECTION.has(codeOf(error))) throw error;
+      return this.#pool.request(request);
+    }
+  }
+
+  /**
+   * Failures of the source as a whole throw here, inside the circuit. A 4xx about one token is returned instead: nobody
+   * shall be able to close a source for all by asking about an odd token.
+   */
+  async #read(response: Dispatcher.ResponseData): Promise<Answer> {
+    const { statusCode: status, headers } = response;
+    const text = await response.body.text();
+    if (status === 429 || status === 503) throw this.#refused(status, headers);
+    if (status === 401 || status === 403) {
+      const message = `${this.#name} refused our access (${status}); the operator has to check its key`;
+      throw new UpstreamFailure('failed', message);
+    }
+    if (status >= 400 && status < 500 && status !== 408)
+      return { status, body: looksLikeHtml(text) ? 'html' : '' };
+    if (status < 200 || status > 299) {
+      throw new UpstreamFailure('failed', `${this.#name} answered ${status}; try again later`);
+    }
+    try {
+      return { status, body: JSON.parse(text) as unknown };
+    } catch (cause) {
+      throw new UpstreamFailure(
+        'failed',
+        `${this.#name} answered something that is not JSON; try again later`,
+        {
+          cause,
+        },
+      );
+    }
+  }
+
+  #refused(status: number, headers: Dispatcher.ResponseData['headers']): UpstreamFailure {
+    const seconds = backoffSeconds(headers);
+    if (status === 429 || seconds !== undefined) {
+      const waitMs = seconds === undefined ? Math.max(this.#restMs, 1_000) : seconds * 1_000;
+      this.#askedToWaitUntil = Date.now() + waitMs;
+      this.#counter.tripped = true;
+    }
+    const message = `${this.#name} ${status === 429 ? 'limits our requests' : 'is closed for now'}; try again later`;
+    return new UpstreamFailure('unavailable', message, {
+      retryAfterSeconds: seconds ?? Math.ceil(this.#restMs / 1_000),
+    });
+  }
+
+  #explain(error: unknown): UpstreamFailure {
+    if (error instanceof UpstreamFailure) return error;
+    const told = { cause: error };
+    if (error instanceof DeadlineExceeded) {
+      return new UpstreamFailure('failed', `${this.#name} did not answer in time; try again later`, told);
+    }
+    const code = codeOf(error);
+    if (UNREACHABLE.has(code)) {
+      return new UpstreamFailure('unavailable', `${this.#name} can't be reached; try again later`, told);
+    }
+    const what = code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE' ? 'answered too much' : 'broke off its answer';
+    return new UpstreamFailure('failed', `${this.#name} ${what}; try again later`, told);
+  }
+}
+
+const looksLikeHtml = (text: string): boolean => /^\s*</.test(text.slice(0, 200));
+
+/** Puts a wire format behind the port, with one keep-alive pool, a deadline, a circuit breaker and a bounded body. */
+export function createHttpSource(format: WireFormat, options: SourceOptions): MarketSource {
+  const name = options.label ? `${options.label}:${format.name}` : format.name;
+  const endpoint = new Endpoint(name, format, options);
+  return {
+    name,
+    ...(format.emptyIsUncertain ? { emptyIsUncertain: true } : {}),
+    async quote(mint, signal) {
+      const { status, body } = await endpoint.get(format.path(mint), signal);
+      // A 404 page of some proxy in between is not the aggregator's word on the token.
+      if (status === 404 && format.unknownIs404 && body !== 'html') return undefined;
+      if (status !== 200) {
+        throw new UpstreamFailure('failed', `${name} answered ${status} for this token; try again later`);
+      }
+      try {
+        return format.decode(body, mint);
+      } catch (cause) {
+        const what = cause instanceof RangeError ? cause.message : 'an unreadable record';
+        throw new UpstreamFailure('failed', `${name} answered ${what} for this token; try again later`, {
+          cause,
+        });
+      }
+    },
+    health: () => endpoint.health(),
+    close: () => endpoint.close(),
+  };
+}

@@ -1,0 +1,119 @@
+import {
+  ACCOUNT_SIZE,
+  MINT_SIZE,
+  MULTISIG_SIZE,
+  TOKEN_2022_PROGRAM_ID,
+  TOKEN_PROGRAM_ID,
+  unpackMint,
+  type Mint,
+} from '@solana/spl-token';
+import { PublicKey, SystemProgram } from '@solana/web3.js';
+import { UpstreamFailure } from '../failure.js';
+import type { Account, SolanaChain } from './rpc.js';
+
+/**
+ * What the chain says about a token mint (specification 2.6). `supply` is in whole tokens with exactly `decimals` fractional
+ * digits and no point when `decimals` is 0; authorities are base58 addresses, null where nobody can mint or freeze any more.
+ */
+export type MintFacts = {
+  mint: string;
+  decimals: number;
+  supply: string;
+  mintAuthority: string | null;
+  freezeAuthority: string | null;
+  tokenProgram: string;
+  initialized: boolean;
+};
+
+/** A mint's facts are in its first 166 bytes; a little more tells all token program accounts apart by their size. */
+const BYTES_READ = 1_024;
+/** Where Token-2022 says what an account with extensions is (1: mint, 2: token account). */
+const ACCOUNT_TYPE_AT = ACCOUNT_SIZE;
+
+const invalid = (message: string, cause?: unknown): UpstreamFailure =>
+  new UpstreamFailure('invalid', message, { cause });
+
+function readAddress(mint: string): PublicKey {
+  try {
+    return new PublicKey(mint);
+  } catch (cause) {
+    throw invalid(
+      'mint is not a Solana address: it must be base58 for exactly 32 bytes; check it for typing errors',
+      cause,
+    );
+  }
+}
+
+/** An atomic amount as a decimal string, exact at any size: `formatUnits(1n, 6)` is `0.000001`. */
+export function formatUnits(amount: bigint, decimals: number): string {
+  if (decimals === 0) return amount.toString();
+  const digits = amount.toString().padStart(decimals + 1, '0');
+  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+}
+
+/** Why an account that no token program owns is no mint. */
+function notATokenAccount({ owner, executable, lamports, data }: Account): UpstreamFailure {
+  if (executable)
+    return invalid('mint is the address of a program, not of a token: send the mint address of the token');
+  if (lamports === 0 && data.length === 0) {
+    return invalid('mint is an account that was closed: send the address of a mint that exists');
+  }
+  if (owner === SystemProgram.programId.toBase58()) {
+    return invalid('mint is a wallet (a system account), not a token: send the mint address of the token');
+  }
+  return invalid(
+    'mint is an account of another program, not of a token program: send the mint address of the token',
+  );
+}
+
+/** Why an account of a token program is no mint, or undefined where it may be one. */
+function otherTokenAccount(data: Buffer, extensible: boolean): UpstreamFailure | undefined {
+  if (data.length === 0)
+    return invalid('mint is an account that was closed: send the address of a mint that exists');
+  if (data.length === MINT_SIZE) return undefined;
+  const holds = 'mint is a token account, which holds tokens: send the mint address of the token it holds';
+  if (data.length === ACCOUNT_SIZE) return invalid(holds);
+  if (data.length === MULTISIG_SIZE) {
+    return invalid('mint is a multisig account of the token program: send the mint address of the token');
+  }
+  const type = data[ACCOUNT_TYPE_AT];
+  if (extensible && type === 2) return invalid(holds);
+  if (extensible && type === 1) return undefined;
+  return invalid('mint is an account of the token program, but no mint: send the mint address of the token');
+}
+
+function unpack(address: PublicKey, account: Account): Mint {
+  const owner = new PublicKey(account.owner);
+  try {
+    return unpackMint(address, { ...account, owner }, owner);
+  } catch (cause) {
+    throw invalid('mint is not the mint of a token: send the mint address of the token', cause);
+  }
+}
+
+/**
+ * Facts of the mint at the base58 address `mint`, of the Token program or Token-2022, whatever its extensions. Reads the
+ * chain once. An account laid out as a mint but not initialised has `initialized` false, supply 0 and no authorities.
+ *
+ * Throws `UpstreamFailure`: `invalid` with a message of its own for every kind of address that is no mint (no address,
+ * nothing there, closed, wallet, token account, multisig, program, another program's account); otherwise as the chain does.
+ */
+export async function readMint(chain: SolanaChain, mint: string, signal: AbortSignal): Promise<MintFacts> {
+  const address = readAddress(mint);
+  const account = await chain.account(mint, signal, BYTES_READ);
+  if (account === null) throw invalid('mint does not exist on this chain: check the address and the network');
+  const extensible = account.owner === TOKEN_2022_PROGRAM_ID.toBase58();
+  if (!extensible && account.owner !== TOKEN_PROGRAM_ID.toBase58()) throw notATokenAccount(account);
+  const other = otherTokenAccount(account.data, extensible);
+  if (other) throw other;
+  const { decimals, supply, isInitialized, mintAuthority, freezeAuthority } = unpack(address, account);
+  return {
+    mint,
+    decimals,
+    supply: formatUnits(isInitialized ? supply : 0n, decimals),
+    mintAuthority: isInitialized ? (mintAuthority?.toBase58() ?? null) : null,
+    freezeAuthority: isInitialized ? (freezeAuthority?.toBase58() ?? null) : null,
+    tokenProgram: account.owner,
+    initialized: isInitialized,
+  };
+}

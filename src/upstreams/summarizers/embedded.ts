@@ -1,0 +1,59 @@
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { Piscina } from 'piscina';
+import { UpstreamFailure } from '../failure.js';
+import type { Summarizer } from './summarizer.js';
+
+const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
+const WORKER_HEAP_MB = 512;
+
+/** `threads`: workers (1 or 2). `maxQueue`: texts that may wait for one; the next is refused as `unavailable`. */
+export type EmbeddedOptions = { threads?: number; maxQueue?: number };
+
+/** The message for a text in which there is nothing to sum up. */
+export const NOTHING_TO_SAY = 'text holds nothing to summarize: send text with at least one word';
+
+/**
+ * The extractive summariser in worker threads: it quotes the one to three sentences that tell most of the text. Needs no
+ * network. An aborted signal stops the work at once, even in the middle of a text.
+ */
+export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summarizer {
+  const threads = options.threads ?? Math.min(2, Math.max(1, availableParallelism() - 1));
+  const room = threads + (options.maxQueue ?? 32);
+  const pool = new Piscina<string, string[] | null>({
+    filename: WORKER,
+    minThreads: threads,
+    maxThreads: threads,
+    maxQueue: room,
+    resourceLimits: { maxOldGenerationSizeMb: WORKER_HEAP_MB },
+  });
+  let inHand = 0;
+  const run = async (text: string, signal: AbortSignal): Promise<string[] | null> => {
+    if (inHand >= room) {
+      throw new UpstreamFailure('unavailable', 'the summarizer is busy: try again shortly', {
+        retryAfterSeconds: 2,
+      });
+    }
+    inHand += 1;
+    try {
+      return await pool.run(text, { signal });
+    } catch (cause) {
+      const message = signal.aborted
+        ? 'the summary was not ready in time: send a shorter text or try again'
+        : 'the summarizer failed on this text: try again or send a shorter one';
+      throw new UpstreamFailure('failed', message, { cause });
+    } finally {
+      inHand -= 1;
+    }
+  };
+  return {
+    name: 'extractive',
+    mock: false,
+    async summarize(text, signal) {
+      const sentences = await run(text, signal);
+      if (sentences === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
+      return sentences.join(' ');
+    },
+    close: () => pool.destroy(),
+  };
+}

@@ -1,0 +1,187 @@
+/** HTML to plain text in linear time. Text that merely uses `<` (code, mail addresses, comparisons) stays as it is. */
+
+const BLOCK_TAGS = new Set(
+  (
+    'address article aside blockquote body br caption center dd details dialog div dl dt fieldset figcaption figure ' +
+    'footer form h1 h2 h3 h4 h5 h6 head header hr html legend li main menu nav ol optgroup option p pre section select ' +
+    'summary table tbody tfoot thead title tr ul'
+  ).split(' '),
+);
+const INLINE_TAGS = new Set(
+  (
+    'a abbr acronym area audio b base bdi bdo big button cite code col colgroup data datalist del dfn em embed font i ' +
+    'img input ins kbd label link map mark meta meter output param picture progress q rp rt ruby s samp slot small ' +
+    'source span strike strong sub sup svg path td th textarea time track tt u var video wbr center iframe'
+  ).split(' '),
+);
+/** Elements whose content is never read by a person. */
+const SILENT_TAGS = new Set(['script', 'style', 'noscript', 'template', 'object', 'canvas']);
+const HEADING = /^h[1-6]$/;
+
+/** What a known tag leaves behind; undefined for a name that is not HTML's. */
+function tagText(name: string, closing: boolean): string | undefined {
+  if (name === 'br') return '\n';
+  if (name === 'li') return closing ? '\n' : '\n- ';
+  if (name === 'td' || name === 'th') return closing ? '  ' : '';
+  if (name === 'tr') return '\n';
+  if (HEADING.test(name) || name === 'title') return closing ? '\n\n' : '\n\n# ';
+  if (BLOCK_TAGS.has(name)) return '\n\n';
+  if (INLINE_TAGS.has(name) || SILENT_TAGS.has(name)) return '';
+  return undefined;
+}
+
+/**
+ * Finds ends of constructs. Each search that fails is remembered, and quote-aware scanning has a budget, so that hostile
+ * text (a million `<a "`) costs linear time.
+ */
+class Finder {
+  readonly #text: string;
+  readonly #absent = new Set<string>();
+  #budget: number;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#budget = 2 * text.length + 1_000;
+  }
+
+  /** Index of `mark` at or after `from`, or -1. */
+  find(mark: string, from: number): number {
+    if (this.#absent.has(mark)) return -1;
+    const at = this.#text.indexOf(mark, from);
+    if (at < 0) this.#absent.add(mark);
+    return at;
+  }
+
+  /** Index just after `</name>` at or after `from`, or -1. */
+  afterClosing(name: string, from: number): number {
+    if (this.#absent.has(`/${name}`)) return -1;
+    const closing = new RegExp(`</${name}(?![a-z0-9-])`, 'gi');
+    closing.lastIndex = from;
+    const match = closing.exec(this.#text);
+    if (!match) this.#absent.add(`/${name}`);
+    const end = match ? this.find('>', closing.lastIndex) : -1;
+    return end < 0 ? -1 : end + 1;
+  }
+
+  /** Index of the `>` that ends the tag whose name ends at `from`, quoted attribute values skipped, or -1. */
+  tagEnd(from: number): number {
+    const plain = this.find('>', from);
+    if (plain < 0 || this.#budget <= 0) return plain;
+    let at = from;
+    while (at < this.#text.length) {
+      const char = this.#text.charAt(at);
+      if (char === '>') return at;
+      const previous = this.#text.charAt(at - 1);
+      const close = (char === '"' || char === "'") && previous === '=' ? this.find(char, at + 1) : at;
+      if (close < 0) break;
+      at = close + 1;
+      if (at - from > this.#budget) break;
+    }
+    this.#budget -= at - from;
+    return plain;
+  }
+}
+
+const TAG_NAME = /(\/?)([a-z][a-z0-9]{0,15})(?=[\s/>])/iy;
+
+type Markup = { end: number; leaves: string };
+
+/** Comments, CDATA marks, doctypes and processing instructions. */
+function readDeclaration(text: string, at: number, finder: Finder): Markup | undefined {
+  if (text.startsWith('<![CDATA[', at)) return { end: at + 9, leaves: '' };
+  const comment = text.startsWith('<!--', at);
+  if (!comment && !/^<[!?][a-z]/i.test(text.slice(at, at + 3))) return undefined;
+  const end = comment ? finder.find('-->', at + 4) : finder.find('>', at);
+  return end < 0 ? undefined : { end: end + (comment ? 3 : 1), leaves: '' };
+}
+
+/** Reads the construct that begins with the `<` at `at`: where it ends and what it leaves, or undefined if it is text. */
+function readMarkup(text: string, at: number, finder: Finder): Markup | undefined {
+  const first = text.charAt(at + 1);
+  if (first === '!' || first === '?') return readDeclaration(text, at, finder);
+  TAG_NAME.lastIndex = at + 1;
+  const match = TAG_NAME.exec(text);
+  if (!match?.[2]) return undefined;
+  const name = match[2].toLowerCase();
+  const closing = match[1] === '/';
+  const leaves = tagText(name, closing);
+  const close = leaves === undefined ? -1 : finder.tagEnd(TAG_NAME.lastIndex);
+  if (leaves === undefined || close < 0) return undefined;
+  const after = SILENT_TAGS.has(name) && !closing ? finder.afterClosing(name, close) : -1;
+  return after > 0 ? { end: after, leaves: ' ' } : { end: close + 1, leaves };
+}
+
+function removeMarkup(text: string): string {
+  const finder = new Finder(text);
+  const out: string[] = [];
+  let from = 0;
+  for (let at = text.indexOf('<'); at >= 0; at = text.indexOf('<', at)) {
+    const markup = readMarkup(text, at, finder);
+    if (markup === undefined) {
+      at += 1;
+      continue;
+    }
+    out.push(text.slice(from, at), markup.leaves);
+    from = at = markup.end;
+  }
+  out.push(text.slice(from));
+  return out.join('');
+}
+
+const LATIN1 = (
+  'nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro ' +
+  'para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil ' +
+  'Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave ' +
+  'Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml ' +
+  'igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute ' +
+  'thorn yuml'
+).split(' ');
+const ENTITIES = new Map<string, string>([
+  ...LATIN1.map((name, index): [string, string] => [name, String.fromCharCode(0xa0 + index)]),
+  ...Object.entries({
+    amp: '&',
+    lt: '<',
+    gt: '>',
+    quot: '"',
+    apos: "'",
+    hellip: '…',
+    mdash: '—',
+    ndash: '–',
+  }),
+  ...Object.entries({ lsquo: '‘', rsquo: '’', ldquo: '“', rdquo: '”', bdquo: '„', sbquo: '‚', euro: '€' }),
+  ...Object.entries({
+    bull: '•',
+    trade: '™',
+    rarr: '→',
+    larr: '←',
+    zwnj: '\u200c',
+    zwj: '\u200d',
+    ensp: ' ',
+  }),
+  ...Object.entries({
+    emsp: ' ',
+    thinsp: ' ',
+    minus: '−',
+    infin: '∞',
+    ne: '≠',
+    le: '≤',
+    ge: '≥',
+    check: '✓',
+  }),
+]);
+
+function decodeEntity(whole: string, body: string): string {
+  if (!body.startsWith('#')) return ENTITIES.get(body) ?? whole;
+  const hex = /^#x/i.test(body);
+  const code = Number.parseInt(body.slice(hex ? 2 : 1), hex ? 16 : 10);
+  const valid = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+  return valid ? String.fromCodePoint(code) : '\ufffd';
+}
+
+/** Plain text of `text`: tags, comments, scripts and styles gone, block elements on lines of their own, entities decoded. */
+export function stripHtml(text: string): string {
+  const bare = text.includes('<') ? removeMarkup(text) : text;
+  return bare.includes('&')
+    ? bare.replace(/&(#\d{1,8}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,9});/gi, decodeEntity)
+    : bare;
+}

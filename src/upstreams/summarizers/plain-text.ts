@@ -1,0 +1,223 @@
+import { stripHtml } from './html.js';
+
+/** One paragraph, heading, list item or table row, as a single line of plain text. */
+export type Block = { text: string; kind: 'prose' | 'heading' | 'item' | 'quote' | 'row' | 'code' | 'frame' };
+
+type Line = { text: string; kind: Block['kind']; starts: boolean; ends: boolean };
+
+/** Control characters other than white space, soft hyphens, zero-width marks (but not the joiners that emoji and Persian need). */
+const INVISIBLE = /(?![\t\n\v\f\r\u0085])\p{Cc}|[\u00ad\u200b\u2060\ufeff\ufff9-\ufffb]/gu;
+const NEWLINE = /\r\n?|[\n\v\f\u0085\u2028\u2029]/;
+/** Scripts written without spaces, where a line break inside a sentence stands for nothing. */
+const SPACELESS = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\u3000-\u303f\uff01-\uff60]/u;
+const MAIL_HEADER =
+  /^(?:from|to|cc|bcc|date|sent|reply-to|message-id|in-reply-to|references|mime-version|content-[a-z-]+|x-[a-z-]+|received|return-path|subject|re)\s?:\s/i;
+const ATTRIBUTION = /^(?:on|am|le|el|em)\s.{5,200}\b(?:wrote|writes|schrieb|a écrit|escribió|escreveu)\s?:$/i;
+const LINK_TARGET = /^\[[^[\]]{1,100}\]:\s\S+$/;
+const TIMESTAMP = /^\[?\d{4}-\d\d-\d\d[T ]\d\d:/;
+const SIGN_OFF =
+  /^(?:hi|hello|hey|dear|hallo|liebe|lieber|bonjour|best|best regards|kind regards|regards|thanks|thank you|cheers|sincerely|sent from my|begin forwarded|-+ ?original message)\b/i;
+
+/** Nobody wraps prose at fewer columns than this: such short lines are a list. */
+const NARROW = 40;
+/** Lines that a mail signature may have. */
+const SIGNATURE_LINES = 8;
+
+/** Takes quote marks, bullets, heading marks and the like from the start of a line and says what the line was. */
+function readLine(raw: string): Line {
+  const trimmed = raw.trim();
+  const quote = /^(?:>\s?){1,40}(?!=)/.exec(trimmed);
+  const text = quote ? trimmed.slice(quote[0].length).trim() : trimmed;
+  const kind = quote ? 'quote' : 'prose';
+  if (/^[-=_*~#+\s]{3,}$/.test(text) || /^\|?[\s:|+-]{3,}\|?$/.test(text)) return blank(kind);
+  const heading = /^#{1,6}\s+(?=\S)/.exec(text);
+  if (heading) return alone(text.slice(heading[0].length).replace(/\s#+$/, ''), 'heading');
+  const bullet = /^(?:[-*+•‣◦▪●○·–—]|\(?\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+(?=\S)/.exec(text);
+  if (bullet) {
+    const item = text.slice(bullet[0].length).replace(/^\[[ xX]\]\s+/, '');
+    return { text: item, kind: quote ? 'quote' : 'item', starts: true, ends: false };
+  }
+  if (/^\|.*\|$/.test(text)) return alone(cells(text), 'row');
+  if (TIMESTAMP.test(text)) return { text, kind: 'item', starts: true, ends: false };
+  if (ATTRIBUTION.test(text) || LINK_TARGET.test(text) || (!quote && isSignOff(text)))
+    return alone(text, 'frame');
+  return { text, kind, starts: false, ends: text === '' };
+}
+
+/** A line that is a block of its own. */
+const alone = (text: string, kind: Line['kind']): Line => ({ text, kind, starts: true, ends: true });
+
+/** Greetings and closings of letters, on a line of their own. */
+const isSignOff = (text: string): boolean =>
+  text.length < 40 && SIGN_OFF.test(text) && !/[.!?。]$/.test(text) && !/[a-z]{2}[.!?]\s/i.test(text);
+
+const blank = (kind: Line['kind']): Line => alone('', kind);
+
+const cells = (row: string): string =>
+  row
+    .split('|')
+    .map(cell => cell.trim())
+    .filter(cell => cell !== '')
+    .join(', ');
+
+/** Symbols that prose does not use in such numbers. */
+function looksLikeCode(raw: string): boolean {
+  const text = raw.trim();
+  if (/^(?:\/\/|\/\*|\*\/|<!--)/.test(text)) return false;
+  if (
+    /[{};]$|^[)}\]]|=>|^@\w+[(\s]|\w\(\)|[!=]==|^(?:import|from|def|class|return|const|let|var|function|export|#include)\b.*[;:{('"]/.test(
+      text,
+    )
+  )
+    return !/[.!?]\s+[A-Z]/.test(text) && !/^(?:\p{L}+[ ,]+){5}/u.test(text);
+  return false;
+}
+
+/** Links, emphasis and code marks of markdown go, their text stays. */
+function stripInline(text: string): string {
+  if (!/[[*_`~]/.test(text)) return text;
+  return text
+    .replace(
+      /\[!\[[^[\]]{0,500}\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])/g,
+      ' ',
+    )
+    .replace(/!?\[([^[\]]{0,500})\]\((?:[^()\s]|\([^()\s]{0,200}\)){0,2000}(?:\s"[^"]{0,300}")?\)/g, '$1')
+    .replace(/\[([^[\]]{1,500})\]\[[^[\]]{0,100}\]/g, '$1')
+    .replace(/\*\*(?=\S)|(?<=\S)\*\*|~~(?=\S)|(?<=\S)~~|`+/g, '')
+    .replace(/(?<![\p{L}\p{N}_])__(?=\S)([^_]{1,300})(?<=\S)__(?![\p{L}\p{N}_])/gu, '$1')
+    .replace(/(?<![\p{L}\p{N}*])\*(?=[^\s*])([^*]{1,300})(?<=\S)\*(?![\p{L}\p{N}*])/gu, '$1')
+    .replace(/(?<![\p{L}\p{N}_])_(?=[^\s_])([^_]{1,300})(?<=\S)_(?![\p{L}\p{N}_])/gu, '$1');
+}
+
+/** `text` on one line: markdown marks gone, every run of white space one space, no control or zero-width characters. */
+const tidy = (text: string): string =>
+  stripInline(text)
+    .replace(/[\s\u00a0]+/g, ' ')
+    .trim();
+
+/** Joins the lines of one paragraph; between ideographs a line break stands for nothing. */
+function glue(lines: string[]): string {
+  return lines
+    .map((line, index) => {
+      const before = lines[index - 1];
+      if (before === undefined) return line;
+      return SPACELESS.test(before.slice(-1)) && SPACELESS.test(line.charAt(0)) ? line : ` ${line}`;
+    })
+    .join('');
+}
+
+/**
+ * Whether the writer ended the line on purpose: the next word would still have fitted into the paragraph's width. Wrapped
+ * mail and one-thing-per-line notes are told apart by this.
+ */
+function endedOnPurpose(line: string, next: string, width: number): boolean {
+  if (/^\p{Ll}/u.test(next) || /[,，、;-]$/.test(line)) return false;
+  const word = /^\S{1,80}/.exec(next)?.[0].length ?? 0;
+  return (width < NARROW || line.length + 1 + word <= width) && !SPACELESS.test(line.slice(-1));
+}
+
+/** Lines of one paragraph → blocks. */
+function closeParagraph(lines: Line[], blocks: Block[]): void {
+  const width = lines.reduce((longest, line) => Math.max(longest, line.text.length), 0);
+  let parts: string[] = [];
+  const flush = (kind: Block['kind']): void => {
+    const text = tidy(glue(parts));
+    if (text !== '') blocks.push({ text, kind });
+    parts = [];
+  };
+  for (const [index, line] of lines.entries()) {
+    parts.push(line.text);
+    const next = lines[index + 1];
+    if (
+      !next ||
+      line.kind === 'code' ||
+      next.kind === 'code' ||
+      endedOnPurpose(line.text, next.text, width)
+    ) {
+      flush(lines[0]?.kind === 'item' && index > 0 ? 'item' : line.kind);
+    }
+  }
+}
+
+/** Marks the head of a mail (two or more header lines in a row) as frame, its subject as a heading. */
+function markMailHead(lines: string[]): Map<number, Line> {
+  const marked = new Map<number, Line>();
+  for (let at = 0; at < lines.length; at += 1) {
+    let end = at;
+    while (end < lines.length && MAIL_HEADER.test(lines[end] ?? '')) end += 1;
+    if (end - at >= 2) {
+      for (let index = at; index < end; index += 1) {
+        const line = lines[index] ?? '';
+        const subject = /^subject\s?:\s(?:(?:re|fwd?|aw)\s?:\s)*/i.exec(line);
+        const text = subject ? line.slice(subject[0].length).trim() : line.trim();
+        marked.set(index, { text, kind: subject ? 'heading' : 'frame', starts: true, ends: true });
+      }
+    }
+    at = Math.max(at, end - 1);
+  }
+  return marked;
+}
+
+/** One line of the text at a time, fences and signatures kept in mind. */
+function toLines(text: string): Line[] {
+  const raw = text.split(NEWLINE);
+  const mail = markMailHead(raw);
+  let fenced = false;
+  let signature = 0;
+  return raw.map((line, index) => {
+    signature = /^--\s*$/.test(line) ? SIGNATURE_LINES : line.trim() === '' ? 0 : signature - 1;
+    if (signature > 0) {
+      const text = signature === SIGNATURE_LINES ? '' : line.trim();
+      return alone(text, 'frame');
+    }
+    if (/^\s*(?:```|~~~)/.test(line)) {
+      fenced = !fenced;
+      return blank('prose');
+    }
+    const marked = mail.get(index);
+    if (marked) return marked;
+    if (fenced || looksLikeCode(line)) {
+      const code = line.trim();
+      return { text: code, kind: 'code', starts: false, ends: code === '' };
+    }
+    if (/^\s*(?:\/\/+|\/\*+|\*\/)/.test(line))
+      return { ...readLine(line.replace(/^\s*[/*]+\s?|\s*\*\/\s*$/g, '')) };
+    return readLine(line);
+  });
+}
+
+/**
+ * Reads any text as a list of blocks of clean plain text, in text order. HTML becomes text, markdown's marks go, hard-wrapped
+ * lines are joined, lists and tables are one block per item or row. Linear in the length of the text; never throws.
+ */
+export function toBlocks(text: string): Block[] {
+  const plain = stripHtml(text)
+    .replace(/\p{Surrogate}/gu, '\ufffd')
+    .replace(INVISIBLE, '');
+  const blocks: Block[] = [];
+  let paragraph: Line[] = [];
+  const close = (): void => {
+    if (paragraph.length > 0) closeParagraph(paragraph, blocks);
+    paragraph = [];
+  };
+  for (const line of toLines(plain)) {
+    const quoting = paragraph[0]?.kind === 'quote';
+    if (line.starts || quoting !== (line.kind === 'quote')) close();
+    if (line.text !== '') paragraph.push(line);
+    if (line.ends) close();
+  }
+  close();
+  return markHeadings(blocks);
+}
+
+/** A short line without an end mark above a sentence is its heading, whether or not it was marked as one. */
+function markHeadings(blocks: Block[]): Block[] {
+  return blocks.map((block, index) => {
+    const next = blocks[index + 1];
+    const short =
+      block.kind === 'prose' && block.text.length <= 100 && !/[.!?。！？…:;,]["'”’)]*$/.test(block.text);
+    const above =
+      next?.kind === 'prose' && next.text.length > block.text.length && /[.!?。！？]/.test(next.text);
+    return short && above ? { text: block.text, kind: 'heading' } : block;
+  });
+}

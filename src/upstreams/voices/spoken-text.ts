@@ -1,0 +1,244 @@
+/**
+ * Rewrites text so that a speech engine which knows ASCII English alone says what a reader would say. What the engine
+ * already reads well is left to it: ordinals, thousands separators, times, simple fractions, abbreviations.
+ */
+
+import { UpstreamFailure } from '../failure.js';
+import { MAX_TEXT_CHARACTERS } from './voices.js';
+
+/** Letters that Unicode does not decompose, and signs that are words. Applied before decomposition. */
+const SPELLED: Record<string, string> = {
+  'ß': 'ss', 'ẞ': 'SS', 'æ': 'ae', 'Æ': 'AE', 'œ': 'oe', 'Œ': 'OE', 'ø': 'o', 'Ø': 'O', 'ł': 'l', 'Ł': 'L',
+  'đ': 'd', 'Đ': 'D', 'ð': 'd', 'Ð': 'D', 'þ': 'th', 'Þ': 'Th', 'ı': 'i',
+  '°': ' degrees ', '×': ' times ', '÷': ' divided by ', '±': ' plus or minus ', '−': '-', '≈': ' approximately ',
+  '≤': ' at most ', '≥': ' at least ', '≠': ' is not ', '²': ' squared ', '³': ' cubed ', 'µ': 'micro', 'μ': 'micro',
+  'π': 'pi', '∞': ' infinity ', '§': ' section ', '№': ' number ',
+}; // prettier-ignore
+
+const CURRENCIES: Record<string, { one: string; many: string; cent: string; cents: string }> = {
+  $: { one: 'dollar', many: 'dollars', cent: 'cent', cents: 'cents' },
+  '€': { one: 'euro', many: 'euros', cent: 'cent', cents: 'cents' },
+  '£': { one: 'pound', many: 'pounds', cent: 'penny', cents: 'pence' },
+  '¥': { one: 'yen', many: 'yen', cent: 'sen', cents: 'sen' },
+  '₹': { one: 'rupee', many: 'rupees', cent: 'paisa', cents: 'paise' },
+};
+
+const MAGNITUDES: Record<string, string> = {
+  k: 'thousand',
+  m: 'million',
+  bn: 'billion',
+  b: 'billion',
+  t: 'trillion',
+};
+
+const MONTHS = 'January February March April May June July August September October November December'.split(
+  ' ',
+);
+
+const AMOUNT = String.raw`(\d+(?:,\d{3})+|\d+)(?:\.(\d+))?`;
+const MAGNITUDE = String.raw`(?:(?:\s(?=thou|mill|bill|trill|bn))?(thousand|million|billion|trillion|bn|[kmbt])\b)?`;
+const PREFIXED = new RegExp(String.raw`([$€£¥₹])\s?${AMOUNT}${MAGNITUDE}`, 'gi');
+const SUFFIXED = new RegExp(String.raw`\b${AMOUNT}\s?([€£¥₹])`, 'g');
+
+const TOP_LEVEL = 'com|org|net|edu|gov|io|ai|dev|app|co|me|xyz|info|uk|de|fr|eu|us|sol|js|rs';
+const ADDRESS = new RegExp(
+  String.raw`\b(?:https?:\/\/|www\.)[^\s<>"]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:${TOP_LEVEL})\b(?:\/[^\s<>"]*)?`,
+  'gi',
+);
+const ADDRESS_SIGNS: Record<string, string> = {
+  '.': 'dot', '/': 'slash', '@': 'at', '-': 'dash', _: 'underscore', '?': 'question mark', '=': 'equals', '&': 'and',
+  '#': 'hash', ':': 'colon', '+': 'plus', '%': 'percent',
+}; // prettier-ignore
+
+function withoutEmoji(text: string): string {
+  return text
+    .replace(/[0-9#*]\uFE0F?\u20E3/g, ' ')
+    .replace(/\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}/gu, ' ')
+    .replace(/\u200D|\uFE0E|\uFE0F|[\u{E0020}-\u{E007F}]/gu, ' ');
+}
+
+function punctuation(text: string): string {
+  return (
+    text
+      // Items of a list are paragraphs of their own; before dashes, which some of them begin with.
+      .replace(/(^|\n)[ \t]*(?:[\u2022\u2023\u25E6\u25AA\u25CF*-])[ \t]+/g, '\n\n')
+      .replace(/[\u2018\u2019\u201A\u201B\u02BC\u2032`\u00B4]/g, "'")
+      .replace(/[\u201C\u201D\u201E\u201F\u00AB\u00BB\u2033"]/g, ' ')
+      .replace(/[\u2010\u2011]/g, '-')
+      .replace(/(\d)\s?[\u2012\u2013]\s?(?=\d)/g, '$1-')
+      .replace(/\s*(?:[\u2012-\u2015]|--+|\s-\s)\s*/g, ', ')
+  );
+}
+
+function toAscii(text: string): string {
+  const spelled = text
+    .replace(/°\s?([CF])\b/g, (_match, scale: string) =>
+      scale === 'C' ? ' degrees Celsius' : ' degrees Fahrenheit',
+    )
+    .replace(/(\d)([\u00BC-\u00BE\u2150-\u215E])/g, '$1 and $2')
+    .replace(/[^\x00-\x7F]/g, letter => SPELLED[letter] ?? letter); // eslint-disable-line no-control-regex
+  return spelled
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .replace(/\u2044/g, '/');
+}
+
+function addresses(text: string): string {
+  return text.replace(ADDRESS, match => {
+    const end = /[.,;:!?)'\]]+$/.exec(match)?.[0] ?? '';
+    const address = match.slice(0, match.length - end.length).replace(/^https?:\/\/|\/$/gi, '');
+    return address.replace(/[^a-z0-9]/gi, sign => ` ${ADDRESS_SIGNS[sign] ?? ''} `) + end;
+  });
+}
+
+/** Whole units, and hundredths where the amount has exactly one or two decimals; else the plain decimal. */
+function money(
+  sign: string,
+  whole: string,
+  decimals: string | undefined,
+  magnitude: string | undefined,
+): string {
+  const unit = CURRENCIES[sign];
+  if (!unit) return '';
+  const number = decimals === undefined ? whole : `${whole}.${decimals}`;
+  if (magnitude) return `${number} ${MAGNITUDES[magnitude.toLowerCase()] ?? magnitude} ${unit.many}`;
+  const units = `${whole} ${whole === '1' ? unit.one : unit.many}`;
+  if (decimals === undefined || /^0+$/.test(decimals)) return units;
+  if (decimals.length > 2) return `${number} ${unit.many}`;
+  const hundredths = Number(decimals.padEnd(2, '0'));
+  const rest = `${hundredths} ${hundredths === 1 ? unit.cent : unit.cents}`;
+  return /^0+$/.test(whole) ? rest : `${units} and ${rest}`;
+}
+
+function calendarDate(match: string, year: string, month: string, day: string): string {
+  const name = MONTHS[Number(month) - 1];
+  return name && Number(day) >= 1 && Number(day) <= 31 ? `${name} ${Number(day)}, ${year}` : match;
+}
+
+function numbers(text: string): string {
+  return (
+    text
+      .replace(PREFIXED, (_match, sign: string, whole: string, decimals?: string, magnitude?: string) =>
+        money(sign, whole, decimals, magnitude),
+      )
+      .replace(SUFFIXED, (_match, whole: string, decimals: string | undefined, sign: string) =>
+        money(sign, whole, decimals, undefined),
+      )
+      .replace(/\b(\d{4})-(\d{2})-(\d{2})\b/g, calendarDate)
+      .replace(
+        /\b(\d{1,2})\/(\d{1,2})\/(\d{4})\b/g,
+        (match: string, month: string, day: string, year: string) => calendarDate(match, year, month, day),
+      )
+      .replace(/\b24\/7\b/g, '24 7')
+      .replace(/\d+(?:\.\d+){2,}/g, version => version.replaceAll('.', ' point '))
+      // Without separators the engine spells round numbers digit by digit.
+      .replace(/(?<![\d.,])[1-9]\d{1,11}000(?![\d.,]*\d)/g, digits =>
+        digits.replace(/\B(?=(?:\d{3})+$)/g, ','),
+      )
+      .replace(/(?:\s?%)+/g, ' percent ')
+      .replace(/#\s?(?=\d)/g, ' number ')
+      .replace(/(^|\s)\+(?=\d)/g, '$1plus ')
+      .replace(/(\d)\s*[*\u00D7]\s*(?=\d)/g, '$1 times ')
+  );
+}
+
+function signs(text: string): string {
+  return text
+    .replace(/<\/?[a-z][^<>]{0,200}>/gi, ' ')
+    .replace(/\b([CF])#/g, '$1 sharp')
+    .replace(/\+\+/g, ' plus plus ')
+    .replace(/(?:\s?&)+/g, ' and ')
+    .replace(/(?:\s?@)+/g, ' at ')
+    .replace(/\s\+\s/g, ' plus ')
+    .replace(/(?:\s?=)+\s?/g, ' equals ')
+    .replace(/(\d)\s?<\s?(?=\d)/g, '$1 is less than ')
+    .replace(/(\d)\s?>\s?(?=\d)/g, '$1 is more than ')
+    .replace(/([a-z])\/(?=[a-z])/gi, '$1 ')
+    .replace(/(?<!\d)\/|\/(?!\d)/g, ' ')
+    .replace(/[^A-Za-z0-9\s.,;:!?'()/-]/g, ' ');
+}
+
+function tidy(text: string): string {
+  return text
+    .replace(/([.!?])[.!?]{3,}/g, '$1')
+    .replace(/([,;:])(?:\s*[,;:])+/g, '$1')
+    .replace(/\s*\n\s*\n\s*/g, '\u0000')
+    .replace(/\s+/g, ' ')
+    .replace(/ ([.,;:!?])/g, '$1')
+    .split('\u0000')
+    .map(paragraph => paragraph.trim())
+    .filter(paragraph => /[A-Za-z0-9]/.test(paragraph))
+    .join('\n\n');
+}
+
+/**
+ * ASCII words, numbers and punctuation; paragraphs are parted by one blank line, all other white space is one space. Empty
+ * when nothing in the text can be said in English.
+ */
+export function spokenText(text: string): string {
+  const clean = text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000B-\u001F\u007F]/g, ' '); // eslint-disable-line no-control-regex
+  return tidy(signs(numbers(addresses(toAscii(punctuation(withoutEmoji(clean)))))));
+}
+
+/** Throws `invalid` for more than 2 500 characters (specification 8). */
+export function requireLength(text: string): void {
+  // A character is one or two units, so counting is needed only in between.
+  if (text.length <= MAX_TEXT_CHARACTERS) return;
+  if (text.length > 2 * MAX_TEXT_CHARACTERS || [...text].length > MAX_TEXT_CHARACTERS)
+    throw new UpstreamFailure('invalid', `text is longer than ${MAX_TEXT_CHARACTERS} characters; split it.`);
+}
+
+/** A piece for one run of the engine, and the silence that belongs after it. */
+export type Phrase = { text: string; pauseMs: number };
+
+const ABBREVIATED = /(?:\b(?:Mr|Mrs|Ms|Dr|Prof|Gen|St|Jr|Sr|vs|etc|e\.g|i\.e|Inc|Ltd|Co|No)|\b[A-Z])\.$/;
+const PAUSES_MS = { paragraph: 600, sentence: 350, clause: 200, word: 40, end: 150 };
+
+function sentences(paragraph: string): string[] {
+  const found: string[] = [];
+  for (const part of paragraph.split(/(?<=[.!?][')]*) /)) {
+    const before = found.at(-1);
+    if (before !== undefined && ABBREVIATED.test(before)) found[found.length - 1] = `${before} ${part}`;
+    else found.push(part);
+  }
+  return found;
+}
+
+/** Where to split, best place first, and what to put between two parts that fit together. A very long word is cut. */
+const SPLITS: { split: (text: string, limit: number) => string[]; joint: string }[] = [
+  { split: text => text.split('\n\n'), joint: '\n\n' },
+  { split: sentences, joint: ' ' },
+  { split: text => text.split(/(?<=[,;:)]) /), joint: ' ' },
+  { split: text => text.split(' '), joint: ' ' },
+  { split: (text, limit) => text.match(new RegExp(`.{1,${limit}}`, 'g')) ?? [], joint: '' },
+];
+
+function pauseAfter(text: string): number {
+  if (/[.!?][')]*$/.test(text)) return PAUSES_MS.sentence;
+  return /[,;:)]$/.test(text) ? PAUSES_MS.clause : PAUSES_MS.word;
+}
+
+function pack(text: string, limit: number, level: number): Phrase[] {
+  const way = SPLITS[level];
+  if (text.length <= limit || !way) return [{ text, pauseMs: pauseAfter(text) }];
+  const packed: Phrase[] = [];
+  for (const part of way.split(text, limit)) {
+    const before = packed.at(-1);
+    const joined = before && before.text + way.joint + part;
+    if (before && joined && joined.length <= limit) {
+      before.text = joined;
+      before.pauseMs = pauseAfter(joined);
+    } else packed.push(...pack(part, limit, level + 1));
+    const last = packed.at(-1);
+    if (level === 0 && last) last.pauseMs = PAUSES_MS.paragraph;
+  }
+  return packed;
+}
+
+/** Cuts the result of `spokenText` into phrases of at most `limit` characters, each with something to say. */
+export function phrases(text: string, limit: number): Phrase[] {
+  const packed = pack(text, limit, 0).filter(phrase => /[A-Za-z0-9]/.test(phrase.text));
+  const last = packed.at(-1);
+  if (last) last.pauseMs = PAUSES_MS.end;
+  return packed;
+}

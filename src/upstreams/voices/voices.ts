@@ -1,0 +1,51 @@
+/** One voice on offer. */
+export type Voice = {
+  /** `en_US-<name>-medium` and the like; the value of `voice_id` (specification 2.9). */
+  id: string;
+  name: string;
+  /** BCP 47 tag, `en-US`. */
+  language: string;
+  /** Piper's scale: `x_low`, `low`, `medium` or `high`. */
+  quality: string;
+  /** Of the audio we answer with, whatever the engine runs at: always 22 050. */
+  sampleRateHz: number;
+  license: string;
+};
+
+/** `default` is the id of one of `voices`, which is never empty. */
+export type VoiceList = { default: string; voices: Voice[] };
+
+/** A complete RIFF file: mono, 22 050 Hz, 16 bit PCM, true sizes in its header. `voiceId` is the voice that was used. */
+export type Speech = { wav: Buffer; voiceId: string };
+
+export type SpeakerHealth = { status: 'ok' | 'degraded'; latencyMs?: number; detail?: string };
+
+/**
+ * Turns English text into speech (specification 2.9, 2.10).
+ *
+ * `speak` takes 1 to 2 500 characters; without a `voiceId` the default voice speaks. It and `voices` throw
+ * `UpstreamFailure`: `invalid` for text without anything to say, for too much of it and for an unknown voice, `failed` when
+ * no usable audio came in time, `unavailable` when the queue is full or the engine can't be reached. Once `signal` aborts the
+ * work is given up and `speak` throws the signal's reason.
+ */
+export type Speaker = {
+  /** Short name for logs and health. */
+  name: string;
+  /** True when the audio does not come from a real engine. */
+  mock: boolean;
+  /** Cheap: answered from memory, except the first time and about once a minute. */
+  voices(): Promise<VoiceList>;
+  speak(text: string, voiceId: string | undefined, signal: AbortSignal): Promise<Speech>;
+  /** Never throws. */
+  health(): Promise<SpeakerHealth>;
+  /** Ends running and waiting work; it then fails as `unavailable`. */
+  close(): Promise<void>;
+};
+
+export const OUTPUT_RATE_HZ = 22_050;
+
+/** The value of `X-TTS-Format`. */
+export const OUTPUT_FORMAT = 'audio/wav; codec=pcm_s16le; rate=22050; channels=1';
+
+/** Characters are Unicode code points, as JSON Schema counts them. */
+export const MAX_TEXT_CHARACTERS = 2_500;

@@ -1,0 +1,155 @@
+import { resample } from './resample.js';
+import { OUTPUT_RATE_HZ } from './voices.js';
+
+/** Thrown for bytes that are no audio we can read; the message names the fault. */
+export class WavFault extends Error {}
+
+/** Mono samples in [-1, 1]. */
+export type Sound = { samples: Float32Array; rateHz: number };
+
+type Layout = { channels: number; rateHz: number; bits: number; float: boolean };
+
+const PCM = 1;
+const IEEE_FLOAT = 3;
+const EXTENSIBLE = 0xfffe;
+const MIN_RATE_HZ = 4_000;
+const MAX_RATE_HZ = 192_000;
+const MAX_CHANNELS = 8;
+/** 12 minutes at 22.05 kHz, 5.8 at 48 kHz; 64 MB as floats. */
+const MAX_SAMPLES = 16_777_216;
+/** Streaming writers don't know the size yet: 0, 0xFFFFFFFF, 0x7FFFFFFF, or one of these less a header. */
+const PLACEHOLDER_FROM = 0x7ffff000;
+/** Full scale is 1; peaks above this are scaled down, so that no player's own filter clips. */
+const PEAK_LIMIT = 0.97;
+/** −54 dB: an engine's noise for text without speech lies below, a single spoken letter 30 dB above. */
+const SILENCE_RMS = 0.002;
+
+function readLayout(bytes: Buffer, at: number, size: number): Layout {
+  if (size < 16 || at + size > bytes.length) throw new WavFault('the fmt chunk is cut off');
+  const declared = bytes.readUInt16LE(at);
+  const format = declared === EXTENSIBLE && size >= 26 ? bytes.readUInt16LE(at + 24) : declared;
+  const layout = {
+    channels: bytes.readUInt16LE(at + 2),
+    rateHz: bytes.readUInt32LE(at + 4),
+    bits: bytes.readUInt16LE(at + 14),
+    float: format === IEEE_FLOAT,
+  };
+  const depths = format === PCM ? [8, 16, 24, 32] : format === IEEE_FLOAT ? [32, 64] : [];
+  if (!depths.includes(layout.bits))
+    throw new WavFault(`format ${format} with ${layout.bits} bits is not supported`);
+  if (layout.channels < 1 || layout.channels > MAX_CHANNELS)
+    throw new WavFault(`${layout.channels} channels`);
+  if (layout.rateHz < MIN_RATE_HZ || layout.rateHz > MAX_RATE_HZ) throw new WavFault(`${layout.rateHz} Hz`);
+  return layout;
+}
+
+/** The bytes of the data chunk. A size that can't be true is a placeholder; one that promises more than came is a cut. */
+function readData(bytes: Buffer, at: number, size: number): Buffer {
+  if (size === 0 || size >= PLACEHOLDER_FROM) return bytes.subarray(at);
+  if (at + size > bytes.length) throw new WavFault(`cut off after ${bytes.length - at} of ${size} bytes`);
+  return bytes.subarray(at, at + size);
+}
+
+function sampleReader(data: Buffer, { bits, float }: Layout): (at: number) => number {
+  if (float) {
+    const read = bits === 64 ? (at: number) => data.readDoubleLE(at) : (at: number) => data.readFloatLE(at);
+    return at => {
+      const value = read(at);
+      return Number.isNaN(value) ? 0 : Math.min(Math.max(value, -1), 1);
+    };
+  }
+  // 8 bit WAV is unsigned, all else signed.
+  if (bits === 8) return at => (data.readUInt8(at) - 128) / 128;
+  if (bits === 16) return at => data.readInt16LE(at) / 32_768;
+  return at => data.readIntLE(at, bits / 8) / 2 ** (bits - 1);
+}
+
+function mixDown(data: Buffer, layout: Layout): Float32Array {
+  const width = layout.bits / 8;
+  const frame = width * layout.channels;
+  const read = sampleReader(data, layout);
+  const count = Math.floor(data.length / frame);
+  if (count > MAX_SAMPLES) throw new WavFault(`${count} samples are too many`);
+  const samples = new Float32Array(count);
+  for (let n = 0; n < samples.length; n++) {
+    let sum = 0;
+    for (let channel = 0; channel < layout.channels; channel++) sum += read(n * frame + channel * width);
+    samples[n] = sum / layout.channels;
+  }
+  return samples;
+}
+
+/**
+ * Reads a RIFF/WAVE file of 8, 16, 24 or 32 bit PCM or 32 or 64 bit float, up to 8 channels, 4 to 192 kHz, as mono. Chunk
+ * sizes are checked against the bytes that are there. Throws `WavFault`.
+ */
+export function readWav(file: Uint8Array): Sound {
+  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  if (
+    bytes.length < 12 ||
+    bytes.toString('latin1', 0, 4) !== 'RIFF' ||
+    bytes.toString('latin1', 8, 12) !== 'WAVE'
+  )
+    throw new WavFault('not a RIFF/WAVE file');
+  let layout: Layout | undefined;
+  for (let at = 12; at + 8 <= bytes.length;) {
+    const id = bytes.toString('latin1', at, at + 4);
+    const size = bytes.readUInt32LE(at + 4);
+    if (id === 'fmt ') layout = readLayout(bytes, at + 8, size);
+    if (id === 'data') {
+      if (!layout) throw new WavFault('data before fmt');
+      return { samples: mixDown(readData(bytes, at + 8, size), layout), rateHz: layout.rateHz };
+    }
+    at += 8 + size + (size % 2);
+  }
+  throw new WavFault('no data chunk');
+}
+
+/** Peak and root mean square, in parts of full scale. */
+export function loudness(samples: Float32Array): { peak: number; rms: number } {
+  let peak = 0;
+  let energy = 0;
+  for (const sample of samples) {
+    peak = Math.max(peak, Math.abs(sample));
+    energy += sample * sample;
+  }
+  return { peak, rms: samples.length === 0 ? 0 : Math.sqrt(energy / samples.length) };
+}
+
+function writeHeader(bytes: Buffer, rateHz: number): void {
+  bytes.write('RIFF', 0, 'latin1');
+  bytes.writeUInt32LE(bytes.length - 8, 4);
+  bytes.write('WAVEfmt ', 8, 'latin1');
+  bytes.writeUInt32LE(16, 16);
+  bytes.writeUInt16LE(PCM, 20);
+  bytes.writeUInt16LE(1, 22);
+  bytes.writeUInt32LE(rateHz, 24);
+  bytes.writeUInt32LE(rateHz * 2, 28);
+  bytes.writeUInt16LE(2, 32);
+  bytes.writeUInt16LE(16, 34);
+  bytes.write('data', 36, 'latin1');
+  bytes.writeUInt32LE(bytes.length - 44, 40);
+}
+
+/**
+ * Makes the file we answer with: mono, 22 050 Hz, 16 bit, never clipped (a sound that is too loud is scaled as a whole).
+ * The array owns its memory, so it can be moved between threads. Throws `WavFault` for silence and for rates that can't be
+ * converted.
+ */
+export function masterWav(sound: Sound): Uint8Array {
+  let samples: Float32Array;
+  try {
+    samples = resample(sound.samples, sound.rateHz, OUTPUT_RATE_HZ);
+  } catch (error) {
+    throw new WavFault(error instanceof Error ? error.message : 'not convertible');
+  }
+  const { peak, rms } = loudness(samples);
+  if (rms < SILENCE_RMS) throw new WavFault('silence');
+  const gain = Math.min(1, PEAK_LIMIT / peak) * 32_768;
+  const file = new Uint8Array(44 + samples.length * 2);
+  const bytes = Buffer.from(file.buffer);
+  writeHeader(bytes, OUTPUT_RATE_HZ);
+  for (let n = 0; n < samples.length; n++)
+    bytes.writeInt16LE(Math.round((samples[n] as number) * gain), 44 + 2 * n);
+  return file;
+}

@@ -1,0 +1,11 @@
+/** The part of the WebAssembly interface that we use; Node's types leave it to the browser's. */
+export type WasmModule = object;
+
+export type WasmInstance = { exports: Record<string, unknown> };
+
+type WebAssemblyInterface = {
+  compile(bytes: Uint8Array): Promise<WasmModule>;
+  Instance: new (module: WasmModule, imports: Record<string, Record<string, unknown>>) => WasmInstance;
+};
+
+export const webAssembly = (globalThis as unknown as { WebAssembly: WebAssemblyInterface }).WebAssembly;

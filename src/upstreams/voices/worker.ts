@@ -1,0 +1,113 @@
+/** Runs in the speech workers: everything that takes more than a millisecond of CPU. */
+import { ConsoleStdout, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/browser_wasi_shim';
+import { workerData } from 'node:worker_threads';
+import { move } from 'piscina';
+import type { Phrase } from './spoken-text.js';
+import { masterWav, readWav, WavFault } from './wav.js';
+import { webAssembly, type WasmModule } from './webassembly.js';
+
+export type WorkerData = { flite?: WasmModule };
+
+/** `voice` is flite's own name; `maxSeconds` bounds the speech. */
+export type SpeakTask = { phrases: Phrase[]; voice: string; rateHz: number; maxSeconds: number };
+
+/** The file, or why there is none: `too-long` is the caller's text, `failed` the engine's or the upstream's fault. */
+export type Outcome = Uint8Array | { fault: 'too-long' | 'failed'; detail: string };
+
+/** Quieter than this (of full scale) is the engine's own lead-in and tail. */
+const QUIET = 0.006;
+/** Kept around the words, so that soft consonants are not cut. */
+const MARGIN_MS = 40;
+const LEAD_IN_MS = 100;
+
+/** A new instance for every phrase: its memory starts empty, so no text can reach into another's. */
+function runFlite(module: WasmModule, voice: string, text: string): Uint8Array {
+  const output = new File([]);
+  const files = new Map([
+    ['in.txt', new File(new TextEncoder().encode(text))],
+    ['out.wav', output],
+  ]);
+  let complaint = '';
+  const hear = new ConsoleStdout(bytes => {
+    if (complaint.length < 500) complaint += Buffer.from(bytes).toString('latin1');
+  });
+  const args = ['flite', '-voice', voice, '-f', 'in.txt', '-o', 'out.wav'];
+  const fds = [new OpenFile(new File([])), hear, hear, new PreopenDirectory('/', files)];
+  const wasi = new WASI(args, [], fds, { debug: false });
+  const instance = new webAssembly.Instance(module, { wasi_snapshot_preview1: wasi.wasiImport });
+  const status = wasi.start(instance as unknown as Parameters<WASI['start']>[0]);
+  if (status !== 0) throw new WavFault(`flite ended with status ${status}: ${complaint}`);
+  return output.data;
+}
+
+function trim(samples: Float32Array, rateHz: number): Float32Array {
+  const loud = (sample: number) => Math.abs(sample) > QUIET;
+  const first = samples.findIndex(loud);
+  if (first < 0) return samples.subarray(0, 0);
+  const margin = Math.round((MARGIN_MS * rateHz) / 1_000);
+  return samples.subarray(Math.max(0, first - margin), samples.findLastIndex(loud) + 1 + margin);
+}
+
+function join(parts: Float32Array[]): Float32Array {
+  const joined = new Float32Array(parts.reduce((total, part) => total + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}
+
+function silence(ms: number, rateHz: number): Float32Array {
+  return new Float32Array(Math.round((ms * rateHz) / 1_000));
+}
+
+/** Too long already, or on the way there by a clear margin: then the rest is not worth its seconds of work. */
+function isTooLong(samples: number, share: number, limit: number): boolean {
+  return samples > limit || (share >= 0.25 && samples / share > 1.5 * limit);
+}
+
+function say(task: SpeakTask): Float32Array | undefined {
+  const module = (workerData as WorkerData).flite;
+  if (!module) throw new WavFault('the worker was started without an engine');
+  const parts = [silence(LEAD_IN_MS, task.rateHz)];
+  const characters = task.phrases.reduce((sum, { text }) => sum + text.length, 0);
+  let total = 0;
+  let said = 0;
+  for (const phrase of task.phrases) {
+    const sound = readWav(runFlite(module, task.voice, phrase.text));
+    // flite speaks with an 8 kHz voice, without a word, when it does not know the one it was asked for.
+    if (sound.rateHz !== task.rateHz) throw new WavFault(`${task.voice} spoke at ${sound.rateHz} Hz`);
+    const words = trim(sound.samples, task.rateHz);
+    const pause = silence(phrase.pauseMs, task.rateHz);
+    total += words.length + pause.length;
+    said += phrase.text.length;
+    if (isTooLong(total, said / characters, task.maxSeconds * task.rateHz)) return undefined;
+    if (words.length > 0) parts.push(words, pause);
+  }
+  return join(parts);
+}
+
+function outcome(work: () => Uint8Array | undefined): Outcome {
+  try {
+    const wav = work();
+    // Moved, not copied, to the main thread.
+    return wav ? (move(wav) as Uint8Array) : { fault: 'too-long', detail: 'more speech than allowed' };
+  } catch (error) {
+    if (!(error instanceof Error)) return { fault: 'failed', detail: String(error) };
+    return { fault: 'failed', detail: `${error.name}: ${error.message}` };
+  }
+}
+
+/** Speaks phrases with flite. */
+export function speak(task: SpeakTask): Outcome {
+  return outcome(() => {
+    const samples = say(task);
+    return samples && masterWav({ samples, rateHz: task.rateHz });
+  });
+}
+
+/** Brings an upstream's WAV into our format. */
+export function convert(task: { wav: Uint8Array }): Outcome {
+  return outcome(() => masterWav(readWav(task.wav)));
+}

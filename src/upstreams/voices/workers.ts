@@ -1,0 +1,113 @@
+import { fileURLToPath } from 'node:url';
+import { Piscina } from 'piscina';
+import { UpstreamFailure } from '../failure.js';
+import type { Outcome, SpeakTask, WorkerData } from './worker.js';
+
+const IDLE_MS = 60_000;
+
+/**
+ * The worker threads of one speaker, started when they are needed and ended after a minute without work. At most `threads`
+ * jobs may run at a time (see `Gate`): the pool never queues.
+ */
+export class SpeechWorkers {
+  readonly #threads: number;
+  readonly #load: () => Promise<WorkerData>;
+  #pool: Promise<Piscina<unknown, Outcome>> | undefined;
+  #closed = false;
+
+  constructor(threads: number, load: () => Promise<WorkerData>) {
+    this.#threads = threads;
+    this.#load = load;
+  }
+
+  /** Loads the engine without starting a thread. Throws `failed` when it can't be loaded. */
+  async ready(): Promise<void> {
+    await this.#open();
+  }
+
+  speak(task: SpeakTask, signal: AbortSignal): Promise<Buffer> {
+    return this.#run('speak', task, [], signal);
+  }
+
+  /** Takes over the memory of `wav`. */
+  convert(wav: Uint8Array<ArrayBuffer>, signal: AbortSignal): Promise<Buffer> {
+    return this.#run('convert', { wav }, [wav.buffer], signal);
+  }
+
+  /** Ends running jobs: they throw `unavailable`. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const pool = await this.#pool?.catch(() => undefined);
+    await pool?.destroy();
+  }
+
+  #open(): Promise<Piscina<unknown, Outcome>> {
+    const pool = (this.#pool ??= this.#start());
+    // A failure to load is not remembered: the next call tries again.
+    pool.catch(() => {
+      if (this.#pool === pool) this.#pool = undefined;
+    });
+    return pool;
+  }
+
+  async #start(): Promise<Piscina<unknown, Outcome>> {
+    let workerData: WorkerData;
+    try {
+      workerData = await this.#load();
+    } catch (cause) {
+      throw new UpstreamFailure('failed', 'The speech engine could not be loaded.', { cause });
+    }
+    const pool = new Piscina<unknown, Outcome>({
+      filename: fileURLToPath(new URL('./worker.js', import.meta.url)),
+      minThreads: 0,
+      maxThreads: this.#threads,
+      idleTimeout: IDLE_MS,
+      // Text of strangers is worked on in there: no secrets of the environment.
+      env: {},
+      workerData,
+    });
+    // Faults of idle workers; those with a job reject it.
+    pool.on('error', () => {});
+    return pool;
+  }
+
+  async #run(name: string, task: unknown, transferList: ArrayBuffer[], signal: AbortSignal): Promise<Buffer> {
+    const pool = await this.#open();
+    if (this.#closed) throw closedDown();
+    signal.throwIfAborted();
+    let outcome: Outcome;
+    try {
+      // An abort ends the worker in the middle of its work; the pool starts another for the next job.
+      outcome = await pool.run(task, { name, transferList, signal });
+    } catch (cause) {
+      signal.throwIfAborted();
+      if (this.#closed) throw closedDown(cause);
+      throw new UpstreamFailure('failed', 'The speech worker broke down; try again.', { cause });
+    }
+    if (outcome instanceof Uint8Array)
+      return Buffer.from(outcome.buffer, outcome.byteOffset, outcome.byteLength);
+    throw refusal(outcome);
+  }
+}
+
+function closedDown(cause?: unknown): UpstreamFailure {
+  return new UpstreamFailure('unavailable', 'The speech engine is shutting down; try again.', {
+    cause,
+    retryAfterSeconds: 5,
+  });
+}
+
+function refusal({ fault, detail }: Exclude<Outcome, Uint8Array>): UpstreamFailure {
+  const cause = new Error(detail);
+  if (fault === 'failed')
+    return new UpstreamFailure('failed', 'The speech engine made no usable audio; try other text.', {
+      cause,
+    });
+  return new UpstreamFailure(
+    'invalid',
+    'The text makes too long a speech; shorten it, or write long numbers as words.',
+    {
+      cause,
+    },
+  );
+}

@@ -1,0 +1,127 @@
+import type { Ledger } from './ledger/store.js';
+import type { Log } from './payments/charge.js';
+import type { Desk, OfferedFeePayer } from './payments/desk.js';
+import { FacilitatorFault, FacilitatorUnreachable, type Facilitator } from './payments/facilitator.js';
+import type { SolanaChain } from './upstreams/solana/rpc.js';
+
+const VIEW_INTERVAL_MS = 10_000;
+const FEE_PAYER_INTERVAL_MS = 60_000;
+const UPKEEP_INTERVAL_MS = 60_000;
+const VIEW_DEADLINE_MS = 8_000;
+/** A blockhash is valid for this many blocks after the one it names. */
+const BLOCKHASH_LIFE_BLOCKS = 150;
+/** Of a hundred rows each, so that one round of upkeep stays short. */
+const MAX_SLICES = 100;
+const FEE_PAYERS_KEY = 'offered-fee-payers';
+
+/** What the ledger remembers of the fee payers that were offered, the newest first. */
+export async function rememberedFeePayers(ledger: Ledger): Promise<OfferedFeePayer[]> {
+  const text = await ledger.getMeta(FEE_PAYERS_KEY);
+  return text === undefined ? [] : (JSON.parse(text) as OfferedFeePayer[]);
+}
+
+/** Asks the facilitator who pays network fees, or, while it can't be reached, the ledger who did last. */
+export async function firstFeePayer(
+  facilitator: Facilitator,
+  network: string,
+  remembered: OfferedFeePayer[],
+  log: Log,
+): Promise<string> {
+  try {
+    return (await facilitator.supported(network)).feePayer;
+  } catch (error) {
+    const last = remembered[0];
+    if (!(error instanceof FacilitatorUnreachable)) throw error;
+    if (!last)
+      throw new FacilitatorFault(`${error.message}. Start it, or set FACILITATOR_URL to one that answers.`);
+    log.warn(
+      { error: error.message },
+      'starting without the facilitator: paid calls answer 503 until it is back',
+    );
+    return last.feePayer;
+  }
+}
+
+/**
+ * Keeps the desk's view of chain and facilitator fresh in the background, so that no request waits for either, and clears the
+ * ledger of what has expired.
+ */
+export class Watch {
+  readonly #parts: { desk: Desk; chain: SolanaChain; facilitator: Facilitator; ledger: Ledger; log: Log };
+  readonly #timers: NodeJS.Timeout[] = [];
+  #chainDown = false;
+
+  constructor(parts: { desk: Desk; chain: SolanaChain; facilitator: Facilitator; ledger: Ledger; log: Log }) {
+    this.#parts = parts;
+  }
+
+  /** Looks once at everything, then goes on by itself. Resolves after the first look, whatever it found. */
+  async start(): Promise<void> {
+    this.#every(VIEW_INTERVAL_MS, () => this.#readChain());
+    this.#every(FEE_PAYER_INTERVAL_MS, () => this.#readFeePayer());
+    this.#every(UPKEEP_INTERVAL_MS, () => this.#upkeep());
+    await Promise.all([this.#readChain(), this.#rememberFeePayers(), this.#upkeep()]);
+  }
+
+  stop(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+
+  #every(ms: number, look: () => Promise<void>): void {
+    let busy = false;
+    const timer = setInterval(() => {
+      if (busy) return;
+      busy = true;
+      void look().finally(() => {
+        busy = false;
+      });
+    }, ms);
+    this.#timers.push(timer.unref());
+  }
+
+  async #readChain(): Promise<void> {
+    const { chain, desk, log } = this.#parts;
+    try {
+      const latest = await chain.latestBlockhash('confirmed', AbortSignal.timeout(VIEW_DEADLINE_MS));
+      const { blockhash, slot, lastValidBlockHeight } = latest;
+      desk.setView({ blockhash, slot, height: lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS });
+      if (this.#chainDown) log.info({}, 'the chain answers again');
+      this.#chainDown = false;
+    } catch (error) {
+      if (!this.#chainDown)
+        log.warn({ error }, 'the chain does not answer: paid calls answer 503 until it does');
+      this.#chainDown = true;
+    }
+  }
+
+  async #readFeePayer(): Promise<void> {
+    const { facilitator, desk, log } = this.#parts;
+    try {
+      desk.setFeePayer((await facilitator.supported(desk.terms.network)).feePayer);
+      await this.#rememberFeePayers();
+    } catch (error) {
+      log.warn({ error: (error as Error).message }, 'the facilitator did not say who pays network fees');
+    }
+  }
+
+  async #rememberFeePayers(): Promise<void> {
+    const { ledger, desk, log } = this.#parts;
+    try {
+      await ledger.setMeta(FEE_PAYERS_KEY, JSON.stringify(desk.offeredFeePayers()));
+    } catch (error) {
+      log.warn({ error }, 'the ledger could not remember the fee payers');
+    }
+  }
+
+  async #upkeep(): Promise<void> {
+    const { ledger, desk, log } = this.#parts;
+    try {
+      const view = desk.view();
+      for (let slice = 0; view && slice < MAX_SLICES; slice++)
+        if (!(await ledger.dead({ height: view.height }))) break;
+      for (let slice = 0; slice < MAX_SLICES; slice++) if (!(await ledger.prune())) break;
+    } catch (error) {
+      log.warn({ error }, 'the ledger could not be cleared of what has expired');
+    }
+  }
+}
