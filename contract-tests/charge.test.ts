@@ -7,7 +7,9 @@ import { loadContract, type PricedOperation } from '../src/contract.js';
 import { openLedger, type Ledger } from '../src/ledger/store.js';
 import { Bucket } from '../src/payments/bucket.js';
 import { MAX_HEADER_BYTES } from '../src/payments/challenge.js';
-import { Charge, type Answer, type Outcome, type PaidCall, type Payment } from '../src/payments/charge.js';
+import { Charge, type PaidCall } from '../src/payments/charge.js';
+import type { Payment } from '../src/payments/examine.js';
+import type { Answer, Outcome } from '../src/payments/outcome.js';
 import { Desk } from '../src/payments/desk.js';
 import type { Facilitator, Settlement, Verdict } from '../src/payments/facilitator.js';
 import { fingerprint } from '../src/payments/fingerprint.js';
@@ -31,6 +33,9 @@ const operation = (id: string): PricedOperation => {
 };
 const SUMMARIZE = operation('summarize');
 const MINT_INFO = operation('solMintInfo');
+
+/** What the buyer sees of an outcome. */
+const asSent = (outcome: Outcome): object => ({ ...outcome, sale: undefined });
 
 const SIGNATURE = '5'.repeat(88);
 const FEE_PAYER = Keypair.generate().publicKey.toBase58();
@@ -431,7 +436,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     const first = await world.redeem(payment, { work });
     world.now += 10 * MINUTE - 1;
     const again = await world.redeem(payment, { work });
-    expect(again).to.deep.equal(first);
+    expect(asSent(again)).to.deep.equal(asSent(first));
     expect((again as Outcome & { kind: 'answer' }).answer.body.equals(bytes)).to.equal(true);
     world.now += 1;
     world.desk.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
@@ -727,7 +732,7 @@ describe('charge: promise 11, payment-identifier', () => {
     const payer = Keypair.generate();
     const first = await world.redeem(world.payment({ payer, identifier: ID }));
     const again = await world.redeem(world.payment({ payer, identifier: ID }));
-    expect(again).to.deep.equal(first);
+    expect(asSent(again)).to.deep.equal(asSent(first));
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 

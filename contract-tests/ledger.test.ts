@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import pg from 'pg';
+import { copyLedger } from '../src/ledger/copy.js';
 import type { LedgerFault } from '../src/ledger/fault.js';
 import { MOVES, STATES, mayMove, sourcesOf } from '../src/ledger/states.js';
 import type { State } from '../src/ledger/states.js';
@@ -737,6 +738,24 @@ function severalServers(make: () => Promise<Place>): void {
       for (let attempt = 0; attempt < 20 && !row; attempt += 1)
         row = await servers[0]?.find(request.id).catch(() => undefined);
       expect(row?.state).to.equal('claimed');
+    });
+
+    it('are noticed by a copy, also after they lost their connections', async () => {
+      const client = new pg.Client({ connectionString: place.url });
+      await client.connect();
+      await client.query(
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+      );
+      const present = async (): Promise<number> =>
+        (await client.query(`select 1 from pg_locks where locktype = 'advisory' and mode = 'ShareLock'`)).rows
+          .length;
+      for (let attempt = 0; attempt < 150 && (await present()) < servers.length; attempt += 1)
+        await new Promise(resolve => setTimeout(resolve, 100));
+      await client.end();
+      const target = await sqlitePlace();
+      const copy = copyLedger({ from: place.url, to: target.url });
+      expect((await faultOf(copy)).message).to.include('Stop every server');
+      await target.remove();
     });
 
     it('leave the claims of a running server alone when another one starts', async () => {

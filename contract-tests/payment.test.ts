@@ -139,46 +139,58 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('brandFeedback answers 503 before it is charged while nobody can be asked', async () => {
-    const before = await world.earned();
-    const headers = await signFor(world, '/brand-feedback');
-    const answer = await post(
-      `${world.url}/brand-feedback`,
-      { brand: 'Harbour Coffee', question: 'Any good?' },
-      headers,
-    );
-    expect(answer.status).to.equal(503);
-    expect(Number(answer.headers.get('retry-after'))).to.be.greaterThan(0);
-    expect(await world.earned()).to.equal(before);
-  });
-
-  it('promise 4: a settlement whose answer is lost is a 503 with a pending receipt, and never a 402', async () => {
+  it('promise 4: a settlement whose answer is lost is a 503 with a pending receipt, never a 402, and the chain decides it', async function () {
+    this.timeout(60_000);
     const before = await world.earned();
     const headers = await signFor(world, '/v1/summarize');
+    const body = { text: `${TEXT} Nobody knows how this one was settled.` };
     world.facilitator.intervene(async ({ path, forward, respond, drop }) => {
       const answer = await forward();
       if (path === '/settle') drop();
       else respond(answer.status, answer.body);
     });
-    const lost = await summarize(headers);
+    const lost = await summarize(headers, body);
     world.facilitator.intervene(undefined);
     expect(lost.status).to.equal(503);
     expect(receiptOf(lost)).to.include({ success: false, errorReason: 'settlement_pending' });
-    const again = await summarize(headers);
-    expect(again.status).to.equal(503);
+    const decided = await untilAnswered(() => summarize(headers, body));
+    expect(decided.status).to.equal(200);
+    expect(receiptOf(decided).success).to.equal(true);
     expect(await world.earned()).to.equal(before + 10_000n);
+  });
+
+  it('promise 6: a client that signs anew after such a 503 picks up what it paid for and is not charged again', async function () {
+    this.timeout(60_000);
+    const before = await world.earned();
+    const body = { text: `${TEXT} A stock client signs anew after every failure.` };
+    world.facilitator.intervene(async ({ path, forward, respond, drop }) => {
+      const answer = await forward();
+      if (path === '/settle') drop();
+      else respond(answer.status, answer.body);
+    });
+    expect((await summarize(await signFor(world, '/v1/summarize'), body)).status).to.equal(503);
+    world.facilitator.intervene(undefined);
+    const renewed = await untilAnswered(async () => summarize(await signFor(world, '/v1/summarize'), body));
+    expect(renewed.status).to.equal(200);
+    expect(await world.earned()).to.equal(before + 10_000n);
+    const sale = await summarize(await signFor(world, '/v1/summarize'), body);
+    expect(sale.status).to.equal(200);
+    expect(await world.earned(), 'once the answer was written out, a new payment is a new sale').to.equal(
+      before + 20_000n,
+    );
   });
 
   it('a facilitator that is down is a 503 and the payment is untouched', async () => {
     const before = await world.earned();
     const headers = await signFor(world, '/v1/summarize');
+    const body = { text: `${TEXT} The facilitator sleeps.` };
     world.facilitator.intervene(({ drop }) => drop());
-    const down = await summarize(headers);
+    const down = await summarize(headers, body);
     world.facilitator.intervene(undefined);
     expect(down.status).to.equal(503);
     expect(down.headers.get('retry-after')).to.match(/^\d+$/);
     expect(await world.earned()).to.equal(before);
-    expect((await summarize(headers)).status).to.equal(200);
+    expect((await summarize(headers, body)).status).to.equal(200);
     expect(await world.earned()).to.equal(before + 10_000n);
   });
 

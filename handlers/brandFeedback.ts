@@ -1,15 +1,32 @@
-import type { Handler } from '../src/operation.js';
+import type { Handler, Readiness } from '../src/operation.js';
 import { UpstreamFailure } from '../src/upstreams/failure.js';
+import { createBrandFeedback } from '../src/upstreams/people/aggregate.js';
+import type { People, ReplyBook } from '../src/upstreams/people/people.js';
 
-/** Sells the opinions of real people. Nobody is there to be asked yet, so every call is turned away before it is charged. */
-export function brandFeedback(): Handler<'brandFeedback'> {
-  return async () => {
-    throw new UpstreamFailure(
-      'unavailable',
-      'Nobody can be asked at the moment. You were not charged; try again later.',
-      {
-        retryAfterSeconds: 3600,
-      },
-    );
+const DEFAULT_RESPONDENTS = 5;
+
+/**
+ * Sells the opinions of real people. Asks until enough have replied or the deadline has passed; what came until then is the
+ * answer. Safe to run again for the same order: the replies are in the book.
+ */
+export function brandFeedback(people: People, book: ReplyBook): Handler<'brandFeedback'> {
+  return async ({ body, signal, order }) => {
+    if (!order) throw new Error('brandFeedback is worked on as an order only');
+    const asked = { brand: body.brand, question: body.question, wanted: body.n ?? DEFAULT_RESPONDENTS };
+    await people.ask({ ...order, ...asked }, signal);
+    const replies = await book.replies(order.id);
+    if (replies.length === 0) {
+      throw new UpstreamFailure(
+        'failed',
+        'Nobody answered in time. The order stays owed: send the same payment again to start a new attempt.',
+      );
+    }
+    const { mock, ...feedback } = createBrandFeedback(asked, replies);
+    return { status: 200, body: mock ? { ...feedback, mock } : feedback };
   };
+}
+
+/** Turns an order away, before it is paid, when nobody could be asked. */
+export function brandFeedbackReady(people: People): NonNullable<Readiness['brandFeedback']> {
+  return ({ brand, question, n }) => people.ready(n ?? DEFAULT_RESPONDENTS, { brand, question });
 }

@@ -1,6 +1,6 @@
 import type { Backends } from '../src/backends.js';
-import type { Handlers } from '../src/operation.js';
-import { brandFeedback } from './brandFeedback.js';
+import type { Handlers, Readiness } from '../src/operation.js';
+import { brandFeedback, brandFeedbackReady } from './brandFeedback.js';
 import { solMintInfo } from './solMintInfo.js';
 import { solTokenBrief } from './solTokenBrief.js';
 import { summarize } from './summarize.js';
@@ -12,7 +12,12 @@ export function createHandlers(backends: Backends) {
     summarize: summarize(backends.summarizer),
     solTokenBrief: solTokenBrief(backends.briefs),
     solMintInfo: solMintInfo(backends.chain, backends.network),
-    brandFeedback: brandFeedback(),
+    brandFeedback: brandFeedback(backends.people, backends.book),
     textToSpeech: textToSpeech(backends.speaker),
   } satisfies Handlers;
+}
+
+/** What is asked before an operation is paid up front. */
+export function createReadiness(backends: Backends) {
+  return { brandFeedback: brandFeedbackReady(backends.people) } satisfies Readiness;
 }

@@ -4,17 +4,17 @@ import { koaBody } from 'koa-body';
 import type { Readable } from 'node:stream';
 import type { PricedOperation } from './contract.js';
 import type { HealthReport } from './health.js';
-import type { Call, Handler, Handlers, OperationId, PaidOperationId } from './operation.js';
-import { fingerprint, TooDeep } from './payments/fingerprint.js';
-import type { Answer, Charge, Log, Outcome, Payment } from './payments/charge.js';
+import { failureAnswer, JSON_TYPE, runHandler, type HandlingParts, type Routed } from './handling.js';
+import type { OperationId, Readiness } from './operation.js';
 import type { Challenge, ChallengeVersion } from './payments/challenge.js';
+import type { Charge, PaidCall } from './payments/charge.js';
 import type { Desk } from './payments/desk.js';
 import type { StaticDocument } from './payments/discovery.js';
+import type { Payment } from './payments/examine.js';
+import { canonicalJson, fingerprint, TooDeep } from './payments/fingerprint.js';
+import type { Outcome, Sale } from './payments/outcome.js';
 import { receiptHeader, type Receipt } from './payments/wire.js';
-import type { Route, Routes } from './routes.js';
-import { UpstreamFailure } from './upstreams/failure.js';
-
-type Operation = Extract<Route, { kind: 'operation' }>;
+import type { Route } from './routes.js';
 
 /** The free operations: those that never change while the server runs, and those made anew for each request. */
 export type FreeAnswers = {
@@ -22,26 +22,29 @@ export type FreeAnswers = {
   live: Partial<Record<OperationId, () => Promise<HealthReport | object>>>;
 };
 
-export type AppParts = {
-  routes: Routes;
+export type AppParts = HandlingParts & {
   charge: Charge;
   desk: Desk;
-  handlers: Handlers;
+  /** Whether an order that is paid up front could be worked on. */
+  readiness: Readiness;
   free: FreeAnswers;
-  log: Log;
-  /** True once the server is shutting down. */
-  draining: () => boolean;
+  /** How long a call that was paid up front waits for its answer unless it prefers otherwise, in ms. */
+  holdMs: number;
+  /** Mounted in front of the contract's routes. */
+  panel: Koa.Middleware;
+  /** Aborts when the server shuts down: nothing new is sold, and whoever waits for an order is sent away. */
+  closing: AbortSignal;
 };
 
 export const EXPOSED_HEADERS =
   'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-TTS-Voice-Id, X-TTS-Format';
 // The official fetch client sends access-control-expose-headers as a request header.
 const ALLOWED_HEADERS = 'content-type, payment-signature, x-payment, prefer, access-control-expose-headers';
-const JSON_TYPE = 'application/json; charset=utf-8';
 const DAY_SECONDS = 86_400;
 const MAX_BODY = '2mb';
 const DRAINING_RETRY_SECONDS = 5;
-const UNAVAILABLE_RETRY_SECONDS = 5;
+/** The longest wait that a caller may prefer. */
+const MAX_HOLD_SECONDS = 600;
 
 /** An answer that ends the handling of a request. */
 class Halt extends Error {
@@ -60,6 +63,7 @@ export function createApp(parts: AppParts): Koa {
   const app = new Koa();
   app.silent = true;
   app.use(reportFaults(parts));
+  app.use(parts.panel);
   app.use(outsideTheContract());
   app.use(ctx => serve(ctx, parts));
   return app;
@@ -133,7 +137,7 @@ function preflight(ctx: Context, route: Route): void {
   });
 }
 
-async function serveFree(ctx: Context, parts: AppParts, { id, operation }: Operation): Promise<void> {
+async function serveFree(ctx: Context, parts: AppParts, { id, operation }: Routed): Promise<void> {
   const document = parts.free.documents[id];
   if (document) {
     ctx.set({ ETag: document.etag, 'Cache-Control': 'public, max-age=60', 'Content-Type': JSON_TYPE });
@@ -144,11 +148,9 @@ async function serveFree(ctx: Context, parts: AppParts, { id, operation }: Opera
   const live = parts.free.live[id];
   if (!live) throw new Error(`nothing answers the free operation ${id}`);
   const body = await live().catch((error: unknown) => {
-    const { status, message, headers } = failureOf(error, parts.log);
-    throw new Halt(status === 502 ? 503 : status, message, {
-      ...headers,
-      'Retry-After': headers['Retry-After'] ?? '5',
-    });
+    const answer = failureAnswer(error, parts.log);
+    const { error: message } = JSON.parse(answer.body.toString('utf8')) as { error: string };
+    throw new Halt(503, message, { 'Retry-After': answer.headers['Retry-After'] ?? '5' });
   });
   const fault = parts.routes.checkReply(operation, { status: 200, body });
   if (fault) throw new Error(`the answer of ${id} breaks the contract: ${fault}`);
@@ -166,7 +168,7 @@ function isCurrent(ifNoneMatch: string, etag: string): boolean {
 async function servePaid(
   ctx: Context,
   parts: AppParts,
-  route: Operation,
+  route: Routed,
   priced: PricedOperation,
 ): Promise<void> {
   const { charge, desk } = parts;
@@ -176,7 +178,7 @@ async function servePaid(
   if (examined.kind === 'refused') {
     return sendChallenge(ctx, desk.refusal(priced, asked, examined.error, true));
   }
-  if (parts.draining()) {
+  if (parts.closing.aborted) {
     throw new Halt(503, 'The server is shutting down. You were not charged; send the same request again.', {
       'Retry-After': String(DRAINING_RETRY_SECONDS),
       Connection: 'close',
@@ -189,13 +191,42 @@ async function servePaid(
     operation: priced,
     payment: examined.payment,
     requestHash: hashOf(priced.id, body),
-    work: signal => work(parts, route, priced.id, { body, signal }),
+    work: signal => runHandler(parts, route, { body, signal }),
     gone: goneSignal(ctx),
+    closing: parts.closing,
+    ...(priced.flow === 'upfront' ? { upfront: upfrontOf(ctx, parts, priced, body) } : {}),
   });
   sendOutcome(ctx, parts, priced, examined.payment, asked, outcome);
 }
 
-function hashOf(id: PaidOperationId, body: object): string {
+function upfrontOf(
+  ctx: Context,
+  { readiness, holdMs, log }: AppParts,
+  priced: PricedOperation,
+  body: object,
+): NonNullable<PaidCall['upfront']> {
+  const check = readiness[priced.id] as ((body: object) => Promise<void>) | undefined;
+  return {
+    request: canonicalJson(body),
+    ready: async () => {
+      try {
+        await check?.(body);
+        return undefined;
+      } catch (error) {
+        return failureAnswer(error, log);
+      }
+    },
+    holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
+  };
+}
+
+/** `Prefer: wait=N` (RFC 7240) in ms, at most 600 s. */
+function preferredWait(header: string): number | undefined {
+  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?/i.exec(header)?.[1];
+  return seconds === undefined ? undefined : Math.min(Number(seconds), MAX_HOLD_SECONDS) * 1000;
+}
+
+function hashOf(id: OperationId, body: object): string {
   try {
     return fingerprint(id, body);
   } catch (error) {
@@ -244,64 +275,6 @@ function goneSignal(ctx: Context): AbortSignal {
   return gone.signal;
 }
 
-/** Runs the handler and turns whatever comes of it into an answer that keeps the contract. */
-async function work(
-  { handlers, routes, log }: AppParts,
-  route: Operation,
-  id: PaidOperationId,
-  call: { body: object; signal: AbortSignal },
-): Promise<Answer> {
-  try {
-    const handler = handlers[id] as unknown as Handler<'summarize'>;
-    const reply = await handler(call as unknown as Call<'summarize'>);
-    const fault = routes.checkReply(route.operation, reply);
-    if (fault) {
-      log.error({ operation: id, fault }, 'a handler broke the contract');
-      return errorAnswer(502, 'The backend gave an unusable answer. You were not charged; try again.');
-    }
-    return reply.status === 200
-      ? answerOf(reply.body, reply.headers, mimeOf(route))
-      : errorAnswer(reply.status, reply.body.error, reply.headers);
-  } catch (error) {
-    const { status, message, headers } = failureOf(error, log);
-    return errorAnswer(status, message, headers);
-  }
-}
-
-function mimeOf(route: Operation): string {
-  return route.priced?.mimeType === 'application/json' ? JSON_TYPE : (route.priced?.mimeType ?? JSON_TYPE);
-}
-
-function answerOf(body: unknown, headers: Record<string, string> | undefined, mime: string): Answer {
-  const bytes = body instanceof Uint8Array ? Buffer.from(body) : Buffer.from(JSON.stringify(body));
-  return { status: 200, headers: { ...headers, 'Content-Type': mime }, body: bytes };
-}
-
-function errorAnswer(status: number, error: string, headers: Record<string, string> = {}): Answer {
-  return {
-    status,
-    headers: { ...headers, 'Content-Type': JSON_TYPE },
-    body: Buffer.from(JSON.stringify({ error })),
-  };
-}
-
-const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
-
-function failureOf(
-  error: unknown,
-  log: Log,
-): { status: number; message: string; headers: Record<string, string> } {
-  if (!(error instanceof UpstreamFailure)) {
-    log.error({ error }, 'a handler failed');
-    return { status: 502, message: 'The backend failed. You were not charged; try again.', headers: {} };
-  }
-  if (error.kind !== 'invalid') log.warn({ error, cause: error.cause }, 'an upstream failed');
-  const seconds = error.retryAfterSeconds ?? UNAVAILABLE_RETRY_SECONDS;
-  const headers: Record<string, string> =
-    error.kind === 'unavailable' ? { 'Retry-After': String(seconds) } : {};
-  return { status: STATUS_OF[error.kind], message: error.message, headers };
-}
-
 function sendOutcome(
   ctx: Context,
   { charge, desk }: AppParts,
@@ -315,7 +288,7 @@ function sendOutcome(
   switch (outcome.kind) {
     case 'answer': {
       const { status, headers, body } = outcome.answer;
-      if (status === 200) ctx.res.once('finish', () => charge.written(payment));
+      if (outcome.sale) watchDelivery(ctx, charge, outcome.sale);
       return send(ctx, status, body, { ...headers, ...receipts, 'Cache-Control': 'no-store' });
     }
     case 'refused':
@@ -328,6 +301,11 @@ function sendOutcome(
         'Retry-After': String(outcome.retryAfterSeconds),
       });
   }
+}
+
+function watchDelivery(ctx: Context, charge: Charge, sale: Sale): void {
+  ctx.res.once('close', () => (ctx.res.writableFinished ? charge.written(sale) : charge.lost(sale)));
+  if (ctx.res.destroyed || ctx.res.closed) charge.lost(sale);
 }
 
 function receiptHeaders(payment: Payment, receipt: Receipt | undefined): Record<string, string> {

@@ -2,6 +2,10 @@ import type { Config } from './config.js';
 import type { Probe } from './health.js';
 import { createTokenBrief, type TokenBriefService } from './upstreams/markets/brief.js';
 import { createMarketSources } from './upstreams/markets/sources.js';
+import { createPanelPeople } from './upstreams/people/panel.js';
+import type { People, ReplyBook } from './upstreams/people/people.js';
+import { createRapidataPeople } from './upstreams/people/rapidata.js';
+import { createSandboxPeople } from './upstreams/people/sandbox.js';
 import { readMint } from './upstreams/solana/mint.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 import { createEmbeddedSummarizer } from './upstreams/summarizers/embedded.js';
@@ -19,6 +23,8 @@ export type Backends = {
   /** CAIP-2 name of the chain. */
   network: string;
   speaker: Speaker;
+  people: People;
+  book: ReplyBook;
 };
 
 export type BuiltBackends = Backends & { probes: Record<string, Probe>; close(): Promise<void> };
@@ -27,12 +33,14 @@ export type BuiltBackends = Backends & { probes: Record<string, Probe>; close():
 export function createBackends(
   config: Config,
   chain: SolanaChain,
+  book: ReplyBook,
   marketUrl: string | undefined,
 ): BuiltBackends {
   const summarizer = config.summarizer
     ? createOpenAiSummarizer(config.summarizer)
     : createEmbeddedSummarizer();
   const speaker = config.piperUrl ? createPiperSpeaker({ url: config.piperUrl }) : createFliteSpeaker();
+  const people = createPeople(config, book);
   const label = marketUrl === undefined ? undefined : 'sandbox';
   const briefs = createTokenBrief({
     sources: createMarketSources({ marketUrl, label, jupiterApiKey: config.jupiterApiKey }),
@@ -42,6 +50,8 @@ export function createBackends(
   return {
     summarizer,
     speaker,
+    people,
+    book,
     briefs,
     chain,
     network: config.network.caip2,
@@ -58,6 +68,11 @@ export function createBackends(
         return { detail: `${well} of ${sources.length} market sources` };
       },
       summarizer: async () => ({ detail: summarizer.name }),
+      people: async () => {
+        const { status, detail } = await people.health();
+        if (status !== 'ok') throw new Error(detail ?? status);
+        return { detail: people.name };
+      },
       speech: async () => {
         const { status, detail } = await speaker.health();
         if (status !== 'ok') throw new Error(detail ?? status);
@@ -65,7 +80,18 @@ export function createBackends(
       },
     },
     close: async () => {
-      await Promise.allSettled([summarizer.close(), speaker.close(), briefs.close(), chain.close()]);
+      await Promise.allSettled([
+        people.close(),
+        summarizer.close(),
+        speaker.close(),
+        briefs.close(),
+        chain.close(),
+      ]);
     },
   };
+}
+
+function createPeople({ people, rapidata }: Config, book: ReplyBook): People {
+  if (people === 'rapidata' && rapidata) return createRapidataPeople({ ...rapidata, book });
+  return people === 'sandbox' ? createSandboxPeople({ book }) : createPanelPeople({ book });
 }

@@ -57,6 +57,13 @@ export type Config = Readonly<{
   sandboxFacilitatorPort: number;
   holdMs: number;
   maxUnsettledPerPayer: number;
+  /** Who is asked: the operator's own panel, the panel with house respondents, or a marketplace. */
+  people: 'panel' | 'sandbox' | 'rapidata';
+  /** Opens the panel page. Undefined: a new one is made and printed at start. */
+  panelToken: string | undefined;
+  /** How long an order may be worked on before what has come is delivered. */
+  orderMs: number;
+  rapidata: { clientId: string; clientSecret: string; budget: string } | undefined;
   summarizer: { url: string; model: string; apiKey: string | undefined } | undefined;
   piperUrl: string | undefined;
   jupiterApiKey: string | undefined;
@@ -88,20 +95,44 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
     holdMs: read.integer('HOLD_SECONDS', 55, 1, 600) * 1000,
     maxUnsettledPerPayer: read.integer('MAX_UNSETTLED_PER_PAYER', 256, 1, 1_000_000),
+    people: read.oneOf(
+      'PEOPLE',
+      ['panel', 'sandbox', 'rapidata'] as const,
+      name === 'sandbox' ? 'sandbox' : 'panel',
+    ),
+    panelToken: read.secret('PANEL_TOKEN', 16),
+    orderMs: read.integer('ORDER_MINUTES', 30, 1, 1440) * 60_000,
+    rapidata: read.rapidata(),
     summarizer: read.summarizer(),
     piperUrl: read.url('PIPER_URL'),
     jupiterApiKey: read.text('JUPITER_API_KEY'),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
   };
-  const ownSandbox = name === 'sandbox' && !(config.rpcUrls.length && config.facilitatorUrl);
-  if (!ownSandbox) read.demand(config.payTo, 'PAY_TO', 'the address that receives the USDC');
-  if (name !== 'sandbox')
-    read.demand(config.publicUrl, 'PUBLIC_URL', 'the address under which agents reach this server');
-  if (name === 'sandbox' && !read.text('SOLANA_RPC_URL') !== !read.text('FACILITATOR_URL')) {
-    read.fault('SOLANA_RPC_URL and FACILITATOR_URL: in the sandbox set both or neither');
-  }
+  checkTogether(read, config);
   read.finish();
   return Object.freeze(config);
+}
+
+/** What no variable can tell alone. */
+function checkTogether(read: Reader, config: Config): void {
+  const sandbox = config.network.name === 'sandbox';
+  const ownSandbox = sandbox && !(config.rpcUrls.length && config.facilitatorUrl);
+  if (!ownSandbox) read.demand(config.payTo, 'PAY_TO', 'the address that receives the USDC');
+  if (!sandbox)
+    read.demand(config.publicUrl, 'PUBLIC_URL', 'the address under which agents reach this server');
+  if (sandbox && !read.text('SOLANA_RPC_URL') !== !read.text('FACILITATOR_URL')) {
+    read.fault('SOLANA_RPC_URL and FACILITATOR_URL: in the sandbox set both or neither');
+  }
+  if (config.people === 'sandbox' && !sandbox) {
+    read.fault('PEOPLE: house respondents answer in the sandbox only, choose panel or a marketplace');
+  }
+  if (config.people === 'rapidata') {
+    read.demand(
+      config.rapidata,
+      'RAPIDATA_CLIENT_ID',
+      'the marketplace needs RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET',
+    );
+  }
 }
 
 /** Reads one variable after another and remembers what is wrong, so that all faults can be told at once. */
@@ -185,6 +216,27 @@ class Reader {
       this.fault(`${name}: '${text}' is not a Solana address`);
       return undefined;
     }
+  }
+
+  secret(name: string, minLength: number): string | undefined {
+    const text = this.text(name);
+    if (text === undefined || text.length >= minLength) return text;
+    this.fault(`${name}: must have at least ${minLength} characters`);
+    return undefined;
+  }
+
+  rapidata(): Config['rapidata'] {
+    const clientId = this.text('RAPIDATA_CLIENT_ID');
+    const clientSecret = this.text('RAPIDATA_CLIENT_SECRET');
+    const budget = this.text('RAPIDATA_BUDGET') ?? '0.40';
+    if (!/^\d{1,6}(\.\d{1,6})?$/.test(budget)) {
+      this.fault(`RAPIDATA_BUDGET: '${budget}' is not an amount of dollars such as 0.40`);
+      return undefined;
+    }
+    if (!clientId && !clientSecret) return undefined;
+    if (clientId && clientSecret) return { clientId, clientSecret, budget };
+    this.fault('RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET: set both or neither');
+    return undefined;
   }
 
   summarizer(): Config['summarizer'] {

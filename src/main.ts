@@ -3,24 +3,33 @@ import { realpathSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import type { Middleware } from 'koa';
 import { TOKEN_PROGRAM_ID } from '@solana/spl-token';
 import pino from 'pino';
-import { createHandlers } from '../handlers/index.js';
+import { createHandlers, createReadiness } from '../handlers/index.js';
 import { createApp, type FreeAnswers } from './app.js';
 import { createBackends, type BuiltBackends } from './backends.js';
 import { ConfigFault, readConfig, type Config } from './config.js';
 import { ContractFault, loadContract, type Contract, type Json } from './contract.js';
+import { orderWork, type HandlingParts } from './handling.js';
 import { Health } from './health.js';
 import { LedgerFault } from './ledger/fault.js';
 import { openLedger } from './ledger/store.js';
+import { createPanel } from './panel/panel.js';
 import { MAX_HEADER_BYTES, renderChallenge } from './payments/challenge.js';
-import { Charge, type Log } from './payments/charge.js';
+import { Charge } from './payments/charge.js';
+import type { Log } from './payments/outcome.js';
 import { Desk } from './payments/desk.js';
 import { discoveryOf, indexOf, servedContract, type StaticDocument } from './payments/discovery.js';
-import { FacilitatorFault, httpFacilitator } from './payments/facilitator.js';
+import { FacilitatorFault, httpFacilitator, type Facilitator } from './payments/facilitator.js';
 import type { Terms } from './payments/offer.js';
+import { Orders } from './payments/orders.js';
+import { confirmTransfer } from './payments/proof.js';
+import { Reconciler } from './payments/reconciler.js';
+import { replyBookOf } from './replybook.js';
 import { receiverAccount } from './payments/transaction.js';
+import { trustIn } from './payments/trust.js';
 import { Routes } from './routes.js';
 import { readInfo } from './sandbox/info.js';
 import { createHttpServer } from './server.js';
@@ -55,7 +64,9 @@ export async function start(config: Config, onSandboxExit: () => void = () => {}
   });
   const contract = loadContract(new URL('openapi.yaml', ROOT));
   await mkdir(config.stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
-    throw new ConfigFault(`STATE_DIR: ${config.stateDir} can't be used as a folder: ${(error as Error).message}`);
+    throw new ConfigFault(
+      `STATE_DIR: ${config.stateDir} can't be used as a folder: ${(error as Error).message}`,
+    );
   });
   const port = config.port || (await freePort(config.host));
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
@@ -65,10 +76,10 @@ export async function start(config: Config, onSandboxExit: () => void = () => {}
     undo.unshift(() => connection.stop());
     const terms = termsOf(config, connection, publicUrl);
     const chain = createChain({ urls: connection.rpcUrls, timeoutMs: CHAIN_TRY_MS });
-    const backends = createBackends(config, chain, connection.marketUrl);
-    undo.unshift(() => backends.close());
+    undo.unshift(() => chain.close());
     await checkChain(chain, terms, log);
-    const server = await serve({ config, contract, terms, connection, backends, log, undo });
+    const parts = { config, contract, terms, connection, chain, log, undo };
+    const server = createFront(parts, await openShop(parts));
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     return { url: publicUrl, stop: () => runAll(undo) };
@@ -83,49 +94,85 @@ type Parts = {
   contract: Contract;
   terms: Terms;
   connection: Connection;
-  backends: BuiltBackends;
+  chain: SolanaChain;
   log: Log;
   undo: (() => Promise<unknown>)[];
 };
 
-async function serve({ config, contract, terms, connection, backends, log, undo }: Parts): Promise<Server> {
+type Shop = {
+  desk: Desk;
+  charge: Charge;
+  backends: BuiltBackends;
+  handling: HandlingParts;
+  health: Health;
+};
+
+/** Builds all that sells, on an open connection. What is started in the background is undone in reverse. */
+async function openShop(parts: Parts): Promise<Shop> {
+  const { config, contract, terms, connection, chain, log, undo } = parts;
   const ledger = await openLedger({ url: config.databaseUrl, payTo: terms.payTo, network: terms.network });
   undo.unshift(() => ledger.close());
+  for (const warning of ledger.warnings) log.warn({}, warning);
   const facilitator = httpFacilitator(connection.facilitatorUrl);
   undo.unshift(() => facilitator.close());
   const remembered = await rememberedFeePayers(ledger);
   const feePayer = await firstFeePayer(facilitator, terms.network, remembered, log);
   const desk = new Desk(contract.paid, terms, feePayer, remembered);
   checkHeaderSizes(contract, desk);
+  const backends = createBackends(config, chain, replyBookOf(ledger), connection.marketUrl);
+  undo.unshift(() => backends.close());
+  const routes = await Routes.create(contract);
+  const handling = { routes, handlers: createHandlers(backends), log };
+  const orders = new Orders({ ledger, work: orderWork(handling, contract), log, attemptMs: config.orderMs });
+  const trust = await trustIn(ledger, connection.facilitatorUrl, log);
   const charge = new Charge({
     ledger,
     facilitator,
     desk,
     log,
+    orders,
+    trust,
+    confirm: (id, signature) => confirmTransfer(chain, id, signature),
     maxUnsettledPerPayer: config.maxUnsettledPerPayer,
   });
-  const watch = new Watch({ desk, chain: backends.chain, facilitator, ledger, log });
-  await watch.start();
-  const health = new Health(String((contract.document.info as Json).version), {
-    ...backends.probes,
-    facilitator: async () => void (await facilitator.supported(terms.network)),
+  const reconciler = new Reconciler({
+    ledger,
+    chain,
+    facilitator,
+    terms,
+    operations: contract.paid,
+    trust,
+    log,
   });
-  health.start();
+  const watch = new Watch({ desk, chain, facilitator, ledger, log });
+  await Promise.all([watch.start(), reconciler.start(START_CHECK_MS)]);
   undo.unshift(async () => {
     watch.stop();
-    health.stop();
     desk.close();
+    await reconciler.stop();
   });
-  const siteUrl = config.siteUrl ?? terms.publicUrl;
-  let draining = false;
+  orders.start();
+  undo.unshift(() => orders.stop());
+  const health = healthOf(contract, backends, facilitator, terms);
+  undo.unshift(async () => health.stop());
+  return { desk, charge, backends, handling, health };
+}
+
+/** The HTTP server in front of the shop. */
+function createFront(
+  { config, contract, terms, log, undo }: Parts,
+  { desk, charge, backends, handling, health }: Shop,
+): Server {
+  const closing = new AbortController();
   const app = createApp({
-    routes: await Routes.create(contract),
+    ...handling,
     charge,
     desk,
-    handlers: createHandlers(backends),
-    free: freeAnswers(contract, terms, siteUrl, health, backends),
-    log,
-    draining: () => draining,
+    readiness: createReadiness(backends),
+    free: freeAnswers(contract, terms, config.siteUrl ?? terms.publicUrl, health, backends),
+    holdMs: config.holdMs,
+    panel: panelOf(config, terms, backends, closing.signal, log),
+    closing: closing.signal,
   });
   const callback = app.callback();
   const server = createHttpServer(
@@ -134,10 +181,42 @@ async function serve({ config, contract, terms, connection, backends, log, undo 
     contract.paid,
   );
   undo.unshift(async () => {
-    draining = true;
+    closing.abort(new Error('the server is shutting down'));
     await drain(server, charge);
   });
   return server;
+}
+
+function healthOf(
+  contract: Contract,
+  backends: BuiltBackends,
+  facilitator: Facilitator,
+  terms: Terms,
+): Health {
+  const health = new Health(String((contract.document.info as Json).version), {
+    ...backends.probes,
+    facilitator: async () => void (await facilitator.supported(terms.network)),
+  });
+  health.start();
+  return health;
+}
+
+function panelOf(
+  config: Config,
+  terms: Terms,
+  { book }: BuiltBackends,
+  signal: AbortSignal,
+  log: Log,
+): Middleware {
+  const token = config.panelToken ?? randomBytes(18).toString('base64url');
+  const url = `${terms.publicUrl}/panel/`;
+  if (config.panelToken === undefined) log.info({ url, token }, `people answer at ${url}#token=${token}`);
+  return createPanel({
+    book,
+    token,
+    secure: terms.publicUrl.startsWith('https:'),
+    signal,
+  }).routes() as Middleware;
 }
 
 async function connect(config: Config, publicUrl: string, onSandboxExit: () => void): Promise<Connection> {
@@ -245,7 +324,7 @@ function freeAnswers(
     },
     live: {
       getHealth: async () => health.report(),
-      getBrandHealth: async () => health.report([]),
+      getBrandHealth: async () => health.report(['people']),
       getTtsHealth: async () => health.report(['speech']),
       listVoices: () => backends.speaker.voices(),
     },

@@ -42,11 +42,20 @@ export type Reply<K extends OperationId> = {
   >;
 }[Exclude<keyof Responses<K>, 402>];
 
-/** A validated call. `signal` aborts when its deadline (20 s) has passed or nobody waits for the answer any more. */
-export type Call<K extends PaidOperationId> = { body: Body<K>; signal: AbortSignal };
+/** An order that was paid up front: id of its payment, when the attempt ends (ms since 1970), which attempt it is. */
+export type OrderRef = { id: string; deadline: number; attempt: number };
+
+/**
+ * A validated call. `signal` aborts when its deadline (20 s) has passed or nobody waits for the answer any more; for an operation
+ * that is paid up front, which has an `order` instead of that deadline, only when the server shuts down.
+ */
+export type Call<K extends PaidOperationId> = { body: Body<K>; signal: AbortSignal; order?: OrderRef };
 
 /** Does the work of one operation. Throws `UpstreamFailure` where its backend can't serve. */
 export type Handler<K extends PaidOperationId> = (call: Call<K>) => Promise<Reply<K>>;
 
 /** One handler for each paid operation. */
 export type Handlers = { [K in PaidOperationId]: Handler<K> };
+
+/** Asked before an operation is paid up front. Throws `UpstreamFailure` where the order could not be worked on. */
+export type Readiness = { [K in PaidOperationId]?: (body: Body<K>) => Promise<void> };

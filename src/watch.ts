@@ -1,5 +1,5 @@
 import type { Ledger } from './ledger/store.js';
-import type { Log } from './payments/charge.js';
+import type { Log } from './payments/outcome.js';
 import type { Desk, OfferedFeePayer } from './payments/desk.js';
 import { FacilitatorFault, FacilitatorUnreachable, type Facilitator } from './payments/facilitator.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';

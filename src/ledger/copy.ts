@@ -71,6 +71,9 @@ export async function copyLedger(options: { from: string; to: string }): Promise
 export function publicName(url: string): string {
   if (url.startsWith('file:'))
     return `file:${url.startsWith('file://') ? fileURLToPath(url) : resolve(url.slice('file:'.length))}`;
+  // Addresses without a host, such as those of a Unix socket, are PostgreSQL's own spelling.
+  if (!URL.canParse(url))
+    return url.replace(/:\/\/([^:@/?]*):[^@/]*@/, '://$1@').replace(/password=[^&]*&?/g, '');
   const parsed = new URL(url);
   parsed.password = '';
   for (const name of ['password', 'sslpassword']) parsed.searchParams.delete(name);

@@ -3,25 +3,28 @@ import type { PricedOperation } from '../contract.js';
 import type { Claim, Ledger, Payment as Row, StoredAnswer } from '../ledger/store.js';
 import { Bucket } from './bucket.js';
 import type { Desk } from './desk.js';
+import { Examiner, type Examined, type Payment } from './examine.js';
 import type { Ask, Facilitator, Settlement, Verdict } from './facilitator.js';
 import { requirementsOf } from './offer.js';
-import { TransactionChecker, type CheckedTransaction } from './transaction.js';
-import { decodePayment, type Accepted, type Receipt, type WirePayment } from './wire.js';
-
-/** A payment that matches our offer and whose transaction passed the local check. Nobody was asked about it yet. */
-export type Payment = {
-  version: 1 | 2;
-  identifier: string | null;
-  checked: CheckedTransaction;
-};
-
-export type Examined =
-  | { kind: 'unpaid' }
-  | { kind: 'refused'; version: 1 | 2; error: string }
-  | { kind: 'payment'; payment: Payment };
-
-/** An answer as bytes, checked against the contract: what is stored, and sent once it is paid. */
-export type Answer = { status: number; headers: Record<string, string>; body: Buffer };
+import type { Orders } from './orders.js';
+import {
+  explain,
+  failure,
+  inProgress,
+  MAX_RUNS,
+  NOT_CHARGED,
+  otherCall,
+  otherIdentifier,
+  overLimit,
+  refused,
+  unavailable,
+  type Answer,
+  type Log,
+  type Outcome,
+  type Sale,
+} from './outcome.js';
+import type { Trust } from './trust.js';
+import type { Receipt } from './wire.js';
 
 /** A paid call whose body is valid. */
 export type PaidCall = {
@@ -29,34 +32,38 @@ export type PaidCall = {
   payment: Payment;
   /** Hex sha256 over operation id and canonical body: what "the same call" means. */
   requestHash: string;
-  /** Does the work; resolves to any declared answer but 402, never rejects. */
+  /** Does the work; resolves to any declared answer but 402, never rejects. Not called for `upfront` operations. */
   work: (signal: AbortSignal) => Promise<Answer>;
   /** Aborts when this caller's connection is gone. */
   gone: AbortSignal;
+  /** Aborts when the server shuts down: nobody is held for an order any more. */
+  closing?: AbortSignal;
+  /** What an `upfront` operation needs besides. */
+  upfront?: {
+    /** Canonical JSON of the body, kept with the order. */
+    request: string;
+    /** Asked before money is taken: undefined, or the answer to give instead. */
+    ready: () => Promise<Answer | undefined>;
+    /** How long this caller wants to wait for the answer, in ms. */
+    holdMs: number;
+  };
 };
 
-export type Outcome =
-  /** To be sent as it is. With a receipt when it was paid. */
-  | { kind: 'answer'; answer: Answer; receipt?: Receipt }
-  /** 402. `fresh`: a new signature over the offered blockhash will do. */
-  | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt }
-  /** 400 although the body is valid. */
-  | { kind: 'conflict'; error: string }
-  /** 503. The same payment may be sent again. */
-  | { kind: 'unavailable'; error: string; retryAfterSeconds: number; receipt?: Receipt };
-
-export type Log = {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-};
+/**
+ * Sees for itself that a transfer took effect (commitment `confirmed`): true once it did, false when it did not within the time
+ * that a confirmation may take.
+ */
+export type Confirm = (id: string, signature: string) => Promise<boolean>;
 
 const WORK_DEADLINE_MS = 20_000;
 /** Longer than verify, work and settle may take together, so that a live claim is never taken for a dead one. */
 const LEASE_MS = 90_000;
-const MAX_RUNS = 3;
 /** Callers that may wait for one run of one payment. */
 const MAX_CALLERS_PER_RUN = 512;
+/** Callers that may be held for one order, and for all. */
+const MAX_HELD_PER_ORDER = 4;
+const MAX_HELD = 1_000;
+const ORDER_RETRY_SECONDS = 5;
 const ANSWER_LIFE_MS = 10 * 60_000;
 const IDENTIFIED_ANSWER_LIFE_MS = 24 * 60 * 60_000;
 const IDENTIFIED_ANSWER_BYTES = 256 * 1024;
@@ -64,7 +71,11 @@ const IDENTIFIED_ANSWER_BYTES = 256 * 1024;
 const MAX_UNSETTLED_AMOUNT = 100_000_000n;
 /** Payers that never paid share these: their wallets may be empty. */
 const UNKNOWN_PAYER_BUCKET = { rate: 50, burst: 500 };
-const NOT_CHARGED = 'You were not charged';
+
+/** The payment bought an order that is not delivered yet: each caller waits for it as long as it likes. */
+type Ordered = { kind: 'ordered'; id: string };
+type Result = Outcome | Ordered;
+type Ended = { outcome: Result };
 
 type Run = {
   operation: string;
@@ -73,23 +84,29 @@ type Run = {
   callers: number;
   /** Stops verify and work when every caller is gone. Has no effect once `settling` is written. */
   abandon: AbortController;
-  outcome: Promise<Outcome>;
+  result: Promise<Result>;
 };
 
 /**
- * Takes the money for the work, once (x402 flow `authorization`: verify → work → settle → answer). One payment is one run,
- * whoever sends it and however often: copies that arrive meanwhile wait for the same outcome, later ones get the stored answer.
+ * Takes the money for the work, once, in one of the two flows of x402: `authorization` (verify → work → settle → answer) or
+ * `upfront` (verify → settle → work → answer). One payment is one run, whoever sends it and however often: copies that arrive
+ * meanwhile wait for the same outcome, later ones get the stored answer.
  */
 export class Charge {
   readonly #ledger: Ledger;
   readonly #facilitator: Facilitator;
   readonly #desk: Desk;
+  readonly #orders: Orders | undefined;
+  readonly #confirm: Confirm;
+  readonly #trust: Trust;
   readonly #log: Log;
   readonly #now: () => number;
   readonly #maxUnsettled: number;
   readonly #workDeadlineMs: number;
-  readonly #checker = new TransactionChecker();
+  readonly #examiner: Examiner;
   readonly #runs = new Map<string, Run>();
+  readonly #held = new Map<string, number>();
+  #heldInAll = 0;
   readonly #verifies: Bucket;
   readonly #works: Bucket;
 
@@ -99,6 +116,10 @@ export class Charge {
     desk: Desk;
     log: Log;
     maxUnsettledPerPayer: number;
+    /** Without it, `upfront` operations answer 503. */
+    orders?: Orders;
+    confirm?: Confirm;
+    trust?: Trust;
     unknownPayers?: { rate: number; burst: number };
     /** How long the work may take. Default 20 s. */
     workDeadlineMs?: number;
@@ -107,41 +128,59 @@ export class Charge {
     this.#ledger = options.ledger;
     this.#facilitator = options.facilitator;
     this.#desk = options.desk;
+    this.#orders = options.orders;
+    this.#confirm = options.confirm ?? (async () => false);
+    this.#trust = options.trust ?? { facilitatorLied: false };
     this.#log = options.log;
     this.#now = options.now ?? Date.now;
     this.#maxUnsettled = options.maxUnsettledPerPayer;
     this.#workDeadlineMs = options.workDeadlineMs ?? WORK_DEADLINE_MS;
+    this.#examiner = new Examiner(options.desk.terms);
     this.#verifies = new Bucket(options.unknownPayers ?? UNKNOWN_PAYER_BUCKET);
     this.#works = new Bucket(options.unknownPayers ?? UNKNOWN_PAYER_BUCKET);
   }
 
-  /** Reads and checks the payment of a request without asking anybody: no call, no body, no ledger. */
+  /** Reads and checks the payment of a request without asking anybody. */
   examine(headers: IncomingHttpHeaders, operation: PricedOperation): Examined {
-    const decoded = decodePayment(headers);
-    if (decoded.kind === 'none') return { kind: 'unpaid' };
-    if (decoded.kind === 'fault') return { kind: 'refused', version: 2, error: decoded.error };
-    const { payment: wire } = decoded;
-    const mismatch = this.#mismatch(wire, operation);
-    if (mismatch) return { kind: 'refused', version: wire.version, error: mismatch };
-    const { asset, payTo } = this.#desk.terms;
-    const check = this.#checker.check(wire.transaction, { asset, payTo, amount: operation.price.atomic });
-    if (!check.ok) return { kind: 'refused', version: wire.version, error: check.error };
-    return {
-      kind: 'payment',
-      payment: { version: wire.version, identifier: wire.identifier ?? null, checked: check.checked },
-    };
+    return this.#examiner.examine(headers, operation);
   }
 
   /** Redeems a payment for the answer of a call. Never rejects. */
   async redeem(call: PaidCall): Promise<Outcome> {
+    try {
+      const result = await this.#result(call);
+      return result.kind === 'ordered' ? await this.#hold(result.id, call) : this.#addressed(result, call);
+    } catch (error) {
+      return this.#broken(error);
+    }
+  }
+
+  /** The answer was written out with the socket intact. */
+  written(sale: Sale): void {
+    this.#ledger.written(sale.id).catch((error: unknown) => {
+      this.#log.warn({ payment: sale.id, error }, 'could not record that an answer was written');
+    });
+  }
+
+  /** The caller was gone before the answer was written out: a newly signed payment for the same call may pick it up. */
+  lost(sale: Sale): void {
+    if (sale.claim !== undefined) void this.#leave(sale.id, sale.claim);
+  }
+
+  /** Waits until nothing is in flight any more. */
+  async idle(): Promise<void> {
+    while (this.#runs.size > 0) await Promise.allSettled([...this.#runs.values()].map(run => run.result));
+  }
+
+  async #result(call: PaidCall): Promise<Result> {
     const { id } = call.payment.checked;
     const running = this.#runs.get(id);
     if (running && !running.abandon.signal.aborted) return this.#join(running, call);
     if (running) {
       if (running.callers >= MAX_CALLERS_PER_RUN) return inProgress();
       running.callers += 1;
-      await running.outcome;
-      return this.redeem(call);
+      await running.result;
+      return this.#result(call);
     }
     const abandon = new AbortController();
     const run: Run = {
@@ -150,55 +189,22 @@ export class Charge {
       identifier: call.payment.identifier,
       callers: 0,
       abandon,
-      outcome: this.#run(call, abandon.signal).catch(error => this.#broken(error)),
+      result: this.#run(call, abandon.signal).catch((error: unknown) => this.#broken(error)),
     };
     this.#runs.set(id, run);
-    void run.outcome.finally(() => this.#runs.delete(id));
+    void run.result.finally(() => this.#runs.delete(id));
     return this.#wait(run, call);
   }
 
-  /** The answer of this payment was written out with the socket intact. */
-  written(payment: Payment): void {
-    this.#ledger.written(payment.checked.id).catch((error: unknown) => {
-      this.#log.warn({ payment: payment.checked.id, error }, 'could not record that an answer was written');
-    });
-  }
-
-  /** Waits until nothing is in flight any more. */
-  async idle(): Promise<void> {
-    while (this.#runs.size > 0) await Promise.allSettled([...this.#runs.values()].map(run => run.outcome));
-  }
-
-  #mismatch(wire: WirePayment, operation: PricedOperation): string | undefined {
-    const { network, v1Network } = this.#desk.terms;
-    if (wire.scheme !== 'exact') return `scheme: '${wire.scheme}' is not offered, only exact is`;
-    if (wire.network !== network && wire.network !== v1Network) {
-      return `network: '${wire.network}' is not offered, only ${network} (v2) and ${v1Network} (v1) are`;
-    }
-    return wire.accepted && this.#mismatchOfAccepted(wire.accepted, operation);
-  }
-
-  #mismatchOfAccepted(accepted: Accepted, operation: PricedOperation): string | undefined {
-    const { asset, payTo } = this.#desk.terms;
-    const price = operation.price.atomic.toString();
-    const amount = accepted.amount ?? accepted.maxAmountRequired;
-    if (amount !== price) return `amount: accepted ${amount}, the price is ${price}`;
-    if (accepted.asset !== asset) return `asset: accepted ${accepted.asset}, must be ${asset}`;
-    if (accepted.payTo !== payTo) return `payTo: accepted ${accepted.payTo}, must be ${payTo}`;
-    const flow = accepted.extra?.paymentFlow ?? 'authorization';
-    if (flow !== operation.flow) return `paymentFlow: accepted ${flow}, must be ${operation.flow}`;
-    return undefined;
-  }
-
-  async #join(run: Run, call: PaidCall): Promise<Outcome> {
+  async #join(run: Run, call: PaidCall): Promise<Result> {
     if (run.operation !== call.operation.id || run.requestHash !== call.requestHash)
-      return otherCall(call, run.operation);
+      return otherCall(call.operation.id, run.operation);
     if (run.identifier !== null && run.identifier !== call.payment.identifier) return otherIdentifier();
     if (run.callers >= MAX_CALLERS_PER_RUN) return inProgress();
     return this.#wait(run, call);
   }
 
-  async #wait(run: Run, call: PaidCall): Promise<Outcome> {
+  async #wait(run: Run, call: PaidCall): Promise<Result> {
     run.callers += 1;
     let here = true;
     const leave = (): void => {
@@ -210,7 +216,7 @@ export class Charge {
     call.gone.addEventListener('abort', leave, { once: true });
     if (call.gone.aborted) leave();
     try {
-      return this.#addressed(await run.outcome, call);
+      return await run.result;
     } finally {
       call.gone.removeEventListener('abort', leave);
       here = false;
@@ -228,13 +234,20 @@ export class Charge {
     return call.payment.version === 2 ? network : v1Network;
   }
 
-  async #run(call: PaidCall, abandoned: AbortSignal): Promise<Outcome> {
+  async #run(call: PaidCall, abandoned: AbortSignal): Promise<Result> {
     const claim = await this.#claim(call);
     if ('outcome' in claim) return claim.outcome;
     try {
-      const earned = await this.#earn(call, claim, abandoned);
-      if ('outcome' in earned) return earned.outcome;
-      return await this.#collect(call, claim, earned.answer);
+      const earlier = await this.#earlier(call);
+      const sold =
+        earlier || call.operation.flow === 'upfront'
+          ? await this.#verified(call, claim, abandoned)
+          : await this.#earn(call, claim, abandoned);
+      if ('outcome' in sold) return sold.outcome;
+      if (earlier) return await this.#attach(call, claim, earlier);
+      return 'answer' in sold
+        ? await this.#collect(call, claim, sold.answer)
+        : await this.#sellUpfront(call, claim);
     } catch (error) {
       await this.#free(call, claim, true);
       throw error;
@@ -242,22 +255,10 @@ export class Charge {
   }
 
   /** Reserves the payment, or says why it can't be had. */
-  async #claim(call: PaidCall): Promise<Claim | { outcome: Outcome }> {
+  async #claim(call: PaidCall): Promise<Claim | Ended> {
     const { checked, version, identifier } = call.payment;
     const view = this.#desk.view();
-    if (!view || !this.#desk.isOffered(checked.feePayer)) {
-      // Without these nothing new begins, but what was sold before is still handed out.
-      const row = await this.#ledger.find(checked.id);
-      if (row && row.state !== 'claimed') return { outcome: await this.#known(row, call) };
-      if (row && row.leaseUntil > this.#now()) return { outcome: inProgress() };
-      return {
-        outcome: view
-          ? refused(
-              `transaction: fee payer ${checked.feePayer} was not offered, sign over the one in this challenge`,
-            )
-          : unavailable(`The chain can't be reached. ${NOT_CHARGED}; send the same payment again`, 5),
-      };
-    }
+    if (!view || !this.#desk.isOffered(checked.feePayer)) return { outcome: await this.#nothingNew(call) };
     const result = await this.#ledger.claim({
       id: checked.id,
       operation: call.operation.id,
@@ -269,6 +270,7 @@ export class Charge {
       transaction: checked.transaction,
       identifier,
       flow: call.operation.flow,
+      request: call.upfront?.request ?? null,
       slot: view.slot,
       height: view.height,
       leaseMs: LEASE_MS,
@@ -292,16 +294,56 @@ export class Charge {
     }
   }
 
-  /** Verify and work: beside each other for payers we know, else one after the other. Frees the claim unless there is an answer. */
-  async #earn(
+  /** Without a view of the chain, or over a fee payer not offered, nothing new begins; what was sold is still handed out. */
+  async #nothingNew(call: PaidCall): Promise<Result> {
+    const { id, feePayer } = call.payment.checked;
+    const row = await this.#ledger.find(id);
+    if (row && (row.state !== 'claimed' || row.aliasOf !== null)) return this.#known(row, call);
+    if (row && row.leaseUntil > this.#now()) return inProgress();
+    if (this.#desk.view()) {
+      return refused(
+        `transaction: fee payer ${feePayer} was not offered, sign over the one in this challenge`,
+      );
+    }
+    return unavailable(`The chain can't be reached. ${NOT_CHARGED}; send the same payment again`, 5);
+  }
+
+  /**
+   * A paid, or possibly paid, payment of the same payer for the same call whose caller is gone or was sent away. Stock clients
+   * sign anew after every 503; one that uses payment-identifier says itself whether it means a new sale.
+   */
+  async #earlier(call: PaidCall): Promise<Row | undefined> {
+    if (call.payment.identifier !== null) return undefined;
+    const { payer } = call.payment.checked;
+    return this.#ledger.attachable({ payer, operation: call.operation.id, requestHash: call.requestHash });
+  }
+
+  /** Makes this payment a second key to an earlier sale. It is never settled. */
+  async #attach(call: PaidCall, claim: Claim, earlier: Row): Promise<Result> {
+    if (!(await this.#ledger.attach(call.payment.checked.id, claim.claim, earlier.id))) {
+      await this.#free(call, claim, false);
+      return inProgress();
+    }
+    const row = (await this.#ledger.find(earlier.id)) ?? earlier;
+    return this.#outcomeOf(row, call);
+  }
+
+  /** Verify alone. Frees the claim unless the payment is good. */
+  async #verified(
     call: PaidCall,
     claim: Claim,
     abandoned: AbortSignal,
-  ): Promise<{ answer: Answer } | { outcome: Outcome }> {
-    if (abandoned.aborted) {
-      await this.#free(call, claim, false);
-      return { outcome: inProgress() };
-    }
+  ): Promise<{ kind: 'verified' } | Ended> {
+    if (abandoned.aborted) return this.#forsaken(call, claim);
+    if (!claim.payerKnown && !this.#verifies.take()) return this.#busy(call, claim);
+    const verdict = await this.#verify(call);
+    if (verdict.kind !== 'valid') return { outcome: await this.#notValid(call, claim, verdict, false) };
+    return abandoned.aborted ? this.#forsaken(call, claim) : { kind: 'verified' };
+  }
+
+  /** Verify and work: beside each other for payers we know, else one after the other. Frees the claim unless there is an answer. */
+  async #earn(call: PaidCall, claim: Claim, abandoned: AbortSignal): Promise<{ answer: Answer } | Ended> {
+    if (abandoned.aborted) return this.#forsaken(call, claim);
     const invalid = new AbortController();
     const stop = AbortSignal.any([abandoned, invalid.signal]);
     if (!claim.payerKnown && !this.#verifies.take()) return this.#busy(call, claim);
@@ -312,10 +354,7 @@ export class Charge {
       invalid.abort(new Error('the payment was not valid'));
       return { outcome: await this.#notValid(call, claim, verdict, early !== undefined) };
     }
-    if (!early && abandoned.aborted) {
-      await this.#free(call, claim, false);
-      return { outcome: inProgress() };
-    }
+    if (!early && abandoned.aborted) return this.#forsaken(call, claim);
     if (!early && !claim.payerKnown && !this.#works.take()) return this.#busy(call, claim);
     const answer = await (early ?? this.#work(call, stop));
     if (abandoned.aborted || answer.status !== 200) {
@@ -354,7 +393,12 @@ export class Charge {
     }
   }
 
-  async #busy(call: PaidCall, claim: Claim): Promise<{ outcome: Outcome }> {
+  async #forsaken(call: PaidCall, claim: Claim): Promise<Ended> {
+    await this.#free(call, claim, false);
+    return { outcome: inProgress() };
+  }
+
+  async #busy(call: PaidCall, claim: Claim): Promise<Ended> {
     await this.#free(call, claim, false);
     return {
       outcome: unavailable(`Too many new payers at once. ${NOT_CHARGED}; send the same payment again`, 2),
@@ -379,64 +423,153 @@ export class Charge {
     return refused(explain(verdict.reason));
   }
 
-  /** Saves the answer, then moves the money, then hands the answer out. */
+  /** `authorization`: saves the answer, then moves the money, then hands the answer out. */
   async #collect(call: PaidCall, claim: Claim, answer: Answer): Promise<Outcome> {
     const { id } = call.payment.checked;
     const mine =
       (await this.#ledger.saveAnswer(id, claim.claim, answer)) &&
       (await this.#ledger.settling(id, claim.claim));
-    if (!mine)
-      return unavailable('This payment is being worked on elsewhere. Send the same payment again', 1);
-    // From here on nothing but proof makes this a refusal, not even a fault of our own.
+    if (!mine) return elsewhere();
+    return this.#settle(call, claim, async signature => {
+      const sale = { id, claim: claim.claim };
+      await this.#recordDelivery(call, claim, answer, signature);
+      return { kind: 'answer', answer, receipt: this.#receipt(call, signature), sale };
+    }) as Promise<Outcome>;
+  }
+
+  /** `upfront`: moves the money, sees the transfer on chain, and owes the answer from then on. */
+  async #sellUpfront(call: PaidCall, claim: Claim): Promise<Result> {
+    const { id } = call.payment.checked;
+    const { upfront } = call;
+    const instead =
+      this.#orders && upfront ? await upfront.ready() : failure(503, `Nobody can be asked. ${NOT_CHARGED}`);
+    if (instead) {
+      await this.#free(call, claim, false);
+      return { kind: 'answer', answer: instead };
+    }
+    if (!(await this.#ledger.settling(id, claim.claim))) return elsewhere();
+    return this.#settle(call, claim, async signature => {
+      if (!(await this.#confirm(id, signature))) return this.#inDoubt(call, claim, signature);
+      if (!(await this.#ledger.owe(id, claim.claim, { settlement: signature }))) {
+        return this.#inDoubt(call, claim, signature);
+      }
+      // From here on the order is anybody's to work on.
+      await this.#leave(id, claim.claim);
+      return { kind: 'ordered', id };
+    });
+  }
+
+  /** Asks for the money and goes on with `then` if it moved. From here on nothing but proof makes this a refusal. */
+  async #settle(call: PaidCall, claim: Claim, then: (signature: string) => Promise<Result>): Promise<Result> {
+    const { id } = call.payment.checked;
+    let signature = '';
     try {
       const settlement = await this.#facilitator.settle(this.#ask(call));
-      return await this.#settled(call, claim, answer, settlement);
+      if (settlement.kind !== 'settled') return await this.#notSettled(call, claim, settlement);
+      signature = settlement.signature;
+      const doubted = this.#trust.facilitatorLied && !(await this.#confirm(id, signature));
+      return doubted ? await this.#inDoubt(call, claim, signature) : await then(signature);
     } catch (error) {
       this.#log.error({ payment: id, operation: call.operation.id, error }, 'a settlement broke off');
-      return this.#pending(call, '');
+      return this.#inDoubt(call, claim, signature);
     }
   }
 
-  async #settled(call: PaidCall, claim: Claim, answer: Answer, settlement: Settlement): Promise<Outcome> {
-    const { id } = call.payment.checked;
-    const payment = { payment: id, operation: call.operation.id };
-    if (settlement.kind === 'refused') {
-      if (!(await this.#ledger.release(id, claim.claim, settlement.reason))) return this.#pending(call, '');
-      if (claim.payerKnown) await this.#ledger.refused(call.payment.checked.payer);
-      // The same message is never settled again, so the buyer must not sign it again.
-      return {
-        ...refused(explain(settlement.reason), false),
-        receipt: this.#receipt(call, '', settlement.reason),
-      };
-    }
+  async #notSettled(
+    call: PaidCall,
+    claim: Claim,
+    settlement: Exclude<Settlement, { kind: 'settled' }>,
+  ): Promise<Outcome> {
+    const { id, payer } = call.payment.checked;
     if (settlement.kind === 'unknown') {
-      this.#log.warn({ ...payment, reason: settlement.reason }, 'settlement in doubt');
-      return this.#pending(call, settlement.signature);
+      this.#log.warn({ payment: id, reason: settlement.reason }, 'settlement in doubt');
+      return this.#inDoubt(call, claim, settlement.signature);
     }
+    if (!(await this.#ledger.release(id, claim.claim, settlement.reason))) return this.#pending(call, '');
+    if (claim.payerKnown) await this.#ledger.refused(payer);
+    // The same message is never settled again, so the buyer must not sign it again.
+    return {
+      ...refused(explain(settlement.reason), false),
+      receipt: this.#receipt(call, '', settlement.reason),
+    };
+  }
+
+  /** Leaves the row to the chain, and to newly signed payments for the same call. */
+  async #inDoubt(call: PaidCall, claim: Claim, signature: string): Promise<Outcome> {
+    await this.#leave(call.payment.checked.id, claim.claim);
+    return this.#pending(call, signature);
+  }
+
+  async #recordDelivery(call: PaidCall, claim: Claim, answer: Answer, signature: string): Promise<void> {
+    const { id } = call.payment.checked;
+    const identified = call.payment.identifier !== null && answer.body.length < IDENTIFIED_ANSWER_BYTES;
+    const answerExpiresAt = this.#now() + (identified ? IDENTIFIED_ANSWER_LIFE_MS : ANSWER_LIFE_MS);
     try {
-      const { signature } = settlement;
-      const life = call.payment.identifier && answer.body.length < IDENTIFIED_ANSWER_BYTES;
-      const answerExpiresAt = this.#now() + (life ? IDENTIFIED_ANSWER_LIFE_MS : ANSWER_LIFE_MS);
       const moved = await this.#ledger.deliver(id, claim.claim, { settlement: signature, answerExpiresAt });
       if (!moved)
-        this.#log.error({ ...payment, signature }, 'a settled payment could not be marked delivered');
+        this.#log.error({ payment: id, signature }, 'a settled payment could not be marked delivered');
     } catch (error) {
       // The money moved: the buyer gets the answer whatever the disk says, the row is finished later.
-      this.#log.error({ ...payment, error }, 'the ledger could not record a settlement');
+      this.#log.error({ payment: id, error }, 'the ledger could not record a settlement');
     }
-    return { kind: 'answer', answer, receipt: this.#receipt(call, settlement.signature) };
   }
 
-  /** What a payment that once reached `settling` is worth. */
-  async #known(row: Row, call: PaidCall): Promise<Outcome> {
+  /** Keeps a caller waiting for its order, as long as it likes; then it may come back with the same payment. */
+  async #hold(id: string, call: PaidCall): Promise<Outcome> {
+    const row = await this.#ledger.find(id);
+    if (!row || !this.#orders) return inProgress();
+    if (row.state !== 'owed') return this.#settledOutcome(row, call);
+    await this.#orders.take(row);
+    const waiting = this.#held.get(id) ?? 0;
+    if (waiting >= MAX_HELD_PER_ORDER || this.#heldInAll >= MAX_HELD) return this.#owed(row, call);
+    this.#held.set(id, waiting + 1);
+    this.#heldInAll += 1;
+    try {
+      return await this.#await(row, call, this.#orders);
+    } finally {
+      this.#heldInAll -= 1;
+      const left = (this.#held.get(id) ?? 1) - 1;
+      if (left > 0) this.#held.set(id, left);
+      else this.#held.delete(id);
+    }
+  }
+
+  async #await(row: Row, call: PaidCall, orders: Orders): Promise<Outcome> {
+    const leaving = call.closing ? AbortSignal.any([call.gone, call.closing]) : call.gone;
+    const failed = await orders.wait(row.id, call.upfront?.holdMs ?? 0, leaving);
+    const now = (await this.#ledger.find(row.id)) ?? row;
+    if (now.state !== 'owed') return this.#settledOutcome(now, call);
+    if (failed === undefined) return this.#owed(now, call);
+    return {
+      kind: 'answer',
+      answer: failure(502, failed),
+      receipt: this.#receipt(call, now.settlement ?? ''),
+    };
+  }
+
+  async #settledOutcome(row: Row, call: PaidCall): Promise<Outcome> {
+    const result = await this.#outcomeOf(row, call);
+    return result.kind === 'ordered' ? this.#owed(row, call) : this.#addressed(result, call);
+  }
+
+  #owed(row: Row, call: PaidCall): Outcome {
+    return {
+      ...unavailable('Paid, and in progress: send the same payment again', ORDER_RETRY_SECONDS),
+      receipt: this.#receipt(call, row.settlement ?? ''),
+    };
+  }
+
+  /** What a payment that was redeemed before is worth. */
+  async #known(row: Row, call: PaidCall): Promise<Result> {
     if (row.operation !== call.operation.id || row.requestHash !== call.requestHash) {
-      return otherCall(call, row.operation);
+      return otherCall(call.operation.id, row.operation);
     }
     if (row.identifier !== null && row.identifier !== call.payment.identifier) return otherIdentifier();
-    return this.#outcomeOf(row, call);
+    const target = row.aliasOf === null ? row : await this.#ledger.find(row.aliasOf);
+    return target ? this.#outcomeOf(target, call) : this.#redeliver(row, call, undefined);
   }
 
-  async #sameIdentifier(row: Row, call: PaidCall): Promise<Outcome> {
+  async #sameIdentifier(row: Row, call: PaidCall): Promise<Result> {
     if (row.operation !== call.operation.id || row.requestHash !== call.requestHash) {
       return {
         kind: 'conflict',
@@ -452,7 +585,7 @@ export class Charge {
     return this.#outcomeOf(row, call);
   }
 
-  async #outcomeOf(row: Row, call: PaidCall): Promise<Outcome> {
+  async #outcomeOf(row: Row, call: PaidCall): Promise<Result> {
     switch (row.state) {
       case 'delivered':
         return this.#redeliver(row, call, await this.#ledger.answer(row.id));
@@ -461,17 +594,20 @@ export class Charge {
       case 'claimed':
         return inProgress();
       case 'owed':
-        return {
-          ...unavailable('Paid, and still being worked on: send the same payment again', 5),
-          receipt: this.#receipt(call, row.settlement ?? ''),
-        };
+        return { kind: 'ordered', id: row.id };
       case 'released':
         return refused(
           `this payment was refused when it was settled (${row.reason ?? 'no reason given'}): sign a new one`,
           false,
         );
       case 'refunded':
-        return { kind: 'answer', answer: failure(502, 'This payment was refunded: sign a new one') };
+        return {
+          kind: 'answer',
+          answer: failure(
+            502,
+            `This payment was refunded (${row.reason ?? 'by the operator'}): sign a new one`,
+          ),
+        };
     }
   }
 
@@ -484,6 +620,7 @@ export class Charge {
       kind: 'answer',
       answer: { status, headers, body },
       receipt: this.#receipt(call, row.settlement ?? ''),
+      sale: { id: row.id },
     };
   }
 
@@ -524,67 +661,20 @@ export class Charge {
     }
   }
 
+  async #leave(id: string, claim: number): Promise<void> {
+    try {
+      await this.#ledger.leave(id, claim);
+    } catch (error) {
+      this.#log.warn({ payment: id, error }, 'a lease could not be ended, it will end by itself');
+    }
+  }
+
   #broken(error: unknown): Outcome {
     this.#log.error({ error }, 'a charge broke off');
     return unavailable('The payment could not be processed. Send the same payment again', 5);
   }
 }
 
-function refused(error: string, fresh = true): Outcome & { kind: 'refused' } {
-  return { kind: 'refused', error, fresh };
-}
-
-function unavailable(error: string, retryAfterSeconds: number): Outcome & { kind: 'unavailable' } {
-  return { kind: 'unavailable', error: `${error}.`, retryAfterSeconds };
-}
-
-function inProgress(): Outcome {
-  return unavailable('This payment is being worked on. Send the same payment again', 1);
-}
-
-function failure(status: number, error: string): Answer {
-  return {
-    status,
-    headers: { 'Content-Type': 'application/json; charset=utf-8' },
-    body: Buffer.from(JSON.stringify({ error })),
-  };
-}
-
-function otherCall(call: PaidCall, operation: string): Outcome {
-  const what = operation === call.operation.id ? 'with another body' : `of ${operation}`;
-  return refused(`this payment was made for a call ${what}: sign a new one for this call`, false);
-}
-
-function otherIdentifier(): Outcome {
-  return refused('this payment carried a payment-identifier and is redeemed only with that same id', false);
-}
-
-function overLimit(reason: 'payments' | 'amount' | 'runs' | 'answers'): Outcome {
-  if (reason === 'runs') {
-    return refused(
-      `the work for this payment failed ${MAX_RUNS} times and nothing was charged: sign a new payment`,
-      false,
-    );
-  }
-  if (reason === 'answers')
-    return unavailable(`The store of paid answers is full. ${NOT_CHARGED}; try later`, 30);
-  const what = reason === 'payments' ? 'Too many' : 'Too much in';
-  return unavailable(
-    `${what} unsettled payments of this payer. ${NOT_CHARGED}; send the same payment again`,
-    2,
-  );
-}
-
-/** A simulation failure says in Solana's words what a buyer can mend. */
-function explain(reason: string): string {
-  if (/blockhash not found|BlockhashNotFound/i.test(reason)) {
-    return `blockhash: expired or unknown, sign a new payment (${reason})`;
-  }
-  if (/insufficient|custom program error: #?(0x)?1\b|Custom":\s*1\b/i.test(reason)) {
-    return `funds: the payer has too little USDC (${reason})`;
-  }
-  if (/AccountNotFound|InvalidAccountData|could not find account/i.test(reason)) {
-    return `funds: the payer has no USDC account (${reason})`;
-  }
-  return `refused by the facilitator: ${reason}`;
+function elsewhere(): Outcome {
+  return unavailable('This payment is being worked on elsewhere. Send the same payment again', 1);
 }

@@ -1,0 +1,92 @@
+import { ContractFault, type Contract } from './contract.js';
+import type { OrderWork } from './payments/orders.js';
+import type { Answer, Log } from './payments/outcome.js';
+import type { Call, Handler, Handlers, OperationId, OrderRef, PaidOperationId } from './operation.js';
+import type { Route, Routes } from './routes.js';
+import { UpstreamFailure } from './upstreams/failure.js';
+
+export type Routed = Extract<Route, { kind: 'operation' }>;
+export type HandlingParts = { handlers: Handlers; routes: Routes; log: Log };
+
+export const JSON_TYPE = 'application/json; charset=utf-8';
+const UNAVAILABLE_RETRY_SECONDS = 5;
+const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
+
+/** Runs the handler and turns whatever comes of it into an answer that keeps the contract. Never rejects. */
+export async function runHandler(
+  { handlers, routes, log }: HandlingParts,
+  route: Routed,
+  call: { body: object; signal: AbortSignal; order?: OrderRef },
+): Promise<Answer> {
+  const id = route.id as PaidOperationId;
+  try {
+    const handler = handlers[id] as unknown as Handler<'summarize'>;
+    const reply = await handler(call as unknown as Call<'summarize'>);
+    const fault = routes.checkReply(route.operation, reply);
+    if (fault) {
+      log.error({ operation: id, fault }, 'a handler broke the contract');
+      return errorAnswer(502, 'The backend gave an unusable answer. You were not charged; try again.');
+    }
+    return reply.status === 200
+      ? answerOf(reply.body, reply.headers, mimeOf(route))
+      : errorAnswer(reply.status, reply.body.error, reply.headers);
+  } catch (error) {
+    return failureAnswer(error, log);
+  }
+}
+
+/** The answer to a call whose backend threw: 400, 502 or 503 by the kind of failure, 502 for a fault of ours. */
+export function failureAnswer(error: unknown, log: Log): Answer {
+  if (!(error instanceof UpstreamFailure)) {
+    log.error({ error }, 'a handler failed');
+    return errorAnswer(502, 'The backend failed. You were not charged; try again.');
+  }
+  if (error.kind !== 'invalid') log.warn({ error, cause: error.cause }, 'an upstream failed');
+  const seconds = error.retryAfterSeconds ?? UNAVAILABLE_RETRY_SECONDS;
+  const headers: Record<string, string> =
+    error.kind === 'unavailable' ? { 'Retry-After': String(seconds) } : {};
+  return errorAnswer(STATUS_OF[error.kind], error.message, headers);
+}
+
+export function errorAnswer(status: number, error: string, headers: Record<string, string> = {}): Answer {
+  return {
+    status,
+    headers: { ...headers, 'Content-Type': JSON_TYPE },
+    body: Buffer.from(JSON.stringify({ error })),
+  };
+}
+
+function mimeOf({ priced }: Routed): string {
+  return priced?.mimeType === 'application/json' ? JSON_TYPE : (priced?.mimeType ?? JSON_TYPE);
+}
+
+function answerOf(body: unknown, headers: Record<string, string> | undefined, mime: string): Answer {
+  const bytes = body instanceof Uint8Array ? Buffer.from(body) : Buffer.from(JSON.stringify(body));
+  return { status: 200, headers: { ...headers, 'Content-Type': mime }, body: bytes };
+}
+
+/** The route of an operation by its id, for work that no request asks for. */
+function routeOf(routes: Routes, path: string, id: OperationId): Routed {
+  const route = routes.match('POST', path);
+  if (route.kind !== 'operation' || route.id !== id) throw new Error(`no route for ${id}`);
+  return route;
+}
+
+/** Work on an order is the handler's, with the request as the ledger kept it. */
+export function orderWork(handling: HandlingParts, contract: Contract): OrderWork {
+  const upfront = contract.paid.filter(operation => operation.flow === 'upfront');
+  const [operation] = upfront;
+  if (!operation || upfront.length > 1)
+    throw new ContractFault('One operation must have the flow upfront, and only one');
+  const route = routeOf(handling.routes, operation.path, operation.id);
+  return {
+    wanted: request => (JSON.parse(request) as { n?: number }).n ?? 1,
+    work: async ({ id, request, deadline, attempt }, signal) => {
+      const body = JSON.parse(request) as object;
+      const answer = await runHandler(handling, route, { body, signal, order: { id, deadline, attempt } });
+      if (answer.status === 200) return { kind: 'answer', answer };
+      const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
+      return { kind: 'failed', error };
+    },
+  };
+}

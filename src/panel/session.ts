@@ -1,0 +1,89 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/** A browser that was opened with the operator's token. */
+export type Session = {
+  /** Random and lasting: who answers, for one reply per person and question. */
+  respondent: string;
+  /** ms since 1970; signed in until then. 0 after signing out. */
+  until: number;
+};
+
+const SESSION_MS = 7 * 24 * 3_600_000;
+const RESPONDENT = /^[A-Za-z0-9_-]{22}$/;
+/** Shorter ones can be guessed, however slow we are made to answer. */
+const MIN_TOKEN_CHARACTERS = 16;
+
+/**
+ * Signs people in with the operator's token. Sessions are signed with a key made from the token: every server with the same
+ * token knows them, none stores them, and a new token ends them all.
+ */
+export class Sessions {
+  readonly #token: Buffer;
+  readonly #key: Buffer;
+  readonly #now: () => number;
+
+  /** @throws RangeError when the token has fewer than 16 characters. */
+  constructor(token: string, now: () => number) {
+    if (token.length < MIN_TOKEN_CHARACTERS)
+      throw new RangeError(
+        `The panel's token needs at least ${MIN_TOKEN_CHARACTERS} characters, better 32 random ones.`,
+      );
+    this.#token = digest(token);
+    this.#key = createHmac('sha256', token).update('coinslot panel session v1').digest();
+    this.#now = now;
+  }
+
+  /** Whether it is the operator's token, compared in constant time. */
+  opens(token: string): boolean {
+    return timingSafeEqual(digest(token), this.#token);
+  }
+
+  /** A new session; a respondent who comes back stays the same one. */
+  begin(before: Session | undefined): Session {
+    const respondent = before?.respondent ?? randomBytes(16).toString('base64url');
+    return { respondent, until: this.#now() + SESSION_MS };
+  }
+
+  isOpen(session: Session | undefined): session is Session {
+    return session !== undefined && session.until > this.#now();
+  }
+
+  /** Cookie value: nothing secret, but signed. */
+  write({ respondent, until }: Session): string {
+    const text = `${respondent}.${until}`;
+    return `${text}.${this.#sign(`session ${text}`)}`;
+  }
+
+  /** The session of a cookie value, open or not; undefined when it was not signed by us. */
+  read(cookie: string | undefined): Session | undefined {
+    const [respondent = '', until = '', signature = '', ...rest] = (cookie ?? '').slice(0, 200).split('.');
+    if (rest.length > 0 || !RESPONDENT.test(respondent) || !/^\d{1,15}$/.test(until)) return undefined;
+    if (!same(signature, this.#sign(`session ${respondent}.${until}`))) return undefined;
+    return { respondent, until: Number(until) };
+  }
+
+  /** What a form of this session must carry, so that no other site can send it. */
+  formKey({ respondent, until }: Session): string {
+    return this.#sign(`form ${respondent}.${until}`);
+  }
+
+  checkFormKey(session: Session, key: string): boolean {
+    return same(key, this.formKey(session));
+  }
+
+  get seconds(): number {
+    return SESSION_MS / 1_000;
+  }
+
+  #sign(text: string): string {
+    return createHmac('sha256', this.#key).update(text).digest('base64url');
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function same(a: string, b: string): boolean {
+  return timingSafeEqual(digest(a), digest(b));
+}

@@ -1,0 +1,65 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { PricedOperation } from '../contract.js';
+import type { Terms } from './offer.js';
+import { TransactionChecker, type CheckedTransaction } from './transaction.js';
+import { decodePayment, type Accepted, type WirePayment } from './wire.js';
+
+/** A payment that matches our offer and whose transaction passed the local check. Nobody was asked about it yet. */
+export type Payment = {
+  version: 1 | 2;
+  identifier: string | null;
+  checked: CheckedTransaction;
+};
+
+export type Examined =
+  | { kind: 'unpaid' }
+  | { kind: 'refused'; version: 1 | 2; error: string }
+  | { kind: 'payment'; payment: Payment };
+
+/** Reads and checks payments without asking anybody: no call, no body, no ledger. */
+export class Examiner {
+  readonly #terms: Terms;
+  readonly #checker = new TransactionChecker();
+
+  constructor(terms: Terms) {
+    this.#terms = terms;
+  }
+
+  /** Reads and checks the payment of a request without asking anybody: no call, no body, no ledger. */
+  examine(headers: IncomingHttpHeaders, operation: PricedOperation): Examined {
+    const decoded = decodePayment(headers);
+    if (decoded.kind === 'none') return { kind: 'unpaid' };
+    if (decoded.kind === 'fault') return { kind: 'refused', version: 2, error: decoded.error };
+    const { payment: wire } = decoded;
+    const mismatch = this.#mismatch(wire, operation);
+    if (mismatch) return { kind: 'refused', version: wire.version, error: mismatch };
+    const { asset, payTo } = this.#terms;
+    const check = this.#checker.check(wire.transaction, { asset, payTo, amount: operation.price.atomic });
+    if (!check.ok) return { kind: 'refused', version: wire.version, error: check.error };
+    return {
+      kind: 'payment',
+      payment: { version: wire.version, identifier: wire.identifier ?? null, checked: check.checked },
+    };
+  }
+
+  #mismatch(wire: WirePayment, operation: PricedOperation): string | undefined {
+    const { network, v1Network } = this.#terms;
+    if (wire.scheme !== 'exact') return `scheme: '${wire.scheme}' is not offered, only exact is`;
+    if (wire.network !== network && wire.network !== v1Network) {
+      return `network: '${wire.network}' is not offered, only ${network} (v2) and ${v1Network} (v1) are`;
+    }
+    return wire.accepted && this.#mismatchOfAccepted(wire.accepted, operation);
+  }
+
+  #mismatchOfAccepted(accepted: Accepted, operation: PricedOperation): string | undefined {
+    const { asset, payTo } = this.#terms;
+    const price = operation.price.atomic.toString();
+    const amount = accepted.amount ?? accepted.maxAmountRequired;
+    if (amount !== price) return `amount: accepted ${amount}, the price is ${price}`;
+    if (accepted.asset !== asset) return `asset: accepted ${accepted.asset}, must be ${asset}`;
+    if (accepted.payTo !== payTo) return `payTo: accepted ${accepted.payTo}, must be ${payTo}`;
+    const flow = accepted.extra?.paymentFlow ?? 'authorization';
+    if (flow !== operation.flow) return `paymentFlow: accepted ${flow}, must be ${operation.flow}`;
+    return undefined;
+  }
+}

@@ -1,0 +1,180 @@
+import type { Ledger, Payment as Row } from '../ledger/store.js';
+import type { Answer, Log } from './outcome.js';
+
+/** One attempt at a paid order. `deadline` in ms since 1970. */
+export type Attempt = { id: string; request: string; deadline: number; attempt: number };
+
+/** How the work of an order ended: an answer, or a failure for good with what to tell the buyer. */
+export type OrderResult = { kind: 'answer'; answer: Answer } | { kind: 'failed'; error: string };
+
+export type OrderWork = {
+  /** How much is wanted, for the record: respondents. */
+  wanted(request: string): number;
+  /** Works until it has an answer or the deadline has passed. Safe to call again after a crash. Never rejects. */
+  work(attempt: Attempt, signal: AbortSignal): Promise<OrderResult>;
+};
+
+const POLL_MS = 1_000;
+const LEASE_MS = 30_000;
+const RENEW_MS = 10_000;
+const MAX_RUNNING = 256;
+const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
+const MAX_REMEMBERED_FAILURES = 1_000;
+const FAILED =
+  'The order could not be completed. It stays owed: send the same payment again to start a new attempt';
+
+/**
+ * Works on orders that were paid up front until they are delivered: across crashes and restarts, on whichever server holds the
+ * lease, whoever is still connected. It finds its work in the ledger; being told of it only saves a second.
+ */
+export class Orders {
+  readonly #ledger: Ledger;
+  readonly #work: OrderWork;
+  readonly #log: Log;
+  readonly #attemptMs: number;
+  readonly #now: () => number;
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #failures = new Map<string, string>();
+  readonly #stop = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #looking = false;
+
+  constructor(options: { ledger: Ledger; work: OrderWork; log: Log; attemptMs: number; now?: () => number }) {
+    this.#ledger = options.ledger;
+    this.#work = options.work;
+    this.#log = options.log;
+    this.#attemptMs = options.attemptMs;
+    this.#now = options.now ?? Date.now;
+  }
+
+  /** Takes up what is owed, now and from now on. */
+  start(): void {
+    void this.#look();
+    this.#timer = setInterval(() => void this.#look(), POLL_MS);
+    this.#timer.unref();
+  }
+
+  /** Stops working; what is unfinished is taken up at the next start, or by another server once the lease has ended. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#stop.abort(new Error('the server is shutting down'));
+    await Promise.allSettled(this.#running.values());
+  }
+
+  /** Begins at once with an order that is owed; starts a new attempt if the last one failed. */
+  async take(row: Row): Promise<void> {
+    if (this.#running.has(row.id)) return;
+    const order = await this.#ledger.order(row.id);
+    if (order && order.finishedAt !== null) {
+      this.#failures.delete(row.id);
+      await this.#ledger.reopenOrder(row.id, this.#now() + this.#attemptMs);
+    }
+    this.#begin(row.id);
+  }
+
+  /**
+   * Waits at most `ms` until the order is no longer being worked on.
+   * @returns why the attempt failed, or undefined: delivered, or still being worked on
+   */
+  async wait(id: string, ms: number, gone: AbortSignal): Promise<string | undefined> {
+    const until = this.#now() + ms;
+    const ended = AbortSignal.any([gone, this.#stop.signal]);
+    while (!ended.aborted) {
+      const left = until - this.#now();
+      if (left <= 0) break;
+      await Promise.race([
+        this.#running.get(id) ?? pause(POLL_MS),
+        pause(Math.min(left, POLL_MS)),
+        aborted(gone),
+      ]);
+      if (this.#running.has(id)) continue;
+      const row = await this.#ledger.find(id);
+      if (row?.state !== 'owed') return undefined;
+      const order = await this.#ledger.order(id);
+      if (order && order.finishedAt !== null) return this.#failures.get(id) ?? FAILED;
+    }
+    return undefined;
+  }
+
+  async #look(): Promise<void> {
+    if (this.#looking || this.#stop.signal.aborted) return;
+    this.#looking = true;
+    try {
+      for (const { id } of await this.#ledger.list({ state: 'owed', idle: true, limit: MAX_RUNNING })) {
+        const order = this.#running.has(id) ? undefined : await this.#ledger.order(id);
+        if (!this.#running.has(id) && (order === undefined || order.finishedAt === null)) this.#begin(id);
+      }
+    } catch (error) {
+      this.#log.warn({ error }, 'the ledger could not be asked for owed orders');
+    } finally {
+      this.#looking = false;
+    }
+  }
+
+  #begin(id: string): void {
+    if (this.#running.has(id) || this.#running.size >= MAX_RUNNING || this.#stop.signal.aborted) return;
+    const run = this.#run(id)
+      .catch((error: unknown) =>
+        this.#log.error({ payment: id, error }, 'an order broke off, it is taken up again'),
+      )
+      .finally(() => this.#running.delete(id));
+    this.#running.set(id, run);
+  }
+
+  async #run(id: string): Promise<void> {
+    const row = await this.#ledger.adopt(id, LEASE_MS);
+    if (!row) return;
+    if (row.state !== 'owed' || row.request === null) return void (await this.#ledger.leave(id, row.claim));
+    const { request } = row;
+    const order = await this.#ledger.openOrder({
+      payment: id,
+      request,
+      wanted: this.#work.wanted(request),
+      deadline: this.#now() + this.#attemptMs,
+    });
+    const lost = new AbortController();
+    const renewing = setInterval(() => void this.#renew(row, lost), RENEW_MS);
+    try {
+      const { deadline, attempts: attempt } = order;
+      const signal = AbortSignal.any([this.#stop.signal, lost.signal]);
+      const result = await this.#work.work({ id, request, deadline, attempt }, signal);
+      if (!signal.aborted) await this.#finish(row, result);
+    } finally {
+      clearInterval(renewing);
+      await this.#ledger.leave(id, row.claim);
+    }
+  }
+
+  async #renew(row: Row, lost: AbortController): Promise<void> {
+    const mine = await this.#ledger.hold(row.id, row.claim, LEASE_MS).catch(() => true);
+    if (!mine) lost.abort(new Error('another server has taken the order over'));
+  }
+
+  async #finish(row: Row, result: OrderResult): Promise<void> {
+    if (result.kind === 'failed') {
+      this.#log.warn({ payment: row.id, reason: result.error }, 'an order failed and stays owed');
+      this.#failures.set(row.id, result.error);
+      const oldest = this.#failures.keys().next().value;
+      if (this.#failures.size > MAX_REMEMBERED_FAILURES && oldest !== undefined)
+        this.#failures.delete(oldest);
+      await this.#ledger.finishOrder(row.id);
+      return;
+    }
+    const saved = await this.#ledger.saveAnswer(row.id, row.claim, result.answer);
+    const delivered =
+      saved &&
+      (await this.#ledger.deliver(row.id, row.claim, {
+        settlement: row.settlement ?? '',
+        answerExpiresAt: this.#now() + ANSWER_LIFE_MS,
+      }));
+    if (delivered) await this.#ledger.finishOrder(row.id);
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms).unref());
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }));
+}

@@ -1,0 +1,106 @@
+import type { components } from '../../../generated/openapi.js';
+import type { Question, Reply, Sentiment } from './people.js';
+
+/** Body of the answer to POST /brand-feedback (specification 2.8). */
+export type BrandFeedback = components['schemas']['BrandFeedback'];
+
+const MAX_QUOTE_CHARACTERS = 160;
+
+/**
+ * The answer made of a question and the replies it got. The counts are those of the replies; `mock` is true only if a house
+ * respondent wrote one of them.
+ */
+export function createBrandFeedback(
+  { brand, question, wanted }: Pick<Question, 'brand' | 'question' | 'wanted'>,
+  replies: Reply[],
+): BrandFeedback {
+  const of = (sentiment: Sentiment) => replies.filter(reply => reply.sentiment === sentiment);
+  const counts = {
+    positive: of('positive').length,
+    neutral: of('neutral').length,
+    negative: of('negative').length,
+  };
+  return {
+    brand,
+    question,
+    n: wanted,
+    responses: replies.map(({ text, sentiment }) => ({ text, sentiment })),
+    aggregate: { ...counts, summary: summarise(counts, replies, wanted) },
+    mock: replies.some(({ house }) => house),
+  };
+}
+
+type Counts = Record<Sentiment, number>;
+
+function summarise(counts: Counts, replies: Reply[], wanted: number): string {
+  const given = replies.length;
+  if (given === 0) return `None of the ${people(wanted)} asked for answered before the deadline.`;
+  const short =
+    given < wanted ? `Only ${given} of the ${people(wanted)} asked for answered before the deadline` : '';
+  const tally = tallyOf(counts, given);
+  const first = short ? `${short}: ${tally}.` : `${capital(tally)}.`;
+  return `${first} ${quotes(counts, replies)}`;
+}
+
+function people(n: number): string {
+  return n === 1 ? '1 person' : `${n} people`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const VERDICTS: Sentiment[] = ['positive', 'neutral', 'negative'];
+
+/** `3 of 5 were positive, 1 neutral and 1 negative`. */
+function tallyOf(counts: Counts, given: number): string {
+  const [first = 'neutral', ...others] = VERDICTS.filter(verdict => counts[verdict] > 0).sort(
+    (a, b) => counts[b] - counts[a],
+  );
+  if (given === 1) return `the one reply was ${first}`;
+  if (others.length === 0) return `all ${given} replies were ${first}`;
+  const rest = others.map(verdict => `${counts[verdict]} ${verdict}`).join(' and ');
+  const [head, tail] = others.length > 1 ? [', ', rest] : [' and ', rest];
+  return `${counts[first]} of ${given} replies ${counts[first] === 1 ? 'was' : 'were'} ${first}${head}${tail}`;
+}
+
+/** One sentence with the most telling reply of the largest group and, if there is one, of those who think otherwise. */
+function quotes(counts: Counts, replies: Reply[]): string {
+  const order = VERDICTS.filter(verdict => counts[verdict] > 0).sort((a, b) => counts[b] - counts[a]);
+  const [main] = order;
+  const other = order.find(verdict => verdict !== main && verdict !== 'neutral');
+  const said = main ? telling(replies, main) : undefined;
+  const against = other ? telling(replies, other) : undefined;
+  if (!said) return '';
+  return against ? `Typical were “${said}” and “${against}”.` : `Typical was “${said}”.`;
+}
+
+/** The reply that shares most words with the others of its sentiment; of equals the one nearest to 80 characters. */
+function telling(replies: Reply[], sentiment: Sentiment): string | undefined {
+  const texts = replies.filter(reply => reply.sentiment === sentiment).map(({ text }) => text);
+  const words = texts.map(text => new Set(text.toLowerCase().match(/[\p{L}\p{N}]{4,}/gu) ?? []));
+  const frequency = new Map<string, number>();
+  for (const set of words) for (const word of set) frequency.set(word, (frequency.get(word) ?? 0) + 1);
+  let best: { text: string; rank: number } | undefined;
+  texts.forEach((text, index) => {
+    const set = words[index] ?? new Set<string>();
+    const shared =
+      [...set].reduce((sum, word) => sum + (frequency.get(word) ?? 0) - 1, 0) / Math.max(set.size, 1);
+    const rank = shared - Math.min(Math.abs(text.length - 80), 400) / 400;
+    if (!best || rank > best.rank) best = { text, rank };
+  });
+  return best && quote(best.text);
+}
+
+/** One line without the closing full stop, cut at a word. */
+function quote(text: string): string {
+  const line = text
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .replaceAll('“', '"')
+    .replaceAll('”', '"')
+    .trim();
+  const characters = [...line];
+  if (characters.length <= MAX_QUOTE_CHARACTERS) return line.replace(/(?<!\.)\.$/, '');
+  const cut = characters.slice(0, MAX_QUOTE_CHARACTERS).join('');
+  return `${cut.replace(/\s+\S*$/, '')}…`;
+}

@@ -1,0 +1,25 @@
+import { createRequire } from 'node:module';
+import { MAX_REPLY_CHARACTERS, type Sentiment } from './people.js';
+
+type Score = { score: number; normalizedScore: number };
+
+// CommonJS without types; loaded as what its documentation says it is.
+const score = createRequire(import.meta.url)('wink-sentiment') as (phrase: string) => Score;
+
+/** A mean of ±0.5 on AFINN's scale of −5 to 5 is the weakest word counted half: below that, nothing was said either way. */
+const NEUTRAL_BAND = 0.5;
+
+/** The word lists are plain objects, in which these words find functions instead of scores. */
+const INHERITED = new RegExp(`\\b(?:${Object.getOwnPropertyNames(Object.prototype).join('|')})\\b`, 'gi');
+
+/**
+ * Infers a sentiment from English text with wink-sentiment (AFINN and emoji lists, negation). A text without opinion words,
+ * or in another language, is neutral. Looks at the first 2 000 characters.
+ */
+export function classify(text: string): Sentiment {
+  const phrase = text.slice(0, MAX_REPLY_CHARACTERS).replace(INHERITED, ' ').trim();
+  if (phrase === '') return 'neutral';
+  const { normalizedScore } = score(phrase);
+  if (normalizedScore > NEUTRAL_BAND) return 'positive';
+  return normalizedScore < -NEUTRAL_BAND ? 'negative' : 'neutral';
+}

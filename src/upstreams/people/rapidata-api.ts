@@ -1,0 +1,272 @@
+import { type Dispatcher, Pool } from 'undici';
+import { readRetryAfter, UpstreamFailure } from '../failure.js';
+
+export type RapidataCredentials = { clientId: string; clientSecret: string };
+
+export type RapidataApiOptions = RapidataCredentials & {
+  /** Base addresses. Default https://api.rapidata.ai and https://auth.rapidata.ai. */
+  apiUrl?: string;
+  authUrl?: string;
+  /** For one request, from connecting to the last byte. Default 10 000 ms. */
+  requestMs?: number;
+  /** First pause before a request is sent again; it doubles. Default 500 ms. */
+  retryMs?: number;
+};
+
+export type Json = Record<string, unknown>;
+
+/** What the marketplace answered when it was not what we asked for. */
+export class RapidataFault extends Error {
+  /** HTTP status; 0 when no answer came, and then the request may have been carried out. */
+  readonly status: number;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    status: number,
+    message: string,
+    options: { cause?: unknown; retryAfterSeconds?: number } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.status = status;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+
+  /** False when we can't know whether the request was carried out. */
+  get refused(): boolean {
+    return this.status >= 400 && this.status < 500 && this.status !== 408;
+  }
+
+  get passing(): boolean {
+    return (
+      this.status === 0 ||
+      this.status === 408 ||
+      this.status === 425 ||
+      this.status === 429 ||
+      this.status >= 500
+    );
+  }
+}
+
+type Answer = { status: number; headers: Dispatcher.ResponseData['headers']; body: Buffer };
+type Call = { method: 'GET' | 'POST'; path: string; body?: Json };
+
+const TRIES = 4;
+const MAX_PAUSE_MS = 15_000;
+const MAX_BODY_BYTES = 4_000_000;
+/** A token is renewed when this part of its life is over. */
+const TOKEN_LIFE = 0.8;
+const DEFAULT_TOKEN_SECONDS = 300;
+
+/**
+ * The HTTP side of Rapidata's API: token (OpenID client credentials), deadlines, bounded bodies, repetition. Wire formats as
+ * in `openapi/schemas/` of RapidataAI/rapidata-python-sdk.
+ */
+export class RapidataApi {
+  readonly #api: Pool;
+  readonly #auth: Pool;
+  readonly #apiPrefix: string;
+  readonly #authPrefix: string;
+  readonly #credentials: RapidataCredentials;
+  readonly #requestMs: number;
+  readonly #retryMs: number;
+  #token: { value: string; renewAt: number } | undefined;
+  #renewing: Promise<string> | undefined;
+
+  constructor(options: RapidataApiOptions) {
+    const { clientId, clientSecret, requestMs = 10_000, retryMs = 500 } = options;
+    const api = new URL(options.apiUrl ?? 'https://api.rapidata.ai');
+    const auth = new URL(options.authUrl ?? 'https://auth.rapidata.ai');
+    const limits = {
+      connections: 8,
+      keepAliveTimeout: 60_000,
+      keepAliveMaxTimeout: 600_000,
+      maxResponseSize: MAX_BODY_BYTES,
+      connect: { timeout: 3_000 },
+    };
+    this.#api = new Pool(api.origin, limits);
+    this.#auth = new Pool(auth.origin, limits);
+    this.#apiPrefix = api.pathname.replace(/\/+$/, '');
+    this.#authPrefix = auth.pathname.replace(/\/+$/, '');
+    this.#credentials = { clientId, clientSecret };
+    this.#requestMs = requestMs;
+    this.#retryMs = retryMs;
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled([this.#api.destroy(), this.#auth.destroy()]);
+  }
+
+  /** Sent again, up to four times in all, while the failure is a passing one. For requests that may be carried out twice. */
+  async repeatable(call: Call, signal: AbortSignal): Promise<Answer> {
+    return this.#again(
+      () => this.once(call, signal),
+      fault => fault.passing,
+      signal,
+    );
+  }
+
+  /** Sent again only when the marketplace said that it did nothing (429). */
+  async unrepeatable(call: Call, signal: AbortSignal): Promise<Answer> {
+    return this.#again(
+      () => this.once(call, signal),
+      fault => fault.status === 429,
+      signal,
+    );
+  }
+
+  /** @throws RapidataFault for every status but 2xx; the signal's reason. */
+  async once(call: Call, signal: AbortSignal): Promise<Answer> {
+    const answer = await this.#authorised(call, await this.#bearer(signal), signal);
+    // The token may have ended early; a second 401 means that it is not the token.
+    const last =
+      answer.status === 401 ? await this.#authorised(call, await this.#renewed(signal), signal) : answer;
+    if (last.status < 200 || last.status > 299) throw faultOf(call, last);
+    return last;
+  }
+
+  async #again(
+    ask: () => Promise<Answer>,
+    worth: (fault: RapidataFault) => boolean,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof RapidataFault) || !worth(error) || attempt >= TRIES) throw error;
+        const hinted = (error.retryAfterSeconds ?? 0) * 1_000;
+        await rest(Math.min(Math.max(this.#retryMs * 2 ** (attempt - 1), hinted), MAX_PAUSE_MS), signal);
+      }
+    }
+  }
+
+  #authorised(call: Call, token: string, signal: AbortSignal): Promise<Answer> {
+    const headers: Record<string, string> = { authorization: `Bearer ${token}`, accept: 'application/json' };
+    if (call.body) headers['content-type'] = 'application/json';
+    const body = call.body ? JSON.stringify(call.body) : undefined;
+    return this.#send(
+      this.#api,
+      { method: call.method, path: this.#apiPrefix + call.path, headers, body },
+      signal,
+    );
+  }
+
+  async #bearer(signal: AbortSignal): Promise<string> {
+    const token = this.#token;
+    return token && Date.now() < token.renewAt ? token.value : this.#renewed(signal);
+  }
+
+  /** One renewal at a time, shared by all who wait for it. */
+  async #renewed(signal: AbortSignal): Promise<string> {
+    this.#renewing ??= this.#renew().finally(() => (this.#renewing = undefined));
+    const token = await this.#renewing;
+    signal.throwIfAborted();
+    return token;
+  }
+
+  async #renew(): Promise<string> {
+    const form = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: this.#credentials.clientId,
+      client_secret: this.#credentials.clientSecret,
+      scope: 'openid',
+    });
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
+    const call: Call = { method: 'POST', path: '/connect/token' };
+    const request = {
+      method: call.method,
+      path: this.#authPrefix + call.path,
+      headers,
+      body: form.toString(),
+    };
+    const answer = await this.#send(this.#auth, request, new AbortController().signal);
+    if (answer.status !== 200) throw faultOf(call, answer);
+    const { access_token: value, expires_in: seconds } = readJson(answer.body);
+    if (typeof value !== 'string' || value === '')
+      throw new RapidataFault(502, 'the token answer holds no token');
+    const life = typeof seconds === 'number' && seconds > 0 ? seconds : DEFAULT_TOKEN_SECONDS;
+    this.#token = { value, renewAt: Date.now() + life * 1_000 * TOKEN_LIFE };
+    return value;
+  }
+
+  async #send(pool: Pool, request: Dispatcher.RequestOptions, signal: AbortSignal): Promise<Answer> {
+    signal.throwIfAborted();
+    const cut = new AbortController();
+    const follow = () => cut.abort(signal.reason);
+    signal.addEventListener('abort', follow, { once: true });
+    const timer = setTimeout(
+      () => cut.abort(new Error(`no answer within ${this.#requestMs} ms`)),
+      this.#requestMs,
+    );
+    try {
+      const { statusCode, headers, body } = await pool.request({ ...request, signal: cut.signal });
+      return { status: statusCode, headers, body: Buffer.from(await body.arrayBuffer()) };
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw new RapidataFault(0, `${request.method} ${request.path}: no answer`, { cause });
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', follow);
+    }
+  }
+}
+
+function faultOf({ method, path }: Call, { status, headers, body }: Answer): RapidataFault {
+  const retryAfterSeconds = readRetryAfter(headers['retry-after']);
+  const detail = body.toString('utf8', 0, 300);
+  const options = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+  return new RapidataFault(status, `${method} ${path.split('?', 1)[0]}: ${status} ${detail}`, options);
+}
+
+/** @throws RapidataFault when it is not a JSON object. */
+export function readJson(body: Buffer): Json {
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString('utf8'));
+    // Results come as a JSON string that holds JSON from one of the two addresses.
+    if (typeof value === 'string') value = JSON.parse(value);
+  } catch (cause) {
+    throw new RapidataFault(502, 'the answer is not JSON', { cause });
+  }
+  if (!isJson(value)) throw new RapidataFault(502, 'the answer is not a JSON object');
+  return value;
+}
+
+export function isJson(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** @throws RapidataFault when the field is missing. */
+export function textField(json: Json, name: string): string {
+  const value = json[name];
+  if (typeof value !== 'string' || value === '' || value.length > 200)
+    throw new RapidataFault(502, `the answer has no ${name}`);
+  return value;
+}
+
+/** Waits, or throws the signal's reason. */
+export async function rest(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  let timer: NodeJS.Timeout | undefined;
+  let abort = () => {};
+  try {
+    await new Promise<void>((resolve, reject) => {
+      abort = () => reject(signal.reason as Error);
+      signal.addEventListener('abort', abort, { once: true });
+      timer = setTimeout(resolve, ms);
+    });
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/** What a fault means to a caller. */
+export function failureOf(fault: RapidataFault): UpstreamFailure {
+  if (fault.passing) {
+    const retryAfterSeconds = Math.max(fault.retryAfterSeconds ?? 30, 1);
+    const message = 'The marketplace can not be reached at the moment; try again.';
+    return new UpstreamFailure('unavailable', message, { cause: fault, retryAfterSeconds });
+  }
+  return new UpstreamFailure('failed', 'The marketplace refused the question.', { cause: fault });
+}

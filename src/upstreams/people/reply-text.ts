@@ -1,0 +1,22 @@
+import { MAX_REPLY_CHARACTERS } from './people.js';
+
+/**
+ * A reply as we keep it: line ends unified, no characters that a database or a page can't hold (NUL and other controls, lone
+ * surrogates become U+FFFD), at most `max` characters, trimmed. Empty when nothing visible is left.
+ */
+export function tidyReply(raw: string, max = MAX_REPLY_CHARACTERS): string {
+  // Four UTF-16 units per character are more than enough; the rest need not be looked at.
+  const text = raw
+    .slice(0, 4 * max)
+    .replace(/\r\n?/g, '\n')
+    // eslint-disable-next-line no-control-regex -- these are the ones to go
+    .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]|\p{Surrogate}/gu, '\ufffd')
+    .trim();
+  const cut = [...text].slice(0, max).join('').trim();
+  return /[\p{L}\p{N}\p{P}\p{S}]/u.test(cut.replaceAll('\ufffd', '')) ? cut : '';
+}
+
+/** Length in characters as people count them, near enough: code points. */
+export function charactersOf(text: string): number {
+  return [...text].length;
+}

@@ -1,0 +1,87 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { houseReply } from './house.js';
+import {
+  checkAsked,
+  checkCapacity,
+  createClosing,
+  MAX_ASKED_CHARACTERS,
+  MAX_OPEN_QUESTIONS,
+  panelHealth,
+  REPLY_POLL_MS,
+  shuttingDown,
+  withEither,
+} from './panel.js';
+import type { PanelPeopleOptions } from './panel.js';
+import type { People, Question, ReplyBook } from './people.js';
+import { ReplyWatch } from './watch.js';
+
+export type SandboxPeopleOptions = PanelPeopleOptions & {
+  /** How long real people have on the panel page before the house respondents fill in. Default 5 000 ms. */
+  delayMs?: number;
+};
+
+/** Beyond the 50 that can be wanted: stand-ins for house respondents whose replies were rejected. */
+const HOUSE_RESPONDENTS = 150;
+
+/** The panel, and house respondents who fill in what nobody has answered after a while. Their replies are marked `house`. */
+export function createSandboxPeople(options: SandboxPeopleOptions): People {
+  const { book, maxOpen = MAX_OPEN_QUESTIONS, pollMs = REPLY_POLL_MS, delayMs = 5_000 } = options;
+  const watch = new ReplyWatch(book, pollMs);
+  const closing = createClosing();
+  return {
+    name: 'sandbox',
+    ready: async (_wanted, about) => {
+      checkAsked(about, MAX_ASKED_CHARACTERS);
+      await checkCapacity(book, maxOpen);
+    },
+    ask: (question, signal) =>
+      withEither(signal, closing.signal, async both => {
+        await withHouse(book, question, delayMs, pollMs, both, followed => watch.until(question, followed));
+      }),
+    health: () => panelHealth(book, maxOpen),
+    close: async () => closing.abort(shuttingDown()),
+  };
+}
+
+/** Runs `wait` while the house respondents stand by, and stops them when it settles. */
+async function withHouse(
+  book: ReplyBook,
+  question: Question,
+  delayMs: number,
+  pollMs: number,
+  signal: AbortSignal,
+  wait: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const done = new AbortController();
+  const house = standBy(book, question, delayMs, pollMs, done.signal).catch(() => {});
+  try {
+    await wait(signal);
+  } finally {
+    done.abort();
+    await house;
+  }
+}
+
+async function standBy(
+  book: ReplyBook,
+  question: Question,
+  delayMs: number,
+  pollMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  // A question with little time left is still answered in time.
+  const left = Math.max(question.deadline - Date.now(), 0);
+  await pause(Math.min(delayMs, left / 2), undefined, { signal });
+  while (!signal.aborted) {
+    await fillIn(book, question, signal).catch(() => {});
+    // Again: the book may have been out of reach, or the operator may have thrown a reply out.
+    await pause(pollMs, undefined, { signal });
+  }
+}
+
+async function fillIn(book: ReplyBook, question: Question, signal: AbortSignal): Promise<void> {
+  for (let index = 0; index < HOUSE_RESPONDENTS && !signal.aborted; index++) {
+    const added = await book.add(question.id, houseReply(question, index));
+    if (added === 'full' || added === 'closed') return;
+  }
+}
