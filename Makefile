@@ -19,6 +19,12 @@ test: build ## install what is missing, build, and run every test
 	@$(MAKE) --no-print-directory skipped
 	@exec $(BIN)/mocha
 
+# Every test file that has tests for PostgreSQL; needs TEST_DATABASE_URL.
+.PHONY: test-postgres
+test-postgres: build
+	@exec $(BIN)/mocha --no-package --timeout 60000 --reporter dot \
+	  $$(grep -lE 'TEST_DATABASE_URL|support/places' contract-tests/*.test.ts | sed 's,^,dist/,; s,\.ts$$,.js,')
+
 lint: install ## check format, style, types, and that the generated types are fresh
 	$(BIN)/prettier --check --log-level warn .
 	$(BIN)/eslint .

@@ -72,7 +72,8 @@ function* filesIn(root: string, folder: string): Generator<string> {
   if (!existsSync(path)) return;
   if (statSync(path).isFile()) return yield folder;
   for (const entry of readdirSync(path, { withFileTypes: true })) {
-    if (entry.name === 'node_modules') continue;
+    // Installed, built or fetched, not ours: packages, virtual environments, build output.
+    if (/^(node_modules|dist|build|target|generated|\..*)$/.test(entry.name)) continue;
     const name = posix.join(folder.split(sep).join('/'), entry.name);
     if (entry.isDirectory()) yield* filesIn(root, name);
     else yield name;

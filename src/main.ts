@@ -1,3 +1,4 @@
+import './quiet.js';
 import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import { realpathSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -31,7 +32,7 @@ import { replyBookOf } from './replybook.js';
 import { receiverAccount } from './payments/transaction.js';
 import { trustIn } from './payments/trust.js';
 import { Routes } from './routes.js';
-import { readInfo } from './sandbox/info.js';
+import { readInfo, type SandboxInfo } from './sandbox/info.js';
 import { createHttpServer } from './server.js';
 import { createChain, type Account, type SolanaChain } from './upstreams/solana/rpc.js';
 import { firstFeePayer, rememberedFeePayers, Watch } from './watch.js';
@@ -50,6 +51,8 @@ type Connection = {
   facilitatorUrl: string;
   payTo: string;
   marketUrl: string | undefined;
+  /** Whom the sandbox holds ready: its buyer, sample mints and addresses. */
+  sandbox?: SandboxInfo;
   stop(): Promise<void>;
 };
 
@@ -74,6 +77,7 @@ export async function start(config: Config, onSandboxExit: () => void = () => {}
   try {
     const connection = await connect(config, publicUrl, onSandboxExit);
     undo.unshift(() => connection.stop());
+    if (connection.sandbox) announce(connection.sandbox, config.stateDir, log);
     const terms = termsOf(config, connection, publicUrl);
     const chain = createChain({ urls: connection.rpcUrls, timeoutMs: CHAIN_TRY_MS });
     undo.unshift(() => chain.close());
@@ -249,8 +253,26 @@ async function connect(config: Config, publicUrl: string, onSandboxExit: () => v
     facilitatorUrl: info.facilitatorUrl,
     payTo: payTo ?? info.payTo,
     marketUrl: info.marketUrl ?? undefined,
+    sandbox: info,
     stop: () => sandbox.stop(),
   };
+}
+
+function announce(info: SandboxInfo, stateDir: string, log: Log): void {
+  const { buyer, feePayer, usdcMint, rpcUrl, facilitatorUrl, marketUrl, mints } = info;
+  log.info(
+    {
+      buyer,
+      keypair: `${stateDir}/buyer.json`,
+      feePayer,
+      usdcMint,
+      rpcUrl,
+      facilitatorUrl,
+      marketUrl,
+      mints,
+    },
+    'sandbox: local Solana with a funded buyer',
+  );
 }
 
 function termsOf(config: Config, connection: Connection, publicUrl: string): Terms {

@@ -1,3 +1,4 @@
+import '../quiet.js';
 import type { SandboxInfo } from './info.js';
 import { startSandbox, type Sandbox, type SandboxOptions } from './start.js';
 
