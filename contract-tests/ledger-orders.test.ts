@@ -165,6 +165,17 @@ function promises(make: () => Promise<Place>, servers: number): void {
     ]);
   });
 
+  it('asks nobody any more about an order whose payment is delivered, even if a crash kept it from being ended', async () => {
+    const payment = await asked();
+    const row = await ledger.adopt(payment, 60_000);
+    if (!row) throw new Error('nobody held it');
+    const answer = { status: 200, headers: {}, body: Buffer.from('{}') };
+    expect(await ledger.saveAnswer(payment, row.claim, answer)).to.equal(true);
+    const how = { settlement: '5'.repeat(88), answerExpiresAt: clock + 1_000 };
+    expect(await ledger.deliver(payment, row.claim, how)).to.equal(true);
+    expect(await ledger.openOrders()).to.deep.equal([]);
+  });
+
   it('keeps replies as they were given, in their order, across attempts and openings', async () => {
     const payment = await asked(5);
     const given = [

@@ -138,6 +138,8 @@ export function orderStatements(db: Kysely<Tables>, dialect: Dialect) {
       db
         .selectFrom('orders')
         .selectAll()
+        // A crash between delivery and the end of the order leaves an order that nobody works on.
+        .where(eb => eb('payment', 'in', eb.selectFrom('payments').select('id').where('state', '=', 'owed')))
         .select(eb =>
           eb
             .selectFrom('replies')
