@@ -4,13 +4,17 @@ BIN = node_modules/.bin
 STAMP = node_modules/.installed
 SOURCES = src handlers contract-tests
 GENERATED = generated/openapi.d.ts
+TOOLS = contract-tests/tools
+TOOLS_STAMP = $(TOOLS)/node_modules/.installed
+MOCK_PORT ?= 4010
 
-.PHONY: help run test lint types generate format build install clean
+.PHONY: help run test lint types generate format build install clean clients examine
+.PHONY: lint-contract mock fuzz contract-diff conformance conformance-table
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
-	  printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+	  printf '  make %-18s %s\n' "$$name" "$$text"; done
 
 run: build ## install what is missing, build, and start the server (Ctrl-C stops it)
 	@exec node dist/src/main.js
@@ -19,23 +23,52 @@ test: build ## install what is missing, build, and run every test
 	@$(MAKE) --no-print-directory skipped
 	@exec $(BIN)/mocha
 
-# Every test file that has tests for PostgreSQL; needs TEST_DATABASE_URL.
 .PHONY: test-postgres
-test-postgres: build
+test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
 	@exec $(BIN)/mocha --no-package --timeout 60000 --reporter dot \
 	  $$(grep -lE 'TEST_DATABASE_URL|support/places' contract-tests/*.test.ts | sed 's,^,dist/,; s,\.ts$$,.js,')
+
+clients: build ## generate foreign clients, let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
+	@contract-tests/clients/run.sh
+
+examine: build ## examine a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
+	@node dist/contract-tests/conformance.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
+	  $(if $(RPC_URL),--rpc $(RPC_URL)) $(URL)
 
 lint: install ## check format, style, types, and that the generated types are fresh
 	$(BIN)/prettier --check --log-level warn .
 	$(BIN)/eslint .
 	$(BIN)/tsc --noEmit --incremental false
 	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED) --check
+	@echo 'make lint-contract checks openapi.yaml with Redocly and Spectral too'
 
 types: install ## check the types alone
 	$(BIN)/tsc --noEmit --incremental false
 
-generate: install ## write the types of the contract (generated/) anew
+generate: install ## write what is made from the contract (generated/) anew
 	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED)
+	@$(BIN)/tsc
+	node dist/$(TOOLS)/mock.js
+
+lint-contract: build $(TOOLS_STAMP) ## check openapi.yaml with Redocly, Spectral and our own rules for them
+	@node dist/$(TOOLS)/lint.js
+
+mock: $(TOOLS_STAMP) ## serve a mock of the contract with Prism (MOCK_PORT=4010)
+	@exec $(TOOLS)/node_modules/.bin/prism mock generated/openapi.mock.json --port $(MOCK_PORT)
+
+fuzz: build ## call a server in the sandbox with Schemathesis, unpaid and paid (CASES=5 SEED=1)
+	@node dist/contract-tests/fuzz/run.js
+
+contract-diff: build ## fail where openapi.yaml breaks what version 1.0.0 promised
+	@node dist/$(TOOLS)/diff.js
+
+conformance: build $(TOOLS_STAMP) ## ask every tool above, and write the table of what they say
+	@$(MAKE) --no-print-directory lint-contract contract-diff fuzz
+	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot dist/contract-tests/prism.test.js dist/contract-tests/mutations.test.js
+	@$(MAKE) --no-print-directory conformance-table
+
+conformance-table: build ## write docs/conformance.md from what the tools said last
+	@node dist/$(TOOLS)/table.js
 
 format: install ## format every file
 	$(BIN)/prettier --write --log-level warn .
@@ -46,14 +79,20 @@ build: install ## compile into dist/
 install: $(STAMP) ## install what is missing
 
 clean: ## remove what was built and installed; the state folder (.coinslot) stays
-	rm -rf dist node_modules
+	rm -rf dist node_modules $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv
 
 # `npm ci` also where the lock file is newer than what is installed. The stamp is written last: a broken-off install is repeated.
 $(STAMP): package-lock.json
 	@node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' || \
 	  { echo "Node 20.19 or newer is needed, this is $$(node --version)" >&2; exit 1; }
-	@echo 'Installing the packages of package-lock.json'
+	@echo 'Installing the packages of package-lock.json (about a minute)'
 	@npm ci --include=dev --loglevel=error --no-progress
+	@touch $@
+
+# Linters and the mock have a package file of their own: running the server needs none of them.
+$(TOOLS_STAMP): $(TOOLS)/package-lock.json
+	@echo 'Installing the packages of $(TOOLS)/package-lock.json'
+	@cd $(TOOLS) && npm ci --loglevel=error --no-progress
 	@touch $@
 
 # Says which tests this machine can't run, and what to do about it.
@@ -61,3 +100,5 @@ $(STAMP): package-lock.json
 skipped:
 	@test -n "$$TEST_DATABASE_URL" || \
 	  echo 'skipped: the ledger on PostgreSQL (set TEST_DATABASE_URL=postgres://… to run it too)'
+	@test -d $(TOOLS)/node_modules || \
+	  echo 'skipped: Prism, and the linters on deliberate faults (make lint-contract installs them)'

@@ -2,7 +2,16 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'generated/', 'node_modules/', '.coinslot/'] },
+  {
+    ignores: [
+      'dist*/',
+      'generated/',
+      '**/node_modules/',
+      '.coinslot/',
+      '**/.venv/',
+      'contract-tests/clients/',
+    ],
+  },
   js.configs.recommended,
   ...tseslint.configs.recommendedTypeChecked,
   {

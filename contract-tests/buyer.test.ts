@@ -139,7 +139,7 @@ describe('npm run buy', function () {
     const elsewhere = await serverOf((_request, response) => response.end('<html>'));
     const cases: [RegExp, string[]][] = [
       [/^Usage: npm run buy/, []],
-      [/Unknown option '--cheap'[^]*Usage:/, ['summarize', body, '--cheap']],
+      [/There is no option --cheap[^]*Usage:/, ['summarize', body, '--cheap']],
       [
         /No server answers at http:\/\/127\.0\.0\.1:1: start one with make run/,
         ['summarize', body, '--url', 'http://127.0.0.1:1'],

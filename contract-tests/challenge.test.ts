@@ -207,7 +207,7 @@ describe('The desk', () => {
       desk.setView(VIEW);
       pass(19_999);
       expect(blockhashes()).to.deep.equal([BLOCKHASH, BLOCKHASH]);
-      desk.setView({ ...VIEW, blockhash: FEE_PAYER });
+      desk.setView({ ...VIEW, slot: VIEW.slot + 1, blockhash: FEE_PAYER });
       pass(19_999);
       expect(blockhashes()).to.deep.equal([FEE_PAYER, FEE_PAYER]);
       pass(1);
@@ -228,6 +228,22 @@ describe('The desk', () => {
     expect(desk.view()).to.include(VIEW);
     clock += 1;
     expect(desk.view()).to.equal(undefined);
+  });
+
+  it('a node whose slot stands still shows nothing new: its view grows old like any other', () => {
+    open();
+    desk.setView(VIEW);
+    for (let look = 0; look < 6; look++) {
+      clock += 10_000;
+      desk.setView({ ...VIEW, blockhash: FEE_PAYER });
+    }
+    expect(desk.view()).to.include(VIEW);
+    clock += 1;
+    expect(desk.view()).to.equal(undefined);
+    desk.setView({ ...VIEW, slot: VIEW.slot - 1 });
+    expect(desk.view()).to.equal(undefined);
+    desk.setView({ ...VIEW, slot: VIEW.slot + 1 });
+    expect(desk.view()?.slot).to.equal(VIEW.slot + 1);
   });
 
   it('takes a fee payer for five minutes after it stopped naming it', () => {

@@ -152,6 +152,13 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect(icon.headers.get('content-type')).to.include('image/');
   });
 
+  it('the served description keeps its references, by which generators name their types', async () => {
+    const text = (await call(`${world.url}/openapi.json`)).body.toString();
+    expect(
+      text.match(/"\$ref":"#\/components\/schemas\/(Summary|Error|PaymentChallenge)"/g)?.length,
+    ).to.be.greaterThan(2);
+  });
+
   it('preflights are 204 for a day, and every answer lets a page read the payment headers', async () => {
     const preflight = await call(`${world.url}/v1/summarize`, { method: 'OPTIONS' });
     expect(preflight.status).to.equal(204);
@@ -256,6 +263,39 @@ describe('HTTP, as agents and crawlers meet it', () => {
     );
     expect(good.status).to.equal(200);
     expect(await world.earned()).to.equal(before + 10_000n);
+  });
+
+  it('a body of a hundred thousand members is a 400 before it is parsed, and strings may hold whatever they like', async () => {
+    const headers = await signFor(world, '/v1/summarize');
+    const members = Array.from({ length: 100_000 }, (_, index) => `"${index}":1`).join(',');
+    const huge = await post(`${world.url}/v1/summarize`, `{"text":"a",${members}}`, headers);
+    expect(huge.status).to.equal(400);
+    expect(huge.json().error).to.include('too many members');
+    const nested = await post(`${world.url}/v1/summarize`, `{"text":${'['.repeat(100_000)}`, headers);
+    expect(nested.status).to.equal(400);
+    expect(nested.json().error).to.include('nested too deeply');
+    const text = `It said: ${'\\"{[,:]}\\" '.repeat(3_000)} and then it ended. That was all of it.`;
+    const fine = await post(`${world.url}/v1/summarize`, { text }, headers);
+    expect(fine.status, fine.body.toString().slice(0, 200)).to.equal(200);
+  });
+
+  it('garbage behind a paid call that is still worked on never passes for its answer', async function () {
+    this.timeout(20_000);
+    const headers = await signFor(world, '/v1/summarize');
+    world.facilitator.intervene(async ({ forward, respond }) => {
+      await new Promise(resolve => setTimeout(resolve, 300));
+      const answer = await forward();
+      respond(answer.status, answer.body);
+    });
+    const body = JSON.stringify({ text: `${TEXT} Garbage follows.` });
+    const [name, value] = Object.entries(headers)[0] ?? [];
+    const answer = await raw(
+      world,
+      `POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${name}: ${value}\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body}GARBAGE\r\n\r\n`,
+    );
+    world.facilitator.intervene(undefined);
+    expect(answer).not.to.match(/^HTTP\/1\.1 400 /);
   });
 });
 

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createFliteSpeaker } from '../src/upstreams/voices/flite.js';
 
-const TEXT = 'The harbour bridge will close for repairs on Monday. Ferries run every ten minutes, for $2.50 a ride.';
+const TEXT =
+  'The harbour bridge will close for repairs on Monday. Ferries run every ten minutes, for $2.50 a ride.';
 
 /** Runs one of sox's tools; undefined where sox is not installed. */
 function sox(tool: string, ...words: string[]): string | undefined {

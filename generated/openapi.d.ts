@@ -111,7 +111,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What this service is and where to look */
+        /**
+         * What this service is and where to look
+         * @description Names, prices and paths of everything this service has, for a program that knows its address alone.
+         */
         get: operations["getIndex"];
         put?: never;
         post?: never;
@@ -128,7 +131,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The paid operations of this service */
+        /**
+         * The paid operations of this service
+         * @description The discovery document of x402: the URLs of all paid operations and how to call and pay them.
+         */
         get: operations["getDiscovery"];
         put?: never;
         post?: never;
@@ -145,7 +151,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The paid text and Solana operations */
+        /**
+         * The paid text and Solana operations
+         * @description The discovery document of x402 for the text and Solana operations alone.
+         */
         get: operations["getSellerDiscovery"];
         put?: never;
         post?: never;
@@ -162,7 +171,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The paid human-feedback operation */
+        /**
+         * The paid human-feedback operation
+         * @description The discovery document of x402 for the human-feedback operation alone.
+         */
         get: operations["getBrandDiscovery"];
         put?: never;
         post?: never;
@@ -179,7 +191,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The paid speech operation */
+        /**
+         * The paid speech operation
+         * @description The discovery document of x402 for the speech operation alone.
+         */
         get: operations["getTtsDiscovery"];
         put?: never;
         post?: never;
@@ -196,7 +211,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This description */
+        /**
+         * This description
+         * @description This description as JSON, with the address and the prices of this server.
+         */
         get: operations["getOpenapi"];
         put?: never;
         post?: never;
@@ -213,7 +231,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Health of the service and its backends */
+        /**
+         * Health of the service and its backends
+         * @description Always 200 while the process can serve; `degraded` names what does not work.
+         */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -230,7 +251,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Health of the human-feedback backend */
+        /**
+         * Health of the human-feedback backend
+         * @description Like `GET /health`, of the people who answer questions alone.
+         */
         get: operations["getBrandHealth"];
         put?: never;
         post?: never;
@@ -247,7 +271,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Health of the speech backend */
+        /**
+         * Health of the speech backend
+         * @description Like `GET /health`, of the speech backend alone.
+         */
         get: operations["getTtsHealth"];
         put?: never;
         post?: never;
@@ -264,7 +291,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The voices of text-to-speech */
+        /**
+         * The voices of text-to-speech
+         * @description The identifiers that `voice_id` of text-to-speech takes, and which one speaks when it is left out.
+         */
         get: operations["listVoices"];
         put?: never;
         post?: never;
@@ -357,10 +387,17 @@ export interface components {
         PaymentOption: {
             /** @enum {string} */
             scheme: "exact";
+            /** @example solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp */
             network: string;
-            /** @description Atomic units of the asset (USDC has 6 decimals). */
+            /**
+             * @description Atomic units of the asset (USDC has 6 decimals).
+             * @example 10000
+             */
             amount?: string;
-            /** @description Atomic units, the v1 field. */
+            /**
+             * @description Atomic units, the v1 field.
+             * @example 10000
+             */
             maxAmountRequired?: string;
             /** Format: uri */
             resource?: string;

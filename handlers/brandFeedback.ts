@@ -16,10 +16,7 @@ export function brandFeedback(people: People, book: ReplyBook): Handler<'brandFe
     await people.ask({ ...order, ...asked }, signal);
     const replies = await book.replies(order.id);
     if (replies.length === 0) {
-      throw new UpstreamFailure(
-        'failed',
-        'Nobody answered in time. The order stays owed: send the same payment again to start a new attempt.',
-      );
+      throw new UpstreamFailure('failed', 'Nobody answered in time.');
     }
     const { mock, ...feedback } = createBrandFeedback(asked, replies);
     return { status: 200, body: mock ? { ...feedback, mock } : feedback };

@@ -1,7 +1,7 @@
 import Router from '@koa/router';
 import Koa, { type Context } from 'koa';
-import { koaBody } from 'koa-body';
 import type { Readable } from 'node:stream';
+import { BodiesFull, BodyFault, readJsonObject } from './body.js';
 import type { PricedOperation } from './contract.js';
 import type { HealthReport } from './health.js';
 import { failureAnswer, JSON_TYPE, runHandler, type HandlingParts, type Routed } from './handling.js';
@@ -41,7 +41,6 @@ export const EXPOSED_HEADERS =
 // The official fetch client sends access-control-expose-headers as a request header.
 const ALLOWED_HEADERS = 'content-type, payment-signature, x-payment, prefer, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
-const MAX_BODY = '2mb';
 const DRAINING_RETRY_SECONDS = 5;
 /** The longest wait that a caller may prefer. */
 const MAX_HOLD_SECONDS = 600;
@@ -85,7 +84,11 @@ function reportFaults({ log, routes }: AppParts): Koa.Middleware {
       log.error({ error, path: ctx.path }, 'a request broke off');
       const route = routes.match(ctx.method, pathOf(ctx));
       const paid = route.kind === 'operation' && route.priced;
-      sendError(ctx, paid ? 502 : 500, 'The server made a mistake. You were not charged; try again.');
+      sendError(
+        ctx,
+        paid ? 502 : 500,
+        'The server made a mistake. Send the same request again, with the same payment.',
+      );
     }
   };
 }
@@ -242,29 +245,16 @@ function invalid(message: string): Halt {
   );
 }
 
-const parseBody = koaBody({
-  json: true,
-  jsonLimit: MAX_BODY,
-  jsonStrict: true,
-  urlencoded: false,
-  text: false,
-  multipart: false,
-  onError: error => {
-    const status = (error as { status?: number }).status;
-    throw invalid(status === 413 ? `the body is larger than ${MAX_BODY}` : 'the body is not JSON');
-  },
-});
-
 async function readBody(ctx: Context): Promise<object> {
-  if (!ctx.is('application/json', 'application/*+json')) {
-    throw invalid('the body must be JSON, sent with Content-Type: application/json');
+  try {
+    return await readJsonObject(ctx.req);
+  } catch (error) {
+    if (error instanceof BodyFault) throw invalid(error.message);
+    if (!(error instanceof BodiesFull)) throw error;
+    throw new Halt(503, 'The server is busy. You were not charged; send the same request again.', {
+      'Retry-After': '1',
+    });
   }
-  await parseBody(ctx, async () => {});
-  const body: unknown = (ctx.request as unknown as { body?: unknown }).body;
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw invalid('the body must be a JSON object');
-  }
-  return body;
 }
 
 function goneSignal(ctx: Context): AbortSignal {

@@ -57,6 +57,8 @@ export type Config = Readonly<{
   sandboxFacilitatorPort: number;
   holdMs: number;
   maxUnsettledPerPayer: number;
+  /** Room for paid answers until they expire; beyond it nothing new is sold. */
+  answerBudgetBytes: number;
   /** Who is asked: the operator's own panel, the panel with house respondents, or a marketplace. */
   people: 'panel' | 'sandbox' | 'rapidata';
   /** Opens the panel page. Undefined: a new one is made and printed at start. */
@@ -94,6 +96,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
     holdMs: read.integer('HOLD_SECONDS', 55, 1, 600) * 1000,
+    answerBudgetBytes: read.integer('ANSWER_STORE_MB', 4096, 64, 1_000_000) * 1024 * 1024,
     maxUnsettledPerPayer: read.integer('MAX_UNSETTLED_PER_PAYER', 256, 1, 1_000_000),
     people: read.oneOf(
       'PEOPLE',

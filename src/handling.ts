@@ -1,3 +1,4 @@
+import { validateHeaderValue } from 'node:http';
 import { ContractFault, type Contract } from './contract.js';
 import type { OrderWork } from './payments/orders.js';
 import type { Answer, Log } from './payments/outcome.js';
@@ -10,6 +11,8 @@ export type HandlingParts = { handlers: Handlers; routes: Routes; log: Log };
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 const UNAVAILABLE_RETRY_SECONDS = 5;
+/** Of a call that is paid after its work. An order was paid before, and says itself what to do. */
+const NOT_CHARGED = ' You were not charged';
 const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
 
 /** Runs the handler and turns whatever comes of it into an answer that keeps the contract. Never rejects. */
@@ -22,30 +25,45 @@ export async function runHandler(
   try {
     const handler = handlers[id] as unknown as Handler<'summarize'>;
     const reply = await handler(call as unknown as Call<'summarize'>);
-    const fault = routes.checkReply(route.operation, reply);
+    const fault = routes.checkReply(route.operation, reply) ?? unsendable(reply.headers);
     if (fault) {
       log.error({ operation: id, fault }, 'a handler broke the contract');
-      return errorAnswer(502, 'The backend gave an unusable answer. You were not charged; try again.');
+      return errorAnswer(
+        502,
+        `The backend gave an unusable answer.${call.order ? '' : `${NOT_CHARGED}; try again.`}`,
+      );
     }
     return reply.status === 200
       ? answerOf(reply.body, reply.headers, mimeOf(route))
       : errorAnswer(reply.status, reply.body.error, reply.headers);
   } catch (error) {
-    return failureAnswer(error, log);
+    return failureAnswer(error, log, call.order !== undefined);
+  }
+}
+
+/** A header that Node would refuse to send must be found before the answer is paid for. */
+function unsendable(headers: Record<string, string> = {}): string | undefined {
+  try {
+    for (const [name, value] of Object.entries(headers)) validateHeaderValue(name, value);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
   }
 }
 
 /** The answer to a call whose backend threw: 400, 502 or 503 by the kind of failure, 502 for a fault of ours. */
-export function failureAnswer(error: unknown, log: Log): Answer {
+export function failureAnswer(error: unknown, log: Log, paid = false): Answer {
   if (!(error instanceof UpstreamFailure)) {
     log.error({ error }, 'a handler failed');
-    return errorAnswer(502, 'The backend failed. You were not charged; try again.');
+    return errorAnswer(502, `The backend failed.${paid ? '' : `${NOT_CHARGED}; try again.`}`);
   }
   if (error.kind !== 'invalid') log.warn({ error, cause: error.cause }, 'an upstream failed');
   const seconds = error.retryAfterSeconds ?? UNAVAILABLE_RETRY_SECONDS;
   const headers: Record<string, string> =
     error.kind === 'unavailable' ? { 'Retry-After': String(seconds) } : {};
-  return errorAnswer(STATUS_OF[error.kind], error.message, headers);
+  const told = paid || /not charged/.test(error.message);
+  const message = told ? error.message : `${error.message.replace(/\.$/, '')}.${NOT_CHARGED}.`;
+  return errorAnswer(STATUS_OF[error.kind], message, headers);
 }
 
 export function errorAnswer(status: number, error: string, headers: Record<string, string> = {}): Answer {

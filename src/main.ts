@@ -114,7 +114,12 @@ type Shop = {
 /** Builds all that sells, on an open connection. What is started in the background is undone in reverse. */
 async function openShop(parts: Parts): Promise<Shop> {
   const { config, contract, terms, connection, chain, log, undo } = parts;
-  const ledger = await openLedger({ url: config.databaseUrl, payTo: terms.payTo, network: terms.network });
+  const ledger = await openLedger({
+    url: config.databaseUrl,
+    payTo: terms.payTo,
+    network: terms.network,
+    answerBudgetBytes: config.answerBudgetBytes,
+  });
   undo.unshift(() => ledger.close());
   for (const warning of ledger.warnings) log.warn({}, warning);
   const facilitator = httpFacilitator(connection.facilitatorUrl);
@@ -136,7 +141,10 @@ async function openShop(parts: Parts): Promise<Shop> {
     log,
     orders,
     trust,
-    confirm: (id, signature) => confirmTransfer(chain, id, signature),
+    confirm: async (id, signature) => {
+      const row = await ledger.find(id);
+      return row !== undefined && confirmTransfer(chain, row, signature);
+    },
     maxUnsettledPerPayer: config.maxUnsettledPerPayer,
   });
   const reconciler = new Reconciler({
@@ -214,7 +222,7 @@ function panelOf(
 ): Middleware {
   const token = config.panelToken ?? randomBytes(18).toString('base64url');
   const url = `${terms.publicUrl}/panel/`;
-  if (config.panelToken === undefined) log.info({ url, token }, `people answer at ${url}#token=${token}`);
+  if (config.panelToken === undefined) log.info({ url, token }, `people answer at ${url}#${token}`);
   return createPanel({
     book,
     token,

@@ -1,5 +1,5 @@
 import addFormatsModule from 'ajv-formats';
-import { str, type KeywordDefinition } from 'ajv';
+import { _, str, type KeywordDefinition } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { OpenAPIBackend, type Operation } from 'openapi-backend';
 import type { Contract, PricedOperation } from './contract.js';
@@ -44,7 +44,8 @@ export class Routes {
   static async create(contract: Contract): Promise<Routes> {
     const instances = new Map<string, Ajv2020>();
     const backend = new Backend({
-      definition: contract.document as never,
+      // It resolves every $ref in place, and the contract is served with its references.
+      definition: structuredClone(contract.document) as never,
       strict: true,
       ignoreTrailingSlashes: false,
       ajvOpts: { strict: false, allErrors: false },
@@ -123,10 +124,31 @@ type AjvError = { instancePath: string; message?: string; keyword: string; param
 function describe(error: unknown, prefix: string): string {
   const { instancePath, message, keyword, params } = error as AjvError;
   const path = instancePath.startsWith(prefix) ? instancePath.slice(prefix.length) : instancePath;
-  const place = path.replace(/^\//, '').replaceAll('/', '.') || 'the body';
-  const extra = keyword === 'additionalProperties' ? ` ('${String(params.additionalProperty)}')` : '';
-  return `${place}: ${message ?? keyword}${extra}`.slice(0, 500);
+  const place = path.replace(/^\//, '').replaceAll('/', '.');
+  const says = (WORDS[keyword]?.(params) ?? message ?? keyword).slice(0, 300);
+  return keyword === 'required' || keyword === 'additionalProperties'
+    ? `${place && `${place}: `}${says}`
+    : `${place || 'the body'}: ${says}`;
 }
+
+const BASE58 = '[1-9A-HJ-NP-Za-km-z]';
+
+/** ajv's faults in words for whoever wrote the body; others keep ajv's. */
+const WORDS: Record<string, ((params: Record<string, unknown>) => string) | undefined> = {
+  required: ({ missingProperty }) => `${String(missingProperty)} is missing`,
+  additionalProperties: ({ additionalProperty }) =>
+    `there is no field '${String(additionalProperty).slice(0, 60)}'`,
+  type: ({ type }) => `must be ${String(type) === 'integer' ? 'a whole number' : `of type ${String(type)}`}`,
+  minLength: ({ limit }) =>
+    limit === 1 ? 'must not be empty' : `must have at least ${String(limit)} characters`,
+  maxLength: ({ limit }) => `must have at most ${String(limit)} characters`,
+  minimum: ({ limit }) => `must be at least ${String(limit)}`,
+  maximum: ({ limit }) => `must be at most ${String(limit)}`,
+  pattern: ({ pattern }) =>
+    String(pattern).includes(BASE58)
+      ? 'must be a base58 address'
+      : `must match the pattern ${String(pattern)}`,
+};
 
 function createAjv(useDefaults: boolean): Ajv2020 {
   // strictNumbers: NaN and Infinity would pass as numbers and leave as null.
@@ -140,6 +162,11 @@ function createAjv(useDefaults: boolean): Ajv2020 {
   return ajv;
 }
 
+const LIMIT: NonNullable<KeywordDefinition['error']> = {
+  message: ({ schemaCode }) => str`must keep to the limit of ${schemaCode} characters`,
+  params: ({ schemaCode }) => _`{limit: ${schemaCode}}`,
+};
+
 /**
  * ajv's own minLength and maxLength walk every code point of every string. A string has at most `length` code points and at
  * least half as many, so most need no walk, and the others one that ends early.
@@ -150,7 +177,7 @@ const minLength: KeywordDefinition = {
   schemaType: 'number',
   validate: (limit: number, text: string) =>
     text.length >= 2 * limit || (text.length >= limit && !codePointsWithin(text, limit - 1)),
-  error: { message: ({ schemaCode }) => str`must NOT have fewer than ${schemaCode} characters` },
+  error: LIMIT,
 };
 
 const maxLength: KeywordDefinition = {
@@ -158,7 +185,7 @@ const maxLength: KeywordDefinition = {
   type: 'string',
   schemaType: 'number',
   validate: (limit: number, text: string) => text.length <= limit || codePointsWithin(text, limit),
-  error: { message: ({ schemaCode }) => str`must NOT have more than ${schemaCode} characters` },
+  error: LIMIT,
 };
 
 function codePointsWithin(text: string, limit: number): boolean {

@@ -18,13 +18,26 @@ const REQUEST_DEADLINE_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 10_000;
 
+/** In ms: how long headers and whole requests may take, and how often that is looked at. */
+export type HttpDeadlines = { headersMs: number; requestMs: number; checkMs: number };
+const DEADLINES: HttpDeadlines = {
+  headersMs: HEADERS_DEADLINE_MS,
+  requestMs: REQUEST_DEADLINE_MS,
+  checkMs: 2_000,
+};
+
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
  * The HTTP server: in front of the app a fast path that answers a priced call without payment from prebuilt bytes. It may only
  * refuse, never grant, so it can't disagree with the router to anybody's gain.
  */
-export function createHttpServer(app: Listener, desk: Desk, operations: PricedOperation[]): Server {
+export function createHttpServer(
+  app: Listener,
+  desk: Desk,
+  operations: PricedOperation[],
+  deadlines: HttpDeadlines = DEADLINES,
+): Server {
   const priced = new Map(operations.map(operation => [operation.path, operation]));
   const listener: Listener = (request, response) => {
     if (request.headers.host === undefined && request.httpVersion === '1.1') return refuseHostless(response);
@@ -33,10 +46,10 @@ export function createHttpServer(app: Listener, desk: Desk, operations: PricedOp
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: HEADERS_DEADLINE_MS,
-      requestTimeout: REQUEST_DEADLINE_MS,
+      headersTimeout: deadlines.headersMs,
+      requestTimeout: deadlines.requestMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      connectionsCheckingInterval: 2_000,
+      connectionsCheckingInterval: deadlines.checkMs,
       // Node's own refusal has no body.
       requireHostHeader: false,
     },
@@ -103,7 +116,10 @@ const FAULTS: Record<string, string> = {
 
 /** Node's own answers to malformed HTTP (400, 408, 431) have no body: the contract's error object, as 400. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const answering = (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage;
+  // Garbage behind a whole request whose answer is still to come must not pass for that answer.
+  const behind = answering && (answering.headersSent || answering.req.complete);
+  if (behind || error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const body = JSON.stringify({ error: FAULTS[error.code ?? ''] ?? 'The request is not valid HTTP/1.1.' });
   socket.end(
     `HTTP/1.1 400 ${STATUS_CODES[400]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +

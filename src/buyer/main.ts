@@ -9,12 +9,17 @@ import { BuyFault, errorOf, findOperation, reasonOf, receiptOf, send, signPaymen
 import type { Listing, ShopAnswer, SignedPayment } from './shop.js';
 
 const USAGE = `Usage: npm run buy -- <operationId> '<json body>' [options]
+For example: npm run buy -- summarize '{"text":"Any text of a few sentences."}'
+Operations: summarize, solTokenBrief, solMintInfo, brandFeedback, textToSpeech, and the free ones of /openapi.json.
 
   --url URL          the server (default: the one that the sandbox in this folder belongs to)
   --keypair FILE     the payer's keypair, as solana-keygen writes it (default: the sandbox's buyer)
   --max-price USDC   highest price to pay (default 1.00)
   --out FILE         where an audio answer goes (default <operationId>-<time>.wav)
   --timeout SECONDS  how long to go on sending the same payment (default 120)
+  --help             this text
+
+The environment: STATE_DIR, the server's, where the sandbox's buyer is (default .coinslot); SOLANA_RPC_URL.
 
 The answer goes to stdout, everything else to stderr. Exit status 0 means that the answer came.`;
 
@@ -44,12 +49,19 @@ function tell(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-function readOrder(): Order {
+function readOrder(): Order | undefined {
   const { values, positionals } = parseArguments();
   const [operationId, body = '{}', ...rest] = positionals;
-  if (!operationId || rest.length || values.help) throw new BuyFault(USAGE);
+  if (values.help) return undefined;
+  if (!operationId) throw new BuyFault(USAGE);
+  if (rest.length)
+    throw new BuyFault(
+      `There is a word too many, '${rest[0]}': put the JSON body in quotes, as one word.\n\n${USAGE}`,
+    );
   const sandbox = readJson<SandboxFile>(join(stateDir, 'sandbox.json'));
-  const url = (values.url ?? sandbox?.url ?? 'http://127.0.0.1:8402').replace(/\/+$/, '');
+  const url = readUrl(values.url ?? sandbox?.url ?? 'http://127.0.0.1:8402');
+  // Another server is on another chain: the sandbox's RPC knows nothing of it.
+  const sandboxRpc = url === sandbox?.url ? sandbox.rpcUrl : undefined;
   return {
     operationId,
     body,
@@ -58,7 +70,7 @@ function readOrder(): Order {
     maxPrice: readPrice(values['max-price']),
     out: values.out,
     timeoutMs: Math.ceil(readSeconds(values.timeout) * 1000),
-    rpcUrl: process.env.SOLANA_RPC_URL?.split(',')[0] ?? sandbox?.rpcUrl,
+    rpcUrl: process.env.SOLANA_RPC_URL?.split(',')[0] ?? sandboxRpc,
     pending: new PendingPayments(stateDir),
   };
 }
@@ -76,8 +88,16 @@ function parseArguments() {
   try {
     return parseArgs({ options, allowPositionals: true });
   } catch (error) {
-    throw new BuyFault(`${reasonOf(error)}\n\n${USAGE}`);
+    const option = /'(-[^']*)'/.exec(reasonOf(error))?.[1];
+    throw new BuyFault(
+      `${option ? `There is no option ${option}, or it lacks its value.` : reasonOf(error)}\n\n${USAGE}`,
+    );
   }
+}
+
+function readUrl(text: string): string {
+  if (/^https?:/.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '');
+  throw new BuyFault(`--url ${text} is not an http(s) URL.`);
 }
 
 function readKeypair(file: string | undefined): Uint8Array {
@@ -135,10 +155,15 @@ async function buy(order: Order): Promise<void> {
 
 /** Forgets a payment only once it bought nothing, or what it bought is in the caller's hands. */
 function finish(order: Order, call: PendingCall, answer: ShopAnswer): void {
-  const owed = answer.status !== 200 && receiptOf(answer)?.success === true;
-  if (answer.status !== 200 && !owed) order.pending.forget(call);
+  if (isRefusal(answer)) order.pending.forget(call);
   show(order, answer);
   order.pending.forget(call);
+}
+
+/** Only these say for certain that nothing was charged. A 502 or 504 may be a gateway's, which knows nothing of the payment. */
+function isRefusal(answer: ShopAnswer): boolean {
+  const refused = answer.status === 400 || answer.status === 402;
+  return refused && receiptOf(answer)?.success !== true;
 }
 
 /** Asks for the price and signs. An answer that is no price is handed on. */
@@ -168,7 +193,7 @@ async function redeem(order: Order, listing: Listing, payment: SignedPayment): P
     const answer = sent instanceof Error ? undefined : (sent as ShopAnswer);
     if (answer && answer.status !== 503) return answer;
     const waitMs = retryDelay(answer, attempt);
-    const why = answer ? errorOf(answer) : `connection lost (${reasonOf(sent)}).`;
+    const why = answer ? withoutAdvice(errorOf(answer)) : lostBecause(sent);
     if (Date.now() + waitMs > deadline) {
       throw new BuyFault(
         `No answer within ${order.timeoutMs / 1000} s: ${why}\nThe payment is kept: the same command goes on with it and does not pay again.`,
@@ -208,13 +233,12 @@ function show(order: Order, answer: ShopAnswer): void {
 }
 
 function describe(answer: ShopAnswer, receipt: ReturnType<typeof receiptOf>): string {
-  const charged = receipt?.success
-    ? 'The payment was taken and is kept: the same command goes on with it and does not pay again.'
-    : 'Nothing was charged.';
+  const taken = receipt?.success ? 'The payment was taken and is kept' : 'The payment is kept';
+  const charged = `${taken}: the same command goes on with it and does not pay again.`;
   const error = errorOf(answer);
   switch (answer.status) {
     case 400:
-      return `The server can't use this body: ${error}`;
+      return `The server can't use this body: ${withoutAdvice(error)} Nothing was charged: correct the body and run the command again.`;
     case 402:
       return `The payment was refused: ${error}. Nothing was charged by this call.`;
     default:
@@ -222,10 +246,27 @@ function describe(answer: ShopAnswer, receipt: ReturnType<typeof receiptOf>): st
   }
 }
 
-try {
-  const order = readOrder();
+/** The server tells every client what to do next; this one does it by itself. */
+function withoutAdvice(error: string): string {
+  return error
+    .replace(/(: |\. )?(You were not charged; )?(send|correct)[^.]*\.?$/i, '.')
+    .replace(/([^.])$/, '$1.');
+}
+
+function lostBecause(error: unknown): string {
+  const timedOut = error instanceof Error && error.name === 'TimeoutError';
+  return timedOut ? 'no answer yet.' : `connection lost (${reasonOf(error)}).`;
+}
+
+async function run(order: Order): Promise<void> {
   tell(`Calling: ${order.operationId} at ${order.url}, paying at most ${toDecimal(order.maxPrice)} USDC`);
   await buy(order);
+}
+
+try {
+  const order = readOrder();
+  if (!order) process.stdout.write(`${USAGE}\n`);
+  else await run(order);
 } catch (error) {
   tell(error instanceof BuyFault ? error.message : `The call failed: ${reasonOf(error)}`);
   process.exitCode = 1;

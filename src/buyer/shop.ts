@@ -104,7 +104,7 @@ async function checkFunds(
   );
   if (balance === undefined || balance >= price) return;
   throw new BuyFault(
-    `Too little USDC: ${payer} has ${toDecimal(balance)}, the call costs ${toDecimal(price)}.`,
+    `Too little USDC: ${payer} has ${toDecimal(balance)}, the call costs ${toDecimal(price)}. Send it USDC (mint ${offer.asset}, ${offer.network}), or name another --keypair.`,
   );
 }
 

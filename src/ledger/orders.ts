@@ -53,8 +53,8 @@ export type Orders = {
     deadline: number;
   }) => Promise<Order>;
   readonly order: (payment: string) => Promise<Order | undefined>;
-  /** This attempt ended, delivered or failed. @returns false when it had ended before */
-  readonly finishOrder: (payment: string) => Promise<boolean>;
+  /** This attempt ended, delivered or failed. @returns false when it had ended before, or is another than the one named */
+  readonly finishOrder: (payment: string, attempt?: number) => Promise<boolean>;
   /** Begins another attempt. @returns undefined unless the last one ended and the payment is still owed */
   readonly reopenOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
   /** Orders that are worked on, the oldest first, at most 1 000, with the number of replies that count. */
@@ -88,8 +88,11 @@ export function ordersOf({ engine, statements, now }: Connection): Orders {
         `The payment ${request.payment} is not owed: there is no order to open.`,
       );
     },
-    finishOrder: async payment =>
-      (await engine.write(() => ask(statements.finishOrder({ payment, now: now() })))).length === 1,
+    finishOrder: async (payment, attempt) => {
+      const finish = attempt === undefined ? statements.finishOrder : statements.finishAttempt;
+      const values = { payment, attempt: attempt ?? 0, now: now() };
+      return (await engine.write(() => ask(finish(values)))).length === 1;
+    },
     reopenOrder: async (payment, deadline) => {
       const [row] = await engine.write(() => reopen(statements, payment, deadline));
       return row && orderOf(row);
@@ -139,7 +142,17 @@ export function orderStatements(db: Kysely<Tables>, dialect: Dialect) {
         .selectFrom('orders')
         .selectAll()
         // A crash between delivery and the end of the order leaves an order that nobody works on.
-        .where(eb => eb('payment', 'in', eb.selectFrom('payments').select('id').where('state', '=', 'owed')))
+        .where(eb =>
+          eb(
+            'payment',
+            'in',
+            eb
+              .selectFrom('payments')
+              .select('id')
+              .where('state', '=', 'owed')
+              .where('decided_at', 'is', null),
+          ),
+        )
         .select(eb =>
           eb
             .selectFrom('replies')
@@ -182,6 +195,16 @@ function orderMoves(db: Kysely<Tables>) {
         .updateTable('orders')
         .set({ finished_at: p.now })
         .where('payment', '=', p.payment)
+        .where('finished_at', 'is', null)
+        .returning('payment'),
+    ),
+    /** A worker that slept through its lease must not end the attempt of the next one. */
+    finishAttempt: statement((p: Key & { attempt: number; now: number }) =>
+      db
+        .updateTable('orders')
+        .set({ finished_at: p.now })
+        .where('payment', '=', p.payment)
+        .where('attempts', '=', p.attempt)
         .where('finished_at', 'is', null)
         .returning('payment'),
     ),

@@ -196,6 +196,24 @@ function moveTo(db: Kysely<Tables>, to: State, ground: Ground) {
   return db.updateTable('payments').set({ state: to }).where('state', 'in', sourcesOf(to, ground));
 }
 
+function owe(db: Kysely<Tables>, ground: Ground) {
+  return statement((p: Fence & { settlement: string; now: number }) =>
+    moveTo(db, 'owed', ground)
+      .set({
+        settlement: p.settlement,
+        settled_at: p.now,
+        decided_at: null,
+        reason: null,
+        // A released payment's answer had expired; the one that is made now must not.
+        answer_expires_at: null,
+      })
+      .where('id', '=', p.id)
+      .where('claim', '=', p.claim)
+      .where('owner', '=', p.owner)
+      .returning('id'),
+  );
+}
+
 function moveStatements(db: Kysely<Tables>) {
   type Settled = Fence & { settlement: string; now: number; answer_expires_at: number };
   const deliver = (ground: Ground) =>
@@ -211,15 +229,6 @@ function moveStatements(db: Kysely<Tables>) {
         .where('claim', '=', p.claim)
         .where('owner', '=', p.owner)
         .returning('payer'),
-    );
-  const owe = (ground: Ground) =>
-    statement((p: Fence & { settlement: string; now: number }) =>
-      moveTo(db, 'owed', ground)
-        .set({ settlement: p.settlement, settled_at: p.now, decided_at: null, reason: null })
-        .where('id', '=', p.id)
-        .where('claim', '=', p.claim)
-        .where('owner', '=', p.owner)
-        .returning('id'),
     );
   return {
     settle: statement(
@@ -249,8 +258,8 @@ function moveStatements(db: Kysely<Tables>) {
     ),
     deliverByWork: deliver('work'),
     deliverByChain: deliver('chain'),
-    oweByWork: owe('work'),
-    oweByChain: owe('chain'),
+    oweByWork: owe(db, 'work'),
+    oweByChain: owe(db, 'chain'),
   };
 }
 
@@ -367,6 +376,15 @@ function aliasStatements(db: Kysely<Tables>) {
         .where('id', '=', p.id)
         .where('state', '=', 'delivered')
         .where('written_at', 'is', null)
+        .returning('id'),
+    ),
+    callerGone: statement(({ id }: Id) =>
+      db
+        .updateTable('payments')
+        .set({ caller_until: 0 })
+        .where('id', '=', id)
+        .where('caller_until', '>', 0)
+        .where('alias_of', 'is', null)
         .returning('id'),
     ),
     /** Only the one server of a SQLite file may do this: it knows that all former owners are gone. */

@@ -262,6 +262,14 @@ class Store implements Books, Orders {
   }
 
   /**
+   * Its caller is gone or was told to come back, so a newly signed payment for the same call may attach to it from now on.
+   * Whoever works on it keeps the lease. @returns false if that was known before
+   */
+  async callerGone(id: string): Promise<boolean> {
+    return this.#one(() => this.#statements.callerGone({ id }));
+  }
+
+  /**
    * Takes over a row beyond `claimed` that nobody holds, under a new claim number.
    * @returns the payment as it is now, or undefined when somebody holds it
    */

@@ -8,6 +8,7 @@ import type { Ask, Facilitator, Settlement, Verdict } from './facilitator.js';
 import { requirementsOf } from './offer.js';
 import type { Orders } from './orders.js';
 import {
+  answerLifeMs,
   explain,
   failure,
   inProgress,
@@ -64,11 +65,14 @@ const MAX_CALLERS_PER_RUN = 512;
 const MAX_HELD_PER_ORDER = 4;
 const MAX_HELD = 1_000;
 const ORDER_RETRY_SECONDS = 5;
-const ANSWER_LIFE_MS = 10 * 60_000;
-const IDENTIFIED_ANSWER_LIFE_MS = 24 * 60 * 60_000;
-const IDENTIFIED_ANSWER_BYTES = 256 * 1024;
+/** A run of this many ms may have been overtaken by an equal call whose caller was sent away meanwhile. */
+const RECHECK_AFTER_MS = 1_000;
+/** A lease that could not be ended is tried again after these many ms. */
+const LEAVE_AGAIN_MS = [1_000, 4_000, 15_000];
 /** What one payer may have unsettled at a time, in atomic units: 100 USDC. */
 const MAX_UNSETTLED_AMOUNT = 100_000_000n;
+const STILL_OWED =
+  'The backend failed. This call is paid and stays owed: send the same payment again to try again';
 /** Payers that never paid share these: their wallets may be empty. */
 const UNKNOWN_PAYER_BUCKET = { rate: 50, burst: 500 };
 
@@ -103,6 +107,7 @@ export class Charge {
   readonly #now: () => number;
   readonly #maxUnsettled: number;
   readonly #workDeadlineMs: number;
+  readonly #leaseMs: number;
   readonly #examiner: Examiner;
   readonly #runs = new Map<string, Run>();
   readonly #held = new Map<string, number>();
@@ -123,6 +128,8 @@ export class Charge {
     unknownPayers?: { rate: number; burst: number };
     /** How long the work may take. Default 20 s. */
     workDeadlineMs?: number;
+    /** Longer than verify, work and settle may take together. Default 90 s. */
+    leaseMs?: number;
     now?: () => number;
   }) {
     this.#ledger = options.ledger;
@@ -135,6 +142,7 @@ export class Charge {
     this.#now = options.now ?? Date.now;
     this.#maxUnsettled = options.maxUnsettledPerPayer;
     this.#workDeadlineMs = options.workDeadlineMs ?? WORK_DEADLINE_MS;
+    this.#leaseMs = options.leaseMs ?? LEASE_MS;
     this.#examiner = new Examiner(options.desk.terms);
     this.#verifies = new Bucket(options.unknownPayers ?? UNKNOWN_PAYER_BUCKET);
     this.#works = new Bucket(options.unknownPayers ?? UNKNOWN_PAYER_BUCKET);
@@ -237,6 +245,7 @@ export class Charge {
   async #run(call: PaidCall, abandoned: AbortSignal): Promise<Result> {
     const claim = await this.#claim(call);
     if ('outcome' in claim) return claim.outcome;
+    const began = this.#now();
     try {
       const earlier = await this.#earlier(call);
       const sold =
@@ -244,12 +253,16 @@ export class Charge {
           ? await this.#verified(call, claim, abandoned)
           : await this.#earn(call, claim, abandoned);
       if ('outcome' in sold) return sold.outcome;
-      if (earlier) return await this.#attach(call, claim, earlier);
+      const before =
+        earlier ?? (this.#now() - began > RECHECK_AFTER_MS ? await this.#earlier(call) : undefined);
+      if (before) return await this.#attach(call, claim, before);
       return 'answer' in sold
         ? await this.#collect(call, claim, sold.answer)
         : await this.#sellUpfront(call, claim);
     } catch (error) {
       await this.#free(call, claim, true);
+      // Whether it got as far as `settling` may be unknown; the caller is told 503, so a new signature may attach to it.
+      await this.#leave(call.payment.checked.id, claim.claim);
       throw error;
     }
   }
@@ -273,7 +286,7 @@ export class Charge {
       request: call.upfront?.request ?? null,
       slot: view.slot,
       height: view.height,
-      leaseMs: LEASE_MS,
+      leaseMs: this.#leaseMs,
       limits: {
         maxUnsettledPerPayer: this.#maxUnsettled,
         maxUnsettledAmountPerPayer: MAX_UNSETTLED_AMOUNT,
@@ -284,6 +297,7 @@ export class Charge {
       case 'claimed':
         return result;
       case 'taken':
+        await this.#sentAway(checked.id);
         return { outcome: inProgress() };
       case 'known':
         return { outcome: await this.#known(result.payment, call) };
@@ -378,8 +392,9 @@ export class Charge {
     const late = `The work took longer than ${this.#workDeadlineMs / 1000} s. ${NOT_CHARGED}; try again`;
     const timer = setTimeout(() => limit.abort(new Error('the work took too long')), this.#workDeadlineMs);
     const signal = AbortSignal.any([stop, limit.signal]);
+    let end = (): void => undefined;
     const stopped = new Promise<Answer>(resolve => {
-      const end = (): void => resolve(failure(502, late));
+      end = () => resolve(failure(502, late));
       if (signal.aborted) end();
       else signal.addEventListener('abort', end, { once: true });
     });
@@ -390,7 +405,17 @@ export class Charge {
       return failure(502, `The backend failed. ${NOT_CHARGED}; try again`);
     } finally {
       clearTimeout(timer);
+      // Node never lets go of a composite signal that somebody listens to.
+      signal.removeEventListener('abort', end);
+      // Work that takes too long costs the buyer nothing and us a lot: from now on this payer's money is looked at first.
+      if (limit.signal.aborted) await this.#distrust(call.payment.checked.payer);
     }
+  }
+
+  async #distrust(payer: string): Promise<void> {
+    await this.#ledger.refused(payer).catch((error: unknown) => {
+      this.#log.warn({ payer, error }, 'could not record that a payer is to be verified first');
+    });
   }
 
   async #forsaken(call: PaidCall, claim: Claim): Promise<Ended> {
@@ -453,8 +478,8 @@ export class Charge {
       if (!(await this.#ledger.owe(id, claim.claim, { settlement: signature }))) {
         return this.#inDoubt(call, claim, signature);
       }
-      // From here on the order is anybody's to work on.
-      await this.#leave(id, claim.claim);
+      // From here on the order is anybody's to work on, but its caller is still here: an equal call is another sale.
+      await this.#ledger.hold(id, claim.claim, 0);
       return { kind: 'ordered', id };
     });
   }
@@ -463,6 +488,10 @@ export class Charge {
   async #settle(call: PaidCall, claim: Claim, then: (signature: string) => Promise<Result>): Promise<Result> {
     const { id } = call.payment.checked;
     let signature = '';
+    const abandoned = this.#runs.get(id)?.abandon.signal;
+    const away = (): void => void this.#sentAway(id);
+    if (abandoned?.aborted) away();
+    else abandoned?.addEventListener('abort', away, { once: true });
     try {
       const settlement = await this.#facilitator.settle(this.#ask(call));
       if (settlement.kind !== 'settled') return await this.#notSettled(call, claim, settlement);
@@ -502,8 +531,7 @@ export class Charge {
 
   async #recordDelivery(call: PaidCall, claim: Claim, answer: Answer, signature: string): Promise<void> {
     const { id } = call.payment.checked;
-    const identified = call.payment.identifier !== null && answer.body.length < IDENTIFIED_ANSWER_BYTES;
-    const answerExpiresAt = this.#now() + (identified ? IDENTIFIED_ANSWER_LIFE_MS : ANSWER_LIFE_MS);
+    const answerExpiresAt = this.#now() + answerLifeMs(call.payment.identifier, answer.body.length);
     try {
       const moved = await this.#ledger.deliver(id, claim.claim, { settlement: signature, answerExpiresAt });
       if (!moved)
@@ -521,7 +549,7 @@ export class Charge {
     if (row.state !== 'owed') return this.#settledOutcome(row, call);
     await this.#orders.take(row);
     const waiting = this.#held.get(id) ?? 0;
-    if (waiting >= MAX_HELD_PER_ORDER || this.#heldInAll >= MAX_HELD) return this.#owed(row, call);
+    if (waiting >= MAX_HELD_PER_ORDER || this.#heldInAll >= MAX_HELD) return await this.#comeBack(row, call);
     this.#held.set(id, waiting + 1);
     this.#heldInAll += 1;
     try {
@@ -539,7 +567,7 @@ export class Charge {
     const failed = await orders.wait(row.id, call.upfront?.holdMs ?? 0, leaving);
     const now = (await this.#ledger.find(row.id)) ?? row;
     if (now.state !== 'owed') return this.#settledOutcome(now, call);
-    if (failed === undefined) return this.#owed(now, call);
+    if (failed === undefined) return this.#comeBack(now, call);
     return {
       kind: 'answer',
       answer: failure(502, failed),
@@ -550,6 +578,11 @@ export class Charge {
   async #settledOutcome(row: Row, call: PaidCall): Promise<Outcome> {
     const result = await this.#outcomeOf(row, call);
     return result.kind === 'ordered' ? this.#owed(row, call) : this.#addressed(result, call);
+  }
+
+  async #comeBack(row: Row, call: PaidCall): Promise<Outcome> {
+    await this.#sentAway(row.id);
+    return this.#owed(row, call);
   }
 
   #owed(row: Row, call: PaidCall): Outcome {
@@ -590,11 +623,12 @@ export class Charge {
       case 'delivered':
         return this.#redeliver(row, call, await this.#ledger.answer(row.id));
       case 'settling':
+        await this.#sentAway(row.id);
         return this.#pending(call, row.settlement ?? '');
       case 'claimed':
         return inProgress();
       case 'owed':
-        return { kind: 'ordered', id: row.id };
+        return row.flow === 'upfront' ? { kind: 'ordered', id: row.id } : this.#makeGood(row, call);
       case 'released':
         return refused(
           `this payment was refused when it was settled (${row.reason ?? 'no reason given'}): sign a new one`,
@@ -608,6 +642,34 @@ export class Charge {
             `This payment was refunded (${row.reason ?? 'by the operator'}): sign a new one`,
           ),
         };
+    }
+  }
+
+  /**
+   * A payment that was found on chain after its answer had been thrown away: the work is done again whenever the buyer asks,
+   * until there is an answer.
+   */
+  async #makeGood(owed: Row, call: PaidCall): Promise<Outcome> {
+    const { id } = owed;
+    const row = await this.#ledger.adopt(id, this.#leaseMs);
+    if (!row) return this.#owed(owed, call);
+    try {
+      if (row.state !== 'owed') return inProgress();
+      const answer = await this.#work(call, new AbortController().signal);
+      const receipt = this.#receipt(call, row.settlement ?? '');
+      if (answer.status !== 200) return { kind: 'answer', answer: failure(502, STILL_OWED), receipt };
+      const how = {
+        settlement: row.settlement ?? '',
+        answerExpiresAt: this.#now() + answerLifeMs(row.identifier, answer.body.length),
+      };
+      const mine =
+        (await this.#ledger.saveAnswer(id, row.claim, answer)) &&
+        (await this.#ledger.deliver(id, row.claim, how));
+      return mine
+        ? { kind: 'answer', answer, receipt, sale: { id, claim: row.claim } }
+        : this.#owed(row, call);
+    } finally {
+      await this.#leave(id, row.claim);
     }
   }
 
@@ -661,11 +723,21 @@ export class Charge {
     }
   }
 
-  async #leave(id: string, claim: number): Promise<void> {
+  /** Somebody is told 503, or hung up, while the payment is worked on: a stock client will sign anew. */
+  async #sentAway(id: string): Promise<void> {
+    await this.#ledger.callerGone(id).catch((error: unknown) => {
+      this.#log.warn({ payment: id, error }, 'could not record that a caller was sent away');
+    });
+  }
+
+  /** A lease that is not ended makes a newly signed payment for the same call a second sale. */
+  async #leave(id: string, claim: number, again = 0): Promise<void> {
     try {
       await this.#ledger.leave(id, claim);
     } catch (error) {
+      const ms = LEAVE_AGAIN_MS[again];
       this.#log.warn({ payment: id, error }, 'a lease could not be ended, it will end by itself');
+      if (ms !== undefined) setTimeout(() => void this.#leave(id, claim, again + 1), ms).unref();
     }
   }
 

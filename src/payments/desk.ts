@@ -88,8 +88,9 @@ export class Desk {
     this.#rebuild();
   }
 
-  /** The chain was read just now. */
+  /** The chain was read just now. A node whose slot does not advance shows nothing new: its view grows old. */
   setView(view: ChainView): void {
+    if (this.#view && view.slot <= this.#view.slot) return;
     this.#view = { ...view, readAt: this.#now() };
     this.#live = { ...this.#live, recentBlockhash: view.blockhash };
     clearTimeout(this.#blockhashTimer);

@@ -5,6 +5,7 @@ import type { Answer, Log } from './outcome.js';
 export type Attempt = { id: string; request: string; deadline: number; attempt: number };
 
 /** How the work of an order ended: an answer, or a failure for good with what to tell the buyer. */
+/** `error` is a sentence; that the order stays owed is added to it. */
 export type OrderResult = { kind: 'answer'; answer: Answer } | { kind: 'failed'; error: string };
 
 export type OrderWork = {
@@ -20,8 +21,8 @@ const RENEW_MS = 10_000;
 const MAX_RUNNING = 256;
 const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
 const MAX_REMEMBERED_FAILURES = 1_000;
-const FAILED =
-  'The order could not be completed. It stays owed: send the same payment again to start a new attempt';
+const STAYS_OWED = 'The order stays owed: send the same payment again to start a new attempt.';
+const FAILED = 'The order could not be completed.';
 
 /**
  * Works on orders that were paid up front until they are delivered: across crashes and restarts, on whichever server holds the
@@ -38,6 +39,8 @@ export class Orders {
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking = false;
+  /** Where the next look goes on: orders that failed stay owed, and must not hide those behind them. */
+  #after: { createdAt: number; id: string } | undefined;
 
   constructor(options: { ledger: Ledger; work: OrderWork; log: Log; attemptMs: number; now?: () => number }) {
     this.#ledger = options.ledger;
@@ -79,19 +82,16 @@ export class Orders {
   async wait(id: string, ms: number, gone: AbortSignal): Promise<string | undefined> {
     const until = this.#now() + ms;
     const ended = AbortSignal.any([gone, this.#stop.signal]);
+    const leaving = aborted(ended);
     while (!ended.aborted) {
       const left = until - this.#now();
       if (left <= 0) break;
-      await Promise.race([
-        this.#running.get(id) ?? pause(POLL_MS),
-        pause(Math.min(left, POLL_MS)),
-        aborted(gone),
-      ]);
+      await Promise.race([this.#running.get(id) ?? pause(POLL_MS), pause(Math.min(left, POLL_MS)), leaving]);
       if (this.#running.has(id)) continue;
       const row = await this.#ledger.find(id);
       if (row?.state !== 'owed') return undefined;
       const order = await this.#ledger.order(id);
-      if (order && order.finishedAt !== null) return this.#failures.get(id) ?? FAILED;
+      if (order && order.finishedAt !== null) return `${this.#failures.get(id) ?? FAILED} ${STAYS_OWED}`;
     }
     return undefined;
   }
@@ -100,10 +100,13 @@ export class Orders {
     if (this.#looking || this.#stop.signal.aborted) return;
     this.#looking = true;
     try {
-      for (const { id } of await this.#ledger.list({ state: 'owed', idle: true, limit: MAX_RUNNING })) {
+      const after = this.#after ? { after: this.#after } : {};
+      const owed = await this.#ledger.list({ state: 'owed', idle: true, limit: MAX_RUNNING, ...after });
+      for (const { id } of owed.filter(row => row.flow === 'upfront')) {
         const order = this.#running.has(id) ? undefined : await this.#ledger.order(id);
         if (!this.#running.has(id) && (order === undefined || order.finishedAt === null)) this.#begin(id);
       }
+      this.#after = owed.length < MAX_RUNNING ? undefined : owed.at(-1);
     } catch (error) {
       this.#log.warn({ error }, 'the ledger could not be asked for owed orders');
     } finally {
@@ -124,7 +127,7 @@ export class Orders {
   async #run(id: string): Promise<void> {
     const row = await this.#ledger.adopt(id, LEASE_MS);
     if (!row) return;
-    if (row.state !== 'owed' || row.request === null) return void (await this.#ledger.leave(id, row.claim));
+    if (row.state !== 'owed' || row.request === null) return void (await this.#ledger.hold(id, row.claim, 0));
     const { request } = row;
     const order = await this.#ledger.openOrder({
       payment: id,
@@ -138,10 +141,11 @@ export class Orders {
       const { deadline, attempts: attempt } = order;
       const signal = AbortSignal.any([this.#stop.signal, lost.signal]);
       const result = await this.#work.work({ id, request, deadline, attempt }, signal);
-      if (!signal.aborted) await this.#finish(row, result);
+      if (!signal.aborted) await this.#finish(row, attempt, result);
     } finally {
       clearInterval(renewing);
-      await this.#ledger.leave(id, row.claim);
+      // Ends the lease alone: whether a caller waits for the answer is not for the worker to say.
+      await this.#ledger.hold(id, row.claim, 0);
     }
   }
 
@@ -150,14 +154,14 @@ export class Orders {
     if (!mine) lost.abort(new Error('another server has taken the order over'));
   }
 
-  async #finish(row: Row, result: OrderResult): Promise<void> {
+  async #finish(row: Row, attempt: number, result: OrderResult): Promise<void> {
     if (result.kind === 'failed') {
       this.#log.warn({ payment: row.id, reason: result.error }, 'an order failed and stays owed');
       this.#failures.set(row.id, result.error);
       const oldest = this.#failures.keys().next().value;
       if (this.#failures.size > MAX_REMEMBERED_FAILURES && oldest !== undefined)
         this.#failures.delete(oldest);
-      await this.#ledger.finishOrder(row.id);
+      await this.#ledger.finishOrder(row.id, attempt);
       return;
     }
     const saved = await this.#ledger.saveAnswer(row.id, row.claim, result.answer);
@@ -167,7 +171,7 @@ export class Orders {
         settlement: row.settlement ?? '',
         answerExpiresAt: this.#now() + ANSWER_LIFE_MS,
       }));
-    if (delivered) await this.#ledger.finishOrder(row.id);
+    if (delivered) await this.#ledger.finishOrder(row.id, attempt);
   }
 }
 
@@ -176,5 +180,8 @@ function pause(ms: number): Promise<void> {
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }));
+  return new Promise(resolve => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }

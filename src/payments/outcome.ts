@@ -23,6 +23,16 @@ export type Log = {
 };
 
 export const MAX_RUNS = 3;
+
+const ANSWER_LIFE_MS = 10 * 60_000;
+const IDENTIFIED_ANSWER_LIFE_MS = 24 * 60 * 60_000;
+const IDENTIFIED_ANSWER_BYTES = 256 * 1024;
+
+/** How long the answer of an `authorization` operation is kept after its delivery, by its payment-identifier and size. */
+export function answerLifeMs(identifier: string | null, bytes: number): number {
+  return identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES ? IDENTIFIED_ANSWER_LIFE_MS : ANSWER_LIFE_MS;
+}
+
 export const NOT_CHARGED = 'You were not charged';
 
 export function refused(error: string, fresh = true): Outcome & { kind: 'refused' } {

@@ -18,9 +18,9 @@ export function toAtomic(amount: unknown): bigint {
   return atomic;
 }
 
-/** Turns atomic units of USDC into a decimal string without trailing zeros: 500000n → '0.5'. */
+/** Turns atomic units of USDC into a decimal string with at least two fractional digits: 500000n → '0.50', 25000n → '0.025'. */
 export function toDecimal(atomic: bigint): string {
   const digits = atomic.toString().padStart(USDC_DECIMALS + 1, '0');
-  const fraction = digits.slice(-USDC_DECIMALS).replace(/0+$/, '');
-  return `${digits.slice(0, -USDC_DECIMALS)}${fraction && `.${fraction}`}`;
+  const fraction = digits.slice(-USDC_DECIMALS).replace(/0{1,4}$/, '');
+  return `${digits.slice(0, -USDC_DECIMALS)}.${fraction}`;
 }

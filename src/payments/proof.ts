@@ -6,11 +6,15 @@ export type Finality = 'confirmed' | 'finalized';
 
 /** What must be read from the chain to prove anything about a payment. Methods reject when the chain can't be read. */
 export type ChainHistory = {
-  blockHeight(finality: Finality, signal: AbortSignal): Promise<number>;
-  /** Newest first, older than the signature `before`. */
+  /** `lastValidBlockHeight`: 150 above the height of the block at `slot`. */
+  latestBlockhash(
+    finality: Finality,
+    signal: AbortSignal,
+  ): Promise<{ slot: number; lastValidBlockHeight: number }>;
+  /** Newest first, older than the signature `before`. Rejects where the server has not reached `minContextSlot`. */
   signaturesFor(
     address: string,
-    page: { finality: Finality; before?: string; limit?: number },
+    page: { finality: Finality; before?: string; limit?: number; minContextSlot?: number },
     signal: AbortSignal,
   ): Promise<{ signature: string; slot: number; failed: boolean }[]>;
   /** `message`: the bytes that the signatures cover. Null where the server doesn't have it. */
@@ -25,12 +29,35 @@ export type ChainHistory = {
 export type Finding =
   { kind: 'found'; signature: string; failed: boolean } | { kind: 'absent' } | { kind: 'unclear' };
 
+/** What must be known of a payment to recognise its transfer: only one in a slot after the claim's counts. */
+export type Sought = Pick<Row, 'id' | 'claimSlot'>;
+
 const PAGE = 1_000;
 const MAX_PAGES = 10;
+const MAX_KNOWN = 50_000;
+const BLOCKHASH_LIFE_BLOCKS = 150;
 const CONFIRM_DEADLINE_MS = 30_000;
 const CONFIRM_POLL_MS = 400;
 /** A payment whose claim is this many blocks old can't land any more: a blockhash lives 150. */
 export const DEAD_AFTER_BLOCKS = 300;
+
+/**
+ * Which payment a landed signature is, for as many as fit: a look that runs out of time, or the next payment of the same payer,
+ * need not fetch the same transactions again. A signature stands for one message for ever, whatever becomes of it.
+ */
+export class KnownTransfers {
+  readonly #ids = new Map<string, string>();
+
+  get(signature: string): string | undefined {
+    return this.#ids.get(signature);
+  }
+
+  set(signature: string, id: string): void {
+    const oldest = this.#ids.keys().next().value;
+    if (this.#ids.size >= MAX_KNOWN && oldest !== undefined) this.#ids.delete(oldest);
+    this.#ids.set(signature, id);
+  }
+}
 
 /**
  * Looks for a payment on chain: pages the history of the payer's token account back to the slot of the claim and compares the
@@ -39,54 +66,102 @@ export const DEAD_AFTER_BLOCKS = 300;
  */
 export async function findPayment(
   chain: ChainHistory,
-  row: Pick<Row, 'id' | 'transaction' | 'claimSlot'>,
-  finality: Finality,
+  row: Sought & Pick<Row, 'transaction'>,
+  { finality, minContextSlot }: { finality: Finality; minContextSlot?: number },
   signal: AbortSignal,
+  known = new KnownTransfers(),
 ): Promise<Finding> {
   const account = sourceAccount(row.transaction);
+  const least = minContextSlot === undefined ? {} : { minContextSlot };
   let complete = true;
+  let last: string | undefined;
   let before: string | undefined;
   for (let page = 0; page < MAX_PAGES; page++) {
-    const listed = await chain.signaturesFor(
-      account,
-      { finality, limit: PAGE, ...(before ? { before } : {}) },
-      signal,
-    );
-    for (const { signature, slot } of listed) {
-      if (slot <= row.claimSlot) return complete ? { kind: 'absent' } : { kind: 'unclear' };
-      const landed = await chain.transaction(signature, finality, signal);
-      if (!landed) complete = false;
-      else if (idOf(landed.message) === row.id) return { kind: 'found', signature, failed: landed.failed };
+    const of = { finality, limit: PAGE, ...least, ...(before ? { before } : {}) };
+    const listed = await chain.signaturesFor(account, of, signal);
+    // A page begins with the last entry of the page before: a server that does not know that one answers with nothing.
+    if (last !== undefined && listed[0]?.signature !== last) return { kind: 'unclear' };
+    for (const entry of last === undefined ? listed : listed.slice(1)) {
+      if (entry.slot <= row.claimSlot) return searched(complete);
+      const id = await idAt(chain, entry.signature, finality, signal, known);
+      if (id === row.id) return { kind: 'found', signature: entry.signature, failed: entry.failed };
+      complete &&= id !== undefined;
     }
-    before = listed.at(-1)?.signature;
-    if (listed.length < PAGE || before === undefined)
-      return complete ? { kind: 'absent' } : { kind: 'unclear' };
+    if (listed.length < PAGE) return searched(complete);
+    [before, last] = listed.slice(-2).map(({ signature }) => signature);
   }
   return { kind: 'unclear' };
 }
 
 /**
- * Whether this signature is this payment's transfer, and took effect.
+ * Whether this signature is this payment's transfer, and took effect after the claim.
  * @returns undefined while the chain does not show it
  */
 export async function isTransfer(
   chain: ChainHistory,
-  id: string,
+  row: Sought,
   signature: string,
   finality: Finality,
   signal: AbortSignal,
 ): Promise<boolean | undefined> {
+  if (signature === '') return undefined;
   const landed = await chain.transaction(signature, finality, signal);
-  return landed ? !landed.failed && idOf(landed.message) === id : undefined;
+  return landed
+    ? !landed.failed && landed.slot > row.claimSlot && idOf(landed.message) === row.id
+    : undefined;
 }
 
-/** Whether no payment of this claim can land any more, by finalized block height and never by the clock. */
-export async function isDead(
+/**
+ * Whether no payment of this claim can land any more, by finalized block height and never by the clock.
+ * @returns the finalized slot at which that was so: a search proves absence only on a server that has come as far
+ */
+export async function deadSince(
   chain: ChainHistory,
   row: Pick<Row, 'claimHeight'>,
   signal: AbortSignal,
+): Promise<number | undefined> {
+  const { slot, lastValidBlockHeight } = await chain.latestBlockhash('finalized', signal);
+  const height = lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS;
+  return height > row.claimHeight + DEAD_AFTER_BLOCKS ? slot : undefined;
+}
+
+/**
+ * No work that was paid up front begins, and no answer is released on a distrusted word, before we saw the transfer ourselves.
+ * @returns false when it is not this payment's, failed, or could not be seen in time
+ */
+export async function confirmTransfer(
+  chain: ChainHistory,
+  row: Sought,
+  signature: string,
+  { deadlineMs = CONFIRM_DEADLINE_MS, pollMs = CONFIRM_POLL_MS } = {},
 ): Promise<boolean> {
-  return (await chain.blockHeight('finalized', signal)) > row.claimHeight + DEAD_AFTER_BLOCKS;
+  const signal = AbortSignal.timeout(deadlineMs);
+  while (!signal.aborted) {
+    const seen = await isTransfer(chain, row, signature, 'confirmed', signal).catch(() => undefined);
+    if (seen !== undefined) return seen;
+    await new Promise(resolve => setTimeout(resolve, pollMs));
+  }
+  return false;
+}
+
+function searched(complete: boolean): Finding {
+  return { kind: complete ? 'absent' : 'unclear' };
+}
+
+async function idAt(
+  chain: ChainHistory,
+  signature: string,
+  finality: Finality,
+  signal: AbortSignal,
+  known: KnownTransfers,
+): Promise<string | undefined> {
+  const before = known.get(signature);
+  if (before !== undefined) return before;
+  const landed = await chain.transaction(signature, finality, signal);
+  if (!landed) return undefined;
+  const id = idOf(landed.message);
+  known.set(signature, id);
+  return id;
 }
 
 function idOf(message: Uint8Array): string {
@@ -100,15 +175,4 @@ function sourceAccount(base64: string): string {
   const key = index === undefined ? undefined : message.staticAccountKeys[index];
   if (!key) throw new Error('the stored transaction has no transfer');
   return key.toBase58();
-}
-
-/** No work that was paid up front begins, and no answer is released on a distrusted word, before we saw the transfer ourselves. */
-export async function confirmTransfer(chain: ChainHistory, id: string, signature: string): Promise<boolean> {
-  const signal = AbortSignal.timeout(CONFIRM_DEADLINE_MS);
-  while (!signal.aborted) {
-    const seen = await isTransfer(chain, id, signature, 'confirmed', signal).catch(() => undefined);
-    if (seen !== undefined) return seen;
-    await new Promise(resolve => setTimeout(resolve, CONFIRM_POLL_MS));
-  }
-  return false;
 }

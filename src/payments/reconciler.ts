@@ -1,26 +1,58 @@
 import type { PricedOperation } from '../contract.js';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
-import type { Log } from './outcome.js';
+import { answerLifeMs, type Log } from './outcome.js';
 import type { Facilitator } from './facilitator.js';
 import { requirementsOf, type Terms } from './offer.js';
-import { findPayment, isDead, isTransfer, type ChainHistory } from './proof.js';
+import {
+  deadSince,
+  findPayment,
+  isTransfer,
+  KnownTransfers,
+  type ChainHistory,
+  type Finding,
+} from './proof.js';
 import { feePayerOf } from './transaction.js';
-import type { Trust } from './trust.js';
+import type { KeptTrust } from './trust.js';
 
-const INTERVAL_MS = 2_000;
-const BATCH = 100;
+/** All in ms. */
+type Timing = {
+  /** From one round to the next. */
+  interval: number;
+  /** How long one server has a payment to itself; longer than an ask and two looks. */
+  lease: number;
+  /** How long one look at a payment may take. */
+  look: number;
+  /** Time for the first ask to be answered or to show on chain before the payment is asked for once more. */
+  reaskAfter: number;
+  /** From one look at a payment to the next; grows with its age. */
+  rest: number;
+  longestRest: number;
+  /** A settlement is final some 13 s after it landed. */
+  auditAfter: number;
+};
+
+const TIMING: Timing = {
+  interval: 2_000,
+  lease: 90_000,
+  look: 20_000,
+  reaskAfter: 5_000,
+  rest: 4_000,
+  longestRest: 60_000,
+  auditAfter: 20_000,
+};
 const PARALLEL = 8;
-const LEASE_MS = 60_000;
-const LOOK_DEADLINE_MS = 20_000;
-/** Time for the first ask to be answered or to show on chain before the payment is asked for once more. */
-const REASK_AFTER_MS = 5_000;
-/** How long between two looks at the same payment. */
-const REST_MS = 4_000;
-/** Released payments are watched until they are dead; older ones were. */
-const WATCH_MS = 60 * 60_000;
-const ANSWER_LIFE_MS = 10 * 60_000;
-const AUDIT_AFTER_MS = 20_000;
+const MAX_ASKS_IN_FLIGHT = 16;
+const PAGE = 500;
+/** Payments listed in one round; the next one goes on where this one ended. */
+const MAX_PAGES = 4;
+/** A payment that is released without proof is so within minutes of its claim. */
+const RELEASED_WITHIN_MS = 60 * 60_000;
+const MAX_WATCHED = 10_000;
 const MAX_RESTING = 10_000;
+const STOP_DEADLINE_MS = 5_000;
+
+type Place = { createdAt: number; id: string };
+const BEGINNING: Place = { createdAt: 0, id: '' };
 
 /**
  * Lets the chain decide what nobody knows: resolves `settling` payments, watches `released` ones until their blockhash is dead, and
@@ -32,11 +64,17 @@ export class Reconciler {
   readonly #facilitator: Facilitator;
   readonly #terms: Terms;
   readonly #operations: Map<string, PricedOperation>;
-  readonly #trust: Trust;
+  readonly #trust: KeptTrust;
   readonly #log: Log;
   readonly #now: () => number;
+  readonly #timing: Timing;
+  readonly #known = new KnownTransfers();
   readonly #restUntil = new Map<string, number>();
+  readonly #watched = new Map<string, Row>();
+  readonly #asking = new Set<Promise<void>>();
   readonly #stop = new AbortController();
+  /** Where the next page of each list begins. */
+  readonly #places = { settling: BEGINNING, released: BEGINNING };
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | undefined;
 
@@ -47,8 +85,9 @@ export class Reconciler {
     terms: Terms;
     operations: PricedOperation[];
     /** Told when the facilitator reported a settlement that is not on chain. */
-    trust: Trust;
+    trust: KeptTrust;
     log: Log;
+    timing?: Partial<Timing>;
     now?: () => number;
   }) {
     this.#ledger = options.ledger;
@@ -58,21 +97,22 @@ export class Reconciler {
     this.#operations = new Map(options.operations.map(operation => [operation.id, operation]));
     this.#trust = options.trust;
     this.#log = options.log;
+    this.#timing = { ...TIMING, ...options.timing };
     this.#now = options.now ?? Date.now;
   }
 
   /** Begins with one round at once and goes on by itself. Resolves after that round or after `waitMs`, whichever is first. */
   async start(waitMs: number): Promise<void> {
-    this.#timer = setInterval(() => void this.reconcile(), INTERVAL_MS);
+    this.#timer = setInterval(() => void this.reconcile(), this.#timing.interval);
     this.#timer.unref();
-    const late = new Promise<void>(resolve => setTimeout(resolve, waitMs).unref());
-    await Promise.race([this.reconcile(), late]);
+    await within(waitMs, this.reconcile());
   }
 
+  /** Ends what is going on; what a slow facilitator still holds up after 5 s is left to the ledger's leases. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stop.abort(new Error('the server is shutting down'));
-    await this.#round;
+    await within(STOP_DEADLINE_MS, Promise.allSettled([this.#round, ...this.#asking]));
   }
 
   /** One round over everything undecided. Rounds never overlap. Never rejects. */
@@ -85,106 +125,153 @@ export class Reconciler {
 
   async #rounds(): Promise<void> {
     try {
-      const settling = await this.#ledger.list({ state: 'settling', idle: true, limit: BATCH });
-      await this.#each(settling, row => this.#resolve(row));
-      const recent = this.#now() - WATCH_MS;
-      const released = await this.#ledger.list({
-        state: 'released',
-        idle: true,
-        after: { createdAt: recent, id: '' },
-        limit: BATCH,
-      });
-      await this.#each(
-        released.filter(row => row.auditedAt === null),
-        row => this.#watch(row),
-      );
-      await this.#each(await this.#ledger.unaudited(BATCH, this.#now() - AUDIT_AFTER_MS), row =>
-        this.#audit(row),
-      );
+      await this.#trust.refresh();
+      await this.#each(await this.#undecided(), row => this.#resolve(row));
+      await this.#each(await this.#unwatched(), row => this.#watch(row));
+      const settledBefore = this.#now() - this.#timing.auditAfter;
+      await this.#each(await this.#ledger.unaudited(PAGE, settledBefore), row => this.#audit(row));
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#log.warn({ error }, 'undecided payments could not be looked at');
     }
   }
 
+  /** However many can't be decided, the others have their turn: the list goes round, page by page. */
+  async #undecided(): Promise<Row[]> {
+    const rows: Row[] = [];
+    for (let page = 0; page < MAX_PAGES; page++) {
+      const after = this.#places.settling;
+      const listed = await this.#ledger.list({ state: 'settling', idle: true, after, limit: PAGE });
+      rows.push(...listed);
+      this.#places.settling = listed.length < PAGE ? BEGINNING : placeOf(listed.at(-1));
+      if (this.#places.settling === BEGINNING) break;
+    }
+    return rows;
+  }
+
+  /** Released payments that may still land: the whole list is read once, then what is new. */
+  async #unwatched(): Promise<Row[]> {
+    for (let page = 0; page < MAX_PAGES && this.#watched.size < MAX_WATCHED; page++) {
+      const after = this.#places.released;
+      const listed = await this.#ledger.list({ state: 'released', after, limit: PAGE });
+      for (const row of listed) if (row.auditedAt === null) this.#watched.set(row.id, row);
+      const ended = listed.length < PAGE;
+      this.#places.released = ended
+        ? { createdAt: this.#now() - RELEASED_WITHIN_MS, id: '' }
+        : placeOf(listed.at(-1));
+      if (ended) break;
+    }
+    return [...this.#watched.values()];
+  }
+
   async #each(rows: Row[], look: (row: Row) => Promise<void>): Promise<void> {
     const queue = rows.filter(row => (this.#restUntil.get(row.id) ?? 0) <= this.#now());
+    const failures: { payment: string; error: unknown }[] = [];
     const worker = async (): Promise<void> => {
       for (let row = queue.shift(); row && !this.#stop.signal.aborted; row = queue.shift()) {
-        await look(row).catch((error: unknown) => {
-          this.#log.warn({ payment: row?.id, error }, 'the chain could not decide a payment yet');
-        });
-        this.#rest(row.id);
+        const { id } = row;
+        await look(row).catch((error: unknown) => failures.push({ payment: id, error }));
+        this.#rest(row);
       }
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
+    if (failures.length === 0 || this.#stop.signal.aborted) return;
+    this.#log.warn({ ...failures[0], failures: failures.length }, 'the chain could not decide payments yet');
   }
 
-  #rest(id: string): void {
+  /** The longer a payment has been open, the seldomer it is looked at: one that can't be decided must not hold up the others. */
+  #rest({ id, settledAt, settlingAt, createdAt }: Row): void {
+    const { rest, longestRest } = this.#timing;
+    const age = this.#now() - (settledAt ?? settlingAt ?? createdAt);
     if (this.#restUntil.size >= MAX_RESTING) this.#restUntil.clear();
-    this.#restUntil.set(id, this.#now() + REST_MS);
+    this.#restUntil.set(id, this.#now() + Math.min(Math.max(rest, age / 20), longestRest));
   }
 
   async #resolve(listed: Row): Promise<void> {
-    const row = await this.#ledger.adopt(listed.id, LEASE_MS);
+    const row = await this.#ledger.adopt(listed.id, this.#timing.lease);
     if (!row) return;
+    let asking = false;
     try {
-      if (row.state === 'settling') await this.#decide(row);
+      if (row.state === 'settling') asking = (await this.#decide(row)) === 'ask';
     } finally {
-      await this.#ledger.leave(row.id, row.claim);
+      if (!asking) await this.#ledger.leave(row.id, row.claim);
     }
+    if (asking) this.#askInBackground(row);
   }
 
-  async #decide(row: Row): Promise<void> {
+  /** @returns `ask` where the facilitator should be asked once more */
+  async #decide(row: Row): Promise<'ask' | undefined> {
     const signal = this.#signal();
-    const finding = await findPayment(this.#chain, row, 'confirmed', signal);
+    const finding = await this.#find(row, { finality: 'confirmed' }, signal);
     if (finding.kind === 'found' && !finding.failed) return this.#landed(row, finding.signature);
-    const dead = await isDead(this.#chain, row, signal);
-    if (!dead) {
-      const waited = this.#now() - (row.settlingAt ?? 0) >= REASK_AFTER_MS;
-      if (finding.kind === 'absent' && row.asks < 2 && waited) await this.#askAgain(row);
-      return;
+    const slot = await deadSince(this.#chain, row, signal);
+    if (slot === undefined) {
+      const waited = this.#now() - (row.settlingAt ?? 0) >= this.#timing.reaskAfter;
+      return finding.kind === 'absent' && row.asks < 2 && waited ? 'ask' : undefined;
     }
-    const proof = await findPayment(this.#chain, row, 'finalized', signal);
+    const proof = await this.#find(row, { finality: 'finalized', minContextSlot: slot }, signal);
     if (proof.kind === 'found' && !proof.failed) return this.#landed(row, proof.signature);
-    if (proof.kind === 'unclear') return;
+    if (proof.kind === 'unclear') return undefined;
     const reason =
       proof.kind === 'found' ? 'the transaction failed on chain' : 'the transaction never landed';
     if (await this.#ledger.release(row.id, row.claim, reason)) {
       await this.#ledger.audited(row.id);
       this.#log.info({ payment: row.id, reason }, 'a payment in doubt was not charged');
     }
+    return undefined;
+  }
+
+  /** A facilitator may take most of a minute to answer, for which nobody else should wait. */
+  #askInBackground(row: Row): void {
+    const asking = this.#askAgain(row)
+      .catch((error: unknown) => {
+        if (this.#stop.signal.aborted) return;
+        this.#log.warn({ payment: row.id, error }, 'a payment in doubt could not be asked for again');
+      })
+      .finally(() => this.#asking.delete(asking));
+    this.#asking.add(asking);
   }
 
   /** Of a second ask only a success counts: anything else may be about the first one. */
   async #askAgain(row: Row): Promise<void> {
-    const operation = this.#operations.get(row.operation);
-    if (!operation || !(await this.#ledger.askAgain(row.id, row.claim))) return;
-    const requirements = requirementsOf(operation, this.#terms, feePayerOf(row.transaction));
-    const settlement = await this.#facilitator.settle({ transaction: row.transaction, requirements });
-    if (settlement.kind !== 'settled') return;
-    const shown = await isTransfer(this.#chain, row.id, settlement.signature, 'confirmed', this.#signal());
-    if (shown) await this.#landed(row, settlement.signature);
+    try {
+      const operation = this.#operations.get(row.operation);
+      if (!operation || this.#asking.size >= MAX_ASKS_IN_FLIGHT) return;
+      if (!(await this.#ledger.askAgain(row.id, row.claim))) return;
+      const requirements = requirementsOf(operation, this.#terms, feePayerOf(row.transaction));
+      const settlement = await this.#facilitator.settle({ transaction: row.transaction, requirements });
+      if (settlement.kind !== 'settled') return;
+      const { signature } = settlement;
+      const shown = await isTransfer(this.#chain, row, signature, 'confirmed', this.#signal());
+      if (shown) await this.#landed(row, signature);
+    } finally {
+      await this.#ledger.leave(row.id, row.claim);
+    }
   }
 
-  async #landed(row: Row, settlement: string): Promise<void> {
-    const answered = row.flow === 'authorization' && (await this.#ledger.answer(row.id)) !== undefined;
+  async #landed(row: Row, settlement: string): Promise<undefined> {
+    const saved = row.flow === 'authorization' ? await this.#ledger.answer(row.id) : undefined;
     const how = { settlement, foundOnChain: true };
-    const moved = answered
+    const moved = saved
       ? await this.#ledger.deliver(row.id, row.claim, {
           ...how,
-          answerExpiresAt: this.#now() + ANSWER_LIFE_MS,
+          answerExpiresAt: this.#now() + answerLifeMs(row.identifier, saved.body.length),
         })
       : await this.#ledger.owe(row.id, row.claim, how);
     if (moved) this.#log.info({ payment: row.id, settlement }, 'a payment in doubt was found on chain');
   }
 
   async #watch(listed: Row): Promise<void> {
-    const row = await this.#ledger.adopt(listed.id, LEASE_MS);
+    const row = await this.#ledger.adopt(listed.id, this.#timing.lease);
     if (!row) return;
     try {
+      if (row.state !== 'released' || row.auditedAt !== null) return void this.#watched.delete(row.id);
       const signal = this.#signal();
-      const dead = await isDead(this.#chain, row, signal);
-      const finding = await findPayment(this.#chain, row, dead ? 'finalized' : 'confirmed', signal);
+      const minContextSlot = await deadSince(this.#chain, row, signal);
+      const dead = minContextSlot !== undefined;
+      const how = dead
+        ? { finality: 'finalized' as const, minContextSlot }
+        : { finality: 'confirmed' as const };
+      const finding = await this.#find(row, how, signal);
       if (finding.kind === 'found' && !finding.failed) await this.#landed(row, finding.signature);
       else if (dead && finding.kind !== 'unclear') await this.#ledger.audited(row.id);
     } finally {
@@ -194,22 +281,45 @@ export class Reconciler {
 
   async #audit(row: Row): Promise<void> {
     const signal = this.#signal();
-    const real = await isTransfer(this.#chain, row.id, row.settlement ?? '', 'finalized', signal).catch(
+    const real = await isTransfer(this.#chain, row, row.settlement ?? '', 'finalized', signal).catch(
       () => undefined,
     );
     if (real === true) return void (await this.#ledger.audited(row.id));
-    const finding = await findPayment(this.#chain, row, 'finalized', signal);
-    if (finding.kind === 'found' && !finding.failed) return void (await this.#ledger.audited(row.id));
-    if (finding.kind === 'unclear' || !(await isDead(this.#chain, row, signal))) return;
-    this.#trust.facilitatorLied = true;
-    this.#log.error(
-      { payment: row.id, settlement: row.settlement },
-      'THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN: its successes are now checked before every answer',
-    );
+    const minContextSlot = await deadSince(this.#chain, row, signal);
+    if (minContextSlot === undefined) return;
+    const finding = await this.#find(row, { finality: 'finalized', minContextSlot }, signal);
+    if (finding.kind === 'unclear') return;
+    if (finding.kind === 'absent' || finding.failed) {
+      this.#log.error(
+        { payment: row.id, settlement: row.settlement },
+        'THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN: its successes are now checked before every answer',
+      );
+      // Before the row is done with: if this can't be kept, the audit is repeated.
+      await this.#trust.distrust();
+    }
     await this.#ledger.audited(row.id);
   }
 
-  #signal(): AbortSignal {
-    return AbortSignal.any([this.#stop.signal, AbortSignal.timeout(LOOK_DEADLINE_MS)]);
+  #find(
+    row: Row,
+    how: { finality: 'confirmed' | 'finalized'; minContextSlot?: number },
+    signal: AbortSignal,
+  ): Promise<Finding> {
+    return findPayment(this.#chain, row, how, signal, this.#known);
   }
+
+  #signal(): AbortSignal {
+    return AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#timing.look)]);
+  }
+}
+
+function placeOf(row: Row | undefined): Place {
+  return row ? { createdAt: row.createdAt, id: row.id } : BEGINNING;
+}
+
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>(resolve => (timer = setTimeout(resolve, ms)));
+  await Promise.race([work, late]);
+  clearTimeout(timer);
 }

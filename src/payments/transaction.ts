@@ -27,6 +27,8 @@ export type Expected = { asset: string; payTo: string; amount: bigint };
 export type TransactionCheck = { ok: true; checked: CheckedTransaction } | { ok: false; error: string };
 
 const MAX_TRANSACTION_BYTES = 1232;
+/** web3.js keeps the data of legacy instructions in base58, whose cost grows with its square. */
+const MAX_LEGACY_BYTES = 700;
 const SIGNATURE_BYTES = 64;
 const COMPUTE_BUDGET = ComputeBudgetProgram.programId.toBase58();
 const TOKEN_PROGRAM = TOKEN_PROGRAM_ID.toBase58();
@@ -65,8 +67,10 @@ export class TransactionChecker {
     const { message } = transaction;
     const keys = message.staticAccountKeys.map(key => key.toBase58());
     checkSigners(transaction, keys);
-    checkLayout(message, keys);
-    const { source, payer } = checkTransfer(message, keys, expected, this.#destination(expected));
+    // Read once: a legacy message decodes it anew at every look.
+    const instructions = message.compiledInstructions;
+    checkLayout(instructions, keys);
+    const { source, payer } = checkTransfer(instructions, keys, expected, this.#destination(expected));
     const messageBytes = bytes.subarray(1 + SIGNATURE_BYTES * message.header.numRequiredSignatures);
     checkSignature(message.staticAccountKeys[1], messageBytes, transaction.signatures[1]);
     // The fee payer's signature is not the buyer's to give, and varying it does not vary the payment.
@@ -121,6 +125,11 @@ function decodeTransaction(bytes: Buffer): VersionedTransaction {
   if (transaction.version !== 'legacy' && transaction.version !== 0) {
     throw new Fault('transaction: must be of version 0 or legacy');
   }
+  if (transaction.version === 'legacy' && bytes.length > MAX_LEGACY_BYTES) {
+    throw new Fault(
+      `transaction: of the legacy format and larger than ${MAX_LEGACY_BYTES} bytes, use version 0`,
+    );
+  }
   // Trailing bytes and non-canonical lengths would let one payment appear as many.
   let again: Uint8Array;
   try {
@@ -150,8 +159,7 @@ function programOf(instruction: Compiled, keys: string[]): string {
   return keys[instruction.programIdIndex] ?? '';
 }
 
-function checkLayout(message: VersionedMessage, keys: string[]): void {
-  const instructions = message.compiledInstructions;
+function checkLayout(instructions: Compiled[], keys: string[]): void {
   if (instructions.length < 3 || instructions.length > MAX_INSTRUCTIONS) {
     throw new Fault(
       `transaction: has ${instructions.length} instructions, must have 3 to ${MAX_INSTRUCTIONS}`,
@@ -189,12 +197,12 @@ function isBudget(instruction: Compiled, keys: string[], type: number, length: n
 }
 
 function checkTransfer(
-  message: VersionedMessage,
+  instructions: Compiled[],
   keys: string[],
   expected: Expected,
   ourAccount: string,
 ): { source: string; payer: string } {
-  const instruction = message.compiledInstructions[2];
+  const instruction = instructions[2];
   const isTransfer =
     instruction &&
     programOf(instruction, keys) === TOKEN_PROGRAM &&

@@ -54,13 +54,26 @@ export function foundTokens(vm: Vm, founders: Founders): { mints: SampleMints; a
   giveSol(founding, founders.buyer, 100n * SOL);
   foundUsdc(founding, founders);
   const mints = {
-    classic: foundMint(founding, { decimals: 9, supply: 1_234_567_890_123_456_789n, authorities: true }),
-    noAuthorities: foundMint(founding, { decimals: 6, supply: 21_000_000_000_001n, authorities: false }),
+    classic: foundMint(founding, 'classic', {
+      decimals: 9,
+      supply: 1_234_567_890_123_456_789n,
+      authorities: true,
+    }),
+    noAuthorities: foundMint(founding, 'noAuthorities', {
+      decimals: 6,
+      supply: 21_000_000_000_001n,
+      authorities: false,
+    }),
     token2022: foundToken2022(founding),
-    untraded: foundMint(founding, { decimals: 0, supply: 42n, authorities: true }),
+    untraded: foundMint(founding, 'untraded', { decimals: 0, supply: 42n, authorities: true }),
     uninitialised: foundUninitialised(founding),
   };
   return { mints, addresses: [...founding.addresses] };
+}
+
+/** The same in every sandbox, so that examples can name them. */
+function sampleAddress(name: string): PublicKey {
+  return Keypair.fromSeed(createHash('sha256').update(`coinslot sample mint ${name}`).digest()).publicKey;
 }
 
 function giveSol({ vm, addresses }: Founding, address: string, lamports: bigint): void {
@@ -104,9 +117,10 @@ function foundUsdc(founding: Founding, { usdcMint, buyer, seller }: Founders): v
 
 function foundMint(
   founding: Founding,
+  name: string,
   { decimals, supply, authorities }: { decimals: number; supply: bigint; authorities: boolean },
 ): string {
-  const mint = Keypair.generate().publicKey;
+  const mint = sampleAddress(name);
   const { authority } = founding;
   run(founding, [
     createAccount(founding, mint, MINT_SIZE, MINT_SIZE, TOKEN_PROGRAM_ID),
@@ -118,7 +132,7 @@ function foundMint(
 }
 
 function foundToken2022(founding: Founding): string {
-  const mint = Keypair.generate().publicKey;
+  const mint = sampleAddress('token2022');
   const { authority } = founding;
   const program = TOKEN_2022_PROGRAM_ID;
   const space = getMintLen([
@@ -144,7 +158,7 @@ function foundToken2022(founding: Founding): string {
 }
 
 function foundUninitialised(founding: Founding): string {
-  const mint = Keypair.generate().publicKey.toBase58();
+  const mint = sampleAddress('uninitialised').toBase58();
   setOwned(founding, mint, Buffer.alloc(MINT_SIZE));
   return mint;
 }

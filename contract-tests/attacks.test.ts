@@ -1,0 +1,442 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { Pool } from 'undici';
+import { readConfig } from '../src/config.js';
+import { start } from '../src/main.js';
+import { openBooks } from '../src/ledger/store.js';
+import { Desk } from '../src/payments/desk.js';
+import { createHttpServer } from '../src/server.js';
+import { startSandbox, type Sandbox } from '../src/sandbox/start.js';
+import { base64Json, craftPayment, v2Header, withIdentifier, type Recipe } from './support/craft.js';
+import {
+  askedFor,
+  Cell,
+  jsonAnswer,
+  memoryPlace,
+  pause,
+  settleFault,
+  signed,
+  Stage,
+  SUMMARIZE,
+  until,
+} from './support/faults.js';
+import { postgresPlace, type Place } from './support/places.js';
+import { countingProxy, type CountingProxy } from './support/proxy.js';
+import {
+  challengeOf,
+  openWorld,
+  post,
+  receiptOf,
+  signFor,
+  TEXT,
+  type Answer,
+  type World,
+} from './support/world.js';
+
+const EMPTY_WALLETS = Number(process.env['ATTACK_WALLETS'] ?? 2_000);
+const GARBAGE = Number(process.env['ATTACK_GARBAGE'] ?? 20_000);
+const DATABASE = process.env['TEST_DATABASE_URL'];
+const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
+const MEGABYTE = 1024 * 1024;
+
+type Offer = { extra: { feePayer: string; recentBlockhash: string }; payTo: string };
+
+async function offerOf(url: string): Promise<Offer> {
+  return challengeOf(await post(`${url}/v1/summarize`, {})).accepts[0] as Offer;
+}
+
+function recipeOf({ extra, payTo }: Offer, payer: Keypair): Recipe {
+  return { feePayer: extra.feePayer, blockhash: extra.recentBlockhash, payTo, payer };
+}
+
+describe('attacks over HTTP', function () {
+  this.timeout(120_000);
+  let world: World;
+  let payer: Keypair;
+
+  before(async () => {
+    world = await openWorld();
+    payer = Keypair.fromSecretKey(world.buyer);
+  });
+  after(() => world.close());
+
+  const summarize = (headers: Record<string, string>, body: unknown = { text: TEXT }): Promise<Answer> =>
+    post(`${world.url}/v1/summarize`, body, headers);
+  const errorOf = (answer: Answer): string => String(answer.json()['error']);
+
+  it('a payment that landed long ago buys nothing from a fresh ledger', async () => {
+    const headers = await signFor(world, '/v1/summarize');
+    expect((await summarize(headers)).status).to.equal(200);
+    const earned = await world.earned();
+    const stateDir = await mkdtemp(join(tmpdir(), 'coinslot-fresh-'));
+    const fresh = await start(readConfig({ ...world.env, STATE_DIR: stateDir }));
+    try {
+      for (let n = 0; n < 3; n++) {
+        const answer = await post(`${fresh.url}/v1/summarize`, { text: TEXT }, headers);
+        expect(answer.status, answer.body.toString()).to.be.oneOf([402, 503]);
+      }
+      expect(await world.earned()).to.equal(earned);
+    } finally {
+      await fresh.stop();
+      await rm(stateDir, { recursive: true, force: true });
+    }
+  });
+
+  it('a payload rebuilt from the public transaction redeems nothing where an identifier was set', async () => {
+    const offer = await offerOf(world.url);
+    const id = `order-${randomBytes(8).toString('hex')}`;
+    const { transaction } = craftPayment(recipeOf(offer, payer));
+    const sold = await summarize({ 'PAYMENT-SIGNATURE': v2Header(offer, transaction, withIdentifier(id)) });
+    expect(sold.status, sold.body.toString()).to.equal(200);
+    const seen = await world.connection.getTransaction(receiptOf(sold).transaction, {
+      maxSupportedTransactionVersion: 0,
+    });
+    expect(seen, 'everybody can read it').to.not.equal(null);
+    const landed = (await fetchRaw(world, receiptOf(sold).transaction)).toString('base64');
+    for (const stolen of [transaction, landed]) {
+      for (const extension of [undefined, withIdentifier(`${id}x`)]) {
+        const answer = await summarize({ 'PAYMENT-SIGNATURE': v2Header(offer, stolen, extension) });
+        expect(answer.status).to.equal(402);
+        expect(errorOf(answer)).to.include('only with that same id');
+      }
+    }
+    const own = await summarize({ 'PAYMENT-SIGNATURE': v2Header(offer, landed, withIdentifier(id)) });
+    expect(own.body.equals(sold.body), 'the buyer itself').to.equal(true);
+  });
+
+  it(`promise 7: ${GARBAGE} garbage payments ask neither chain nor facilitator, and leave no memory behind`, async () => {
+    const offer = await offerOf(world.url);
+    const pool = new Pool(world.url, { connections: 16 });
+    const { transaction } = craftPayment({ ...recipeOf(offer, payer), amount: 9_999n });
+    const makes = [
+      () => randomBytes(600).toString('base64'),
+      () =>
+        randomBytes(60)
+          .toString('latin1')
+          .replaceAll(/[^\x21-\x7e]/g, '~'),
+      () =>
+        base64Json({
+          x402Version: 2,
+          accepted: offer,
+          payload: { transaction: randomBytes(300).toString('base64') },
+        }),
+      () => base64Json({ x402Version: 2, accepted: { ...offer, amount: '1' }, payload: { transaction } }),
+      () => v2Header(offer, transaction),
+      () => base64Json([[[[]]]]),
+    ];
+    const send = async (n: number): Promise<number> => {
+      const headers = { 'content-type': 'application/json', 'payment-signature': makes[n % makes.length]!() };
+      const body = '{"text":"never read"}';
+      const answer = await pool.request({ path: '/v1/summarize', method: 'POST', headers, body });
+      await answer.body.dump();
+      return answer.statusCode;
+    };
+    const sendMany = async (from: number, to: number): Promise<void> => {
+      let next = from;
+      const worker = async (): Promise<void> => {
+        while (next < to) expect(await send(next++)).to.equal(402);
+      };
+      await Promise.all(Array.from({ length: 16 }, worker));
+    };
+    const asked = (): number[] => [
+      world.facilitator.count('/verify'),
+      world.facilitator.count('/settle'),
+      ...['getAccountInfo', 'simulateTransaction', 'getSignatureStatuses'].map(name => world.rpc.count(name)),
+    ];
+    const before = asked();
+    await sendMany(0, GARBAGE / 2);
+    const { heapUsed } = process.memoryUsage();
+    await sendMany(GARBAGE / 2, GARBAGE);
+    expect(process.memoryUsage().heapUsed - heapUsed).to.be.below(100 * MEGABYTE);
+    expect(asked()).to.deep.equal(before);
+    await pool.close();
+  });
+
+  const raw = (lines: string[], body = ''): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const { hostname, port } = new URL(world.url);
+      const socket = connect(Number(port), hostname);
+      let said = '';
+      socket.setTimeout(10_000, () => socket.destroy(new Error('no end')));
+      socket.on('data', chunk => (said += chunk.toString('latin1')));
+      socket.on('error', reject).on('close', () => resolve(said));
+      socket.write(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n${body}`);
+    });
+  const statusOf = (said: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(said)?.[1]);
+  const BODY = JSON.stringify({ text: TEXT });
+  const head = ['POST /v1/summarize HTTP/1.1', 'Host: x', 'Content-Type: application/json'];
+  const long = `Content-Length: ${Buffer.byteLength(BODY)}`;
+
+  it('a payment header sent twice, in one spelling or two, with two payments: refused, neither is taken', async () => {
+    const earned = await world.earned();
+    const one = (await signFor(world, '/v1/summarize'))['PAYMENT-SIGNATURE']!;
+    const other = (await signFor(world, '/v1/summarize'))['PAYMENT-SIGNATURE']!;
+    for (const [first, second] of [
+      ['PAYMENT-SIGNATURE', 'PAYMENT-SIGNATURE'],
+      ['PAYMENT-SIGNATURE', 'payment-signature'],
+      ['X-PAYMENT', 'X-Payment'],
+      ['PAYMENT-SIGNATURE', 'X-PAYMENT'],
+    ]) {
+      const said = await raw([...head, long, `${first}: ${one}`, `${second}: ${other}`], BODY);
+      expect(statusOf(said), said.slice(0, 200)).to.equal(402);
+    }
+    expect(await world.earned()).to.equal(earned);
+  });
+
+  it('conflicting lengths, hosts and encodings: 400 in JSON, and no payment is taken', async () => {
+    const earned = await world.earned();
+    const payment = `PAYMENT-SIGNATURE: ${(await signFor(world, '/v1/summarize'))['PAYMENT-SIGNATURE']}`;
+    for (const conflicting of [
+      [long, 'Content-Length: 5'],
+      [long, 'Transfer-Encoding: chunked'],
+      ['Transfer-Encoding: identity, chunked, chunked', long],
+      ['Content-Length: -1'],
+      ['Content-Length: 12abc'],
+    ]) {
+      const said = await raw([...head, ...conflicting, payment], BODY);
+      expect(statusOf(said), `${conflicting.join()}: ${said.slice(0, 200)}`).to.equal(400);
+      expect(said).to.match(/\{"error":".+"\}/);
+    }
+    expect(await world.earned()).to.equal(earned);
+  });
+});
+
+/** A landed transaction as the chain gives it to everybody. */
+async function fetchRaw({ sandbox }: World, signature: string): Promise<Buffer> {
+  const params = [
+    signature,
+    { encoding: 'base64', commitment: 'confirmed', maxSupportedTransactionVersion: 0 },
+  ];
+  const response = await fetch(sandbox.rpc.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'getTransaction', params }),
+  });
+  const { result } = (await response.json()) as { result: { transaction: [string, string] } };
+  return Buffer.from(result.transaction[0], 'base64');
+}
+
+describe('attacks: connections that dribble', () => {
+  let server: Server;
+  let desk: Desk;
+  let port: number;
+
+  before(async () => {
+    const address = Keypair.generate().publicKey.toBase58();
+    const terms = {
+      network: 'n',
+      v1Network: 'v',
+      asset: address,
+      payTo: address,
+      publicUrl: 'http://127.0.0.1',
+    };
+    desk = new Desk([SUMMARIZE], terms, address);
+    const deadlines = { headersMs: 300, requestMs: 600, checkMs: 50 };
+    server = createHttpServer(
+      (request, response) => request.on('end', () => response.end('read')).resume(),
+      desk,
+      [SUMMARIZE],
+      deadlines,
+    );
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    ({ port } = server.address() as AddressInfo);
+  });
+  after(() => {
+    desk.close();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const HEAD = 'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nPAYMENT-SIGNATURE: abc\r\nContent-Length: 1000\r\n';
+  for (const [what, begin, drop] of [
+    ['headers', 'POST /v1/summarize HTTP/1.1\r\nHost: x\r\n', 'X-A: b\r\n'],
+    ['a body', `${HEAD}\r\n`, 'x'],
+    ['nothing at all', '', ''],
+  ] as const) {
+    it(`${what}, byte by byte for ever: a JSON 400 and the end of the connection`, async () => {
+      const socket = connect(port, '127.0.0.1');
+      let said = '';
+      socket.on('data', chunk => (said += chunk.toString()));
+      socket.on('error', () => {});
+      socket.write(begin);
+      const dribble = setInterval(() => socket.writable && drop && socket.write(drop), 50);
+      await Promise.race([
+        once(socket, 'close'),
+        pause(8_000).then(() => Promise.reject(new Error('it was left open'))),
+      ]);
+      clearInterval(dribble);
+      if (begin !== '') {
+        expect(said).to.match(/^HTTP\/1\.1 400 /);
+        expect(said).to.match(/\{"error":"The request was not complete within [\d.]+ seconds\."\}$/);
+      }
+    });
+  }
+});
+
+describe('attacks with signed payments', function () {
+  this.timeout(120_000);
+  let stage: Stage;
+  let place: Place;
+  let cell: Cell;
+
+  before(async () => {
+    stage = await Stage.open(14);
+  });
+  after(() => stage.close());
+  beforeEach(async () => {
+    place = await memoryPlace();
+    cell = await Cell.open(stage, place.url);
+  });
+  afterEach(async () => {
+    await cell.close();
+    await place.remove();
+  });
+
+  it(`promise 8: ${EMPTY_WALLETS} validly signed payments of empty wallets: no work, few questions, no rows left`, async () => {
+    let runs = 0;
+    const shop = await cell.shop({ work: async () => jsonAnswer({ run: ++runs }) });
+    cell.facilitator.intervene(({ respond }) =>
+      respond(200, JSON.stringify({ isValid: false, invalidReason: 'insufficient_funds' })),
+    );
+    const began = Date.now();
+    for (let left = EMPTY_WALLETS; left > 0; left -= 100) {
+      const batch = Array.from({ length: Math.min(left, 100) }, (_, n) => {
+        const { payment } = signed(stage, shop, { payer: Keypair.generate(), text: '' });
+        return shop.send({ payment, text: `attack ${left} ${n}` });
+      });
+      for (const sent of await Promise.all(batch)) expect(sent.kind).to.be.oneOf(['refused', 'unavailable']);
+    }
+    const seconds = (Date.now() - began) / 1_000;
+    expect(runs).to.equal(0);
+    expect(cell.facilitator.count('/verify')).to.be.at.most(500 + Math.ceil(50 * seconds) + 1);
+    expect(await shop.books.list()).to.deep.equal([]);
+  });
+
+  it('two payments alike but for their memo, of which one never lands: each is judged by itself', async () => {
+    const [payer] = (await stage.payers(1)) as [Keypair];
+    const shop = await cell.shop();
+    const blockhash = stage.sandbox.chain.latestBlockhash('processed').blockhash;
+    const [lost, paid] = ['one', 'two'].map(memo =>
+      signed(stage, shop, { payer, text: '' }, { memo, blockhash }),
+    ) as [ReturnType<typeof signed>, ReturnType<typeof signed>];
+    cell.onSettle(ask => settleFault(askedFor(ask.body) === lost.id ? 'dropBefore' : 'dropAfter')(ask));
+    const sents = await Promise.all([
+      shop.send({ payment: lost.payment, text: 'lost' }),
+      shop.send({ payment: paid.payment, text: 'paid' }),
+    ]);
+    for (const sent of sents) expect(sent).to.include({ kind: 'unavailable' });
+    const stateOf = async (id: string): Promise<string | undefined> => (await shop.books.find(id))?.state;
+    await until(
+      'both are decided',
+      async () => (await stateOf(lost.id)) === 'released' && (await stateOf(paid.id)) === 'delivered',
+    );
+    expect((await shop.send({ payment: paid.payment, text: 'paid' })).kind).to.equal('answer');
+    expect((await shop.send({ payment: lost.payment, text: 'lost' })).kind).to.equal('refused');
+    expect([...stage.landed([payer]).keys()]).to.deep.equal([paid.id]);
+  });
+});
+
+(DATABASE ? describe : describe.skip)('promise 1 over four processes on PostgreSQL', function () {
+  this.timeout(180_000);
+  const PAYMENTS = 100;
+  const COPIES = 100;
+  const PROCESSES = 4;
+  let folder: string;
+  let place: Place;
+  let sandbox: Sandbox;
+  let facilitator: CountingProxy;
+  const children: ChildProcess[] = [];
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'coinslot-copies-'));
+    place = await postgresPlace(DATABASE ?? '');
+    sandbox = await startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0 });
+    facilitator = await countingProxy(sandbox.facilitator.url);
+  });
+  after(async () => {
+    for (const child of children) child.kill('SIGKILL');
+    for (const child of children)
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    await facilitator.close();
+    await sandbox.close();
+    await place.remove();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  async function serve(n: number): Promise<string> {
+    const env = {
+      PATH: process.env['PATH'] ?? '',
+      PORT: '0',
+      STATE_DIR: join(folder, `server-${n}`),
+      DATABASE_URL: place.url,
+      SOLANA_RPC_URL: sandbox.rpc.url,
+      FACILITATOR_URL: facilitator.url,
+      PAY_TO: sandbox.info.payTo,
+    };
+    const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    children.push(child);
+    for await (const line of createInterface(child.stdout)) {
+      const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
+      if (url === undefined) continue;
+      child.stdout.resume();
+      return url;
+    }
+    throw new Error('a server ended');
+  }
+
+  it(`${PAYMENTS * COPIES} requests with copies of ${PAYMENTS} payments: ${PAYMENTS} transfers, ${PAYMENTS} runs, equal answers`, async () => {
+    const urls = await Promise.all(Array.from({ length: PROCESSES }, (_, n) => serve(n)));
+    const pools = urls.map(url => new Pool(url, { connections: 16 }));
+    const buyer = Keypair.fromSecretKey(
+      Uint8Array.from(JSON.parse(await readFile(join(folder, 'buyer.json'), 'utf8')) as number[]),
+    );
+    const offer = await offerOf(urls[0]!);
+    const payments = Array.from({ length: PAYMENTS }, (_, n) => ({
+      header: v2Header(offer, craftPayment(recipeOf(offer, buyer)).transaction),
+      body: JSON.stringify({ text: `${TEXT} This is call number ${n}.` }),
+      answers: new Set<string>(),
+    }));
+    const send = async (at: number, n: number): Promise<number> => {
+      const { header, body, answers } = payments[n]!;
+      const headers = { 'content-type': 'application/json', 'payment-signature': header };
+      const answer = await pools[at]!.request({ path: '/v1/summarize', method: 'POST', headers, body });
+      const text = await answer.body.text();
+      if (answer.statusCode === 200) answers.add(text);
+      return answer.statusCode;
+    };
+    const statuses = new Map<number, number>();
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      while (next < PAYMENTS * COPIES) {
+        const n = next++;
+        // All copies of a payment come close together, and to all servers.
+        const status = await send(n % PROCESSES, Math.floor(n / COPIES));
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }
+    };
+    await Promise.all(Array.from({ length: 64 }, worker));
+    expect([...statuses.keys()].filter(status => status !== 200 && status !== 503)).to.deep.equal([]);
+    for (let n = 0; n < PAYMENTS; n++)
+      for (let at = 0; at < PROCESSES; at++)
+        await until(`server ${at} has the answer ${n}`, async () => (await send(at, n)) === 200);
+    for (const { answers } of payments) expect(answers.size).to.equal(1);
+    expect(facilitator.count('/settle')).to.equal(PAYMENTS);
+    const books = await openBooks({ url: place.url });
+    const rows = await books.list();
+    await books.close();
+    expect(rows).to.have.lengthOf(PAYMENTS);
+    for (const row of rows) expect(row).to.include({ state: 'delivered', runs: 1, asks: 1, aliasOf: null });
+    await Promise.all(pools.map(pool => pool.close()));
+  });
+});

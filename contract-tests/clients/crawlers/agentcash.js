@@ -1,0 +1,18 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+// The program always exits with 0: its JSON says what it thinks.
+const program = fileURLToPath(new URL('node_modules/@agentcash/discovery/bin/discovery.js', import.meta.url));
+const output = execFileSync(process.execPath, [program, 'discover', process.env.COINSLOT_URL, '--json'], {
+  timeout: 90_000,
+  maxBuffer: 8 << 20,
+});
+const { ok, resources, warnings } = JSON.parse(output.toString());
+const paid = resources.filter(({ authHint, protocols }) => authHint === 'paid' && protocols.includes('x402'));
+const serious = warnings.filter(({ severity }) => severity !== 'info');
+for (const text of new Set(serious.map(({ code, severity, message }) => `${severity} ${code}: ${message}`))) {
+  process.stderr.write(`${text}\n`);
+}
+if (!ok) throw new Error('nothing was discovered');
+if (paid.length !== 5) throw new Error(`${paid.length} paid operations instead of 5`);
+if (serious.length > 0) throw new Error(`${serious.length} complaints`);

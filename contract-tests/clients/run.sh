@@ -1,0 +1,203 @@
+#!/usr/bin/env bash
+# Clients that are not ours pay a sandbox server: generated from the description it serves, the official x402 packages, crawlers.
+#
+#   CLIENTS="ts python"     which groups run: ts first crawlers python go java (all)
+#   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 2 GB)
+#   SERVER=dist/src/main.js the server's program
+#
+# One line per client: `ok`, `FAILED`, or `not run: <tool>, <why>`. The last line counts them; the status is 1 after a failure.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=${CLIENTS_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/coinslot-clients}
+selected=${CLIENTS:-ts first crawlers python go java}
+passed=0 failed=0 skipped=0
+scratch=$(mktemp -d)
+log=$scratch/log
+server=
+
+for group in $selected; do
+  case $group in
+    ts | first | crawlers | python | go | java) ;;
+    *) echo "CLIENTS: '$group' is none of: ts first crawlers python go java" >&2 && exit 2 ;;
+  esac
+done
+
+finish() {
+  [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null
+  rm -rf "$scratch"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+bounded() { timeout --kill-after=10 "$@"; }
+
+# client NAME SECONDS COMMAND…: one client, one line.
+client() {
+  local name=$1 seconds=$2 started=$SECONDS
+  shift 2
+  if [ -n "$unready" ]; then
+    case $unready in
+      FAILED*) failed=$((failed + 1)) ;;
+      *) skipped=$((skipped + 1)) ;;
+    esac
+    echo "$unready  $name"
+  elif bounded "$seconds" "$@" >"$log" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok  $name ($((SECONDS - started)) s)"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  $name ($((SECONDS - started)) s)"
+    grep -vE '^ +at ' "$log" | cut -c1-300 | tail -20 | sed 's/^/    /'
+  fi
+}
+
+UNREACHABLE='ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|E403|403 Forbidden|Unknown host|Could not transfer artifact|Temporary failure in name resolution|no such host|i/o timeout|No matching distribution|NewConnectionError'
+
+# prepare TOOL… -- SECONDS COMMAND…: sets `unready` where a tool is missing or its packages can't be had.
+prepare() {
+  unready=
+  local tool=$1
+  while [ "$1" != -- ]; do
+    command -v "$1" >/dev/null || { unready="not run: $1, not installed" && return; }
+    shift
+  done
+  shift
+  local seconds=$1
+  shift
+  bounded "$seconds" "$@" >"$log" 2>&1 && return
+  if grep -qE "$UNREACHABLE" "$log"; then
+    unready="not run: $tool, packages not reachable ($(grep -m1 -oE "$UNREACHABLE" "$log"))"
+  else
+    unready="FAILED: could not be installed;"
+    grep -vE '^ +at ' "$log" | cut -c1-300 | tail -10 | sed 's/^/    /'
+  fi
+}
+
+# Copies the sources of a group beside what is already installed.
+sources() { mkdir -p "$build/$1" && cp -R "$here/$1/." "$build/$1/" && cd "$build/$1" && cp "$scratch/openapi.json" .; }
+
+# npm_ci: installs what the lock file says, unless that is what is there.
+npm_ci() {
+  cmp -s package-lock.json node_modules/.installed-from && return
+  npm ci --no-progress --no-audit --no-fund --loglevel=error && cp package-lock.json node_modules/.installed-from
+}
+
+venv() {
+  cmp -s requirements.txt .venv/.installed-from && return
+  rm -rf .venv && python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt &&
+    cp requirements.txt .venv/.installed-from
+}
+
+generate_python() {
+  .venv/bin/openapi-python-client generate --path openapi.json --meta none --config generator.yaml \
+    --output-path coinslot_client --overwrite --fail-on-warning
+}
+
+generate_hey_api() {
+  node_modules/.bin/openapi-ts -i openapi.json -o generated/hey-api -c @hey-api/client-fetch &&
+    test -s generated/hey-api/sdk.gen.ts
+}
+
+generate_go() { mkdir -p coinslot && go tool oapi-codegen -config generator.yaml openapi.json && go build -o built .; }
+
+java_build() { mvn -q -B -ntp -Dstyle.color=never "-Dopenapi.json=$PWD/openapi.json" clean compile; }
+
+java_packages() {
+  local plugin=org.apache.maven.plugins:maven-dependency-plugin:3.9.0
+  mvn -q -B -ntp $plugin:resolve-plugins $plugin:resolve
+}
+
+export -f npm_ci venv generate_python generate_hey_api generate_go java_build java_packages
+
+ts_ready() {
+  sources typescript
+  prepare npm node -- 600 bash -c npm_ci
+}
+
+start_server() {
+  export STATE_DIR=$scratch/state PORT=0 SANDBOX_RPC_PORT=0 SANDBOX_FACILITATOR_PORT=0 NETWORK=sandbox
+  unset SOLANA_RPC_URL FACILITATOR_URL PAY_TO PUBLIC_URL DATABASE_URL
+  (cd "$root" && exec node "${SERVER:-dist/src/main.js}") >"$scratch/server.log" 2>&1 &
+  server=$!
+  for _ in $(seq 240); do
+    grep -q 'ready to be paid' "$scratch/server.log" && break
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.25
+  done
+  if ! grep -q 'ready to be paid' "$scratch/server.log"; then
+    echo 'The sandbox server does not start:' >&2
+    tail -5 "$scratch/server.log" >&2
+    exit 1
+  fi
+  url_of() { sed -n "s/^ *\"$1\": \"\(.*\)\",*$/\1/p" "$STATE_DIR/sandbox.json"; }
+  COINSLOT_URL=$(url_of url) RPC_URL=$(url_of rpcUrl) KEYPAIR=$STATE_DIR/buyer.json
+  export COINSLOT_URL RPC_URL KEYPAIR
+  curl --silent --show-error --fail --max-time 20 --output "$scratch/openapi.json" "$COINSLOT_URL/openapi.json" || exit 1
+}
+
+run_ts() {
+  ts_ready
+  rm -rf generated built
+  client 'generate: openapi-typescript 7' 120 node_modules/.bin/openapi-typescript openapi.json -o generated/paths.d.ts
+  client 'generate: @hey-api/openapi-ts' 120 bash -c generate_hey_api
+  client 'generate: orval 7' 120 node_modules/.bin/orval --config orval.config.cjs
+  client 'compile the three of them (tsc --strict)' 180 node_modules/.bin/tsc -p .
+  client 'pay: openapi-typescript + openapi-fetch' 90 node built/openapi-fetch.js
+  client 'pay: @hey-api/openapi-ts' 90 node built/hey-api.js
+  client 'pay: orval' 90 node built/orval.js
+  client 'pay: @x402/fetch' 90 node built/x402-fetch.js
+  client 'pay: @x402/axios' 90 node built/x402-axios.js
+}
+
+run_first() {
+  sources first-generation
+  prepare npm node -- 600 bash -c npm_ci
+  client 'pay: x402-fetch 1.2 (?x402Version=1)' 90 node fetch.js
+  client 'pay: x402-axios 0.7 (?x402Version=1)' 90 node axios.js
+  client 'pay: x402-solana 2' 90 node x402-solana.js
+  client 'read: PaymentRequirementsSchema of x402 1.2' 60 node schema.js
+}
+
+run_crawlers() {
+  sources crawlers
+  prepare npm node -- 600 bash -c npm_ci
+  client 'crawl: @agentcash/discovery' 120 node agentcash.js
+  client 'crawl: bazaar validators of @x402/extensions' 60 node bazaar.js
+  client 'crawl: parsePaymentRequired of @x402/core' 60 node core.js
+  client 'crawl: mppx discovery' 60 node mppx.js
+}
+
+run_python() {
+  sources python
+  prepare python3 -- 600 bash -c venv
+  client 'generate: openapi-python-client' 120 bash -c generate_python
+  client 'pay: openapi-python-client + x402 (httpx)' 90 .venv/bin/python generated_client.py
+  client 'pay: x402 for Python (httpx)' 90 .venv/bin/python x402_httpx.py
+  client 'pay: x402 for Python (requests)' 90 .venv/bin/python x402_requests.py
+}
+
+run_go() {
+  sources go
+  export GOFLAGS=-mod=readonly
+  prepare go -- 600 go mod download
+  client 'generate and compile: oapi-codegen 2' 600 bash -c generate_go
+  client 'pay: oapi-codegen + wallet of 150 lines' 90 ./built
+}
+
+run_java() {
+  # The payment is signed by a program of the TypeScript group.
+  ts_ready
+  [ -n "$unready" ] || [ -s built/sign.js ] || node_modules/.bin/tsc -p . >"$log" 2>&1
+  export SIGNER=$build/typescript/built/sign.js
+  sources java
+  [ -n "$unready" ] || prepare mvn java -- 900 bash -c java_packages
+  client 'generate and compile: openapi-generator 7 (java, native)' 600 bash -c java_build
+  client 'pay: openapi-generator + signing program' 120 mvn -q -B -ntp -Dstyle.color=never exec:java
+}
+
+mkdir -p "$build" || exit 1
+start_server
+for group in $selected; do "run_$group"; done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

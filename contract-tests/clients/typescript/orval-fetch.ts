@@ -1,0 +1,15 @@
+import { url } from './check.js';
+
+let pay: typeof fetch = fetch;
+
+export function payWith(transport: typeof fetch): void {
+  pay = transport;
+}
+
+/** What orval's generated functions call: a relative path in, `{ status, data, headers }` out. */
+export async function payingFetch<T>(path: string, init: RequestInit): Promise<T> {
+  const response = await pay(`${url}${path}`, init);
+  const json = response.headers.get('content-type')?.startsWith('application/json');
+  const data: unknown = json ? await response.json() : await response.blob();
+  return { status: response.status, data, headers: response.headers } as T;
+}

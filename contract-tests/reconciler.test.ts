@@ -1,0 +1,469 @@
+import { expect } from 'chai';
+import { createTransferCheckedInstruction } from '@solana/spl-token';
+import { PublicKey, type Keypair } from '@solana/web3.js';
+import type { Ledger } from '../src/ledger/store.js';
+import { findPayment } from '../src/payments/proof.js';
+import { trustIn } from '../src/payments/trust.js';
+import {
+  askedFor,
+  BRAND,
+  Cell,
+  jsonAnswer,
+  memoryPlace,
+  pause,
+  rpcFault,
+  settleFault,
+  signed,
+  Stage,
+  until,
+  type Sent,
+  type Shop,
+} from './support/faults.js';
+import { PLACES, type Place } from './support/places.js';
+
+let stage: Stage;
+let payer: Keypair;
+let place: Place;
+let cell: Cell;
+let shop: Shop;
+let calls = 0;
+
+type Bought = {
+  id: string;
+  text: string;
+  payment: ReturnType<typeof signed>['payment'];
+  sent: Sent;
+  transaction: string;
+};
+
+async function buy(
+  from: Shop = shop,
+  bend: Parameters<typeof signed>[3] & { upfront?: boolean } = {},
+): Promise<Bought> {
+  const text = `call ${++calls}`;
+  const operation = bend.upfront ? { operation: BRAND } : {};
+  const made = signed(stage, from, { payer, text, ...operation }, bend);
+  return { ...made, text, sent: await from.send({ payment: made.payment, text, ...operation }) };
+}
+
+const again = (bought: Pick<Bought, 'payment' | 'text'>, from: Shop = shop): Promise<Sent> =>
+  from.send({ payment: bought.payment, text: bought.text });
+const landed = (id: string, by = payer): number => stage.landed([by]).get(id) ?? 0;
+const rowOf = async (id: string) => {
+  const row = await shop.books.find(id);
+  if (!row) throw new Error('no such row');
+  return row;
+};
+const stateBecomes = (id: string, state: string, ms?: number): Promise<void> =>
+  until(`${id.slice(0, 8)} is ${state}`, async () => (await shop.books.find(id))?.state === state, ms);
+
+function expectPending(sent: Sent): void {
+  expect(sent, JSON.stringify(sent)).to.include({ kind: 'unavailable' });
+  expect((sent as Sent & { kind: 'unavailable' }).receipt).to.include({ errorReason: 'settlement_pending' });
+}
+
+function answerOf(sent: Sent): string {
+  if (sent.kind !== 'answer') throw new Error(`no answer: ${JSON.stringify(sent)}`);
+  expect(sent.answer.status, sent.answer.body.toString()).to.equal(200);
+  return sent.answer.body.toString();
+}
+
+/** Lands a payment behind everybody's back, as a facilitator does that was asked and never answered. */
+async function land(transaction: string): Promise<void> {
+  const { facilitator } = stage.sandbox;
+  const { feePayer, network, usdcMint: asset, payTo } = stage.sandbox.info;
+  const requirements = {
+    scheme: 'exact',
+    network,
+    amount: '10000',
+    asset,
+    payTo,
+    maxTimeoutSeconds: 60,
+    extra: { feePayer },
+  };
+  const paymentPayload = { x402Version: 2, payload: { transaction }, accepted: requirements };
+  const response = await fetch(`${facilitator.url}/settle`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ x402Version: 2, paymentPayload, paymentRequirements: requirements }),
+  });
+  expect(await response.json()).to.include({ success: true });
+}
+
+describe('reconciler: the chain decides what nobody knows', function () {
+  this.timeout(60_000);
+  before(async () => {
+    stage = await Stage.open(14);
+    [payer] = (await stage.payers(1)) as [Keypair];
+  });
+  after(() => stage.close());
+  beforeEach(async () => {
+    place = await memoryPlace();
+    cell = await Cell.open(stage, place.url);
+    let runs = 0;
+    shop = await cell.shop({ work: async () => jsonAnswer({ summary: `run ${++runs}` }) });
+  });
+  afterEach(async () => {
+    await cell.close();
+    await place.remove();
+  });
+
+  for (const kind of [
+    'dropAfter',
+    'errorAfter',
+    'garbled',
+    'duplicate',
+    'simulationFailed',
+    'sendThrew',
+  ] as const) {
+    it(`landed, and the facilitator answers with ${kind}: found on chain, delivered, and a resend gets the saved answer`, async () => {
+      cell.onSettle(settleFault(kind));
+      const bought = await buy();
+      expectPending(bought.sent);
+      await stateBecomes(bought.id, 'delivered');
+      expect(answerOf(await again(bought))).to.equal('{"summary":"run 1"}');
+      expect(landed(bought.id)).to.equal(1);
+      expect(cell.facilitator.count('/settle')).to.be.at.most(2);
+    });
+  }
+
+  it('never sent: asked for once more, delivered, and settled once', async () => {
+    let asks = 0;
+    cell.onSettle(ask => settleFault(++asks === 1 ? 'dropBefore' : 'none')(ask));
+    const bought = await buy();
+    expectPending(bought.sent);
+    await stateBecomes(bought.id, 'delivered');
+    expect(answerOf(await again(bought))).to.equal('{"summary":"run 1"}');
+    expect(landed(bought.id)).to.equal(1);
+    expect(asks).to.equal(2);
+    expect((await rowOf(bought.id)).asks).to.equal(2);
+  });
+
+  it('never sent and never heard: asked twice at most, proven absent by height, 503 until then and 402 from then on', async () => {
+    cell.onSettle(settleFault('dropBefore'));
+    const bought = await buy();
+    const { claimHeight } = await rowOf(bought.id);
+    while ((await rowOf(bought.id)).state === 'settling') {
+      const sent = await again(bought);
+      if ((await rowOf(bought.id)).state === 'settling') expectPending(sent);
+      await pause(200);
+    }
+    expect(stage.sandbox.chain.slot('finalized')).to.be.greaterThan(claimHeight + 300);
+    expect(await rowOf(bought.id)).to.include({
+      state: 'released',
+      asks: 2,
+      reason: 'the transaction never landed',
+    });
+    expect(await again(bought)).to.include({ kind: 'refused', fresh: false });
+    expect(landed(bought.id)).to.equal(0);
+    expect((await rowOf(bought.id)).auditedAt, 'nothing is left to watch').to.be.a('number');
+  });
+
+  it('failed on chain: not charged, and only when that is final', async () => {
+    const [poor] = (await stage.payers(1, 10_000n)) as [Keypair];
+    cell.onSettle(async ({ body, drop }) => {
+      // The wallet is emptied while the transaction is on its way.
+      const [from, to] = [poor, payer].map(({ publicKey }) => stage.tokenAccount(publicKey)) as [
+        PublicKey,
+        PublicKey,
+      ];
+      const mint = new PublicKey(stage.terms.asset);
+      if (landed(bought.id, poor) === 0 && !sentToChain) {
+        sentToChain = true;
+        await stage.send(
+          [createTransferCheckedInstruction(from, mint, to, poor.publicKey, 10_000, 6)],
+          [poor],
+        );
+        const { paymentPayload } = JSON.parse(body.toString()) as {
+          paymentPayload: { payload: { transaction: string } };
+        };
+        await stage.sendAsFacilitator(paymentPayload.payload.transaction);
+      }
+      drop();
+    });
+    let sentToChain = false;
+    const text = 'an emptied wallet';
+    const bought = { text, ...signed(stage, shop, { payer: poor, text }) };
+    expectPending(await again(bought));
+    await stateBecomes(bought.id, 'released');
+    expect((await rowOf(bought.id)).reason).to.equal('the transaction failed on chain');
+    expect(landed(bought.id, poor)).to.equal(0);
+    expect(await again(bought)).to.include({ kind: 'refused' });
+  });
+
+  it('refused on the first ask, although it lands later: found, made good when the buyer sends it again, and charged once', async () => {
+    cell.onSettle(({ respond }) =>
+      respond(200, JSON.stringify({ success: false, errorReason: 'insufficient_funds', transaction: '' })),
+    );
+    const bought = await buy();
+    expect(bought.sent).to.include({ kind: 'refused' });
+    expect(await rowOf(bought.id)).to.include({ state: 'released', auditedAt: null });
+    await land(bought.transaction);
+    await until('the late landing is found', async () => (await rowOf(bought.id)).state !== 'released');
+    // Its answer had been given up when it was refused.
+    let sent = await again(bought);
+    await until('there is an answer', async () => (sent = await again(bought)).kind === 'answer', 5_000);
+    expect(answerOf(sent)).to.match(/run \d/);
+    expect(answerOf(await again(bought))).to.equal(answerOf(sent));
+    expect((await rowOf(bought.id)).state).to.equal('delivered');
+    expect(landed(bought.id)).to.equal(1);
+  });
+
+  it('a lost row of history, or a server that lags: stays undecided, is never released, and is found when it is back', async () => {
+    cell.onSettle(settleFault('dropAfter'));
+    for (const fault of ['noRow', 'lag'] as const) {
+      const broken = rpcFault(fault, stage);
+      cell.rpc.intervene(ask =>
+        // The height is that of a server which is up to date: two servers behind one address.
+        ask.method === 'getLatestBlockhash' ? rpcFault('none', stage)(ask) : broken(ask),
+      );
+      const bought = await buy();
+      expectPending(bought.sent);
+      const dead = (await rowOf(bought.id)).claimHeight + 300;
+      await until('it is dead by height', () => stage.sandbox.chain.slot('finalized') > dead + 60);
+      expect((await rowOf(bought.id)).state).to.equal('settling');
+      cell.rpc.intervene(undefined);
+      await stateBecomes(bought.id, 'delivered');
+    }
+  });
+
+  it('a height that stands still proves nothing, however long it takes', async () => {
+    cell.onSettle(settleFault('dropBefore'));
+    const bought = await buy();
+    const { claimHeight, claimSlot } = await rowOf(bought.id);
+    cell.rpc.intervene(async ({ method, forward, respond }) => {
+      const answer = await forward();
+      if (method !== 'getLatestBlockhash') return respond(answer.status, answer.body);
+      const json = JSON.parse(answer.body.toString()) as {
+        result: { context: { slot: number }; value: object };
+      };
+      json.result.context.slot = claimSlot;
+      json.result.value = { ...json.result.value, lastValidBlockHeight: claimHeight + 150 };
+      respond(200, JSON.stringify(json));
+    });
+    await until(
+      'the real chain is far ahead',
+      () => stage.sandbox.chain.slot('finalized') > claimHeight + 360,
+    );
+    expect((await rowOf(bought.id)).state).to.equal('settling');
+    cell.rpc.intervene(undefined);
+    await stateBecomes(bought.id, 'released');
+  });
+
+  it('one that landed before the claim is not counted: not as found, not as confirmed, and its success is a lie', async () => {
+    const made = signed(stage, shop, { payer, text: 'old' });
+    await land(made.transaction);
+    await pause(200);
+    cell.facilitator.intervene(({ path, respond }) => {
+      // A facilitator that takes what has landed for a success.
+      const [entry] = stage.sandbox.chain.ofAddress(
+        stage.tokenAccount(payer.publicKey).toBase58(),
+        { limit: 1 },
+        'processed',
+      );
+      const ok = path === '/verify' ? { isValid: true } : { success: true, transaction: entry?.signature };
+      respond(200, JSON.stringify(ok));
+    });
+    expect((await shop.send({ payment: made.payment, text: 'old' })).kind).to.equal('answer');
+    await until('the facilitator is distrusted', () => shop.trust.facilitatorLied);
+    expect((await rowOf(made.id)).claimSlot).to.be.greaterThan(0);
+    const finding = await findPayment(
+      fakeChain({ slot: 10, id: made.id }),
+      { id: made.id, transaction: made.transaction, claimSlot: 10 },
+      { finality: 'finalized' },
+      AbortSignal.timeout(1_000),
+    );
+    expect(finding).to.deep.equal({ kind: 'absent' });
+  });
+
+  it('an audit that finds a lie: later successes are checked before the answer, on every server and after a restart', async () => {
+    cell.onSettle(settleFault('lie'));
+    const first = await buy();
+    expect(first.sent.kind, 'a word that is still believed').to.equal('answer');
+    await until('the facilitator is distrusted', () => shop.trust.facilitatorLied);
+    const second = await buy();
+    expectPending(second.sent);
+    await shop.close();
+    shop = await cell.shop();
+    expect(shop.trust.facilitatorLied).to.equal(true);
+    expectPending((await buy()).sent);
+    cell.onSettle(undefined);
+    const honest = await buy();
+    expect(honest.sent.kind).to.equal('answer');
+    expect(landed(honest.id)).to.equal(1);
+  });
+
+  it('a lie that can’t be noted down is found again', async () => {
+    const kept = new Map<string, string>();
+    let broken = true;
+    const notes = {
+      getMeta: async (key: string) => kept.get(key),
+      setMeta: async (key: string, value: string) => {
+        if (broken) throw new Error('the disk is full');
+        kept.set(key, value);
+      },
+    };
+    const log = { info: () => {}, warn: () => {}, error: () => {} };
+    const trust = await trustIn(notes, 'https://user:secret@facilitator.example/x402', log);
+    await trust.distrust().then(
+      () => expect.fail('it was not noted'),
+      () => {},
+    );
+    expect(trust.facilitatorLied).to.equal(true);
+    broken = false;
+    await trust.distrust();
+    expect([...kept.keys()].join())
+      .to.include('facilitator.example/x402')
+      .and.not.include('secret');
+    expect((await trustIn(notes, 'https://facilitator.example/x402', log)).facilitatorLied).to.equal(true);
+  });
+
+  it('an upfront order is begun only on what we saw ourselves: a lie is in doubt, then released, and nobody was asked', async () => {
+    cell.onSettle(settleFault('lie'));
+    const bought = await buy(shop, { upfront: true });
+    expectPending(bought.sent);
+    await stateBecomes(bought.id, 'released');
+    expect(await shop.books.order(bought.id)).to.equal(undefined);
+  });
+
+  it('a payment-identifier keeps its answer for a day also where the chain had to decide', async () => {
+    cell.onSettle(settleFault('dropAfter'));
+    const bought = await buy(shop, { identifier: `day-${Date.now()}-000001` });
+    await stateBecomes(bought.id, 'delivered');
+    expect((await rowOf(bought.id)).answerExpiresAt).to.be.greaterThan(Date.now() + 23 * 3_600_000);
+  });
+
+  it('a row that can’t be read holds up none of the others, and stays as it is', async () => {
+    const unreadable = 'f'.repeat(64);
+    const claimed = await shop.books.claim({
+      id: unreadable,
+      operation: 'summarize',
+      requestHash: 'x',
+      payer: 'p',
+      amount: 10_000n,
+      network: stage.terms.network,
+      x402Version: 2,
+      transaction: 'AAAA',
+      flow: 'authorization',
+      slot: 1,
+      height: 1,
+      leaseMs: 1_000,
+      limits: { maxUnsettledPerPayer: 9, maxUnsettledAmountPerPayer: 10n ** 9n, maxRuns: 3 },
+    });
+    if (claimed.kind !== 'claimed') throw new Error(claimed.kind);
+    await shop.books.settling(unreadable, claimed.claim);
+    await shop.books.leave(unreadable, claimed.claim);
+    cell.onSettle(settleFault('dropAfter'));
+    const bought = await buy();
+    await stateBecomes(bought.id, 'delivered');
+    expect((await rowOf(unreadable)).state).to.equal('settling');
+  });
+
+  it('a new signature for the same call attaches to what is in doubt, and its row is never settled or looked for', async () => {
+    cell.onSettle(settleFault('dropAfter'));
+    const text = 'signed anew';
+    const first = signed(stage, shop, { payer, text });
+    expectPending(await shop.send({ payment: first.payment, text }));
+    const second = signed(stage, shop, { payer, text });
+    await until('the alias gets the answer', async () => {
+      const sent = await shop.send({ payment: second.payment, text });
+      expect(sent.kind, JSON.stringify(sent)).to.be.oneOf(['answer', 'unavailable']);
+      return sent.kind === 'answer';
+    });
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
+    expect(await rowOf(second.id)).to.include({ aliasOf: first.id, asks: 0 });
+  });
+
+  it('who hangs up while the money moves may sign anew at once and is charged once', async () => {
+    cell.onSettle(settleFault('slow'));
+    const text = 'hung up';
+    const first = signed(stage, shop, { payer, text });
+    const gone = new AbortController();
+    const sent = shop.send({ payment: first.payment, text }, { gone: gone.signal });
+    await stateBecomes(first.id, 'settling');
+    gone.abort();
+    await pause(30);
+    const second = signed(stage, shop, { payer, text });
+    const early = await shop.send({ payment: second.payment, text });
+    expect(early.kind).to.be.oneOf(['unavailable', 'answer']);
+    await sent;
+    await until(
+      'the answer is there',
+      async () => (await shop.send({ payment: second.payment, text })).kind === 'answer',
+    );
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
+  });
+
+  it('a ledger that fails just after `settling` was written: no second sale, and at most one transfer', async () => {
+    await shop.close();
+    let failed = false;
+    shop = await cell.shop({
+      faults: method => {
+        if (method !== 'settling' || failed) return undefined;
+        failed = true;
+        return 'failAfter';
+      },
+    });
+    const text = 'unknown commit';
+    const first = signed(stage, shop, { payer, text });
+    expect(await shop.send({ payment: first.payment, text })).to.include({ kind: 'unavailable' });
+    const second = signed(stage, shop, { payer, text });
+    await until('it is decided', async () => {
+      const sent = await shop.send({ payment: second.payment, text });
+      return sent.kind === 'answer';
+    });
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
+    expect(await rowOf(second.id)).to.include({ aliasOf: first.id });
+  });
+});
+
+for (const { name, make } of PLACES) {
+  const test = make ? it : it.skip;
+  describe(`reconciler on ${name}`, function () {
+    this.timeout(60_000);
+    test('several servers: one lease per payment, so one more ask and one decision', async () => {
+      const [stage2, place2] = [await Stage.open(), await make!()];
+      const cell2 = await Cell.open(stage2, place2.url);
+      try {
+        const servers = name === 'PostgreSQL' ? 3 : 1;
+        const shops = await Promise.all(Array.from({ length: servers }, () => cell2.shop()));
+        const asks = new Map<string, number>();
+        cell2.onSettle(async ask => {
+          const id = askedFor(ask.body);
+          asks.set(id, (asks.get(id) ?? 0) + 1);
+          await pause(100);
+          ask.drop();
+        });
+        const [buyer] = (await stage2.payers(1)) as [Keypair];
+        const made = Array.from({ length: 12 }, (_, n) => ({
+          text: `one of many ${n}`,
+          ...signed(stage2, shops[0]!, { payer: buyer, text: '' }),
+        }));
+        await Promise.all(made.map((one, n) => shops[n % servers]!.send(one)));
+        const books: Ledger = shops[0]!.books;
+        const stateOf = async ({ id }: { id: string }) => (await books.find(id))?.state;
+        await until('all are released', async () =>
+          (await Promise.all(made.map(stateOf))).every(state => state === 'released'),
+        );
+        expect(
+          [...asks.values()].every(count => count <= 2),
+          JSON.stringify([...asks.values()]),
+        ).to.equal(true);
+        for (const { id } of made) expect((await books.find(id))?.asks).to.equal(asks.get(id));
+      } finally {
+        await cell2.close();
+        await place2.remove();
+        await stage2.close();
+      }
+    });
+  });
+}
+
+/** A chain that shows one landed payment at a slot. */
+function fakeChain({ slot, id }: { slot: number; id: string }): Parameters<typeof findPayment>[0] {
+  return {
+    latestBlockhash: async () => ({ slot: 1_000, lastValidBlockHeight: 1_150 }),
+    signaturesFor: async () => [{ signature: id, slot, failed: false }],
+    transaction: async () => null,
+  };
+}

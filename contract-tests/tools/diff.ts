@@ -1,0 +1,72 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
+import type { Json } from '../../src/contract.js';
+import { breakingChanges } from './breaking.js';
+import { record, recordMissing } from './record.js';
+
+/** Compares openapi.yaml with the released contract: our own check of prices and shapes, then oasdiff where Go is. */
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const RELEASED = join(ROOT, 'contract-tests', 'released', 'openapi-1.0.0.yaml');
+const CONTRACT = join(ROOT, 'openapi.yaml');
+const BIN = join(ROOT, 'contract-tests', 'tools', 'bin');
+// The newest whose every dependency the Go module proxy has.
+const OASDIFF = 'v1.30.0';
+const INSTALL_DEADLINE_MS = 600_000;
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+const read = (file: string): Json => parse(readFileSync(file, 'utf8')) as Json;
+
+/** The path of oasdiff, installed if need be; a sentence where it can't be had. */
+function install(): { path: string } | string {
+  const path = join(BIN, 'oasdiff');
+  if (existsSync(path)) return { path };
+  if (spawnSync('go', ['version']).status !== 0) return 'Go is not installed';
+  say(`Installing oasdiff ${OASDIFF} into contract-tests/tools/bin`);
+  const { status, stderr } = spawnSync('go', ['install', `github.com/oasdiff/oasdiff@${OASDIFF}`], {
+    env: { ...process.env, GOBIN: BIN },
+    encoding: 'utf8',
+    timeout: INSTALL_DEADLINE_MS,
+  });
+  return status === 0 ? { path } : `go install failed: ${stderr.trim().split('\n').at(-1)}`;
+}
+
+function runOasdiff(path: string): boolean {
+  const run = spawnSync(path, ['breaking', RELEASED, CONTRACT, '--fail-on', 'WARN'], { encoding: 'utf8' });
+  say(`oasdiff: ${(run.stdout + run.stderr).trim()}`);
+  record('oasdiff', {
+    tool: 'oasdiff',
+    version: OASDIFF,
+    checks: 'no breaking change since the released contract',
+    cases: 'openapi.yaml against openapi-1.0.0.yaml',
+    result: run.status === 0 ? 'no breaking change' : 'breaking changes',
+  });
+  return run.status === 0;
+}
+
+function main(): void {
+  const faults = breakingChanges(read(RELEASED), read(CONTRACT));
+  for (const fault of faults) say(`breaking: ${fault}`);
+  record('breaking', {
+    tool: 'Own comparison of contracts',
+    version: 'contract-tests/tools/breaking.ts',
+    checks: 'no price, path, field, header or limit changed to the harm of a client',
+    cases: 'openapi.yaml against openapi-1.0.0.yaml',
+    result: faults.length === 0 ? 'no breaking change' : `${faults.length} breaking changes`,
+  });
+  let good = faults.length === 0;
+  const oasdiff = install();
+  if (typeof oasdiff === 'string') {
+    recordMissing('oasdiff', 'oasdiff', oasdiff);
+    say(`skipped: oasdiff (${oasdiff}); the comparison above is our own`);
+  } else {
+    good = runOasdiff(oasdiff.path) && good;
+  }
+  say(good ? 'Nothing that clients of 1.0.0 rely on has changed.' : 'Clients of 1.0.0 would break.');
+  process.exitCode = good ? 0 : 1;
+}
+
+main();

@@ -1,0 +1,53 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** What one tool found, for the table of docs/conformance.md. */
+export type Finding = {
+  tool: string;
+  version: string;
+  /** What it checks, in a few words. */
+  checks: string;
+  /** How much it tried: `479 calls`. */
+  cases: string;
+  result: string;
+};
+
+const FOLDER = fileURLToPath(new URL('../../../dist/conformance/', import.meta.url));
+const MUTATIONS = join(FOLDER, '..', 'mutations.json');
+
+/** Notes what a tool found; the table is written from the notes of the last runs (`make conformance-table`). */
+export function record(name: string, finding: Finding): void {
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(join(FOLDER, `${name}.json`), `${JSON.stringify(finding, null, 2)}\n`);
+}
+
+/** Notes that a tool could not run here, and why. */
+export function recordMissing(name: string, tool: string, why: string): void {
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(join(FOLDER, `${name}.json`), `${JSON.stringify({ tool, why }, null, 2)}\n`);
+}
+
+/** All notes, by name. */
+export function recorded(): Record<string, Finding | { tool: string; why: string }> {
+  mkdirSync(FOLDER, { recursive: true });
+  const names = readdirSync(FOLDER).filter(name => name.endsWith('.json'));
+  return Object.fromEntries(
+    names.map(name => [
+      name.slice(0, -5),
+      JSON.parse(readFileSync(join(FOLDER, name), 'utf8')) as Finding | { tool: string; why: string },
+    ]),
+  );
+}
+
+/** Notes which checks noticed each deliberate fault. */
+export function recordMutations(caught: Record<string, string[]>): void {
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(MUTATIONS, `${JSON.stringify(caught, null, 2)}\n`);
+}
+
+export function recordedMutations(): Record<string, string[]> {
+  return existsSync(MUTATIONS)
+    ? (JSON.parse(readFileSync(MUTATIONS, 'utf8')) as Record<string, string[]>)
+    : {};
+}

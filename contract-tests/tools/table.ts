@@ -1,0 +1,70 @@
+import { writeFileSync } from 'node:fs';
+import { recorded, recordedMutations } from './record.js';
+
+/** Writes docs/conformance.md from what the tools noted on their last runs. */
+
+const FILE = new URL('../../../docs/conformance.md', import.meta.url);
+
+/** Every tool, in the order of the table, and the command that runs it. */
+const TOOLS: [note: string, tool: string, command: string][] = [
+  ['redocly', 'Redocly CLI', 'make lint-contract'],
+  ['spectral', 'Spectral', 'make lint-contract'],
+  ['prism-mock', 'Prism, mock', 'make conformance'],
+  ['prism-proxy', 'Prism, proxy', 'make conformance'],
+  ['schemathesis-unpaid', 'Schemathesis, unpaid', 'make fuzz'],
+  ['schemathesis-paid', 'Schemathesis, paid', 'make fuzz'],
+  ['oasdiff', 'oasdiff', 'make contract-diff'],
+  ['breaking', 'Own comparison of contracts', 'make contract-diff'],
+];
+
+const row = (cells: string[]): string => `| ${cells.map(cell => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+const head = (...cells: string[]): string[] => [row(cells), row(cells.map(() => '---'))];
+
+function toolRows(): string[] {
+  const notes = recorded();
+  const missing: string[] = [];
+  const rows = TOOLS.flatMap(([note, tool, command]) => {
+    const found = notes[note];
+    if (found && 'version' in found)
+      return [row([found.tool, found.version, found.checks, found.cases, found.result, `\`${command}\``])];
+    missing.push(
+      `not run: ${tool}, ${found ? found.why : `${command} was not run before this table was written`}`,
+    );
+    return [];
+  });
+  const table = [...head('Tool', 'Version', 'What it checks', 'Cases', 'Result', 'Command'), ...rows];
+  return missing.length ? [...table, '', ...missing.map(line => `- ${line}`)] : table;
+}
+
+function mutationRows(): string[] {
+  const caught = Object.entries(recordedMutations());
+  if (caught.length === 0)
+    return ['not run: the deliberate faults, make conformance was not run before this table was written'];
+  return [
+    ...head('Fault', 'Noticed by'),
+    ...caught.map(([name, checks]) => row([name, checks.join(', ') || 'nobody'])),
+  ];
+}
+
+const text = [
+  '# Conformance',
+  '',
+  'Does the server do what its contract says? Asked of other people’s tools, in the sandbox, with real payments. Written by',
+  '`make conformance-table` from what each tool reported on its last run; `make conformance` runs them all first.',
+  '',
+  ...toolRows(),
+  '',
+  'Prism can’t serve the WAV of text-to-speech as a mock. Its packages name Node 24 as the oldest they are made for; these',
+  `results are from Node ${process.versions.node}. What is left out of Schemathesis’s checks, and why, is written in`,
+  '`contract-tests/fuzz/*.toml`; `hooks.py` beside them drops one finding, that a query `x402Version` which is none of its',
+  'values is served: the contract says that it counts as absent. oasdiff knows nothing of prices, so a comparison of our own stands beside it.',
+  '',
+  '## Deliberate faults',
+  '',
+  'A check that can’t fail proves nothing. `contract-tests/mutations.test.ts` breaks the server or the document in one way each',
+  'and asks who notices.',
+  '',
+  ...mutationRows(),
+  '',
+];
+writeFileSync(FILE, text.join('\n'));
