@@ -421,6 +421,19 @@ describe('brandFeedback, paid first and answered later', function () {
       expect((await untilAnswered(payment, body)).status).to.equal(200);
     });
 
+    it('a blank question is a 400 before any money moves', async () => {
+      const before = await world.earned();
+      for (const body of [
+        { brand: 'Harbour', question: '  \n ' },
+        { brand: '\u200b', question: 'Any good?' },
+      ]) {
+        const answer = await post(world.url + BRAND_PATH, body, await signFor(world, BRAND_PATH));
+        expect(answer.status, answer.body.toString()).to.equal(400);
+        expect(answer.json().error).to.include('You were not charged');
+      }
+      expect(await world.earned()).to.equal(before);
+    });
+
     it('a question that the page could not show in full is a 400 before any money moves', async () => {
       const before = await world.earned();
       const payment = await sign(shop);

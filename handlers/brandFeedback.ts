@@ -4,6 +4,7 @@ import { createBrandFeedback } from '../src/upstreams/people/aggregate.js';
 import type { People, ReplyBook } from '../src/upstreams/people/people.js';
 
 const DEFAULT_RESPONDENTS = 5;
+const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 
 /**
  * Sells the opinions of real people. Asks until enough have replied or the deadline has passed; what came until then is the
@@ -25,5 +26,13 @@ export function brandFeedback(people: People, book: ReplyBook): Handler<'brandFe
 
 /** Turns an order away, before it is paid, when nobody could be asked. */
 export function brandFeedbackReady(people: People): NonNullable<Readiness['brandFeedback']> {
-  return ({ brand, question, n }) => people.ready(n ?? DEFAULT_RESPONDENTS, { brand, question });
+  return async ({ brand, question, n }) => {
+    if (!VISIBLE.test(brand) || !VISIBLE.test(question)) {
+      throw new UpstreamFailure(
+        'invalid',
+        'brand and question must each hold at least one letter, digit or sign',
+      );
+    }
+    await people.ready(n ?? DEFAULT_RESPONDENTS, { brand, question });
+  };
 }

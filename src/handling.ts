@@ -37,6 +37,8 @@ export async function runHandler(
       ? answerOf(reply.body, reply.headers, mimeOf(route))
       : errorAnswer(reply.status, reply.body.error, reply.headers);
   } catch (error) {
+    // Given up because nobody waits any more or the server shuts down: no fault of anybody's.
+    if (call.signal.aborted) return errorAnswer(503, 'The work was given up.', { 'Retry-After': '1' });
     return failureAnswer(error, log, call.order !== undefined);
   }
 }

@@ -1,5 +1,5 @@
 import './quiet.js';
-import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import { createServer as createNetServer, type AddressInfo, type Server as NetServer } from 'node:net';
 import { realpathSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
@@ -71,7 +71,7 @@ export async function start(config: Config, onSandboxExit: () => void = () => {}
       `STATE_DIR: ${config.stateDir} can't be used as a folder: ${(error as Error).message}`,
     );
   });
-  const port = config.port || (await freePort(config.host));
+  const port = await freePort(config.host, config.port);
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
   const undo: (() => Promise<unknown>)[] = [];
   try {
@@ -222,7 +222,7 @@ function panelOf(
 ): Middleware {
   const token = config.panelToken ?? randomBytes(18).toString('base64url');
   const url = `${terms.publicUrl}/panel/`;
-  if (config.panelToken === undefined) log.info({ url, token }, `people answer at ${url}#${token}`);
+  if (config.panelToken === undefined) log.warn({ url, token }, `people answer at ${url}#${token}`);
   return createPanel({
     book,
     token,
@@ -370,7 +370,7 @@ function hostInUrl(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-function listen(server: Server, host: string, port: number): Promise<void> {
+function listen(server: NetServer, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const inUse = error.code === 'EADDRINUSE';
@@ -380,9 +380,10 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
-async function freePort(host: string): Promise<number> {
+/** Finds out early whether the port can be had; 0 asks for any. */
+async function freePort(host: string, wanted: number): Promise<number> {
   const probe = createNetServer();
-  await new Promise<void>((resolve, reject) => probe.once('error', reject).listen(0, host, resolve));
+  await listen(probe, host, wanted);
   const { port } = probe.address() as AddressInfo;
   await new Promise(resolve => probe.close(resolve));
   return port;
