@@ -18,6 +18,7 @@ export type OrderWork = {
 const POLL_MS = 1_000;
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
+const STOP_MS = 5_000;
 const MAX_RUNNING = 256;
 const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
 const MAX_REMEMBERED_FAILURES = 1_000;
@@ -61,7 +62,8 @@ export class Orders {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stop.abort(new Error('the server is shutting down'));
-    await Promise.allSettled(this.#running.values());
+    // Work that does not heed its signal is left to its lease.
+    await Promise.race([Promise.allSettled(this.#running.values()), pause(STOP_MS)]);
   }
 
   /** Begins at once with an order that is owed; starts a new attempt if the last one failed. */
@@ -136,7 +138,7 @@ export class Orders {
       deadline: this.#now() + this.#attemptMs,
     });
     const lost = new AbortController();
-    const renewing = setInterval(() => void this.#renew(row, lost), RENEW_MS);
+    const renewing = setInterval(() => void this.#renew(row, lost), RENEW_MS).unref();
     try {
       const { deadline, attempts: attempt } = order;
       const signal = AbortSignal.any([this.#stop.signal, lost.signal]);
