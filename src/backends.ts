@@ -27,6 +27,9 @@ export type Backends = {
   book: ReplyBook;
 };
 
+/** A little less than the 20 s that work may take, so that a full queue answers 503: try again, and not 502. */
+const SPEECH_DEADLINE_MS = 19_000;
+
 export type BuiltBackends = Backends & { probes: Record<string, Probe>; close(): Promise<void> };
 
 /** Chooses the adapter of every backend: the operator's service where one is configured, else the embedded one. */
@@ -39,7 +42,9 @@ export function createBackends(
   const summarizer = config.summarizer
     ? createOpenAiSummarizer(config.summarizer)
     : createEmbeddedSummarizer();
-  const speaker = config.piperUrl ? createPiperSpeaker({ url: config.piperUrl }) : createFliteSpeaker();
+  const speaker = config.piperUrl
+    ? createPiperSpeaker({ url: config.piperUrl })
+    : createFliteSpeaker({ deadlineMs: SPEECH_DEADLINE_MS });
   const people = createPeople(config, book);
   const label = marketUrl === undefined ? undefined : 'sandbox';
   const briefs = createTokenBrief({
