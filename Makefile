@@ -26,8 +26,7 @@ test: build ## install what is missing, build, and run every test
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
 	@exec $(BIN)/mocha --no-package --timeout 60000 --reporter dot \
-	  dist/contract-tests/ledger.test.js dist/contract-tests/ledger-orders.test.js dist/contract-tests/bookkeeper.test.js \
-	  dist/contract-tests/faults.test.js
+	  dist/contract-tests/ledger.test.js dist/contract-tests/ledger-orders.test.js dist/contract-tests/bookkeeper.test.js
 
 clients: build ## generate foreign clients, let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
 	@contract-tests/clients/run.sh

@@ -42,9 +42,7 @@ export function createBackends(
   const summarizer = config.summarizer
     ? createOpenAiSummarizer(config.summarizer)
     : createEmbeddedSummarizer();
-  const speaker = config.piperUrl
-    ? createPiperSpeaker({ url: config.piperUrl })
-    : createFliteSpeaker({ deadlineMs: SPEECH_DEADLINE_MS });
+  const speaker = createSpeaker(config);
   const people = createPeople(config, book);
   const label = marketUrl === undefined ? undefined : 'sandbox';
   const briefs = createTokenBrief({
@@ -99,4 +97,10 @@ export function createBackends(
 function createPeople({ people, rapidata }: Config, book: ReplyBook): People {
   if (people === 'rapidata' && rapidata) return createRapidataPeople({ ...rapidata, book });
   return people === 'sandbox' ? createSandboxPeople({ book }) : createPanelPeople({ book });
+}
+
+function createSpeaker({ piperUrl }: Config): Speaker {
+  return piperUrl
+    ? createPiperSpeaker({ url: piperUrl })
+    : createFliteSpeaker({ deadlineMs: SPEECH_DEADLINE_MS });
 }
