@@ -4,8 +4,7 @@ import type { Answer, Log } from './outcome.js';
 /** One attempt at a paid order. `deadline` in ms since 1970. */
 export type Attempt = { id: string; request: string; deadline: number; attempt: number };
 
-/** How the work of an order ended: an answer, or a failure for good with what to tell the buyer. */
-/** `error` is a sentence; that the order stays owed is added to it. */
+/** How the work of an order ended: an answer, or a failure for good. `error` is a sentence; that the order stays owed is added. */
 export type OrderResult = { kind: 'answer'; answer: Answer } | { kind: 'failed'; error: string };
 
 export type OrderWork = {
@@ -84,18 +83,29 @@ export class Orders {
   async wait(id: string, ms: number, gone: AbortSignal): Promise<string | undefined> {
     const until = this.#now() + ms;
     const ended = AbortSignal.any([gone, this.#stop.signal]);
-    const leaving = aborted(ended);
-    while (!ended.aborted) {
-      const left = until - this.#now();
-      if (left <= 0) break;
-      await Promise.race([this.#running.get(id) ?? pause(POLL_MS), pause(Math.min(left, POLL_MS)), leaving]);
-      if (this.#running.has(id)) continue;
-      const row = await this.#ledger.find(id);
-      if (row?.state !== 'owed') return undefined;
-      const order = await this.#ledger.order(id);
-      if (order && order.finishedAt !== null) return `${this.#failures.get(id) ?? FAILED} ${STAYS_OWED}`;
+    let leave = (): void => undefined;
+    const leaving = new Promise<void>(resolve => (leave = resolve));
+    ended.addEventListener('abort', leave, { once: true });
+    try {
+      while (!ended.aborted) {
+        const left = until - this.#now();
+        if (left <= 0) break;
+        await Promise.race([
+          this.#running.get(id) ?? pause(POLL_MS),
+          pause(Math.min(left, POLL_MS)),
+          leaving,
+        ]);
+        if (this.#running.has(id)) continue;
+        const row = await this.#ledger.find(id);
+        if (row?.state !== 'owed') return undefined;
+        const order = await this.#ledger.order(id);
+        if (order && order.finishedAt !== null) return `${this.#failures.get(id) ?? FAILED} ${STAYS_OWED}`;
+      }
+      return undefined;
+    } finally {
+      // Node never lets go of a composite signal that somebody listens to.
+      ended.removeEventListener('abort', leave);
     }
-    return undefined;
   }
 
   async #look(): Promise<void> {
@@ -179,11 +189,4 @@ export class Orders {
 
 function pause(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms).unref());
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal.aborted) return resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
