@@ -415,6 +415,24 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
     expect(await rowOf(second.id)).to.include({ aliasOf: first.id });
   });
+
+  it('a ledger that fails when a caller is sent away: told only when it is noted, so a new signature attaches', async () => {
+    await shop.close();
+    let failures = 2;
+    shop = await cell.shop({ faults: method => (method === 'leave' && failures-- > 0 ? 'fail' : undefined) });
+    cell.onSettle(settleFault('dropAfter'));
+    const text = 'sent away';
+    const first = signed(stage, shop, { payer, text });
+    expectPending(await shop.send({ payment: first.payment, text }));
+    expect(failures).to.be.below(0);
+    const second = signed(stage, shop, { payer, text });
+    await until('it is decided', async () => {
+      const sent = await shop.send({ payment: second.payment, text });
+      return sent.kind === 'answer';
+    });
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
+    expect(await rowOf(second.id)).to.include({ aliasOf: first.id });
+  });
 });
 
 for (const { name, make } of PLACES) {

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { PricedOperation } from '../contract.js';
 import type { Claim, Ledger, Payment as Row, StoredAnswer } from '../ledger/store.js';
 import { Bucket } from './bucket.js';
@@ -67,8 +68,10 @@ const MAX_HELD = 1_000;
 const ORDER_RETRY_SECONDS = 5;
 /** A run of this many ms may have been overtaken by an equal call whose caller was sent away meanwhile. */
 const RECHECK_AFTER_MS = 1_000;
-/** A lease that could not be ended is tried again after these many ms. */
-const LEAVE_AGAIN_MS = [1_000, 4_000, 15_000];
+/** What could not be noted down about a caller is tried again after these many ms. */
+const NOTE_AGAIN_MS = [50, 200, 1_000, 4_000, 15_000];
+/** A caller waits this many ms at most for the ledger to know that it is sent away. */
+const NOTED_WITHIN_MS = 5_000;
 /** What one payer may have unsettled at a time, in atomic units: 100 USDC. */
 const MAX_UNSETTLED_AMOUNT = 100_000_000n;
 const STILL_OWED =
@@ -724,20 +727,31 @@ export class Charge {
   }
 
   /** Somebody is told 503, or hung up, while the payment is worked on: a stock client will sign anew. */
-  async #sentAway(id: string): Promise<void> {
-    await this.#ledger.callerGone(id).catch((error: unknown) => {
-      this.#log.warn({ payment: id, error }, 'could not record that a caller was sent away');
-    });
+  #sentAway(id: string): Promise<void> {
+    return this.#noted(id, () => this.#ledger.callerGone(id));
   }
 
   /** A lease that is not ended makes a newly signed payment for the same call a second sale. */
-  async #leave(id: string, claim: number, again = 0): Promise<void> {
-    try {
-      await this.#ledger.leave(id, claim);
-    } catch (error) {
-      const ms = LEAVE_AGAIN_MS[again];
-      this.#log.warn({ payment: id, error }, 'a lease could not be ended, it will end by itself');
-      if (ms !== undefined) setTimeout(() => void this.#leave(id, claim, again + 1), ms).unref();
+  #leave(id: string, claim: number): Promise<void> {
+    return this.#noted(id, () => this.#ledger.leave(id, claim));
+  }
+
+  /** Resolves once the ledger knows it, so that nobody is sent away before; a ledger that is away longer is tried on in the background. */
+  async #noted(id: string, note: () => Promise<unknown>): Promise<void> {
+    const limit = new AbortController();
+    const late = sleep(NOTED_WITHIN_MS, undefined, { signal: limit.signal, ref: false }).catch(() => {});
+    await Promise.race([this.#note(id, note), late]);
+    limit.abort();
+  }
+
+  async #note(id: string, note: () => Promise<unknown>): Promise<void> {
+    for (const ms of [...NOTE_AGAIN_MS, undefined]) {
+      try {
+        return void (await note());
+      } catch (error) {
+        this.#log.warn({ payment: id, error, again: ms }, 'could not record that a caller was sent away');
+      }
+      if (ms !== undefined) await sleep(ms, undefined, { ref: false });
     }
   }
 
