@@ -46,8 +46,8 @@ const DEADLINES = { supportedMs: 2_000, verifyMs: 4_000, settleMs: 4_000 };
 const LEASE_MS = 10_000;
 const TIMING = {
   interval: 150,
-  lease: 8_000,
-  look: 2_000,
+  lease: 12_000,
+  look: 3_000,
   reaskAfter: 400,
   rest: 100,
   longestRest: 500,
@@ -173,6 +173,8 @@ type ShopOptions = {
   facilitatorUrl: string;
   faults?: LedgerFaults;
   work?: PaidCall['work'];
+  /** Told of every attempt at an order, with its request. */
+  ordered?: (request: string) => void;
   log?: Log;
 };
 
@@ -229,15 +231,15 @@ export class Shop {
     const real = await openLedger({ url: options.ledgerUrl, payTo: terms.payTo, network: terms.network });
     const ledger = mortal(withFaults(real, faults, kill, state), state);
     const facilitator = httpFacilitator(options.facilitatorUrl, DEADLINES);
-    const chain = createChain({ urls: [options.rpcUrl], timeoutMs: 1_000 });
+    const chain = createChain({ urls: [options.rpcUrl], timeoutMs: 2_000 });
     const desk = new Desk(paid, terms, stage.sandbox.info.feePayer);
     const look = async (): Promise<void> => {
-      const latest = await chain.latestBlockhash('confirmed', AbortSignal.timeout(1_000));
+      const latest = await chain.latestBlockhash('confirmed', AbortSignal.timeout(2_000));
       const { blockhash, slot, lastValidBlockHeight } = latest;
       if (!state.dead) desk.setView({ blockhash, slot, height: lastValidBlockHeight - 150 });
     };
     const trust = await trustIn(real, options.facilitatorUrl, log);
-    const orders = new Orders({ ledger, work: ORDER_WORK, log, attemptMs: 60_000 });
+    const orders = new Orders({ ledger, work: orderWork(options.ordered), log, attemptMs: 60_000 });
     const charge = new Charge({
       ledger,
       facilitator: mortal(facilitator, state),
@@ -328,13 +330,18 @@ export class Shop {
   }
 }
 
-const ORDER_WORK = {
-  wanted: () => 1,
-  work: async ({ request }: { request: string }) => {
-    await pause(30);
-    return { kind: 'answer' as const, answer: jsonAnswer({ brand: request }) };
-  },
-};
+function orderWork(
+  begun: (request: string) => void = () => {},
+): ConstructorParameters<typeof Orders>[0]['work'] {
+  return {
+    wanted: () => 1,
+    work: async ({ request }) => {
+      begun(request);
+      await pause(30);
+      return { kind: 'answer' as const, answer: jsonAnswer({ brand: request }) };
+    },
+  };
+}
 
 export function jsonAnswer(value: unknown, status = 200): Answer {
   return {
@@ -567,7 +574,9 @@ export class Cell {
     return new Cell(stage, ledgerUrl, ...(await Promise.all(proxies)));
   }
 
-  async shop(more: Pick<ShopOptions, 'faults' | 'work' | 'log'> = {}): Promise<Shop> {
+  async shop(
+    more: Omit<ShopOptions, 'stage' | 'ledgerUrl' | 'rpcUrl' | 'facilitatorUrl'> = {},
+  ): Promise<Shop> {
     const { stage, ledgerUrl } = this;
     const [rpcUrl, facilitatorUrl] = [this.rpc.url, this.facilitator.url];
     const shop = await Shop.open({ stage, ledgerUrl, rpcUrl, facilitatorUrl, ...more });

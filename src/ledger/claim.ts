@@ -76,7 +76,13 @@ export function checkClaim(request: ClaimRequest): void {
 export function* claimPayment(request: ClaimRequest, context: ClaimContext): Operation<Claimed> {
   const { statements, now } = context;
   const { payer, limits } = request;
-  if (context.dialect.concurrentWriters) yield* ask(statements.lockPayer({ payer }));
+  if (context.dialect.concurrentWriters) {
+    // Copies of a payment need not queue up behind their payer's other claims to learn that they are copies.
+    const [seen] = yield* ask(statements.find({ id: request.id }));
+    const standing = seen && standingOf(seen, now);
+    if (standing) return standing;
+    yield* ask(statements.lockPayer({ payer }));
+  }
   const [row] = yield* ask(statements.findToChange({ id: request.id }));
   const standing = row && standingOf(row, now);
   if (standing) return standing;
