@@ -892,7 +892,9 @@ describe('charge: callers that go away', () => {
     const calls = Array.from({ length: 520 }, () => world.redeem(payment));
     const early: string[] = [];
     for (const call of calls) void call.then(({ kind }) => early.push(kind));
-    await new Promise(resolve => setTimeout(resolve, 20));
+    const pause = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 20));
+    for (let n = 0; n < 250 && early.length < 8; n++) await pause();
+    await pause();
     expect(early).to.deep.equal(Array.from({ length: 8 }, () => 'unavailable'));
     gate.open();
     await first;

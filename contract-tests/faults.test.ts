@@ -73,6 +73,7 @@ class Schedule {
   readonly #lied = new Set<string>();
   readonly #violations: string[] = [];
   #calm = false;
+  #over = false;
   /** How often the work was done, by payment; an order's by its request. */
   readonly #runs = new Map<string, number>();
   #deaths = 0;
@@ -98,11 +99,13 @@ class Schedule {
       await Promise.all(Array.from({ length: PURCHASES }, (_, n) => this.#purchase(n, payers[n % PAYERS]!)));
       clearTimeout(calm);
       this.#calmDown();
-      await reviving;
       await this.#settleDown();
       await this.#check(payers);
+      this.#over = true;
+      await reviving;
     } finally {
       this.#calmDown();
+      this.#over = true;
       await this.#cell.close();
       await this.#place.remove();
     }
@@ -165,7 +168,7 @@ class Schedule {
 
   /** Starts a new server wherever one has died. */
   async #revive(): Promise<void> {
-    while (!this.#calm || this.#shops.some(shop => shop.dead)) {
+    while (!this.#over) {
       for (const [n, shop] of this.#shops.entries()) {
         if (!shop.dead) continue;
         await shop.close();
@@ -322,16 +325,19 @@ class Schedule {
       const record = this.#byId.get(id)!;
       const attempt = record.attempts.find(one => one.id === id)!;
       const bodies = new Set<string>();
-      for (const shop of this.#shops) {
+      for (const n of this.#shops.keys()) {
         const again = (): Promise<Sent> =>
-          shop.send({
+          this.#shops[n]!.send({
             payment: attempt.payment,
             text: record.text,
             operation: record.operation ?? SUMMARIZE,
           });
         let sent = await again();
-        // A killed worker's order is taken up when its lease ends.
-        for (let n = 0; n < 20 && sent.kind === 'unavailable'; n++, await pause(100)) sent = await again();
+        // A killed worker's order is taken up when its lease ends, and a kill may come late.
+        for (let times = 0; times < 20 && ['unavailable', 'cut'].includes(sent.kind); times++) {
+          await pause(100);
+          sent = await again();
+        }
         if (sent.kind === 'answer' && sent.answer.status === 200) bodies.add(sent.answer.body.toString());
         else if (
           sent.kind !== 'unavailable' ||

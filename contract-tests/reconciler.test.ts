@@ -26,6 +26,8 @@ let payer: Keypair;
 let place: Place;
 let cell: Cell;
 let shop: Shop;
+/** The method of the ledger that fails now. */
+let failing: string | undefined;
 let calls = 0;
 
 type Bought = {
@@ -101,7 +103,11 @@ describe('reconciler: the chain decides what nobody knows', function () {
     place = await memoryPlace();
     cell = await Cell.open(stage, place.url);
     let runs = 0;
-    shop = await cell.shop({ work: async () => jsonAnswer({ summary: `run ${++runs}` }) });
+    failing = undefined;
+    shop = await cell.shop({
+      work: async () => jsonAnswer({ summary: `run ${++runs}` }),
+      faults: method => (method === failing ? 'fail' : undefined),
+    });
   });
   afterEach(async () => {
     await cell.close();
@@ -432,6 +438,19 @@ describe('reconciler: the chain decides what nobody knows', function () {
     });
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
     expect(await rowOf(second.id)).to.include({ aliasOf: first.id });
+  });
+
+  it('an answer that was lost, then a 503 because the ledger failed: a new signature attaches to the first', async () => {
+    const text = 'lost, then failed';
+    const first = signed(stage, shop, { payer, text });
+    // Delivered, and neither written nor known to be lost: its server could have died here.
+    answerOf(await shop.send({ payment: first.payment, text }));
+    failing = 'claim';
+    expect(await shop.send({ payment: first.payment, text })).to.include({ kind: 'unavailable' });
+    failing = undefined;
+    const second = signed(stage, shop, { payer, text });
+    answerOf(await shop.send({ payment: second.payment, text }));
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
   });
 });
 

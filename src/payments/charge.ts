@@ -70,6 +70,8 @@ const ORDER_RETRY_SECONDS = 5;
 const RECHECK_AFTER_MS = 1_000;
 /** What could not be noted down about a caller is tried again after these many ms. */
 const NOTE_AGAIN_MS = [50, 200, 1_000, 4_000, 15_000];
+/** A ledger that is away long enough for more than these has worse to tell. */
+const MAX_NOTES_TO_REPEAT = 1_000;
 /** A caller waits this many ms at most for the ledger to know that it is sent away. */
 const NOTED_WITHIN_MS = 5_000;
 /** What one payer may have unsettled at a time, in atomic units: 100 USDC. */
@@ -115,6 +117,7 @@ export class Charge {
   readonly #runs = new Map<string, Run>();
   readonly #held = new Map<string, number>();
   #heldInAll = 0;
+  #notesToRepeat = 0;
   readonly #verifies: Bucket;
   readonly #works: Bucket;
 
@@ -158,12 +161,9 @@ export class Charge {
 
   /** Redeems a payment for the answer of a call. Never rejects. */
   async redeem(call: PaidCall): Promise<Outcome> {
-    try {
-      const result = await this.#result(call);
-      return result.kind === 'ordered' ? await this.#hold(result.id, call) : this.#addressed(result, call);
-    } catch (error) {
-      return this.#broken(error);
-    }
+    const outcome = await this.#outcome(call);
+    if (outcome.kind === 'unavailable') await this.#sentAway(call.payment.checked.id);
+    return outcome;
   }
 
   /** The answer was written out with the socket intact. */
@@ -181,6 +181,15 @@ export class Charge {
   /** Waits until nothing is in flight any more. */
   async idle(): Promise<void> {
     while (this.#runs.size > 0) await Promise.allSettled([...this.#runs.values()].map(run => run.result));
+  }
+
+  async #outcome(call: PaidCall): Promise<Outcome> {
+    try {
+      const result = await this.#result(call);
+      return result.kind === 'ordered' ? await this.#hold(result.id, call) : this.#addressed(result, call);
+    } catch (error) {
+      return this.#broken(error);
+    }
   }
 
   async #result(call: PaidCall): Promise<Result> {
@@ -300,7 +309,6 @@ export class Charge {
       case 'claimed':
         return result;
       case 'taken':
-        await this.#sentAway(checked.id);
         return { outcome: inProgress() };
       case 'known':
         return { outcome: await this.#known(result.payment, call) };
@@ -552,7 +560,7 @@ export class Charge {
     if (row.state !== 'owed') return this.#settledOutcome(row, call);
     await this.#orders.take(row);
     const waiting = this.#held.get(id) ?? 0;
-    if (waiting >= MAX_HELD_PER_ORDER || this.#heldInAll >= MAX_HELD) return await this.#comeBack(row, call);
+    if (waiting >= MAX_HELD_PER_ORDER || this.#heldInAll >= MAX_HELD) return this.#owed(row, call);
     this.#held.set(id, waiting + 1);
     this.#heldInAll += 1;
     try {
@@ -570,7 +578,7 @@ export class Charge {
     const failed = await orders.wait(row.id, call.upfront?.holdMs ?? 0, leaving);
     const now = (await this.#ledger.find(row.id)) ?? row;
     if (now.state !== 'owed') return this.#settledOutcome(now, call);
-    if (failed === undefined) return this.#comeBack(now, call);
+    if (failed === undefined) return this.#owed(now, call);
     return {
       kind: 'answer',
       answer: failure(502, failed),
@@ -581,11 +589,6 @@ export class Charge {
   async #settledOutcome(row: Row, call: PaidCall): Promise<Outcome> {
     const result = await this.#outcomeOf(row, call);
     return result.kind === 'ordered' ? this.#owed(row, call) : this.#addressed(result, call);
-  }
-
-  async #comeBack(row: Row, call: PaidCall): Promise<Outcome> {
-    await this.#sentAway(row.id);
-    return this.#owed(row, call);
   }
 
   #owed(row: Row, call: PaidCall): Outcome {
@@ -626,7 +629,6 @@ export class Charge {
       case 'delivered':
         return this.#redeliver(row, call, await this.#ledger.answer(row.id));
       case 'settling':
-        await this.#sentAway(row.id);
         return this.#pending(call, row.settlement ?? '');
       case 'claimed':
         return inProgress();
@@ -726,7 +728,7 @@ export class Charge {
     }
   }
 
-  /** Somebody is told 503, or hung up, while the payment is worked on: a stock client will sign anew. */
+  /** Somebody is told 503, or hung up, while the payment is worked on or paid: a stock client will sign anew. */
   #sentAway(id: string): Promise<void> {
     return this.#noted(id, () => this.#ledger.callerGone(id));
   }
@@ -745,13 +747,17 @@ export class Charge {
   }
 
   async #note(id: string, note: () => Promise<unknown>): Promise<void> {
-    for (const ms of [...NOTE_AGAIN_MS, undefined]) {
+    for (let again = 0; ; again++) {
       try {
         return void (await note());
       } catch (error) {
-        this.#log.warn({ payment: id, error, again: ms }, 'could not record that a caller was sent away');
+        this.#log.warn({ payment: id, error, again }, 'could not record that a caller was sent away');
       }
-      if (ms !== undefined) await sleep(ms, undefined, { ref: false });
+      const ms = NOTE_AGAIN_MS[again];
+      if (ms === undefined || this.#notesToRepeat >= MAX_NOTES_TO_REPEAT) return;
+      this.#notesToRepeat += 1;
+      await sleep(ms, undefined, { ref: false });
+      this.#notesToRepeat -= 1;
     }
   }
 
