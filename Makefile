@@ -25,8 +25,18 @@ test: build ## install what is missing, build, and run every test
 
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
-	@exec $(BIN)/mocha --no-package --timeout 60000 --reporter dot \
-	  dist/contract-tests/ledger.test.js dist/contract-tests/ledger-orders.test.js dist/contract-tests/bookkeeper.test.js
+	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/quiet.js --reporter dot -g PostgreSQL \
+	  $(patsubst %,dist/contract-tests/%.test.js,ledger ledger-orders bookkeeper reconciler attacks)
+
+.PHONY: faults
+faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES=200; TEST_DATABASE_URL=… on PostgreSQL too)
+	@FAULT_SCHEDULES=$${SCHEDULES:-200} exec $(BIN)/mocha --no-package --require ./dist/src/quiet.js --reporter spec \
+	  dist/contract-tests/faults.test.js
+
+.PHONY: attacks
+attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (COUNT=100000)
+	@ATTACK_GARBAGE=$${COUNT:-100000} ATTACK_WALLETS=$${COUNT:-100000} exec $(BIN)/mocha --no-package \
+	  --require ./dist/src/quiet.js --reporter spec -g 'garbage payments|empty wallets' dist/contract-tests/attacks.test.js
 
 clients: build ## generate foreign clients, let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
 	@contract-tests/clients/run.sh

@@ -60,7 +60,7 @@ function recipeOf({ extra, payTo }: Offer, payer: Keypair): Recipe {
 }
 
 describe('attacks over HTTP', function () {
-  this.timeout(120_000);
+  this.timeout(120_000 + 10 * GARBAGE);
   let world: World;
   let payer: Keypair;
 
@@ -285,7 +285,7 @@ describe('attacks: connections that dribble', () => {
 });
 
 describe('attacks with signed payments', function () {
-  this.timeout(120_000);
+  this.timeout(120_000 + 20 * EMPTY_WALLETS);
   let stage: Stage;
   let place: Place;
   let cell: Cell;
@@ -348,7 +348,7 @@ describe('attacks with signed payments', function () {
 });
 
 (DATABASE ? describe : describe.skip)('promise 1 over four processes on PostgreSQL', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   const PAYMENTS = Number(process.env['ATTACK_COPIES'] ?? 100);
   const COPIES = PAYMENTS;
   const PROCESSES = 4;

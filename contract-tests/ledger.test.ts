@@ -610,6 +610,23 @@ function promises(make: () => Promise<Place>): void {
       expect(await ledger.getMeta('supported')).to.equal('{"kinds":2}');
     });
 
+    it('lists what is to be audited page by page, each settled payment once', async () => {
+      const requests = Array.from({ length: 7 }, () => payment());
+      // Three were settled in one millisecond.
+      for (const [n, request] of requests.entries()) {
+        clock += n % 3 === 0 ? 1 : 0;
+        await delivered(ledger, request, clock + 100_000);
+      }
+      const seen: string[] = [];
+      let page = await ledger.unaudited(2);
+      while (page.length > 0) {
+        seen.push(...page.map(({ id }) => id));
+        const last = page.at(-1)!;
+        page = await ledger.unaudited(2, clock, { settledAt: last.settledAt!, id: last.id });
+      }
+      expect(seen.toSorted()).to.deep.equal(requests.map(({ id }) => id).toSorted());
+    });
+
     it('is read and refunded beside a running server', async () => {
       const request = payment({ flow: 'upfront' });
       const claim = await claimed(ledger, request);
@@ -725,6 +742,32 @@ function severalServers(make: () => Promise<Place>): void {
       expect(results.filter(kind => kind === 'claimed')).to.have.length(5);
     });
 
+    it('know the callers of a server that is gone to be gone: a new signature attaches', async () => {
+      const [first, second] = servers as [Ledger, Ledger];
+      const call = { payer: 'Payer111', operation: 'summarize', requestHash: 'a'.repeat(64) };
+      const sold = payment();
+      const claim = await claimed(first, sold);
+      await first.settling(sold.id, claim);
+      expect(await second.attachable(call), 'while it lives').to.equal(undefined);
+      const again = payment();
+      const newer = await claimed(second, again);
+      expect(await second.attach(again.id, newer, sold.id), 'while it lives').to.equal(false);
+      await first.close();
+      expect((await second.attachable(call))?.id).to.equal(sold.id);
+      expect(await second.attach(again.id, newer, sold.id)).to.equal(true);
+    });
+
+    it('take over what a server left behind without its callers', async () => {
+      const [first, second] = servers as [Ledger, Ledger];
+      const sold = payment();
+      const claim = await claimed(first, sold);
+      await first.settling(sold.id, claim);
+      await first.hold(sold.id, claim, 0);
+      await first.close();
+      await second.adopt(sold.id, 30_000);
+      expect((await second.find(sold.id))?.callerUntil).to.equal(0);
+    });
+
     it('survive the loss of their connections', async () => {
       const request = payment();
       await servers[0]?.claim(request);
@@ -743,12 +786,19 @@ function severalServers(make: () => Promise<Place>): void {
     it('are noticed by a copy, also after they lost their connections', async () => {
       const client = new pg.Client({ connectionString: place.url });
       await client.connect();
+      const ended = (await client.query<{ now: Date }>('select clock_timestamp() as now')).rows[0]?.now;
       await client.query(
         'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
       );
+      // Connections that are being ended still hold their locks for a moment.
       const present = async (): Promise<number> =>
-        (await client.query(`select 1 from pg_locks where locktype = 'advisory' and mode = 'ShareLock'`)).rows
-          .length;
+        (
+          await client.query(
+            `select 1 from pg_locks join pg_stat_activity using (pid)
+             where locktype = 'advisory' and mode = 'ShareLock' and backend_start > $1`,
+            [ended],
+          )
+        ).rows.length;
       for (let attempt = 0; attempt < 150 && (await present()) < servers.length; attempt += 1)
         await new Promise(resolve => setTimeout(resolve, 100));
       await client.end();

@@ -38,8 +38,8 @@ export const operationOf = (id: string): PricedOperation => {
 export const SUMMARIZE = operationOf('summarize');
 export const BRAND = operationOf('brandFeedback');
 
-/** A slot of this length lets a payment be proven absent (claim height + 300, finalized) within nine seconds. */
-const SLOT_MS = 25;
+/** A slot of this length lets a payment be proven absent (claim height + 300, finalized) within eleven seconds. */
+const SLOT_MS = 30;
 /** The view of the chain must be as fresh, in slots, as in production. */
 const VIEW_MS = 100;
 const DEADLINES = { supportedMs: 2_000, verifyMs: 4_000, settleMs: 4_000 };

@@ -37,9 +37,14 @@ export type Dialect = {
 export const SQLITE: Dialect = { name: 'sqlite', bytes: 'blob', concurrentWriters: false };
 export const POSTGRES: Dialect = { name: 'postgres', bytes: 'bytea', concurrentWriters: true };
 
+/** The class of the advisory locks by which servers on PostgreSQL show that they live. Every version must use the same one. */
+export const OWNER_LOCK = 8404;
+
 /** One open database. Operations may run more than once, so they must have no effect but their queries. */
 export type Engine = {
   readonly dialect: Dialect;
+  /** Who claims through this engine; new with every opening. */
+  readonly owner: string;
   /** Sentences for the operator about settings that weaken the ledger's promises. */
   readonly warnings: readonly string[];
   /** Runs an operation that changes nothing. */

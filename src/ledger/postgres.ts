@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Role } from './connect.js';
-import { POSTGRES } from './engine.js';
+import { OWNER_LOCK, POSTGRES } from './engine.js';
 import type { Engine, Operation, Query, Run } from './engine.js';
 import { LedgerFault, messageOf } from './fault.js';
 
@@ -45,8 +46,9 @@ export async function openPostgres(url: string, role: Role): Promise<Engine> {
   pool.on('connect', client => client.on('error', () => undefined));
   try {
     const warnings = await weaknesses(pool);
-    const presence = role === 'beside' ? undefined : await Presence.announce(url, role);
-    return new PostgresEngine(pool, warnings, presence);
+    const owner = randomUUID();
+    const presence = role === 'beside' ? undefined : await Presence.announce(url, role, owner);
+    return new PostgresEngine(pool, warnings, { owner, presence });
   } catch (error) {
     await pool.end();
     if (error instanceof LedgerFault) throw error;
@@ -71,24 +73,27 @@ async function weaknesses(pool: pg.Pool): Promise<string[]> {
 }
 
 /**
- * An advisory lock on a connection of its own: servers share it, a copy holds it alone. It spares the operator a copy that
- * fights with running servers; that no payment is lost does not depend on it (see `copyLedger`).
+ * Advisory locks on a connection of its own. One is shared by servers, and held alone by a copy: it spares the operator a copy
+ * that fights with running servers; that no payment is lost does not depend on it (see `copyLedger`). The other is the
+ * server's own: once its process is gone nobody holds it, so the others know that the callers of that server are gone too.
  */
 class Presence {
   readonly #url: string;
   readonly #role: Role;
+  readonly #owner: string;
   #client: pg.Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
 
-  private constructor(url: string, role: Role) {
+  private constructor(url: string, role: Role, owner: string) {
     this.#url = url;
     this.#role = role;
+    this.#owner = owner;
   }
 
   /** @throws LedgerFault `open` when a copy, or for a copy a server, has the ledger open */
-  static async announce(url: string, role: Role): Promise<Presence> {
-    const presence = new Presence(url, role);
+  static async announce(url: string, role: Role, owner: string): Promise<Presence> {
+    const presence = new Presence(url, role, owner);
     try {
       if (await presence.#take()) return presence;
     } catch (error) {
@@ -121,7 +126,10 @@ class Presence {
     client.on('end', () => this.#again(client));
     this.#client = client;
     await client.connect();
-    const shared = this.#role === 'server' ? '_shared' : '';
+    const server = this.#role === 'server';
+    // After a broken connection PostgreSQL may hold the old one's lock a while longer; then this waits, and is tried again.
+    if (server) await client.query(`select pg_advisory_lock(${OWNER_LOCK}, hashtext($1))`, [this.#owner]);
+    const shared = server ? '_shared' : '';
     const { rows } = await client.query<{ taken: boolean }>(
       `select pg_try_advisory_lock${shared}(${PRESENCE_LOCK}, hashtext(current_schema())) as taken`,
     );
@@ -133,20 +141,29 @@ class Presence {
     if (this.#ended || this.#role !== 'server' || lost !== this.#client) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      this.#take().catch(() => this.#again(this.#client ?? lost));
+      this.#take().catch(() => {
+        void this.#client?.end().catch(() => undefined);
+        this.#again(this.#client ?? lost);
+      });
     }, PRESENCE_RETRY_MS).unref();
   }
 }
 
 class PostgresEngine implements Engine {
   readonly dialect = POSTGRES;
+  readonly owner: string;
   readonly warnings: readonly string[];
   readonly #pool: pg.Pool;
   readonly #presence: Presence | undefined;
 
-  constructor(pool: pg.Pool, warnings: readonly string[], presence: Presence | undefined) {
+  constructor(
+    pool: pg.Pool,
+    warnings: readonly string[],
+    { owner, presence }: { owner: string; presence: Presence | undefined },
+  ) {
     this.#pool = pool;
     this.warnings = warnings;
+    this.owner = owner;
     this.#presence = presence;
   }
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -162,6 +163,7 @@ class TransactionFault extends Error {
 
 class SqliteEngine implements Engine {
   readonly dialect = SQLITE;
+  readonly owner = randomUUID();
   readonly warnings: readonly string[] = [];
   #db: Connection;
   #lock: Connection | undefined;

@@ -9,7 +9,7 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely';
-import { statement } from './engine.js';
+import { OWNER_LOCK, statement } from './engine.js';
 import type { Dialect } from './engine.js';
 import { orderStatements } from './orders.js';
 import type { AnswerRow, PaymentRow, Tables } from './schema.js';
@@ -53,8 +53,8 @@ export function compileStatements(db: Kysely<Tables>, dialect: Dialect) {
     ...claimStatements(db),
     ...moveStatements(db),
     ...endStatements(db),
-    ...leaseStatements(db),
-    ...aliasStatements(db),
+    ...leaseStatements(db, dialect),
+    ...aliasStatements(db, dialect),
     ...answerStatements(db, dialect),
     ...upkeepStatements(db, dialect),
     ...payerStatements(db),
@@ -296,7 +296,17 @@ function endStatements(db: Kysely<Tables>) {
   };
 }
 
-function leaseStatements(db: Kysely<Tables>) {
+/**
+ * True when the server that owns the row is gone. A server on PostgreSQL holds this lock as long as it is connected; on SQLite
+ * former owners end with the next opening.
+ */
+function ownerGone(dialect: Dialect) {
+  return dialect.concurrentWriters
+    ? sql<boolean>`pg_try_advisory_xact_lock_shared(${sql.lit(OWNER_LOCK)}, hashtext(owner))`
+    : sql<boolean>`1 = 0`;
+}
+
+function leaseStatements(db: Kysely<Tables>, dialect: Dialect) {
   return {
     lease: statement((p: Fence & { lease_until: number }) =>
       db
@@ -330,11 +340,16 @@ function leaseStatements(db: Kysely<Tables>) {
         .where('owner', '=', p.owner)
         .returning('id'),
     ),
-    /** The caller stays as gone, or as present, as it was. */
+    /** The caller stays as gone, or as present, as it was, unless the server is gone that it waited at. */
     adopt: statement((p: Fence & { lease_until: number }) =>
       db
         .updateTable('payments')
-        .set({ claim: p.claim, owner: p.owner, lease_until: p.lease_until })
+        .set({
+          claim: p.claim,
+          owner: p.owner,
+          lease_until: p.lease_until,
+          caller_until: eb => eb.case().when(ownerGone(dialect)).then(0).else(eb.ref('caller_until')).end(),
+        })
         .where('id', '=', p.id)
         .where('state', '<>', 'claimed')
         .returning('id'),
@@ -342,7 +357,19 @@ function leaseStatements(db: Kysely<Tables>) {
   };
 }
 
-function aliasStatements(db: Kysely<Tables>) {
+/** Payments a newly signed one may attach to: paid or possibly paid, not written out, and nobody waits for the answer. */
+function redeemable(db: Kysely<Tables>, dialect: Dialect, now: number) {
+  return db
+    .selectFrom('payments')
+    .selectAll()
+    .where('written_at', 'is', null)
+    .where('state', 'in', ['settling', 'owed', 'delivered'])
+    .where('identifier', 'is', null)
+    .where(eb => eb.or([eb('caller_until', '<=', now), ownerGone(dialect)]))
+    .where(eb => eb.or([eb('state', '<>', 'delivered'), eb('answer_expires_at', '>', now)]));
+}
+
+function aliasStatements(db: Kysely<Tables>, dialect: Dialect) {
   return {
     attach: statement((p: Fence & { alias_of: string }) =>
       db
@@ -355,19 +382,17 @@ function aliasStatements(db: Kysely<Tables>) {
         .returning('id'),
     ),
     attachable: statement((p: { payer: string; operation: string; request_hash: string; now: number }) =>
-      db
-        .selectFrom('payments')
-        .selectAll()
+      redeemable(db, dialect, p.now)
         .where('payer', '=', p.payer)
-        .where('written_at', 'is', null)
-        .where('state', 'in', ['settling', 'owed', 'delivered'])
         .where('request_hash', '=', p.request_hash)
         .where('operation', '=', p.operation)
-        .where('identifier', 'is', null)
-        .where('caller_until', '<=', p.now)
-        .where(eb => eb.or([eb('state', '<>', 'delivered'), eb('answer_expires_at', '>', p.now)]))
         .orderBy('created_at')
         .limit(1),
+    ),
+    findToAttach: statement((p: Id & { now: number }) =>
+      redeemable(db, dialect, p.now)
+        .where('id', '=', p.id)
+        .$if(dialect.concurrentWriters, query => query.forUpdate()),
     ),
     written: statement((p: Id & { now: number }) =>
       db
@@ -526,14 +551,17 @@ function auditStatements(db: Kysely<Tables>) {
     audited: statement((p: Id & { now: number }) =>
       db.updateTable('payments').set({ audited_at: p.now }).where('id', '=', p.id).returning('id'),
     ),
-    unaudited: statement((p: { limit: number; before: number }) =>
+    unaudited: statement((p: { limit: number; before: number; settled_at: number; id: string }) =>
       db
         .selectFrom('payments')
         .selectAll()
         .where('settled_at', 'is not', null)
         .where('audited_at', 'is', null)
         .where('settled_at', '<=', p.before)
+        .where('settled_at', '>=', p.settled_at)
+        .where(eb => eb.or([eb('settled_at', '>', p.settled_at), eb('id', '>', p.id)]))
         .orderBy('settled_at')
+        .orderBy('id')
         .limit(p.limit),
     ),
   };

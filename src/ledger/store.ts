@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { archiveOf, booksOf, noteKey } from './books.js';
 import type { Archive, Books, Connection, StoredAnswer } from './books.js';
 import { checkClaim, claimPayment } from './claim.js';
@@ -113,7 +112,7 @@ class Store implements Books, Orders {
   readonly saveIntent: Orders['saveIntent'];
   readonly intent: Orders['intent'];
   /** Who claims through this object; new with every opening. */
-  readonly owner = randomUUID();
+  readonly owner: string;
   readonly #engine: Connection['engine'];
   readonly #statements: Connection['statements'];
   readonly #now: Connection['now'];
@@ -124,6 +123,7 @@ class Store implements Books, Orders {
 
   constructor(connection: Connection, answerBudgetBytes: number) {
     this.#engine = connection.engine;
+    this.owner = connection.engine.owner;
     this.#statements = connection.statements;
     this.#now = connection.now;
     const books = booksOf(connection);
@@ -280,8 +280,8 @@ class Store implements Books, Orders {
 
   /**
    * The payment a newly signed one for the same call may redeem: same payer, operation and body, no identifier, paid or
-   * possibly paid, not written out, and its caller is gone or was sent away (`leave`). A worker that
-   * adopted it does not count as a caller.
+   * possibly paid, not written out, and its caller is gone or was sent away (`leave`), or the server is gone that the caller
+   * waited at. A worker that adopted it does not count as a caller.
    */
   async attachable(call: {
     payer: string;
@@ -335,9 +335,16 @@ class Store implements Books, Orders {
     return pruned;
   }
 
-  /** Settled payments that were not yet looked up on chain at `finalized`, the oldest first. */
-  async unaudited(limit: number, before: number = this.#now()): Promise<Payment[]> {
-    const rows = await this.#engine.read(() => ask(this.#statements.unaudited({ limit, before })));
+  /** Settled payments that were not yet looked up on chain at `finalized`, the oldest first, or those `after` one of them. */
+  async unaudited(
+    limit: number,
+    before: number = this.#now(),
+    after: { settledAt: number; id: string } = { settledAt: 0, id: '' },
+  ): Promise<Payment[]> {
+    const { settledAt: settled_at, id } = after;
+    const rows = await this.#engine.read(() =>
+      ask(this.#statements.unaudited({ limit, before, settled_at, id })),
+    );
     return rows.map(paymentOf);
   }
 
@@ -445,19 +452,10 @@ class Store implements Books, Orders {
   }
 
   *#attach(id: string, claim: number, target: string): Operation<boolean> {
-    const { findToChange, attach } = this.#statements;
-    const [original] = yield* ask(findToChange({ id: target }));
+    const { findToChange, findToAttach, attach } = this.#statements;
+    const [original] = yield* ask(findToAttach({ id: target, now: this.#now() }));
     const [row] = yield* ask(findToChange({ id }));
-    const now = this.#now();
-    const redeemable =
-      original &&
-      row &&
-      original.written_at === null &&
-      original.caller_until <= now &&
-      (original.state === 'settling' ||
-        original.state === 'owed' ||
-        (original.state === 'delivered' && (original.answer_expires_at ?? 0) > now));
-    if (!redeemable || !sameCall(original, row)) return false;
+    if (!original || !row || !sameCall(original, row)) return false;
     return (yield* ask(attach({ ...this.#fence(id, claim), alias_of: target }))).length === 1;
   }
 

@@ -75,6 +75,7 @@ export class Reconciler {
   readonly #stop = new AbortController();
   /** Where the next page of each list begins. */
   readonly #places = { settling: BEGINNING, released: BEGINNING };
+  #auditPlace = { settledAt: 0, id: '' };
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | undefined;
 
@@ -128,8 +129,7 @@ export class Reconciler {
       await this.#trust.refresh();
       await this.#each(await this.#undecided(), row => this.#resolve(row));
       await this.#each(await this.#unwatched(), row => this.#watch(row));
-      const settledBefore = this.#now() - this.#timing.auditAfter;
-      await this.#each(await this.#ledger.unaudited(PAGE, settledBefore), row => this.#audit(row));
+      await this.#each(await this.#unaudited(), row => this.#audit(row));
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#log.warn({ error }, 'undecided payments could not be looked at');
     }
@@ -161,6 +161,15 @@ export class Reconciler {
       if (ended) break;
     }
     return [...this.#watched.values()];
+  }
+
+  /** One page in a round, and the next one in the next: five hundred that can't be looked up hide no lie behind them. */
+  async #unaudited(): Promise<Row[]> {
+    const settledBefore = this.#now() - this.#timing.auditAfter;
+    const listed = await this.#ledger.unaudited(PAGE, settledBefore, this.#auditPlace);
+    const last = listed.length < PAGE ? undefined : listed.at(-1);
+    this.#auditPlace = { settledAt: last?.settledAt ?? 0, id: last?.id ?? '' };
+    return listed;
   }
 
   async #each(rows: Row[], look: (row: Row) => Promise<void>): Promise<void> {
