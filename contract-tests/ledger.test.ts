@@ -768,6 +768,37 @@ function severalServers(make: () => Promise<Place>): void {
       expect((await second.find(sold.id))?.callerUntil).to.equal(0);
     });
 
+    for (const [what, change, sentence] of [
+      [
+        'may not be changed by its user',
+        (role: string, schema: string) => `grant usage on schema ${schema} to ${role}`,
+        /may not create tables.*grant usage, create on schema/,
+      ],
+      [
+        'is read-only',
+        (role: string) => `alter role ${role} set default_transaction_read_only = on`,
+        /read-only.*primary/,
+      ],
+      ['has no schema', () => 'select 1', /no schema.*search_path/],
+    ] as const)
+      it(`do not start on a database that ${what}, and say what to do`, async () => {
+        const role = `r${randomBytes(6).toString('hex')}`;
+        const client = new pg.Client({ connectionString: place.url });
+        await client.connect();
+        await client.query(`create role ${role} login`);
+        const { rows } = await client.query<{ schema: string }>('select current_schema() as schema');
+        await client.query(change(role, rows[0]!.schema));
+        const url = new URL(place.url);
+        url.username = role;
+        try {
+          expect((await faultOf(openLedger({ url: url.href, ...OWNER }))).message).to.match(sentence);
+        } finally {
+          await client.query(`drop owned by ${role}`);
+          await client.query(`drop role ${role}`);
+          await client.end();
+        }
+      });
+
     it('survive the loss of their connections', async () => {
       const request = payment();
       await servers[0]?.claim(request);

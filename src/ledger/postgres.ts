@@ -5,6 +5,7 @@ import { OWNER_LOCK, POSTGRES } from './engine.js';
 import type { Engine, Operation, Query, Run } from './engine.js';
 import { LedgerFault, messageOf } from './fault.js';
 
+const OLDEST_VERSION = 15;
 const MAX_CONNECTIONS = 10;
 const MAX_WAITING = 2_000;
 const CONNECT_MS = 5_000;
@@ -45,6 +46,7 @@ export async function openPostgres(url: string, role: Role): Promise<Engine> {
   // The same for one that breaks between two queries of ours: the next query reports it.
   pool.on('connect', client => client.on('error', () => undefined));
   try {
+    if (role !== 'beside') await requireUsable(pool);
     const warnings = await weaknesses(pool);
     const owner = randomUUID();
     const presence = role === 'beside' ? undefined : await Presence.announce(url, role, owner);
@@ -58,6 +60,38 @@ export async function openPostgres(url: string, role: Role): Promise<Engine> {
       { cause: error },
     );
   }
+}
+
+type Fitness = {
+  version: number;
+  name: string;
+  schema: string | null;
+  replica: boolean;
+  readonly: string;
+  creates: boolean | null;
+};
+
+/** @throws LedgerFault `open` with what the operator must change */
+async function requireUsable(pool: pg.Pool): Promise<void> {
+  const { rows } = await pool.query<Fitness>(
+    `select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
+       current_schema() as schema, pg_is_in_recovery() as replica, current_setting('transaction_read_only') as readonly,
+       has_schema_privilege(current_schema(), 'USAGE') and has_schema_privilege(current_schema(), 'CREATE') as creates`,
+  );
+  const problem = rows[0] && problemOf(rows[0]);
+  if (problem) throw new LedgerFault('open', problem);
+}
+
+function problemOf({ version, name, schema, replica, readonly, creates }: Fitness): string | undefined {
+  if (version < OLDEST_VERSION * 10_000)
+    return `PostgreSQL ${name} is too old for the ledger. Use version ${OLDEST_VERSION} or later.`;
+  if (replica || readonly === 'on')
+    return 'The database in DATABASE_URL is read-only (a replica?). Name the primary, with a user that may write.';
+  if (schema === null)
+    return 'The database in DATABASE_URL has no schema the ledger could use. Create the schema that search_path names, or grant its user usage and create on it.';
+  if (creates !== true)
+    return `The user in DATABASE_URL may not create tables. Run: grant usage, create on schema "${schema}" to that user.`;
+  return undefined;
 }
 
 async function weaknesses(pool: pg.Pool): Promise<string[]> {
