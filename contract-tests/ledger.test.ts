@@ -697,6 +697,12 @@ function promises(make: () => Promise<Place>): void {
       expect(fault.message).to.include('missing.db').and.include('start the server once');
     });
 
+    it('begins no empty ledger in a folder that is not there', async () => {
+      if (!place.url.startsWith('file:')) return;
+      const fault = await faultOf(open({ url: place.url.replace('ledger.db', 'misspelt/ledger.db') }));
+      expect(fault.message).to.include('misspelt').and.include('its folder exists');
+    });
+
     it('refuses a URL it does not know', async () => {
       expect((await faultOf(open({ url: 'mysql://x' }))).message).to.include('postgres://');
     });

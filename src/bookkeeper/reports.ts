@@ -51,7 +51,7 @@ export async function summary(books: Shelf): Promise<Report> {
     ['in doubt: settling, the chain decides', 'inDoubt'],
     ['refused or released: never charged', 'released'],
     ['refunded by the operator', 'refunded'],
-    ['claimed: being worked on', 'claimed'],
+    ['claimed: being worked on, or given up unpaid', 'claimed'],
   ];
   const lines = [
     ...table(

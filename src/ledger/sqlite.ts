@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'libsql';
@@ -58,7 +58,7 @@ function refuseMissing(path: string): void {
 /** Creates the file for its owner alone (it holds signed payments) and resolves links, so that one file has one lock. */
 function createFile(path: string): string {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    // A folder is never made here: a misspelt path would begin an empty ledger.
     createEmpty(path);
     const file = realpathSync(path);
     if (!statSync(file).isFile()) throw new Error('it is not a file');

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { UpstreamFailure } from '../failure.js';
-import { DeadlinePassed, untilDeadline } from './deadline.js';
+import { DeadlineExceeded, withDeadline } from '../deadline.js';
 import { Gate } from './gate.js';
 import { phrases, requireLength, spokenText, type Phrase } from './spoken-text.js';
 import { OUTPUT_RATE_HZ, type Speaker, type SpeakerHealth, type Voice } from './voices.js';
@@ -92,12 +92,12 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
       const voice = requireVoice(voiceId);
       const task = { phrases: prepare(text), voice: voice.flite, rateHz: ENGINE_RATE_HZ, maxSeconds };
       try {
-        const wav = await untilDeadline(deadlineMs, signal, inTime =>
+        const wav = await withDeadline(deadlineMs, signal, inTime =>
           gate.run(() => workers.speak(task, inTime), inTime),
         );
         return { wav, voiceId: voice.id };
       } catch (cause) {
-        if (!(cause instanceof DeadlinePassed)) throw cause;
+        if (!(cause instanceof DeadlineExceeded)) throw cause;
         throw new UpstreamFailure('unavailable', 'Too many speeches are being made; try again shortly.', {
           cause,
           retryAfterSeconds: 5,

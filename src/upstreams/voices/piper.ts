@@ -2,7 +2,7 @@ import { circuitBreaker, BrokenCircuitError, CircuitState, ConsecutiveBreaker, h
 import type { Dispatcher } from 'undici';
 import { errors, Pool } from 'undici';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
-import { DeadlinePassed, untilDeadline } from './deadline.js';
+import { DeadlineExceeded, withDeadline } from '../deadline.js';
 import { Gate } from './gate.js';
 import { requireLength } from './spoken-text.js';
 import {
@@ -82,7 +82,7 @@ function codeOf(error: unknown): string {
 function toFailure(error: unknown): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   const options = { cause: error };
-  if (error instanceof DeadlinePassed)
+  if (error instanceof DeadlineExceeded)
     return new UpstreamFailure(
       'failed',
       'The speech server did not answer in time; try again or send less text.',
@@ -193,7 +193,7 @@ class Endpoint {
       return { status: response.statusCode, headers: response.headers, body };
     } catch (error) {
       const reason: unknown = signal.aborted ? signal.reason : error;
-      if (signal.aborted && !(reason instanceof DeadlinePassed)) throw reason;
+      if (signal.aborted && !(reason instanceof DeadlineExceeded)) throw reason;
       throw toFailure(reason);
     }
   }
@@ -304,7 +304,7 @@ class Catalogues {
 
   async #read(): Promise<Catalogue> {
     // Shared by many callers, so none of them can cancel it.
-    const answer = await untilDeadline(VOICES_DEADLINE_MS, new AbortController().signal, signal =>
+    const answer = await withDeadline(VOICES_DEADLINE_MS, new AbortController().signal, signal =>
       this.#endpoint.get('/voices', signal),
     ).catch((error: unknown) => {
       throw toFailure(error);
@@ -410,11 +410,11 @@ export function createPiperSpeaker(options: PiperOptions): Speaker {
     async speak(spoken, voiceId, signal) {
       checkText(spoken);
       try {
-        return await untilDeadline(options.deadlineMs ?? 18_000, signal, inTime =>
+        return await withDeadline(options.deadlineMs ?? 18_000, signal, inTime =>
           work(spoken, voiceId, inTime),
         );
       } catch (error) {
-        throw error instanceof DeadlinePassed ? toFailure(error) : error;
+        throw error instanceof DeadlineExceeded ? toFailure(error) : error;
       }
     },
     health: () => probe(endpoint, catalogues),
