@@ -1,11 +1,7 @@
 import { expect } from 'chai';
 import addFormatsModule from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import {
-  parsePaymentRequired,
-  PaymentRequirementsV1Schema,
-  PaymentRequirementsV2Schema,
-} from '@x402/core/schemas';
+import { parsePaymentRequired } from '@x402/core/schemas';
 import { loadContract, type Json, type PricedOperation } from '../src/contract.js';
 import { MAX_HEADER_BYTES, renderChallenge, type Challenge } from '../src/payments/challenge.js';
 import { Desk } from '../src/payments/desk.js';
@@ -59,7 +55,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
       const url = PUBLIC_URL + operation.path;
       const amount = operation.price.atomic.toString();
 
-      it('offers the CAIP-2 option first and the v1-named one second, each with the fields of both versions', () => {
+      it('offers the CAIP-2 network alone, with the fields of both versions', () => {
         const challenge = expectSound(renderChallenge(operation, terms, LIVE));
         expect(challenge.x402Version).to.equal(2);
         expect(challenge.resource).to.deep.equal({
@@ -67,13 +63,9 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
           description: operation.summary,
           mimeType: operation.mimeType,
         });
-        expect(challenge.accepts.map(option => option.network)).to.deep.equal([
-          terms.network,
-          terms.v1Network,
-        ]);
-        for (const option of challenge.accepts) {
-          expect(option).to.deep.equal({
-            network: option.network,
+        expect(challenge.accepts).to.deep.equal([
+          {
+            network: terms.network,
             scheme: 'exact',
             asset: terms.asset,
             payTo: terms.payTo,
@@ -84,26 +76,29 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
             description: operation.summary,
             mimeType: operation.mimeType,
             extra: { ...LIVE, ...(operation.id === 'brandFeedback' ? { paymentFlow: 'upfront' } : {}) },
-          });
+          },
+        ]);
+      });
+
+      it("is read whole by x402's own schemas, in each version", () => {
+        for (const version of [1, 2] as const) {
+          const whole = parsePaymentRequired(parse(renderChallenge(operation, terms, LIVE, version)));
+          expect(whole.success, JSON.stringify(whole.error)).to.equal(true);
         }
       });
 
-      it("is readable by x402's own schemas, option by option", () => {
+      it('would be refused whole if it named the v1 network beside, which is why it does not', () => {
         const challenge = parse(renderChallenge(operation, terms, LIVE));
-        const [caip2, v1] = challenge.accepts;
-        expect(PaymentRequirementsV2Schema.safeParse(caip2).success).to.equal(true);
-        expect(PaymentRequirementsV1Schema.safeParse(v1).success).to.equal(true);
-        // The schema of a whole v2 challenge knows CAIP-2 names alone.
-        const whole = parsePaymentRequired({ ...challenge, accepts: [caip2] });
-        expect(whole.success, JSON.stringify(whole.error)).to.equal(true);
+        const [option] = challenge.accepts;
+        const mixed = { ...challenge, accepts: [option, { ...option, network: terms.v1Network }] };
+        expect(parsePaymentRequired(mixed).success).to.equal(false);
       });
 
-      it('holds the v1 option alone and no free text when it is asked for in v1', () => {
+      it('names the v1 network alone, without free text, when it is asked for in v1', () => {
         const challenge = expectSound(renderChallenge(operation, terms, LIVE, 1));
         expect(challenge).to.have.all.keys('x402Version', 'accepts');
         expect(challenge.x402Version).to.equal(1);
         expect(challenge.accepts.map(option => option.network)).to.deep.equal([terms.v1Network]);
-        expect(parsePaymentRequired(challenge).success).to.equal(true);
         expect(parse(renderChallenge(operation, terms, LIVE, 1, 'bad signature')).error).to.equal(
           'bad signature',
         );
@@ -123,6 +118,16 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         const takesBody = ajv.compile(operation.requestSchema);
         expect(takesBody(input.body), ajv.errorsText(takesBody.errors)).to.equal(true);
         expect(extensions['payment-identifier']!.info).to.deep.equal({ required: false });
+        const takesId = new Ajv2020().compile(extensions['payment-identifier']!.schema);
+        const ids = ['a'.repeat(15), 'a'.repeat(16), 'Z9_-'.repeat(32), 'a'.repeat(129), 'no spaces in ids!'];
+        expect(ids.map(id => takesId({ required: false, id }))).to.deep.equal([
+          false,
+          true,
+          true,
+          false,
+          false,
+        ]);
+        expect(takesId({ id: 'a'.repeat(16) })).to.equal(false);
       });
     });
   }
@@ -171,7 +176,7 @@ describe('The desk', () => {
     expect(desk.challenge(operation, 2)).to.equal(first);
     desk.setView(VIEW);
     expect(desk.challenge(operation, 2)).not.to.equal(first);
-    expect(blockhashes()).to.deep.equal([BLOCKHASH, BLOCKHASH]);
+    expect(blockhashes()).to.deep.equal([BLOCKHASH]);
     desk.setFeePayer(OTHER_FEE_PAYER);
     for (const version of [1, 2] as const) {
       for (const { extra } of parse(desk.challenge(operation, version)).accepts) {
@@ -206,12 +211,12 @@ describe('The desk', () => {
     try {
       desk.setView(VIEW);
       pass(19_999);
-      expect(blockhashes()).to.deep.equal([BLOCKHASH, BLOCKHASH]);
+      expect(blockhashes()).to.deep.equal([BLOCKHASH]);
       desk.setView({ ...VIEW, slot: VIEW.slot + 1, blockhash: FEE_PAYER });
       pass(19_999);
-      expect(blockhashes()).to.deep.equal([FEE_PAYER, FEE_PAYER]);
+      expect(blockhashes()).to.deep.equal([FEE_PAYER]);
       pass(1);
-      expect(blockhashes()).to.deep.equal([undefined, undefined]);
+      expect(blockhashes()).to.deep.equal([undefined]);
       expect(timers.size).to.equal(0);
     } finally {
       globalThis.setTimeout = real.set;
@@ -311,6 +316,6 @@ describe('The desk', () => {
       parse(desk.refusal(operation, 2, 'spent', withBlockhash)).accepts.map(option => option.extra);
     expect(extras(false).some(extra => 'recentBlockhash' in extra)).to.equal(false);
     expect(extras(true).every(extra => extra.recentBlockhash === BLOCKHASH)).to.equal(true);
-    expect(blockhashes()).to.deep.equal([BLOCKHASH, BLOCKHASH]);
+    expect(blockhashes()).to.deep.equal([BLOCKHASH]);
   });
 });

@@ -53,12 +53,14 @@ describe('HTTP, as agents and crawlers meet it', () => {
     ]).to.deep.equal(asked);
   });
 
-  it('a v1 challenge holds the v1 option alone; any other x402Version counts as absent', async () => {
+  it('each challenge names the network as its version does; any other x402Version counts as absent', async () => {
     const v1 = await post(`${world.url}/v1/summarize?x402Version=1`, {});
     expect(challengeOf(v1)).to.include({ x402Version: 1 });
     expect(challengeOf(v1).accepts.map(option => option.network)).to.deep.equal(['solana-devnet']);
     for (const query of ['?x402Version=2', '?x402Version=', '?x402Version=7', '?x=1', '?']) {
-      expect(challengeOf(await post(`${world.url}/v1/summarize${query}`, {}))).to.include({ x402Version: 2 });
+      const v2 = challengeOf(await post(`${world.url}/v1/summarize${query}`, {}));
+      expect(v2).to.include({ x402Version: 2 });
+      expect(v2.accepts.map(option => option.network)).to.deep.equal([world.sandbox.info.network]);
     }
   });
 

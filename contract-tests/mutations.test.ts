@@ -85,6 +85,9 @@ const BROKEN_ANSWERS: Record<string, Sent> = {
   'header and body of the challenge differ': challenge(undefined, header => header.slice(0, -8)),
   'the amount is a number': challenge(eachOption(option => (option['amount'] = 10_000))),
   'the network has a wrong name': challenge(eachOption(option => (option['network'] = 'solana-mainnet'))),
+  'a v2 challenge names the v1 network beside': challenge(body =>
+    body.accepts.push({ ...body.accepts[0], network: TERMS.v1Network }),
+  ),
   'the challenge offers nothing': challenge(body => (body.accepts = [])),
   'a status that nobody declared': answer('/v1/summarize', 404, { error: 'Not found.' }),
   'the Retry-After header is missing': answer('/v1/summarize', 503, { error: 'Try again.' }),

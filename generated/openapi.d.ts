@@ -555,7 +555,7 @@ export interface components {
         "PAYMENT-SIGNATURE": string;
         /** @description x402 v1 payment, base64 of the PaymentPayload JSON. */
         "X-PAYMENT": string;
-        /** @description Protocol version of the challenge. `1` answers an unpaid call with a challenge that holds the v1 payment option alone, for first-generation clients. Anything else counts as absent. */
+        /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
         x402Version: "1" | "2";
         /**
          * @description `wait=N`: how many seconds to hold the call for the answer (RFC 7240).
@@ -585,7 +585,7 @@ export interface operations {
     summarize: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a challenge that holds the v1 payment option alone, for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
@@ -636,7 +636,7 @@ export interface operations {
     solTokenBrief: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a challenge that holds the v1 payment option alone, for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
@@ -704,7 +704,7 @@ export interface operations {
     solMintInfo: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a challenge that holds the v1 payment option alone, for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
@@ -765,7 +765,7 @@ export interface operations {
     brandFeedback: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a challenge that holds the v1 payment option alone, for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
@@ -847,7 +847,7 @@ export interface operations {
     textToSpeech: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a challenge that holds the v1 payment option alone, for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {

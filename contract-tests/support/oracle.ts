@@ -69,9 +69,13 @@ export function challengeFaults(operation: PricedOperation, terms: Terms, seen: 
   const header = seen.headers.get('payment-required') ?? '';
   if (header !== seen.body.toString('base64')) faults.push('the header is not the base64 of the body');
   if (header.length > MAX_HEADER_BYTES) faults.push(`the header takes ${header.length} bytes`);
-  const { accepts } = JSON.parse(seen.body.toString('utf8')) as { accepts: Json[] };
+  const { x402Version, accepts } = JSON.parse(seen.body.toString('utf8')) as {
+    x402Version: number;
+    accepts: Json[];
+  };
   const wanted = {
     scheme: 'exact',
+    network: x402Version === 2 ? terms.network : terms.v1Network,
     amount: operation.price.atomic.toString(),
     maxAmountRequired: operation.price.atomic.toString(),
     asset: terms.asset,
@@ -79,8 +83,7 @@ export function challengeFaults(operation: PricedOperation, terms: Terms, seen: 
     resource: terms.publicUrl + operation.path,
   };
   for (const [index, option] of accepts.entries()) {
-    const expected = { ...wanted, network: index === 0 ? terms.network : terms.v1Network };
-    for (const [key, value] of Object.entries(expected)) {
+    for (const [key, value] of Object.entries(wanted)) {
       if (option[key] !== value)
         faults.push(
           `accepts.${index}.${key} is ${JSON.stringify(option[key])}, not ${JSON.stringify(value)}`,
@@ -93,9 +96,7 @@ export function challengeFaults(operation: PricedOperation, terms: Terms, seen: 
 /** What the x402 project's own schemas say of a challenge. */
 export function x402Faults(seen: Seen): string[] {
   if (seen.status !== 402) return [];
-  const { accepts, ...rest } = JSON.parse(seen.body.toString('utf8')) as { accepts: Json[] };
-  // The schema of a v2 challenge knows CAIP-2 names alone, so the v1 option stays out.
-  const parsed = parsePaymentRequired({ ...rest, accepts: accepts.slice(0, 1) });
+  const parsed = parsePaymentRequired(JSON.parse(seen.body.toString('utf8')));
   return parsed.success ? [] : [parsed.error.message];
 }
 

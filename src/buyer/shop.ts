@@ -61,7 +61,7 @@ export async function signPayment(
     name => challenge.headers.get(name),
     parse(challenge.body),
   );
-  const offer = required.accepts.find(({ network }) => network.startsWith('solana:')) ?? required.accepts[0];
+  const [offer] = required.accepts;
   if (!offer) throw new BuyFault('The server asks for a payment but offers no way to pay.');
   const price = BigInt(offer.amount);
   options.onPrice(`${toDecimal(price)} USDC`);

@@ -17,9 +17,9 @@ const UNPAID = 'Payment required: sign one of the accepted payments and repeat t
 
 /**
  * Renders the challenge of an operation (specification 2.12; x402 v2 PaymentRequired, v1 PaymentRequirementsResponse).
- * The v2 challenge holds the CAIP-2 option first and the v1-named option second, each with the fields of both versions.
- * First-generation clients check every option against a closed list of networks, so the v1 challenge holds theirs alone,
- * and no free text in `error` unless a payment was refused.
+ * One option, with the fields of both versions: the network is the CAIP-2 name in the v2 challenge and the v1 name in the v1
+ * challenge, for the schema of a whole v2 challenge and the first-generation clients' closed list of networks each refuse the
+ * other's. The v1 challenge has no free text in `error` unless a payment was refused.
  */
 export function renderChallenge(
   operation: PricedOperation,
@@ -33,10 +33,7 @@ export function renderChallenge(
     x402Version: version,
     ...(reason === undefined ? {} : { error: reason }),
     ...(version === 2 ? { resource: resourceOf(operation, terms) } : {}),
-    accepts:
-      version === 2
-        ? [option(operation, terms, live, terms.network), option(operation, terms, live, terms.v1Network)]
-        : [option(operation, terms, live, terms.v1Network)],
+    accepts: [option(operation, terms, live, version === 2 ? terms.network : terms.v1Network)],
     ...(version === 2 ? { extensions: extensionsOf(operation) } : {}),
   };
   const body = Buffer.from(JSON.stringify(challenge));
@@ -108,7 +105,11 @@ function extensionsOf(operation: PricedOperation): Json {
       schema: {
         $schema: 'https://json-schema.org/draft/2020-12/schema',
         type: 'object',
-        properties: { id: { type: 'string', minLength: 16, maxLength: 128 } },
+        properties: {
+          required: { type: 'boolean' },
+          id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[a-zA-Z0-9_-]+$' },
+        },
+        required: ['required'],
       },
     },
   };

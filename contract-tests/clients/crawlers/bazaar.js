@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import {
   extractDiscoveryInfoFromExtension,
   validateAndExtract,
@@ -5,8 +6,11 @@ import {
   validateDiscoveryExtensionSpec,
 } from '@x402/extensions/bazaar';
 import {
+  appendPaymentIdentifierToExtensions,
   declarePaymentIdentifierExtension,
+  extractAndValidatePaymentIdentifier,
   isPaymentIdentifierExtension,
+  validatePaymentIdentifier,
 } from '@x402/extensions/payment-identifier';
 import { challenges } from './challenges.js';
 
@@ -20,8 +24,10 @@ for (const { url, body } of await challenges()) {
   if (input.method !== 'POST' || !input.body) throw new Error(`${url}: no example of the call`);
   if (!isPaymentIdentifierExtension(identifier))
     throw new Error(`${url}: payment-identifier is not advertised`);
-  const { properties } = declarePaymentIdentifierExtension().schema;
-  if (identifier.schema.properties.id.pattern !== properties.id.pattern) {
-    process.stderr.write(`${url}: payment-identifier differs from the official schema in its pattern\n`);
-  }
+  assert.deepEqual(identifier, declarePaymentIdentifierExtension(false), url);
+  assert.deepEqual(validatePaymentIdentifier(identifier), { valid: true }, url);
+  // What the official client makes of it, and what the official server reads of that.
+  const extensions = appendPaymentIdentifierToExtensions(structuredClone(body.extensions));
+  const { id, validation } = extractAndValidatePaymentIdentifier({ extensions });
+  assert.ok(id?.startsWith('pay_') && validation.valid, `${url}: ${JSON.stringify(validation)}`);
 }
