@@ -8,8 +8,8 @@ TOOLS = contract-tests/tools
 TOOLS_STAMP = $(TOOLS)/node_modules/.installed
 MOCK_PORT ?= 4010
 
-.PHONY: help run test lint types generate format build install clean clients examine
-.PHONY: lint-contract mock fuzz contract-diff conformance conformance-table
+.PHONY: help run test lint types generate format build install clean clients tools
+.PHONY: lint-contract mock fuzz fuzz-install contract-diff conformance conformance-table conformance-check
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -41,7 +41,7 @@ attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (CO
 clients: build ## generate foreign clients, let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
 	@contract-tests/clients/run.sh
 
-examine: build ## examine a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
+conformance: build ## examine a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
 	@node dist/contract-tests/conformance.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
 	  $(if $(RPC_URL),--rpc $(RPC_URL)) $(URL)
 
@@ -69,16 +69,22 @@ mock: $(TOOLS_STAMP) ## serve a mock of the contract with Prism (MOCK_PORT=4010)
 fuzz: build ## call a server in the sandbox with Schemathesis, unpaid and paid (CASES=5 SEED=1)
 	@node dist/contract-tests/fuzz/run.js
 
+fuzz-install: build ## install Schemathesis, so that make fuzz starts at once
+	@node dist/contract-tests/fuzz/run.js --install
+
 contract-diff: build ## fail where openapi.yaml breaks what version 1.0.0 promised
 	@node dist/$(TOOLS)/diff.js
 
-conformance: build $(TOOLS_STAMP) ## ask every tool above, and write the table of what they say
-	@$(MAKE) --no-print-directory lint-contract contract-diff fuzz
+tools: build $(TOOLS_STAMP) ## ask every tool about the contract, and write the table of what they say
+	@$(MAKE) --no-print-directory lint-contract contract-diff fuzz clients
 	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot dist/contract-tests/prism.test.js dist/contract-tests/mutations.test.js
 	@$(MAKE) --no-print-directory conformance-table
 
 conformance-table: build ## write docs/conformance.md from what the tools said last
 	@node dist/$(TOOLS)/table.js
+
+conformance-check: build ## print that table, and fail where docs/conformance.md says otherwise
+	@node dist/$(TOOLS)/table.js --check
 
 format: install ## format every file
 	$(BIN)/prettier --write --log-level warn .

@@ -279,8 +279,10 @@ class Conformance {
         url,
         `resource.url is ${String(challenge.resource?.url)}: set PUBLIC_URL`,
       );
-      assert.match(challenge.accepts[0]?.network ?? '', CAIP2, 'the first option names no CAIP-2 network');
-      for (const option of challenge.accepts) this.#option(option, operation);
+      for (const option of challenge.accepts) {
+        assert.match(option.network, CAIP2, `the network ${option.network} is no CAIP-2 name`);
+        this.#option(option, operation);
+      }
     });
     await this.#check(`POST ${operation.path}?x402Version=1 is a v1 challenge at its price`, async () => {
       const challenge = challengeOf(await post(`${url}?x402Version=1`, operation.example));
@@ -417,8 +419,9 @@ export async function examine(subject: Examination): Promise<Finding[]> {
 }
 
 const USAGE =
-  'Usage: node dist/contract-tests/conformance.js URL [--keypair FILE --max-price USDC] [--rpc URL]\n' +
-  'Nothing is paid unless --keypair and --max-price are both given; then the cheapest operation is bought once.\n';
+  'Usage: make conformance URL=https://… [KEYPAIR=file MAX_PRICE=0.01] [RPC_URL=https://…], or\n' +
+  '       node dist/contract-tests/conformance.js URL [--keypair FILE --max-price USDC] [--rpc URL]\n' +
+  'Nothing is paid unless keypair and maximum price are both given; then the cheapest operation is bought once.\n';
 
 function readArguments(): { url: string; keypair?: string; maxPrice?: number; rpcUrl?: string } | undefined {
   const { values, positionals } = parseArgs({

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Clients that are not ours pay a sandbox server: generated from the description it serves, the official x402 packages, crawlers.
 #
+#   run.sh --install        installs the packages of every selected group and does nothing else
+#
 #   CLIENTS="ts python"     which groups run: ts first crawlers python go java (all)
 #   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 2 GB)
 #   SERVER=dist/src/main.js the server's program
 #
-# One line per client: `ok`, `FAILED`, or `not run: <tool>, <why>`. The last line counts them; the status is 1 after a failure.
+# One line per step: `ok`, `FAILED`, or `not run: <tool>, <why>`. The last line counts them; the status is 1 after a failure.
+# A step is named `<what it does>: <tools>`; contract-tests/tools/clients.ts turns the steps into rows of docs/conformance.md.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -14,6 +17,7 @@ selected=${CLIENTS:-ts first crawlers python go java}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
 log=$scratch/log
+results=$scratch/results
 server=
 
 for group in $selected; do
@@ -32,21 +36,36 @@ trap 'exit 130' INT TERM
 
 bounded() { timeout --kill-after=10 "$@"; }
 
-# client NAME SECONDS COMMAND…: one client, one line.
+# note WORD NAME [WHY]: counts a step and keeps it for the table.
+note() {
+  case $1 in
+    ok) passed=$((passed + 1)) ;;
+    FAILED) failed=$((failed + 1)) ;;
+    *) skipped=$((skipped + 1)) ;;
+  esac
+  printf '%s\t%s\t%s\n' "$1" "$2" "${3:-}" >>"$results"
+}
+
+# missing NAME WHY: a step that can't run here.
+missing() {
+  note 'not run' "$1" "$2"
+  echo "not run: $1, $2"
+}
+
+# client NAME SECONDS COMMAND…: one step, one line.
 client() {
   local name=$1 seconds=$2 started=$SECONDS
   shift 2
-  if [ -n "$unready" ]; then
-    case $unready in
-      FAILED*) failed=$((failed + 1)) ;;
-      *) skipped=$((skipped + 1)) ;;
-    esac
-    echo "$unready  $name"
+  if [ "$unready" = broken ]; then
+    note FAILED "$name"
+    echo "FAILED  $name (its packages could not be installed)"
+  elif [ -n "$unready" ]; then
+    missing "$name" "$unready"
   elif bounded "$seconds" "$@" >"$log" 2>&1; then
-    passed=$((passed + 1))
+    note ok "$name"
     echo "ok  $name ($((SECONDS - started)) s)"
   else
-    failed=$((failed + 1))
+    note FAILED "$name"
     echo "FAILED  $name ($((SECONDS - started)) s)"
     grep -vE '^ +at ' "$log" | cut -c1-300 | tail -20 | sed 's/^/    /'
   fi
@@ -54,12 +73,11 @@ client() {
 
 UNREACHABLE='ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|E403|403 Forbidden|Unknown host|Could not transfer artifact|Temporary failure in name resolution|no such host|i/o timeout|No matching distribution|NewConnectionError'
 
-# prepare TOOL… -- SECONDS COMMAND…: sets `unready` where a tool is missing or its packages can't be had.
+# prepare TOOL… -- SECONDS COMMAND…: sets `unready` to why the group can't run, or to `broken`.
 prepare() {
   unready=
-  local tool=$1
   while [ "$1" != -- ]; do
-    command -v "$1" >/dev/null || { unready="not run: $1, not installed" && return; }
+    command -v "$1" >/dev/null || { unready="$1 is not installed" && return; }
     shift
   done
   shift
@@ -67,15 +85,18 @@ prepare() {
   shift
   bounded "$seconds" "$@" >"$log" 2>&1 && return
   if grep -qE "$UNREACHABLE" "$log"; then
-    unready="not run: $tool, packages not reachable ($(grep -m1 -oE "$UNREACHABLE" "$log"))"
+    unready="its packages can't be reached ($(grep -m1 -oE "$UNREACHABLE" "$log"))"
   else
-    unready="FAILED: could not be installed;"
+    unready=broken
     grep -vE '^ +at ' "$log" | cut -c1-300 | tail -10 | sed 's/^/    /'
   fi
 }
 
 # Copies the sources of a group beside what is already installed.
-sources() { mkdir -p "$build/$1" && cp -R "$here/$1/." "$build/$1/" && cd "$build/$1" && cp "$scratch/openapi.json" .; }
+sources() {
+  mkdir -p "$build/$1" && cp -R "$here/$1/." "$build/$1/" && cd "$build/$1" || exit 1
+  [ ! -f "$scratch/openapi.json" ] || cp "$scratch/openapi.json" .
+}
 
 # npm_ci: installs what the lock file says, unless that is what is there.
 npm_ci() {
@@ -104,15 +125,25 @@ generate_go() { mkdir -p coinslot && go tool oapi-codegen -config generator.yaml
 java_build() { mvn -q -B -ntp -Dstyle.color=never "-Dopenapi.json=$PWD/openapi.json" clean compile; }
 
 java_packages() {
+  cmp -s pom.xml .installed-from && return
   local plugin=org.apache.maven.plugins:maven-dependency-plugin:3.9.0
-  mvn -q -B -ntp $plugin:resolve-plugins $plugin:resolve
+  mvn -q -B -ntp $plugin:resolve-plugins $plugin:resolve && cp pom.xml .installed-from
 }
 
 export -f npm_ci venv generate_python generate_hey_api generate_go java_build java_packages
 
-ts_ready() {
-  sources typescript
-  prepare npm node -- 600 bash -c npm_ci
+ready_ts() { sources typescript && prepare npm node -- 600 bash -c npm_ci; }
+ready_first() { sources first-generation && prepare npm node -- 600 bash -c npm_ci; }
+ready_crawlers() { sources crawlers && prepare npm node -- 600 bash -c npm_ci; }
+ready_python() { sources python && prepare python3 -- 600 bash -c venv; }
+ready_go() {
+  export GOFLAGS=-mod=readonly
+  sources go && prepare go -- 600 go mod download
+}
+# The payment is signed by a program of the TypeScript group.
+ready_java() {
+  ready_ts
+  [ -n "$unready" ] || { sources java && prepare mvn java -- 900 bash -c java_packages; }
 }
 
 start_server() {
@@ -137,13 +168,13 @@ start_server() {
 }
 
 run_ts() {
-  ts_ready
+  ready_ts
   rm -rf generated built
-  client 'generate: openapi-typescript 7' 120 node_modules/.bin/openapi-typescript openapi.json -o generated/paths.d.ts
+  client 'generate: openapi-typescript' 120 node_modules/.bin/openapi-typescript openapi.json -o generated/paths.d.ts
   client 'generate: @hey-api/openapi-ts' 120 bash -c generate_hey_api
-  client 'generate: orval 7' 120 node_modules/.bin/orval --config orval.config.cjs
-  client 'compile the three of them (tsc --strict)' 180 node_modules/.bin/tsc -p .
-  client 'pay: openapi-typescript + openapi-fetch' 90 node built/openapi-fetch.js
+  client 'generate: orval' 120 node_modules/.bin/orval --config orval.config.cjs
+  client 'compile: openapi-typescript, @hey-api/openapi-ts, orval' 180 node_modules/.bin/tsc -p .
+  client 'pay: openapi-typescript, openapi-fetch' 90 node built/openapi-fetch.js
   client 'pay: @hey-api/openapi-ts' 90 node built/hey-api.js
   client 'pay: orval' 90 node built/orval.js
   client 'pay: @x402/fetch' 90 node built/x402-fetch.js
@@ -151,53 +182,67 @@ run_ts() {
 }
 
 run_first() {
-  sources first-generation
-  prepare npm node -- 600 bash -c npm_ci
-  client 'pay: x402-fetch 1.2 (?x402Version=1)' 90 node fetch.js
-  client 'pay: x402-axios 0.7 (?x402Version=1)' 90 node axios.js
-  client 'pay: x402-solana 2' 90 node x402-solana.js
-  client 'read: PaymentRequirementsSchema of x402 1.2' 60 node schema.js
+  ready_first
+  client 'pay: x402-fetch' 90 node fetch.js
+  client 'pay: x402-axios' 90 node axios.js
+  client 'pay: x402-solana' 90 node x402-solana.js
+  client 'pay: @payai/x402-solana' 90 node payai.js
+  client 'read: x402' 60 node schema.js
 }
 
 run_crawlers() {
-  sources crawlers
-  prepare npm node -- 600 bash -c npm_ci
+  ready_crawlers
   client 'crawl: @agentcash/discovery' 120 node agentcash.js
-  client 'crawl: bazaar validators of @x402/extensions' 60 node bazaar.js
-  client 'crawl: parsePaymentRequired of @x402/core' 60 node core.js
-  client 'crawl: mppx discovery' 60 node mppx.js
+  client 'crawl: @x402/extensions' 60 node bazaar.js
+  client 'crawl: @x402/core' 60 node core.js
+  client 'crawl: mppx' 60 node mppx.js
 }
 
 run_python() {
-  sources python
-  prepare python3 -- 600 bash -c venv
+  ready_python
   client 'generate: openapi-python-client' 120 bash -c generate_python
-  client 'pay: openapi-python-client + x402 (httpx)' 90 .venv/bin/python generated_client.py
-  client 'pay: x402 for Python (httpx)' 90 .venv/bin/python x402_httpx.py
-  client 'pay: x402 for Python (requests)' 90 .venv/bin/python x402_requests.py
+  client 'pay: openapi-python-client' 90 .venv/bin/python generated_client.py
+  client 'pay over httpx: x402 for Python' 90 .venv/bin/python x402_httpx.py
+  client 'pay over requests: x402 for Python' 90 .venv/bin/python x402_requests.py
 }
 
 run_go() {
-  sources go
-  export GOFLAGS=-mod=readonly
-  prepare go -- 600 go mod download
-  client 'generate and compile: oapi-codegen 2' 600 bash -c generate_go
-  client 'pay: oapi-codegen + wallet of 150 lines' 90 ./built
+  ready_go
+  client 'generate, compile: oapi-codegen' 600 bash -c generate_go
+  client 'pay: oapi-codegen' 90 ./built
+  [ "$unready" = 'go is not installed' ] || official_go
+}
+
+# The module proxy has refused the official Go package under both of its names, so that no client of it could be tested.
+official_go() {
+  local now=github.com/x402-foundation/x402/go former=github.com/coinbase/x402/go why=
+  if bounded 60 go list -m "$now@latest" >"$log" 2>&1 || bounded 60 go list -m "$former@latest" >>"$log" 2>&1; then
+    why='no test of it could be written where the Go module proxy does not have it; here it does'
+  else
+    why="the Go module proxy has it under neither name ($now: $(grep -m1 -oE '[45][0-9][0-9] [A-Z][A-Za-z]*|no such host|i/o timeout' "$log" || echo 'no answer'))"
+  fi
+  missing "pay: $former" "$why"
 }
 
 run_java() {
-  # The payment is signed by a program of the TypeScript group.
-  ts_ready
-  [ -n "$unready" ] || [ -s built/sign.js ] || node_modules/.bin/tsc -p . >"$log" 2>&1
-  export SIGNER=$build/typescript/built/sign.js
-  sources java
-  [ -n "$unready" ] || prepare mvn java -- 900 bash -c java_packages
-  client 'generate and compile: openapi-generator 7 (java, native)' 600 bash -c java_build
-  client 'pay: openapi-generator + signing program' 120 mvn -q -B -ntp -Dstyle.color=never exec:java
+  ready_java
+  local typescript=$build/typescript
+  [ -n "$unready" ] || [ -s "$typescript/built/sign.js" ] || (cd "$typescript" && node_modules/.bin/tsc -p .) >"$log" 2>&1
+  export SIGNER=$typescript/built/sign.js
+  client 'generate, compile: openapi-generator' 600 bash -c java_build
+  client 'pay: openapi-generator' 120 mvn -q -B -ntp -Dstyle.color=never exec:java
 }
 
 mkdir -p "$build" || exit 1
+if [ "${1:-}" = --install ]; then
+  for group in $selected; do
+    "ready_$group"
+    echo "$group: ${unready:-installed}"
+  done
+  exit
+fi
 start_server
 for group in $selected; do "run_$group"; done
+[ ! -s "$results" ] || node "$root/dist/contract-tests/tools/clients.js" "$results"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

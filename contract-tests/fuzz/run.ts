@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,11 +11,15 @@ import { toDecimal } from '../../src/payments/price.js';
 import { record, recordMissing } from '../tools/record.js';
 import { openWorld, signFor, type World } from '../support/world.js';
 
-/** Runs Schemathesis against a server in the sandbox: first without payments, then with one for every case. */
+/**
+ * Runs Schemathesis against a server in the sandbox: first without payments, then with one for every case. With `--install` it
+ * only sees to it that there is a Schemathesis. The last line counts the two runs.
+ */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDER = join(ROOT, 'contract-tests', 'fuzz');
 const VENV = join(FOLDER, '.venv');
+const REQUIREMENTS = join(FOLDER, 'requirements.txt');
 const VERSION = '4.32.5';
 const IMAGE = `schemathesis/schemathesis:${VERSION}`;
 /** A run that hangs must not hang continuous integration. */
@@ -73,16 +77,20 @@ function dockerCommand(env: Record<string, string>, reports: string): string[] {
 
 function ownEnvironment(): Tool | string {
   const st = join(VENV, 'bin', 'st');
-  if (!existsSync(st)) {
+  // Copied last: an installation that was broken off, or of other versions, is done again.
+  const stamp = join(VENV, 'installed-from.txt');
+  const wanted = readFileSync(REQUIREMENTS, 'utf8');
+  if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
     const python = ['python3', 'python'].find(name =>
       succeeds(name, ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))']),
     );
     if (!python) return 'no docker engine, no st, and no Python 3.10 or newer with venv and pip';
     say(`Installing Schemathesis ${VERSION} into contract-tests/fuzz/.venv`);
-    const pip = ['-m', 'pip', 'install', '-q', '-r', join(FOLDER, 'requirements.txt')];
-    if (!succeeds(python, ['-m', 'venv', VENV]) || !succeeds(join(VENV, 'bin', 'python'), pip)) {
+    const pip = ['-m', 'pip', 'install', '-q', '-r', REQUIREMENTS];
+    if (!succeeds(python, ['-m', 'venv', '--clear', VENV]) || !succeeds(join(VENV, 'bin', 'python'), pip)) {
       return 'pip could not install contract-tests/fuzz/requirements.txt';
     }
+    writeFileSync(stamp, wanted);
   }
   return { how: 'a virtual environment', command: () => [st] };
 }
@@ -209,9 +217,9 @@ function judge(mode: Mode, status: number, report: Report, takings: Takings, ear
       mode === 'unpaid'
         ? 'whatever is sent unpaid gets its price as the contract says'
         : 'whatever is sent with a payment is answered as the contract says, and the receipts agree with the chain',
-    cases: `${generated} calls${paid}`,
+    cases: `${generated} calls${paid}, ${money}`,
     result: good
-      ? `no failure; ${money}`
+      ? 'no failure'
       : `${failures} failures, ${errors} errors${honest ? '' : ', receipts and chain disagree'}`,
   });
   return good;
@@ -222,20 +230,22 @@ async function main(): Promise<void> {
   if (typeof tool === 'string') {
     for (const mode of ['unpaid', 'paid'])
       recordMissing(`schemathesis-${mode}`, `Schemathesis, ${mode}`, tool);
-    return say(`skipped: Schemathesis (${tool})`);
+    return say(`not run: Schemathesis, ${tool}\n0 passed, 0 failed, 2 skipped`);
   }
+  if (process.argv.includes('--install')) return say(`Schemathesis: ${tool.how}`);
   const cases = process.env['CASES'] ?? '5';
   const seed = process.env['SEED'] ?? '1';
-  let good = true;
+  let passed = 0;
   for (const mode of ['unpaid', 'paid'] as const) {
     const world = await openWorld({ HOLD_SECONDS: '60' });
     try {
-      good = (await fuzz(mode, tool, world, cases, seed)) && good;
+      if (await fuzz(mode, tool, world, cases, seed)) passed += 1;
     } finally {
       await world.close();
     }
   }
-  process.exitCode = good ? 0 : 1;
+  say(`${passed} passed, ${2 - passed} failed`);
+  process.exitCode = passed === 2 ? 0 : 1;
 }
 
 await main();

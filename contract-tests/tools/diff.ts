@@ -61,7 +61,7 @@ function main(): void {
   const oasdiff = install();
   if (typeof oasdiff === 'string') {
     recordMissing('oasdiff', 'oasdiff', oasdiff);
-    say(`skipped: oasdiff (${oasdiff}); the comparison above is our own`);
+    say(`not run: oasdiff, ${oasdiff}; the comparison above is our own`);
   } else {
     good = runOasdiff(oasdiff.path) && good;
   }

@@ -1,7 +1,11 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { CLIENTS, noteOf } from './clients.js';
 import { recorded, recordedMutations } from './record.js';
 
-/** Writes docs/conformance.md from what the tools noted on their last runs. */
+/**
+ * Writes docs/conformance.md from what the tools noted on their last runs. With `--print`, shows the table of tools only; with
+ * `--check`, too, and fails where the page says otherwise of a tool's version or result than its last run.
+ */
 
 const FILE = new URL('../../../docs/conformance.md', import.meta.url);
 
@@ -9,12 +13,13 @@ const FILE = new URL('../../../docs/conformance.md', import.meta.url);
 const TOOLS: [note: string, tool: string, command: string][] = [
   ['redocly', 'Redocly CLI', 'make lint-contract'],
   ['spectral', 'Spectral', 'make lint-contract'],
-  ['prism-mock', 'Prism, mock', 'make conformance'],
-  ['prism-proxy', 'Prism, proxy', 'make conformance'],
+  ['prism-mock', 'Prism, mock', 'make tools'],
+  ['prism-proxy', 'Prism, proxy', 'make tools'],
   ['schemathesis-unpaid', 'Schemathesis, unpaid', 'make fuzz'],
   ['schemathesis-paid', 'Schemathesis, paid', 'make fuzz'],
   ['oasdiff', 'oasdiff', 'make contract-diff'],
   ['breaking', 'Own comparison of contracts', 'make contract-diff'],
+  ...CLIENTS.map(({ tool }): [string, string, string] => [noteOf(tool), tool, 'make clients']),
 ];
 
 const row = (cells: string[]): string => `| ${cells.map(cell => cell.replaceAll('|', '\\|')).join(' | ')} |`;
@@ -39,7 +44,7 @@ function toolRows(): string[] {
 function mutationRows(): string[] {
   const caught = Object.entries(recordedMutations());
   if (caught.length === 0)
-    return ['not run: the deliberate faults, make conformance was not run before this table was written'];
+    return ['not run: the deliberate faults, make tools was not run before this table was written'];
   return [
     ...head('Fault', 'Noticed by'),
     ...caught.map(([name, checks]) => row([name, checks.join(', ') || 'nobody'])),
@@ -50,7 +55,7 @@ const text = [
   '# Conformance',
   '',
   'Does the server do what its contract says? Asked of other people’s tools, in the sandbox, with real payments. Written by',
-  '`make conformance-table` from what each tool reported on its last run; `make conformance` runs them all first.',
+  '`make conformance-table` from what each tool reported on its last run; `make tools` runs them all first.',
   '',
   ...toolRows(),
   '',
@@ -67,4 +72,18 @@ const text = [
   ...mutationRows(),
   '',
 ];
-writeFileSync(FILE, text.join('\n'));
+/** Rows of the last runs that the page does not have in the same words, but for the number of cases. */
+function untrue(): string[] {
+  const withoutCases = (line: string): string => line.split(' | ').toSpliced(3, 1).join(' | ');
+  const page = readFileSync(FILE, 'utf8').split('\n').map(withoutCases);
+  return toolRows().filter(line => line.startsWith('| ') && !page.includes(withoutCases(line)));
+}
+
+const [, , mode] = process.argv;
+if (mode === undefined) writeFileSync(FILE, text.join('\n'));
+else process.stdout.write(`${toolRows().join('\n')}\n`);
+if (mode === '--check' && untrue().length) {
+  const lines = untrue().join('\n');
+  process.stdout.write(`\ndocs/conformance.md says otherwise of these (make tools renews it):\n${lines}\n`);
+  process.exitCode = 1;
+}

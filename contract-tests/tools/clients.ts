@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import { record, recordMissing } from './record.js';
+
+/**
+ * Notes what `make clients` saw, one row of docs/conformance.md for each tool. Reads the file that run.sh writes: a line for each
+ * step, `ok`, `FAILED` or `not run`, then `<what it does>: <tools>`, then why it was not run, with tabs between.
+ */
+
+const FOLDER = new URL('../../../contract-tests/clients/', import.meta.url);
+const read = (file: string): string => readFileSync(new URL(file, FOLDER), 'utf8');
+const first = (pattern: RegExp, text: string): string => pattern.exec(text)?.[1] ?? 'unknown';
+
+/** Versions as the package files pin them, which is what run.sh installs. */
+const npm = (folder: string) => (tool: string) =>
+  (JSON.parse(read(`${folder}/package.json`)) as { dependencies: Record<string, string> }).dependencies[
+    tool
+  ] ?? 'unknown';
+const pip = (name: string) => () =>
+  first(new RegExp(`^${name}==(\\S+)`, 'm'), read('python/requirements.txt'));
+
+const BUYS = 'buys a call in the sandbox';
+const GENERATES = 'makes a client from the served description, which is compiled and buys';
+
+type Client = { tool: string; checks: string; version: (tool: string) => string };
+
+/** Every tool that a step of run.sh names, in the order of the table. */
+export const CLIENTS: Client[] = [
+  { tool: 'openapi-typescript', checks: GENERATES, version: npm('typescript') },
+  { tool: 'openapi-fetch', checks: BUYS, version: npm('typescript') },
+  { tool: '@hey-api/openapi-ts', checks: GENERATES, version: npm('typescript') },
+  { tool: 'orval', checks: GENERATES, version: npm('typescript') },
+  { tool: '@x402/fetch', checks: BUYS, version: npm('typescript') },
+  { tool: '@x402/axios', checks: BUYS, version: npm('typescript') },
+  { tool: 'x402-fetch', checks: BUYS, version: npm('first-generation') },
+  { tool: 'x402-axios', checks: BUYS, version: npm('first-generation') },
+  { tool: 'x402-solana', checks: BUYS, version: npm('first-generation') },
+  { tool: '@payai/x402-solana', checks: BUYS, version: npm('first-generation') },
+  {
+    tool: 'x402',
+    checks: 'its PaymentRequirementsSchema reads every v1 challenge',
+    version: npm('first-generation'),
+  },
+  {
+    tool: '@agentcash/discovery',
+    checks: 'finds five paid operations, without error or warning',
+    version: npm('crawlers'),
+  },
+  {
+    tool: '@x402/extensions',
+    checks: 'its validators take bazaar and payment-identifier of every challenge',
+    version: npm('crawlers'),
+  },
+  {
+    tool: '@x402/core',
+    checks: 'its parsePaymentRequired reads every challenge, header and body',
+    version: npm('crawlers'),
+  },
+  { tool: 'mppx', checks: 'its discovery validator has no complaint', version: npm('crawlers') },
+  { tool: 'openapi-python-client', checks: GENERATES, version: pip('openapi-python-client') },
+  { tool: 'x402 for Python', checks: BUYS, version: pip('x402') },
+  {
+    tool: 'oapi-codegen',
+    checks: GENERATES,
+    version: () => first(/oapi-codegen\/v2 v(\S+)/, read('go/go.mod')),
+  },
+  { tool: 'github.com/coinbase/x402/go', checks: BUYS, version: () => 'none' },
+  {
+    tool: 'openapi-generator',
+    checks: GENERATES,
+    version: () =>
+      first(/openapi-generator-maven-plugin<\/artifactId>\s*<version>([^<]+)/, read('java/pom.xml')),
+  },
+];
+
+/** The name of a tool's note. */
+export const noteOf = (tool: string): string => `client-${tool.replace(/\W+/g, '-')}`;
+
+type Step = { word: string; does: string; tools: string[]; why: string };
+
+function stepOf(line: string): Step {
+  const [word = '', name = '', why = ''] = line.split('\t');
+  const [does = '', tools = ''] = name.split(': ');
+  return { word, does, tools: tools.split(', '), why };
+}
+
+/** @throws Error where a step names a tool that has no row */
+function main(file: string): void {
+  const steps = readFileSync(file, 'utf8').trim().split('\n').map(stepOf);
+  const known = CLIENTS.map(({ tool }) => tool);
+  const strangers = steps.flatMap(({ tools }) => tools).filter(tool => !known.includes(tool));
+  if (strangers.length) throw new Error(`contract-tests/tools/clients.ts has no row for ${strangers.join()}`);
+  for (const { tool, checks, version } of CLIENTS) {
+    const taken = steps.filter(({ tools }) => tools.includes(tool));
+    if (taken.length === 0) continue;
+    const missing = taken.find(({ word }) => word === 'not run');
+    if (missing) {
+      recordMissing(noteOf(tool), tool, missing.why);
+      continue;
+    }
+    const failed = taken.filter(({ word }) => word === 'FAILED').map(({ does }) => does);
+    record(noteOf(tool), {
+      tool,
+      version: version(tool),
+      checks,
+      cases: taken.map(({ does }) => does).join(', '),
+      result: failed.length === 0 ? 'no failure' : `failed: ${failed.join(', ')}`,
+    });
+  }
+}
+
+const [, program = '', file] = process.argv;
+if (file && program.endsWith('clients.js')) main(file);
