@@ -45,12 +45,12 @@ conformance: build ## examine a deployed server: URL=https://… (KEYPAIR=file M
 	@node dist/contract-tests/conformance.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
 	  $(if $(RPC_URL),--rpc $(RPC_URL)) $(URL)
 
-lint: install ## check format, style, types, and that the generated types are fresh
+lint: install ## check format, style, types, that the generated types are fresh, and the contract (lint-contract)
 	$(BIN)/prettier --check --log-level warn .
 	$(BIN)/eslint .
 	$(BIN)/tsc --noEmit --incremental false
 	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED) --check
-	@echo 'make lint-contract checks openapi.yaml with Redocly and Spectral too'
+	@$(MAKE) --no-print-directory lint-contract
 
 types: install ## check the types alone
 	$(BIN)/tsc --noEmit --incremental false

@@ -144,6 +144,28 @@ describe('The conformance report', function () {
       },
     ],
     [
+      'a v2 challenge that names the v1 network',
+      'solana-devnet is no CAIP-2 name',
+      (path, _method, reply) => {
+        if (reply.status === 402 && !path.includes('x402Version=1'))
+          edit(reply, /"network":"solana:[^"]+"/, '"network":"solana-devnet"');
+      },
+    ],
+    [
+      'a description with another limit',
+      'maxLength was 2500 and is 250',
+      (path, _method, reply) => {
+        if (path === '/openapi.json') edit(reply, '"maxLength":2500', '"maxLength":250');
+      },
+    ],
+    [
+      'a front that takes no large body',
+      'status 413',
+      (_path, _method, reply, headers) => {
+        if (Number(headers['content-length']) > 100_000) reply.status = 413;
+      },
+    ],
+    [
       'documents that are never fresh',
       'instead of 304',
       (_path, _method, reply) => {

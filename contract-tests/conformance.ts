@@ -2,10 +2,12 @@ import { x402Client, x402HTTPClient } from '@x402/core/client';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import assert from 'node:assert/strict';
-import { realpathSync } from 'node:fs';
+import { readFileSync, realpathSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { parse } from 'yaml';
+import { breakingChanges } from './tools/breaking.js';
 
 /** How a deployed server is examined. Prices are USDC; nothing is paid unless `keypair` and `maxPrice` are both given. */
 export type Examination = {
@@ -30,6 +32,9 @@ const PAID_TIMEOUT_MS = 90_000;
 const MAX_BODY_BYTES = 16 << 20;
 /** nginx and other proxies cut response headers that are longer. */
 const MAX_HEADER_BYTES = 4096;
+/** The longest text of `summarize`, four bytes a character: a front that takes less refuses calls that the contract allows. */
+const LARGE_BODY = { text: '💸'.repeat(100_000) };
+const RELEASED = new URL('../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url);
 const CAIP2 = /^solana:[1-9A-HJ-NP-Za-km-z]{32}$/;
 const DOCUMENTS = [
   '/',
@@ -191,6 +196,11 @@ class Conformance {
       const [server] = this.#document.servers as { url: string }[];
       assert.equal(server?.url, this.#url, `servers names ${server?.url}: set PUBLIC_URL to ${this.#url}`);
     });
+    await this.#check('/openapi.json keeps the prices, limits and headers of 1.0.0', async () => {
+      const released = parse(readFileSync(RELEASED, 'utf8')) as Fields;
+      const broken = breakingChanges(released, this.#document);
+      assert.deepEqual(broken, [], broken.join('; '));
+    });
     await this.#check('/.well-known/x402 lists them, with prices and call shapes', () => this.#discovery());
     await this.#check('the upstream discovery documents list them too, each once', () => this.#upstream());
     await this.#check('/ is an index whose prices and links are right', () => this.#index());
@@ -340,6 +350,9 @@ class Conformance {
       const answer = await call(this.#url + path);
       expectError(answer, 405);
       expectHeader(answer, 'allow', /\bPOST\b/);
+    });
+    await this.#check('400 KB of request body get through', async () => {
+      challengeOf(await post(this.#url + path, LARGE_BODY));
     });
     await this.#check('12 KB of request headers get through', async () => {
       challengeOf(await post(this.#url + path, undefined, { 'x-filler': 'x'.repeat(12_000) }));

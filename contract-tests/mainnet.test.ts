@@ -326,7 +326,10 @@ describe('On mainnet', function () {
       SOLANA_RPC_URL: addressOf(rpcServer),
       FACILITATOR_URL: addressOf(facilitatorServer),
     });
-    const fault = await start(config).catch((error: unknown) => error);
+    const fault = await start(config).then(
+      server => void (running = server),
+      (error: unknown) => error,
+    );
     expect(fault).to.be.instanceOf(ConfigFault);
     expect((fault as Error).message).to.match(/^PUBLIC_URL: /);
   });

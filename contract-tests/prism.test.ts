@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { loadContract, type Contract } from '../src/contract.js';
+import { loadContract, type Contract, type Json } from '../src/contract.js';
 import {
   call,
   challengeOf,
@@ -26,6 +26,11 @@ function resultOf(context: Mocha.Context): string {
 
 /** Prism never answers some requests, so every call has a deadline of its own. */
 const within = (init: RequestInit = {}): RequestInit => ({ ...init, signal: AbortSignal.timeout(20_000) });
+
+function responsesOf(path: string): Json {
+  const paths = contract.document['paths'] as Record<string, Record<string, { responses: Json }>>;
+  return paths[path]?.['get']?.responses ?? {};
+}
 
 type Violation = { location: string[]; severity: string; code: string; message: string };
 
@@ -103,6 +108,16 @@ describe(`The contract behind Prism's mock${skipped}`, function () {
       answers += 1;
     });
   }
+
+  it('answers 304 where the caller prefers it', async () => {
+    for (const { path } of contract.free) {
+      const answer = await call(mock.url + path, within({ headers: { prefer: 'code=304' } }));
+      const declared = Object.keys(responsesOf(path)).includes('304');
+      expect(answer.status, path).to.equal(declared ? 304 : 404);
+      if (declared) expect(violations(answer, 'response'), path).to.deep.equal([]);
+      answers += 1;
+    }
+  });
 
   it('serves the contract itself as well, without examples of our own making', async () => {
     const plain = await startMock(CONTRACT);

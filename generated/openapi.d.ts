@@ -418,8 +418,12 @@ export interface components {
             };
         };
         PaymentChallenge: {
-            /** @enum {integer} */
+            /**
+             * @example 2
+             * @enum {integer}
+             */
             x402Version: 1 | 2;
+            /** @example Payment required */
             error?: string;
             accepts: components["schemas"]["PaymentOption"][];
             resource?: {
