@@ -49,7 +49,7 @@ note() {
 # missing NAME WHY: a step that can't run here.
 missing() {
   note 'not run' "$1" "$2"
-  echo "not run: $1, $2"
+  echo "not run: ${1#*: }, $2 (${1%%: *})"
 }
 
 # client NAME SECONDS COMMAND…: one step, one line.
