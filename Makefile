@@ -6,6 +6,7 @@ SOURCES = src handlers contract-tests
 GENERATED = generated/openapi.d.ts
 TOOLS = contract-tests/tools
 TOOLS_STAMP = $(TOOLS)/node_modules/.installed
+PEERS_STAMP = bench/node_modules/.installed
 MOCK_PORT ?= 4010
 
 .PHONY: help run test lint types generate format build install clean clients tools
@@ -40,6 +41,10 @@ attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (CO
 
 clients: build ## generate foreign clients, let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
 	@contract-tests/clients/run.sh
+
+.PHONY: bench
+bench: build $(PEERS_STAMP) ## measure the server beside its peers (about half an hour; QUICK=1: under four minutes)
+	@exec node bench/run.js
 
 conformance: build ## examine a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
 	@node dist/contract-tests/conformance.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
@@ -95,7 +100,7 @@ build: install ## compile into dist/
 install: $(STAMP) ## install what is missing
 
 clean: ## remove what was built and installed; the state folder (.coinslot) stays
-	rm -rf dist node_modules $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv
+	rm -rf dist node_modules bench/node_modules bench/.cache bench/.run $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv
 
 # `npm ci` also where the lock file is newer than what is installed. The stamp is written last: a broken-off install is repeated.
 $(STAMP): package-lock.json
@@ -109,6 +114,12 @@ $(STAMP): package-lock.json
 $(TOOLS_STAMP): $(TOOLS)/package-lock.json
 	@echo 'Installing the packages of $(TOOLS)/package-lock.json'
 	@cd $(TOOLS) && npm ci --loglevel=error --no-progress
+	@touch $@
+
+# The peers of the benchmarks drag in hundreds of packages that the server does not need.
+$(PEERS_STAMP): bench/package-lock.json
+	@echo 'Installing the packages of bench/package-lock.json'
+	@cd bench && npm ci --loglevel=error --no-progress
 	@touch $@
 
 # Says which tests this machine can't run, and what to do about it.

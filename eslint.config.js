@@ -8,6 +8,7 @@ export default tseslint.config(
       'generated/',
       '**/node_modules/',
       '.coinslot/',
+      'bench/.run/',
       '**/.venv/',
       'contract-tests/clients/',
     ],
@@ -40,5 +41,18 @@ export default tseslint.config(
       '@typescript-eslint/no-unsafe-return': 'off',
     },
   },
-  { files: ['**/*.js'], extends: [tseslint.configs.disableTypeChecked] },
+  {
+    files: ['**/*.js'],
+    extends: [tseslint.configs.disableTypeChecked],
+    languageOptions: {
+      globals: {
+        AbortController: 'readonly',
+        Buffer: 'readonly',
+        clearTimeout: 'readonly',
+        fetch: 'readonly',
+        setTimeout: 'readonly',
+        URL: 'readonly',
+      },
+    },
+  },
 );

@@ -1,0 +1,61 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { introduce, paid } from './measure.js';
+import { fetchOnce, MINT_BODY, runFolder, startFixed, startOurs, startPeer } from './processes.js';
+import { textOf } from './text.js';
+
+/** The servers of the throughput scenarios, all up at once; those that are not asked cost nothing. */
+
+export const BRIEF = { path: '/v1/sol-token-brief', body: MINT_BODY };
+export const MINT_INFO = { path: '/v1/sol-mint-info', body: MINT_BODY };
+export const SUMMARIZE = { path: '/v1/summarize', body: JSON.stringify({ text: textOf(100_000) }) };
+
+/** Added by node:http itself. */
+const OF_THE_CONNECTION = /^(date|connection|keep-alive)$/i;
+
+/** @param {import('./processes.js').Server} server @param {{ method: string, path: string, body?: string }} what */
+async function recordAnswer(server, what) {
+  const { status, rawHeaders, body } = await fetchOnce({ port: server.port, ...what });
+  const headers = rawHeaders.filter((_, index) => !OF_THE_CONNECTION.test(rawHeaders[index - (index % 2)]));
+  return { method: what.method, path: what.path, status, headers, body: body.toString('base64') };
+}
+
+/** One paid answer, so that peers sell the very same. @param {import('./measure.js').Bench} bench */
+async function recordBrief(bench, server) {
+  const { kept } = await paid(bench, server, { ...BRIEF, connections: 1, requests: 1, keep: true });
+  return Buffer.from(kept, 'base64').toString('utf8');
+}
+
+/** @param {import('./measure.js').Bench} bench */
+export async function startFleet(bench) {
+  const { server: ours } = await startOurs(bench.stubs);
+  const fixed = await Promise.all([
+    recordAnswer(ours, { method: 'POST', path: BRIEF.path, body: BRIEF.body }),
+    recordAnswer(ours, { method: 'GET', path: '/openapi.json' }),
+  ]);
+  const folder = runFolder('recorded');
+  const fixedFile = join(folder, 'fixed.json');
+  const answerFile = join(folder, 'brief.json');
+  writeFileSync(fixedFile, JSON.stringify(fixed));
+  writeFileSync(answerFile, await recordBrief(bench, ours));
+  const { server: bare } = await startFixed('bare', fixedFile);
+  const { server: fastify } = await startFixed('fastify', fixedFile);
+  const { server: express } = await startPeer('express', bench.stubs, { answerFile });
+  const { server: hono } = await startPeer('hono', bench.stubs, { answerFile });
+  await introduce(bench, ours, BRIEF);
+  const all = [ours, bare, fastify, express, hono];
+  const selling = [ours, express, hono];
+  const stop = () => Promise.all(all.map(server => server.stop()));
+  return { ours, bare, fastify, express, hono, all, selling, answerFile, stop };
+}
+
+/** Ours and the peers with the same work behind them. @param {import('./measure.js').Bench} bench */
+export async function startSellers({ stubs }, { work, ...how }) {
+  const [ours, express, hono] = [
+    await startOurs(stubs, how),
+    await startPeer('express', stubs, { ...how, work }),
+    await startPeer('hono', stubs, { ...how, work }),
+  ].map(({ server }) => server);
+  const all = [ours, express, hono];
+  return { ours, express, hono, all, stop: () => Promise.all(all.map(server => server.stop())) };
+}

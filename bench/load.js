@@ -1,0 +1,147 @@
+import { connect } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import process from 'node:process';
+import { paymentHeader, Payments } from './payments.js';
+import { bodyStart, contentLength } from './wire.js';
+
+/**
+ * The load generator, a process of its own: bare sockets, one request in flight on each, every answer read to its end and its status
+ * counted. Paid requests are put together before the clock starts.
+ *
+ * @typedef {{
+ *   port: number, path: string, method?: string, connections: number, seconds?: number, requests?: number, body?: string,
+ *   keep?: boolean, paid?: { challenge: object, amount: string, prepared: number, from: number, count: number },
+ * }} Job
+ * @typedef {{
+ *   answers: number, seconds: number, statuses: Record<string, number>, unexpected?: string, bytes: number, cpu: number,
+ *   p50: number, p99: number, used: number, kept?: string,
+ * }} Result latencies in ms; `cpu`: share of one core that the generator itself used; `kept`: the first body in base64
+ */
+
+/** @type {Map<string, Payments>} */
+const pools = new Map();
+
+/** @param {string} amount @param {number} prepared */
+function poolOf(amount, prepared) {
+  const key = `${amount} ${prepared}`;
+  const known = pools.get(key) ?? new Payments(BigInt(amount), prepared);
+  pools.set(key, known);
+  return known;
+}
+
+/** @param {Job} job @returns {() => Buffer | undefined} the next request, undefined when there is none left */
+function requestsOf({ path, method = 'POST', port, body = '', paid }) {
+  const head =
+    `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n` +
+    (method === 'GET'
+      ? ''
+      : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`);
+  if (!paid) {
+    const request = Buffer.from(`${head}\r\n${body}`);
+    return () => request;
+  }
+  const payments = poolOf(paid.amount, paid.prepared);
+  const ready = Array.from({ length: paid.count }, (_, index) => {
+    const header = paymentHeader(paid.challenge, payments.transaction(paid.from + index));
+    return Buffer.from(`${head}PAYMENT-SIGNATURE: ${header}\r\n\r\n${body}`);
+  });
+  let next = 0;
+  return () => ready[next++];
+}
+
+/** Counts what comes back. */
+class Tally {
+  answers = 0;
+  bytes = 0;
+  statuses = {};
+  latencies = [];
+  unexpected;
+  first;
+
+  /** @param {Buffer} answer @param {number} ms @param {boolean} paid */
+  add(answer, ms, paid) {
+    const status = answer.latin1Slice(9, 12);
+    this.answers += 1;
+    this.first ??= answer;
+    this.bytes += answer.length;
+    this.statuses[status] = (this.statuses[status] ?? 0) + 1;
+    this.latencies.push(ms);
+    if (this.unexpected === undefined && (paid ? status !== '200' : status !== '402' && status !== '200'))
+      this.unexpected = answer.toString('latin1').slice(0, 1_000);
+  }
+}
+
+/** Whether a whole answer is there; sizes of chunked bodies are not looked at, only their end. @param {Buffer} bytes */
+function isComplete(bytes) {
+  const start = bodyStart(bytes);
+  if (start < 0) return false;
+  const length = contentLength(bytes, start);
+  if (length >= 0) return bytes.length >= start + length;
+  return bytes.subarray(-5).equals(Buffer.from('0\r\n\r\n'));
+}
+
+/** One connection: request, answer, request, until there is no time or request left. */
+function converse(port, next, isOver, tally, paid) {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1');
+    let pending;
+    let began = 0;
+    const ask = () => {
+      const request = isOver() ? undefined : next();
+      if (!request) {
+        socket.destroy();
+        return resolve();
+      }
+      began = performance.now();
+      socket.write(request);
+    };
+    socket.setNoDelay(true);
+    socket.once('connect', ask);
+    socket.once('error', reject);
+    socket.once('end', () => reject(new Error('the server closed a connection')));
+    socket.on('data', chunk => {
+      pending = pending ? Buffer.concat([pending, chunk]) : chunk;
+      if (!isComplete(pending)) return;
+      tally.add(pending, performance.now() - began, paid);
+      pending = undefined;
+      ask();
+    });
+  });
+}
+
+/** @param {Job} job @returns {Promise<Result>} */
+async function run(job) {
+  const next = requestsOf(job);
+  const tally = new Tally();
+  let used = 0;
+  const cpu = process.cpuUsage();
+  const began = performance.now();
+  const end = job.seconds === undefined ? Infinity : began + job.seconds * 1_000;
+  const limit = job.requests ?? Infinity;
+  const isOver = () => used >= limit || performance.now() >= end;
+  const take = () => {
+    used += 1;
+    return next();
+  };
+  await Promise.all(
+    Array.from({ length: job.connections }, () =>
+      converse(job.port, take, isOver, tally, job.paid !== undefined),
+    ),
+  );
+  const seconds = (performance.now() - began) / 1_000;
+  const { user, system } = process.cpuUsage(cpu);
+  const sorted = Float64Array.from(tally.latencies).sort();
+  const at = share => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+  const { answers, bytes, statuses, unexpected } = tally;
+  const kept = job.keep ? tally.first?.subarray(bodyStart(tally.first)).toString('base64') : undefined;
+  const ran = { kept, answers, bytes, statuses, unexpected, seconds, used };
+  return { ...ran, cpu: (user + system) / 1e6 / seconds, p50: at(0.5), p99: at(0.99) };
+}
+
+process.on('disconnect', () => process.exit(0));
+process.on('message', job => {
+  run(job).then(
+    result => process.send({ result }),
+    error => process.send({ error: String(error.stack ?? error) }),
+  );
+});

@@ -1,0 +1,68 @@
+import { record } from './figures.js';
+import { PAYERS, PRICE } from './terms.js';
+
+/** Payments signed beforehand for each price. */
+export const PREPARED = 160_000;
+/** More than any server here sells in a second. */
+const MOST_SALES_PER_SECOND = 9_000;
+
+/**
+ * @typedef {import('./processes.js').Server} Server
+ * @typedef {{
+ *   stubs: import('./processes.js').Stubs, load: import('./processes.js').Partner, report: import('./report.js').Report, quick: boolean,
+ * }} Bench
+ */
+
+/** A result whose every answer was the one that was asked for. @param {Server} server @param {import('./load.js').Result} result */
+export function checked(server, result, status) {
+  const wrong = result.answers - (result.statuses[status] ?? 0);
+  if (result.answers === 0 || wrong > 0) {
+    const counted = JSON.stringify(result.statuses);
+    throw new Error(`${server.name} answered ${counted}, ${status} was expected:\n${result.unexpected}`);
+  }
+  return result;
+}
+
+/** Unpaid calls. @param {Bench} bench @param {Server} server @param {object} job */
+export async function unpaid({ load }, server, job) {
+  return checked(server, await load.ask({ port: server.port, ...job }), job.status ?? 402);
+}
+
+/**
+ * Paid calls, each with a payment of its own that this server never saw.
+ * @param {Bench} bench @param {Server} server
+ * @param {{ path: string, body: string, connections: number, seconds?: number, requests?: number, amount?: bigint, prepared?: number }} job
+ */
+export async function paid({ load }, server, { amount = PRICE, prepared = PREPARED, ...job }) {
+  const count = job.requests ?? Math.ceil(job.seconds * MOST_SALES_PER_SECOND);
+  const from = server.nextPayment;
+  const challenge = await server.challenge(job.path);
+  const payments = {
+    challenge,
+    amount: String(amount),
+    prepared,
+    from,
+    count: Math.min(count, prepared - from),
+  };
+  const result = checked(server, await load.ask({ port: server.port, ...job, paid: payments }), 200);
+  server.nextPayment += Math.min(result.used, payments.count);
+  return result;
+}
+
+/** Every payer buys once, so that all are known to the server, as a shop's customers are. */
+export function introduce(bench, server, job) {
+  return paid(bench, server, { connections: 16, ...job, requests: PAYERS });
+}
+
+/**
+ * Round after round over all servers, and one figure of each round and server into the table.
+ * @param {import('./figures.js').Table} table @param {Server[]} servers @param {number} rounds
+ * @param {(server: Server, round: number) => Promise<number>} figure
+ */
+export async function interleave(table, servers, rounds, figure) {
+  for (let round = 0; round < rounds; round++) {
+    // Whoever is first has the coldest machine: the order turns with every round.
+    const order = servers.map((_, index) => servers[(index + round) % servers.length]);
+    for (const server of order) record(table, server.name, await figure(server, round));
+  }
+}

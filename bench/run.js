@@ -1,0 +1,30 @@
+import process from 'node:process';
+import { PREPARED } from './measure.js';
+import { prepareSignatures } from './payments.js';
+import { cleanRuns, Partner } from './processes.js';
+import { Report } from './report.js';
+import { PRICE } from './terms.js';
+import { throughput } from './throughput.js';
+
+const SCENARIOS = { throughput };
+
+const quick = process.env.QUICK === '1';
+const chosen = process.env.ONLY?.split(',') ?? Object.keys(SCENARIOS);
+const report = new Report(quick);
+cleanRuns();
+process.stdout.write('signing the payments beforehand\n');
+await prepareSignatures(PRICE, PREPARED);
+const stubs = new Partner('stubs.js');
+const load = new Partner('load.js');
+const bench = { stubs: await stubs.hears(), load, report, quick };
+const began = Date.now();
+for (const name of chosen) {
+  const scenario = SCENARIOS[name];
+  if (!scenario) throw new Error(`there is no scenario ${name}, only ${Object.keys(SCENARIOS).join(', ')}`);
+  await scenario(bench);
+}
+stubs.end();
+load.end();
+const fine = report.finish();
+process.stdout.write(`measured for ${Math.round((Date.now() - began) / 1000)} s; see bench/results/\n`);
+process.exitCode = fine ? 0 : 1;

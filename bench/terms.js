@@ -1,0 +1,42 @@
+import { createHash, createPrivateKey } from 'node:crypto';
+import { Keypair } from '@solana/web3.js';
+
+/** Who is who in a benchmark. All keys derive from a word, so that payments signed for one run fit the next. */
+
+export const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
+export const GENESIS_HASH = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';
+export const USDC = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
+export const PAYERS = 64;
+/** Atomic units: every operation that is bought here costs 0.01, but speech. */
+export const PRICE = 10_000n;
+export const SPEECH_PRICE = 25_000n;
+
+/** @param {string} word @returns {Buffer} 32 bytes */
+function seedOf(word) {
+  return createHash('sha256').update(`coinslot bench: ${word}`).digest();
+}
+
+/** @param {string} word @returns {Keypair} */
+export function keyOf(word) {
+  return Keypair.fromSeed(seedOf(word));
+}
+
+/** @param {string} word @returns {string} base58 */
+export function addressOf(word) {
+  return keyOf(word).publicKey.toBase58();
+}
+
+const PKCS8_OF_SEED = Buffer.from('302e020100300506032b657004220420', 'hex');
+
+/** The key of a payer as node:crypto signs with it. @param {string} word */
+export function signingKeyOf(word) {
+  return createPrivateKey({
+    key: Buffer.concat([PKCS8_OF_SEED, seedOf(word)]),
+    format: 'der',
+    type: 'pkcs8',
+  });
+}
+
+export const PAY_TO = addressOf('seller');
+export const FEE_PAYER = addressOf('fee payer');
+export const MINT = addressOf('a token');

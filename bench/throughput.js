@@ -1,0 +1,110 @@
+import { best, ratio, record, table } from './figures.js';
+import { BRIEF, startFleet } from './fleet.js';
+import { interleave, paid, unpaid } from './measure.js';
+import { textOf } from './text.js';
+
+/** @typedef {import('./measure.js').Bench} Bench */
+
+const PEERS = ['@x402/express', '@x402/hono'];
+
+/** Calls per second of the load generator's answers, and how busy it was itself: near 1 it would be what is measured. */
+function perSecond(result, busy) {
+  busy.push(result.cpu);
+  return result.answers / result.seconds;
+}
+
+/** @param {number[]} busy */
+function busyNote(busy) {
+  return `The load generator used at most ${Math.round(100 * Math.max(...busy))} % of its core.`;
+}
+
+/** 402 at several numbers of connections. @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
+async function challenges(bench, fleet) {
+  const seconds = bench.quick ? 0.6 : 3;
+  const rounds = bench.quick ? 3 : 7;
+  for (const connections of [100, 1, 10, 1000]) {
+    const of = table(`402, ${connections} connection${connections > 1 ? 's' : ''}`, 'calls/s');
+    const job = { ...BRIEF, connections, seconds };
+    const busy = [];
+    for (const server of fleet.all) await unpaid(bench, server, { ...job, seconds: 0.5 });
+    await interleave(of, fleet.all, rounds, async server =>
+      perSecond(await unpaid(bench, server, job), busy),
+    );
+    of.notes.push(busyNote(busy));
+    bench.report.add(of);
+    if (connections !== 100) continue;
+    bench.report.gate('402 / bare node:http', ratio(of, 'coinslot', 'node:http'), 'least', 0.9);
+    bench.report.gate('402 / @x402/express', ratio(of, 'coinslot', '@x402/express'), 'least', 8);
+    bench.report.gate('402 / @x402/hono', ratio(of, 'coinslot', '@x402/hono'), 'least', 5);
+  }
+}
+
+/** @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
+async function largeBodies(bench, fleet) {
+  const of = table('402, body of 1 MB, 10 connections', 'calls/s');
+  const body = JSON.stringify({ text: textOf(1_000_000) });
+  const job = { path: '/v1/sol-token-brief', body, connections: 10, seconds: bench.quick ? 0.6 : 2 };
+  const busy = [];
+  await interleave(of, fleet.all, bench.quick ? 3 : 5, async server =>
+    perSecond(await unpaid(bench, server, job), busy),
+  );
+  of.notes.push(busyNote(busy), 'Nobody reads the body; the socket has to take it in all the same.');
+  bench.report.add(of);
+}
+
+/** @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
+async function sales(bench, fleet) {
+  const of = table('Paid call, instant backend, 64 connections, 64 payers', 'calls/s');
+  const spent = table('Processor time of the server per paid call', 'µs', 'less');
+  const job = { ...BRIEF, connections: 64, seconds: bench.quick ? 1.5 : 4 };
+  const busy = [];
+  for (const server of fleet.selling) await paid(bench, server, { ...job, seconds: 1 });
+  await interleave(of, fleet.selling, bench.quick ? 3 : 5, async server => {
+    const before = server.cpuSeconds();
+    const result = await paid(bench, server, job);
+    const after = server.cpuSeconds();
+    if (before !== undefined && after !== undefined)
+      record(spent, server.name, ((after - before) * 1e6) / result.answers);
+    return perSecond(result, busy);
+  });
+  of.notes.push(
+    busyNote(busy),
+    'Ours keeps every payment in a ledger on disk (fsync), the peers keep nothing.',
+  );
+  bench.report.add(of);
+  bench.report.add(spent);
+  const peer = best(of, PEERS);
+  bench.report.gate(`paid, instant backend / best peer (${peer})`, ratio(of, 'coinslot', peer), 'least', 4);
+}
+
+/** @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
+async function documents(bench, fleet) {
+  const of = table('GET /openapi.json, 50 connections', 'calls/s');
+  const job = {
+    path: '/openapi.json',
+    method: 'GET',
+    connections: 50,
+    seconds: bench.quick ? 0.6 : 2,
+    status: 200,
+  };
+  const busy = [];
+  const servers = [fleet.ours, fleet.bare, fleet.fastify];
+  await interleave(of, servers, bench.quick ? 3 : 5, async server =>
+    perSecond(await unpaid(bench, server, job), busy),
+  );
+  of.notes.push(busyNote(busy));
+  bench.report.add(of);
+}
+
+/** What all servers do side by side with backends that answer at once. @param {Bench} bench */
+export async function throughput(bench) {
+  const fleet = await startFleet(bench);
+  try {
+    await challenges(bench, fleet);
+    await sales(bench, fleet);
+    await largeBodies(bench, fleet);
+    await documents(bench, fleet);
+  } finally {
+    await fleet.stop();
+  }
+}
