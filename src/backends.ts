@@ -6,7 +6,6 @@ import { createPanelPeople } from './upstreams/people/panel.js';
 import type { People, ReplyBook } from './upstreams/people/people.js';
 import { createRapidataPeople } from './upstreams/people/rapidata.js';
 import { createSandboxPeople } from './upstreams/people/sandbox.js';
-import { readMint } from './upstreams/solana/mint.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 import { createEmbeddedSummarizer } from './upstreams/summarizers/embedded.js';
 import { createOpenAiSummarizer } from './upstreams/summarizers/openai.js';
@@ -47,7 +46,11 @@ export function createBackends(
   const label = marketUrl === undefined ? undefined : 'sandbox';
   const briefs = createTokenBrief({
     sources: createMarketSources({ marketUrl, label, jupiterApiKey: config.jupiterApiKey }),
-    supplyOf: (mint, signal) => readMint(chain, mint, signal),
+    supplyOf: async (mint, signal) => {
+      // It takes @solana/spl-token along, which is slow to load.
+      const { readMint } = await import('./upstreams/solana/mint.js');
+      return readMint(chain, mint, signal);
+    },
     label,
   });
   return {

@@ -6,7 +6,6 @@ import type { Server } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { createHash, randomBytes } from 'node:crypto';
 import type { Middleware } from 'koa';
-import { TOKEN_PROGRAM_ID } from '@solana/spl-token';
 import pino from 'pino';
 import { createHandlers, createReadiness } from '../handlers/index.js';
 import { createApp, type FreeAnswers } from './app.js';
@@ -29,7 +28,7 @@ import { Orders } from './payments/orders.js';
 import { confirmTransfer } from './payments/proof.js';
 import { Reconciler } from './payments/reconciler.js';
 import { replyBookOf } from './replybook.js';
-import { receiverAccount } from './payments/transaction.js';
+import { receiverAccount, TOKEN_PROGRAM } from './payments/transaction.js';
 import { trustIn } from './payments/trust.js';
 import { Routes } from './routes.js';
 import { readInfo, type SandboxInfo } from './sandbox/info.js';
@@ -83,8 +82,10 @@ export async function start(config: Config, onSandboxExit: () => void = () => {}
     undo.unshift(() => chain.close());
     await checkChain(chain, terms, log);
     const parts = { config, contract, terms, connection, chain, log, undo };
-    const server = createFront(parts, await openShop(parts));
+    const shop = await openShop(parts);
+    const server = createFront(parts, shop);
     await listen(server, config.host, port);
+    void shop.handling.routes.warm();
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     return { url: publicUrl, stop: () => runAll(undo) };
   } catch (error) {
@@ -306,7 +307,7 @@ async function checkChain(chain: SolanaChain, terms: Terms, log: Log): Promise<v
     );
   }
   // Lamports sent to the address before the account was created leave an account that takes no USDC.
-  if (receiver?.owner !== TOKEN_PROGRAM_ID.toBase58()) {
+  if (receiver?.owner !== TOKEN_PROGRAM) {
     throw new ConfigFault(
       `PAY_TO: ${terms.payTo} has no USDC token account ${account}: create it, for instance with ` +
         `spl-token create-account ${terms.asset} --owner ${terms.payTo} --fee-payer <your keypair>`,

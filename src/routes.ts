@@ -44,9 +44,10 @@ export class Routes {
   static async create(contract: Contract): Promise<Routes> {
     const instances = new Map<string, Ajv2020>();
     const backend = new Backend({
-      // It resolves every $ref in place, and the contract is served with its references.
-      definition: structuredClone(contract.document) as never,
+      definition: contract.document as never,
       strict: true,
+      // The document is checked before it is released, not at every start; validators are compiled when first used, or by `warm`.
+      quick: true,
       ignoreTrailingSlashes: false,
       ajvOpts: { strict: false, allErrors: false },
       customizeAjv: (_original, _options, context) => {
@@ -66,6 +67,16 @@ export class Routes {
     return new Routes(backend, contract);
   }
 
+  /** Compiles every validator, one operation a turn of the event loop, so that no call waits for it. */
+  async warm(): Promise<void> {
+    for (const { operationId } of this.#backend.router.getOperations()) {
+      if (operationId === undefined) continue;
+      await new Promise(resolve => setImmediate(resolve));
+      this.#backend.validator.getRequestValidatorsForOperation(operationId);
+      this.#backend.validator.getStatusBasedResponseValidatorForOperation(operationId);
+    }
+  }
+
   /** Matches method and raw path exactly: no decoding, no trailing slash, no case folding. HEAD counts as GET. */
   match(method: string, path: string): Route {
     const allow = this.#allow.get(path);
@@ -79,15 +90,12 @@ export class Routes {
 
   /** Validates a parsed JSON body and fills in defaults, in place. Coerces nothing. */
   checkBody(operation: Routed, body: object): BodyCheck {
-    const request = {
-      method: operation.method,
-      path: operation.path,
-      headers: { 'content-type': 'application/json' },
-      query: {},
-      body,
-    };
-    const { errors } = this.#backend.validator.validateRequest(request, operation);
-    return errors?.length ? { ok: false, error: describe(errors[0], '/requestBody') } : { ok: true };
+    // Its own validateRequest parses query, cookies and path of a request that the router has matched already: half of a paid call's
+    // time in the router, for nothing that the body needs.
+    const [validate] = this.#backend.validator.getRequestValidatorsForOperation(operation.operationId) ?? [];
+    if (!validate) throw new Error(`${operation.operationId} takes no body`);
+    if (validate({ requestBody: body })) return { ok: true };
+    return { ok: false, error: describe(validate.errors?.[0], '/requestBody') };
   }
 
   /** Checks an answer against the contract: declared status, body and required headers. Returns what is wrong with it. */
@@ -152,7 +160,15 @@ const WORDS: Record<string, ((params: Record<string, unknown>) => string) | unde
 
 function createAjv(useDefaults: boolean): Ajv2020 {
   // strictNumbers: NaN and Infinity would pass as numbers and leave as null.
-  const ajv = new Ajv2020({ strict: false, strictNumbers: true, useDefaults, allErrors: false });
+  // The schemas are checked against the dialect before a release; doing it again costs the start a quarter of its time.
+  const ajv = new Ajv2020({
+    strict: false,
+    strictNumbers: true,
+    useDefaults,
+    allErrors: false,
+    meta: false,
+    validateSchema: false,
+  });
   addFormats(ajv);
   ajv.addFormat('binary', true);
   for (const fast of [minLength, maxLength]) {

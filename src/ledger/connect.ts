@@ -1,6 +1,5 @@
 import type { Engine } from './engine.js';
 import { LedgerFault } from './fault.js';
-import { openPostgres } from './postgres.js';
 import { openSqlite } from './sqlite.js';
 
 /**
@@ -17,7 +16,10 @@ export type Role = 'server' | 'beside' | 'source' | 'target';
  */
 export async function engineOf(url: string, role: Role): Promise<Engine> {
   if (url.startsWith('file:')) return openSqlite(url, role);
-  if (/^postgres(ql)?:\/\//.test(url)) return openPostgres(url, role);
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    const { openPostgres } = await import('./postgres.js');
+    return openPostgres(url, role);
+  }
   throw new LedgerFault('open', 'DATABASE_URL must start with file: or postgres://.');
 }
 

@@ -1,4 +1,3 @@
-import { getAssociatedTokenAddressSync, TOKEN_PROGRAM_ID } from '@solana/spl-token';
 import {
   ComputeBudgetProgram,
   PublicKey,
@@ -31,7 +30,9 @@ const MAX_TRANSACTION_BYTES = 1232;
 const MAX_LEGACY_BYTES = 700;
 const SIGNATURE_BYTES = 64;
 const COMPUTE_BUDGET = ComputeBudgetProgram.programId.toBase58();
-const TOKEN_PROGRAM = TOKEN_PROGRAM_ID.toBase58();
+/** Written out: @solana/spl-token takes longer to load than all else here, and the receiver's account is one derivation. */
+export const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
+const ASSOCIATED_TOKEN_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 const MEMO = 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr';
 const LIGHTHOUSE = 'L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95';
 const SET_COMPUTE_UNIT_LIMIT = 2;
@@ -103,7 +104,9 @@ export function feePayerOf(base64: string): string {
 
 /** The USDC token account of a receiver: its associated token account under the Token program. */
 export function receiverAccount({ asset, payTo }: { asset: string; payTo: string }): string {
-  return getAssociatedTokenAddressSync(new PublicKey(asset), new PublicKey(payTo), true).toBase58();
+  const seeds = [payTo, TOKEN_PROGRAM, asset].map(address => new PublicKey(address).toBuffer());
+  const [account] = PublicKey.findProgramAddressSync(seeds, new PublicKey(ASSOCIATED_TOKEN_PROGRAM));
+  return account.toBase58();
 }
 
 function decodeBytes(base64: string): Buffer {

@@ -3,8 +3,10 @@ import { MAX_REPLY_CHARACTERS, type Sentiment } from './people.js';
 
 type Score = { score: number; normalizedScore: number };
 
-// CommonJS without types; loaded as what its documentation says it is.
-const score = createRequire(import.meta.url)('wink-sentiment') as (phrase: string) => Score;
+/** CommonJS without types; loaded as what its documentation says it is, when the first reply comes. */
+function score(phrase: string): Score {
+  return (createRequire(import.meta.url)('wink-sentiment') as (phrase: string) => Score)(phrase);
+}
 
 /** A mean of ±0.5 on AFINN's scale of −5 to 5 is the weakest word counted half: below that, nothing was said either way. */
 const NEUTRAL_BAND = 0.5;

@@ -6,6 +6,7 @@ import type { Summarizer } from './summarizer.js';
 
 const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
 const WORKER_HEAP_MB = 512;
+const IDLE_MS = 60_000;
 
 /** `threads`: workers (1 or 2). `maxQueue`: texts that may wait for one; the next is refused as `unavailable`. */
 export type EmbeddedOptions = { threads?: number; maxQueue?: number };
@@ -22,7 +23,9 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
   const room = threads + (options.maxQueue ?? 32);
   const pool = new Piscina<string, string[] | null>({
     filename: WORKER,
-    minThreads: threads,
+    // A thread takes as much memory as a whole small server: none before the first text, none after a minute without.
+    minThreads: 0,
+    idleTimeout: IDLE_MS,
     maxThreads: threads,
     maxQueue: room,
     resourceLimits: { maxOldGenerationSizeMb: WORKER_HEAP_MB },

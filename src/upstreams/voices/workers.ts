@@ -20,11 +20,6 @@ export class SpeechWorkers {
     this.#load = load;
   }
 
-  /** Loads the engine without starting a thread. Throws `failed` when it can't be loaded. */
-  async ready(): Promise<void> {
-    await this.#open();
-  }
-
   speak(task: SpeakTask, signal: AbortSignal): Promise<Buffer> {
     return this.#run('speak', task, [], signal);
   }
