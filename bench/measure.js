@@ -31,10 +31,12 @@ export async function unpaid({ load }, server, job) {
 /**
  * Paid calls, each with a payment of its own that this server never saw.
  * @param {Bench} bench @param {Server} server
- * @param {{ path: string, body: string, connections: number, seconds?: number, requests?: number, amount?: bigint, prepared?: number }} job
+ * @param {{ path: string, body: string, connections: number, seconds?: number, requests?: number, amount?: bigint, prepared?: number,
+ *   mostPerSecond?: number }} how
  */
-export async function paid({ load }, server, { amount = PRICE, prepared = PREPARED, ...job }) {
-  const count = job.requests ?? Math.ceil(job.seconds * MOST_SALES_PER_SECOND);
+export async function paid({ load }, server, how) {
+  const { amount = PRICE, prepared = PREPARED, mostPerSecond = MOST_SALES_PER_SECOND, ...job } = how;
+  const count = job.requests ?? Math.ceil(job.seconds * mostPerSecond);
   const from = server.nextPayment;
   const challenge = await server.challenge(job.path);
   const payments = {

@@ -67,9 +67,9 @@ export class Partner {
   #child;
   #queue = Promise.resolve();
 
-  /** @param {string} script in this folder */
-  constructor(script) {
-    this.#child = spawnNode(LOAD_CORE, [join(HERE, script)], {
+  /** @param {string} script in this folder @param {string} core */
+  constructor(script, core = LOAD_CORE) {
+    this.#child = spawnNode(core, [join(HERE, script)], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
   }

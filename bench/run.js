@@ -1,12 +1,16 @@
 import process from 'node:process';
+import { ledger, operations } from './growth.js';
+import { memory, starts } from './life.js';
 import { PREPARED } from './measure.js';
 import { prepareSignatures } from './payments.js';
 import { cleanRuns, Partner } from './processes.js';
 import { Report } from './report.js';
 import { PRICE } from './terms.js';
+import { postgres } from './postgres.js';
 import { throughput } from './throughput.js';
+import { latency, speech, summaries } from './work.js';
 
-const SCENARIOS = { throughput };
+const SCENARIOS = { throughput, latency, summaries, speech, operations, ledger, starts, memory, postgres };
 
 const quick = process.env.QUICK === '1';
 const chosen = process.env.ONLY?.split(',') ?? Object.keys(SCENARIOS);

@@ -1,0 +1,109 @@
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parse, stringify } from 'yaml';
+import { ratio, record, table } from './figures.js';
+import { BRIEF } from './fleet.js';
+import { interleave, introduce, paid, unpaid } from './measure.js';
+import { Partner, runFolder, SERVER_CORE, startOurs } from './processes.js';
+
+/** @typedef {import('./measure.js').Bench} Bench */
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url));
+const MANY_ROWS = 1_000_000;
+
+/**
+ * The built server with a longer contract: the paid operations again and again under other paths and names. It reads the contract that
+ * lies beside it, so it gets a folder of its own.
+ * @param {number} wanted operations in all @returns {string} the folder
+ */
+function withOperations(wanted) {
+  const folder = runFolder(`operations-${wanted}`);
+  mkdirSync(join(folder, 'dist'));
+  for (const part of ['src', 'handlers'])
+    cpSync(join(ROOT, 'dist', part), join(folder, 'dist', part), { recursive: true });
+  cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const contract = parse(readFileSync(join(ROOT, 'openapi.yaml'), 'utf8'));
+  // One operation alone may be paid up front.
+  const models = Object.entries(contract.paths).filter(
+    ([, { post }]) => post?.['x-price']?.flow === 'authorization',
+  );
+  for (let number = 0; Object.keys(contract.paths).length < wanted; number++) {
+    const [path, { post }] = models[number % models.length];
+    const operationId = `${post.operationId}${number}`;
+    contract.paths[`${path}-${number}`] = { post: { ...post, operationId } };
+  }
+  writeFileSync(join(folder, 'openapi.yaml'), stringify(contract, { aliasDuplicateObjects: false }));
+  return `${folder}/`;
+}
+
+/** @param {Bench} bench */
+export async function operations(bench) {
+  const servers = [];
+  for (const count of [15, 60]) {
+    const { server } = await startOurs(bench.stubs, { root: withOperations(count) });
+    server.name = `${count} operations`;
+    servers.push(server);
+    await introduce(bench, server, BRIEF);
+  }
+  try {
+    const refused = table('402 by the length of the contract, 100 connections', 'calls/s');
+    const sold = table('Paid call by the length of the contract, 64 connections', 'calls/s');
+    const seconds = bench.quick ? 0.8 : 3;
+    for (const server of servers) {
+      await unpaid(bench, server, { ...BRIEF, connections: 100, seconds: 0.5 });
+      await paid(bench, server, { ...BRIEF, connections: 64, seconds: 0.5 });
+    }
+    const rounds = bench.quick ? 4 : 7;
+    await interleave(refused, servers, rounds, async server => {
+      const { answers, seconds: took } = await unpaid(bench, server, { ...BRIEF, connections: 100, seconds });
+      return answers / took;
+    });
+    await interleave(sold, servers, bench.quick ? 2 : 5, async server => {
+      const { answers, seconds: took } = await paid(bench, server, { ...BRIEF, connections: 64, seconds });
+      return answers / took;
+    });
+    bench.report.add(refused);
+    bench.report.add(sold);
+    const value = ratio(refused, '60 operations', '15 operations');
+    bench.report.gate('402 with 60 operations / with 15', value, 'least', 0.95);
+  } finally {
+    await Promise.all(servers.map(server => server.stop()));
+  }
+}
+
+/** Claims in an empty ledger and in one of a million payments. @param {Bench} bench */
+export async function ledger(bench) {
+  const claimer = new Partner('claims.js', SERVER_CORE);
+  const files = new Map([
+    ['0 payments', join(runFolder('ledger-empty'), 'ledger.db')],
+    [`${MANY_ROWS.toLocaleString('en')} payments`, join(runFolder('ledger-full'), 'ledger.db')],
+  ]);
+  const [none, many] = files.keys();
+  const alone = table('Claim, one at a time', 'µs', 'less');
+  const together = table('Claim, 64 at a time', 'µs', 'less');
+  const { seconds } = await claimer.ask({ fill: files.get(many), rows: MANY_ROWS });
+  alone.notes.push(
+    `The ledger was filled in ${Math.round(seconds)} s. A claim alone waits for a disk, 64 share one wait.`,
+  );
+  const count = bench.quick ? 256 : 1_024;
+  for (const file of files.values()) await claimer.ask({ claim: file, count: 128 });
+  for (let round = 0; round < (bench.quick ? 5 : 11); round++) {
+    for (const [name, file] of files) {
+      const taken = await claimer.ask({ claim: file, count });
+      record(alone, name, taken.alone);
+      record(together, name, taken.together);
+    }
+  }
+  claimer.end();
+  bench.report.add(alone);
+  bench.report.add(together);
+  bench.report.gate('claim at 1 000 000 payments / at 0, alone', ratio(alone, many, none), 'most', 1.3);
+  bench.report.gate(
+    'claim at 1 000 000 payments / at 0, 64 at a time',
+    ratio(together, many, none),
+    'most',
+    1.3,
+  );
+}

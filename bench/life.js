@@ -1,0 +1,79 @@
+import { median, ratio, record, table } from './figures.js';
+import { BRIEF } from './fleet.js';
+import { introduce, paid, unpaid } from './measure.js';
+import { runFolder, startOurs, startPeer } from './processes.js';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** @typedef {import('./measure.js').Bench} Bench */
+
+function answerFile() {
+  const file = join(runFolder('recorded'), 'brief.json');
+  writeFileSync(
+    file,
+    JSON.stringify({ mint: 'as any', brief: 'of a token', sources: [], asOf: '2026-01-01T00:00:00Z' }),
+  );
+  return file;
+}
+
+/** @param {Bench} bench @param {string} file */
+function starters({ stubs }, file) {
+  return [
+    () => startOurs(stubs),
+    () => startPeer('express', stubs, { answerFile: file }),
+    () => startPeer('hono', stubs, { answerFile: file }),
+  ];
+}
+
+/** From the start of the process to the first 402. Every start has an empty state folder. @param {Bench} bench */
+export async function starts(bench) {
+  const of = table('Start to the first answer', 'ms', 'less');
+  const spent = table('Processor time until the first answer', 'ms', 'less');
+  const file = answerFile();
+  for (let round = 0; round < (bench.quick ? 4 : 11); round++) {
+    for (const start of starters(bench, file)) {
+      const { server, startMs } = await start();
+      record(of, server.name, startMs);
+      const cpu = server.cpuSeconds();
+      if (cpu !== undefined) record(spent, server.name, cpu * 1_000);
+      await server.stop();
+    }
+  }
+  bench.report.add(of);
+  bench.report.add(spent);
+  bench.report.gate(
+    'start to first answer / @x402/express',
+    ratio(of, 'coinslot', '@x402/express'),
+    'most',
+    1.3,
+  );
+}
+
+/** Resident memory, idle and after the same number of calls. @param {Bench} bench */
+export async function memory(bench) {
+  const idle = table('Memory, idle', 'MB', 'less');
+  const after = table('Memory after load', 'MB', 'less');
+  const file = answerFile();
+  const calls = bench.quick ? { unpaid: 6_000, paid: 1_500 } : { unpaid: 20_000, paid: 6_000 };
+  for (let round = 0; round < (bench.quick ? 1 : 3); round++) {
+    for (const start of starters(bench, file)) {
+      const { server } = await start();
+      await settle();
+      if (server.memory() === undefined) return bench.report.skip('memory', 'this system has no /proc');
+      record(idle, server.name, server.memory());
+      await introduce(bench, server, BRIEF);
+      await unpaid(bench, server, { ...BRIEF, connections: 100, requests: calls.unpaid });
+      await paid(bench, server, { ...BRIEF, connections: 64, requests: calls.paid });
+      record(after, server.name, server.memory());
+      await server.stop();
+    }
+  }
+  after.notes.push(`After ${calls.unpaid} unpaid calls and ${calls.paid} paid ones.`);
+  bench.report.add(idle);
+  bench.report.add(after);
+  const value = median(after.rows.get('coinslot')) / median(after.rows.get('@x402/express'));
+  bench.report.gate('memory after load / @x402/express', value, 'most', 0.9);
+}
+
+/** What happens right after a start is not idleness. */
+const settle = () => new Promise(resolve => setTimeout(resolve, 2_000));
