@@ -4,6 +4,8 @@ import type { Compilable } from 'kysely';
 export type Query<Row = unknown> = {
   readonly sql: string;
   readonly parameters: readonly unknown[];
+  /** It returns one row at most, which a driver may fetch at less cost. */
+  readonly single?: boolean;
   /** Never present; carries the row type. */
   readonly row?: Row;
 };
@@ -76,15 +78,17 @@ class Slot {
 
 /**
  * Compiles a typed query once and fills in its values at every call: building and compiling cost ten times as much as
- * running it. `build` sees placeholders where it expects values, so it must not look at them.
+ * running it. `build` sees placeholders where it expects values, so it must not look at them. `single`: it returns one row at most.
  */
 export function statement<Values extends object, Row>(
   build: (values: Values) => Compilable<Row>,
+  { single = false } = {},
 ): (values: Values) => Query<Row> {
   const slots = new Proxy({}, { get: (_target, name) => new Slot(String(name)) }) as Values;
   const { sql, parameters } = build(slots).compile();
   return values => ({
     sql,
+    single,
     parameters: parameters.map(value =>
       value instanceof Slot ? (values as Record<string, unknown>)[value.name] : value,
     ),

@@ -41,6 +41,9 @@ export type Fence = { id: string; claim: number; owner: string };
 
 type Id = { id: string };
 
+/** Of the statements that every paid call runs. */
+const ONE_ROW = { single: true };
+
 const sumOfAmounts = sql<string>`cast(coalesce(sum(cast(amount as bigint)), 0) as text)`;
 
 /** All fixed queries of the ledger, compiled once per opened ledger. */
@@ -67,13 +70,15 @@ export function compileStatements(db: Kysely<Tables>, dialect: Dialect) {
 function rowStatements(db: Kysely<Tables>, dialect: Dialect) {
   const locking = dialect.concurrentWriters;
   return {
-    find: statement(({ id }: Id) => db.selectFrom('payments').selectAll().where('id', '=', id)),
-    findToChange: statement(({ id }: Id) =>
-      db
-        .selectFrom('payments')
-        .selectAll()
-        .where('id', '=', id)
-        .$if(locking, query => query.forUpdate()),
+    find: statement(({ id }: Id) => db.selectFrom('payments').selectAll().where('id', '=', id), ONE_ROW),
+    findToChange: statement(
+      ({ id }: Id) =>
+        db
+          .selectFrom('payments')
+          .selectAll()
+          .where('id', '=', id)
+          .$if(locking, query => query.forUpdate()),
+      ONE_ROW,
     ),
     /** Claims of one payer are counted one after the other. SQLite has one writer anyway. */
     lockPayer: statement(({ payer }: { payer: string }) =>
@@ -86,48 +91,54 @@ function rowStatements(db: Kysely<Tables>, dialect: Dialect) {
 
 function countingStatements(db: Kysely<Tables>) {
   return {
-    sameIdentifier: statement((p: { payer: string; identifier: string; id: string; now: number }) =>
-      db
-        .selectFrom('payments')
-        .selectAll()
-        .where('payer', '=', p.payer)
-        .where('identifier', 'is not', null)
-        .where('identifier', '=', p.identifier)
-        .where('id', '<>', p.id)
-        .where('alias_of', 'is', null)
-        .where(eb =>
-          eb.or([
-            eb('state', 'in', ['settling', 'delivered', 'owed', 'refunded']),
-            eb.and([eb('state', '=', 'claimed'), eb('lease_until', '>', p.now)]),
-          ]),
-        )
-        .limit(1),
+    sameIdentifier: statement(
+      (p: { payer: string; identifier: string; id: string; now: number }) =>
+        db
+          .selectFrom('payments')
+          .selectAll()
+          .where('payer', '=', p.payer)
+          .where('identifier', 'is not', null)
+          .where('identifier', '=', p.identifier)
+          .where('id', '<>', p.id)
+          .where('alias_of', 'is', null)
+          .where(eb =>
+            eb.or([
+              eb('state', 'in', ['settling', 'delivered', 'owed', 'refunded']),
+              eb.and([eb('state', '=', 'claimed'), eb('lease_until', '>', p.now)]),
+            ]),
+          )
+          .limit(1),
+      ONE_ROW,
     ),
     /** A payer's unsettled payments and standing. */
-    standing: statement((p: { payer: string; now: number }) =>
-      db
-        .selectFrom('payments')
-        .select(eb => [
-          eb.fn.countAll<number>().as('payments'),
-          sumOfAmounts.as('amount'),
-          eb.selectFrom('payers').select('known').where('payers.payer', '=', p.payer).as('known'),
-        ])
-        .where('payer', '=', p.payer)
-        .where('written_at', 'is', null)
-        .where('state', 'in', ['claimed', 'settling'])
-        .where(eb => eb.or([eb('state', '=', 'settling'), eb('lease_until', '>', p.now)])),
+    standing: statement(
+      (p: { payer: string; now: number }) =>
+        db
+          .selectFrom('payments')
+          .select(eb => [
+            eb.fn.countAll<number>().as('payments'),
+            sumOfAmounts.as('amount'),
+            eb.selectFrom('payers').select('known').where('payers.payer', '=', p.payer).as('known'),
+          ])
+          .where('payer', '=', p.payer)
+          .where('written_at', 'is', null)
+          .where('state', 'in', ['claimed', 'settling'])
+          .where(eb => eb.or([eb('state', '=', 'settling'), eb('lease_until', '>', p.now)])),
+      ONE_ROW,
     ),
   };
 }
 
 function claimStatements(db: Kysely<Tables>) {
   return {
-    insert: statement((p: PaymentRow) =>
-      db
-        .insertInto('payments')
-        .values(columns(p))
-        .onConflict(conflict => conflict.doNothing())
-        .returning('id'),
+    insert: statement(
+      (p: PaymentRow) =>
+        db
+          .insertInto('payments')
+          .values(columns(p))
+          .onConflict(conflict => conflict.doNothing())
+          .returning('id'),
+      ONE_ROW,
     ),
     /** A claim whose lease has ended is taken over whole: nothing of it was ever paid. */
     retake: statement((p: PaymentRow) =>
@@ -217,18 +228,20 @@ function owe(db: Kysely<Tables>, ground: Ground) {
 function moveStatements(db: Kysely<Tables>) {
   type Settled = Fence & { settlement: string; now: number; answer_expires_at: number };
   const deliver = (ground: Ground) =>
-    statement((p: Settled) =>
-      moveTo(db, 'delivered', ground)
-        .set({
-          settlement: p.settlement,
-          settled_at: eb => eb.fn.coalesce('settled_at', eb.val(p.now)),
-          decided_at: p.now,
-          answer_expires_at: p.answer_expires_at,
-        })
-        .where('id', '=', p.id)
-        .where('claim', '=', p.claim)
-        .where('owner', '=', p.owner)
-        .returning('payer'),
+    statement(
+      (p: Settled) =>
+        moveTo(db, 'delivered', ground)
+          .set({
+            settlement: p.settlement,
+            settled_at: eb => eb.fn.coalesce('settled_at', eb.val(p.now)),
+            decided_at: p.now,
+            answer_expires_at: p.answer_expires_at,
+          })
+          .where('id', '=', p.id)
+          .where('claim', '=', p.claim)
+          .where('owner', '=', p.owner)
+          .returning('payer'),
+      ONE_ROW,
     );
   return {
     settle: statement(
@@ -245,6 +258,7 @@ function moveStatements(db: Kysely<Tables>) {
           .where('owner', '=', p.owner)
           .where('alias_of', 'is', null)
           .returning('id'),
+      ONE_ROW,
     ),
     askAgain: statement((p: Fence) =>
       db
@@ -381,27 +395,33 @@ function aliasStatements(db: Kysely<Tables>, dialect: Dialect) {
         .where('owner', '=', p.owner)
         .returning('id'),
     ),
-    attachable: statement((p: { payer: string; operation: string; request_hash: string; now: number }) =>
-      redeemable(db, dialect, p.now)
-        .where('payer', '=', p.payer)
-        .where('request_hash', '=', p.request_hash)
-        .where('operation', '=', p.operation)
-        .orderBy('created_at')
-        .limit(1),
+    attachable: statement(
+      (p: { payer: string; operation: string; request_hash: string; now: number }) =>
+        redeemable(db, dialect, p.now)
+          .where('payer', '=', p.payer)
+          .where('request_hash', '=', p.request_hash)
+          .where('operation', '=', p.operation)
+          .orderBy('created_at')
+          .limit(1),
+      ONE_ROW,
     ),
-    findToAttach: statement((p: Id & { now: number }) =>
-      redeemable(db, dialect, p.now)
-        .where('id', '=', p.id)
-        .$if(dialect.concurrentWriters, query => query.forUpdate()),
+    findToAttach: statement(
+      (p: Id & { now: number }) =>
+        redeemable(db, dialect, p.now)
+          .where('id', '=', p.id)
+          .$if(dialect.concurrentWriters, query => query.forUpdate()),
+      ONE_ROW,
     ),
-    written: statement((p: Id & { now: number }) =>
-      db
-        .updateTable('payments')
-        .set({ written_at: p.now, lease_until: 0, caller_until: 0 })
-        .where('id', '=', p.id)
-        .where('state', '=', 'delivered')
-        .where('written_at', 'is', null)
-        .returning('id'),
+    written: statement(
+      (p: Id & { now: number }) =>
+        db
+          .updateTable('payments')
+          .set({ written_at: p.now, lease_until: 0, caller_until: 0 })
+          .where('id', '=', p.id)
+          .where('state', '=', 'delivered')
+          .where('written_at', 'is', null)
+          .returning('id'),
+      ONE_ROW,
     ),
     callerGone: statement(({ id }: Id) =>
       db
@@ -426,16 +446,18 @@ function aliasStatements(db: Kysely<Tables>, dialect: Dialect) {
 function answerStatements(db: Kysely<Tables>, dialect: Dialect) {
   return {
     /** The claim, held until the commit, so that nobody takes it over while its answer is written. */
-    holdForAnswer: statement((p: Fence) =>
-      db
-        .selectFrom('payments')
-        .leftJoin('answers', 'answers.payment', 'payments.id')
-        .select(['payments.state', 'answers.size'])
-        .where('payments.id', '=', p.id)
-        .where('claim', '=', p.claim)
-        .where('owner', '=', p.owner)
-        .where('state', 'in', ['claimed', 'settling', 'released', 'owed'])
-        .$if(dialect.concurrentWriters, query => query.forUpdate('payments')),
+    holdForAnswer: statement(
+      (p: Fence) =>
+        db
+          .selectFrom('payments')
+          .leftJoin('answers', 'answers.payment', 'payments.id')
+          .select(['payments.state', 'answers.size'])
+          .where('payments.id', '=', p.id)
+          .where('claim', '=', p.claim)
+          .where('owner', '=', p.owner)
+          .where('state', 'in', ['claimed', 'settling', 'released', 'owed'])
+          .$if(dialect.concurrentWriters, query => query.forUpdate('payments')),
+      ONE_ROW,
     ),
     saveAnswer: statement((p: AnswerRow) =>
       db
@@ -458,12 +480,14 @@ function answerStatements(db: Kysely<Tables>, dialect: Dialect) {
           })),
         ),
     ),
-    answer: statement(({ id }: Id) =>
-      db
-        .selectFrom('answers')
-        .innerJoin('payments', 'payments.id', 'answers.payment')
-        .select(['status', 'headers', 'body', 'answer_expires_at'])
-        .where('answers.payment', '=', id),
+    answer: statement(
+      ({ id }: Id) =>
+        db
+          .selectFrom('answers')
+          .innerJoin('payments', 'payments.id', 'answers.payment')
+          .select(['status', 'headers', 'body', 'answer_expires_at'])
+          .where('answers.payment', '=', id),
+      ONE_ROW,
     ),
     dropAnswer: statement(({ id }: Id) =>
       db.deleteFrom('answers').where('payment', '=', id).returning('size'),
