@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { Connection, PublicKey, SolanaJSONRPCError, type ConnectionConfig } from '@solana/web3.js';
 import { Pool, type Dispatcher } from 'undici';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
@@ -100,8 +99,11 @@ class Server {
     'content-type': 'application/json',
     accept: 'application/json',
   };
-  /** web3.js passes no signal to `fetch`, so the call's signal travels beside it. */
-  readonly #signal = new AsyncLocalStorage<AbortSignal>();
+  /**
+   * web3.js passes no signal to `fetch`, but calls it before it first waits: the signal of the read that is being started. An
+   * AsyncLocalStorage would make every promise of the whole server dearer.
+   */
+  #starting: AbortSignal | undefined;
 
   constructor(url: string, timeoutMs: number) {
     const { origin, pathname, search, username, password } = new URL(url);
@@ -136,9 +138,18 @@ class Server {
   async attempt<T>(read: (server: Server) => Promise<T>, signal: AbortSignal): Promise<T> {
     const both = AbortSignal.any([signal, AbortSignal.timeout(this.#timeoutMs)]);
     try {
-      return await this.#signal.run(both, () => read(this));
+      return await this.#start(both, read);
     } catch (cause) {
       throw asFailure(cause);
+    }
+  }
+
+  #start<T>(signal: AbortSignal, read: (server: Server) => Promise<T>): Promise<T> {
+    this.#starting = signal;
+    try {
+      return read(this);
+    } finally {
+      this.#starting = undefined;
     }
   }
 
@@ -154,14 +165,17 @@ class Server {
   }
 
   /** A connection that died before any answer (an idle one closed by the server, say) is tried once more. */
-  async #post(body: string, again = true): Promise<string> {
-    const signal = this.#signal.getStore() ?? AbortSignal.timeout(this.#timeoutMs);
+  async #post(
+    body: string,
+    signal = this.#starting ?? AbortSignal.timeout(this.#timeoutMs),
+    again = true,
+  ): Promise<string> {
     const request = { method: 'POST', path: this.#path, headers: this.#headers, body, signal } as const;
     let response: Dispatcher.ResponseData;
     try {
       response = await this.#pool.request(request);
     } catch (cause) {
-      if (again && errorCode(cause) === 'UND_ERR_SOCKET') return this.#post(body, false);
+      if (again && errorCode(cause) === 'UND_ERR_SOCKET') return this.#post(body, signal, false);
       throw transportFailure(cause, false);
     }
     const { statusCode, headers } = response;
