@@ -1,5 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import { Pool } from 'undici';
+import { Pool, type Dispatcher } from 'undici';
 
 /** What a facilitator is asked about: our own offer and our own encoding of the buyer's transaction, nothing echoed. */
 export type Ask = { transaction: string; requirements: PaymentRequirements };
@@ -74,6 +74,58 @@ type HttpAnswer = { status: number; json: Record<string, unknown> };
 /** How long a facilitator may take for each question. */
 export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: number };
 
+const GET_HEADERS = { accept: 'application/json' };
+const POST_HEADERS = { ...GET_HEADERS, 'content-type': 'application/json' };
+
+/**
+ * One HTTP exchange, within a deadline that counts from now. Straight on undici's dispatcher: its streams, abort signals and timers per
+ * request cost more than the rest of an ask.
+ */
+function exchange(
+  pool: Pool,
+  request: Dispatcher.DispatchOptions,
+  deadlineMs: number,
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let status = 0;
+    let failed: Error | undefined;
+    let abort: ((error: Error) => void) | undefined;
+    const fail = (error: Error): void => {
+      failed ??= error;
+      clearTimeout(timer);
+      reject(failed);
+      abort?.(failed);
+    };
+    const timer = setTimeout(() => fail(new Error(`no answer within ${deadlineMs / 1000} s`)), deadlineMs);
+    pool.dispatch(request, {
+      onConnect(stop) {
+        abort = stop;
+        if (failed) stop(failed);
+      },
+      onHeaders(code) {
+        status = code;
+        return true;
+      },
+      onData(chunk) {
+        size += chunk.length;
+        if (size > MAX_ANSWER_BYTES) fail(new Error('the answer is too large'));
+        chunks.push(chunk);
+        return true;
+      },
+      onComplete() {
+        clearTimeout(timer);
+        resolve({ status, text: Buffer.concat(chunks).toString('utf8') });
+      },
+      onError(error) {
+        abort = undefined;
+        fail(error);
+      },
+    });
+  });
+}
+
 /** A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). */
 export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): Facilitator {
   const base = new URL(url);
@@ -85,26 +137,19 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
   });
 
   async function ask(path: string, deadlineMs: number, body?: unknown): Promise<HttpAnswer> {
-    const response = await pool.request({
-      path: prefix + path,
-      method: body === undefined ? 'GET' : 'POST',
-      headers: {
-        accept: 'application/json',
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    const { status, text } = await exchange(
+      pool,
+      {
+        path: prefix + path,
+        method: body === undefined ? 'GET' : 'POST',
+        headers: body === undefined ? GET_HEADERS : POST_HEADERS,
+        body: body === undefined ? null : JSON.stringify(body),
       },
-      body: body === undefined ? null : JSON.stringify(body),
-      signal: AbortSignal.timeout(deadlineMs),
-    });
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of response.body as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > MAX_ANSWER_BYTES) throw new Error('the answer is too large');
-      chunks.push(chunk);
-    }
-    const json: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+      deadlineMs,
+    );
+    const json: unknown = JSON.parse(text);
     if (typeof json !== 'object' || json === null) throw new Error('the answer is not a JSON object');
-    return { status: response.statusCode, json: json as Record<string, unknown> };
+    return { status, json: json as Record<string, unknown> };
   }
 
   return {

@@ -66,13 +66,13 @@ export class TransactionChecker {
     const bytes = decodeBytes(base64);
     const transaction = decodeTransaction(bytes);
     const { message } = transaction;
-    const keys = message.staticAccountKeys.map(key => key.toBase58());
+    const messageBytes = bytes.subarray(1 + SIGNATURE_BYTES * transaction.signatures.length);
+    const keys = keysOf(messageBytes, message.staticAccountKeys.length);
     checkSigners(transaction, keys);
     // Read once: a legacy message decodes it anew at every look.
     const instructions = message.compiledInstructions;
     checkLayout(instructions, keys);
     const { source, payer } = checkTransfer(instructions, keys, expected, this.#destination(expected));
-    const messageBytes = bytes.subarray(1 + SIGNATURE_BYTES * message.header.numRequiredSignatures);
     checkSignature(message.staticAccountKeys[1], messageBytes, transaction.signatures[1]);
     // The fee payer's signature is not the buyer's to give, and varying it does not vary the payment.
     bytes.fill(0, 1, 1 + SIGNATURE_BYTES);
@@ -142,6 +142,33 @@ function decodeTransaction(bytes: Buffer): VersionedTransaction {
   }
   if (!bytes.equals(again)) throw new Fault('transaction: not in canonical encoding');
   return transaction;
+}
+
+const KEY_BYTES = 32;
+const NAME_CACHE_SIZE = 8_192;
+const names = new Map<string, string>();
+
+/** Base58 of an account key. Programs, mint and receiver are in every payment: encoding all its keys cost as much as decoding it. */
+function nameOf(key: Buffer): string {
+  const bytes = key.toString('latin1');
+  let name = names.get(bytes);
+  if (name === undefined) {
+    name = new PublicKey(key).toBase58();
+    if (names.size >= NAME_CACHE_SIZE) names.clear();
+    names.set(bytes, name);
+  }
+  return name;
+}
+
+/** The account keys of a canonical message: behind its version (unless legacy), three counts, and how many there are. */
+function keysOf(message: Buffer, count: number): string[] {
+  const versioned = ((message[0] ?? 0) & 0x80) !== 0;
+  // More than 127 keys would take a second byte for their count, and more room than a transaction has.
+  const first = versioned ? 5 : 4;
+  return Array.from({ length: count }, (_, index) => {
+    const at = first + KEY_BYTES * index;
+    return nameOf(message.subarray(at, at + KEY_BYTES));
+  });
 }
 
 function checkSigners({ message, signatures }: VersionedTransaction, keys: string[]): void {
