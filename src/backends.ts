@@ -4,14 +4,11 @@ import { createTokenBrief, type TokenBriefService } from './upstreams/markets/br
 import { createMarketSources } from './upstreams/markets/sources.js';
 import { createPanelPeople } from './upstreams/people/panel.js';
 import type { People, ReplyBook } from './upstreams/people/people.js';
-import { createRapidataPeople } from './upstreams/people/rapidata.js';
 import { createSandboxPeople } from './upstreams/people/sandbox.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 import { createEmbeddedSummarizer } from './upstreams/summarizers/embedded.js';
-import { createOpenAiSummarizer } from './upstreams/summarizers/openai.js';
 import type { Summarizer } from './upstreams/summarizers/summarizer.js';
 import { createFliteSpeaker } from './upstreams/voices/flite.js';
-import { createPiperSpeaker } from './upstreams/voices/piper.js';
 import type { Speaker } from './upstreams/voices/voices.js';
 
 /** The backends that the handlers ask. */
@@ -31,18 +28,16 @@ const SPEECH_DEADLINE_MS = 19_000;
 
 export type BuiltBackends = Backends & { probes: Record<string, Probe>; close(): Promise<void> };
 
-/** Chooses the adapter of every backend: the operator's service where one is configured, else the embedded one. */
-export function createBackends(
+/**
+ * Chooses the adapter of every backend: the operator's service where one is configured, else the embedded one. What is not chosen is
+ * not loaded.
+ */
+export async function createBackends(
   config: Config,
   chain: SolanaChain,
   book: ReplyBook,
   marketUrl: string | undefined,
-): BuiltBackends {
-  const summarizer = config.summarizer
-    ? createOpenAiSummarizer(config.summarizer)
-    : createEmbeddedSummarizer();
-  const speaker = createSpeaker(config);
-  const people = createPeople(config, book);
+): Promise<BuiltBackends> {
   const label = marketUrl === undefined ? undefined : 'sandbox';
   const briefs = createTokenBrief({
     sources: createMarketSources({ marketUrl, label, jupiterApiKey: config.jupiterApiKey }),
@@ -53,38 +48,19 @@ export function createBackends(
     },
     label,
   });
-  return {
-    summarizer,
-    speaker,
-    people,
+  const backends: Backends = {
+    summarizer: await createSummarizer(config),
+    speaker: await createSpeaker(config),
+    people: await createPeople(config, book),
     book,
     briefs,
     chain,
     network: config.network.caip2,
-    probes: {
-      solana: async signal => {
-        const { answering, servers } = await chain.health(signal);
-        if (answering === 0) throw new Error('no RPC server answers');
-        return answering < servers ? { detail: `${answering} of ${servers} RPC servers answer` } : {};
-      },
-      markets: async () => {
-        const sources = Object.values(briefs.health());
-        const well = sources.filter(source => source.status === 'ok').length;
-        if (well === 0) throw new Error('no market source answers');
-        return { detail: `${well} of ${sources.length} market sources` };
-      },
-      summarizer: async () => ({ detail: summarizer.name }),
-      people: async () => {
-        const { status, detail } = await people.health();
-        if (status !== 'ok') throw new Error(detail ?? status);
-        return { detail: people.name };
-      },
-      speech: async () => {
-        const { status, detail } = await speaker.health();
-        if (status !== 'ok') throw new Error(detail ?? status);
-        return { detail: speaker.name };
-      },
-    },
+  };
+  const { summarizer, speaker, people } = backends;
+  return {
+    ...backends,
+    probes: probesOf(backends),
     close: async () => {
       await Promise.allSettled([
         people.close(),
@@ -97,13 +73,49 @@ export function createBackends(
   };
 }
 
-function createPeople({ people, rapidata }: Config, book: ReplyBook): People {
-  if (people === 'rapidata' && rapidata) return createRapidataPeople({ ...rapidata, book });
+function probesOf({ chain, briefs, summarizer, people, speaker }: Backends): Record<string, Probe> {
+  return {
+    solana: async signal => {
+      const { answering, servers } = await chain.health(signal);
+      if (answering === 0) throw new Error('no RPC server answers');
+      return answering < servers ? { detail: `${answering} of ${servers} RPC servers answer` } : {};
+    },
+    markets: async () => {
+      const sources = Object.values(briefs.health());
+      const well = sources.filter(source => source.status === 'ok').length;
+      if (well === 0) throw new Error('no market source answers');
+      return { detail: `${well} of ${sources.length} market sources` };
+    },
+    summarizer: async () => ({ detail: summarizer.name }),
+    people: async () => {
+      const { status, detail } = await people.health();
+      if (status !== 'ok') throw new Error(detail ?? status);
+      return { detail: people.name };
+    },
+    speech: async () => {
+      const { status, detail } = await speaker.health();
+      if (status !== 'ok') throw new Error(detail ?? status);
+      return { detail: speaker.name };
+    },
+  };
+}
+
+async function createSummarizer({ summarizer }: Config): Promise<Summarizer> {
+  if (!summarizer) return createEmbeddedSummarizer();
+  const { createOpenAiSummarizer } = await import('./upstreams/summarizers/openai.js');
+  return createOpenAiSummarizer(summarizer);
+}
+
+async function createPeople({ people, rapidata }: Config, book: ReplyBook): Promise<People> {
+  if (people === 'rapidata' && rapidata) {
+    const { createRapidataPeople } = await import('./upstreams/people/rapidata.js');
+    return createRapidataPeople({ ...rapidata, book });
+  }
   return people === 'sandbox' ? createSandboxPeople({ book }) : createPanelPeople({ book });
 }
 
-function createSpeaker({ piperUrl }: Config): Speaker {
-  return piperUrl
-    ? createPiperSpeaker({ url: piperUrl })
-    : createFliteSpeaker({ deadlineMs: SPEECH_DEADLINE_MS });
+async function createSpeaker({ piperUrl }: Config): Promise<Speaker> {
+  if (!piperUrl) return createFliteSpeaker({ deadlineMs: SPEECH_DEADLINE_MS });
+  const { createPiperSpeaker } = await import('./upstreams/voices/piper.js');
+  return createPiperSpeaker({ url: piperUrl });
 }

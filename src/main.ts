@@ -129,7 +129,7 @@ async function openShop(parts: Parts): Promise<Shop> {
   const feePayer = await firstFeePayer(facilitator, terms.network, remembered, log);
   const desk = new Desk(contract.paid, terms, feePayer, remembered);
   checkHeaderSizes(contract, desk);
-  const backends = createBackends(config, chain, replyBookOf(ledger), connection.marketUrl);
+  const backends = await createBackends(config, chain, replyBookOf(ledger), connection.marketUrl);
   undo.unshift(() => backends.close());
   const routes = await Routes.create(contract);
   const handling = { routes, handlers: createHandlers(backends), log };
