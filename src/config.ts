@@ -1,4 +1,4 @@
-import { PublicKey } from '@solana/web3.js';
+import { PublicKey } from './web3.js';
 import { resolve } from 'node:path';
 
 /** The configuration can't be used. `message` lists every fault at once, each with the variable's name. */

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { sql } from 'kysely';
+import { sql } from './kysely.js';
 import { ask, compile } from './engine.js';
 import type { Engine, Operation } from './engine.js';
 import { LedgerFault } from './fault.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { sql } from 'kysely';
+import { sql } from './kysely.js';
 import type { Kysely } from 'kysely';
 import { engineOf, opening } from './connect.js';
 import type { Engine, Query, Run } from './engine.js';

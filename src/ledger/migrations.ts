@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { sql } from './kysely.js';
 import type { Compilable, Kysely } from 'kysely';
 import { ask, compile } from './engine.js';
 import type { Dialect, Operation } from './engine.js';

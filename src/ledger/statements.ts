@@ -8,7 +8,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
   sql,
-} from 'kysely';
+} from './kysely.js';
 import { OWNER_LOCK, statement } from './engine.js';
 import type { Dialect } from './engine.js';
 import { orderStatements } from './orders.js';

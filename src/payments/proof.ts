@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { VersionedTransaction } from '@solana/web3.js';
+import { VersionedTransaction } from '../web3.js';
 import type { Payment as Row } from '../ledger/store.js';
 
 export type Finality = 'confirmed' | 'finalized';

@@ -1,9 +1,4 @@
-import {
-  ComputeBudgetProgram,
-  PublicKey,
-  VersionedTransaction,
-  type VersionedMessage,
-} from '@solana/web3.js';
+import { ComputeBudgetProgram, PublicKey, VersionedTransaction, type VersionedMessage } from '../web3.js';
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { USDC_DECIMALS } from './price.js';
 

@@ -1,4 +1,4 @@
-import { Connection, PublicKey, SolanaJSONRPCError, type ConnectionConfig } from '@solana/web3.js';
+import { Connection, PublicKey, SolanaJSONRPCError, type ConnectionConfig } from '../../web3.js';
 import { Pool, type Dispatcher } from 'undici';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 
