@@ -30,7 +30,7 @@ export async function starts(bench) {
   const of = table('Start to the first answer', 'ms', 'less');
   const spent = table('Processor time until the first answer', 'ms', 'less');
   const file = answerFile();
-  for (let round = 0; round < (bench.quick ? 4 : 11); round++) {
+  for (let round = 0; round < (bench.quick ? 3 : 11); round++) {
     for (const start of starters(bench, file)) {
       const { server, startMs } = await start();
       record(of, server.name, startMs);
@@ -54,7 +54,7 @@ export async function memory(bench) {
   const idle = table('Memory, idle', 'MB', 'less');
   const after = table('Memory after load', 'MB', 'less');
   const file = answerFile();
-  const calls = bench.quick ? { unpaid: 6_000, paid: 1_500 } : { unpaid: 20_000, paid: 6_000 };
+  const calls = bench.quick ? { unpaid: 5_000, paid: 1_000 } : { unpaid: 20_000, paid: 6_000 };
   for (let round = 0; round < (bench.quick ? 1 : 3); round++) {
     for (const start of starters(bench, file)) {
       const { server } = await start();

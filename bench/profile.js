@@ -2,14 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { BRIEF } from './fleet.js';
+import { BRIEF, SUMMARIZE } from './fleet.js';
 import { introduce, paid, PREPARED, unpaid } from './measure.js';
 import { prepareSignatures } from './payments.js';
 import { Partner, startOurs } from './processes.js';
 import { PRICE } from './terms.js';
 
 /**
- * Says where our server's processor time goes: `node bench/profile.js paid` (or `unpaid`, `start`; SECONDS=8). Self times, by function
+ * Says where our server's processor time goes: `node bench/profile.js paid` (or `unpaid`, `summarize`, `start`; SECONDS=8). Self times, by function
  * and by part of the program; idle time is left out.
  */
 
@@ -59,11 +59,15 @@ const stubs = new Partner('stubs.js');
 const load = new Partner('load.js');
 const bench = { stubs: await stubs.hears(), load, quick: true };
 const nodeArgs = ['--cpu-prof', '--cpu-prof-interval=200'];
-const { server } = await startOurs(bench.stubs, { nodeArgs });
+const { server } = await startOurs(bench.stubs, { nodeArgs, model: kind === 'summarize' });
 let calls = 1;
 if (kind === 'paid') {
   await introduce(bench, server, BRIEF);
   calls = (await paid(bench, server, { ...BRIEF, connections: 64, seconds })).answers;
+} else if (kind === 'summarize') {
+  await introduce(bench, server, { ...SUMMARIZE, connections: 2 });
+  calls = (await paid(bench, server, { ...SUMMARIZE, connections: 16, seconds, mostPerSecond: 2_000 }))
+    .answers;
 } else if (kind === 'unpaid') {
   calls = (await unpaid(bench, server, { ...BRIEF, connections: 100, seconds })).answers;
 }

@@ -20,13 +20,13 @@ function busyNote(busy) {
 
 /** 402 at several numbers of connections. @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
 async function challenges(bench, fleet) {
-  const seconds = bench.quick ? 0.6 : 3;
-  const rounds = bench.quick ? 3 : 7;
+  const seconds = bench.quick ? 0.5 : 3;
   for (const connections of [100, 1, 10, 1000]) {
+    const rounds = bench.quick ? (connections === 100 ? 4 : 2) : 7;
     const of = table(`402, ${connections} connection${connections > 1 ? 's' : ''}`, 'calls/s');
     const job = { ...BRIEF, connections, seconds };
     const busy = [];
-    for (const server of fleet.all) await unpaid(bench, server, { ...job, seconds: 0.5 });
+    for (const server of fleet.all) await unpaid(bench, server, { ...job, seconds: bench.quick ? 0.3 : 2 });
     await interleave(of, fleet.all, rounds, async server =>
       perSecond(await unpaid(bench, server, job), busy),
     );
@@ -45,7 +45,7 @@ async function largeBodies(bench, fleet) {
   const body = JSON.stringify({ text: textOf(1_000_000) });
   const job = { path: '/v1/sol-token-brief', body, connections: 10, seconds: bench.quick ? 0.6 : 2 };
   const busy = [];
-  await interleave(of, fleet.all, bench.quick ? 3 : 5, async server =>
+  await interleave(of, fleet.all, bench.quick ? 2 : 5, async server =>
     perSecond(await unpaid(bench, server, job), busy),
   );
   of.notes.push(busyNote(busy), 'Nobody reads the body; the socket has to take it in all the same.');
@@ -58,7 +58,7 @@ async function sales(bench, fleet) {
   const spent = table('Processor time of the server per paid call', 'µs', 'less');
   const job = { ...BRIEF, connections: 64, seconds: bench.quick ? 1.5 : 4 };
   const busy = [];
-  for (const server of fleet.selling) await paid(bench, server, { ...job, seconds: 1 });
+  for (const server of fleet.selling) await paid(bench, server, { ...job, seconds: bench.quick ? 1.5 : 8 });
   await interleave(of, fleet.selling, bench.quick ? 3 : 5, async server => {
     const before = server.cpuSeconds();
     const result = await paid(bench, server, job);
