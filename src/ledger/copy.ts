@@ -7,7 +7,7 @@ import { engineOf, opening } from './connect.js';
 import type { Engine, Query, Run } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { checkReadable, migrate } from './migrations.js';
-import { compilerOf } from './statements.js';
+import { compilerOf } from './kysely.js';
 import type { Tables } from './schema.js';
 
 /** How many rows were copied, and the exclusive or of their sha256 hashes, hex. */

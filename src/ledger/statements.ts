@@ -1,40 +1,10 @@
-import {
-  DummyDriver,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-  sql,
-} from './kysely.js';
+import { sql, type Kysely } from './kysely.js';
 import { OWNER_LOCK, statement } from './engine.js';
 import type { Dialect } from './engine.js';
 import { orderStatements } from './orders.js';
 import type { AnswerRow, PaymentRow, Tables } from './schema.js';
 import { sourcesOf } from './states.js';
 import type { Ground, State } from './states.js';
-
-/** A query builder that compiles for the engine's dialect and is never connected itself. */
-export function compilerOf(dialect: Dialect): Kysely<Tables> {
-  return new Kysely<Tables>({
-    dialect:
-      dialect.name === 'sqlite'
-        ? {
-            createAdapter: () => new SqliteAdapter(),
-            createDriver: () => new DummyDriver(),
-            createIntrospector: db => new SqliteIntrospector(db),
-            createQueryCompiler: () => new SqliteQueryCompiler(),
-          }
-        : {
-            createAdapter: () => new PostgresAdapter(),
-            createDriver: () => new DummyDriver(),
-            createIntrospector: db => new PostgresIntrospector(db),
-            createQueryCompiler: () => new PostgresQueryCompiler(),
-          },
-  });
-}
 
 /** What every fenced change repeats: the row, and the claim that entitles to change it. */
 export type Fence = { id: string; claim: number; owner: string };

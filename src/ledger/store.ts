@@ -11,7 +11,8 @@ import { ordersOf } from './orders.js';
 import type { Order, Orders, Reply } from './orders.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
-import { compileStatements, compilerOf } from './statements.js';
+import { compilerOf } from './kysely.js';
+import { compileStatements } from './statements.js';
 import type { Fence } from './statements.js';
 
 export type { Archive, Books, Claim, Claimed, ClaimRequest, Order, Payment, Reply, StoredAnswer };

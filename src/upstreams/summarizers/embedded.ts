@@ -1,12 +1,12 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { Piscina } from 'piscina';
+import { orAbort } from '../deadline.js';
 import { UpstreamFailure } from '../failure.js';
+import { Threads } from '../threads.js';
 import type { Summarizer } from './summarizer.js';
 
 const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
 const WORKER_HEAP_MB = 512;
-const IDLE_MS = 60_000;
 
 /** `threads`: workers (1 or 2). `maxQueue`: texts that may wait for one; the next is refused as `unavailable`. */
 export type EmbeddedOptions = { threads?: number; maxQueue?: number };
@@ -16,20 +16,12 @@ export const NOTHING_TO_SAY = 'text holds nothing to summarize: send text with a
 
 /**
  * The extractive summariser in worker threads: it quotes the one to three sentences that tell most of the text. Needs no
- * network. An aborted signal stops the work at once, even in the middle of a text.
+ * network. An aborted signal ends the wait at once; a text that is being read is read to its end, tenths of a second later.
  */
 export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summarizer {
   const threads = options.threads ?? Math.min(2, Math.max(1, availableParallelism() - 1));
   const room = threads + (options.maxQueue ?? 32);
-  const pool = new Piscina<string, string[] | null>({
-    filename: WORKER,
-    // A thread takes as much memory as a whole small server: none before the first text, none after a minute without.
-    minThreads: 0,
-    idleTimeout: IDLE_MS,
-    maxThreads: threads,
-    maxQueue: room,
-    resourceLimits: { maxOldGenerationSizeMb: WORKER_HEAP_MB },
-  });
+  const pool = new Threads({ filename: WORKER, threads, heapMb: WORKER_HEAP_MB });
   let inHand = 0;
   const run = async (text: string, signal: AbortSignal): Promise<string[] | null> => {
     if (inHand >= room) {
@@ -38,15 +30,15 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
       });
     }
     inHand += 1;
+    // A job that was given up counts until its thread is free again.
+    const job = pool.run<string[] | null>(text, { signal }).finally(() => (inHand -= 1));
     try {
-      return await pool.run(text, { signal });
+      return await orAbort(job, signal);
     } catch (cause) {
       const message = signal.aborted
         ? 'the summary was not ready in time: send a shorter text or try again'
         : 'the summarizer failed on this text: try again or send a shorter one';
       throw new UpstreamFailure('failed', message, { cause });
-    } finally {
-      inHand -= 1;
     }
   };
   return {
@@ -57,6 +49,6 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
       if (sentences === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
       return sentences.join(' ');
     },
-    close: () => pool.destroy(),
+    close: () => pool.close(),
   };
 }

@@ -2,6 +2,7 @@
 import { ConsoleStdout, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/browser_wasi_shim';
 import { workerData } from 'node:worker_threads';
 import { move } from 'piscina';
+import { stopped, type Job } from '../job.js';
 import type { Phrase } from './spoken-text.js';
 import { masterWav, readWav, WavFault } from './wav.js';
 import { webAssembly, type WasmModule } from './webassembly.js';
@@ -67,7 +68,7 @@ function isTooLong(samples: number, share: number, limit: number): boolean {
   return samples > limit || (share >= 0.25 && samples / share > 1.5 * limit);
 }
 
-function say(task: SpeakTask): Float32Array | undefined {
+function say({ task, stop }: Job<SpeakTask>): Float32Array | undefined {
   const module = (workerData as WorkerData).flite;
   if (!module) throw new WavFault('the worker was started without an engine');
   const parts = [silence(LEAD_IN_MS, task.rateHz)];
@@ -75,6 +76,7 @@ function say(task: SpeakTask): Float32Array | undefined {
   let total = 0;
   let said = 0;
   for (const phrase of task.phrases) {
+    if (stopped(stop)) throw new WavFault('the speech was given up');
     const sound = readWav(runFlite(module, task.voice, phrase.text));
     // flite speaks with an 8 kHz voice, without a word, when it does not know the one it was asked for.
     if (sound.rateHz !== task.rateHz) throw new WavFault(`${task.voice} spoke at ${sound.rateHz} Hz`);
@@ -100,14 +102,14 @@ function outcome(work: () => Uint8Array | undefined): Outcome {
 }
 
 /** Speaks phrases with flite. */
-export function speak(task: SpeakTask): Outcome {
+export function speak(job: Job<SpeakTask>): Outcome {
   return outcome(() => {
-    const samples = say(task);
-    return samples && masterWav({ samples, rateHz: task.rateHz });
+    const samples = say(job);
+    return samples && masterWav({ samples, rateHz: job.task.rateHz });
   });
 }
 
 /** Brings an upstream's WAV into our format. */
-export function convert(task: { wav: Uint8Array }): Outcome {
+export function convert({ task }: Job<{ wav: Uint8Array }>): Outcome {
   return outcome(() => masterWav(readWav(task.wav)));
 }

@@ -1,9 +1,7 @@
 import { fileURLToPath } from 'node:url';
-import { Piscina } from 'piscina';
 import { UpstreamFailure } from '../failure.js';
+import { Threads } from '../threads.js';
 import type { Outcome, SpeakTask, WorkerData } from './worker.js';
-
-const IDLE_MS = 60_000;
 
 /**
  * The worker threads of one speaker, started when they are needed and ended after a minute without work. At most `threads`
@@ -12,7 +10,7 @@ const IDLE_MS = 60_000;
 export class SpeechWorkers {
   readonly #threads: number;
   readonly #load: () => Promise<WorkerData>;
-  #pool: Promise<Piscina<unknown, Outcome>> | undefined;
+  #pool: Promise<Threads> | undefined;
   #closed = false;
 
   constructor(threads: number, load: () => Promise<WorkerData>) {
@@ -29,14 +27,14 @@ export class SpeechWorkers {
     return this.#run('convert', { wav }, [wav.buffer], signal);
   }
 
-  /** Ends running jobs: they throw `unavailable`. */
+  /** Has running jobs stopped: they throw `unavailable`. */
   async close(): Promise<void> {
     this.#closed = true;
     const pool = await this.#pool?.catch(() => undefined);
-    await pool?.destroy();
+    await pool?.close();
   }
 
-  #open(): Promise<Piscina<unknown, Outcome>> {
+  #open(): Promise<Threads> {
     const pool = (this.#pool ??= this.#start());
     // A failure to load is not remembered: the next call tries again.
     pool.catch(() => {
@@ -45,25 +43,15 @@ export class SpeechWorkers {
     return pool;
   }
 
-  async #start(): Promise<Piscina<unknown, Outcome>> {
+  async #start(): Promise<Threads> {
     let workerData: WorkerData;
     try {
       workerData = await this.#load();
     } catch (cause) {
       throw new UpstreamFailure('failed', 'The speech engine could not be loaded.', { cause });
     }
-    const pool = new Piscina<unknown, Outcome>({
-      filename: fileURLToPath(new URL('./worker.js', import.meta.url)),
-      minThreads: 0,
-      maxThreads: this.#threads,
-      idleTimeout: IDLE_MS,
-      // Text of strangers is worked on in there: no secrets of the environment.
-      env: {},
-      workerData,
-    });
-    // Faults of idle workers; those with a job reject it.
-    pool.on('error', () => {});
-    return pool;
+    const filename = fileURLToPath(new URL('./worker.js', import.meta.url));
+    return new Threads({ filename, threads: this.#threads, workerData });
   }
 
   async #run(name: string, task: unknown, transferList: ArrayBuffer[], signal: AbortSignal): Promise<Buffer> {
@@ -72,13 +60,13 @@ export class SpeechWorkers {
     signal.throwIfAborted();
     let outcome: Outcome;
     try {
-      // An abort ends the worker in the middle of its work; the pool starts another for the next job.
-      outcome = await pool.run(task, { name, transferList, signal });
+      outcome = await pool.run<Outcome>(task, { name, transferList, signal });
     } catch (cause) {
       signal.throwIfAborted();
       if (this.#closed) throw closedDown(cause);
       throw new UpstreamFailure('failed', 'The speech worker broke down; try again.', { cause });
     }
+    if (this.#closed) throw closedDown();
     if (outcome instanceof Uint8Array)
       return Buffer.from(outcome.buffer, outcome.byteOffset, outcome.byteLength);
     throw refusal(outcome);
