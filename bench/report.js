@@ -46,7 +46,7 @@ export class Report {
   /** Writes results/ and prints every ratio with its bound. @returns {boolean} whether all of them hold */
   finish() {
     mkdirSync(RESULTS, { recursive: true });
-    const machine = machineOf();
+    const machine = { run: this.#quick ? 'quick' : 'full', ...machineOf() };
     const name = this.#quick ? 'quick' : 'results';
     writeFileSync(join(RESULTS, `${name}.md`), this.#markdown(machine));
     writeFileSync(join(RESULTS, `${name}.json`), `${JSON.stringify(this.#json(machine), null, 2)}\n`);
