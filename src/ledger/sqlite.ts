@@ -15,9 +15,6 @@ const MAX_QUEUED = 8_192;
 const MAX_BATCH = 256;
 const MAX_BATCH_BYTES = 1_048_576;
 const BUSY_TIMEOUT_MS = 5_000;
-/** From this many tasks in one transaction on, the next one waits `GATHER_MS` for company. */
-const BUSY_BATCH = 4;
-const GATHER_MS = 1;
 
 type Task = {
   readonly bytes: number;
@@ -173,8 +170,6 @@ class SqliteEngine implements Engine {
   #prepared = new Map<string, { statement: Prepared; reader: boolean }>();
   #queue: Task[] = [];
   #scheduled = false;
-  /** How many tasks the last transaction held. */
-  #lastBatch = 0;
   #closed = false;
   #transacting = false;
 
@@ -238,15 +233,11 @@ class SqliteEngine implements Engine {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    const flush = (): void => {
+    setImmediate(() => {
       this.#scheduled = false;
       this.#flush();
       if (this.#queue.length > 0) this.#schedule();
-    };
-    // A commit stops the whole process for a disk. Where many calls are under way, a moment's wait lets more of them share one; a call
-    // that is alone never waits.
-    if (this.#lastBatch >= BUSY_BATCH && this.#queue.length < MAX_BATCH) setTimeout(flush, GATHER_MS);
-    else setImmediate(flush);
+    });
   }
 
   /** Takes what fits into one transaction; an item heavier than that gets one for itself. */
@@ -263,7 +254,6 @@ class SqliteEngine implements Engine {
 
   #flush(): void {
     const batch = this.#take();
-    this.#lastBatch = batch.length;
     if (batch.length === 0) return;
     try {
       this.#commit(batch);
