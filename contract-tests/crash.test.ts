@@ -512,7 +512,7 @@ describe('a server that is killed, stopped or started wrongly', function () {
       'a PUBLIC_URL too long for a header',
       /PUBLIC_URL: so long/,
       ConfigFault,
-      () => ({ PUBLIC_URL: `https://${'a.'.repeat(120)}b` }),
+      () => ({ PUBLIC_URL: `https://${'a.'.repeat(600)}b` }),
     ],
   ];
   for (const [name, says, kind, env] of faults) {

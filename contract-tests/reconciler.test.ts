@@ -19,6 +19,7 @@ import {
   type Sent,
   type Shop,
 } from './support/faults.js';
+import { readView } from '../src/watch.js';
 import { PLACES, type Place } from './support/places.js';
 
 let stage: Stage;
@@ -451,6 +452,40 @@ describe('reconciler: the chain decides what nobody knows', function () {
     const second = signed(stage, shop, { payer, text });
     answerOf(await shop.send({ payment: second.payment, text }));
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
+  });
+});
+
+describe('promise 4: the height that a claim is dated with', () => {
+  const notes = new Map<string, string>();
+  const ledger = {
+    getMeta: async (key: string) => notes.get(key),
+    setMeta: async (key: string, value: string) => void notes.set(key, value),
+  };
+  const viewAt = (height: number): ReturnType<typeof readView> =>
+    readView(
+      {
+        latestBlockhash: async () => ({
+          blockhash: 'hash',
+          slot: height + 7,
+          lastValidBlockHeight: height + 150,
+        }),
+      },
+      ledger,
+      new AbortController().signal,
+    );
+  const failureAt = (height: number): Promise<string> =>
+    viewAt(height).then(
+      () => 'none',
+      (error: Error) => error.message,
+    );
+
+  it('is never far below what was seen before, also by another server or before a restart', async () => {
+    expect(await viewAt(1_000)).to.deep.equal({ blockhash: 'hash', slot: 1_007, height: 1_000 });
+    expect((await viewAt(950)).height, 'a little behind').to.equal(950);
+    expect(await failureAt(949)).to.match(/51 blocks behind.*SOLANA_RPC_URL/);
+    await viewAt(1_100);
+    expect(await failureAt(1_000)).to.match(/100 blocks behind/);
+    expect((await viewAt(1_060)).height).to.equal(1_060);
   });
 });
 

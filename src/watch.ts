@@ -1,6 +1,6 @@
 import type { Ledger } from './ledger/store.js';
 import type { Log } from './payments/outcome.js';
-import type { Desk, OfferedFeePayer } from './payments/desk.js';
+import type { ChainView, Desk, OfferedFeePayer } from './payments/desk.js';
 import { FacilitatorFault, FacilitatorUnreachable, type Facilitator } from './payments/facilitator.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 
@@ -13,6 +13,9 @@ const BLOCKHASH_LIFE_BLOCKS = 150;
 /** Of a hundred rows each, so that one round of upkeep stays short. */
 const MAX_SLICES = 100;
 const FEE_PAYERS_KEY = 'offered-fee-payers';
+const HEIGHT_KEY = 'chain-height';
+/** How far an RPC server may be behind what was seen before; see `DEAD_AFTER_BLOCKS`. */
+const MAX_LAG_BLOCKS = 50;
 
 /** What the ledger remembers of the fee payers that were offered, the newest first. */
 export async function rememberedFeePayers(ledger: Ledger): Promise<OfferedFeePayer[]> {
@@ -40,6 +43,27 @@ export async function firstFeePayer(
     );
     return last.feePayer;
   }
+}
+
+/**
+ * Looks where the chain stands. A server that is far behind would date a claim back, and the payment would be taken for dead while it
+ * can still land; so the ledger remembers the greatest height that was seen, by whichever server, across restarts.
+ * @throws when the chain does not answer, or is more than 50 blocks behind that height
+ */
+export async function readView(
+  chain: Pick<SolanaChain, 'latestBlockhash'>,
+  ledger: Pick<Ledger, 'getMeta' | 'setMeta'>,
+  signal: AbortSignal,
+): Promise<ChainView> {
+  const { blockhash, slot, lastValidBlockHeight } = await chain.latestBlockhash('confirmed', signal);
+  const height = lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS;
+  const seen = Number((await ledger.getMeta(HEIGHT_KEY)) ?? 0);
+  if (height < seen - MAX_LAG_BLOCKS)
+    throw new Error(
+      `the RPC server is ${seen - height} blocks behind what was seen before: wait until it has caught up, or set SOLANA_RPC_URL to another`,
+    );
+  if (height > seen) await ledger.setMeta(HEIGHT_KEY, String(height));
+  return { blockhash, slot, height };
 }
 
 /**
@@ -80,16 +104,14 @@ export class Watch {
   }
 
   async #readChain(): Promise<void> {
-    const { chain, desk, log } = this.#parts;
+    const { chain, desk, ledger, log } = this.#parts;
     try {
-      const latest = await chain.latestBlockhash('confirmed', AbortSignal.timeout(VIEW_DEADLINE_MS));
-      const { blockhash, slot, lastValidBlockHeight } = latest;
-      desk.setView({ blockhash, slot, height: lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS });
+      desk.setView(await readView(chain, ledger, AbortSignal.timeout(VIEW_DEADLINE_MS)));
       if (this.#chainDown) log.info({}, 'the chain answers again');
       this.#chainDown = false;
     } catch (error) {
       if (!this.#chainDown)
-        log.warn({ error }, 'the chain does not answer: paid calls answer 503 until it does');
+        log.warn({ error }, 'the chain does not answer as it should: paid calls answer 503 until it does');
       this.#chainDown = true;
     }
   }

@@ -25,6 +25,7 @@ import { Reconciler } from '../../src/payments/reconciler.js';
 import { trustIn, type KeptTrust } from '../../src/payments/trust.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import { createChain } from '../../src/upstreams/solana/rpc.js';
+import { readView } from '../../src/watch.js';
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
 import type { Place } from './places.js';
 import { countingProxy, type CountingProxy, type Intervention } from './proxy.js';
@@ -234,9 +235,8 @@ export class Shop {
     const chain = createChain({ urls: [options.rpcUrl], timeoutMs: 2_000 });
     const desk = new Desk(paid, terms, stage.sandbox.info.feePayer);
     const look = async (): Promise<void> => {
-      const latest = await chain.latestBlockhash('confirmed', AbortSignal.timeout(2_000));
-      const { blockhash, slot, lastValidBlockHeight } = latest;
-      if (!state.dead) desk.setView({ blockhash, slot, height: lastValidBlockHeight - 150 });
+      const view = await readView(chain, real, AbortSignal.timeout(2_000));
+      if (!state.dead) desk.setView(view);
     };
     const trust = await trustIn(real, options.facilitatorUrl, log);
     const orders = new Orders({ ledger, work: orderWork(options.ordered), log, attemptMs: 60_000 });

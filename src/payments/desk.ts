@@ -18,8 +18,8 @@ export type OfferedFeePayer = { feePayer: string; lastOfferedAt: number };
 const OFFER_LIFE_MS = 5 * 60_000;
 /** A blockhash lives 60 to 90 s and the buyer needs most of that. */
 const BLOCKHASH_LIFE_MS = 20_000;
-/** An older view of the chain is too old to begin a payment on. */
-const VIEW_LIFE_MS = 60_000;
+/** An older view of the chain is too old to begin a payment on; see `DEAD_AFTER_BLOCKS`. */
+const VIEW_LIFE_MS = 40_000;
 const MAX_FEE_PAYERS = 64;
 
 type Prebuilt = Record<ChallengeVersion, Challenge>;

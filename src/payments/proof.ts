@@ -38,7 +38,10 @@ const MAX_KNOWN = 50_000;
 const BLOCKHASH_LIFE_BLOCKS = 150;
 const CONFIRM_DEADLINE_MS = 30_000;
 const CONFIRM_POLL_MS = 400;
-/** A payment whose claim is this many blocks old can't land any more: a blockhash lives 150. */
+/**
+ * A payment whose claim is this many blocks old can't land any more: a blockhash lives 150, and the height that the claim was dated
+ * with was at most 40 s (100 blocks) old and read from a server at most 50 blocks behind.
+ */
 export const DEAD_AFTER_BLOCKS = 300;
 
 /**
