@@ -143,6 +143,16 @@ function promises(make: () => Promise<Place>): void {
       });
     });
 
+    it('does not let a server that slept through its lease ask for the money: its caller may have paid anew', async () => {
+      const request = payment();
+      const claim = await claimed(ledger, request);
+      clock += request.leaseMs;
+      expect(await ledger.settling(request.id, claim)).to.equal(false);
+      expect(await ledger.find(request.id)).to.include({ state: 'claimed', asks: 0 });
+      const next = await claimed(ledger, request);
+      expect(await ledger.settling(request.id, next)).to.equal(true);
+    });
+
     it('keeps every field of a payment', async () => {
       const request = payment({
         identifier: 'order-1',

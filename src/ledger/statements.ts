@@ -227,6 +227,8 @@ function moveStatements(db: Kysely<Tables>) {
           .where('claim', '=', p.claim)
           .where('owner', '=', p.owner)
           .where('alias_of', 'is', null)
+          // Since it ended, the caller may have bought the same anew: what is only claimed can't be attached to.
+          .where('lease_until', '>', p.now)
           .returning('id'),
       ONE_ROW,
     ),

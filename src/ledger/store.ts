@@ -187,7 +187,7 @@ class Store implements Books, Orders {
   }
 
   /**
-   * claimed → settling, before a facilitator is asked. Never undone by time, only by proof.
+   * claimed → settling, before a facilitator is asked and before the lease has ended. Never undone by time, only by proof.
    * @param sent the signature, and the completed transaction in base64, where they are known before it is sent
    */
   async settling(
