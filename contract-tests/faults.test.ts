@@ -151,7 +151,7 @@ class Schedule {
   };
 
   #open(): Promise<Shop> {
-    return this.#cell.shop({ faults: this.#ledgerFaults, ordered: request => this.#ran(request) });
+    return this.#cell.shop({ faults: this.#ledgerFaults, ordered: request => void this.#ran(request) });
   }
 
   #ran(what: string): number {

@@ -441,6 +441,82 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(await rowOf(second.id)).to.include({ aliasOf: first.id });
   });
 
+  it('who hangs up just before the money is asked for is not charged: the next signature is the only sale', async () => {
+    await shop.close();
+    const gone = new AbortController();
+    shop = await cell.shop({ faults: method => (method === 'saveAnswer' ? 'stall' : undefined) });
+    const text = 'hung up while the answer was saved';
+    const first = signed(stage, shop, { payer, text });
+    const sent = shop.send(
+      { payment: first.payment, text },
+      {
+        gone: gone.signal,
+        work: async () => {
+          setTimeout(() => gone.abort(), 50);
+          return jsonAnswer({ summary: 'done' });
+        },
+      },
+    );
+    await until('it has hung up', () => gone.signal.aborted);
+    const second = signed(stage, shop, { payer, text });
+    const other = shop.send({ payment: second.payment, text });
+    await Promise.all([sent, other]);
+    await until('it is answered', async () => {
+      const more = await shop.send({ payment: second.payment, text });
+      return more.kind === 'answer';
+    });
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([0, 1]);
+  });
+
+  it('who hangs up while it is asked whether anybody can be asked is not charged for an order', async () => {
+    const text = 'hung up before the order';
+    const gone = new AbortController();
+    let ask = (): void => undefined;
+    const asked = new Promise<void>(resolve => (ask = resolve));
+    const ready = async (): Promise<undefined> => {
+      gone.abort();
+      await asked;
+      return undefined;
+    };
+    const upfront = { request: '{}', ready, holdMs: 1_000 };
+    const first = signed(stage, shop, { payer, text, operation: BRAND });
+    const call = { operation: BRAND, text };
+    const sent = shop.send({ payment: first.payment, ...call }, { gone: gone.signal, upfront });
+    await until('it has hung up', () => gone.signal.aborted);
+    const second = signed(stage, shop, { payer, text, operation: BRAND });
+    answerOf(await shop.send({ payment: second.payment, ...call }));
+    ask();
+    await sent;
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([0, 1]);
+  });
+
+  it('an order whose answer was lost on its way: a new signature attaches to it', async () => {
+    const text = 'lost on its way';
+    const first = signed(stage, shop, { payer, text, operation: BRAND });
+    const sent = await shop.send({ payment: first.payment, text, operation: BRAND });
+    answerOf(sent);
+    if (sent.kind === 'answer' && sent.sale) shop.charge.lost(sent.sale);
+    await pause(50);
+    const second = signed(stage, shop, { payer, text, operation: BRAND });
+    answerOf(await shop.send({ payment: second.payment, text, operation: BRAND }));
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
+  });
+
+  it('an order that failed and stays owed: a new signature attaches to it and begins the next attempt', async () => {
+    await shop.close();
+    let attempts = 0;
+    shop = await cell.shop({ ordered: () => (++attempts === 1 ? 'Nobody answered.' : undefined) });
+    const text = 'failed at first';
+    const first = signed(stage, shop, { payer, text, operation: BRAND });
+    const failed = await shop.send({ payment: first.payment, text, operation: BRAND });
+    if (failed.kind !== 'answer') throw new Error(JSON.stringify(failed));
+    expect(failed.answer.status, failed.answer.body.toString()).to.equal(502);
+    const second = signed(stage, shop, { payer, text, operation: BRAND });
+    answerOf(await shop.send({ payment: second.payment, text, operation: BRAND }));
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
+    expect(attempts).to.equal(2);
+  });
+
   it('an answer that was lost, then a 503 because the ledger failed: a new signature attaches to the first', async () => {
     const text = 'lost, then failed';
     const first = signed(stage, shop, { payer, text });

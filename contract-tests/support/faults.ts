@@ -174,8 +174,8 @@ type ShopOptions = {
   facilitatorUrl: string;
   faults?: LedgerFaults;
   work?: PaidCall['work'];
-  /** Told of every attempt at an order, with its request. */
-  ordered?: (request: string) => void;
+  /** Told of every attempt at an order, with its request; what it returns is why the attempt fails. */
+  ordered?: (request: string) => string | void;
   log?: Log;
 };
 
@@ -331,13 +331,14 @@ export class Shop {
 }
 
 function orderWork(
-  begun: (request: string) => void = () => {},
+  begun: (request: string) => string | void = () => {},
 ): ConstructorParameters<typeof Orders>[0]['work'] {
   return {
     wanted: () => 1,
     work: async ({ request }) => {
-      begun(request);
+      const error = begun(request);
       await pause(30);
+      if (error) return { kind: 'failed' as const, error };
       return { kind: 'answer' as const, answer: jsonAnswer({ brand: request }) };
     },
   };

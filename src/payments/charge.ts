@@ -162,7 +162,7 @@ export class Charge {
   /** Redeems a payment for the answer of a call. Never rejects. */
   async redeem(call: PaidCall): Promise<Outcome> {
     const outcome = await this.#outcome(call);
-    if (outcome.kind === 'unavailable') await this.#sentAway(call.payment.checked.id);
+    if (outcome.kind === 'unavailable' || isStillOwed(outcome)) await this.#sentAway(call.payment.checked.id);
     return outcome;
   }
 
@@ -175,7 +175,7 @@ export class Charge {
 
   /** The caller was gone before the answer was written out: a newly signed payment for the same call may pick it up. */
   lost(sale: Sale): void {
-    if (sale.claim !== undefined) void this.#leave(sale.id, sale.claim);
+    void (sale.claim === undefined ? this.#sentAway(sale.id) : this.#leave(sale.id, sale.claim));
   }
 
   /** Waits until nothing is in flight any more. */
@@ -260,17 +260,18 @@ export class Charge {
     const began = this.#now();
     try {
       const earlier = await this.#earlier(call);
-      const sold =
-        earlier || call.operation.flow === 'upfront'
-          ? await this.#verified(call, claim, abandoned)
+      const sold = earlier
+        ? await this.#verified(call, claim, abandoned)
+        : call.operation.flow === 'upfront'
+          ? await this.#ready(call, claim, abandoned)
           : await this.#earn(call, claim, abandoned);
       if ('outcome' in sold) return sold.outcome;
       const before =
         earlier ?? (this.#now() - began > RECHECK_AFTER_MS ? await this.#earlier(call) : undefined);
       if (before) return await this.#attach(call, claim, before);
       return 'answer' in sold
-        ? await this.#collect(call, claim, sold.answer)
-        : await this.#sellUpfront(call, claim);
+        ? await this.#collect(call, claim, sold.answer, abandoned)
+        : await this.#sellUpfront(call, claim, abandoned);
     } catch (error) {
       await this.#free(call, claim, true);
       // Whether it got as far as `settling` may be unknown; the caller is told 503, so a new signature may attach to it.
@@ -366,6 +367,18 @@ export class Charge {
     return abandoned.aborted ? this.#forsaken(call, claim) : { kind: 'verified' };
   }
 
+  /** `upfront`: verify, and whether anybody could be asked. Frees the claim unless the money may be asked for. */
+  async #ready(call: PaidCall, claim: Claim, abandoned: AbortSignal): Promise<{ kind: 'verified' } | Ended> {
+    const verified = await this.#verified(call, claim, abandoned);
+    if ('outcome' in verified) return verified;
+    const { upfront } = call;
+    const instead =
+      this.#orders && upfront ? await upfront.ready() : failure(503, `Nobody can be asked. ${NOT_CHARGED}`);
+    if (!instead) return verified;
+    await this.#free(call, claim, false);
+    return { outcome: { kind: 'answer', answer: instead } };
+  }
+
   /** Verify and work: beside each other for payers we know, else one after the other. Frees the claim unless there is an answer. */
   async #earn(call: PaidCall, claim: Claim, abandoned: AbortSignal): Promise<{ answer: Answer } | Ended> {
     if (abandoned.aborted) return this.#forsaken(call, claim);
@@ -429,8 +442,8 @@ export class Charge {
     });
   }
 
-  async #forsaken(call: PaidCall, claim: Claim): Promise<Ended> {
-    await this.#free(call, claim, false);
+  async #forsaken(call: PaidCall, claim: Claim, worked = false): Promise<Ended> {
+    await this.#free(call, claim, worked);
     return { outcome: inProgress() };
   }
 
@@ -460,29 +473,23 @@ export class Charge {
   }
 
   /** `authorization`: saves the answer, then moves the money, then hands the answer out. */
-  async #collect(call: PaidCall, claim: Claim, answer: Answer): Promise<Outcome> {
+  async #collect(call: PaidCall, claim: Claim, answer: Answer, abandoned: AbortSignal): Promise<Result> {
     const { id } = call.payment.checked;
-    const mine =
-      (await this.#ledger.saveAnswer(id, claim.claim, answer)) &&
-      (await this.#ledger.settling(id, claim.claim));
-    if (!mine) return elsewhere();
+    if (!(await this.#ledger.saveAnswer(id, claim.claim, answer))) return elsewhere();
+    // Whoever hung up until now may have bought the same anew, and could not attach to what was not yet paid.
+    if (abandoned.aborted) return (await this.#forsaken(call, claim, true)).outcome;
+    if (!(await this.#ledger.settling(id, claim.claim))) return elsewhere();
     return this.#settle(call, claim, async signature => {
       const sale = { id, claim: claim.claim };
       await this.#recordDelivery(call, claim, answer, signature);
       return { kind: 'answer', answer, receipt: this.#receipt(call, signature), sale };
-    }) as Promise<Outcome>;
+    });
   }
 
   /** `upfront`: moves the money, sees the transfer on chain, and owes the answer from then on. */
-  async #sellUpfront(call: PaidCall, claim: Claim): Promise<Result> {
+  async #sellUpfront(call: PaidCall, claim: Claim, abandoned: AbortSignal): Promise<Result> {
     const { id } = call.payment.checked;
-    const { upfront } = call;
-    const instead =
-      this.#orders && upfront ? await upfront.ready() : failure(503, `Nobody can be asked. ${NOT_CHARGED}`);
-    if (instead) {
-      await this.#free(call, claim, false);
-      return { kind: 'answer', answer: instead };
-    }
+    if (abandoned.aborted) return (await this.#forsaken(call, claim)).outcome;
     if (!(await this.#ledger.settling(id, claim.claim))) return elsewhere();
     return this.#settle(call, claim, async signature => {
       if (!(await this.#confirm(id, signature))) return this.#inDoubt(call, claim, signature);
@@ -769,4 +776,9 @@ export class Charge {
 
 function elsewhere(): Outcome {
   return unavailable('This payment is being worked on elsewhere. Send the same payment again', 1);
+}
+
+/** Paid, and answered with a failure: a stock client signs anew after that, too. */
+function isStillOwed(outcome: Outcome): boolean {
+  return outcome.kind === 'answer' && outcome.receipt !== undefined && outcome.answer.status !== 200;
 }
