@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { expect } from 'chai';
 import pg from 'pg';
 import { copyLedger } from '../src/ledger/copy.js';
@@ -7,6 +8,7 @@ import { MOVES, STATES, mayMove, sourcesOf } from '../src/ledger/states.js';
 import type { State } from '../src/ledger/states.js';
 import { openBooks, openLedger } from '../src/ledger/store.js';
 import type { ClaimRequest, Ledger, LedgerOptions } from '../src/ledger/store.js';
+import { until } from './support/faults.js';
 import { PLACES, sqlitePlace } from './support/places.js';
 import type { Place } from './support/places.js';
 
@@ -784,6 +786,35 @@ function severalServers(make: () => Promise<Place>): void {
       expect((await second.find(sold.id))?.callerUntil).to.equal(0);
     });
 
+    it('whose connection broke for one side only ask again, and leave no session behind that waits', async () => {
+      const wire = await halfOpenWire(place.url);
+      const server = await openLedger({ url: wire.url, ...OWNER });
+      const client = new pg.Client({ connectionString: place.url });
+      await client.connect();
+      const locks = async (granted: boolean): Promise<number> => {
+        const { rows } = await client.query<{ locks: number }>(
+          `select count(*)::int as locks from pg_locks where classid = 8404 and granted = $2
+             and objid = (hashtext($1)::bigint & 4294967295)::oid`,
+          [server.owner, granted],
+        );
+        return rows[0]?.locks ?? 0;
+      };
+      try {
+        const before = wire.connections();
+        wire.cutForUs();
+        // PostgreSQL still believes in the old connection, and with it in its lock.
+        await until('it has asked again', () => wire.connections() > before + 1);
+        expect(await locks(false)).to.equal(0);
+        expect(await locks(true)).to.equal(1);
+        wire.cutForAll();
+        await until('it has its lock again', async () => wire.open() === 1 && (await locks(true)) === 1);
+      } finally {
+        await server.close();
+        await client.end();
+        await wire.close();
+      }
+    }).timeout(60_000);
+
     for (const [what, change, sentence] of [
       [
         'may not be changed by its user',
@@ -863,4 +894,56 @@ function severalServers(make: () => Promise<Place>): void {
       expect((await fifth.claim(request)).kind).to.equal('taken');
     });
   });
+}
+
+type HalfOpenWire = {
+  url: string;
+  /** Connections that were made through it, and that are open on both sides. */
+  connections: () => number;
+  open: () => number;
+  /** Breaks every connection on our side alone, as a network does that forgets it. */
+  cutForUs: () => void;
+  /** What PostgreSQL still holds of them ends, too. */
+  cutForAll: () => void;
+  close: () => Promise<void>;
+};
+
+async function halfOpenWire(target: string): Promise<HalfOpenWire> {
+  const { hostname, port } = new URL(target);
+  const pairs = new Map<Socket, Socket>();
+  const orphans: Socket[] = [];
+  let made = 0;
+  const proxy = createServer(near => {
+    made += 1;
+    const far = connect(Number(port), hostname);
+    pairs.set(near, far);
+    near.pipe(far, { end: false });
+    far.pipe(near);
+    far.on('error', () => near.destroy());
+    near.on('error', () => undefined);
+    near.on('close', () => {
+      pairs.delete(near);
+      if (!orphans.includes(far)) far.end();
+    });
+  });
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
+  const url = new URL(target);
+  url.hostname = '127.0.0.1';
+  url.port = String((proxy.address() as AddressInfo).port);
+  return {
+    url: url.href,
+    connections: () => made,
+    open: () => pairs.size,
+    cutForUs: () => {
+      orphans.push(...pairs.values());
+      for (const near of pairs.keys()) near.destroy();
+    },
+    cutForAll: () => {
+      for (const far of orphans) far.destroy();
+    },
+    close: async () => {
+      for (const end of [...pairs.keys(), ...pairs.values(), ...orphans]) end.destroy();
+      await new Promise(resolve => proxy.close(resolve));
+    },
+  };
 }

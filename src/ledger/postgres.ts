@@ -161,13 +161,22 @@ class Presence {
     this.#client = client;
     await client.connect();
     const server = this.#role === 'server';
-    // After a broken connection PostgreSQL may hold the old one's lock a while longer; then this waits, and is tried again.
-    if (server) await client.query(`select pg_advisory_lock(${OWNER_LOCK}, hashtext($1))`, [this.#owner]);
+    if (server) await this.#own(client);
     const shared = server ? '_shared' : '';
     const { rows } = await client.query<{ taken: boolean }>(
       `select pg_try_advisory_lock${shared}(${PRESENCE_LOCK}, hashtext(current_schema())) as taken`,
     );
     return rows[0]?.taken === true;
+  }
+
+  /**
+   * PostgreSQL may believe in a broken connection, and hold its lock, for hours. Nobody waits for that: a session that waits for a
+   * lock does not notice that it was given up, and each try would leave one more behind.
+   */
+  async #own(client: pg.Client): Promise<void> {
+    const own = `select pg_try_advisory_lock(${OWNER_LOCK}, hashtext($1)) as taken`;
+    const { rows } = await client.query<{ taken: boolean }>(own, [this.#owner]);
+    if (rows[0]?.taken !== true) throw new Error('the connection before this one still holds its lock');
   }
 
   /** The server goes on selling while its connection is replaced. */
