@@ -1,7 +1,9 @@
+import { connect } from 'node:net';
 import { expect } from 'chai';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { pause, until } from './support/faults.js';
 import { call, challengeOf, openWorld, post, receiptOf, signFor, TEXT, type World } from './support/world.js';
 
 describe('a paid call, end to end on a real local Solana', () => {
@@ -178,6 +180,44 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned(), 'once the answer was written out, a new payment is a new sale').to.equal(
       before + 20_000n,
     );
+  });
+
+  it('promise 6: an answer that was queued behind another one when its connection broke can be had with a new signature', async () => {
+    const before = await world.earned();
+    const [ahead, behind] = [{ text: `${TEXT} It comes first.` }, { text: `${TEXT} It waits behind.` }];
+    let release = (): void => undefined;
+    const released = new Promise<void>(resolve => (release = resolve));
+    let verifies = 0;
+    world.facilitator.intervene(async ({ path, forward, respond }) => {
+      if (path === '/verify' && ++verifies === 1) await released;
+      const answer = await forward();
+      respond(answer.status, answer.body);
+    });
+    const { hostname, port } = new URL(world.url);
+    const socket = connect(Number(port), hostname);
+    const write = (headers: Record<string, string>, body: unknown): void => {
+      const text = JSON.stringify(body);
+      const lines = Object.entries({
+        ...headers,
+        Host: 'x',
+        'Content-Type': 'application/json',
+        'Content-Length': String(Buffer.byteLength(text)),
+      }).map(([name, value]) => `${name}: ${value}`);
+      socket.write(`POST /v1/summarize HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${text}`);
+    };
+    const headers = [await signFor(world, '/v1/summarize'), await signFor(world, '/v1/summarize')] as const;
+    write(headers[0], ahead);
+    await until('the first is being verified', () => verifies === 1);
+    write(headers[1], behind);
+    await until('the second is paid', async () => (await world.earned()) > before);
+    await pause(200);
+    socket.destroy();
+    await pause(200);
+    release();
+    const renewed = await untilAnswered(async () => summarize(await signFor(world, '/v1/summarize'), behind));
+    world.facilitator.intervene(undefined);
+    expect(renewed.status).to.equal(200);
+    expect(await world.earned()).to.equal(before + 10_000n);
   });
 
   it('a facilitator that is down is a 503 and the payment is untouched', async () => {

@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import Koa, { type Context } from 'koa';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { BodiesFull, BodyFault, readJsonObject } from './body.js';
 import type { PricedOperation } from './contract.js';
@@ -259,10 +260,30 @@ async function readBody(ctx: Context): Promise<object> {
 
 function goneSignal(ctx: Context): AbortSignal {
   const gone = new AbortController();
-  ctx.res.once('close', () => {
+  whenClosed(ctx, () => {
     if (!ctx.res.writableFinished) gone.abort();
   });
   return gone.signal;
+}
+
+const closing = new WeakMap<Socket, Set<() => void>>();
+
+/** Node does not tell a response that is queued behind another one on its connection when that connection closes. */
+function whenClosed({ req: { socket }, res }: Context, then: () => void): void {
+  if (res.closed || res.destroyed || socket.destroyed) return then();
+  let waiting = closing.get(socket);
+  if (!waiting) {
+    const all = new Set<() => void>();
+    closing.set(socket, (waiting = all));
+    socket.once('close', () => all.forEach(end => end()));
+  }
+  const here = waiting;
+  const end = (): void => {
+    res.off('close', end);
+    if (here.delete(end)) then();
+  };
+  here.add(end);
+  res.once('close', end);
 }
 
 function sendOutcome(
@@ -294,8 +315,7 @@ function sendOutcome(
 }
 
 function watchDelivery(ctx: Context, charge: Charge, sale: Sale): void {
-  ctx.res.once('close', () => (ctx.res.writableFinished ? charge.written(sale) : charge.lost(sale)));
-  if (ctx.res.destroyed || ctx.res.closed) charge.lost(sale);
+  whenClosed(ctx, () => (ctx.res.writableFinished ? charge.written(sale) : charge.lost(sale)));
 }
 
 function receiptHeaders(payment: Payment, receipt: Receipt | undefined): Record<string, string> {
