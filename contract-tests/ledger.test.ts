@@ -786,6 +786,15 @@ function severalServers(make: () => Promise<Place>): void {
       expect((await second.find(sold.id))?.callerUntil).to.equal(0);
     });
 
+    it('close also where PostgreSQL went away without a word', async () => {
+      const wire = await halfOpenWire(place.url);
+      const server = await openLedger({ url: wire.url, ...OWNER });
+      await server.counts();
+      wire.stall();
+      await server.close();
+      await wire.close();
+    });
+
     it('whose connection broke for one side only ask again, and leave no session behind that waits', async () => {
       const wire = await halfOpenWire(place.url);
       const server = await openLedger({ url: wire.url, ...OWNER });
@@ -903,6 +912,8 @@ type HalfOpenWire = {
   open: () => number;
   /** Breaks every connection on our side alone, as a network does that forgets it. */
   cutForUs: () => void;
+  /** Passes nothing on any more, in neither direction. */
+  stall: () => void;
   /** What PostgreSQL still holds of them ends, too. */
   cutForAll: () => void;
   close: () => Promise<void>;
@@ -937,6 +948,12 @@ async function halfOpenWire(target: string): Promise<HalfOpenWire> {
     cutForUs: () => {
       orphans.push(...pairs.values());
       for (const near of pairs.keys()) near.destroy();
+    },
+    stall: () => {
+      for (const [near, far] of pairs) {
+        near.unpipe(far).pause();
+        far.unpipe(near).pause();
+      }
     },
     cutForAll: () => {
       for (const far of orphans) far.destroy();

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Role } from './connect.js';
 import { OWNER_LOCK, POSTGRES } from './engine.js';
@@ -10,6 +11,7 @@ const MAX_CONNECTIONS = 10;
 const MAX_WAITING = 2_000;
 const CONNECT_MS = 5_000;
 const STATEMENT_MS = 10_000;
+const CLOSE_MS = 5_000;
 const MAX_TRIES = 4;
 /** Any number will do, if every version of this program uses the same one. */
 const PRESENCE_LOCK = 8403;
@@ -243,6 +245,14 @@ class PostgresEngine implements Engine {
   }
 
   async close(): Promise<void> {
+    // A PostgreSQL that went away without a word never takes its leave, and must not keep the process from ending.
+    const limit = new AbortController();
+    const late = sleep(CLOSE_MS, undefined, { signal: limit.signal }).catch(() => undefined);
+    await Promise.race([this.#end(), late]);
+    limit.abort();
+  }
+
+  async #end(): Promise<void> {
     await this.#presence?.end();
     if (!this.#pool.ended) await this.#pool.end();
   }
