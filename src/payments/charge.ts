@@ -168,9 +168,7 @@ export class Charge {
 
   /** The answer was written out with the socket intact. */
   written(sale: Sale): void {
-    this.#ledger.written(sale.id).catch((error: unknown) => {
-      this.#log.warn({ payment: sale.id, error }, 'could not record that an answer was written');
-    });
+    void this.#noted(sale.id, () => this.#ledger.written(sale.id));
   }
 
   /** The caller was gone before the answer was written out: a newly signed payment for the same call may pick it up. */
@@ -758,7 +756,7 @@ export class Charge {
       try {
         return void (await note());
       } catch (error) {
-        this.#log.warn({ payment: id, error, again }, 'could not record that a caller was sent away');
+        this.#log.warn({ payment: id, error, again }, 'could not record what became of a caller');
       }
       const ms = NOTE_AGAIN_MS[again];
       if (ms === undefined || this.#notesToRepeat >= MAX_NOTES_TO_REPEAT) return;
