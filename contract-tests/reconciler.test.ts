@@ -163,7 +163,23 @@ describe('reconciler: the chain decides what nobody knows', function () {
     });
     expect(await again(bought)).to.include({ kind: 'refused', fresh: false });
     expect(landed(bought.id)).to.equal(0);
-    expect((await rowOf(bought.id)).auditedAt, 'nothing is left to watch').to.be.a('number');
+    await until('nothing is left to watch', async () => (await rowOf(bought.id)).auditedAt !== null);
+  });
+
+  it('taken for absent because an RPC server hid it: still watched, found, and never lost', async () => {
+    let hiding = true;
+    cell.onSettle(settleFault('dropAfter'));
+    cell.rpc.intervene(async ({ method, forward, respond }) => {
+      const answer = await forward();
+      const hidden = hiding && method === 'getSignaturesForAddress';
+      respond(answer.status, hidden ? '{"jsonrpc":"2.0","id":"1","result":[]}' : answer.body);
+    });
+    const bought = await buy();
+    await stateBecomes(bought.id, 'released');
+    hiding = false;
+    await until('it is found', async () => (await rowOf(bought.id)).state !== 'released');
+    await until('there is an answer', async () => (await again(bought)).kind === 'answer');
+    expect(landed(bought.id)).to.equal(1);
   });
 
   it('failed on chain: not charged, and only when that is final', async () => {

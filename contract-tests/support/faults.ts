@@ -53,6 +53,7 @@ const TIMING = {
   rest: 100,
   longestRest: 500,
   auditAfter: 300,
+  watchBlocks: 60,
 };
 const CONFIRM = { deadlineMs: 1_500, pollMs: 50 };
 

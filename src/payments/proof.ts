@@ -116,16 +116,18 @@ export async function isTransfer(
 
 /**
  * Whether no payment of this claim can land any more, by finalized block height and never by the clock.
+ * @param moreBlocks by how much later than it must have been
  * @returns the finalized slot at which that was so: a search proves absence only on a server that has come as far
  */
 export async function deadSince(
   chain: ChainHistory,
   row: Pick<Row, 'claimHeight'>,
   signal: AbortSignal,
+  moreBlocks = 0,
 ): Promise<number | undefined> {
   const { slot, lastValidBlockHeight } = await chain.latestBlockhash('finalized', signal);
   const height = lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS;
-  return height > row.claimHeight + DEAD_AFTER_BLOCKS ? slot : undefined;
+  return height > row.claimHeight + DEAD_AFTER_BLOCKS + moreBlocks ? slot : undefined;
 }
 
 /**

@@ -14,7 +14,7 @@ import {
 import { feePayerOf } from './transaction.js';
 import type { KeptTrust } from './trust.js';
 
-/** All in ms. */
+/** In ms, if not said otherwise. */
 type Timing = {
   /** From one round to the next. */
   interval: number;
@@ -29,6 +29,8 @@ type Timing = {
   longestRest: number;
   /** A settlement is final some 13 s after it landed. */
   auditAfter: number;
+  /** In blocks: how long a payment that was proven absent is still watched, should an RPC server have lied. */
+  watchBlocks: number;
 };
 
 const TIMING: Timing = {
@@ -39,6 +41,7 @@ const TIMING: Timing = {
   rest: 4_000,
   longestRest: 60_000,
   auditAfter: 20_000,
+  watchBlocks: 300,
 };
 const PARALLEL = 8;
 const MAX_ASKS_IN_FLIGHT = 16;
@@ -223,7 +226,8 @@ export class Reconciler {
     const reason =
       proof.kind === 'found' ? 'the transaction failed on chain' : 'the transaction never landed';
     if (await this.#ledger.release(row.id, row.claim, reason)) {
-      await this.#ledger.audited(row.id);
+      // What failed for good is over; what was not found is looked for once more when it is twice as old.
+      if (proof.kind === 'found') await this.#ledger.audited(row.id);
       this.#log.info({ payment: row.id, reason }, 'a payment in doubt was not charged');
     }
     return undefined;
@@ -275,7 +279,7 @@ export class Reconciler {
     try {
       if (row.state !== 'released' || row.auditedAt !== null) return void this.#watched.delete(row.id);
       const signal = this.#signal();
-      const minContextSlot = await deadSince(this.#chain, row, signal);
+      const minContextSlot = await deadSince(this.#chain, row, signal, this.#timing.watchBlocks);
       const dead = minContextSlot !== undefined;
       const how = dead
         ? { finality: 'finalized' as const, minContextSlot }
