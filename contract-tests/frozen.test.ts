@@ -10,6 +10,15 @@ const contract = loadContract(new URL('../../openapi.yaml', import.meta.url));
 const RELEASED = new URL('../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url);
 const released = parse(readFileSync(RELEASED, 'utf8')) as Json;
 
+const MINT_LIMITS = {
+  required: ['mint'],
+  additionalProperties: false,
+  'mint.type': 'string',
+  'mint.minLength': 32,
+  'mint.maxLength': 44,
+  'mint.pattern': '^[1-9A-HJ-NP-Za-km-z]{32,44}$',
+};
+
 /** What is sold for how much, with which limits. Whoever changes a line here changes what clients pay or may send. */
 const FROZEN: Record<
   string,
@@ -25,27 +34,13 @@ const FROZEN: Record<
     price: '0.01',
     atomic: 10_000n,
     flow: 'authorization',
-    limits: {
-      required: ['mint'],
-      additionalProperties: false,
-      'mint.type': 'string',
-      'mint.minLength': 32,
-      'mint.maxLength': 44,
-      'mint.pattern': '^[1-9A-HJ-NP-Za-km-z]{32,44}$',
-    },
+    limits: MINT_LIMITS,
   },
   'POST /v1/sol-mint-info': {
     price: '0.01',
     atomic: 10_000n,
     flow: 'authorization',
-    limits: {
-      required: ['mint'],
-      additionalProperties: false,
-      'mint.type': 'string',
-      'mint.minLength': 32,
-      'mint.maxLength': 44,
-      'mint.pattern': '^[1-9A-HJ-NP-Za-km-z]{32,44}$',
-    },
+    limits: MINT_LIMITS,
   },
   'POST /brand-feedback': {
     price: '0.50',

@@ -2,14 +2,13 @@ import type { Ledger } from './ledger/store.js';
 import type { Log } from './payments/outcome.js';
 import type { ChainView, Desk, OfferedFeePayer } from './payments/desk.js';
 import { FacilitatorFault, FacilitatorUnreachable, type Facilitator } from './payments/facilitator.js';
+import { heightOf } from './payments/proof.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 
 const VIEW_INTERVAL_MS = 10_000;
 const FEE_PAYER_INTERVAL_MS = 60_000;
 const UPKEEP_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
-/** A blockhash is valid for this many blocks after the one it names. */
-const BLOCKHASH_LIFE_BLOCKS = 150;
 /** Of a hundred rows each, so that one round of upkeep stays short. */
 const MAX_SLICES = 100;
 const FEE_PAYERS_KEY = 'offered-fee-payers';
@@ -55,8 +54,9 @@ export async function readView(
   ledger: Pick<Ledger, 'getMeta' | 'setMeta'>,
   signal: AbortSignal,
 ): Promise<ChainView> {
-  const { blockhash, slot, lastValidBlockHeight } = await chain.latestBlockhash('confirmed', signal);
-  const height = lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS;
+  const latest = await chain.latestBlockhash('confirmed', signal);
+  const { blockhash, slot } = latest;
+  const height = heightOf(latest);
   const seen = Number((await ledger.getMeta(HEIGHT_KEY)) ?? 0);
   if (height < seen - MAX_LAG_BLOCKS)
     throw new Error(

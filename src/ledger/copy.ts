@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { sql } from './kysely.js';
+import { compilerOf, sql } from './kysely.js';
 import type { Kysely } from 'kysely';
 import { engineOf, opening } from './connect.js';
 import type { Engine, Query, Run } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { checkReadable, migrate } from './migrations.js';
-import { compilerOf } from './kysely.js';
 import type { Tables } from './schema.js';
 
 /** How many rows were copied, and the exclusive or of their sha256 hashes, hex. */

@@ -114,6 +114,11 @@ export async function isTransfer(
     : undefined;
 }
 
+/** The height of the block that a blockhash names. */
+export function heightOf({ lastValidBlockHeight }: { lastValidBlockHeight: number }): number {
+  return lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS;
+}
+
 /**
  * Whether no payment of this claim can land any more, by finalized block height and never by the clock.
  * @param moreBlocks by how much later than it must have been
@@ -125,9 +130,9 @@ export async function deadSince(
   signal: AbortSignal,
   moreBlocks = 0,
 ): Promise<number | undefined> {
-  const { slot, lastValidBlockHeight } = await chain.latestBlockhash('finalized', signal);
-  const height = lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS;
-  return height > row.claimHeight + DEAD_AFTER_BLOCKS + moreBlocks ? slot : undefined;
+  const latest = await chain.latestBlockhash('finalized', signal);
+  const { slot } = latest;
+  return heightOf(latest) > row.claimHeight + DEAD_AFTER_BLOCKS + moreBlocks ? slot : undefined;
 }
 
 /**
