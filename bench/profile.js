@@ -25,14 +25,17 @@ function partOf(url) {
   return url.replace('file://', '').replace(`${ROOT}dist/`, '') || '(native)';
 }
 
-/** @param {string} file a .cpuprofile */
-function shares(file) {
+/** @param {string} file a .cpuprofile @param {number} lastMs only this time before its end; what came before was the start */
+function shares(file, lastMs) {
   const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(file, 'utf8'));
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
   const parts = new Map();
   const functions = new Map();
   let total = 0;
+  let left = timeDeltas.reduce((sum, delta) => sum + delta, 0);
   samples.forEach((id, index) => {
+    left -= timeDeltas[index];
+    if (left > lastMs * 1_000) return;
     const { functionName, url, lineNumber } = frames.get(id);
     if (/^\((idle|root)\)$/.test(functionName)) return;
     total += timeDeltas[index];
@@ -76,7 +79,10 @@ await server.stop();
 stubs.end();
 load.end();
 const [file] = readdirSync(server.folder).filter(name => name.endsWith('.cpuprofile'));
-const { total, parts, functions } = shares(join(server.folder, file));
+const { total, parts, functions } = shares(
+  join(server.folder, file),
+  kind === 'start' ? Infinity : seconds * 1_000,
+);
 process.stdout.write(
   `${kind}: ${calls} calls, ${cpu} s of processor time, ${Math.round(calls / seconds)} calls/s\n\n`,
 );

@@ -31,6 +31,33 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect(ports.size).to.equal(1);
   });
 
+  it('a challenge has the date of its second, ends connections that ask for it, and keeps its place among pipelined calls', async () => {
+    const first = await exchange(world.url, unpaidCall('HTTP/1.1', ''), 1);
+    const dates = new Set(first.map(dateOf));
+    for (let waited = 0; dates.size < 3 && waited < 40; waited++) {
+      await new Promise(resolve => setTimeout(resolve, 100));
+      const sent = Date.now();
+      const [answer = ''] = await exchange(world.url, unpaidCall('HTTP/1.1', ''), 1);
+      expect(dateOf(answer)).to.be.within(sent - 2_000, Date.now() + 1_000);
+      dates.add(dateOf(answer));
+    }
+    expect(dates.size).to.equal(3);
+    const calls = [unpaidCall('HTTP/1.1', ''), 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n'];
+    const both = [...calls, ...calls].join('') + unpaidCall('HTTP/1.1', 'Connection: close\r\n');
+    const answers = await exchange(world.url, both, Infinity);
+    expect(answers.map(answer => answer.slice(0, 12))).to.deep.equal(
+      [402, 404, 402, 404, 402].map(status => `HTTP/1.1 ${status}`),
+    );
+    expect(answers.map(answer => /^connection: (.*)\r$/im.exec(answer)?.[1])).to.deep.equal([
+      ...Array.from({ length: 4 }, () => 'keep-alive'),
+      'close',
+    ]);
+    const [old = ''] = await exchange(world.url, unpaidCall('HTTP/1.0', ''), Infinity);
+    expect(old)
+      .to.match(/^HTTP\/1\.1 402 /)
+      .and.match(/\r\nConnection: close\r\n/);
+  });
+
   it('promise 7: a hundred calls without or with malformed payment ask neither chain nor facilitator', async () => {
     const asked = [
       world.rpc.count('simulateTransaction'),
@@ -345,5 +372,30 @@ function raw(world: World, text: string): Promise<string> {
       resolve(answer);
     });
     socket.on('error', reject);
+  });
+}
+
+function unpaidCall(protocol: string, headers: string): string {
+  return `POST /v1/summarize ${protocol}\r\nHost: x\r\n${headers}Content-Length: 2\r\n\r\n{}`;
+}
+
+function dateOf(answer: string): number {
+  return Date.parse(/^date: (.*)\r$/im.exec(answer)?.[1] ?? '');
+}
+
+/** Sends bytes over a connection of their own; resolves to the answers once there are `count` of them, or the server ended it. */
+function exchange(url: string, bytes: string, count: number): Promise<string[]> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    let text = '';
+    const answers = () => text.split(/(?=HTTP\/1\.1 \d\d\d )/);
+    socket.setEncoding('latin1').setTimeout(10_000, () => socket.destroy(new Error('no answer')));
+    socket.on('data', chunk => {
+      text += String(chunk);
+      if (answers().length >= count) socket.end();
+    });
+    socket.once('error', reject);
+    socket.once('close', () => resolve(answers()));
   });
 }

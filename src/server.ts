@@ -8,6 +8,7 @@ import {
 import type { Duplex } from 'node:stream';
 import { challengeVersion, EXPOSED_HEADERS } from './app.js';
 import type { PricedOperation } from './contract.js';
+import type { Challenge } from './payments/challenge.js';
 import type { Desk } from './payments/desk.js';
 import { carriesPayment } from './payments/wire.js';
 
@@ -80,14 +81,38 @@ function refuseUnpaid(
   const operation = priced.get(question < 0 ? url : url.slice(0, question));
   if (!operation) return false;
   const version = question < 0 ? 2 : challengeVersion(url.slice(question + 1));
-  const { body, header } = desk.challenge(operation, version);
+  const challenge = desk.challenge(operation, version);
+  composeHead(response, challenge);
+  response.end(challenge.body);
+  return true;
+}
+
+/** A head as Node composed it for a kept connection, date and all, and the second it is good for. */
+type Composed = { head: string; second: number };
+/** Where every version of Node keeps the head until it is sent. */
+type Sent = ServerResponse & { _header?: unknown };
+
+const composed = new WeakMap<Challenge, Composed>();
+
+/**
+ * Checking and joining 4 KB of headers is an eighth of a refusal's time, and yields the same bytes a thousand times a second: what
+ * Node composed is sent again until the date changes. Connections that end after this answer get a head of their own.
+ */
+function composeHead(response: Sent, challenge: Challenge): void {
+  const second = Math.floor(Date.now() / 1_000);
+  const kept = response.shouldKeepAlive ? composed.get(challenge) : undefined;
+  if (kept?.second === second && response._header === null) {
+    response.statusCode = 402;
+    response._header = kept.head;
+    return;
+  }
   response.writeHead(402, [
     'Content-Type',
     'application/json; charset=utf-8',
     'Content-Length',
-    String(body.length),
+    String(challenge.body.length),
     'PAYMENT-REQUIRED',
-    header,
+    challenge.header,
     'Cache-Control',
     'no-store',
     'Access-Control-Allow-Origin',
@@ -95,8 +120,8 @@ function refuseUnpaid(
     'Access-Control-Expose-Headers',
     EXPOSED_HEADERS,
   ]);
-  response.end(body);
-  return true;
+  const head = response._header;
+  if (response.shouldKeepAlive && typeof head === 'string') composed.set(challenge, { head, second });
 }
 
 function refuseHostless(response: ServerResponse): void {
