@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fdatasync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'libsql';
@@ -36,7 +36,8 @@ export function openSqlite(url: string, role: Role): Engine {
   const file = role === 'beside' ? path : createFile(path);
   const lock = role === 'beside' ? undefined : takeLock(file);
   try {
-    return new SqliteEngine(connect(file, role), lock);
+    const db = connect(file, role);
+    return new SqliteEngine(db, { log: writesLog(db, role) ? new WriteAheadLog(file) : undefined, lock });
   } catch (error) {
     release(lock);
     throw openFault(file, error);
@@ -123,9 +124,48 @@ function connect(file: string, role: Role): Connection {
     db.exec('PRAGMA wal_autocheckpoint = 8000');
     db.exec('PRAGMA cache_size = -65536');
   }
-  db.exec('PRAGMA synchronous = FULL');
   db.exec('PRAGMA foreign_keys = ON');
   return db;
+}
+
+/**
+ * Decides who waits for the disk: SQLite itself, stopping the server at every commit, or a `WriteAheadLog` beside it. The latter needs
+ * the write-ahead log, which not every file system can have, and a process that keeps the file open.
+ */
+function writesLog(db: Connection, role: Role): boolean {
+  const mode = db.prepare('PRAGMA journal_mode').get() as { journal_mode?: unknown } | undefined;
+  const apart = role !== 'beside' && mode?.journal_mode === 'wal';
+  db.exec(`PRAGMA synchronous = ${apart ? 'NORMAL' : 'FULL'}`);
+  return apart;
+}
+
+/**
+ * Has the write-ahead log written to the disk (fdatasync) by a thread, as SQLite does it at every commit with `synchronous = FULL`.
+ * With `NORMAL` SQLite itself does so only before it folds the log into the file. The log is checksummed, so what a power cut leaves
+ * of it ends with a whole commit, and a commit is on disk with all before it.
+ */
+class WriteAheadLog {
+  readonly #path: string;
+  #fd: number | undefined;
+
+  constructor(file: string) {
+    this.#path = `${file}-wal`;
+  }
+
+  /** Calls back once all that is committed now is on disk. */
+  sync(done: (error: Error | null) => void): void {
+    try {
+      // SQLite makes the log with the first commit and keeps it while the ledger is open; it has no locks on it that closing could drop.
+      this.#fd ??= openSync(this.#path, 'r+');
+    } catch (error) {
+      return done(error as Error);
+    }
+    fdatasync(this.#fd, done);
+  }
+
+  close(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd);
+  }
 }
 
 function codeOf(error: unknown): string {
@@ -161,21 +201,29 @@ class TransactionFault extends Error {
   }
 }
 
+type Done = { readonly task: Task; readonly value: unknown };
+
 class SqliteEngine implements Engine {
   readonly dialect = SQLITE;
   readonly owner = randomUUID();
   readonly warnings: readonly string[] = [];
   #db: Connection;
-  #lock: Connection | undefined;
+  readonly #log: WriteAheadLog | undefined;
+  readonly #lock: Connection | undefined;
   #prepared = new Map<string, { statement: Prepared; reader: boolean }>();
   #queue: Task[] = [];
   #scheduled = false;
   #closed = false;
   #transacting = false;
+  #syncing = false;
+  #waiting: (() => void)[] = [];
+  /** The disk failed after a commit: what is on it is not what SQLite believes, so nothing more is written. */
+  #broken: LedgerFault | undefined;
 
-  constructor(db: Connection, lock: Connection | undefined) {
+  constructor(db: Connection, beside: { log: WriteAheadLog | undefined; lock: Connection | undefined }) {
     this.#db = db;
-    this.#lock = lock;
+    this.#log = beside.log;
+    this.#lock = beside.lock;
   }
 
   async read<T>(operation: () => Operation<T>): Promise<T> {
@@ -189,6 +237,7 @@ class SqliteEngine implements Engine {
 
   async write<T>(operation: () => Operation<T>, bytes = 0): Promise<T> {
     this.#refuseWhenClosed();
+    if (this.#broken) throw this.#broken;
     if (this.#transacting)
       throw new LedgerFault('busy', 'The ledger is being copied. Try again when the copy is done.');
     if (this.#queue.length >= MAX_QUEUED)
@@ -201,12 +250,17 @@ class SqliteEngine implements Engine {
 
   async transact<T>(work: (run: Run) => Promise<T>): Promise<T> {
     this.#refuseWhenClosed();
-    while (this.#queue.length > 0) this.#flush();
     this.#transacting = true;
     try {
+      await this.#quiet();
+      if (this.#broken) throw this.#broken;
       this.#control('BEGIN IMMEDIATE');
       const value = await work(async query => this.#execute(query) as never[]);
       this.#control('COMMIT');
+      await new Promise<unknown>((resolve, reject) => {
+        const task = { bytes: 0, run: () => value, resolve, reject };
+        this.#keep([{ task, value }]);
+      });
       return value;
     } catch (error) {
       this.#rollback();
@@ -220,9 +274,10 @@ class SqliteEngine implements Engine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    while (this.#queue.length > 0) this.#flush();
+    await this.#quiet();
     this.#prepared.clear();
     this.#db.close();
+    this.#log?.close();
     release(this.#lock);
   }
 
@@ -230,14 +285,22 @@ class SqliteEngine implements Engine {
     if (this.#closed) throw new LedgerFault('failed', 'The ledger is closed.');
   }
 
+  /** Until the disk has the last commit, what is asked meanwhile is gathered: one commit and one sync serve all of it. */
   #schedule(): void {
-    if (this.#scheduled) return;
+    if (this.#scheduled || this.#syncing) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      this.#flush();
-      if (this.#queue.length > 0) this.#schedule();
+      if (!this.#syncing) this.#flush();
     });
+  }
+
+  /** Waits until nothing is asked or on its way to the disk. */
+  async #quiet(): Promise<void> {
+    while (this.#queue.length > 0 || this.#syncing) {
+      if (this.#syncing) await new Promise<void>(resolve => this.#waiting.push(resolve));
+      else this.#flush();
+    }
   }
 
   /** Takes what fits into one transaction; an item heavier than that gets one for itself. */
@@ -254,18 +317,53 @@ class SqliteEngine implements Engine {
 
   #flush(): void {
     const batch = this.#take();
-    if (batch.length === 0) return;
+    const done = batch.length > 0 ? this.#attempt(batch) : [];
+    if (done.length > 0) this.#keep(done);
+    else if (this.#queue.length > 0) this.#schedule();
+  }
+
+  /** Resolves what is committed once it is on disk. */
+  #keep(done: Done[]): void {
+    this.#syncing = true;
+    const end = (error: Error | null): void => {
+      this.#syncing = false;
+      if (error) this.#break(error, done);
+      else for (const { task, value } of done) task.resolve(value);
+      for (const wake of this.#waiting.splice(0)) wake();
+      if (this.#queue.length > 0) this.#schedule();
+    };
+    if (this.#log) this.#log.sync(end);
+    else end(null);
+  }
+
+  #break(cause: Error, done: Done[]): void {
+    const why = messageOf(cause);
+    const unknown = new LedgerFault('unknown', `The disk did not confirm a commit (${why}).`, { cause });
+    for (const { task } of done) task.reject(unknown);
+    this.#broken = new LedgerFault(
+      'failed',
+      `The disk of the ledger failed (${why}), so nothing more is written. Check the disk, then start the server again.`,
+      { cause },
+    );
+    for (const task of this.#queue.splice(0)) task.reject(this.#broken);
+  }
+
+  /** Commits a batch; what can't be done is rejected, the rest returned. */
+  #attempt(batch: Task[]): Done[] {
     try {
-      this.#commit(batch);
+      return this.#commit(batch);
     } catch (error) {
-      if (error instanceof TransactionFault) for (const task of batch) task.reject(error.fault);
-      else if (batch.length === 1) batch[0]?.reject(writeFault(error));
-      else this.#retryOneByOne(batch);
+      if (!(error instanceof TransactionFault)) {
+        if (batch.length > 1) return this.#retryOneByOne(batch);
+        batch[0]?.reject(writeFault(error));
+      } else for (const task of batch) task.reject(error.fault);
+      return [];
     }
   }
 
   /** One bad item must fail alone; a database that can't begin or commit fails all that are left. */
-  #retryOneByOne(batch: Task[]): void {
+  #retryOneByOne(batch: Task[]): Done[] {
+    const done: Done[] = [];
     let broken: LedgerFault | undefined;
     for (const task of batch) {
       if (broken) {
@@ -273,25 +371,26 @@ class SqliteEngine implements Engine {
         continue;
       }
       try {
-        this.#commit([task]);
+        done.push(...this.#commit([task]));
       } catch (error) {
         if (error instanceof TransactionFault) broken = error.fault;
         task.reject(error instanceof TransactionFault ? error.fault : writeFault(error));
       }
     }
+    return done;
   }
 
-  #commit(batch: readonly Task[]): void {
+  #commit(batch: readonly Task[]): Done[] {
     this.#control('BEGIN IMMEDIATE');
-    const values: unknown[] = [];
+    let done: Done[];
     try {
-      for (const task of batch) values.push(task.run());
+      done = batch.map(task => ({ task, value: task.run() }));
     } catch (error) {
       this.#rollback();
       throw error;
     }
     this.#control('COMMIT');
-    batch.forEach((task, index) => task.resolve(values[index]));
+    return done;
   }
 
   #control(command: 'BEGIN IMMEDIATE' | 'COMMIT'): void {
