@@ -685,7 +685,7 @@ describe('charge: promise 10, once the money moved the answer goes out', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  for (const method of ['claim', 'saveAnswer', 'settling'] as const) {
+  for (const method of ['claim', 'settling'] as const) {
     it(`the ledger fails at ${method}: 503, nothing settled, and the payment can be sent again`, async () => {
       const payment = world.payment();
       world.charge = world.newCharge({ ledger: faulty(method) });
@@ -1026,7 +1026,7 @@ describe('charge: offers', () => {
 });
 
 /** The ledger of the world, of which one method fails. */
-function faulty(method: 'claim' | 'saveAnswer' | 'settling' | 'deliver' | 'release'): Ledger {
+function faulty(method: 'claim' | 'settling' | 'deliver' | 'release'): Ledger {
   return new Proxy(world.ledger, {
     get(target, name) {
       if (name === method) return () => Promise.reject(new Error('the disk is full'));

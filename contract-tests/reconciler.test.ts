@@ -459,7 +459,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
   it('who hangs up just before the money is asked for is not charged: the next signature is the only sale', async () => {
     await shop.close();
     const gone = new AbortController();
-    shop = await cell.shop({ faults: method => (method === 'saveAnswer' ? 'stall' : undefined) });
+    shop = await cell.shop({ faults: method => (method === 'settling' ? 'stall' : undefined) });
     const text = 'hung up while the answer was saved';
     const first = signed(stage, shop, { payer, text });
     const sent = shop.send(

@@ -31,8 +31,17 @@ export type ClaimRequest = {
   limits: { maxUnsettledPerPayer: number; maxUnsettledAmountPerPayer: bigint; maxRuns: number };
 };
 
-/** A reservation: `claim` is the number that every move repeats. */
-export type Claim = { kind: 'claimed'; claim: number; run: number; payerKnown: boolean };
+/**
+ * A reservation: `claim` is the number that every move repeats. `earlier`: the sale that this payment, being signed anew for the same
+ * call, redeems instead (see `attachable`).
+ */
+export type Claim = {
+  kind: 'claimed';
+  claim: number;
+  run: number;
+  payerKnown: boolean;
+  earlier: Payment | undefined;
+};
 
 /**
  * - `claimed`: ours until the lease ends; `payerKnown` = has a delivered payment and none refused since.
@@ -58,7 +67,7 @@ export type ClaimContext = {
   readonly answersFull: boolean;
 };
 
-const NOTHING_OPEN = { payments: 0, amount: '0', known: null };
+const NOTHING_OPEN = { payments: 0, amount: '0', known: null, seen: null, earlier: null };
 
 const MAX_AMOUNT = 10n ** 16n;
 
@@ -75,39 +84,62 @@ export function checkClaim(request: ClaimRequest): void {
 /** Reserves a payment, or says why not. Everything it counts is counted inside its own transaction. */
 export function* claimPayment(request: ClaimRequest, context: ClaimContext): Operation<Claimed> {
   const { statements, now } = context;
-  const { payer, limits } = request;
+  const { id, payer, operation, requestHash: request_hash } = request;
   if (context.dialect.concurrentWriters) {
     // Copies of a payment need not queue up behind their payer's other claims to learn that they are copies.
-    const [seen] = yield* ask(statements.find({ id: request.id }));
+    const [seen] = yield* ask(statements.find({ id }));
     const standing = seen && standingOf(seen, now);
     if (standing) return standing;
     yield* ask(statements.lockPayer({ payer }));
   }
-  const [row] = yield* ask(statements.findToChange({ id: request.id }));
-  const standing = row && standingOf(row, now);
-  if (standing) return standing;
-  const conflict = yield* identifierConflict(request, context);
+  const look = yield* ask(statements.standing({ id, payer, operation, request_hash, now }));
+  const open = look[0] ?? NOTHING_OPEN;
+  const [row] = open.seen === null ? [] : yield* ask(statements.findToChange({ id }));
+  const conflict =
+    (row && standingOf(row, now)) ??
+    (yield* identifierConflict(request, context)) ??
+    limitOf(request, context, { runs: row?.runs ?? 0, ...open });
   if (conflict) return conflict;
-  if (row && row.runs >= limits.maxRuns) return { kind: 'limit', reason: 'runs' };
-  if (context.answersFull) return { kind: 'limit', reason: 'answers' };
-  const [open = NOTHING_OPEN] = yield* ask(statements.standing({ payer, now }));
-  const reason = overLimit(request, open.payments, BigInt(open.amount));
-  if (reason) return { kind: 'limit', reason };
   const fresh = rowOf(request, context, row);
   const done = yield* ask(row ? statements.retake(fresh) : statements.insert(fresh));
   if (done.length !== 1)
     return { kind: 'taken', leaseMs: 1_000, requestHash: request.requestHash, operation: request.operation };
-  return { kind: 'claimed', claim: fresh.claim, run: fresh.runs, payerKnown: open.known === 1 };
+  return {
+    kind: 'claimed',
+    claim: fresh.claim,
+    run: fresh.runs,
+    payerKnown: open.known === 1,
+    earlier: yield* earlierSale(request, open.earlier, context),
+  };
 }
 
-function overLimit(
+/** One that uses payment-identifier says itself whether it means a new sale. */
+function* earlierSale(
+  { identifier }: ClaimRequest,
+  earlier: string | null,
+  { statements }: ClaimContext,
+): Operation<Payment | undefined> {
+  if (earlier === null || (identifier !== null && identifier !== undefined)) return undefined;
+  const [sale] = yield* ask(statements.find({ id: earlier }));
+  return sale && paymentOf(sale);
+}
+
+function limitOf(
   { amount, limits }: ClaimRequest,
-  openPayments: number,
-  openAmount: bigint,
-): 'payments' | 'amount' | undefined {
-  if (openPayments + 1 > limits.maxUnsettledPerPayer) return 'payments';
-  if (openAmount + amount > limits.maxUnsettledAmountPerPayer) return 'amount';
-  return undefined;
+  { answersFull }: ClaimContext,
+  open: { runs: number; payments: number; amount: string },
+): Claimed | undefined {
+  const reason =
+    open.runs >= limits.maxRuns
+      ? 'runs'
+      : answersFull
+        ? 'answers'
+        : open.payments + 1 > limits.maxUnsettledPerPayer
+          ? 'payments'
+          : BigInt(open.amount) + amount > limits.maxUnsettledAmountPerPayer
+            ? 'amount'
+            : undefined;
+  return reason && { kind: 'limit', reason };
 }
 
 function standingOf(row: PaymentRow, now: number): Claimed | undefined {

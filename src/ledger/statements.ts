@@ -22,7 +22,7 @@ export type Statements = ReturnType<typeof compileStatements>;
 export function compileStatements(db: Kysely<Tables>, dialect: Dialect) {
   return {
     ...rowStatements(db, dialect),
-    ...countingStatements(db),
+    ...countingStatements(db, dialect),
     ...claimStatements(db),
     ...moveStatements(db),
     ...endStatements(db),
@@ -59,7 +59,7 @@ function rowStatements(db: Kysely<Tables>, dialect: Dialect) {
   };
 }
 
-function countingStatements(db: Kysely<Tables>) {
+function countingStatements(db: Kysely<Tables>, dialect: Dialect) {
   return {
     sameIdentifier: statement(
       (p: { payer: string; identifier: string; id: string; now: number }) =>
@@ -80,15 +80,20 @@ function countingStatements(db: Kysely<Tables>) {
           .limit(1),
       ONE_ROW,
     ),
-    /** A payer's unsettled payments and standing. */
+    /**
+     * All that a claim is judged by, in one look: the payer's unsettled payments and standing, whether this payment was seen before,
+     * and the earlier sale of the same call that a new signature redeems.
+     */
     standing: statement(
-      (p: { payer: string; now: number }) =>
+      (p: { id: string; payer: string; operation: string; request_hash: string; now: number }) =>
         db
           .selectFrom('payments')
           .select(eb => [
             eb.fn.countAll<number>().as('payments'),
             sumOfAmounts.as('amount'),
             eb.selectFrom('payers').select('known').where('payers.payer', '=', p.payer).as('known'),
+            db.selectFrom('payments').select('id').where('id', '=', p.id).as('seen'),
+            earlierSale(db, dialect, p).clearSelect().select('id').as('earlier'),
           ])
           .where('payer', '=', p.payer)
           .where('written_at', 'is', null)
@@ -229,7 +234,9 @@ function moveStatements(db: Kysely<Tables>) {
           .where('alias_of', 'is', null)
           // Since it ended, the caller may have bought the same anew: what is only claimed can't be attached to.
           .where('lease_until', '>', p.now)
-          .returning('id'),
+          .returning(eb =>
+            eb.selectFrom('answers').select('size').where('payment', '=', p.id).as('answered'),
+          ),
       ONE_ROW,
     ),
     askAgain: statement((p: Fence) =>
@@ -355,6 +362,20 @@ function redeemable(db: Kysely<Tables>, dialect: Dialect, now: number) {
     .where(eb => eb.or([eb('state', '<>', 'delivered'), eb('answer_expires_at', '>', now)]));
 }
 
+/** What a newly signed payment for the same call redeems. */
+function earlierSale(
+  db: Kysely<Tables>,
+  dialect: Dialect,
+  p: { payer: string; operation: string; request_hash: string; now: number },
+) {
+  return redeemable(db, dialect, p.now)
+    .where('payer', '=', p.payer)
+    .where('request_hash', '=', p.request_hash)
+    .where('operation', '=', p.operation)
+    .orderBy('created_at')
+    .limit(1);
+}
+
 function aliasStatements(db: Kysely<Tables>, dialect: Dialect) {
   return {
     attach: statement((p: Fence & { alias_of: string }) =>
@@ -369,12 +390,7 @@ function aliasStatements(db: Kysely<Tables>, dialect: Dialect) {
     ),
     attachable: statement(
       (p: { payer: string; operation: string; request_hash: string; now: number }) =>
-        redeemable(db, dialect, p.now)
-          .where('payer', '=', p.payer)
-          .where('request_hash', '=', p.request_hash)
-          .where('operation', '=', p.operation)
-          .orderBy('created_at')
-          .limit(1),
+        earlierSale(db, dialect, p),
       ONE_ROW,
     ),
     findToAttach: statement(

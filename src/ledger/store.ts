@@ -11,6 +11,7 @@ import { ordersOf } from './orders.js';
 import type { Order, Orders, Reply } from './orders.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
+import type { AnswerRow } from './schema.js';
 import { compilerOf } from './kysely.js';
 import { compileStatements } from './statements.js';
 import type { Fence } from './statements.js';
@@ -34,6 +35,15 @@ export type LedgerOptions = {
   answerBudgetBytes?: number;
 };
 
+/** An answer as it is given to the ledger; when it expires is decided at its delivery. */
+type Kept = Omit<StoredAnswer, 'expiresAt'>;
+
+/**
+ * What goes with a payment that is about to be settled. `wanted` is asked at the last moment before it is written: a caller that hung up
+ * until then may have bought the same anew, and could not attach to what was only claimed.
+ */
+export type Sent = { answer?: Kept; settlement?: string; transaction?: string; wanted?: () => boolean };
+
 /** How a payment came to be settled. */
 export type Settlement = {
   /** Signature of the transaction that moved the money. */
@@ -41,6 +51,9 @@ export type Settlement = {
   /** The transfer was found on chain; only this proof may revive a released payment. */
   foundOnChain?: boolean;
 };
+
+/** `payerKnown`: the claim found the payer known, so there is nothing to note about it. */
+export type Delivery = Settlement & { answerExpiresAt: number; payerKnown?: boolean };
 
 /**
  * Opens the ledger of one receiver for a server. On SQLite it must be the only server; claims of former owners are free
@@ -173,38 +186,29 @@ class Store implements Books, Orders {
    * @returns false when the claim is no longer ours
    * @throws LedgerFault `full` when nothing was paid yet and the store exceeds twice its budget
    */
-  async saveAnswer(id: string, claim: number, answer: Omit<StoredAnswer, 'expiresAt'>): Promise<boolean> {
+  async saveAnswer(id: string, claim: number, answer: Kept): Promise<boolean> {
     const size = answer.body.byteLength;
     const saved = await this.#engine.write(() => this.#saveAnswer(id, claim, answer), size);
-    if (saved === 'full')
-      throw new LedgerFault(
-        'full',
-        'The store of answers is full. It empties as answers expire; try again later.',
-      );
     if (saved === false) return false;
-    this.#answerBytes += size - saved.replaced;
+    if (saved === 'full') throw fullFault();
+    this.#answerBytes += saved;
     return true;
   }
 
   /**
    * claimed → settling, before a facilitator is asked and before the lease has ended. Never undone by time, only by proof.
-   * @param sent the signature, and the completed transaction in base64, where they are known before it is sent
+   * @param sent the answer that is being paid, kept as `saveAnswer` keeps it; the signature, and the completed transaction in base64,
+   *   where they are known before it is sent
+   * @returns false when the claim is no longer ours, or its caller is gone
+   * @throws LedgerFault `full` as `saveAnswer`; nothing has changed then
    */
-  async settling(
-    id: string,
-    claim: number,
-    sent: { settlement?: string; transaction?: string } = {},
-  ): Promise<boolean> {
-    const settlement = sent.settlement ?? null;
-    const signed_transaction = sent.transaction ?? null;
-    return this.#one(() =>
-      this.#statements.settle({
-        ...this.#fence(id, claim),
-        settlement,
-        signed_transaction,
-        now: this.#now(),
-      }),
-    );
+  async settling(id: string, claim: number, sent: Sent = {}): Promise<boolean> {
+    const size = sent.answer?.body.byteLength ?? 0;
+    const grown = await this.#engine.write(() => this.#settling(id, claim, sent), size);
+    if (grown === false) return false;
+    if (grown === 'full') throw fullFault();
+    this.#answerBytes += grown;
+    return true;
   }
 
   /** Counts another ask of a payment that is settling. */
@@ -213,9 +217,8 @@ class Store implements Books, Orders {
   }
 
   /** settling or owed → delivered; the payer is known from now on. */
-  async deliver(id: string, claim: number, how: Settlement & { answerExpiresAt: number }): Promise<boolean> {
-    const { settlement, answerExpiresAt: answer_expires_at } = how;
-    return this.#engine.write(() => this.#deliver({ id, claim, how, settlement, answer_expires_at }));
+  async deliver(id: string, claim: number, how: Delivery): Promise<boolean> {
+    return this.#engine.write(() => this.#deliver(id, claim, how));
   }
 
   /** settling → owed: the money moved and the answer is still to be made. */
@@ -378,50 +381,55 @@ class Store implements Books, Orders {
     return (await this.#engine.write(() => ask(query()))).length === 1;
   }
 
-  *#saveAnswer(
-    id: string,
-    claim: number,
-    answer: Omit<StoredAnswer, 'expiresAt'>,
-  ): Operation<false | 'full' | { replaced: number }> {
+  /** Resolves to the bytes by which the store of answers grew. */
+  *#saveAnswer(id: string, claim: number, answer: Kept): Operation<false | 'full' | number> {
     const [held] = yield* ask(this.#statements.holdForAnswer(this.#fence(id, claim)));
     if (!held) return false;
-    const replaced = held.size ?? 0;
-    const size = answer.body.byteLength;
-    // The claim checked the budget; what was claimed since may overshoot it, but not without end.
-    if (held.state === 'claimed' && this.#answerBytes + size - replaced > 2 * this.#budget) return 'full';
-    yield* ask(
-      this.#statements.saveAnswer({
-        payment: id,
-        status: answer.status,
-        headers: JSON.stringify(answer.headers),
-        body: answer.body,
-        size,
-        saved_at: this.#now(),
-      }),
-    );
-    return { replaced };
+    const grown = answer.body.byteLength - (held.size ?? 0);
+    if (held.state === 'claimed' && this.#isFull(grown)) return 'full';
+    yield* ask(this.#statements.saveAnswer(answerRow(id, answer, this.#now())));
+    return grown;
   }
 
-  *#deliver(move: {
-    id: string;
-    claim: number;
-    how: Settlement;
-    settlement: string;
-    answer_expires_at: number;
-  }): Operation<boolean> {
-    const { deliverByChain, deliverByWork, knowPayer } = this.#statements;
+  *#settling(
+    id: string,
+    claim: number,
+    { answer, wanted, ...sent }: Sent,
+  ): Operation<false | 'full' | number> {
+    if (wanted?.() === false) return false;
     const now = this.#now();
-    const { settlement, answer_expires_at } = move;
+    const fence = this.#fence(id, claim);
+    if (answer && this.#isFull(answer.body.byteLength)) {
+      const [held] = yield* ask(this.#statements.holdForAnswer(fence));
+      if (held && this.#isFull(answer.body.byteLength - (held.size ?? 0))) return 'full';
+    }
     const [row] = yield* ask(
-      (move.how.foundOnChain ? deliverByChain : deliverByWork)({
-        ...this.#fence(move.id, move.claim),
-        settlement,
+      this.#statements.settle({
+        ...fence,
+        settlement: sent.settlement ?? null,
+        signed_transaction: sent.transaction ?? null,
         now,
-        answer_expires_at,
       }),
     );
     if (!row) return false;
-    yield* ask(knowPayer({ payer: row.payer, now }));
+    if (!answer) return 0;
+    yield* ask(this.#statements.saveAnswer(answerRow(id, answer, now)));
+    return answer.body.byteLength - (row.answered ?? 0);
+  }
+
+  /** The claim checked the budget; what was claimed since may overshoot it, but not without end. */
+  #isFull(more: number): boolean {
+    return this.#answerBytes + more > 2 * this.#budget;
+  }
+
+  *#deliver(id: string, claim: number, how: Delivery): Operation<boolean> {
+    const { deliverByChain, deliverByWork, knowPayer } = this.#statements;
+    const now = this.#now();
+    const { settlement, answerExpiresAt: answer_expires_at } = how;
+    const move = { ...this.#fence(id, claim), settlement, now, answer_expires_at };
+    const [row] = yield* ask((how.foundOnChain ? deliverByChain : deliverByWork)(move));
+    if (!row) return false;
+    if (!how.payerKnown) yield* ask(knowPayer({ payer: row.payer, now }));
     return true;
   }
 
@@ -481,6 +489,17 @@ class Store implements Books, Orders {
     }
     return { pruned: rows.length, bytes };
   }
+}
+
+function fullFault(): LedgerFault {
+  return new LedgerFault(
+    'full',
+    'The store of answers is full. It empties as answers expire; try again later.',
+  );
+}
+
+function answerRow(payment: string, { status, headers, body }: Kept, saved_at: number): AnswerRow {
+  return { payment, status, headers: JSON.stringify(headers), body, size: body.byteLength, saved_at };
 }
 
 type Call = { payer: string; operation: string; request_hash: string; identifier: string | null };

@@ -168,7 +168,7 @@ export class Charge {
 
   /** The answer was written out with the socket intact. */
   written(sale: Sale): void {
-    void this.#noted(sale.id, () => this.#ledger.written(sale.id));
+    void this.#note(sale.id, () => this.#ledger.written(sale.id));
   }
 
   /** The caller was gone before the answer was written out: a newly signed payment for the same call may pick it up. */
@@ -257,7 +257,7 @@ export class Charge {
     if ('outcome' in claim) return claim.outcome;
     const began = this.#now();
     try {
-      const earlier = await this.#earlier(call);
+      const { earlier } = claim;
       const sold = earlier
         ? await this.#verified(call, claim, abandoned)
         : call.operation.flow === 'upfront'
@@ -470,14 +470,10 @@ export class Charge {
     return refused(explain(verdict.reason));
   }
 
-  /** `authorization`: saves the answer, then moves the money, then hands the answer out. */
-  async #collect(call: PaidCall, claim: Claim, answer: Answer, abandoned: AbortSignal): Promise<Result> {
+  /** `authorization`: keeps the answer, then moves the money, then hands the answer out. */
+  #collect(call: PaidCall, claim: Claim, answer: Answer, abandoned: AbortSignal): Promise<Result> {
     const { id } = call.payment.checked;
-    if (!(await this.#ledger.saveAnswer(id, claim.claim, answer))) return elsewhere();
-    // Whoever hung up until now may have bought the same anew, and could not attach to what was not yet paid.
-    if (abandoned.aborted) return (await this.#forsaken(call, claim, true)).outcome;
-    if (!(await this.#ledger.settling(id, claim.claim))) return elsewhere();
-    return this.#settle(call, claim, async signature => {
+    return this.#settle(call, claim, { answer, abandoned }, async signature => {
       const sale = { id, claim: claim.claim };
       await this.#recordDelivery(call, claim, answer, signature);
       return { kind: 'answer', answer, receipt: this.#receipt(call, signature), sale };
@@ -485,11 +481,9 @@ export class Charge {
   }
 
   /** `upfront`: moves the money, sees the transfer on chain, and owes the answer from then on. */
-  async #sellUpfront(call: PaidCall, claim: Claim, abandoned: AbortSignal): Promise<Result> {
+  #sellUpfront(call: PaidCall, claim: Claim, abandoned: AbortSignal): Promise<Result> {
     const { id } = call.payment.checked;
-    if (abandoned.aborted) return (await this.#forsaken(call, claim)).outcome;
-    if (!(await this.#ledger.settling(id, claim.claim))) return elsewhere();
-    return this.#settle(call, claim, async signature => {
+    return this.#settle(call, claim, { abandoned }, async signature => {
       if (!(await this.#confirm(id, signature))) return this.#inDoubt(call, claim, signature);
       if (!(await this.#ledger.owe(id, claim.claim, { settlement: signature }))) {
         return this.#inDoubt(call, claim, signature);
@@ -500,14 +494,24 @@ export class Charge {
     });
   }
 
-  /** Asks for the money and goes on with `then` if it moved. From here on nothing but proof makes this a refusal. */
-  async #settle(call: PaidCall, claim: Claim, then: (signature: string) => Promise<Result>): Promise<Result> {
+  /**
+   * Asks for the money unless every caller is gone, and goes on with `then` if it moved. Once `settling` is written nothing but proof
+   * makes this a refusal, and a caller that leaves is noted down at once: what it signs next attaches to this payment.
+   */
+  async #settle(
+    call: PaidCall,
+    claim: Claim,
+    { answer, abandoned }: { answer?: Answer; abandoned: AbortSignal },
+    then: (signature: string) => Promise<Result>,
+  ): Promise<Result> {
     const { id } = call.payment.checked;
+    abandoned.addEventListener('abort', () => void this.#sentAway(id), { once: true });
+    const sent = { ...(answer ? { answer } : {}), wanted: () => !abandoned.aborted };
+    if (!(await this.#ledger.settling(id, claim.claim, sent)))
+      return abandoned.aborted
+        ? (await this.#forsaken(call, claim, answer !== undefined)).outcome
+        : elsewhere();
     let signature = '';
-    const abandoned = this.#runs.get(id)?.abandon.signal;
-    const away = (): void => void this.#sentAway(id);
-    if (abandoned?.aborted) away();
-    else abandoned?.addEventListener('abort', away, { once: true });
     try {
       const settlement = await this.#facilitator.settle(this.#ask(call));
       if (settlement.kind !== 'settled') return await this.#notSettled(call, claim, settlement);
@@ -548,8 +552,10 @@ export class Charge {
   async #recordDelivery(call: PaidCall, claim: Claim, answer: Answer, signature: string): Promise<void> {
     const { id } = call.payment.checked;
     const answerExpiresAt = this.#now() + answerLifeMs(call.payment.identifier, answer.body.length);
+    const { payerKnown } = claim;
     try {
-      const moved = await this.#ledger.deliver(id, claim.claim, { settlement: signature, answerExpiresAt });
+      const how = { settlement: signature, answerExpiresAt, payerKnown };
+      const moved = await this.#ledger.deliver(id, claim.claim, how);
       if (!moved)
         this.#log.error({ payment: id, signature }, 'a settled payment could not be marked delivered');
     } catch (error) {
