@@ -31,7 +31,7 @@ export type AppParts = HandlingParts & {
   free: FreeAnswers;
   /** How long a call that was paid up front waits for its answer unless it prefers otherwise, in ms. */
   holdMs: number;
-  /** Mounted in front of the contract's routes. */
+  /** Mounted behind the contract's routes. */
   panel: Koa.Middleware;
   /** Aborts when the server shuts down: nothing new is sold, and whoever waits for an order is sent away. */
   closing: AbortSignal;
@@ -63,9 +63,12 @@ export function createApp(parts: AppParts): Koa {
   const app = new Koa();
   app.silent = true;
   app.use(reportFaults(parts));
+  app.use((ctx, next) => serve(ctx, parts, next));
   app.use(parts.panel);
   app.use(outsideTheContract());
-  app.use(ctx => serve(ctx, parts));
+  app.use(ctx => {
+    throw new Halt(404, `There is nothing at ${shown(ctx)}. GET / lists what there is.`);
+  });
   return app;
 }
 
@@ -113,11 +116,10 @@ function pathOf(ctx: Context): string {
   return (url ?? '').split('?', 1)[0] ?? '';
 }
 
-async function serve(ctx: Context, parts: AppParts): Promise<void> {
+async function serve(ctx: Context, parts: AppParts, next: () => Promise<unknown>): Promise<unknown> {
   const route = parts.routes.match(ctx.method, pathOf(ctx));
-  if (ctx.method === 'OPTIONS' && route.kind !== 'notFound') return preflight(ctx, route);
-  if (route.kind === 'notFound')
-    throw new Halt(404, `There is nothing at ${shown(ctx)}. GET / lists what there is.`);
+  if (route.kind === 'notFound') return next();
+  if (ctx.method === 'OPTIONS') return preflight(ctx, route);
   if (route.kind === 'methodNotAllowed') {
     throw new Halt(405, `${ctx.method} is not allowed here, only ${route.allow}.`, { Allow: route.allow });
   }

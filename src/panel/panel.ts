@@ -72,7 +72,7 @@ const SAID: Record<Outcome, string> = {
 
 /**
  * The page at /panel/ on which real people answer the open questions and the operator throws replies out. Works without
- * JavaScript. Mount it before the contract's routes; it answers nothing outside /panel.
+ * JavaScript. It answers nothing outside /panel.
  * @throws RangeError when the token is too short to be safe.
  */
 export function createPanel(options: PanelOptions): Router {

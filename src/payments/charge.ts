@@ -6,7 +6,6 @@ import { Bucket } from './bucket.js';
 import type { Desk } from './desk.js';
 import { Examiner, type Examined, type Payment } from './examine.js';
 import type { Ask, Facilitator, Settlement, Verdict } from './facilitator.js';
-import { requirementsOf } from './offer.js';
 import type { Orders } from './orders.js';
 import {
   answerLifeMs,
@@ -380,14 +379,14 @@ export class Charge {
   /** Verify and work: beside each other for payers we know, else one after the other. Frees the claim unless there is an answer. */
   async #earn(call: PaidCall, claim: Claim, abandoned: AbortSignal): Promise<{ answer: Answer } | Ended> {
     if (abandoned.aborted) return this.#forsaken(call, claim);
-    const invalid = new AbortController();
-    const stop = AbortSignal.any([abandoned, invalid.signal]);
     if (!claim.payerKnown && !this.#verifies.take()) return this.#busy(call, claim);
+    const stop = new AbortController();
+    abandoned.addEventListener('abort', () => stop.abort(abandoned.reason), { once: true });
     // A run that came to nothing because the facilitator was away must not use up the payment's runs one by one.
     const early = claim.payerKnown && claim.run === 1 ? this.#work(call, stop) : undefined;
     const verdict = await this.#verify(call);
     if (verdict.kind !== 'valid') {
-      invalid.abort(new Error('the payment was not valid'));
+      stop.abort(new Error('the payment was not valid'));
       return { outcome: await this.#notValid(call, claim, verdict, early !== undefined) };
     }
     if (!early && abandoned.aborted) return this.#forsaken(call, claim);
@@ -408,15 +407,15 @@ export class Charge {
     }
   }
 
-  /** Never rejects, and resolves at the deadline or at `stop` even if the handler ignores its signal. */
-  async #work(call: PaidCall, stop: AbortSignal): Promise<Answer> {
-    const limit = new AbortController();
-    const late = `The work took longer than ${this.#workDeadlineMs / 1000} s. ${NOT_CHARGED}; try again`;
-    const timer = setTimeout(() => limit.abort(new Error('the work took too long')), this.#workDeadlineMs);
-    const signal = AbortSignal.any([stop, limit.signal]);
-    let end = (): void => undefined;
+  /** Never rejects, and resolves at the deadline or when `stop` aborts even if the handler ignores its signal. */
+  async #work(call: PaidCall, stop: AbortController): Promise<Answer> {
+    const seconds = this.#workDeadlineMs / 1000;
+    const late = new Error('the work took too long');
+    const timer = setTimeout(() => stop.abort(late), this.#workDeadlineMs);
+    const { signal } = stop;
     const stopped = new Promise<Answer>(resolve => {
-      end = () => resolve(failure(502, late));
+      const end = (): void =>
+        resolve(failure(502, `The work took longer than ${seconds} s. ${NOT_CHARGED}; try again`));
       if (signal.aborted) end();
       else signal.addEventListener('abort', end, { once: true });
     });
@@ -427,10 +426,8 @@ export class Charge {
       return failure(502, `The backend failed. ${NOT_CHARGED}; try again`);
     } finally {
       clearTimeout(timer);
-      // Node never lets go of a composite signal that somebody listens to.
-      signal.removeEventListener('abort', end);
       // Work that takes too long costs the buyer nothing and us a lot: from now on this payer's money is looked at first.
-      if (limit.signal.aborted) await this.#distrust(call.payment.checked.payer);
+      if (signal.reason === late) await this.#distrust(call.payment.checked.payer);
     }
   }
 
@@ -671,7 +668,7 @@ export class Charge {
     if (!row) return this.#owed(owed, call);
     try {
       if (row.state !== 'owed') return inProgress();
-      const answer = await this.#work(call, new AbortController().signal);
+      const answer = await this.#work(call, new AbortController());
       const receipt = this.#receipt(call, row.settlement ?? '');
       if (answer.status !== 200) return { kind: 'answer', answer: failure(502, STILL_OWED), receipt };
       const how = {
@@ -725,7 +722,7 @@ export class Charge {
 
   #ask(call: PaidCall): Ask {
     const { transaction, feePayer } = call.payment.checked;
-    return { transaction, requirements: requirementsOf(call.operation, this.#desk.terms, feePayer) };
+    return { transaction, requirements: this.#desk.requirements(call.operation, feePayer) };
   }
 
   async #free(call: PaidCall, claim: Claim, keepRun: boolean): Promise<void> {

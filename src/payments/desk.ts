@@ -1,3 +1,4 @@
+import type { PaymentRequirements } from '@x402/core/types';
 import type { PricedOperation } from '../contract.js';
 import {
   renderChallenge,
@@ -6,7 +7,7 @@ import {
   type ChallengeVersion,
   type Live,
 } from './challenge.js';
-import type { Terms } from './offer.js';
+import { requirementsOf, type Terms } from './offer.js';
 
 /** Where the chain stood when we last looked, at commitment `confirmed`. */
 export type ChainView = { blockhash: string; slot: number; height: number };
@@ -21,6 +22,7 @@ const BLOCKHASH_LIFE_MS = 20_000;
 /** An older view of the chain is too old to begin a payment on; see `DEAD_AFTER_BLOCKS`. */
 const VIEW_LIFE_MS = 40_000;
 const MAX_FEE_PAYERS = 64;
+const MAX_REQUIREMENTS = 1_024;
 
 type Prebuilt = Record<ChallengeVersion, Challenge>;
 
@@ -35,6 +37,7 @@ export class Desk {
   #live: Live;
   #offered: OfferedFeePayer[];
   #challenges = new Map<string, Prebuilt>();
+  readonly #requirements = new Map<string, PaymentRequirements>();
   #view: (ChainView & { readAt: number }) | undefined;
   #blockhashTimer: NodeJS.Timeout | undefined;
 
@@ -55,6 +58,18 @@ export class Desk {
 
   get terms(): Terms {
     return this.#terms;
+  }
+
+  /** What an operation is offered for over a fee payer; one object for as long as there are not too many. */
+  requirements(operation: PricedOperation, feePayer: string): PaymentRequirements {
+    const key = `${operation.id} ${feePayer}`;
+    let requirements = this.#requirements.get(key);
+    if (!requirements) {
+      requirements = requirementsOf(operation, this.#terms, feePayer);
+      if (this.#requirements.size >= MAX_REQUIREMENTS) this.#requirements.clear();
+      this.#requirements.set(key, requirements);
+    }
+    return requirements;
   }
 
   /** The challenge for a call without payment. */

@@ -136,14 +136,14 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
     keepAliveMaxTimeout: 600_000,
   });
 
-  async function ask(path: string, deadlineMs: number, body?: unknown): Promise<HttpAnswer> {
+  async function ask(path: string, deadlineMs: number, body?: string): Promise<HttpAnswer> {
     const { status, text } = await exchange(
       pool,
       {
         path: prefix + path,
         method: body === undefined ? 'GET' : 'POST',
         headers: body === undefined ? GET_HEADERS : POST_HEADERS,
-        body: body === undefined ? null : JSON.stringify(body),
+        body: body ?? null,
       },
       deadlineMs,
     );
@@ -183,12 +183,14 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
   };
 }
 
-function bodyOf({ transaction, requirements }: Ask): unknown {
-  return {
-    x402Version: 2,
-    paymentPayload: { x402Version: 2, payload: { transaction }, accepted: requirements },
-    paymentRequirements: requirements,
-  };
+const offers = new WeakMap<PaymentRequirements, string>();
+
+/** The body of both questions, as JSON. An offer is in it twice and the same in thousands of calls, so its text is kept. */
+function bodyOf({ transaction, requirements }: Ask): string {
+  let offer = offers.get(requirements);
+  if (offer === undefined) offers.set(requirements, (offer = JSON.stringify(requirements)));
+  const payload = `{"x402Version":2,"payload":{"transaction":${JSON.stringify(transaction)}},"accepted":${offer}}`;
+  return `{"x402Version":2,"paymentPayload":${payload},"paymentRequirements":${offer}}`;
 }
 
 function readSupported(json: Record<string, unknown>, network: string, url: string): Supported {
