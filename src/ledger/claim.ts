@@ -3,7 +3,7 @@ import type { Dialect, Operation } from './engine.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import type { PaymentRow } from './schema.js';
-import type { Statements } from './statements.js';
+import type { Claimed as ClaimedRow, Statements } from './statements.js';
 
 /** A payment that asks to be reserved. */
 export type ClaimRequest = {
@@ -163,7 +163,7 @@ function* identifierConflict(
   return other && { kind: 'identifier', payment: paymentOf(other) };
 }
 
-function rowOf(request: ClaimRequest, context: ClaimContext, former: PaymentRow | undefined): PaymentRow {
+function rowOf(request: ClaimRequest, context: ClaimContext, former: PaymentRow | undefined): ClaimedRow {
   const height = Number(request.height);
   return {
     id: request.id,
@@ -177,25 +177,14 @@ function rowOf(request: ClaimRequest, context: ClaimContext, former: PaymentRow 
     signed_transaction: request.transaction,
     identifier: request.identifier ?? null,
     flow: request.flow,
-    state: 'claimed',
     claim: Math.max((former?.claim ?? 0) + 1, context.fresh),
     owner: context.owner,
     lease_until: context.now + request.leaseMs,
     caller_until: context.now + request.leaseMs,
     runs: (former?.runs ?? 0) + 1,
-    asks: 0,
     claim_slot: Number(request.slot),
     // Absence is judged from the last claim: an earlier height would call a payment dead too soon.
     claim_height: Math.max(former?.claim_height ?? 0, height),
-    settlement: null,
-    reason: null,
-    alias_of: null,
     created_at: context.now,
-    settling_at: null,
-    settled_at: null,
-    decided_at: null,
-    written_at: null,
-    audited_at: null,
-    answer_expires_at: null,
   };
 }

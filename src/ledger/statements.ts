@@ -11,6 +11,22 @@ export type Fence = { id: string; claim: number; owner: string };
 
 type Id = { id: string };
 
+/** A row as a claim makes it, or makes it anew. */
+export type Claimed = Omit<
+  PaymentRow,
+  | 'state'
+  | 'asks'
+  | 'settlement'
+  | 'reason'
+  | 'alias_of'
+  | 'settling_at'
+  | 'settled_at'
+  | 'decided_at'
+  | 'written_at'
+  | 'audited_at'
+  | 'answer_expires_at'
+>;
+
 /** Of the statements that every paid call runs. */
 const ONE_ROW = { single: true };
 
@@ -107,16 +123,16 @@ function countingStatements(db: Kysely<Tables>, dialect: Dialect) {
 function claimStatements(db: Kysely<Tables>) {
   return {
     insert: statement(
-      (p: PaymentRow) =>
+      (p: Claimed) =>
         db
           .insertInto('payments')
-          .values(columns(p))
+          .values(claimed(p))
           .onConflict(conflict => conflict.doNothing())
           .returning('id'),
       ONE_ROW,
     ),
     /** A claim whose lease has ended is taken over whole: nothing of it was ever paid. */
-    retake: statement((p: PaymentRow) =>
+    retake: statement((p: Claimed) =>
       db
         .updateTable('payments')
         .set({
@@ -141,8 +157,8 @@ function claimStatements(db: Kysely<Tables>) {
   };
 }
 
-/** Names every column, since the placeholders of a statement can't be enumerated. */
-function columns(p: PaymentRow): PaymentRow {
+/** Names the columns that a claim fills, since the placeholders of a statement can't be enumerated. All others begin as null. */
+function claimed(p: Claimed) {
   return {
     id: p.id,
     operation: p.operation,
@@ -155,25 +171,16 @@ function columns(p: PaymentRow): PaymentRow {
     signed_transaction: p.signed_transaction,
     identifier: p.identifier,
     flow: p.flow,
-    state: p.state,
+    state: sql.lit('claimed' as const),
     claim: p.claim,
     owner: p.owner,
     lease_until: p.lease_until,
     caller_until: p.caller_until,
     runs: p.runs,
-    asks: p.asks,
+    asks: sql.lit(0),
     claim_slot: p.claim_slot,
     claim_height: p.claim_height,
-    settlement: p.settlement,
-    reason: p.reason,
-    alias_of: p.alias_of,
     created_at: p.created_at,
-    settling_at: p.settling_at,
-    settled_at: p.settled_at,
-    decided_at: p.decided_at,
-    written_at: p.written_at,
-    audited_at: p.audited_at,
-    answer_expires_at: p.answer_expires_at,
   };
 }
 
