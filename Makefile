@@ -4,6 +4,7 @@ BIN = node_modules/.bin
 STAMP = node_modules/.installed
 SOURCES = src handlers contract-tests
 GENERATED = generated/openapi.d.ts
+LEDGER_STAMP = dist/.ledger-checked
 TOOLS = contract-tests/tools
 TOOLS_STAMP = $(TOOLS)/node_modules/.installed
 PEERS_STAMP = bench/node_modules/.installed
@@ -60,8 +61,10 @@ lint: install ## check format, style, types, that the generated types are fresh,
 types: install ## check the types alone
 	$(BIN)/tsc --noEmit --incremental false
 
-generate: install ## write what is made from the contract (generated/) anew
+generate: install ## write what is made from the contract and from the ledger's queries (generated/) anew
 	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED)
+	@$(BIN)/tsc --noCheck
+	node dist/src/ledger/generate.js
 	@$(BIN)/tsc
 	node dist/$(TOOLS)/mock.js
 
@@ -96,6 +99,12 @@ format: install ## format every file
 
 build: install ## compile into dist/
 	@$(BIN)/tsc
+	@$(MAKE) --no-print-directory $(LEDGER_STAMP)
+
+# What a server asks of its ledger is compiled by `make generate`, so a build on older queries must not pass.
+$(LEDGER_STAMP): src/ledger/*.ts generated/ledger.ts package-lock.json
+	@node dist/src/ledger/generate.js --check
+	@touch $@
 
 install: $(STAMP) ## install what is missing
 

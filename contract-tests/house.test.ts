@@ -28,8 +28,18 @@ const ENVIRONMENT_READERS = [
   'src/bookkeeper/main.ts',
 ];
 
+/** Where queries are written, and what makes generated/ledger.ts of them. */
+const QUERY_SOURCES = [
+  'src/ledger/kysely.ts',
+  'src/ledger/generate.ts',
+  'src/ledger/migrations.ts',
+  'src/ledger/statements.ts',
+  'src/ledger/list-statements.ts',
+  'src/ledger/order-statements.ts',
+];
+
 /** Modules and folders that a part must not import. A folder ends with a slash, relative to the root. */
-const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[] }[] = [
+const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]; typesToo?: false }[] = [
   {
     part: 'src/payments/',
     imports: /^(koa|koa-.*|@koa\/.*|openapi-backend|src\/upstreams\/.*)$/,
@@ -37,13 +47,28 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
   },
   {
     part: 'src/ledger/',
-    imports: /^(koa|koa-.*|@koa\/.*|openapi-backend|(src\/(?!ledger\/)|handlers\/|generated\/).*)$/,
-    why: 'the ledger imports nothing from other folders',
+    imports:
+      /^(koa|koa-.*|@koa\/.*|openapi-backend|(src\/(?!ledger\/)|handlers\/|generated\/(?!ledger\.ts)).*)$/,
+    why: 'the ledger imports nothing from other folders but its own generated SQL',
   },
   {
     part: 'handlers/',
     imports: /^(koa|koa-.*|@koa\/.*|src\/config\.ts|src\/payments\/.*)$/,
     why: 'handlers know types and ports alone',
+  },
+  {
+    part: '',
+    imports: /^(kysely|src\/ledger\/(kysely|generate|migrations|([a-z]+-)?statements)\.ts)$/,
+    why: 'programs run the SQL of generated/ledger.ts and load no query builder',
+    except: ['contract-tests/', ...QUERY_SOURCES, 'src/ledger/copy.ts'],
+    typesToo: false,
+  },
+  {
+    part: '',
+    imports: /^src\/ledger\/copy\.ts$/,
+    why: 'copies load the query builder, so the bookkeeper alone imports them, when it is asked for one',
+    except: ['contract-tests/', 'src/bookkeeper/main.ts'],
+    typesToo: false,
   },
   { part: 'src/', imports: /^handlers\//, why: 'only main.ts imports handlers', except: ['src/main.ts'] },
   {
@@ -80,13 +105,17 @@ function* filesIn(root: string, folder: string): Generator<string> {
   }
 }
 
-type Found = { imports: string[]; readsEnvironment: boolean; hasAny: boolean };
+type Found = { imports: { target: string; type: boolean }[]; readsEnvironment: boolean; hasAny: boolean };
 
 function examine(file: string, text: string): Found {
   const found: Found = { imports: [], readsEnvironment: false, hasAny: false };
   const visit = (node: ts.Node): void => {
     const target = importedBy(node);
-    if (target) found.imports.push(target.startsWith('.') ? resolveImport(file, target) : target);
+    if (target)
+      found.imports.push({
+        target: target.startsWith('.') ? resolveImport(file, target) : target,
+        type: isErased(node),
+      });
     if (node.kind === ts.SyntaxKind.AnyKeyword) found.hasAny = true;
     if (ts.isPropertyAccessExpression(node) && node.getText() === 'process.env')
       found.readsEnvironment = true;
@@ -104,11 +133,17 @@ function importedBy(node: ts.Node): string | undefined {
   }
   if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument))
     return node.argument.literal.getText().slice(1, -1);
-  if (ts.isCallExpression(node) && /^(import|require)$/.test(node.expression.getText())) {
+  if (ts.isCallExpression(node) && /^(import|require|createRequire\(.*\))$/.test(node.expression.getText())) {
     const [target] = node.arguments;
     return target && ts.isStringLiteralLike(target) ? target.text : undefined;
   }
   return undefined;
+}
+
+/** Nothing is loaded for it. Braces full of types alone are loaded all the same. */
+function isErased(node: ts.Node): boolean {
+  if (ts.isImportDeclaration(node)) return node.importClause?.isTypeOnly === true;
+  return ts.isExportDeclaration(node) ? node.isTypeOnly : ts.isImportTypeNode(node);
 }
 
 function resolveImport(file: string, target: string): string {
@@ -131,10 +166,12 @@ function codeFaults(file: string, text: string): string[] {
   return faults;
 }
 
-function importFaults(file: string, imports: string[]): string[] {
+function importFaults(file: string, imports: Found['imports']): string[] {
   return FORBIDDEN.filter(({ part, except }) => file.startsWith(part) && !within(file, except)).flatMap(
-    ({ imports: forbidden, why }) =>
-      imports.filter(target => forbidden.test(target)).map(target => `${file} imports ${target}: ${why}`),
+    ({ imports: forbidden, why, typesToo = true }) =>
+      imports
+        .filter(({ target, type }) => forbidden.test(target) && (typesToo || !type))
+        .map(({ target }) => `${file} imports ${target}: ${why}`),
   );
 }
 
@@ -218,6 +255,11 @@ describe('The check of the house', () => {
       'src/ledger/store.ts',
       "import { a } from './sql.js';\nimport pg from 'pg';\n// anything goes\nexport const any = a;\n",
     );
+    write(
+      'src/ledger/books.ts',
+      "import { LEDGER_SQL } from '../../generated/ledger.js';\nimport type { A } from './statements.js';\n",
+    );
+    write('src/ledger/kysely.ts', "createRequire(import.meta.url)('kysely') as typeof import('kysely');\n");
     write('src/payments/desk.ts', "import type { A } from '../contract.js';\n");
     write('handlers/index.ts', "import type { A } from '../src/operation.js';\n");
     write(
@@ -247,6 +289,20 @@ describe('The check of the house', () => {
     ],
     ['src/ledger/a.ts', "import type { A } from '../contract.js';", 'imports src/contract.ts'],
     ['src/ledger/a.ts', "import '../payments/price.js';", 'imports src/payments/price.ts'],
+    [
+      'src/ledger/a.ts',
+      "import type { A } from '../../generated/openapi.js';",
+      'imports generated/openapi.ts',
+    ],
+    ['src/ledger/a.ts', "import { sql } from 'kysely';", 'imports kysely'],
+    ['src/ledger/a.ts', "const a = createRequire(import.meta.url)('kysely');", 'imports kysely'],
+    ['src/ledger/a.ts', "import { type A } from './statements.js';", 'imports src/ledger/statements.ts'],
+    [
+      'src/ledger/a.ts',
+      "import { a } from './order-statements.js';",
+      'imports src/ledger/order-statements.ts',
+    ],
+    ['src/app.ts', "const a = await import('./ledger/copy.js');", 'imports src/ledger/copy.ts'],
     ['handlers/a.ts', "import { a } from '../src/config.js';", 'imports src/config.ts'],
     ['handlers/a.ts', "import { a } from '../src/payments/desk.js';", 'imports src/payments/desk.ts'],
     ['src/app.ts', "import { a } from '../handlers/summarize.js';", 'imports handlers/summarize.ts'],

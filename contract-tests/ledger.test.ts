@@ -7,7 +7,7 @@ import type { LedgerFault } from '../src/ledger/fault.js';
 import { MOVES, STATES, mayMove, sourcesOf } from '../src/ledger/states.js';
 import type { State } from '../src/ledger/states.js';
 import { openBooks, openLedger } from '../src/ledger/store.js';
-import type { ClaimRequest, Ledger, LedgerOptions } from '../src/ledger/store.js';
+import type { ClaimRequest, Ledger, LedgerOptions, Payment } from '../src/ledger/store.js';
 import { until } from './support/faults.js';
 import { PLACES, sqlitePlace } from './support/places.js';
 import type { Place } from './support/places.js';
@@ -604,6 +604,69 @@ function promises(make: () => Promise<Place>): void {
       expect(counts.delivered).to.deep.equal({ payments: 3, amount: 75_000n });
       expect(counts.claimed).to.deep.equal({ payments: 1, amount: 10_000n });
       expect(counts.owed).to.deep.equal({ payments: 0, amount: 0n });
+    });
+
+    it('lists what was asked for: every condition and order, alone and together', async () => {
+      const made: string[] = [];
+      for (let n = 0; n < 48; n += 1) {
+        // Three to a millisecond, and leases of two lengths.
+        clock += n % 3 === 0 ? 1 : 0;
+        const request = payment({
+          flow: 'upfront',
+          payer: `Payer${n % 2}`,
+          operation: n % 4 < 2 ? 'summarize' : 'textToSpeech',
+          leaseMs: n % 5 === 0 ? 10 : 60_000,
+        });
+        made.push(request.id);
+        const claim = await claimed(ledger, request);
+        const state = STATES[n % STATES.length];
+        if (state === 'claimed') continue;
+        await ledger.settling(request.id, claim);
+        if (state === 'released') await ledger.release(request.id, claim, 'absent');
+        if (state === 'delivered')
+          await ledger.deliver(request.id, claim, { settlement: 's', answerExpiresAt: clock });
+        if (state === 'owed' || state === 'refunded')
+          await ledger.owe(request.id, claim, { settlement: 's' });
+        if (state === 'refunded') await ledger.refund(request.id, 'by hand');
+      }
+      clock += 100;
+      const all: Payment[] = [];
+      for (const id of made) all.push((await ledger.find(id))!);
+      all.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+      const middle = all[25]!;
+      for (const state of [undefined, ...STATES])
+        for (const payer of [undefined, 'Payer1', 'Nobody'])
+          for (const operation of [undefined, 'summarize'])
+            for (const idle of [false, true])
+              for (const place of ['whole', 'newest', 'after', 'booked'] as const) {
+                const from = middle.createdAt - 3;
+                const to = middle.createdAt + 4;
+                const expected = all.filter(
+                  each =>
+                    (state ?? each.state) === each.state &&
+                    (payer ?? each.payer) === each.payer &&
+                    (operation ?? each.operation) === each.operation &&
+                    (!idle || each.leaseUntil <= clock) &&
+                    (place !== 'after' || all.indexOf(each) > 25) &&
+                    (place !== 'booked' ||
+                      (each.settlingAt !== null && each.createdAt >= from && each.createdAt < to)),
+                );
+                const listed = await ledger.list({
+                  ...(state && { state }),
+                  ...(payer && { payer }),
+                  ...(operation && { operation }),
+                  idle,
+                  newest: place === 'newest',
+                  ...(place === 'after' && { after: middle }),
+                  ...(place === 'booked' && { booked: { from, to } }),
+                  limit: 5,
+                });
+                const ordered = place === 'newest' ? expected.toReversed() : expected;
+                expect(
+                  listed.map(({ id }) => id),
+                  JSON.stringify({ state, payer, operation, idle, place }),
+                ).to.deep.equal(ordered.slice(0, 5).map(({ id }) => id));
+              }
     });
 
     it('lists settlements until they are audited', async () => {

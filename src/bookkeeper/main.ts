@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { join, resolve as resolvePath } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { copyLedger } from '../ledger/copy.js';
 import { LedgerFault, messageOf } from '../ledger/fault.js';
 import { openBooks } from '../ledger/store.js';
 import { csvLines } from './csv.js';
@@ -153,6 +152,8 @@ async function refund(books: Shelf, name: string | undefined, tx: string | undef
 async function copy({ from, to }: Values): Promise<Report> {
   if (to === undefined)
     throw new BookFault('Say where to copy the ledger: --to with a postgres:// URL or a file.');
+  // Only this command needs the query builder.
+  const { copyLedger } = await import('../ledger/copy.js');
   const copied = await copyLedger({
     from: from === undefined ? databaseUrl : ledgerUrl(from),
     to: ledgerUrl(to),

@@ -1,13 +1,11 @@
-import type { Kysely } from 'kysely';
-import { sql } from './kysely.js';
-import { ask, compile } from './engine.js';
-import type { Engine, Operation } from './engine.js';
+import { ask } from './engine.js';
+import type { Engine, Operation, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { ordersOf } from './orders.js';
 import type { Orders } from './orders.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
-import type { AnswerRow, Tables } from './schema.js';
+import type { AnswerRow, PaymentRow } from './schema.js';
 import { STATES } from './states.js';
 import type { State } from './states.js';
 import type { Statements } from './statements.js';
@@ -30,7 +28,7 @@ export type Listing = {
   idle?: boolean;
   payer?: string;
   operation?: string;
-  /** Only those that were, or may have been, settled, and whose day in the books is from `from` to before `to`. */
+  /** Only those that were, or may have been, settled, and whose day in the books is from `from` to before `to`; not with `newest`. */
   booked?: { from?: number; to?: number };
   /** Continue after this one; not with `newest`. */
   after?: { createdAt: number; id: string };
@@ -83,7 +81,6 @@ export type Archive = {
 /** An open database and what is needed to talk to it. */
 export type Connection = {
   readonly engine: Engine;
-  readonly db: Kysely<Tables>;
   readonly statements: Statements;
   readonly now: () => number;
 };
@@ -169,36 +166,26 @@ function* refund(
   return done.length === 1;
 }
 
-async function list({ engine, db, now }: Connection, listing: Listing = {}): Promise<Payment[]> {
-  const { state, payer, operation, after, booked } = listing;
-  const undecided = state === 'claimed' || state === 'settling' || state === 'owed';
-  let query = db.selectFrom('payments').selectAll();
-  if (state) query = query.where('state', '=', state);
-  // Lets the query use the index of undecided payments.
-  if (undecided) query = query.where('decided_at', 'is', null);
-  if (listing.idle) query = query.where('lease_until', '<=', now());
-  if (payer !== undefined) query = query.where('payer', '=', payer);
-  if (operation !== undefined) query = query.where('operation', '=', operation);
-  if (booked) query = query.where(inBooks(booked));
-  if (after)
-    query = query.where(eb =>
-      eb.and([
-        eb('created_at', '>=', after.createdAt),
-        eb.or([eb('created_at', '>', after.createdAt), eb('id', '>', after.id)]),
-      ]),
-    );
-  const limit = Math.min(listing.limit ?? MAX_LISTED, MAX_LISTED);
-  // Sorting the few undecided ones is cheaper than walking through all payments in their order.
-  const time = undecided ? sql<number>`created_at + 0` : sql<number>`created_at`;
-  const direction = listing.newest ? 'desc' : 'asc';
-  const page = compile(query.orderBy(time, direction).orderBy('id', direction).limit(limit));
-  return (await engine.read(() => ask(page))).map(paymentOf);
-}
-
-/** The day of an open or released payment is that of its claim. */
-function inBooks({ from = 0, to = Number.MAX_SAFE_INTEGER }: { from?: number; to?: number }) {
-  return sql<boolean>`settling_at is not null and alias_of is null and created_at < ${to}
-    and coalesce(settled_at, created_at) >= ${from} and coalesce(settled_at, created_at) < ${to}`;
+async function list({ engine, statements, now }: Connection, listing: Listing = {}): Promise<Payment[]> {
+  const { state = null, payer = null, operation = null, booked } = listing;
+  const values = {
+    payer,
+    operation,
+    leased: listing.idle ? now() : Number.MAX_SAFE_INTEGER,
+    created_at: listing.after?.createdAt ?? 0,
+    id: listing.after?.id ?? '',
+    limit: Math.min(listing.limit ?? MAX_LISTED, MAX_LISTED),
+  };
+  const query = (): Query<PaymentRow> => {
+    if (booked) {
+      const { from = 0, to = Number.MAX_SAFE_INTEGER } = booked;
+      return statements.listBooked({ ...values, state, from, to });
+    }
+    if (state === 'claimed' || state === 'settling' || state === 'owed')
+      return statements[listing.newest ? 'listUndecidedNewest' : 'listUndecided']({ ...values, state });
+    return statements[listing.newest ? 'listNewest' : 'list']({ ...values, state });
+  };
+  return (await engine.read(() => ask(query()))).map(paymentOf);
 }
 
 type SavedAnswer = Pick<AnswerRow, 'status' | 'headers' | 'body'> & { answer_expires_at: number | null };

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compilerOf, sql } from './kysely.js';
-import type { Kysely } from 'kysely';
+import type { Kysely } from './kysely.js';
 import { engineOf, opening } from './connect.js';
 import type { Engine, Query, Run } from './engine.js';
 import { LedgerFault } from './fault.js';
-import { checkReadable, migrate } from './migrations.js';
+import { checkReadable, migrate } from './migrate.js';
 import type { Tables } from './schema.js';
 
 /** How many rows were copied, and the exclusive or of their sha256 hashes, hex. */
@@ -54,7 +54,7 @@ export async function copyLedger(options: { from: string; to: string }): Promise
     throw new LedgerFault('open', 'Source and target are the same ledger. Name another target.');
   const source = await sideOf(options.from, 'source');
   try {
-    await opening(source.engine.read(() => checkReadable(source.db)));
+    await opening(source.engine.read(() => checkReadable(source.engine.dialect)));
     const target = await sideOf(options.to, 'target');
     try {
       return await copyBetween(source, target, { predecessor: publicName(options.from), successor });
@@ -96,7 +96,7 @@ async function copyBetween(source: Side, target: Side, names: Names): Promise<Co
       return { tables: await resume(source, target, read, { retired, successor }), resumed: true };
     await refuseFull(target);
     const identity = { payTo: meta.get('pay_to') ?? '', network: meta.get('network') ?? '' };
-    await opening(target.engine.write(() => migrate(target.db, target.engine.dialect, identity)));
+    await opening(target.engine.write(() => migrate(target.engine.dialect, identity)));
     const tables = await target.engine.transact(async write => {
       await holdStill(target, write);
       await refuseRows(target, write);

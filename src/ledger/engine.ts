@@ -1,5 +1,3 @@
-import type { Compilable } from 'kysely';
-
 /** A statement with its values, ready for a driver. `Row` is the shape of a row it returns. */
 export type Query<Row = unknown> = {
   readonly sql: string;
@@ -19,12 +17,6 @@ export type Operation<T> = Generator<Query, T, unknown[]>;
 /** Runs one query inside an operation. */
 export function* ask<Row>(query: Query<Row>): Operation<Row[]> {
   return (yield query) as Row[];
-}
-
-/** Compiles a query that is rare or made on the spot. */
-export function compile<Row>(query: Compilable<Row>): Query<Row> {
-  const { sql, parameters } = query.compile();
-  return { sql, parameters };
 }
 
 /** The places where the two engines differ; everything else is shared. */
@@ -67,30 +59,3 @@ export type Engine = {
 
 /** Runs one query inside `transact`. */
 export type Run = <Row>(query: Query<Row>) => Promise<Row[]>;
-
-class Slot {
-  readonly name: string;
-
-  constructor(name: string) {
-    this.name = name;
-  }
-}
-
-/**
- * Compiles a typed query once and fills in its values at every call: building and compiling cost ten times as much as
- * running it. `build` sees placeholders where it expects values, so it must not look at them. `single`: it returns one row at most.
- */
-export function statement<Values extends object, Row>(
-  build: (values: Values) => Compilable<Row>,
-  { single = false } = {},
-): (values: Values) => Query<Row> {
-  const slots = new Proxy({}, { get: (_target, name) => new Slot(String(name)) }) as Values;
-  const { sql, parameters } = build(slots).compile();
-  return values => ({
-    sql,
-    single,
-    parameters: parameters.map(value =>
-      value instanceof Slot ? (values as Record<string, unknown>)[value.name] : value,
-    ),
-  });
-}

@@ -1,109 +1,19 @@
+import type { Compilable } from 'kysely';
 import { sql } from './kysely.js';
-import type { Compilable, Kysely } from 'kysely';
-import { ask, compile } from './engine.js';
-import type { Dialect, Operation } from './engine.js';
-import { LedgerFault } from './fault.js';
+import type { Kysely } from './kysely.js';
+import type { Dialect } from './engine.js';
 import type { Tables } from './schema.js';
 
 type Db = Kysely<Tables>;
 type Migration = (db: Db, dialect: Dialect) => Compilable[];
 
 /** One entry per schema version, applied in order and never edited once released. */
-const MIGRATIONS: readonly Migration[] = [
+export const MIGRATIONS: readonly Migration[] = [
   (db, dialect) => [...tables(db, dialect), ...orderTables(db), ...indexes(db)],
 ];
 
-/** The schema version this program writes. */
-export const SCHEMA_VERSION = MIGRATIONS.length;
-
-const META_KEYS = ['schema', 'pay_to', 'network', 'retired', 'arriving'];
-
-/** Any number will do, if every version of this program uses the same one. */
-const MIGRATION_LOCK = 8402;
-
-/**
- * Brings the schema up to date inside one transaction and binds the ledger to its receiver. Running it again changes
- * nothing.
- * @throws LedgerFault `open` when the ledger is newer than this program, retired, or somebody else's
- */
-export function* migrate(
-  db: Db,
-  dialect: Dialect,
-  identity: { payTo: string; network: string },
-): Operation<void> {
-  if (dialect.concurrentWriters)
-    yield* ask(sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.compile(db));
-  yield* ask(compile(metaTable(db)));
-  const meta = yield* readMeta(db);
-  const version = checkVersion(meta.get('schema'));
-  checkIdentity(meta, identity);
-  for (const migration of MIGRATIONS.slice(version))
-    for (const step of migration(db, dialect)) yield* ask(compile(step));
-  if (version === SCHEMA_VERSION) return;
-  yield* writeMeta(db, 'schema', String(SCHEMA_VERSION));
-  yield* writeMeta(db, 'pay_to', identity.payTo);
-  yield* writeMeta(db, 'network', identity.network);
-}
-
-/**
- * Checks that a ledger can be read by this program, without changing it.
- * @throws LedgerFault `open`
- */
-export function* checkReadable(db: Db): Operation<void> {
-  const meta = yield* readMeta(db);
-  if (checkVersion(meta.get('schema')) < SCHEMA_VERSION)
-    throw new LedgerFault(
-      'open',
-      'The ledger has an older schema. Start the server once to bring it up to date.',
-    );
-}
-
-function* readMeta(db: Db): Operation<Map<string, string>> {
-  const rows = yield* ask(compile(db.selectFrom('meta').selectAll().where('key', 'in', META_KEYS)));
-  return new Map(rows.map(row => [row.key, row.value]));
-}
-
-function* writeMeta(db: Db, key: string, value: string): Operation<void> {
-  yield* ask(
-    compile(
-      db
-        .insertInto('meta')
-        .values({ key, value })
-        .onConflict(conflict => conflict.column('key').doUpdateSet({ value })),
-    ),
-  );
-}
-
-function checkVersion(text: string | undefined): number {
-  const version = Number(text ?? '0');
-  if (Number.isSafeInteger(version) && version <= SCHEMA_VERSION) return version;
-  throw new LedgerFault(
-    'open',
-    `The ledger has schema version ${text}, this program knows up to ${SCHEMA_VERSION}. Run the newer program.`,
-  );
-}
-
-function checkIdentity(meta: Map<string, string>, identity: { payTo: string; network: string }): void {
-  const retired = meta.get('retired');
-  if (retired !== undefined)
-    throw new LedgerFault('open', `This ledger is retired: it was copied to ${retired}. Use that one.`);
-  const arriving = meta.get('arriving');
-  if (arriving !== undefined)
-    throw new LedgerFault(
-      'open',
-      `The copy of ${arriving} into this ledger was not finished. Run npm run ledger -- copy again, as before.`,
-    );
-  const payTo = meta.get('pay_to') ?? identity.payTo;
-  const network = meta.get('network') ?? identity.network;
-  if (payTo === identity.payTo && network === identity.network) return;
-  throw new LedgerFault(
-    'open',
-    `This ledger belongs to PAY_TO ${payTo} on ${network}; the server is configured for ${identity.payTo} on ` +
-      `${identity.network}. Correct PAY_TO and NETWORK, or set STATE_DIR or DATABASE_URL to another ledger.`,
-  );
-}
-
-function metaTable(db: Db): Compilable {
+/** Holds the version, so it must be there before any migration. */
+export function metaTable(db: Db): Compilable {
   return db.schema
     .createTable('meta')
     .ifNotExists()

@@ -1,7 +1,9 @@
-import { sql, type Kysely } from './kysely.js';
-import { OWNER_LOCK, statement } from './engine.js';
+import { sql, statement } from './kysely.js';
+import type { Kysely } from './kysely.js';
+import { OWNER_LOCK } from './engine.js';
 import type { Dialect } from './engine.js';
-import { orderStatements } from './orders.js';
+import { listStatements } from './list-statements.js';
+import { orderStatements } from './order-statements.js';
 import type { AnswerRow, PaymentRow, Tables } from './schema.js';
 import { sourcesOf } from './states.js';
 import type { Ground, State } from './states.js';
@@ -32,7 +34,7 @@ const ONE_ROW = { single: true };
 
 const sumOfAmounts = sql<string>`cast(coalesce(sum(cast(amount as bigint)), 0) as text)`;
 
-/** All fixed queries of the ledger, compiled once per opened ledger. */
+/** All queries of the ledger. What the program runs is made of them by `make generate`, as generated/ledger.ts. */
 export type Statements = ReturnType<typeof compileStatements>;
 
 export function compileStatements(db: Kysely<Tables>, dialect: Dialect) {
@@ -49,6 +51,7 @@ export function compileStatements(db: Kysely<Tables>, dialect: Dialect) {
     ...payerStatements(db),
     ...auditStatements(db),
     ...bookStatements(db),
+    ...listStatements(db),
     ...orderStatements(db, dialect),
   };
 }
@@ -628,6 +631,13 @@ function bookStatements(db: Kysely<Tables>) {
     ),
     firstSlot: statement((_: object) =>
       db.selectFrom('payments').select(eb => eb.fn.min('claim_slot').as('slot')),
+    ),
+    /** What the ledger notes about itself. */
+    ownMeta: statement((_: object) =>
+      db
+        .selectFrom('meta')
+        .selectAll()
+        .where('key', 'in', ['schema', 'pay_to', 'network', 'retired', 'arriving']),
     ),
     identity: statement((_: object) =>
       db.selectFrom('meta').selectAll().where('key', 'in', ['pay_to', 'network', 'retired']),

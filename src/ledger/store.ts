@@ -1,3 +1,4 @@
+import { LEDGER_SQL } from '../../generated/ledger.js';
 import { archiveOf, booksOf, noteKey } from './books.js';
 import type { Archive, Books, Connection, StoredAnswer } from './books.js';
 import { checkClaim, claimPayment } from './claim.js';
@@ -6,14 +7,12 @@ import { ask } from './engine.js';
 import { engineOf, opening } from './connect.js';
 import type { Operation, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
-import { checkReadable, migrate } from './migrations.js';
+import { checkReadable, migrate } from './migrate.js';
 import { ordersOf } from './orders.js';
 import type { Order, Orders, Reply } from './orders.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import type { AnswerRow } from './schema.js';
-import { compilerOf } from './kysely.js';
-import { compileStatements } from './statements.js';
 import type { Fence } from './statements.js';
 
 export type { Archive, Books, Claim, Claimed, ClaimRequest, Order, Payment, Reply, StoredAnswer };
@@ -63,15 +62,11 @@ export type Delivery = Settlement & { answerExpiresAt: number; payerKnown?: bool
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const engine = await engineOf(options.url, 'server');
   const now = options.now ?? Date.now;
-  const db = compilerOf(engine.dialect);
+  const { statements } = LEDGER_SQL[engine.dialect.name];
   try {
-    await opening(engine.write(() => migrate(db, engine.dialect, options)));
-    const statements = compileStatements(db, engine.dialect);
+    await opening(engine.write(() => migrate(engine.dialect, options)));
     if (!engine.dialect.concurrentWriters) await opening(engine.write(() => ask(statements.endLeases({}))));
-    const ledger = new Store(
-      { engine, db, statements, now },
-      options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET,
-    );
+    const ledger = new Store({ engine, statements, now }, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
     await opening(ledger.recount());
     return ledger;
   } catch (error) {
@@ -86,11 +81,10 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
  */
 export async function openBooks(options: { url: string; now?: () => number }): Promise<Books & Archive> {
   const engine = await engineOf(options.url, 'beside');
-  const db = compilerOf(engine.dialect);
+  const { statements } = LEDGER_SQL[engine.dialect.name];
   try {
-    await opening(engine.read(() => checkReadable(db)));
-    const statements = compileStatements(db, engine.dialect);
-    const connection: Connection = { engine, db, statements, now: options.now ?? Date.now };
+    await opening(engine.read(() => checkReadable(engine.dialect)));
+    const connection: Connection = { engine, statements, now: options.now ?? Date.now };
     return { ...booksOf(connection), ...archiveOf(connection) };
   } catch (error) {
     await engine.close();

@@ -1,0 +1,80 @@
+import { LEDGER_SQL } from '../../generated/ledger.js';
+import { ask } from './engine.js';
+import type { Dialect, Operation, Query } from './engine.js';
+import { LedgerFault } from './fault.js';
+
+/** The schema version this program writes. */
+export const SCHEMA_VERSION = LEDGER_SQL.sqlite.migrations.length;
+
+/** Any number will do, if every version of this program uses the same one. */
+const MIGRATION_LOCK = 8402;
+
+/**
+ * Brings the schema up to date inside one transaction and binds the ledger to its receiver. Running it again changes
+ * nothing.
+ * @throws LedgerFault `open` when the ledger is newer than this program, retired, or somebody else's
+ */
+export function* migrate(dialect: Dialect, identity: { payTo: string; network: string }): Operation<void> {
+  const { metaTable, migrations, statements } = LEDGER_SQL[dialect.name];
+  if (dialect.concurrentWriters) yield* ask(plain(`select pg_advisory_xact_lock(${MIGRATION_LOCK})`));
+  yield* ask(plain(metaTable));
+  const meta = yield* readMeta(dialect);
+  const version = checkVersion(meta.get('schema'));
+  checkIdentity(meta, identity);
+  for (const step of migrations.slice(version).flat()) yield* ask(plain(step));
+  if (version === SCHEMA_VERSION) return;
+  yield* ask(statements.setMeta({ key: 'schema', value: String(SCHEMA_VERSION) }));
+  yield* ask(statements.setMeta({ key: 'pay_to', value: identity.payTo }));
+  yield* ask(statements.setMeta({ key: 'network', value: identity.network }));
+}
+
+/**
+ * Checks that a ledger can be read by this program, without changing it.
+ * @throws LedgerFault `open`
+ */
+export function* checkReadable(dialect: Dialect): Operation<void> {
+  const meta = yield* readMeta(dialect);
+  if (checkVersion(meta.get('schema')) < SCHEMA_VERSION)
+    throw new LedgerFault(
+      'open',
+      'The ledger has an older schema. Start the server once to bring it up to date.',
+    );
+}
+
+function plain(sql: string): Query {
+  return { sql, parameters: [] };
+}
+
+function* readMeta(dialect: Dialect): Operation<Map<string, string>> {
+  const rows = yield* ask(LEDGER_SQL[dialect.name].statements.ownMeta({}));
+  return new Map(rows.map(row => [row.key, row.value]));
+}
+
+function checkVersion(text: string | undefined): number {
+  const version = Number(text ?? '0');
+  if (Number.isSafeInteger(version) && version <= SCHEMA_VERSION) return version;
+  throw new LedgerFault(
+    'open',
+    `The ledger has schema version ${text}, this program knows up to ${SCHEMA_VERSION}. Run the newer program.`,
+  );
+}
+
+function checkIdentity(meta: Map<string, string>, identity: { payTo: string; network: string }): void {
+  const retired = meta.get('retired');
+  if (retired !== undefined)
+    throw new LedgerFault('open', `This ledger is retired: it was copied to ${retired}. Use that one.`);
+  const arriving = meta.get('arriving');
+  if (arriving !== undefined)
+    throw new LedgerFault(
+      'open',
+      `The copy of ${arriving} into this ledger was not finished. Run npm run ledger -- copy again, as before.`,
+    );
+  const payTo = meta.get('pay_to') ?? identity.payTo;
+  const network = meta.get('network') ?? identity.network;
+  if (payTo === identity.payTo && network === identity.network) return;
+  throw new LedgerFault(
+    'open',
+    `This ledger belongs to PAY_TO ${payTo} on ${network}; the server is configured for ${identity.payTo} on ` +
+      `${identity.network}. Correct PAY_TO and NETWORK, or set STATE_DIR or DATABASE_URL to another ledger.`,
+  );
+}
