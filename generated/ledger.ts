@@ -42,13 +42,13 @@ export const LEDGER_SQL: { readonly [name in 'sqlite' | 'postgres']: LedgerSql }
         single: true,
       }),
       standing: p => ({
-        sql: 'select count(*) as "payments", cast(coalesce(sum(cast(amount as bigint)), 0) as text) as "amount", (select "known" from "payers" where "payers"."payer" = ?) as "known" from "payments" where "payer" = ? and "written_at" is null and "state" in (?, ?) and ("state" = ? or "lease_until" > ?)',
-        parameters: [p.payer, p.payer, "claimed", "settling", "settling", p.now],
+        sql: 'select count(*) as "payments", cast(coalesce(sum(cast(amount as bigint)), 0) as text) as "amount", (select "known" from "payers" where "payers"."payer" = ?) as "known", (select "id" from "payments" where "id" = ?) as "seen", (select "id" from "payments" where "written_at" is null and "state" in (?, ?, ?) and "identifier" is null and ("caller_until" <= ? or 1 = 0) and ("state" <> ? or "answer_expires_at" > ?) and "payer" = ? and "request_hash" = ? and "operation" = ? order by "created_at" limit ?) as "earlier" from "payments" where "payer" = ? and "written_at" is null and "state" in (?, ?) and ("state" = ? or "lease_until" > ?)',
+        parameters: [p.payer, p.id, "settling", "owed", "delivered", p.now, "delivered", p.now, p.payer, p.request_hash, p.operation, 1, p.payer, "claimed", "settling", "settling", p.now],
         single: true,
       }),
       insert: p => ({
-        sql: 'insert into "payments" ("id", "operation", "request_hash", "request", "payer", "amount", "network", "x402_version", "signed_transaction", "identifier", "flow", "state", "claim", "owner", "lease_until", "caller_until", "runs", "asks", "claim_slot", "claim_height", "settlement", "reason", "alias_of", "created_at", "settling_at", "settled_at", "decided_at", "written_at", "audited_at", "answer_expires_at") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning "id"',
-        parameters: [p.id, p.operation, p.request_hash, p.request, p.payer, p.amount, p.network, p.x402_version, p.signed_transaction, p.identifier, p.flow, p.state, p.claim, p.owner, p.lease_until, p.caller_until, p.runs, p.asks, p.claim_slot, p.claim_height, p.settlement, p.reason, p.alias_of, p.created_at, p.settling_at, p.settled_at, p.decided_at, p.written_at, p.audited_at, p.answer_expires_at],
+        sql: 'insert into "payments" ("id", "operation", "request_hash", "request", "payer", "amount", "network", "x402_version", "signed_transaction", "identifier", "flow", "state", "claim", "owner", "lease_until", "caller_until", "runs", "asks", "claim_slot", "claim_height", "created_at") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \'claimed\', ?, ?, ?, ?, ?, 0, ?, ?, ?) on conflict do nothing returning "id"',
+        parameters: [p.id, p.operation, p.request_hash, p.request, p.payer, p.amount, p.network, p.x402_version, p.signed_transaction, p.identifier, p.flow, p.claim, p.owner, p.lease_until, p.caller_until, p.runs, p.claim_slot, p.claim_height, p.created_at],
         single: true,
       }),
       retake: p => ({
@@ -57,8 +57,8 @@ export const LEDGER_SQL: { readonly [name in 'sqlite' | 'postgres']: LedgerSql }
         single: false,
       }),
       settle: p => ({
-        sql: 'update "payments" set "state" = ?, "asks" = asks + 1, "settling_at" = ?, "settlement" = ?, "signed_transaction" = coalesce(?, "signed_transaction") where "state" in (?) and "id" = ? and "claim" = ? and "owner" = ? and "alias_of" is null and "lease_until" > ? returning "id"',
-        parameters: ["settling", p.now, p.settlement, p.signed_transaction, "claimed", p.id, p.claim, p.owner, p.now],
+        sql: 'update "payments" set "state" = ?, "asks" = asks + 1, "settling_at" = ?, "settlement" = ?, "signed_transaction" = coalesce(?, "signed_transaction") where "state" in (?) and "id" = ? and "claim" = ? and "owner" = ? and "alias_of" is null and "lease_until" > ? returning (select "size" from "answers" where "payment" = ?) as "answered"',
+        parameters: ["settling", p.now, p.settlement, p.signed_transaction, "claimed", p.id, p.claim, p.owner, p.now, p.id],
         single: true,
       }),
       askAgain: p => ({
@@ -262,28 +262,28 @@ export const LEDGER_SQL: { readonly [name in 'sqlite' | 'postgres']: LedgerSql }
         single: false,
       }),
       list: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) and "state" = coalesce(?, "state") order by "created_at" asc, "id" asc limit ?',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.limit],
+        sql: 'select * from "payments" where "state" = coalesce(?, "state") and "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) order by "created_at" asc, "id" asc limit ?',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.limit],
         single: false,
       }),
       listNewest: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) and "state" = coalesce(?, "state") order by "created_at" desc, "id" desc limit ?',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.limit],
+        sql: 'select * from "payments" where "state" = coalesce(?, "state") and "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) order by "created_at" desc, "id" desc limit ?',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.limit],
         single: false,
       }),
       listUndecided: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) and "state" = ? and "decided_at" is null order by created_at + 0 asc, "id" asc limit ?',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.limit],
+        sql: 'select * from "payments" where "state" = ? and "decided_at" is null and "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) order by created_at + 0 asc, "id" asc limit ?',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.limit],
         single: false,
       }),
       listUndecidedNewest: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) and "state" = ? and "decided_at" is null order by created_at + 0 desc, "id" desc limit ?',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.limit],
+        sql: 'select * from "payments" where "state" = ? and "decided_at" is null and "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) order by created_at + 0 desc, "id" desc limit ?',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.limit],
         single: false,
       }),
       listBooked: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) and "state" = coalesce(?, "state") and settling_at is not null and alias_of is null and created_at < ?\n          and coalesce(settled_at, created_at) >= ? and coalesce(settled_at, created_at) < ? order by "created_at" asc, "id" asc limit ?',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.to, p.from, p.to, p.limit],
+        sql: 'select * from "payments" where "state" = coalesce(?, "state") and "payer" = coalesce(?, "payer") and "operation" = coalesce(?, "operation") and "lease_until" <= ? and "created_at" >= ? and ("created_at" > ? or "id" > ?) and settling_at is not null and alias_of is null and created_at < ?\n          and coalesce(settled_at, created_at) >= ? and coalesce(settled_at, created_at) < ? order by "created_at" asc, "id" asc limit ?',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.to, p.from, p.to, p.limit],
         single: false,
       }),
       order: p => ({
@@ -393,13 +393,13 @@ export const LEDGER_SQL: { readonly [name in 'sqlite' | 'postgres']: LedgerSql }
         single: true,
       }),
       standing: p => ({
-        sql: 'select count(*) as "payments", cast(coalesce(sum(cast(amount as bigint)), 0) as text) as "amount", (select "known" from "payers" where "payers"."payer" = $1) as "known" from "payments" where "payer" = $2 and "written_at" is null and "state" in ($3, $4) and ("state" = $5 or "lease_until" > $6)',
-        parameters: [p.payer, p.payer, "claimed", "settling", "settling", p.now],
+        sql: 'select count(*) as "payments", cast(coalesce(sum(cast(amount as bigint)), 0) as text) as "amount", (select "known" from "payers" where "payers"."payer" = $1) as "known", (select "id" from "payments" where "id" = $2) as "seen", (select "id" from "payments" where "written_at" is null and "state" in ($3, $4, $5) and "identifier" is null and ("caller_until" <= $6 or pg_try_advisory_xact_lock_shared(8404, hashtext(owner))) and ("state" <> $7 or "answer_expires_at" > $8) and "payer" = $9 and "request_hash" = $10 and "operation" = $11 order by "created_at" limit $12) as "earlier" from "payments" where "payer" = $13 and "written_at" is null and "state" in ($14, $15) and ("state" = $16 or "lease_until" > $17)',
+        parameters: [p.payer, p.id, "settling", "owed", "delivered", p.now, "delivered", p.now, p.payer, p.request_hash, p.operation, 1, p.payer, "claimed", "settling", "settling", p.now],
         single: true,
       }),
       insert: p => ({
-        sql: 'insert into "payments" ("id", "operation", "request_hash", "request", "payer", "amount", "network", "x402_version", "signed_transaction", "identifier", "flow", "state", "claim", "owner", "lease_until", "caller_until", "runs", "asks", "claim_slot", "claim_height", "settlement", "reason", "alias_of", "created_at", "settling_at", "settled_at", "decided_at", "written_at", "audited_at", "answer_expires_at") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30) on conflict do nothing returning "id"',
-        parameters: [p.id, p.operation, p.request_hash, p.request, p.payer, p.amount, p.network, p.x402_version, p.signed_transaction, p.identifier, p.flow, p.state, p.claim, p.owner, p.lease_until, p.caller_until, p.runs, p.asks, p.claim_slot, p.claim_height, p.settlement, p.reason, p.alias_of, p.created_at, p.settling_at, p.settled_at, p.decided_at, p.written_at, p.audited_at, p.answer_expires_at],
+        sql: 'insert into "payments" ("id", "operation", "request_hash", "request", "payer", "amount", "network", "x402_version", "signed_transaction", "identifier", "flow", "state", "claim", "owner", "lease_until", "caller_until", "runs", "asks", "claim_slot", "claim_height", "created_at") values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \'claimed\', $12, $13, $14, $15, $16, 0, $17, $18, $19) on conflict do nothing returning "id"',
+        parameters: [p.id, p.operation, p.request_hash, p.request, p.payer, p.amount, p.network, p.x402_version, p.signed_transaction, p.identifier, p.flow, p.claim, p.owner, p.lease_until, p.caller_until, p.runs, p.claim_slot, p.claim_height, p.created_at],
         single: true,
       }),
       retake: p => ({
@@ -408,8 +408,8 @@ export const LEDGER_SQL: { readonly [name in 'sqlite' | 'postgres']: LedgerSql }
         single: false,
       }),
       settle: p => ({
-        sql: 'update "payments" set "state" = $1, "asks" = asks + 1, "settling_at" = $2, "settlement" = $3, "signed_transaction" = coalesce($4, "signed_transaction") where "state" in ($5) and "id" = $6 and "claim" = $7 and "owner" = $8 and "alias_of" is null and "lease_until" > $9 returning "id"',
-        parameters: ["settling", p.now, p.settlement, p.signed_transaction, "claimed", p.id, p.claim, p.owner, p.now],
+        sql: 'update "payments" set "state" = $1, "asks" = asks + 1, "settling_at" = $2, "settlement" = $3, "signed_transaction" = coalesce($4, "signed_transaction") where "state" in ($5) and "id" = $6 and "claim" = $7 and "owner" = $8 and "alias_of" is null and "lease_until" > $9 returning (select "size" from "answers" where "payment" = $10) as "answered"',
+        parameters: ["settling", p.now, p.settlement, p.signed_transaction, "claimed", p.id, p.claim, p.owner, p.now, p.id],
         single: true,
       }),
       askAgain: p => ({
@@ -613,28 +613,28 @@ export const LEDGER_SQL: { readonly [name in 'sqlite' | 'postgres']: LedgerSql }
         single: false,
       }),
       list: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce($1, "payer") and "operation" = coalesce($2, "operation") and "lease_until" <= $3 and "created_at" >= $4 and ("created_at" > $5 or "id" > $6) and "state" = coalesce($7, "state") order by "created_at" asc, "id" asc limit $8',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.limit],
+        sql: 'select * from "payments" where "state" = coalesce($1, "state") and "payer" = coalesce($2, "payer") and "operation" = coalesce($3, "operation") and "lease_until" <= $4 and "created_at" >= $5 and ("created_at" > $6 or "id" > $7) order by "created_at" asc, "id" asc limit $8',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.limit],
         single: false,
       }),
       listNewest: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce($1, "payer") and "operation" = coalesce($2, "operation") and "lease_until" <= $3 and "created_at" >= $4 and ("created_at" > $5 or "id" > $6) and "state" = coalesce($7, "state") order by "created_at" desc, "id" desc limit $8',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.limit],
+        sql: 'select * from "payments" where "state" = coalesce($1, "state") and "payer" = coalesce($2, "payer") and "operation" = coalesce($3, "operation") and "lease_until" <= $4 and "created_at" >= $5 and ("created_at" > $6 or "id" > $7) order by "created_at" desc, "id" desc limit $8',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.limit],
         single: false,
       }),
       listUndecided: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce($1, "payer") and "operation" = coalesce($2, "operation") and "lease_until" <= $3 and "created_at" >= $4 and ("created_at" > $5 or "id" > $6) and "state" = $7 and "decided_at" is null order by created_at + 0 asc, "id" asc limit $8',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.limit],
+        sql: 'select * from "payments" where "state" = $1 and "decided_at" is null and "payer" = coalesce($2, "payer") and "operation" = coalesce($3, "operation") and "lease_until" <= $4 and "created_at" >= $5 and ("created_at" > $6 or "id" > $7) order by created_at + 0 asc, "id" asc limit $8',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.limit],
         single: false,
       }),
       listUndecidedNewest: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce($1, "payer") and "operation" = coalesce($2, "operation") and "lease_until" <= $3 and "created_at" >= $4 and ("created_at" > $5 or "id" > $6) and "state" = $7 and "decided_at" is null order by created_at + 0 desc, "id" desc limit $8',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.limit],
+        sql: 'select * from "payments" where "state" = $1 and "decided_at" is null and "payer" = coalesce($2, "payer") and "operation" = coalesce($3, "operation") and "lease_until" <= $4 and "created_at" >= $5 and ("created_at" > $6 or "id" > $7) order by created_at + 0 desc, "id" desc limit $8',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.limit],
         single: false,
       }),
       listBooked: p => ({
-        sql: 'select * from "payments" where "payer" = coalesce($1, "payer") and "operation" = coalesce($2, "operation") and "lease_until" <= $3 and "created_at" >= $4 and ("created_at" > $5 or "id" > $6) and "state" = coalesce($7, "state") and settling_at is not null and alias_of is null and created_at < $8\n          and coalesce(settled_at, created_at) >= $9 and coalesce(settled_at, created_at) < $10 order by "created_at" asc, "id" asc limit $11',
-        parameters: [p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.state, p.to, p.from, p.to, p.limit],
+        sql: 'select * from "payments" where "state" = coalesce($1, "state") and "payer" = coalesce($2, "payer") and "operation" = coalesce($3, "operation") and "lease_until" <= $4 and "created_at" >= $5 and ("created_at" > $6 or "id" > $7) and settling_at is not null and alias_of is null and created_at < $8\n          and coalesce(settled_at, created_at) >= $9 and coalesce(settled_at, created_at) < $10 order by "created_at" asc, "id" asc limit $11',
+        parameters: [p.state, p.payer, p.operation, p.leased, p.created_at, p.created_at, p.id, p.to, p.from, p.to, p.limit],
         single: false,
       }),
       order: p => ({

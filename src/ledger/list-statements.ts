@@ -1,6 +1,7 @@
+import type { SelectQueryBuilder } from 'kysely';
 import { sql, statement } from './kysely.js';
 import type { Kysely } from './kysely.js';
-import type { Tables } from './schema.js';
+import type { PaymentRow, Tables } from './schema.js';
 import type { State } from './states.js';
 
 /** Null: any. Only payments whose lease had ended by `leased`, and that come after the one of `created_at` and `id`. */
@@ -14,18 +15,22 @@ type Listed = {
   limit: number;
 };
 
+type Payments = SelectQueryBuilder<Tables, 'payments', PaymentRow>;
+
 /** The queries of listings, whose conditions are many and are all there every time. */
 export function listStatements(db: Kysely<Tables>) {
+  const payments = db.selectFrom('payments').selectAll();
+  // The state comes first: where payments are walked through, it rules out most of them.
   const all = (direction: 'asc' | 'desc') => (p: Listed) =>
-    listed(db, p)
-      .where(eb => eb('state', '=', eb.fn.coalesce(eb.val(p.state), 'state')))
+    listed(
+      payments.where(eb => eb('state', '=', eb.fn.coalesce(eb.val(p.state), 'state'))),
+      p,
+    )
       .orderBy('created_at', direction)
       .orderBy('id', direction);
-  /** Written so that the index of undecided payments is used: sorting them is cheaper than walking through all payments. */
+  /** Uses the index of undecided payments: sorting those few is cheaper than walking through all payments in their order. */
   const undecided = (direction: 'asc' | 'desc') => (p: Listed & { state: State }) =>
-    listed(db, p)
-      .where('state', '=', p.state)
-      .where('decided_at', 'is', null)
+    listed(payments.where('state', '=', p.state).where('decided_at', 'is', null), p)
       .orderBy(sql<number>`created_at + 0`, direction)
       .orderBy('id', direction);
   return {
@@ -43,10 +48,8 @@ export function listStatements(db: Kysely<Tables>) {
   };
 }
 
-function listed(db: Kysely<Tables>, p: Listed) {
-  return db
-    .selectFrom('payments')
-    .selectAll()
+function listed(payments: Payments, p: Listed): Payments {
+  return payments
     .where(eb => eb('payer', '=', eb.fn.coalesce(eb.val(p.payer), 'payer')))
     .where(eb => eb('operation', '=', eb.fn.coalesce(eb.val(p.operation), 'operation')))
     .where('lease_until', '<=', p.leased)

@@ -51,6 +51,7 @@ export function compileStatements(db: Kysely<Tables>, dialect: Dialect) {
     ...payerStatements(db),
     ...auditStatements(db),
     ...bookStatements(db),
+    ...metaStatements(db),
     ...listStatements(db),
     ...orderStatements(db, dialect),
   };
@@ -632,6 +633,11 @@ function bookStatements(db: Kysely<Tables>) {
     firstSlot: statement((_: object) =>
       db.selectFrom('payments').select(eb => eb.fn.min('claim_slot').as('slot')),
     ),
+  };
+}
+
+function metaStatements(db: Kysely<Tables>) {
+  return {
     /** What the ledger notes about itself. */
     ownMeta: statement((_: object) =>
       db
