@@ -99,7 +99,7 @@ format: install ## format every file
 
 build: install ## compile into dist/
 	@$(BIN)/tsc
-	@$(MAKE) --no-print-directory $(LEDGER_STAMP)
+	@$(MAKE) -s --no-print-directory $(LEDGER_STAMP)
 
 # What a server asks of its ledger is compiled by `make generate`, so a build on older queries must not pass.
 $(LEDGER_STAMP): src/ledger/*.ts generated/ledger.ts package-lock.json
