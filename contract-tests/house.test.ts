@@ -34,6 +34,7 @@ const QUERY_SOURCES = [
   'src/ledger/generate.ts',
   'src/ledger/migrations.ts',
   'src/ledger/statements.ts',
+  'src/ledger/book-statements.ts',
   'src/ledger/list-statements.ts',
   'src/ledger/order-statements.ts',
 ];

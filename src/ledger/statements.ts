@@ -2,6 +2,7 @@ import { sql, statement } from './kysely.js';
 import type { Kysely } from './kysely.js';
 import { OWNER_LOCK } from './engine.js';
 import type { Dialect } from './engine.js';
+import { bookStatements, metaStatements, sumOfAmounts } from './book-statements.js';
 import { listStatements } from './list-statements.js';
 import { orderStatements } from './order-statements.js';
 import type { AnswerRow, PaymentRow, Tables } from './schema.js';
@@ -31,8 +32,6 @@ export type Claimed = Omit<
 
 /** Of the statements that every paid call runs. */
 const ONE_ROW = { single: true };
-
-const sumOfAmounts = sql<string>`cast(coalesce(sum(cast(amount as bigint)), 0) as text)`;
 
 /** All queries of the ledger. What the program runs is made of them by `make generate`, as generated/ledger.ts. */
 export type Statements = ReturnType<typeof compileStatements>;
@@ -586,78 +585,6 @@ function auditStatements(db: Kysely<Tables>) {
         .orderBy('settled_at')
         .orderBy('id')
         .limit(p.limit),
-    ),
-  };
-}
-
-function bookStatements(db: Kysely<Tables>) {
-  return {
-    counts: statement((_: object) =>
-      db
-        .selectFrom('payments')
-        .select(eb => ['state', eb.fn.countAll<number>().as('payments'), sumOfAmounts.as('amount')])
-        .where('alias_of', 'is', null)
-        .groupBy('state'),
-    ),
-    /** What was settled, by the UTC day on which the money was known to have moved. */
-    turnover: statement((_: object) =>
-      db
-        .selectFrom('payments')
-        .select(eb => [
-          sql<number>`settled_at / 86400000`.as('day'),
-          'operation',
-          'state',
-          eb.fn.countAll<number>().as('payments'),
-          sumOfAmounts.as('amount'),
-        ])
-        .where('settled_at', 'is not', null)
-        .where('alias_of', 'is', null)
-        .groupBy([sql`settled_at / 86400000`, 'operation', 'state'])
-        .orderBy('day')
-        .orderBy('operation')
-        .orderBy('state'),
-    ),
-    /** Ids are lower-case hex, and 'g' sorts after every hex digit. */
-    startingWith: statement((p: { prefix: string; end: string }) =>
-      db
-        .selectFrom('payments')
-        .selectAll()
-        .where('id', '>=', p.prefix)
-        .where('id', '<', p.end)
-        .orderBy('id')
-        .limit(2),
-    ),
-    answerFacts: statement(({ id }: Id) =>
-      db.selectFrom('answers').select(['status', 'size', 'saved_at']).where('payment', '=', id),
-    ),
-    firstSlot: statement((_: object) =>
-      db.selectFrom('payments').select(eb => eb.fn.min('claim_slot').as('slot')),
-    ),
-  };
-}
-
-function metaStatements(db: Kysely<Tables>) {
-  return {
-    /** What the ledger notes about itself. */
-    ownMeta: statement((_: object) =>
-      db
-        .selectFrom('meta')
-        .selectAll()
-        .where('key', 'in', ['schema', 'pay_to', 'network', 'retired', 'arriving']),
-    ),
-    identity: statement((_: object) =>
-      db.selectFrom('meta').selectAll().where('key', 'in', ['pay_to', 'network', 'retired']),
-    ),
-    getMeta: statement(({ key }: { key: string }) =>
-      db.selectFrom('meta').select('value').where('key', '=', key),
-    ),
-    setMeta: statement((p: { key: string; value: string }) =>
-      db
-        .insertInto('meta')
-        .values({ key: p.key, value: p.value })
-        .onConflict(conflict =>
-          conflict.column('key').doUpdateSet(eb => ({ value: eb.ref('excluded.value') })),
-        ),
     ),
   };
 }
