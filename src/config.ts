@@ -1,5 +1,5 @@
-import { PublicKey } from './web3.js';
 import { resolve } from 'node:path';
+import { readAddress } from './address.js';
 
 /** The configuration can't be used. `message` lists every fault at once, each with the variable's name. */
 export class ConfigFault extends Error {}
@@ -212,13 +212,9 @@ class Reader {
 
   address(name: string): string | undefined {
     const text = this.text(name);
-    if (text === undefined) return undefined;
-    try {
-      return new PublicKey(text).toBase58();
-    } catch {
-      this.fault(`${name}: '${text}' is not a Solana address`);
-      return undefined;
-    }
+    if (text === undefined || readAddress(text)) return text;
+    this.fault(`${name}: '${text}' is not a Solana address`);
+    return undefined;
   }
 
   secret(name: string, minLength: number): string | undefined {

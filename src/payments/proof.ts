@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
-import { VersionedTransaction } from '../web3.js';
+import { hash } from 'node:crypto';
 import type { Payment as Row } from '../ledger/store.js';
+import { sourceAccountOf } from './transaction.js';
 
 export type Finality = 'confirmed' | 'finalized';
 
@@ -74,7 +74,7 @@ export async function findPayment(
   signal: AbortSignal,
   known = new KnownTransfers(),
 ): Promise<Finding> {
-  const account = sourceAccount(row.transaction);
+  const account = sourceAccountOf(row.transaction);
   const least = minContextSlot === undefined ? {} : { minContextSlot };
   let complete = true;
   let last: string | undefined;
@@ -175,14 +175,5 @@ async function idAt(
 }
 
 function idOf(message: Uint8Array): string {
-  return createHash('sha256').update(message).digest('hex');
-}
-
-/** The token account that the third instruction, TransferChecked, takes the money from. */
-function sourceAccount(base64: string): string {
-  const { message } = VersionedTransaction.deserialize(Buffer.from(base64, 'base64'));
-  const index = message.compiledInstructions[2]?.accountKeyIndexes[0];
-  const key = index === undefined ? undefined : message.staticAccountKeys[index];
-  if (!key) throw new Error('the stored transaction has no transfer');
-  return key.toBase58();
+  return hash('sha256', message);
 }

@@ -1,5 +1,13 @@
-import { ComputeBudgetProgram, PublicKey, VersionedTransaction, type VersionedMessage } from '../web3.js';
-import { createHash, createPublicKey, verify } from 'node:crypto';
+import { createPublicKey, hash, verify } from 'node:crypto';
+import { keyOf, programAddress, toAddress } from '../address.js';
+import {
+  isSane,
+  MessageFault,
+  readTransaction,
+  type Instruction,
+  type Key,
+  type SolanaTransaction,
+} from './message.js';
 import { USDC_DECIMALS } from './price.js';
 
 /** A payment whose transaction we checked ourselves: layout, mint, amount, receiver and the payer's signature. */
@@ -21,15 +29,15 @@ export type Expected = { asset: string; payTo: string; amount: bigint };
 export type TransactionCheck = { ok: true; checked: CheckedTransaction } | { ok: false; error: string };
 
 const MAX_TRANSACTION_BYTES = 1232;
-/** web3.js keeps the data of legacy instructions in base58, whose cost grows with its square. */
-const MAX_LEGACY_BYTES = 700;
 const SIGNATURE_BYTES = 64;
-const COMPUTE_BUDGET = ComputeBudgetProgram.programId.toBase58();
 /** Written out: @solana/spl-token takes longer to load than all else here, and the receiver's account is one derivation. */
 export const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
 const ASSOCIATED_TOKEN_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
-const MEMO = 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr';
-const LIGHTHOUSE = 'L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95';
+const bytesOf = (address: string): Key => keyOf(address).toString('latin1');
+const COMPUTE_BUDGET = bytesOf('ComputeBudget111111111111111111111111111111');
+const TOKEN = bytesOf(TOKEN_PROGRAM);
+const MEMO = bytesOf('MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr');
+const LIGHTHOUSE = bytesOf('L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95');
 const SET_COMPUTE_UNIT_LIMIT = 2;
 const SET_COMPUTE_UNIT_PRICE = 3;
 const TRANSFER_CHECKED = 12;
@@ -40,9 +48,12 @@ const MAX_MICROLAMPORTS_PER_UNIT = 5_000_000n;
 
 class Fault extends Error {}
 
+/** What an offer's transfer must name. */
+type Accounts = { mint: Key; destination: Key };
+
 /** Computes our token account once per receiver and mint. */
 export class TransactionChecker {
-  readonly #destinations = new Map<string, string>();
+  readonly #accounts = new Map<string, Accounts>();
 
   /**
    * Checks a half-signed transaction against an offer without asking anybody (x402 scheme `exact` on SVM, and stricter: two
@@ -53,55 +64,58 @@ export class TransactionChecker {
       return { ok: true, checked: this.#check(base64, expected) };
     } catch (error) {
       if (error instanceof Fault) return { ok: false, error: error.message };
+      if (error instanceof MessageFault) return { ok: false, error: `transaction: ${error.message}` };
       return { ok: false, error: 'transaction: can not be decoded' };
     }
   }
 
   #check(base64: string, expected: Expected): CheckedTransaction {
     const bytes = decodeBytes(base64);
-    const transaction = decodeTransaction(bytes);
-    const { message } = transaction;
-    const messageBytes = bytes.subarray(1 + SIGNATURE_BYTES * transaction.signatures.length);
-    const keys = keysOf(messageBytes, message.staticAccountKeys.length);
-    checkSigners(transaction, keys);
-    // Read once: a legacy message decodes it anew at every look.
-    const instructions = message.compiledInstructions;
-    checkLayout(instructions, keys);
-    const { source, payer } = checkTransfer(instructions, keys, expected, this.#destination(expected));
-    checkSignature(message.staticAccountKeys[1], messageBytes, transaction.signatures[1]);
+    const transaction = readTransaction(bytes);
+    checkSigners(transaction);
+    checkLayout(transaction);
+    const { source, payer } = checkTransfer(transaction, expected, this.#accountsOf(expected));
+    checkSignature(payer, transaction.message, bytes.subarray(1 + SIGNATURE_BYTES, 1 + 2 * SIGNATURE_BYTES));
+    if (!isSane(transaction)) throw new Fault('transaction: names an account that it does not have');
     // The fee payer's signature is not the buyer's to give, and varying it does not vary the payment.
     bytes.fill(0, 1, 1 + SIGNATURE_BYTES);
     return {
-      id: createHash('sha256').update(messageBytes).digest('hex'),
-      payer,
-      source,
-      feePayer: String(keys[0]),
+      id: hash('sha256', transaction.message),
+      payer: nameOf(payer),
+      source: nameOf(source),
+      feePayer: nameOf(transaction.keys[0]),
       transaction: bytes.toString('base64'),
     };
   }
 
-  #destination({ asset, payTo }: Expected): string {
-    const key = `${asset} ${payTo}`;
-    let account = this.#destinations.get(key);
-    if (account === undefined) {
-      account = receiverAccount({ asset, payTo });
-      this.#destinations.set(key, account);
+  #accountsOf({ asset, payTo }: Expected): Accounts {
+    const name = `${asset} ${payTo}`;
+    let accounts = this.#accounts.get(name);
+    if (accounts === undefined) {
+      accounts = { mint: bytesOf(asset), destination: bytesOf(receiverAccount({ asset, payTo })) };
+      this.#accounts.set(name, accounts);
     }
-    return account;
+    return accounts;
   }
 }
 
 /** The fee payer of a transaction that was checked before. */
 export function feePayerOf(base64: string): string {
-  const { message } = VersionedTransaction.deserialize(Buffer.from(base64, 'base64'));
-  return message.staticAccountKeys[0]?.toBase58() ?? '';
+  return nameOf(readTransaction(Buffer.from(base64, 'base64')).keys[0]);
+}
+
+/** The token account that the third instruction, TransferChecked, of a transaction that was checked before takes the money from. */
+export function sourceAccountOf(base64: string): string {
+  const { instructions, keys } = readTransaction(Buffer.from(base64, 'base64'));
+  const source = instructions[2] && accountOf(instructions[2], 0, keys);
+  if (source === undefined) throw new Error('the stored transaction has no transfer');
+  return nameOf(source);
 }
 
 /** The USDC token account of a receiver: its associated token account under the Token program. */
 export function receiverAccount({ asset, payTo }: { asset: string; payTo: string }): string {
-  const seeds = [payTo, TOKEN_PROGRAM, asset].map(address => new PublicKey(address).toBuffer());
-  const [account] = PublicKey.findProgramAddressSync(seeds, new PublicKey(ASSOCIATED_TOKEN_PROGRAM));
-  return account.toBase58();
+  const seeds = [payTo, TOKEN_PROGRAM, asset].map(keyOf);
+  return toAddress(programAddress(seeds, keyOf(ASSOCIATED_TOKEN_PROGRAM)));
 }
 
 function decodeBytes(base64: string): Buffer {
@@ -113,78 +127,35 @@ function decodeBytes(base64: string): Buffer {
   return bytes;
 }
 
-function decodeTransaction(bytes: Buffer): VersionedTransaction {
-  let transaction: VersionedTransaction;
-  try {
-    transaction = VersionedTransaction.deserialize(bytes);
-  } catch {
-    throw new Fault('transaction: can not be decoded as a Solana transaction');
-  }
-  if (transaction.version !== 'legacy' && transaction.version !== 0) {
-    throw new Fault('transaction: must be of version 0 or legacy');
-  }
-  if (transaction.version === 'legacy' && bytes.length > MAX_LEGACY_BYTES) {
-    throw new Fault(
-      `transaction: of the legacy format and larger than ${MAX_LEGACY_BYTES} bytes, use version 0`,
-    );
-  }
-  // Trailing bytes and non-canonical lengths would let one payment appear as many.
-  let again: Uint8Array;
-  try {
-    again = transaction.serialize();
-  } catch {
-    throw new Fault('transaction: can not be decoded as a Solana transaction');
-  }
-  if (!bytes.equals(again)) throw new Fault('transaction: not in canonical encoding');
-  return transaction;
-}
-
-const KEY_BYTES = 32;
 const NAME_CACHE_SIZE = 8_192;
-const names = new Map<string, string>();
+const names = new Map<Key, string>();
 
-/** Base58 of an account key. Programs, mint and receiver are in every payment: encoding all its keys cost as much as decoding it. */
-function nameOf(key: Buffer): string {
-  const bytes = key.toString('latin1');
-  let name = names.get(bytes);
+/** Base58 of an account key, which costs as much as reading the whole transaction: payers and their accounts come back. */
+function nameOf(key: Key | undefined): string {
+  if (key === undefined) return '';
+  let name = names.get(key);
   if (name === undefined) {
-    name = new PublicKey(key).toBase58();
+    name = toAddress(Buffer.from(key, 'latin1'));
     if (names.size >= NAME_CACHE_SIZE) names.clear();
-    names.set(bytes, name);
+    names.set(key, name);
   }
   return name;
 }
 
-/** The account keys of a canonical message: behind its version (unless legacy), three counts, and how many there are. */
-function keysOf(message: Buffer, count: number): string[] {
-  const versioned = ((message[0] ?? 0) & 0x80) !== 0;
-  // More than 127 keys would take a second byte for their count, and more room than a transaction has.
-  const first = versioned ? 5 : 4;
-  return Array.from({ length: count }, (_, index) => {
-    const at = first + KEY_BYTES * index;
-    return nameOf(message.subarray(at, at + KEY_BYTES));
-  });
-}
-
-function checkSigners({ message, signatures }: VersionedTransaction, keys: string[]): void {
-  const { numRequiredSignatures } = message.header;
-  if (numRequiredSignatures !== 2 || signatures.length !== 2) {
-    throw new Fault(
-      `transaction: needs ${numRequiredSignatures} signatures, must be 2: the fee payer's and yours`,
-    );
+function checkSigners({ signatures, keys, lookups }: SolanaTransaction): void {
+  if (signatures !== 2) {
+    throw new Fault(`transaction: needs ${signatures} signatures, must be 2: the fee payer's and yours`);
   }
   if (new Set(keys).size !== keys.length) throw new Fault('transaction: names an account twice');
-  if (message.addressTableLookups.length > 0)
-    throw new Fault('transaction: address lookup tables are not accepted');
+  if (lookups.length > 0) throw new Fault('transaction: address lookup tables are not accepted');
 }
 
-type Compiled = VersionedMessage['compiledInstructions'][number];
-
-function programOf(instruction: Compiled, keys: string[]): string {
-  return keys[instruction.programIdIndex] ?? '';
+function accountOf({ accounts }: Instruction, position: number, keys: Key[]): Key | undefined {
+  const index = accounts[position];
+  return index === undefined ? undefined : keys[index];
 }
 
-function checkLayout(instructions: Compiled[], keys: string[]): void {
+function checkLayout({ instructions, keys }: SolanaTransaction): void {
   if (instructions.length < 3 || instructions.length > MAX_INSTRUCTIONS) {
     throw new Fault(
       `transaction: has ${instructions.length} instructions, must have 3 to ${MAX_INSTRUCTIONS}`,
@@ -197,64 +168,62 @@ function checkLayout(instructions: Compiled[], keys: string[]): void {
   if (!price || !isBudget(price, keys, SET_COMPUTE_UNIT_PRICE, 9)) {
     throw new Fault('transaction: the second instruction must set the compute unit price');
   }
-  if (Buffer.from(limit.data).readUInt32LE(1) > MAX_COMPUTE_UNITS) {
+  if (limit.data.readUInt32LE(1) > MAX_COMPUTE_UNITS) {
     throw new Fault('transaction: the compute unit limit is too high');
   }
-  if (Buffer.from(price.data).readBigUInt64LE(1) > MAX_MICROLAMPORTS_PER_UNIT) {
+  if (price.data.readBigUInt64LE(1) > MAX_MICROLAMPORTS_PER_UNIT) {
     throw new Fault('transaction: the compute unit price is too high');
   }
-  for (const instruction of instructions.slice(3)) {
-    const program = programOf(instruction, keys);
-    if (program !== MEMO && program !== LIGHTHOUSE) {
+  for (const { program } of instructions.slice(3)) {
+    if (keys[program] !== MEMO && keys[program] !== LIGHTHOUSE) {
       throw new Fault(
-        `transaction: instruction of program ${program} is not accepted, only Memo and Lighthouse are`,
+        `transaction: instruction of program ${nameOf(keys[program])} is not accepted, only Memo and Lighthouse are`,
       );
     }
   }
-  if (instructions.some(instruction => instruction.accountKeyIndexes.includes(0))) {
+  if (instructions.some(({ accounts }) => accounts.includes(0))) {
     throw new Fault('transaction: the fee payer must not appear in any instruction');
   }
 }
 
-function isBudget(instruction: Compiled, keys: string[], type: number, length: number): boolean {
-  const { data } = instruction;
-  return programOf(instruction, keys) === COMPUTE_BUDGET && data[0] === type && data.length === length;
+function isBudget({ program, data }: Instruction, keys: Key[], type: number, length: number): boolean {
+  return keys[program] === COMPUTE_BUDGET && data[0] === type && data.length === length;
 }
 
 function checkTransfer(
-  instructions: Compiled[],
-  keys: string[],
+  { instructions, keys }: SolanaTransaction,
   expected: Expected,
-  ourAccount: string,
-): { source: string; payer: string } {
+  ours: Accounts,
+): { source: Key; payer: Key } {
   const instruction = instructions[2];
   const isTransfer =
     instruction &&
-    programOf(instruction, keys) === TOKEN_PROGRAM &&
+    keys[instruction.program] === TOKEN &&
     instruction.data[0] === TRANSFER_CHECKED &&
     instruction.data.length === 10;
   if (!isTransfer)
     throw new Fault('transaction: the third instruction must be TransferChecked of the Token program');
-  const [source, mint, destination, authority, more] = instruction.accountKeyIndexes.map(
-    index => keys[index],
-  );
-  if (!source || !authority || more !== undefined) {
+  const source = accountOf(instruction, 0, keys);
+  const authority = accountOf(instruction, 3, keys);
+  if (source === undefined || authority === undefined || instruction.accounts.length !== 4) {
     throw new Fault(
       'transaction: TransferChecked must name source, mint, destination and a single authority',
     );
   }
-  const data = Buffer.from(instruction.data);
-  const amount = data.readBigUInt64LE(1);
-  if (mint !== expected.asset)
-    throw new Fault(`transaction: pays in mint ${mint}, must be USDC ${expected.asset}`);
+  const { data } = instruction;
+  const mint = accountOf(instruction, 1, keys);
+  const destination = accountOf(instruction, 2, keys);
+  if (mint !== ours.mint)
+    throw new Fault(`transaction: pays in mint ${nameOf(mint)}, must be USDC ${expected.asset}`);
   if (data[9] !== USDC_DECIMALS)
     throw new Fault(`transaction: decimals are ${data[9]}, must be ${USDC_DECIMALS}`);
-  if (destination !== ourAccount) {
+  if (destination !== ours.destination) {
     throw new Fault(
-      `transaction: pays to token account ${destination}, must be ${ourAccount} of ${expected.payTo}`,
+      `transaction: pays to token account ${nameOf(destination)}, must be ${nameOf(ours.destination)} of ${expected.payTo}`,
     );
   }
   if (source === destination) throw new Fault('transaction: pays from the account that it pays to');
+  const amount = data.readBigUInt64LE(1);
   if (amount !== expected.amount)
     throw new Fault(`transaction: pays ${amount}, must be exactly ${expected.amount}`);
   if (authority !== keys[1]) throw new Fault('transaction: the second signer must be the owner of the money');
@@ -262,25 +231,22 @@ function checkTransfer(
 }
 
 const KEY_CACHE_SIZE = 4096;
-const publicKeys = new Map<string, ReturnType<typeof createPublicKey>>();
+const publicKeys = new Map<Key, ReturnType<typeof createPublicKey>>();
 
 /** One check with node:crypto costs a tenth of what the JavaScript implementations take. */
-function checkSignature(
-  signer: PublicKey | undefined,
-  message: Buffer,
-  signature: Uint8Array | undefined,
-): void {
-  const valid = signer && signature && verify(null, message, publicKeyOf(signer), signature);
-  if (!valid) throw new Fault('transaction: your signature is missing or does not match');
+function checkSignature(signer: Key, message: Buffer, signature: Buffer): void {
+  if (!verify(null, message, publicKeyOf(signer), signature)) {
+    throw new Fault('transaction: your signature is missing or does not match');
+  }
 }
 
-function publicKeyOf(signer: PublicKey): ReturnType<typeof createPublicKey> {
-  const x = Buffer.from(signer.toBytes()).toString('base64url');
-  let key = publicKeys.get(x);
+function publicKeyOf(signer: Key): ReturnType<typeof createPublicKey> {
+  let key = publicKeys.get(signer);
   if (!key) {
+    const x = Buffer.from(signer, 'latin1').toString('base64url');
     key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
     if (publicKeys.size >= KEY_CACHE_SIZE) publicKeys.clear();
-    publicKeys.set(x, key);
+    publicKeys.set(signer, key);
   }
   return key;
 }

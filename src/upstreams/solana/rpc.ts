@@ -1,5 +1,6 @@
-import { Connection, PublicKey, SolanaJSONRPCError, type ConnectionConfig } from '../../web3.js';
-import { Pool, type Dispatcher } from 'undici';
+import { Pool } from 'undici';
+import { keyOf, readAddress } from '../../address.js';
+import { exchange, NoAnswer, type HttpAnswer } from '../exchange.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 
 /** How sure a read is; `processed` is never read, since it can be taken back. */
@@ -73,24 +74,16 @@ const down = (cause: unknown, retryAfterSeconds = 5): UpstreamFailure =>
 const errorCode = (error: unknown): unknown =>
   error instanceof Error && 'code' in error ? error.code : undefined;
 
-function transportFailure(cause: unknown, answered: boolean): UpstreamFailure {
-  const code = errorCode(cause);
-  const name = cause instanceof Error ? cause.name : '';
-  if (name === 'AbortError' || name === 'TimeoutError') return late(cause);
-  if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') return late(cause);
-  return answered || String(code).startsWith('HPE_') ? wrong(cause) : down(cause);
+function transportFailure({ late: isLate, answered, cause }: NoAnswer): UpstreamFailure {
+  if (isLate) return late(cause);
+  return answered || String(errorCode(cause)).startsWith('HPE_') ? wrong(cause) : down(cause);
 }
 
-/** Any error of a read, as the failure it means. */
-function asFailure(cause: unknown): UpstreamFailure {
-  if (cause instanceof UpstreamFailure) return cause;
-  if (cause instanceof SolanaJSONRPCError && NOT_NOW.has(cause.code)) return down(cause);
-  return wrong(cause);
-}
+/** One question to an RPC server, and the check of its result: throws where that is not what was asked for. */
+type Query<T> = { method: string; params: unknown[]; read: (result: unknown) => T };
 
-/** One RPC server: a keep-alive pool, and a `Connection` whose every request goes through it. */
+/** One RPC server behind a keep-alive pool. */
 class Server {
-  readonly connection: Connection;
   restUntil = 0;
   readonly #pool: Pool;
   readonly #path: string;
@@ -99,11 +92,6 @@ class Server {
     'content-type': 'application/json',
     accept: 'application/json',
   };
-  /**
-   * web3.js passes no signal to `fetch`, but calls it before it first waits: the signal of the read that is being started. An
-   * AsyncLocalStorage would make every promise of the whole server dearer.
-   */
-  #starting: AbortSignal | undefined;
 
   constructor(url: string, timeoutMs: number) {
     const { origin, pathname, search, username, password } = new URL(url);
@@ -117,75 +105,44 @@ class Server {
       connections: CONNECTIONS,
       keepAliveTimeout: 60_000,
       keepAliveMaxTimeout: 600_000,
-      headersTimeout: timeoutMs,
-      bodyTimeout: timeoutMs,
+      // Every exchange has a deadline of its own.
+      headersTimeout: 0,
+      bodyTimeout: 0,
       maxResponseSize: MAX_ANSWER_BYTES,
       connect: { timeout: timeoutMs },
     });
-    const fetch = async (_url: unknown, init?: { body?: unknown }): Promise<unknown> => {
-      const text = await this.#post(String(init?.body));
-      return { ok: true, status: 200, statusText: 'OK', text: () => Promise.resolve(text) };
-    };
-    this.connection = new Connection(`${origin}/`, {
-      commitment: 'confirmed',
-      disableRetryOnRateLimit: true,
-      httpAgent: false,
-      fetch: fetch as NonNullable<ConnectionConfig['fetch']>,
-    });
   }
 
-  /** Runs one read against this server, within the deadline of a try and the caller's. */
-  async attempt<T>(read: (server: Server) => Promise<T>, signal: AbortSignal): Promise<T> {
-    const both = AbortSignal.any([signal, AbortSignal.timeout(this.#timeoutMs)]);
+  /** Asks this server once, within the deadline of a try and the caller's. */
+  async ask<T>({ method, params, read }: Query<T>, signal: AbortSignal): Promise<T> {
     try {
-      return await this.#start(both, read);
+      return read(
+        resultOf(await this.#post(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), signal)),
+      );
     } catch (cause) {
       throw asFailure(cause);
     }
   }
 
-  #start<T>(signal: AbortSignal, read: (server: Server) => Promise<T>): Promise<T> {
-    this.#starting = signal;
-    try {
-      return read(this);
-    } finally {
-      this.#starting = undefined;
-    }
-  }
-
-  /** A call that web3.js would decode further than we want. */
-  async raw(method: string, params: unknown[]): Promise<unknown> {
-    const text = await this.#post(JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }));
-    const answer = JSON.parse(text) as unknown;
-    if (!isRecord(answer)) throw wrong('the answer is no object');
-    if (isRecord(answer.error))
-      throw new SolanaJSONRPCError({ code: answer.error.code, message: String(answer.error.message) });
-    if (!('result' in answer)) throw wrong('the answer has no result');
-    return answer.result;
+  async #post(body: string, signal: AbortSignal): Promise<string> {
+    const { status, retryAfter, text } = await this.#exchange(body, signal);
+    const cause = new Error(`status ${status}: ${text.slice(0, 500)}`);
+    if (status === 429 || status >= 500) throw down(cause, readRetryAfter(retryAfter));
+    if (status !== 200) throw wrong(cause);
+    return text;
   }
 
   /** A connection that died before any answer (an idle one closed by the server, say) is tried once more. */
-  async #post(
-    body: string,
-    signal = this.#starting ?? AbortSignal.timeout(this.#timeoutMs),
-    again = true,
-  ): Promise<string> {
-    const request = { method: 'POST', path: this.#path, headers: this.#headers, body, signal } as const;
-    let response: Dispatcher.ResponseData;
+  async #exchange(body: string, signal: AbortSignal): Promise<HttpAnswer> {
+    const until = performance.now() + this.#timeoutMs;
+    const request = { method: 'POST', path: this.#path, headers: this.#headers, body } as const;
     try {
-      response = await this.#pool.request(request);
-    } catch (cause) {
-      if (again && errorCode(cause) === 'UND_ERR_SOCKET') return this.#post(body, signal, false);
-      throw transportFailure(cause, false);
+      return await exchange(this.#pool, request, { ms: this.#timeoutMs, signal });
+    } catch (error) {
+      const died = error instanceof NoAnswer && !error.late && !error.answered;
+      if (!died || errorCode(error.cause) !== 'UND_ERR_SOCKET') throw error;
+      return exchange(this.#pool, request, { ms: until - performance.now(), signal });
     }
-    const { statusCode, headers } = response;
-    const text = await response.body.text().catch((cause: unknown) => {
-      throw transportFailure(cause, true);
-    });
-    const cause = new Error(`status ${statusCode}: ${text.slice(0, 500)}`);
-    if (statusCode === 429 || statusCode >= 500) throw down(cause, readRetryAfter(headers['retry-after']));
-    if (statusCode !== 200) throw wrong(cause);
-    return text;
   }
 
   close(): Promise<void> {
@@ -195,6 +152,75 @@ class Server {
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
+
+/** A JSON-RPC error. */
+class RpcError extends Error {
+  readonly code: unknown;
+
+  constructor({ code, message }: Record<string, unknown>) {
+    super(`${String(code)}: ${String(message).slice(0, 500)}`);
+    this.code = code;
+  }
+}
+
+/** Any error of a read, as the failure it means. */
+function asFailure(cause: unknown): UpstreamFailure {
+  if (cause instanceof UpstreamFailure) return cause;
+  if (cause instanceof NoAnswer) return transportFailure(cause);
+  if (cause instanceof RpcError && NOT_NOW.has(cause.code)) return down(cause);
+  return wrong(cause);
+}
+
+function resultOf(text: string): unknown {
+  const answer = JSON.parse(text) as unknown;
+  if (!isRecord(answer)) throw wrong('the answer is no object');
+  if (isRecord(answer.error)) throw new RpcError(answer.error);
+  if (!('result' in answer)) throw wrong('the answer has no result');
+  return answer.result;
+}
+
+/** A slot or a height. */
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+
+function readCount(result: unknown): number {
+  if (!isCount(result)) throw wrong('unreadable number');
+  return result;
+}
+
+function readHash(result: unknown): string {
+  // A blockhash is written as an address is.
+  if (typeof result !== 'string' || !readAddress(result)) throw wrong('unreadable hash');
+  return result;
+}
+
+/** A result with the slot that it was read at. */
+function readInContext(result: unknown): { slot: number; value: Record<string, unknown> | null } {
+  if (!isRecord(result) || !isRecord(result.context)) throw wrong('unreadable result');
+  const { slot } = result.context;
+  const { value } = result;
+  if (!isCount(slot) || !(isRecord(value) || value === null)) throw wrong('unreadable result');
+  return { slot, value };
+}
+
+function readLatestBlockhash(result: unknown): LatestBlockhash {
+  const { slot, value } = readInContext(result);
+  return {
+    blockhash: readHash(value?.blockhash),
+    lastValidBlockHeight: readCount(value?.lastValidBlockHeight),
+    slot,
+  };
+}
+
+function readHistory(result: unknown): SignatureEntry[] {
+  if (!Array.isArray(result)) throw wrong('unreadable history');
+  return result.map((entry: unknown) => {
+    if (!isRecord(entry) || typeof entry.signature !== 'string' || !('err' in entry))
+      throw wrong('unreadable history');
+    const { signature, slot, err, blockTime = null } = entry;
+    if (blockTime !== null && typeof blockTime !== 'number') throw wrong('unreadable history');
+    return { signature, slot: readCount(slot), failed: err !== null, blockTime };
+  });
+}
 
 /** Splits a transaction off its signatures (compact-u16 count, 64 bytes each). */
 function messageOf(transaction: Buffer): Uint8Array {
@@ -227,15 +253,20 @@ function readLanded(result: unknown): LandedTransaction | null {
   };
 }
 
-async function readAccount(server: Server, key: PublicKey, bytes: number): Promise<Account | null> {
-  const dataSlice = { offset: 0, length: bytes };
-  const { value } = await server.connection.getAccountInfoAndContext(key, {
-    commitment: 'confirmed',
-    dataSlice,
-  });
+function readAccount(result: unknown, bytes: number): Account | null {
+  const { value } = readInContext(result);
   if (value === null) return null;
   const { owner, lamports, executable, data } = value;
-  return { owner: owner.toBase58(), lamports, executable, data: data.subarray(0, bytes) };
+  const encoded: unknown = Array.isArray(data) && data[1] === 'base64' ? data[0] : undefined;
+  // Lamports may be more than a number counts exactly: nobody counts with them here.
+  const isAccount =
+    typeof owner === 'string' &&
+    readAddress(owner) !== undefined &&
+    typeof lamports === 'number' &&
+    typeof executable === 'boolean' &&
+    typeof encoded === 'string';
+  if (!isAccount) throw wrong('unreadable account');
+  return { owner, lamports, executable, data: Buffer.from(encoded, 'base64').subarray(0, bytes) };
 }
 
 /** Asks the servers in turn until one answers. */
@@ -250,22 +281,22 @@ class Servers {
     this.#maxInFlight = maxInFlight;
   }
 
-  async read<T>(read: (server: Server) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async ask<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     if (this.#inFlight >= this.#maxInFlight) throw down('too many reads in flight', 2);
     this.#inFlight += 1;
     try {
-      return await this.#inTurn(read, signal);
+      return await this.#inTurn(query, signal);
     } finally {
       this.#inFlight -= 1;
     }
   }
 
-  async #inTurn<T>(read: (server: Server) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async #inTurn<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     const failures: UpstreamFailure[] = [];
     for (const server of this.#order()) {
       if (signal.aborted) throw late(signal.reason);
       try {
-        const result = await server.attempt(read, signal);
+        const result = await server.ask(query, signal);
         server.restUntil = 0;
         return result;
       } catch (cause) {
@@ -285,15 +316,18 @@ class Servers {
   }
 }
 
+const latestBlockhash = (commitment: Finality): Query<LatestBlockhash> => ({
+  method: 'getLatestBlockhash',
+  params: [{ commitment }],
+  read: readLatestBlockhash,
+});
+
 async function probe(servers: Server[], signal: AbortSignal): Promise<ChainHealth> {
   const started = performance.now();
   const latencies = await Promise.all(
     servers.map(async server => {
       try {
-        await server.attempt(
-          ({ connection }) => connection.getLatestBlockhashAndContext('confirmed'),
-          signal,
-        );
+        await server.ask(latestBlockhash('confirmed'), signal);
         return performance.now() - started;
       } catch {
         return null;
@@ -306,41 +340,32 @@ async function probe(servers: Server[], signal: AbortSignal): Promise<ChainHealt
 }
 
 /**
- * A chain behind one or several JSON-RPC servers (Solana RPC HTTP methods, through @solana/web3.js). A read goes to the first
- * server and falls over to the next when that one is down, late or wrong.
+ * A chain behind one or several JSON-RPC servers (Solana RPC HTTP methods). A read goes to the first server and falls over to the
+ * next when that one is down, late or wrong.
  */
 export function createChain(options: ChainOptions): SolanaChain {
   const servers = new Servers(options);
+  const ask = <T>(signal: AbortSignal, method: string, params: unknown[], read: (result: unknown) => T) =>
+    servers.ask({ method, params, read }, signal);
   return {
     async account(address, signal, bytes = DEFAULT_ACCOUNT_BYTES) {
-      const key = new PublicKey(address);
-      return servers.read(server => readAccount(server, key, bytes), signal);
+      keyOf(address);
+      const dataSlice = { offset: 0, length: bytes };
+      const params = [address, { encoding: 'base64', commitment: 'confirmed', dataSlice }];
+      return ask(signal, 'getAccountInfo', params, result => readAccount(result, bytes));
     },
-    latestBlockhash: (finality, signal) =>
-      servers.read(async ({ connection }) => {
-        const { context, value } = await connection.getLatestBlockhashAndContext(finality);
-        return { ...value, slot: context.slot };
-      }, signal),
-    blockHeight: (finality, signal) =>
-      servers.read(({ connection }) => connection.getBlockHeight(finality), signal),
+    latestBlockhash: (finality, signal) => servers.ask(latestBlockhash(finality), signal),
+    blockHeight: (commitment, signal) => ask(signal, 'getBlockHeight', [{ commitment }], readCount),
     async signaturesFor(address, { finality, ...page }, signal) {
-      const key = new PublicKey(address);
-      return servers.read(async ({ connection }) => {
-        const found = await connection.getSignaturesForAddress(key, page, finality);
-        return found.map(({ signature, slot, err, blockTime }) => ({
-          signature,
-          slot,
-          failed: err !== null,
-          blockTime: blockTime ?? null,
-        }));
-      }, signal);
+      keyOf(address);
+      const params = [address, { ...page, commitment: finality }];
+      return ask(signal, 'getSignaturesForAddress', params, readHistory);
     },
-    transaction: (signature, finality, signal) =>
-      servers.read(async server => {
-        const options = { encoding: 'base64', commitment: finality, maxSupportedTransactionVersion: 0 };
-        return readLanded(await server.raw('getTransaction', [signature, options]));
-      }, signal),
-    genesisHash: signal => servers.read(({ connection }) => connection.getGenesisHash(), signal),
+    transaction(signature, finality, signal) {
+      const options = { encoding: 'base64', commitment: finality, maxSupportedTransactionVersion: 0 };
+      return ask(signal, 'getTransaction', [signature, options], readLanded);
+    },
+    genesisHash: signal => ask(signal, 'getGenesisHash', [], readHash),
     health: signal => probe(servers.list, signal),
     async close() {
       await Promise.all(servers.list.map(server => server.close()));
