@@ -78,8 +78,16 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
     why: 'production code never imports the sandbox',
     except: ['src/main.ts', 'src/sandbox/'],
   },
+  {
+    part: 'src/payments/',
+    imports: /^@solana\//,
+    why: 'a payment is read and checked without them, at a fraction of their cost',
+  },
   { part: '', imports: /^contract-tests\//, why: 'nothing imports the tests', except: ['contract-tests/'] },
 ];
+
+/** What takes a tenth of a start and more to load: only where it is used, or in processes of their own. */
+const LOADED_LATE = /^(@solana\/.*|@x402\/.*|pg|litesvm)$/;
 
 // Split, so that this file does not break its own rules.
 const UNFINISHED = new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME'].join('|')})\\b`);
@@ -106,17 +114,20 @@ function* filesIn(root: string, folder: string): Generator<string> {
   }
 }
 
-type Found = { imports: { target: string; type: boolean }[]; readsEnvironment: boolean; hasAny: boolean };
+type Found = {
+  imports: { target: string; type: boolean }[];
+  loads: string[];
+  readsEnvironment: boolean;
+  hasAny: boolean;
+};
 
 function examine(file: string, text: string): Found {
-  const found: Found = { imports: [], readsEnvironment: false, hasAny: false };
+  const found: Found = { imports: [], loads: [], readsEnvironment: false, hasAny: false };
   const visit = (node: ts.Node): void => {
     const target = importedBy(node);
-    if (target)
-      found.imports.push({
-        target: target.startsWith('.') ? resolveImport(file, target) : target,
-        type: isErased(node),
-      });
+    const name = target?.startsWith('.') ? resolveImport(file, target) : target;
+    if (name) found.imports.push({ target: name, type: isErased(node) });
+    if (name && isLoaded(node)) found.loads.push(name);
     if (node.kind === ts.SyntaxKind.AnyKeyword) found.hasAny = true;
     if (ts.isPropertyAccessExpression(node) && node.getText() === 'process.env')
       found.readsEnvironment = true;
@@ -145,6 +156,11 @@ function importedBy(node: ts.Node): string | undefined {
 function isErased(node: ts.Node): boolean {
   if (ts.isImportDeclaration(node)) return node.importClause?.isTypeOnly === true;
   return ts.isExportDeclaration(node) ? node.isTypeOnly : ts.isImportTypeNode(node);
+}
+
+/** Whether what a node imports is loaded together with its own module. */
+function isLoaded(node: ts.Node): boolean {
+  return (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && !isErased(node);
 }
 
 function resolveImport(file: string, target: string): string {
@@ -188,6 +204,22 @@ function shapeFaults(file: string, text: string): string[] {
   return faults;
 }
 
+/** What the start of the server loads, directly or not, and should not. */
+function startFaults(root: string): string[] {
+  const loaded = new Set(['src/main.ts']);
+  const faults: string[] = [];
+  for (const file of loaded) {
+    const path = join(root, file);
+    if (!file.endsWith('.ts') || !existsSync(path)) continue;
+    for (const target of examine(file, readFileSync(path, 'utf8')).loads) {
+      if (LOADED_LATE.test(target))
+        faults.push(`${file} loads ${target} at every start: import it where it is used`);
+      loaded.add(target);
+    }
+  }
+  return faults;
+}
+
 function textFaults(file: string, text: string): string[] {
   const faults = FOREIGN.filter(([pattern]) => pattern.test(text)).map(
     ([, what]) => `${file} mentions ${what}`,
@@ -217,7 +249,7 @@ function packageFaults(root: string): string[] {
 
 /** Everything in the tree that breaks a rule of the house. */
 function faultsOf(root: string): string[] {
-  const faults = packageFaults(root);
+  const faults = [...packageFaults(root), ...startFaults(root)];
   for (const file of [...FOLDERS, ...TEXTS].flatMap(folder => [...filesIn(root, folder)])) {
     if (!/\.(ts|js|mjs|cjs|md|ya?ml|json|py|sh|sql|html|css|txt)$/.test(file)) continue;
     const text = readFileSync(join(root, file), 'utf8');
@@ -249,8 +281,18 @@ describe('The check of the house', () => {
     writeFileSync(join(root, file), text);
   }
 
+  it('finds what the start loads through other modules', () => {
+    write('src/main.ts', "import './a.js';\n");
+    write('src/a.ts', "import type { B } from './none.js';\nimport { type C } from './b.js';\n");
+    write('src/b.ts', "import { unpackMint } from '@solana/spl-token';\n");
+    const faults = faultsOf(root);
+    expect(faults).to.have.length(1);
+    expect(faults[0]).to.contain('src/b.ts loads @solana/spl-token');
+  });
+
   it('finds nothing in a tidy tree', () => {
     write('src/main.ts', "import { a } from '../handlers/index.js';\nawait import('./sandbox/child.js');\n");
+    write('src/sandbox/child.ts', "import { PublicKey } from '@solana/web3.js';\n");
     write('src/config.ts', 'export const read = (env = process.env) => env;\n');
     write(
       'src/ledger/store.ts',
@@ -274,6 +316,9 @@ describe('The check of the house', () => {
   });
 
   const broken: [string, string, string][] = [
+    ['src/main.ts', "import { PublicKey } from '@solana/web3.js';", 'loads @solana/web3.js at every start'],
+    ['src/main.ts', "export { PublicKey } from '@solana/web3.js';", 'loads @solana/web3.js at every start'],
+    ['src/payments/a.ts', "import type { PublicKey } from '@solana/web3.js';", 'imports @solana/web3.js'],
     ['src/payments/a.ts', "import Koa from 'koa';", 'imports koa'],
     ['src/payments/a.ts', "import type { Context } from 'koa';", 'imports koa'],
     ['src/payments/a.ts', "export * from '@koa/router';", 'imports @koa/router'],

@@ -181,7 +181,7 @@ function checkLayout({ instructions, keys }: SolanaTransaction): void {
       );
     }
   }
-  if (instructions.some(({ accounts }) => accounts.includes(0))) {
+  if (instructions.some(({ program, accounts }) => program === 0 || accounts.includes(0))) {
     throw new Fault('transaction: the fee payer must not appear in any instruction');
   }
 }
