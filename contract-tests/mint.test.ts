@@ -490,6 +490,95 @@ describe('Solana chain behind several RPC servers', () => {
     ]);
   });
 
+  it('asks for accounts as the RPC has it, and cuts what is more than it asked for', async () => {
+    first.accounts.set(ADDRESS.toBase58(), { owner: TOKEN_PROGRAM_ID, data: Buffer.alloc(300, 7) });
+    const chain = connect();
+    const account = await chain.account(ADDRESS.toBase58(), never, 4);
+    expect(account).to.deep.equal({
+      owner: TOKEN_PROGRAM_ID.toBase58(),
+      lamports: 1_461_600,
+      executable: false,
+      data: Buffer.alloc(4, 7),
+    });
+    const dataSlice = { offset: 0, length: 4 };
+    expect(first.calls[0]?.params).to.deep.equal([
+      ADDRESS.toBase58(),
+      { encoding: 'base64', commitment: 'confirmed', dataSlice },
+    ]);
+    expect(await chain.account(AUTHORITY.toBase58(), never)).to.equal(null);
+    const untold = await chain.account('no address', never).catch((error: unknown) => error);
+    expect(untold).to.be.instanceOf(Error).and.not.instanceOf(UpstreamFailure);
+  });
+
+  it('fails on results of another shape', async () => {
+    const chain = connect({ urls: [urls[0] ?? ''] });
+    const account = { owner: ADDRESS.toBase58(), lamports: 1, executable: false, data: ['', 'base64'] };
+    const entry = { signature: 's', slot: 1, err: null, blockTime: null };
+    const blockhash = { blockhash: ADDRESS.toBase58(), lastValidBlockHeight: 1 };
+    const at = (value: unknown, slot: unknown = 1): unknown => ({ context: { slot }, value });
+    const wrongs: [() => Promise<unknown>, unknown[]][] = [
+      [() => chain.blockHeight('confirmed', never), [null, '77', -1, 1.5, 2 ** 60, [77]]],
+      [() => chain.genesisHash(never), [null, 5, 'no hash', '1'.repeat(60)]],
+      [
+        () => chain.latestBlockhash('confirmed', never),
+        [
+          null,
+          at(null),
+          at(blockhash, '1'),
+          { value: blockhash },
+          at({ ...blockhash, blockhash: 'x' }),
+          at({ ...blockhash, lastValidBlockHeight: null }),
+        ],
+      ],
+      [
+        () => chain.signaturesFor(ADDRESS.toBase58(), { finality: 'confirmed' }, never),
+        [
+          null,
+          {},
+          [null],
+          [{ ...entry, signature: 1 }],
+          [{ ...entry, slot: '1' }],
+          [{ ...entry, err: undefined }],
+          [{ ...entry, blockTime: 'now' }],
+          [entry, 'entry'],
+        ],
+      ],
+      [
+        () => chain.account(ADDRESS.toBase58(), never),
+        [
+          at(undefined),
+          at('account'),
+          { value: account },
+          at({ ...account, owner: 'x' }),
+          at({ ...account, lamports: '1' }),
+          at({ ...account, executable: null }),
+          at({ ...account, data: 'AAAA' }),
+          at({ ...account, data: ['AAAA', 'base58'] }),
+        ],
+      ],
+    ];
+    for (const [ask, results] of wrongs) {
+      for (const result of results) {
+        first.answer = (response, _call, id) => first.send(response, id, result);
+        expect((await failureOf(ask())).kind, JSON.stringify(result)).to.equal('failed');
+      }
+    }
+  });
+
+  it('gives up at once when the caller leaves, before it asks and while it waits', async () => {
+    const chain = connect();
+    const failed = async (signal: AbortSignal) =>
+      (await failureOf(chain.blockHeight('confirmed', signal))).kind;
+    expect(await failed(AbortSignal.abort())).to.equal('failed');
+    expect(first.calls).to.have.length(0);
+    const caller = new AbortController();
+    first.answer = () => caller.abort();
+    expect(await failed(caller.signal)).to.equal('failed');
+    expect(second.calls).to.have.length(0);
+    first.answer = (response, call, id) => first.send(response, id, first.resultOf(call));
+    expect(await chain.blockHeight('confirmed', never), 'the next caller is served').to.equal(77);
+  });
+
   it('reads a landed transaction with the very bytes that were signed', async () => {
     const payer = Keypair.generate();
     const transaction = new Transaction({
