@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
@@ -562,6 +563,23 @@ describe('Solana chain behind several RPC servers', () => {
         first.answer = (response, _call, id) => first.send(response, id, result);
         expect((await failureOf(ask())).kind, JSON.stringify(result)).to.equal('failed');
       }
+    }
+  });
+
+  it('reads much at once under one signal, and leaves nothing listening to it', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error): unknown => warnings.push(warning);
+    process.on('warning', note);
+    try {
+      const caller = new AbortController();
+      const chain = connect();
+      const heights = Array.from({ length: 40 }, () => chain.blockHeight('confirmed', caller.signal));
+      expect(await Promise.all(heights)).to.deep.equal(Array.from({ length: 40 }, () => 77));
+      await new Promise(done => setImmediate(done));
+      expect(warnings).to.deep.equal([]);
+      expect(getEventListeners(caller.signal, 'abort')).to.deep.equal([]);
+    } finally {
+      process.off('warning', note);
     }
   });
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Pool } from 'undici';
 import { keyOf, readAddress } from '../../address.js';
 import { exchange, NoAnswer, type HttpAnswer } from '../exchange.js';
@@ -284,6 +285,8 @@ class Servers {
   async ask<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     if (this.#inFlight >= this.#maxInFlight) throw down('too many reads in flight', 2);
     this.#inFlight += 1;
+    // Many reads may share a signal, and each listens to it.
+    setMaxListeners(this.#maxInFlight, signal);
     try {
       return await this.#inTurn(query, signal);
     } finally {
