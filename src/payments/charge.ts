@@ -410,8 +410,11 @@ export class Charge {
   /** Never rejects, and resolves at the deadline or when `stop` aborts even if the handler ignores its signal. */
   async #work(call: PaidCall, stop: AbortController): Promise<Answer> {
     const seconds = this.#workDeadlineMs / 1000;
-    const late = new Error('the work took too long');
-    const timer = setTimeout(() => stop.abort(late), this.#workDeadlineMs);
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      stop.abort(new Error('the work took too long'));
+    }, this.#workDeadlineMs);
     const { signal } = stop;
     const stopped = new Promise<Answer>(resolve => {
       const end = (): void =>
@@ -427,7 +430,7 @@ export class Charge {
     } finally {
       clearTimeout(timer);
       // Work that takes too long costs the buyer nothing and us a lot: from now on this payer's money is looked at first.
-      if (signal.reason === late) await this.#distrust(call.payment.checked.payer);
+      if (late) await this.#distrust(call.payment.checked.payer);
     }
   }
 
