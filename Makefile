@@ -5,6 +5,7 @@ STAMP = node_modules/.installed
 SOURCES = src handlers contract-tests
 GENERATED = generated/openapi.d.ts
 LEDGER_STAMP = dist/.ledger-checked
+COMPILED = dist/openapi.json
 TOOLS = contract-tests/tools
 TOOLS_STAMP = $(TOOLS)/node_modules/.installed
 PEERS_STAMP = bench/node_modules/.installed
@@ -97,14 +98,18 @@ conformance-check: build ## print that table, and fail where docs/conformance.md
 format: install ## format every file
 	$(BIN)/prettier --write --log-level warn .
 
-build: install ## compile into dist/
+build: install ## compile into dist/, the contract too
 	@$(BIN)/tsc
-	@$(MAKE) -s --no-print-directory $(LEDGER_STAMP)
+	@$(MAKE) -s --no-print-directory $(LEDGER_STAMP) $(COMPILED)
 
 # What a server asks of its ledger is compiled by `make generate`, so a build on older queries must not pass.
 $(LEDGER_STAMP): src/ledger/*.ts generated/ledger.ts package-lock.json
 	@node dist/src/ledger/generate.js --check
 	@touch $@
+
+# The server reads this instead of the YAML, unless the YAML was changed since.
+$(COMPILED): openapi.yaml dist/src/contract.js dist/src/compile.js
+	@node dist/src/compile.js
 
 install: $(STAMP) ## install what is missing
 

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { LineCounter, parseDocument, type Document } from 'yaml';
+import { createRequire } from 'node:module';
+import type * as Yaml from 'yaml';
 import type { OperationId, PaidOperationId } from './operation.js';
 import { toAtomic } from './payments/price.js';
 
@@ -32,29 +34,70 @@ export type Contract = { document: Json; paid: PricedOperation[]; free: FreeOper
 /** The contract can't be used. `message` lists every fault with its place in the YAML. */
 export class ContractFault extends Error {}
 
+const ROOT = new URL('../../', import.meta.url);
+/** The contract that this program serves, and what the build made of it. */
+export const CONTRACT_FILE = new URL('openapi.yaml', ROOT);
+export const COMPILED_FILE = new URL('dist/openapi.json', ROOT);
+
 const PRICE_KEYS = ['mode', 'currency', 'amount', 'flow'];
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 /**
  * Reads openapi.yaml into operations with prices.
+ * @param compiled what the build made of it (see `compileContract`); used where it was made of this very text, else the YAML is read
  * @throws ContractFault with all faults at once: an unknown price key, a number for a string, a paid operation without price.
  */
-export function loadContract(file: URL | string): Contract {
-  return parseContract(readFileSync(file, 'utf8'), typeof file === 'string' ? file : 'openapi.yaml');
+export function loadContract(file: URL | string, compiled?: URL): Contract {
+  const text = readFileSync(file, 'utf8');
+  const name = typeof file === 'string' ? file : 'openapi.yaml';
+  const document = compiled && compiledFrom(compiled, text);
+  return document ? readContract(document, () => name) : parseContract(text, name);
 }
 
 /** Like loadContract, from the text of the document; `name` is what faults call the file. */
 export function parseContract(text: string, name = 'openapi.yaml'): Contract {
+  // Loaded here: a server that was built has no YAML to read.
+  const { LineCounter, parseDocument } = createRequire(import.meta.url)('yaml') as typeof Yaml;
   const lines = new LineCounter();
   const yaml = parseDocument(text, { lineCounter: lines });
   const first = yaml.errors[0];
   if (first) throw new ContractFault(`${name}: ${first.message}`);
-  const document: unknown = yaml.toJS();
+  return readContract(yaml.toJS(), path => `${name}:${lineOf(yaml, lines, path)}`);
+}
+
+/** A contract's document, and of which text it was made. */
+type Compiled = { sha256: string; document: Json };
+
+/**
+ * The document as JSON, which a start reads in a tenth of the time that YAML takes.
+ * @param text of openapi.yaml
+ * @throws ContractFault
+ */
+export function compileContract(text: string): string {
+  const { document } = parseContract(text);
+  return JSON.stringify({ sha256: sha256(text), document } satisfies Compiled);
+}
+
+/** The compiled document, unless there is none or the contract was changed since. */
+function compiledFrom(file: URL, text: string): Json | undefined {
+  try {
+    const compiled = JSON.parse(readFileSync(file, 'utf8')) as Compiled;
+    return compiled.sha256 === sha256(text) ? compiled.document : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function readContract(document: unknown, placeOf: (path: string[]) => string): Contract {
   if (!isObject(document))
-    throw new ContractFault(`${name}: must be an OpenAPI document, is not even an object`);
+    throw new ContractFault(`${placeOf([])}: must be an OpenAPI document, is not even an object`);
   const faults: string[] = [];
   const fault = (path: string[], message: string): void => {
-    faults.push(`${name}:${lineOf(yaml, lines, path)} ${path.join('.')}: ${message}`);
+    faults.push(`${placeOf(path)} ${path.join('.')}: ${message}`);
   };
   const contract: Contract = { document, paid: [], free: [] };
   if (!isObject(document.paths)) fault(['paths'], 'must be an object');
@@ -165,7 +208,7 @@ function readBody(
   return { requestSchema: schema, requestExample: example };
 }
 
-function lineOf(yaml: Document, lines: LineCounter, path: string[]): number {
+function lineOf(yaml: Yaml.Document, lines: Yaml.LineCounter, path: string[]): number {
   for (let length = path.length; length > 0; length--) {
     const node = yaml.getIn(path.slice(0, length), true) as { range?: [number, number, number] } | undefined;
     if (node?.range) return lines.linePos(node.range[0]).line;
