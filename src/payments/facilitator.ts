@@ -1,5 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import { Pool, type Dispatcher } from 'undici';
+import { Pool, type Dispatcher } from '../pool.js';
 
 /** What a facilitator is asked about: our own offer and our own encoding of the buyer's transaction, nothing echoed. */
 export type Ask = { transaction: string; requirements: PaymentRequirements };

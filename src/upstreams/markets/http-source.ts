@@ -7,7 +7,7 @@ import {
   type IBackoff,
   type IBreaker,
 } from 'cockatiel';
-import { Pool, type Dispatcher } from 'undici';
+import { Pool, type Dispatcher } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 import { DeadlineExceeded, withDeadline } from '../deadline.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';

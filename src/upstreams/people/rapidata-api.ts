@@ -1,4 +1,4 @@
-import { type Dispatcher, Pool } from 'undici';
+import { type Dispatcher, Pool } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 
 export type RapidataCredentials = { clientId: string; clientSecret: string };

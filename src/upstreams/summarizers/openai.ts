@@ -1,4 +1,4 @@
-import { Pool, type Dispatcher } from 'undici';
+import { Pool, type Dispatcher } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 import { NOTHING_TO_SAY } from './embedded.js';
 import { firstSentences, MAX_SENTENCES } from './extract.js';

@@ -1,6 +1,6 @@
 import { circuitBreaker, BrokenCircuitError, CircuitState, ConsecutiveBreaker, handleWhen } from 'cockatiel';
-import type { Dispatcher } from 'undici';
-import { errors, Pool } from 'undici';
+import type { Dispatcher } from '../../pool.js';
+import { errors, Pool } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 import { DeadlineExceeded, withDeadline } from '../deadline.js';
 import { Gate } from './gate.js';
