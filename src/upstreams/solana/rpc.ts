@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { Pool } from 'undici';
+import { Pool } from '../../pool.js';
 import { keyOf, readAddress } from '../../address.js';
 import { exchange, NoAnswer, type HttpAnswer } from '../exchange.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
