@@ -97,11 +97,11 @@ export class Partner {
   }
 }
 
-/** @param {{ port: number, path: string, method?: string, body?: string }} what */
-export function fetchOnce({ port, path, method = 'POST', body = '' }) {
+/** @param {{ port: number, path: string, method?: string, body?: string, headers?: object }} what */
+export function fetchOnce({ port, path, method = 'POST', body = '', headers = {} }) {
   return new Promise((resolve, reject) => {
-    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-    const asked = request({ port, host: '127.0.0.1', path, method, headers, agent: false }, response => {
+    const all = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers };
+    const asked = request({ port, host: '127.0.0.1', path, method, headers: all, agent: false }, response => {
       const chunks = [];
       response.on('data', chunk => chunks.push(chunk));
       response.once('error', reject);
@@ -176,10 +176,11 @@ function readProc(pid, file) {
 }
 
 /**
- * Starts a server and waits until it answers.
+ * Starts a server and waits until it answers, payments too.
  * @param {{ name: string, script: string, env: object, probe?: string, core?: string | null, nodeArgs?: string[], folder?: string }} what
  *   `probe`: a path that is answered with 402 or 200 once the server is ready; `folder`: where it runs and keeps its state
- * @returns {Promise<{ server: Server, startMs: number }>} `startMs`: from the start of the process to its first answer
+ * @returns {Promise<{ server: Server, startMs: number, startCpu: number | undefined, readyMs: number }>} from the start of the
+ *   process to its first answer, the processor time in seconds that it used by then, and to the first answer to a payment
  */
 export async function startServer({
   name,
@@ -203,8 +204,13 @@ export async function startServer({
   while (performance.now() - began < START_DEADLINE_MS) {
     if (child.exitCode !== null) break;
     const answer = await fetchOnce({ port, path: probe, body: '{}' }).catch(() => undefined);
-    if (answer && (answer.status === 402 || answer.status === 200))
-      return { server, startMs: performance.now() - began };
+    if (answer && (answer.status === 402 || answer.status === 200)) {
+      const startMs = performance.now() - began;
+      const startCpu = server.cpuSeconds();
+      // Read by whatever sells, and refused.
+      await fetchOnce({ port, path: probe, body: '{}', headers: { 'payment-signature': 'e30=' } });
+      return { server, startMs, startCpu, readyMs: performance.now() - began };
+    }
     await new Promise(resolve => setTimeout(resolve, 2));
   }
   throw new Error(`${name} did not start:\n${readFileSync(log, 'utf8').slice(-2_000)}`);

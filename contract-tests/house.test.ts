@@ -71,7 +71,7 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
     except: ['contract-tests/', 'src/bookkeeper/main.ts'],
     typesToo: false,
   },
-  { part: 'src/', imports: /^handlers\//, why: 'only main.ts imports handlers', except: ['src/main.ts'] },
+  { part: 'src/', imports: /^handlers\//, why: 'only shop.ts imports handlers', except: ['src/shop.ts'] },
   {
     part: 'src/',
     imports: /^src\/sandbox\//,
@@ -86,8 +86,10 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
   { part: '', imports: /^contract-tests\//, why: 'nothing imports the tests', except: ['contract-tests/'] },
 ];
 
-/** What takes a tenth of a start and more to load: only where it is used, or in processes of their own. */
-const LOADED_LATE = /^(@solana\/.*|@x402\/.*|pg|litesvm)$/;
+/** The server names prices before the rest of it is loaded: what its first half must not load, by package. */
+const FIRST_HALF = 'src/main.ts';
+const LATER =
+  /^(koa|@koa\/router|openapi-backend|ajv|ajv-formats|yaml|undici|raw-body|cockatiel|piscina|pg|litesvm|kysely|@x402\/.*|@solana\/.*)(?!\/lib)(\/|$)/;
 
 // Split, so that this file does not break its own rules.
 const UNFINISHED = new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME'].join('|')})\\b`);
@@ -116,18 +118,16 @@ function* filesIn(root: string, folder: string): Generator<string> {
 
 type Found = {
   imports: { target: string; type: boolean }[];
-  loads: string[];
   readsEnvironment: boolean;
   hasAny: boolean;
 };
 
 function examine(file: string, text: string): Found {
-  const found: Found = { imports: [], loads: [], readsEnvironment: false, hasAny: false };
+  const found: Found = { imports: [], readsEnvironment: false, hasAny: false };
   const visit = (node: ts.Node): void => {
     const target = importedBy(node);
     const name = target?.startsWith('.') ? resolveImport(file, target) : target;
     if (name) found.imports.push({ target: name, type: isErased(node) });
-    if (name && isLoaded(node)) found.loads.push(name);
     if (node.kind === ts.SyntaxKind.AnyKeyword) found.hasAny = true;
     if (ts.isPropertyAccessExpression(node) && node.getText() === 'process.env')
       found.readsEnvironment = true;
@@ -154,13 +154,39 @@ function importedBy(node: ts.Node): string | undefined {
 
 /** Nothing is loaded for it. Braces full of types alone are loaded all the same. */
 function isErased(node: ts.Node): boolean {
-  if (ts.isImportDeclaration(node)) return node.importClause?.isTypeOnly === true;
-  return ts.isExportDeclaration(node) ? node.isTypeOnly : ts.isImportTypeNode(node);
+  return (
+    ts.isTypeNode(node) ||
+    (ts.isImportDeclaration(node) && node.importClause?.isTypeOnly === true) ||
+    (ts.isExportDeclaration(node) && node.isTypeOnly)
+  );
 }
 
-/** Whether what a node imports is loaded together with its own module. */
-function isLoaded(node: ts.Node): boolean {
-  return (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && !isErased(node);
+/** What a module loads when it is loaded: by `import` and by `require`, neither types nor what a function loads later. */
+function loadedBy(file: string, text: string): string[] {
+  const loaded: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node)) return;
+    const target = isErased(node) ? undefined : importedBy(node);
+    if (target) loaded.push(target.startsWith('.') ? resolveImport(file, target) : target);
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(file, text, ts.ScriptTarget.ES2022, true));
+  return loaded;
+}
+
+/** The first half of a start, followed through our own modules. */
+function firstHalfFaults(root: string): string[] {
+  const seen = new Set([FIRST_HALF]);
+  const faults: string[] = [];
+  for (const file of seen) {
+    if (!existsSync(join(root, file))) continue;
+    for (const target of loadedBy(file, readFileSync(join(root, file), 'utf8'))) {
+      if (/^(src|handlers)\//.test(target)) seen.add(target);
+      else if (LATER.test(target))
+        faults.push(`${file} loads ${target}: a call for the price needs none of it`);
+    }
+  }
+  return faults;
 }
 
 function resolveImport(file: string, target: string): string {
@@ -204,22 +230,6 @@ function shapeFaults(file: string, text: string): string[] {
   return faults;
 }
 
-/** What the start of the server loads, directly or not, and should not. */
-function startFaults(root: string): string[] {
-  const loaded = new Set(['src/main.ts']);
-  const faults: string[] = [];
-  for (const file of loaded) {
-    const path = join(root, file);
-    if (!file.endsWith('.ts') || !existsSync(path)) continue;
-    for (const target of examine(file, readFileSync(path, 'utf8')).loads) {
-      if (LOADED_LATE.test(target))
-        faults.push(`${file} loads ${target} at every start: import it where it is used`);
-      loaded.add(target);
-    }
-  }
-  return faults;
-}
-
 function textFaults(file: string, text: string): string[] {
   const faults = FOREIGN.filter(([pattern]) => pattern.test(text)).map(
     ([, what]) => `${file} mentions ${what}`,
@@ -249,7 +259,7 @@ function packageFaults(root: string): string[] {
 
 /** Everything in the tree that breaks a rule of the house. */
 function faultsOf(root: string): string[] {
-  const faults = [...packageFaults(root), ...startFaults(root)];
+  const faults = [...packageFaults(root), ...firstHalfFaults(root)];
   for (const file of [...FOLDERS, ...TEXTS].flatMap(folder => [...filesIn(root, folder)])) {
     if (!/\.(ts|js|mjs|cjs|md|ya?ml|json|py|sh|sql|html|css|txt)$/.test(file)) continue;
     const text = readFileSync(join(root, file), 'utf8');
@@ -281,18 +291,33 @@ describe('The check of the house', () => {
     writeFileSync(join(root, file), text);
   }
 
-  it('finds what the start loads through other modules', () => {
-    write('src/main.ts', "import './a.js';\n");
-    write('src/a.ts', "import type { B } from './none.js';\nimport { type C } from './b.js';\n");
-    write('src/b.ts', "import { unpackMint } from '@solana/spl-token';\n");
-    const faults = faultsOf(root);
-    expect(faults).to.have.length(1);
-    expect(faults[0]).to.contain('src/b.ts loads @solana/spl-token');
-  });
+  for (const text of [
+    "import Koa from 'koa';",
+    "import { type Context } from 'koa';",
+    "export * from 'koa';",
+    "await import('koa');",
+    "const Koa = createRequire(import.meta.url)('koa') as unknown;",
+    "const require = createRequire(import.meta.url);\nconst Koa = require('koa');",
+  ])
+    it(`finds what comes too early, through other modules: ${text.slice(-30)}`, () => {
+      write('src/main.ts', "import './early.js';");
+      write('src/early.ts', "import { a } from './earlier.js';");
+      write('src/earlier.ts', text);
+      expect(faultsOf(root)).to.deep.equal([
+        'src/earlier.ts loads koa: a call for the price needs none of it',
+      ]);
+    });
 
   it('finds nothing in a tidy tree', () => {
-    write('src/main.ts', "import { a } from '../handlers/index.js';\nawait import('./sandbox/child.js');\n");
-    write('src/sandbox/child.ts', "import { PublicKey } from '@solana/web3.js';\n");
+    write(
+      'src/main.ts',
+      "import type { A } from './shop.js';\nimport './early.js';\nconst a = () => import('./shop.js');\n",
+    );
+    write('src/shop.ts', "import Koa from 'koa';\nimport { a } from '../handlers/index.js';\n");
+    write(
+      'src/early.ts',
+      "import type Koa from 'koa';\ncreateRequire(import.meta.url)('undici/lib/a.js');\nconst a = () => createRequire(b)('yaml');\n",
+    );
     write('src/config.ts', 'export const read = (env = process.env) => env;\n');
     write(
       'src/ledger/store.ts',

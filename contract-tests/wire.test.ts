@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { carriesPayment, decodePayment, receiptHeader, type WirePayment } from '../src/payments/wire.js';
+import { carriesPayment } from '../src/payments/headers.js';
+import { decodePayment, receiptHeader, type WirePayment } from '../src/payments/wire.js';
 import {
   base64Json,
   DEVNET,

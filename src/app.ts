@@ -1,13 +1,13 @@
-import Router from '@koa/router';
-import Koa, { type Context } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { BodiesFull, BodyFault, readJsonObject } from './body.js';
 import type { PricedOperation } from './contract.js';
 import type { HealthReport } from './health.js';
+import { Koa, Router } from './koa.js';
 import { failureAnswer, JSON_TYPE, runHandler, type HandlingParts, type Routed } from './handling.js';
 import type { OperationId, Readiness } from './operation.js';
-import type { Challenge, ChallengeVersion } from './payments/challenge.js';
+import { challengeVersion, type Challenge, type ChallengeVersion } from './payments/challenge.js';
 import type { Charge, PaidCall } from './payments/charge.js';
 import type { Desk } from './payments/desk.js';
 import type { StaticDocument } from './payments/discovery.js';
@@ -16,6 +16,7 @@ import { canonicalJson, fingerprint, TooDeep } from './payments/fingerprint.js';
 import type { Outcome, Sale } from './payments/outcome.js';
 import { receiptHeader, type Receipt } from './payments/wire.js';
 import type { Route } from './routes.js';
+import { EXPOSED_HEADERS } from './server.js';
 
 /** The free operations: those that never change while the server runs, and those made anew for each request. */
 export type FreeAnswers = {
@@ -32,13 +33,11 @@ export type AppParts = HandlingParts & {
   /** How long a call that was paid up front waits for its answer unless it prefers otherwise, in ms. */
   holdMs: number;
   /** Mounted behind the contract's routes. */
-  panel: Koa.Middleware;
+  panel: Middleware;
   /** Aborts when the server shuts down: nothing new is sold, and whoever waits for an order is sent away. */
   closing: AbortSignal;
 };
 
-export const EXPOSED_HEADERS =
-  'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-TTS-Voice-Id, X-TTS-Format';
 // The official fetch client sends access-control-expose-headers as a request header.
 const ALLOWED_HEADERS = 'content-type, payment-signature, x-payment, prefer, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
@@ -72,12 +71,7 @@ export function createApp(parts: AppParts): Koa {
   return app;
 }
 
-/** Which version of the challenge the query asks for; anything but `1` counts as absent. */
-export function challengeVersion(query: string): ChallengeVersion {
-  return query && new URLSearchParams(query).get('x402Version') === '1' ? 1 : 2;
-}
-
-function reportFaults({ log, routes }: AppParts): Koa.Middleware {
+function reportFaults({ log, routes }: AppParts): Middleware {
   return async (ctx, next) => {
     ctx.set('Access-Control-Allow-Origin', '*');
     ctx.set('Access-Control-Expose-Headers', EXPOSED_HEADERS);
@@ -98,7 +92,7 @@ function reportFaults({ log, routes }: AppParts): Koa.Middleware {
 }
 
 /** What a browser or crawler asks for and the contract does not sell. */
-function outsideTheContract(): Koa.Middleware {
+function outsideTheContract(): Middleware {
   const router = new Router({ strict: true, sensitive: true });
   router.get('/favicon.ico', ctx => {
     ctx.type = 'image/svg+xml';
@@ -107,7 +101,7 @@ function outsideTheContract(): Koa.Middleware {
       '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#e0a92e"/>' +
       '<rect x="7" y="4" width="2" height="8" fill="#5a3d00"/></svg>';
   });
-  return router.routes() as Koa.Middleware;
+  return router.routes() as Middleware;
 }
 
 /** The raw path: neither decoded nor normalised, so that no spelling of it slips past the gate. */

@@ -3,46 +3,41 @@ import { createServer as createNetServer, type AddressInfo, type Server as NetSe
 import { realpathSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
+import { createRequire } from 'node:module';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { createHash, randomBytes } from 'node:crypto';
-import type { Middleware } from 'koa';
 import pino from 'pino';
-import { createHandlers, createReadiness } from '../handlers/index.js';
-import { createApp, type FreeAnswers } from './app.js';
-import { createBackends, type BuiltBackends } from './backends.js';
 import { ConfigFault, readConfig, type Config } from './config.js';
-import { ContractFault, loadContract, type Contract, type Json } from './contract.js';
-import { orderWork, type HandlingParts } from './handling.js';
-import { Health } from './health.js';
+import { COMPILED_FILE, CONTRACT_FILE, ContractFault, loadContract, type Contract } from './contract.js';
 import { LedgerFault } from './ledger/fault.js';
 import { openLedger } from './ledger/store.js';
-import { createPanel } from './panel/panel.js';
+import { Lobby } from './lobby.js';
 import { MAX_HEADER_BYTES, renderChallenge } from './payments/challenge.js';
-import { Charge } from './payments/charge.js';
-import type { Log } from './payments/outcome.js';
 import { Desk } from './payments/desk.js';
-import { discoveryOf, indexOf, servedContract, type StaticDocument } from './payments/discovery.js';
-import { FacilitatorFault, httpFacilitator, type Facilitator } from './payments/facilitator.js';
+import { FacilitatorFault, httpFacilitator } from './payments/facilitator.js';
 import type { Terms } from './payments/offer.js';
-import { Orders } from './payments/orders.js';
-import { confirmTransfer } from './payments/proof.js';
-import { Reconciler } from './payments/reconciler.js';
-import { replyBookOf } from './replybook.js';
+import type { Log } from './payments/outcome.js';
 import { receiverAccount, TOKEN_PROGRAM } from './payments/transaction.js';
-import { trustIn } from './payments/trust.js';
-import { Routes } from './routes.js';
 import { readInfo, type SandboxInfo } from './sandbox/info.js';
 import { createHttpServer } from './server.js';
+import type { Front, Shop } from './shop.js';
 import { createChain, type Account, type SolanaChain } from './upstreams/solana/rpc.js';
 import { firstFeePayer, rememberedFeePayers, Watch } from './watch.js';
 
-const ROOT = new URL('../../', import.meta.url);
 const SHUTDOWN_DEADLINE_MS = 25_000;
 const CHAIN_TRY_MS = 3_000;
 const START_CHECK_MS = 5_000;
+/** How long a stop waits for a shop that is opening to notice. */
+const STOP_OPENING_MS = 10_000;
 
-/** A server that is ready to be paid. `stop` finishes what is in flight within 25 s. */
+/** A server. `stop` finishes what is in flight within 25 s. */
 export type Running = { url: string; stop(): Promise<void> };
+
+/**
+ * A server that says what calls cost, and lets whoever pays wait until it sells: then `ready` resolves. Where that fails, `ready`
+ * rejects once all is closed, with a fault like those of `open`.
+ */
+export type Opened = Running & { ready: Promise<void> };
 
 /** Where the chain and its facilitator are, and who is paid. */
 type Connection = {
@@ -55,16 +50,30 @@ type Connection = {
   stop(): Promise<void>;
 };
 
+/** Builds everything once and listens. Resolves when the server is ready to be paid; throws like `open`. */
+export async function start(config: Config, onSandboxExit?: () => void): Promise<Running> {
+  const opened = await open(config, onSandboxExit);
+  await opened.ready;
+  return opened;
+}
+
+type OpenShop = (front: Front) => Promise<Shop>;
+
 /**
- * Builds everything once and listens.
+ * Builds what a call without payment needs, checks chain, facilitator and ledger, and listens; what sells is loaded behind the open
+ * door, since that takes most of a start.
  * @throws ConfigFault, ContractFault, LedgerFault, FacilitatorFault: each with sentences for the operator
  */
-export async function start(config: Config, onSandboxExit: () => void = () => {}): Promise<Running> {
+export async function open(
+  config: Config,
+  onSandboxExit: () => void = () => {},
+  openShop: OpenShop = loadShop,
+): Promise<Opened> {
   const log = pino({
     level: config.logLevel,
     serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
   });
-  const contract = loadContract(new URL('openapi.yaml', ROOT));
+  const contract = loadContract(CONTRACT_FILE, COMPILED_FILE);
   await mkdir(config.stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
     throw new ConfigFault(
       `STATE_DIR: ${config.stateDir} can't be used as a folder: ${(error as Error).message}`,
@@ -72,49 +81,32 @@ export async function start(config: Config, onSandboxExit: () => void = () => {}
   });
   const port = await freePort(config.host, config.port);
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
-  const undo: (() => Promise<unknown>)[] = [];
+  const undo: Front['undo'] = [];
+  const closing = new AbortController();
   try {
     const connection = await connect(config, publicUrl, onSandboxExit);
     undo.unshift(() => connection.stop());
     if (connection.sandbox) announce(connection.sandbox, config.stateDir, log);
-    const terms = termsOf(config, connection, publicUrl);
-    const chain = createChain({ urls: connection.rpcUrls, timeoutMs: CHAIN_TRY_MS });
-    undo.unshift(() => chain.close());
-    await checkChain(chain, terms, log);
-    const parts = { config, contract, terms, connection, chain, log, undo };
-    const shop = await openShop(parts);
-    const server = createFront(parts, shop);
+    const parts = { config, contract, connection, log, closing: closing.signal, undo };
+    const front = await openFront(parts, termsOf(config, connection, publicUrl));
+    const lobby = new Lobby();
+    const server = createHttpServer(lobby.receive, front.desk, contract.paid);
     await listen(server, config.host, port);
-    void shop.handling.routes.warm();
-    log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
-    return { url: publicUrl, stop: () => runAll(undo) };
+    return openDoor({ front, server, lobby, closing }, openShop);
   } catch (error) {
     await runAll(undo);
     throw error;
   }
 }
 
-type Parts = {
-  config: Config;
-  contract: Contract;
-  terms: Terms;
-  connection: Connection;
-  chain: SolanaChain;
-  log: Log;
-  undo: (() => Promise<unknown>)[];
-};
+type Parts = Pick<Front, 'config' | 'contract' | 'log' | 'closing' | 'undo'> & { connection: Connection };
 
-type Shop = {
-  desk: Desk;
-  charge: Charge;
-  backends: BuiltBackends;
-  handling: HandlingParts;
-  health: Health;
-};
-
-/** Builds all that sells, on an open connection. What is started in the background is undone in reverse. */
-async function openShop(parts: Parts): Promise<Shop> {
-  const { config, contract, terms, connection, chain, log, undo } = parts;
+/** Checks whom the money goes to and who moves it, and finds out all that a challenge says. */
+async function openFront({ connection, ...parts }: Parts, terms: Terms): Promise<Front> {
+  const { config, contract, log, undo } = parts;
+  const chain = createChain({ urls: connection.rpcUrls, timeoutMs: CHAIN_TRY_MS });
+  undo.unshift(() => chain.close());
+  await checkChain(chain, terms, log);
   const ledger = await openLedger({
     url: config.databaseUrl,
     payTo: terms.payTo,
@@ -123,113 +115,80 @@ async function openShop(parts: Parts): Promise<Shop> {
   });
   undo.unshift(() => ledger.close());
   for (const warning of ledger.warnings) log.warn({}, warning);
-  const facilitator = httpFacilitator(connection.facilitatorUrl);
+  const { facilitatorUrl, marketUrl } = connection;
+  const facilitator = httpFacilitator(facilitatorUrl);
   undo.unshift(() => facilitator.close());
   const remembered = await rememberedFeePayers(ledger);
   const feePayer = await firstFeePayer(facilitator, terms.network, remembered, log);
   const desk = new Desk(contract.paid, terms, feePayer, remembered);
   checkHeaderSizes(contract, desk);
-  const backends = await createBackends(config, chain, replyBookOf(ledger), connection.marketUrl);
-  undo.unshift(() => backends.close());
-  const routes = await Routes.create(contract);
-  const handling = { routes, handlers: createHandlers(backends), log };
-  const orders = new Orders({ ledger, work: orderWork(handling, contract), log, attemptMs: config.orderMs });
-  const trust = await trustIn(ledger, connection.facilitatorUrl, log);
-  const charge = new Charge({
-    ledger,
-    facilitator,
-    desk,
-    log,
-    orders,
-    trust,
-    confirm: async (id, signature) => {
-      const row = await ledger.find(id);
-      return row !== undefined && confirmTransfer(chain, row, signature);
-    },
-    maxUnsettledPerPayer: config.maxUnsettledPerPayer,
-  });
-  const reconciler = new Reconciler({
-    ledger,
-    chain,
-    facilitator,
-    terms,
-    operations: contract.paid,
-    trust,
-    log,
-  });
   const watch = new Watch({ desk, chain, facilitator, ledger, log });
-  await Promise.all([watch.start(), reconciler.start(START_CHECK_MS)]);
   undo.unshift(async () => {
     watch.stop();
     desk.close();
-    await reconciler.stop();
   });
-  orders.start();
-  undo.unshift(() => orders.stop());
-  const health = healthOf(contract, backends, facilitator, terms);
-  undo.unshift(async () => health.stop());
-  return { desk, charge, backends, handling, health };
+  await watch.start();
+  return { ...parts, terms, facilitatorUrl, marketUrl, chain, ledger, facilitator, desk };
 }
 
-/** The HTTP server in front of the shop. */
-function createFront(
-  { config, contract, terms, log, undo }: Parts,
-  { desk, charge, backends, handling, health }: Shop,
-): Server {
-  const closing = new AbortController();
-  const app = createApp({
-    ...handling,
-    charge,
-    desk,
-    readiness: createReadiness(backends),
-    free: freeAnswers(contract, terms, config.siteUrl ?? terms.publicUrl, health, backends),
-    holdMs: config.holdMs,
-    panel: panelOf(config, terms, backends, closing.signal, log),
-    closing: closing.signal,
+type Door = { front: Front; server: Server; lobby: Lobby; closing: AbortController };
+
+/** Lets the shop open behind the front, and callers in when it has. */
+function openDoor({ front, server, lobby, closing }: Door, openShop: OpenShop): Opened {
+  const { log, terms, undo } = front;
+  let shop: Shop | undefined;
+  const opening = openShop(front).then(opened => {
+    shop = opened;
+    closing.signal.throwIfAborted();
+    lobby.open(shop.app);
   });
-  const callback = app.callback();
-  const server = createHttpServer(
-    (request, response) => void callback(request, response),
-    desk,
-    contract.paid,
-  );
-  undo.unshift(async () => {
+  const close = async (): Promise<void> => {
     closing.abort(new Error('the server is shutting down'));
-    await drain(server, charge);
-  });
-  return server;
+    lobby.close();
+    await drain(server, async () => shop?.idle());
+    await Promise.race([opening.catch(() => {}), sleep(STOP_OPENING_MS, undefined, { ref: false })]);
+    await runAll(undo);
+  };
+  let closed: Promise<void> | undefined;
+  const stop = (): Promise<void> => (closed ??= close());
+  const ready = opening.then(
+    () =>
+      log.info(
+        { network: front.config.network.name, payTo: terms.payTo },
+        `ready to be paid at ${terms.publicUrl}`,
+      ),
+    async (error: unknown) => {
+      await stop();
+      throw error;
+    },
+  );
+  // Who stops a server that is still opening need not wait for `ready`.
+  ready.catch(() => {});
+  return { url: terms.publicUrl, ready, stop };
 }
 
-function healthOf(
-  contract: Contract,
-  backends: BuiltBackends,
-  facilitator: Facilitator,
-  terms: Terms,
-): Health {
-  const health = new Health(String((contract.document.info as Json).version), {
-    ...backends.probes,
-    facilitator: async () => void (await facilitator.supported(terms.network)),
-  });
-  health.start();
-  return health;
-}
+/** What sells. CommonJS, and ordered so that each comes after what it loads itself. */
+const PACKAGES = [
+  'ajv',
+  'ajv/dist/2020.js',
+  'ajv-formats',
+  'koa',
+  '@koa/router',
+  'openapi-backend',
+  'raw-body',
+  'cockatiel',
+];
 
-function panelOf(
-  config: Config,
-  terms: Terms,
-  { book }: BuiltBackends,
-  signal: AbortSignal,
-  log: Log,
-): Middleware {
-  const token = config.panelToken ?? randomBytes(18).toString('base64url');
-  const url = `${terms.publicUrl}/panel/`;
-  if (config.panelToken === undefined) log.warn({ url, token }, `people answer at ${url}#${token}`);
-  return createPanel({
-    book,
-    token,
-    secure: terms.publicUrl.startsWith('https:'),
-    signal,
-  }).routes() as Middleware;
+/** Loads one package a turn of the event loop, so that a call for the price waits for one of them at most. */
+async function loadShop(front: Front): Promise<Shop> {
+  const require = createRequire(import.meta.url);
+  for (const name of PACKAGES) {
+    await nextTurn();
+    front.closing.throwIfAborted();
+    require(name);
+  }
+  const { openShop } = await import('./shop.js');
+  return openShop(front);
 }
 
 async function connect(config: Config, publicUrl: string, onSandboxExit: () => void): Promise<Connection> {
@@ -330,43 +289,6 @@ function checkHeaderSizes(contract: Contract, desk: Desk): void {
   }
 }
 
-function freeAnswers(
-  contract: Contract,
-  terms: Terms,
-  siteUrl: string,
-  health: Health,
-  backends: BuiltBackends,
-): FreeAnswers {
-  const tagged = (...tags: string[]) =>
-    documentOf(
-      discoveryOf(
-        contract.paid.filter(operation => tags.includes(operation.tag)),
-        terms,
-      ),
-    );
-  return {
-    documents: {
-      getIndex: documentOf(indexOf(contract, siteUrl)),
-      getDiscovery: documentOf(discoveryOf(contract.paid, terms)),
-      getSellerDiscovery: tagged('Text', 'Solana'),
-      getBrandDiscovery: tagged('Humans'),
-      getTtsDiscovery: tagged('Audio'),
-      getOpenapi: documentOf(servedContract(contract, terms, siteUrl)),
-    },
-    live: {
-      getHealth: async () => health.report(),
-      getBrandHealth: async () => health.report(['people']),
-      getTtsHealth: async () => health.report(['speech']),
-      listVoices: () => backends.speaker.voices(),
-    },
-  };
-}
-
-function documentOf(value: Json): StaticDocument {
-  const body = Buffer.from(JSON.stringify(value));
-  return { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
-}
-
 function hostInUrl(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
@@ -391,12 +313,12 @@ async function freePort(host: string, wanted: number): Promise<number> {
 }
 
 /** Stops listening, lets what is in flight finish, then cuts what is left. */
-async function drain(server: Server, charge: Charge): Promise<void> {
+async function drain(server: Server, idle: () => Promise<void>): Promise<void> {
   if (!server.listening) return;
   const closed = new Promise(resolve => server.close(resolve));
   server.closeIdleConnections();
   const deadline = new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref());
-  await Promise.race([charge.idle().then(() => server.closeIdleConnections()), deadline]);
+  await Promise.race([idle().then(() => server.closeIdleConnections()), deadline]);
   await Promise.race([closed, new Promise(resolve => setTimeout(resolve, 500))]);
   server.closeAllConnections();
 }
@@ -408,21 +330,23 @@ async function runAll(steps: (() => Promise<unknown>)[]): Promise<void> {
 const FAULTS = [ConfigFault, ContractFault, FacilitatorFault, LedgerFault];
 
 async function main(): Promise<void> {
-  let running: Running | undefined;
+  let opened: Opened | undefined;
   let stopping = false;
   const stop = (status: number): void => {
     if (stopping) return;
     stopping = true;
-    void (running?.stop() ?? Promise.resolve()).finally(() => process.exit(status));
+    void (opened?.stop() ?? Promise.resolve()).finally(() => process.exit(status));
   };
   process.once('SIGINT', () => stop(0));
   process.once('SIGTERM', () => stop(0));
   try {
-    running = await start(readConfig(), () => {
+    opened = await open(readConfig(), () => {
       process.stderr.write('The sandbox has ended, so nothing can be paid any more: stopping.\n');
       stop(1);
     });
+    await opened.ready;
   } catch (error) {
+    if (stopping) return;
     const known = FAULTS.some(fault => error instanceof fault);
     process.stderr.write(`${known ? (error as Error).message : String((error as Error)?.stack ?? error)}\n`);
     process.exit(1);

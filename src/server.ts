@@ -6,11 +6,13 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { challengeVersion, EXPOSED_HEADERS } from './app.js';
 import type { PricedOperation } from './contract.js';
-import type { Challenge } from './payments/challenge.js';
+import { challengeVersion, type Challenge } from './payments/challenge.js';
 import type { Desk } from './payments/desk.js';
-import { carriesPayment } from './payments/wire.js';
+import { carriesPayment } from './payments/headers.js';
+
+export const EXPOSED_HEADERS =
+  'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-TTS-Voice-Id, X-TTS-Format';
 
 /** Requests with more header bytes get 400. Payments are about 1.5 KB. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -27,7 +29,7 @@ const DEADLINES: HttpDeadlines = {
   checkMs: 2_000,
 };
 
-type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+export type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
  * The HTTP server: in front of the app a fast path that answers a priced call without payment from prebuilt bytes. It may only

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import Router, { type RouterMiddleware } from '@koa/router';
+import type { RouterMiddleware } from '@koa/router';
 import type { Context, Middleware } from 'koa';
+import { Router } from '../koa.js';
 import { classify } from '../upstreams/people/classify.js';
 import {
   type Added,

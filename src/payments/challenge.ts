@@ -10,6 +10,11 @@ export type Live = { feePayer: string; recentBlockhash?: string | undefined };
 /** Which protocol version a buyer asked its challenge in. */
 export type ChallengeVersion = 1 | 2;
 
+/** Which version of the challenge the query asks for; anything but `1` counts as absent. */
+export function challengeVersion(query: string): ChallengeVersion {
+  return query && new URLSearchParams(query).get('x402Version') === '1' ? 1 : 2;
+}
+
 /** nginx and other proxies cut response headers that are longer. */
 export const MAX_HEADER_BYTES = 4096;
 

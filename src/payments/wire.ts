@@ -1,5 +1,7 @@
-import { Ajv } from 'ajv';
+import type * as AjvPackage from 'ajv';
 import type { IncomingHttpHeaders } from 'node:http';
+import { createRequire } from 'node:module';
+import { PAYMENT_HEADERS } from './headers.js';
 
 /** The parts of a decoded payment that we read. Everything else in it is ignored. */
 export type WirePayment = {
@@ -27,9 +29,6 @@ export type Accepted = {
 export type Decoded =
   { kind: 'none' } | { kind: 'payment'; payment: WirePayment } | { kind: 'fault'; error: string };
 
-/** Node joins a repeated header with commas, which no base64 contains: it is refused below as one value. */
-const HEADERS = ['payment-signature', 'x-payment'] as const;
-
 type V1 = { x402Version: number; scheme: string; network: string; payload: { transaction: string } };
 type V2 = {
   x402Version: number;
@@ -44,6 +43,8 @@ const payload = {
   required: ['transaction'],
   properties: { transaction: text(8192) },
 } as const;
+
+const { Ajv } = createRequire(import.meta.url)('ajv') as typeof AjvPackage;
 
 // The schemas are our own: compiling the meta-schema to check them would cost the start more than all else in this folder.
 const ajv = new Ajv({ allowUnionTypes: true, meta: false, validateSchema: false });
@@ -93,17 +94,12 @@ const isV2 = ajv.compile<V2>({
   },
 });
 
-/** Whether a request carries a payment at all. */
-export function carriesPayment(headers: IncomingHttpHeaders): boolean {
-  return headers['payment-signature'] !== undefined || headers['x-payment'] !== undefined;
-}
-
 /**
  * Reads the payment of a request, by its shape (`accepted` present → v2) and never by the name of its header.
  * Nothing here asks anybody: a malformed payment costs no call and no body read.
  */
 export function decodePayment(headers: IncomingHttpHeaders): Decoded {
-  const values = HEADERS.map(name => headers[name]).filter(value => value !== undefined);
+  const values = PAYMENT_HEADERS.map(name => headers[name]).filter(value => value !== undefined);
   const [first, second] = values;
   if (first === undefined) return { kind: 'none' };
   if (second !== undefined && second !== first) {

@@ -1,0 +1,307 @@
+import { expect } from 'chai';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { Agent, createServer, request, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ConfigFault, readConfig } from '../src/config.js';
+import { compileContract } from '../src/contract.js';
+import { Lobby } from '../src/lobby.js';
+import { open, start, type Opened } from '../src/main.js';
+import { openShop, type Front, type Shop } from '../src/shop.js';
+import { call, challengeOf, openWorld, post, signFor, TEXT, type World } from './support/world.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+type Sent = {
+  arrived: Promise<unknown>;
+  answer: Promise<{ status: number; headers: IncomingMessage['headers']; json: Record<string, unknown> }>;
+};
+
+/** Sends a call that asks to go on before it sends its body, and so learns that the server holds it. */
+function send(url: string, body: object, headers: Record<string, string>): Sent {
+  const type = { 'content-type': 'application/json', expect: '100-continue' };
+  const asked = request(url, { method: 'POST', headers: { ...type, ...headers }, agent: false });
+  const arrived = once(asked, 'continue').then(() => asked.end(JSON.stringify(body)));
+  const answer = once(asked, 'response').then(async ([response]) => {
+    const message = response as IncomingMessage;
+    const chunks: Buffer[] = [];
+    for await (const chunk of message) chunks.push(chunk as Buffer);
+    const json = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>;
+    return { status: message.statusCode ?? 0, headers: message.headers, json };
+  });
+  asked.flushHeaders();
+  return { arrived, answer };
+}
+
+describe('A server that is starting', function () {
+  this.timeout(60_000);
+  let world: World;
+  let stateDir: string;
+  let opened: Opened;
+  /** Lets the half that sells open. */
+  let letOpen: () => void;
+
+  before(async () => {
+    world = await openWorld();
+  });
+  after(() => world.close());
+  afterEach(async () => {
+    letOpen();
+    await opened?.stop();
+    rmSync(stateDir, { recursive: true, force: true });
+  });
+
+  const config = () => readConfig({ ...world.env, STATE_DIR: stateDir });
+
+  /** A server whose half that sells opens, by `then`, once the test lets it. */
+  async function openHalf(then: (front: Front) => Promise<Shop> = openShop): Promise<World> {
+    stateDir = mkdtempSync(join(tmpdir(), 'start-'));
+    const gate = new Promise<void>(resolve => (letOpen = resolve));
+    opened = await open(
+      config(),
+      () => {},
+      async front => {
+        await gate;
+        return then(front);
+      },
+    );
+    return { ...world, url: opened.url };
+  }
+
+  const settled = (): number => world.facilitator.count('/verify') + world.facilitator.count('/settle');
+  const faultOf = (promise: Promise<void>): Promise<unknown> =>
+    promise.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+
+  async function expectClosed(): Promise<void> {
+    const refused = await call(`${opened.url}/health`).catch(
+      (error: Error) => error.cause as NodeJS.ErrnoException,
+    );
+    expect(refused).to.have.property('code', 'ECONNREFUSED');
+    // Its lock is free, too.
+    await (await start(config())).stop();
+  }
+
+  it('names the price while the rest still loads, and lets whoever pays wait until it sells', async () => {
+    const half = await openHalf();
+    let ready = false;
+    void opened.ready.then(() => (ready = true));
+    const headers = await signFor(half, '/v1/summarize');
+    const before = settled();
+    const paid = send(`${half.url}/v1/summarize`, { text: TEXT }, headers);
+    const health = call(`${half.url}/health`);
+    await paid.arrived;
+    const challenge = challengeOf(await post(`${half.url}/v1/summarize`, {}));
+    expect(challenge.accepts[0]?.extra).to.have.property('recentBlockhash').that.is.a('string');
+    expect([ready, settled()]).to.deep.equal([false, before]);
+    letOpen();
+    await opened.ready;
+    const answer = await paid.answer;
+    expect(answer.status, JSON.stringify(answer.json)).to.equal(200);
+    expect(answer.headers).to.have.property('payment-response');
+    expect(settled()).to.be.above(before);
+    expect((await health).status).to.equal(200);
+    expect((await call(half.url)).status).to.equal(200);
+  });
+
+  it('that can’t go on says why, closes, and sends whoever waits away uncharged', async () => {
+    const fault = new ConfigFault('PEOPLE: can’t be asked, ask others');
+    const half = await openHalf(async () => {
+      throw fault;
+    });
+    const headers = await signFor(half, '/v1/summarize');
+    const before = settled();
+    const paid = send(`${half.url}/v1/summarize`, { text: TEXT }, headers);
+    await paid.arrived;
+    letOpen();
+    const answer = await paid.answer;
+    expect(answer.status).to.equal(503);
+    expect(answer.headers['retry-after']).to.match(/^\d+$/);
+    expect(answer.json.error).to.include('You were not charged');
+    expect(await faultOf(opened.ready)).to.equal(fault);
+    expect(settled()).to.equal(before);
+    await expectClosed();
+  });
+
+  it('stops when asked to, and what it had opened by then is closed', async () => {
+    let seen: Front | undefined;
+    const half = await openHalf(async front => {
+      seen = front;
+      return openShop(front);
+    });
+    const waiting = send(`${half.url}/v1/summarize`, {}, { 'x-payment': 'any' });
+    await waiting.arrived;
+    const stopped = opened.stop();
+    expect((await waiting.answer).status).to.equal(503);
+    letOpen();
+    await stopped;
+    expect(seen?.closing.aborted).to.equal(true);
+    expect(seen?.undo).to.deep.equal([]);
+    expect(await faultOf(opened.ready)).to.be.instanceOf(Error);
+    await expectClosed();
+  });
+});
+
+describe('The lobby', () => {
+  let server: Server;
+  let lobby: Lobby;
+  let port: number;
+  let agent: Agent;
+
+  async function listen(options: ConstructorParameters<typeof Lobby>[0]): Promise<void> {
+    lobby = new Lobby(options);
+    agent = new Agent();
+    server = createServer(lobby.receive).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    ({ port } = server.address() as AddressInfo);
+  }
+  afterEach(() => {
+    agent.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  function ask(path = '/', method = 'GET') {
+    const asked = request({ port, host: '127.0.0.1', path, method, agent });
+    const answer = once(asked, 'response').then(([response]) => response as IncomingMessage);
+    answer.catch(() => {});
+    asked.end();
+    return { asked, answer, arrived: once(server, 'request') };
+  }
+
+  it('keeps nobody longer than its deadline', async () => {
+    await listen({ waitMs: 20 });
+    const { statusCode, headers } = await ask().answer;
+    expect(statusCode).to.equal(503);
+    expect(headers).to.include({
+      'retry-after': '2',
+      'cache-control': 'no-store',
+      'access-control-allow-origin': '*',
+    });
+  });
+
+  it('holds so many and no more, and whoever leaves makes room', async () => {
+    await listen({ most: 2 });
+    const first = ask('/1');
+    await first.arrived;
+    const second = ask('/2');
+    await second.arrived;
+    expect((await ask('/3').answer).statusCode).to.equal(503);
+    const gone = new Promise(resolve => server.once('connection', resolve));
+    first.asked.destroy();
+    // The server hears of it before it hears what comes after.
+    let fourth = ask('/4');
+    await gone;
+    await fourth.arrived;
+    lobby.open((incoming, response) => response.end(incoming.url));
+    expect((await second.answer).statusCode).to.equal(200);
+    fourth = ask('/5');
+    expect((await fourth.answer).statusCode).to.equal(200);
+  });
+
+  it('serves those who waited in their order, and not those who left', async () => {
+    await listen({});
+    const served: string[] = [];
+    const all = [ask('/1'), ask('/2'), ask('/3')];
+    await Promise.all(all.map(({ arrived }) => arrived));
+    lobby.open((incoming, response) => {
+      served.push(incoming.url ?? '');
+      response.end();
+    });
+    await Promise.all(all.map(({ answer }) => answer));
+    expect(served).to.have.members(['/1', '/2', '/3']);
+  });
+});
+
+describe('A server that was built', function () {
+  this.timeout(60_000);
+  let world: World;
+  let folder: string;
+  let child: ChildProcess | undefined;
+
+  before(async () => {
+    world = await openWorld();
+  });
+  after(() => world.close());
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'built-'));
+    mkdirSync(join(folder, 'dist'));
+    for (const part of ['dist/src', 'dist/handlers', 'package.json'])
+      cpSync(join(ROOT, part), join(folder, part), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    const contract = readFileSync(join(ROOT, 'openapi.yaml'), 'utf8');
+    writeFileSync(join(folder, 'openapi.yaml'), contract);
+    writeFileSync(join(folder, 'dist/openapi.json'), compileContract(contract));
+  });
+  afterEach(async () => {
+    if (child && child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  function change(from: string, to: string): void {
+    const text = readFileSync(join(ROOT, 'openapi.yaml'), 'utf8');
+    expect(text).to.include(from);
+    writeFileSync(join(folder, 'openapi.yaml'), text.replaceAll(from, to));
+  }
+
+  async function run(): Promise<{ url: string; ended: Promise<{ code: number; said: string }> }> {
+    const probe = createServer().listen(0, '127.0.0.1');
+    await once(probe, 'listening');
+    const { port } = probe.address() as AddressInfo;
+    await new Promise(resolve => probe.close(resolve));
+    const env = {
+      ...world.env,
+      PORT: String(port),
+      STATE_DIR: join(folder, 'state'),
+      PATH: process.env.PATH,
+    };
+    const running = spawn(process.execPath, [join(folder, 'dist/src/main.js')], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child = running;
+    let said = '';
+    running.stderr.on('data', chunk => (said += String(chunk)));
+    const ended = once(running, 'exit').then(([code]) => ({ code: Number(code ?? -1), said }));
+    return { url: `http://127.0.0.1:${port}`, ended };
+  }
+
+  async function firstAnswer(url: string) {
+    for (const until = Date.now() + 30_000; Date.now() < until;) {
+      const answer = await post(`${url}/v1/summarize`, {}).catch(() => undefined);
+      if (answer) return answer;
+      await new Promise(resolve => setTimeout(resolve, 10));
+    }
+    throw new Error('no answer');
+  }
+
+  it('asks what a contract says that was changed since, not what was built', async () => {
+    change("amount: '0.01', flow: authorization", "amount: '0.07', flow: authorization");
+    const { url } = await run();
+    const [option] = challengeOf(await firstAnswer(url)).accepts;
+    expect(option).to.include({ amount: '70000' });
+  });
+
+  it('ends with the sentence of a fault that only its second half finds', async () => {
+    change('flow: authorization', 'flow: upfront');
+    const { code, said } = await (await run()).ended;
+    expect(said.trim()).to.equal('One operation must have the flow upfront, and only one');
+    expect(code).to.equal(1);
+  });
+
+  it('ends in peace when it is asked to as soon as it answers', async () => {
+    const { url, ended } = await run();
+    await firstAnswer(url);
+    child!.kill('SIGTERM');
+    expect(await ended).to.deep.equal({ code: 0, said: '' });
+  });
+});

@@ -1,0 +1,171 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Middleware } from 'koa';
+import { createHandlers, createReadiness } from '../handlers/index.js';
+import { createApp, type FreeAnswers } from './app.js';
+import { createBackends, type BuiltBackends } from './backends.js';
+import type { Config } from './config.js';
+import type { Contract, Json } from './contract.js';
+import { orderWork } from './handling.js';
+import { Health } from './health.js';
+import type { Ledger } from './ledger/store.js';
+import { createPanel } from './panel/panel.js';
+import { Charge, type Confirm } from './payments/charge.js';
+import type { Desk } from './payments/desk.js';
+import { discoveryOf, indexOf, servedContract, type StaticDocument } from './payments/discovery.js';
+import type { Facilitator } from './payments/facilitator.js';
+import type { Terms } from './payments/offer.js';
+import { Orders } from './payments/orders.js';
+import type { Log } from './payments/outcome.js';
+import { confirmTransfer } from './payments/proof.js';
+import { Reconciler } from './payments/reconciler.js';
+import { trustIn } from './payments/trust.js';
+import { replyBookOf } from './replybook.js';
+import { Routes } from './routes.js';
+import type { Listener } from './server.js';
+import type { SolanaChain } from './upstreams/solana/rpc.js';
+
+const START_CHECK_MS = 5_000;
+
+/** What the server has when it can say what a call costs: all but what sells. */
+export type Front = {
+  config: Config;
+  contract: Contract;
+  terms: Terms;
+  facilitatorUrl: string;
+  marketUrl: string | undefined;
+  chain: SolanaChain;
+  ledger: Ledger;
+  facilitator: Facilitator;
+  desk: Desk;
+  log: Log;
+  /** Aborts when the server shuts down. */
+  closing: AbortSignal;
+  /** What is to be closed, the last opened first. */
+  undo: (() => Promise<unknown>)[];
+};
+
+/** What sells. `idle` resolves when no payment is in flight. */
+export type Shop = { app: Listener; idle(): Promise<void> };
+
+/**
+ * Builds all that sells behind a front that names prices already. What is started in the background is undone in reverse.
+ * @throws ConfigFault, ContractFault, LedgerFault: each with sentences for the operator; or why the server shuts down
+ */
+export async function openShop(front: Front): Promise<Shop> {
+  const { config, contract, terms, chain, ledger, facilitator, desk, log, closing, undo } = front;
+  const backends = await createBackends(config, chain, replyBookOf(ledger), front.marketUrl);
+  undo.unshift(() => backends.close());
+  const routes = await Routes.create(contract);
+  const handling = { routes, handlers: createHandlers(backends), log };
+  const orders = new Orders({ ledger, work: orderWork(handling, contract), log, attemptMs: config.orderMs });
+  const trust = await trustIn(ledger, front.facilitatorUrl, log);
+  const { maxUnsettledPerPayer } = config;
+  const confirm = confirmIn(ledger, chain);
+  const charge = new Charge({ ledger, facilitator, desk, log, orders, trust, confirm, maxUnsettledPerPayer });
+  const reconciler = new Reconciler({
+    ledger,
+    chain,
+    facilitator,
+    terms,
+    operations: contract.paid,
+    trust,
+    log,
+  });
+  closing.throwIfAborted();
+  undo.unshift(() => reconciler.stop());
+  await reconciler.start(START_CHECK_MS);
+  closing.throwIfAborted();
+  orders.start();
+  undo.unshift(() => orders.stop());
+  const health = healthOf(contract, backends, facilitator, terms);
+  undo.unshift(async () => health.stop());
+  const app = createApp({
+    ...handling,
+    charge,
+    desk,
+    readiness: createReadiness(backends),
+    free: freeAnswers(contract, terms, config.siteUrl ?? terms.publicUrl, health, backends),
+    holdMs: config.holdMs,
+    panel: panelOf(config, terms, backends, closing, log),
+    closing,
+  });
+  const callback = app.callback();
+  void routes.warm();
+  return { app: (request, response) => void callback(request, response), idle: () => charge.idle() };
+}
+
+function confirmIn(ledger: Ledger, chain: SolanaChain): Confirm {
+  return async (id, signature) => {
+    const row = await ledger.find(id);
+    return row !== undefined && confirmTransfer(chain, row, signature);
+  };
+}
+
+function healthOf(
+  contract: Contract,
+  backends: BuiltBackends,
+  facilitator: Facilitator,
+  terms: Terms,
+): Health {
+  const health = new Health(String((contract.document.info as Json).version), {
+    ...backends.probes,
+    facilitator: async () => void (await facilitator.supported(terms.network)),
+  });
+  health.start();
+  return health;
+}
+
+function panelOf(
+  config: Config,
+  terms: Terms,
+  { book }: BuiltBackends,
+  signal: AbortSignal,
+  log: Log,
+): Middleware {
+  const token = config.panelToken ?? randomBytes(18).toString('base64url');
+  const url = `${terms.publicUrl}/panel/`;
+  if (config.panelToken === undefined) log.warn({ url, token }, `people answer at ${url}#${token}`);
+  return createPanel({
+    book,
+    token,
+    secure: terms.publicUrl.startsWith('https:'),
+    signal,
+  }).routes() as Middleware;
+}
+
+function freeAnswers(
+  contract: Contract,
+  terms: Terms,
+  siteUrl: string,
+  health: Health,
+  backends: BuiltBackends,
+): FreeAnswers {
+  const tagged = (...tags: string[]) =>
+    documentOf(
+      discoveryOf(
+        contract.paid.filter(operation => tags.includes(operation.tag)),
+        terms,
+      ),
+    );
+  return {
+    documents: {
+      getIndex: documentOf(indexOf(contract, siteUrl)),
+      getDiscovery: documentOf(discoveryOf(contract.paid, terms)),
+      getSellerDiscovery: tagged('Text', 'Solana'),
+      getBrandDiscovery: tagged('Humans'),
+      getTtsDiscovery: tagged('Audio'),
+      getOpenapi: documentOf(servedContract(contract, terms, siteUrl)),
+    },
+    live: {
+      getHealth: async () => health.report(),
+      getBrandHealth: async () => health.report(['people']),
+      getTtsHealth: async () => health.report(['speech']),
+      listVoices: () => backends.speaker.voices(),
+    },
+  };
+}
+
+function documentOf(value: Json): StaticDocument {
+  const body = Buffer.from(JSON.stringify(value));
+  return { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
+}
