@@ -4,7 +4,7 @@ import { realpathSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pino from 'pino';
 import { ConfigFault, readConfig, type Config } from './config.js';
@@ -29,6 +29,7 @@ const CHAIN_TRY_MS = 3_000;
 const START_CHECK_MS = 5_000;
 /** How long a stop waits for a shop that is opening to notice. */
 const STOP_OPENING_MS = 10_000;
+const REST_MS = 5;
 
 /** A server. `stop` finishes what is in flight within 25 s. */
 export type Running = { url: string; stop(): Promise<void> };
@@ -169,21 +170,24 @@ function openDoor({ front, server, lobby, closing }: Door, openShop: OpenShop): 
 
 /** What sells. CommonJS, and ordered so that each comes after what it loads itself. */
 const PACKAGES = [
+  'raw-body',
+  'koa',
+  '@koa/router',
   'ajv',
   'ajv/dist/2020.js',
   'ajv-formats',
-  'koa',
-  '@koa/router',
   'openapi-backend',
-  'raw-body',
   'cockatiel',
 ];
 
-/** Loads one package a turn of the event loop, so that a call for the price waits for one of them at most. */
+/**
+ * Loads one package after the other. A call takes several turns of the event loop to be heard and answered, so there is a rest between
+ * two: a call for the price waits for one package at most.
+ */
 async function loadShop(front: Front): Promise<Shop> {
   const require = createRequire(import.meta.url);
   for (const name of PACKAGES) {
-    await nextTurn();
+    await sleep(REST_MS);
     front.closing.throwIfAborted();
     require(name);
   }
