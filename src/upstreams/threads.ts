@@ -1,5 +1,5 @@
 import type { Transferable } from 'node:worker_threads';
-import { Piscina } from 'piscina';
+import type { Piscina } from 'piscina';
 import type { Job } from './job.js';
 
 type Options = {
@@ -22,23 +22,13 @@ const CLOSE_MS = 3_000;
  * the middle of its work, while V8 still compiles its code on another thread. Never queues by itself what its caller does not bound.
  */
 export class Threads {
-  readonly #pool: Piscina;
+  readonly #options: Options;
   readonly #stops = new Set<Int32Array>();
+  #pool: Promise<Piscina> | undefined;
+  #closed = false;
 
-  constructor({ filename, threads, heapMb, workerData }: Options) {
-    this.#pool = new Piscina({
-      filename,
-      minThreads: 0,
-      maxThreads: threads,
-      idleTimeout: IDLE_MS,
-      closeTimeout: CLOSE_MS,
-      // Texts of strangers are worked on in there: no secrets of the environment.
-      env: {},
-      workerData,
-      ...(heapMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapMb } }),
-    });
-    // Faults of idle workers; those with a job reject it.
-    this.#pool.on('error', () => {});
+  constructor(options: Options) {
+    this.#options = options;
   }
 
   /**
@@ -54,6 +44,7 @@ export class Threads {
     }: { name?: string; signal: AbortSignal; transferList?: Transferable[] },
   ): Promise<Result> {
     signal.throwIfAborted();
+    if (this.#closed) throw new Error('the threads are closed');
     const job: Job<unknown> = { task, stop: new Int32Array(new SharedArrayBuffer(4)) };
     const hung = new AbortController();
     let timer: NodeJS.Timeout | undefined;
@@ -65,7 +56,8 @@ export class Threads {
     this.#stops.add(job.stop);
     try {
       const how = { ...(name === undefined ? {} : { name }), signal: hung.signal, transferList };
-      return (await this.#pool.run(job, how)) as Result;
+      const pool = await (this.#pool ??= openPool(this.#options));
+      return (await pool.run(job, how)) as Result;
     } finally {
       this.#stops.delete(job.stop);
       signal.removeEventListener('abort', stop);
@@ -76,7 +68,27 @@ export class Threads {
 
   /** Asks running jobs to stop and waits for them, three seconds at most. */
   async close(): Promise<void> {
+    this.#closed = true;
     for (const stop of this.#stops) Atomics.store(stop, 0, 1);
-    await this.#pool.close({ force: true });
+    await (await this.#pool)?.close({ force: true });
   }
+}
+
+/** Its package takes as long to load as a tenth of the start, and 7 MB: not before the first job. */
+async function openPool({ filename, threads, heapMb, workerData }: Options): Promise<Piscina> {
+  const { Piscina } = await import('piscina');
+  const pool = new Piscina({
+    filename,
+    minThreads: 0,
+    maxThreads: threads,
+    idleTimeout: IDLE_MS,
+    closeTimeout: CLOSE_MS,
+    // Texts of strangers are worked on in there: no secrets of the environment.
+    env: {},
+    workerData,
+    ...(heapMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapMb } }),
+  });
+  // Faults of idle workers; those with a job reject it.
+  pool.on('error', () => {});
+  return pool;
 }
