@@ -208,6 +208,17 @@ describe('The lobby', () => {
     for (const { answer } of [second, fourth, ask('/5')]) expect((await answer).statusCode).to.equal(200);
   });
 
+  it('sends everybody away once it is closed, also those who come later', async () => {
+    await listen({});
+    const waiting = ask();
+    await waiting.arrived;
+    lobby.close();
+    for (const { answer } of [waiting, ask()]) {
+      const { statusCode, headers } = await answer;
+      expect([statusCode, headers.connection]).to.deep.equal([503, 'close']);
+    }
+  });
+
   it('serves those who waited in their order, and not those who left', async () => {
     await listen({});
     const served: string[] = [];
