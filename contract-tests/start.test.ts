@@ -214,8 +214,11 @@ describe('The lobby', () => {
     await waiting.arrived;
     lobby.close();
     for (const { answer } of [waiting, ask()]) {
-      const { statusCode, headers } = await answer;
-      expect([statusCode, headers.connection]).to.deep.equal([503, 'close']);
+      const message = await answer;
+      const [text] = (await once(message, 'data')) as [Buffer];
+      expect(message.statusCode).to.equal(503);
+      expect(message.headers.connection).to.equal('close');
+      expect(text.toString()).to.include('shutting down');
     }
   });
 
