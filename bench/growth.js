@@ -20,7 +20,7 @@ const MANY_ROWS = 1_000_000;
 function withOperations(wanted) {
   const folder = runFolder(`operations-${wanted}`);
   mkdirSync(join(folder, 'dist'));
-  for (const part of ['src', 'handlers'])
+  for (const part of ['src', 'handlers', 'generated'])
     cpSync(join(ROOT, 'dist', part), join(folder, 'dist', part), { recursive: true });
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
