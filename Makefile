@@ -108,7 +108,7 @@ $(LEDGER_STAMP): src/ledger/*.ts generated/ledger.ts package-lock.json
 	@touch $@
 
 # The server reads this instead of the YAML, unless the YAML was changed since.
-$(COMPILED): openapi.yaml dist/src/contract.js dist/src/compile.js
+$(COMPILED): openapi.yaml package-lock.json dist/src/contract.js dist/src/compile.js dist/src/payments/price.js
 	@node dist/src/compile.js
 
 install: $(STAMP) ## install what is missing

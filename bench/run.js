@@ -29,6 +29,6 @@ for (const name of chosen) {
 }
 stubs.end();
 load.end();
-const fine = report.finish();
 process.stdout.write(`measured for ${Math.round((Date.now() - began) / 1000)} s; see bench/results/\n`);
+const fine = report.finish();
 process.exitCode = fine ? 0 : 1;

@@ -21,9 +21,14 @@ class Disk {
     syncBuiltinESMExports();
   }
 
+  /** Waits for a sync to be asked for. */
+  async asked(): Promise<void> {
+    for (let tries = 0; this.waiting.length === 0 && tries < 1_000; tries++) await pause(5);
+  }
+
   /** Waits for a sync to be asked for, and answers it. */
   async answer(error: NodeJS.ErrnoException | null = null): Promise<void> {
-    for (let tries = 0; this.waiting.length === 0 && tries < 500; tries++) await pause(10);
+    await this.asked();
     const next = this.waiting.shift();
     if (!next) throw new Error('the disk was not asked');
     next(error);
@@ -58,12 +63,10 @@ describe('A ledger file and its disk', () => {
   it('says that something is kept only once the disk has it, and goes on with other things meanwhile', async () => {
     let kept = false;
     const note = ledger.setMeta('reconciler-a', '1').then(() => (kept = true));
-    let turns = 0;
-    for (let n = 0; n < 50; n++) {
-      await pause(1);
-      turns += 1;
-    }
-    expect([kept, turns]).to.deep.equal([false, 50]);
+    await disk.asked();
+    await pause(50);
+    expect(await ledger.getMeta('reconciler-a')).to.equal('1');
+    expect(kept).to.equal(false);
     await disk.answer();
     await note;
     expect(kept).to.equal(true);
@@ -71,7 +74,7 @@ describe('A ledger file and its disk', () => {
 
   it('keeps what is asked while the disk is busy with one more commit and sync, however much it is', async () => {
     const first = ledger.setMeta('reconciler-0', '0');
-    while (disk.waiting.length === 0) await pause(1);
+    await disk.asked();
     const rest = Array.from({ length: 100 }, (_, n) => ledger.setMeta(`reconciler-${n + 1}`, String(n)));
     await pause(20);
     expect(disk.waiting).to.have.length(1);
@@ -86,8 +89,8 @@ describe('A ledger file and its disk', () => {
 
   it('a disk that fails leaves the outcome unknown, and nothing is written any more until the server starts anew', async () => {
     const note = outcomeOf(ledger.setMeta('reconciler-a', '1'));
-    const behind = pause(5).then(() => outcomeOf(ledger.setMeta('reconciler-b', '1')));
-    await pause(20);
+    await disk.asked();
+    const behind = outcomeOf(ledger.setMeta('reconciler-b', '1'));
     await disk.answer(Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' }));
     expect(await note).to.match(/^unknown: The disk did not confirm a commit \(EIO/);
     const refusal = /^failed: The disk of the ledger failed .*Check the disk, then start the server again/;
@@ -97,15 +100,31 @@ describe('A ledger file and its disk', () => {
     expect(await ledger.counts()).to.be.an('object');
   });
 
-  it('closes only after the disk has what was asked before', async () => {
+  it('closes only after the disk has what was asked before, whoever asks it to', async () => {
     const note = ledger.setMeta('reconciler-a', '1');
-    let closed = false;
-    const closing = ledger.close().then(() => (closed = true));
+    let closed = 0;
+    const closing = [ledger.close(), ledger.close()].map(end => end.then(() => (closed += 1)));
+    await disk.asked();
     await pause(30);
-    expect(closed).to.equal(false);
+    expect(closed).to.equal(0);
     await disk.answer();
     await note;
-    await closing;
+    await Promise.all(closing);
+  });
+
+  it('takes a disk that does not answer for one that failed, so that nobody waits for ever', async () => {
+    const real = globalThis.setTimeout;
+    globalThis.setTimeout = ((run: () => void, ms?: number) =>
+      real(run, ms === 30_000 ? 30 : ms)) as typeof setTimeout;
+    try {
+      expect(await outcomeOf(ledger.setMeta('reconciler-a', '1'))).to.match(
+        /^unknown: .*no answer within 30 s/,
+      );
+      expect(await outcomeOf(ledger.check())).to.match(/^failed: The disk of the ledger failed/);
+    } finally {
+      globalThis.setTimeout = real;
+    }
+    await ledger.close();
   });
 });
 

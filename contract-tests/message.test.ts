@@ -282,7 +282,7 @@ describe('message: what the checker makes of it', () => {
       const result = check({ message: spoil });
       expect(result)
         .to.have.property('error')
-        .match(/names an account that it does not have/);
+        .match(/points at accounts that it does not have/);
     });
   }
 

@@ -41,7 +41,7 @@ export const LEDGER_SQL: { readonly [name in 'sqlite' | 'postgres']: LedgerSql }
         parameters: [p.payer, p.identifier, p.id, "settling", "delivered", "owed", "refunded", "claimed", p.now, 1],
         single: true,
       }),
-      standing: p => ({
+      claimView: p => ({
         sql: 'select count(*) as "payments", cast(coalesce(sum(cast(amount as bigint)), 0) as text) as "amount", (select "known" from "payers" where "payers"."payer" = ?) as "known", (select "id" from "payments" where "id" = ?) as "seen", (select "id" from "payments" where "written_at" is null and "state" in (?, ?, ?) and "identifier" is null and ("caller_until" <= ? or 1 = 0) and ("state" <> ? or "answer_expires_at" > ?) and "payer" = ? and "request_hash" = ? and "operation" = ? order by "created_at" limit ?) as "earlier" from "payments" where "payer" = ? and "written_at" is null and "state" in (?, ?) and ("state" = ? or "lease_until" > ?)',
         parameters: [p.payer, p.id, "settling", "owed", "delivered", p.now, "delivered", p.now, p.payer, p.request_hash, p.operation, 1, p.payer, "claimed", "settling", "settling", p.now],
         single: true,
@@ -392,7 +392,7 @@ export const LEDGER_SQL: { readonly [name in 'sqlite' | 'postgres']: LedgerSql }
         parameters: [p.payer, p.identifier, p.id, "settling", "delivered", "owed", "refunded", "claimed", p.now, 1],
         single: true,
       }),
-      standing: p => ({
+      claimView: p => ({
         sql: 'select count(*) as "payments", cast(coalesce(sum(cast(amount as bigint)), 0) as text) as "amount", (select "known" from "payers" where "payers"."payer" = $1) as "known", (select "id" from "payments" where "id" = $2) as "seen", (select "id" from "payments" where "written_at" is null and "state" in ($3, $4, $5) and "identifier" is null and ("caller_until" <= $6 or pg_try_advisory_xact_lock_shared(8404, hashtext(owner))) and ("state" <> $7 or "answer_expires_at" > $8) and "payer" = $9 and "request_hash" = $10 and "operation" = $11 order by "created_at" limit $12) as "earlier" from "payments" where "payer" = $13 and "written_at" is null and "state" in ($14, $15) and ("state" = $16 or "lease_until" > $17)',
         parameters: [p.payer, p.id, "settling", "owed", "delivered", p.now, "delivered", p.now, p.payer, p.request_hash, p.operation, 1, p.payer, "claimed", "settling", "settling", p.now],
         single: true,

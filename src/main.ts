@@ -26,9 +26,10 @@ import { firstFeePayer, rememberedFeePayers, Watch } from './watch.js';
 
 const SHUTDOWN_DEADLINE_MS = 25_000;
 const CHAIN_TRY_MS = 3_000;
-const START_CHECK_MS = 5_000;
+const CHAIN_CHECK_MS = 5_000;
 /** How long a stop waits for a shop that is opening to notice. */
 const STOP_OPENING_MS = 10_000;
+/** Between two packages of the second half: long enough for a call to be heard and answered. */
 const REST_MS = 5;
 
 /** A server. `stop` finishes what is in flight within 25 s. */
@@ -254,7 +255,7 @@ function termsOf(config: Config, connection: Connection, publicUrl: string): Ter
 
 /** A chain of another network, or a receiver without a USDC account, would let every payment fail. */
 async function checkChain(chain: SolanaChain, terms: Terms, log: Log): Promise<void> {
-  const signal = AbortSignal.timeout(START_CHECK_MS);
+  const signal = AbortSignal.timeout(CHAIN_CHECK_MS);
   const account = receiverAccount(terms);
   let found: [string, Account | null];
   try {

@@ -24,7 +24,7 @@ import { Routes } from './routes.js';
 import type { Listener } from './server.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 
-const START_CHECK_MS = 5_000;
+const FIRST_LOOK_MS = 5_000;
 
 /** What the server has when it can say what a call costs: all but what sells. */
 export type Front = {
@@ -73,11 +73,11 @@ export async function openShop(front: Front): Promise<Shop> {
   });
   closing.throwIfAborted();
   undo.unshift(() => reconciler.stop());
-  await reconciler.start(START_CHECK_MS);
+  await reconciler.start(FIRST_LOOK_MS);
   closing.throwIfAborted();
   orders.start();
   undo.unshift(() => orders.stop());
-  const health = healthOf(contract, backends, facilitator, terms);
+  const health = healthOf(backends, front);
   undo.unshift(async () => health.stop());
   const app = createApp({
     ...handling,
@@ -101,15 +101,11 @@ function confirmIn(ledger: Ledger, chain: SolanaChain): Confirm {
   };
 }
 
-function healthOf(
-  contract: Contract,
-  backends: BuiltBackends,
-  facilitator: Facilitator,
-  terms: Terms,
-): Health {
+function healthOf(backends: BuiltBackends, { contract, facilitator, ledger, terms }: Front): Health {
   const health = new Health(String((contract.document.info as Json).version), {
     ...backends.probes,
     facilitator: async () => void (await facilitator.supported(terms.network)),
+    ledger: () => ledger.check(),
   });
   health.start();
   return health;

@@ -67,7 +67,7 @@ export type ClaimContext = {
   readonly answersFull: boolean;
 };
 
-const NOTHING_OPEN = { payments: 0, amount: '0', known: null, seen: null, earlier: null };
+const NOTHING_SEEN = { payments: 0, amount: '0', known: null, seen: null, earlier: null };
 
 const MAX_AMOUNT = 10n ** 16n;
 
@@ -92,13 +92,13 @@ export function* claimPayment(request: ClaimRequest, context: ClaimContext): Ope
     if (standing) return standing;
     yield* ask(statements.lockPayer({ payer }));
   }
-  const look = yield* ask(statements.standing({ id, payer, operation, request_hash, now }));
-  const open = look[0] ?? NOTHING_OPEN;
-  const [row] = open.seen === null ? [] : yield* ask(statements.findToChange({ id }));
+  const look = yield* ask(statements.claimView({ id, payer, operation, request_hash, now }));
+  const view = look[0] ?? NOTHING_SEEN;
+  const [row] = view.seen === null ? [] : yield* ask(statements.findToChange({ id }));
   const conflict =
     (row && standingOf(row, now)) ??
     (yield* identifierConflict(request, context)) ??
-    limitOf(request, context, { runs: row?.runs ?? 0, ...open });
+    limitOf(request, context, { runs: row?.runs ?? 0, ...view });
   if (conflict) return conflict;
   const fresh = rowOf(request, context, row);
   const done = yield* ask(row ? statements.retake(fresh) : statements.insert(fresh));
@@ -108,8 +108,8 @@ export function* claimPayment(request: ClaimRequest, context: ClaimContext): Ope
     kind: 'claimed',
     claim: fresh.claim,
     run: fresh.runs,
-    payerKnown: open.known === 1,
-    earlier: yield* earlierSale(request, open.earlier, context),
+    payerKnown: view.known === 1,
+    earlier: yield* earlierSale(request, view.earlier, context),
   };
 }
 
@@ -129,17 +129,12 @@ function limitOf(
   { answersFull }: ClaimContext,
   open: { runs: number; payments: number; amount: string },
 ): Claimed | undefined {
-  const reason =
-    open.runs >= limits.maxRuns
-      ? 'runs'
-      : answersFull
-        ? 'answers'
-        : open.payments + 1 > limits.maxUnsettledPerPayer
-          ? 'payments'
-          : BigInt(open.amount) + amount > limits.maxUnsettledAmountPerPayer
-            ? 'amount'
-            : undefined;
-  return reason && { kind: 'limit', reason };
+  if (open.runs >= limits.maxRuns) return { kind: 'limit', reason: 'runs' };
+  if (answersFull) return { kind: 'limit', reason: 'answers' };
+  if (open.payments + 1 > limits.maxUnsettledPerPayer) return { kind: 'limit', reason: 'payments' };
+  if (BigInt(open.amount) + amount > limits.maxUnsettledAmountPerPayer)
+    return { kind: 'limit', reason: 'amount' };
+  return undefined;
 }
 
 function standingOf(row: PaymentRow, now: number): Claimed | undefined {

@@ -41,11 +41,11 @@ export type Engine = {
   readonly owner: string;
   /** Sentences for the operator about settings that weaken the ledger's promises. */
   readonly warnings: readonly string[];
-  /** Runs an operation that changes nothing. */
+  /** Runs an operation that changes nothing. It may see what is committed but not yet on disk. */
   read<T>(operation: () => Operation<T>): Promise<T>;
   /**
-   * Runs an operation in a transaction and resolves once it is on disk. Operations of one turn of the event loop may
-   * share a transaction. `bytes` is the weight of what it writes.
+   * Runs an operation in a transaction and resolves once it is on disk. Operations that are asked for in one turn of the event loop,
+   * or while the disk is busy, may share a transaction. `bytes` is the weight of what it writes.
    */
   write<T>(operation: () => Operation<T>, bytes?: number): Promise<T>;
   /**

@@ -15,6 +15,8 @@ const MAX_QUEUED = 8_192;
 const MAX_BATCH = 256;
 const MAX_BATCH_BYTES = 1_048_576;
 const BUSY_TIMEOUT_MS = 5_000;
+/** A disk that takes longer than this to confirm a commit has failed. */
+const SYNC_MS = 30_000;
 
 type Task = {
   readonly bytes: number;
@@ -141,7 +143,7 @@ function writesLog(db: Connection, role: Role): boolean {
 
 /**
  * Has the write-ahead log written to the disk (fdatasync) by a thread, as SQLite does it at every commit with `synchronous = FULL`.
- * With `NORMAL` SQLite itself does so only before it folds the log into the file. The log is checksummed, so what a power cut leaves
+ * With `NORMAL` SQLite itself does so only before it folds the log into the file, and when it begins the log anew. The log is checksummed, so what a power cut leaves
  * of it ends with a whole commit, and a commit is on disk with all before it.
  */
 class WriteAheadLog {
@@ -213,7 +215,7 @@ class SqliteEngine implements Engine {
   #prepared = new Map<string, { statement: Prepared; reader: boolean }>();
   #queue: Task[] = [];
   #scheduled = false;
-  #closed = false;
+  #closing: Promise<void> | undefined;
   #transacting = false;
   #syncing = false;
   #waiting: (() => void)[] = [];
@@ -271,9 +273,11 @@ class SqliteEngine implements Engine {
     }
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
+  close(): Promise<void> {
+    return (this.#closing ??= this.#end());
+  }
+
+  async #end(): Promise<void> {
     await this.#quiet();
     this.#prepared.clear();
     this.#db.close();
@@ -282,7 +286,7 @@ class SqliteEngine implements Engine {
   }
 
   #refuseWhenClosed(): void {
-    if (this.#closed) throw new LedgerFault('failed', 'The ledger is closed.');
+    if (this.#closing) throw new LedgerFault('failed', 'The ledger is closed.');
   }
 
   /** Until the disk has the last commit, what is asked meanwhile is gathered: one commit and one sync serve all of it. */
@@ -325,13 +329,18 @@ class SqliteEngine implements Engine {
   /** Resolves what is committed once it is on disk. */
   #keep(done: Done[]): void {
     this.#syncing = true;
+    let ended = false;
     const end = (error: Error | null): void => {
+      if (ended) return;
+      ended = true;
+      clearTimeout(late);
       this.#syncing = false;
       if (error) this.#break(error, done);
       else for (const { task, value } of done) task.resolve(value);
       for (const wake of this.#waiting.splice(0)) wake();
       if (this.#queue.length > 0) this.#schedule();
     };
+    const late = setTimeout(() => end(new Error(`no answer within ${SYNC_MS / 1000} s`)), SYNC_MS);
     if (this.#log) this.#log.sync(end);
     else end(null);
   }

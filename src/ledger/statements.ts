@@ -103,7 +103,7 @@ function countingStatements(db: Kysely<Tables>, dialect: Dialect) {
      * All that a claim is judged by, in one look: the payer's unsettled payments and standing, whether this payment was seen before,
      * and the earlier sale of the same call that a new signature redeems.
      */
-    standing: statement(
+    claimView: statement(
       (p: { id: string; payer: string; operation: string; request_hash: string; now: number }) =>
         db
           .selectFrom('payments')

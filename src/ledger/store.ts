@@ -210,7 +210,7 @@ class Store implements Books, Orders {
     return this.#one(() => this.#statements.askAgain(this.#fence(id, claim)));
   }
 
-  /** settling or owed → delivered; the payer is known from now on. */
+  /** settling or owed → delivered. The payer is known from now on, unless the claim found it known: then a refusal since stands. */
   async deliver(id: string, claim: number, how: Delivery): Promise<boolean> {
     return this.#engine.write(() => this.#deliver(id, claim, how));
   }
@@ -349,6 +349,11 @@ class Store implements Books, Orders {
   /** The settlement was seen at `finalized`. */
   async audited(id: string): Promise<boolean> {
     return this.#one(() => this.#statements.audited({ id, now: this.#now() }));
+  }
+
+  /** Rejects when nothing can be written. */
+  async check(): Promise<void> {
+    await this.#engine.write(() => ask(this.#statements.ownMeta({})));
   }
 
   async setMeta(key: string, value: string): Promise<void> {

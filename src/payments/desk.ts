@@ -60,7 +60,7 @@ export class Desk {
     return this.#terms;
   }
 
-  /** What an operation is offered for over a fee payer; one object for as long as there are not too many. */
+  /** What an operation is offered for over a fee payer: the same object for the same offer, so that its text can be kept. */
   requirements(operation: PricedOperation, feePayer: string): PaymentRequirements {
     const key = `${operation.id} ${feePayer}`;
     let requirements = this.#requirements.get(key);

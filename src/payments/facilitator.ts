@@ -1,5 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import { Pool, type Dispatcher } from '../pool.js';
+import { readAddress } from '../address.js';
+import { exchange } from '../exchange.js';
+import { Pool } from '../pool.js';
 
 /** What a facilitator is asked about: our own offer and our own encoding of the buyer's transaction, nothing echoed. */
 export type Ask = { transaction: string; requirements: PaymentRequirements };
@@ -69,62 +71,13 @@ const REFUSALS_BEFORE_SIGNING = new Set([
 const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, settleMs: 45_000 };
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-type HttpAnswer = { status: number; json: Record<string, unknown> };
+type JsonAnswer = { status: number; json: Record<string, unknown> };
 
 /** How long a facilitator may take for each question. */
 export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: number };
 
 const GET_HEADERS = { accept: 'application/json' };
 const POST_HEADERS = { ...GET_HEADERS, 'content-type': 'application/json' };
-
-/**
- * One HTTP exchange, within a deadline that counts from now. Straight on undici's dispatcher: its streams, abort signals and timers per
- * request cost more than the rest of an ask.
- */
-function exchange(
-  pool: Pool,
-  request: Dispatcher.DispatchOptions,
-  deadlineMs: number,
-): Promise<{ status: number; text: string }> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    let status = 0;
-    let failed: Error | undefined;
-    let abort: ((error: Error) => void) | undefined;
-    const fail = (error: Error): void => {
-      failed ??= error;
-      clearTimeout(timer);
-      reject(failed);
-      abort?.(failed);
-    };
-    const timer = setTimeout(() => fail(new Error(`no answer within ${deadlineMs / 1000} s`)), deadlineMs);
-    pool.dispatch(request, {
-      onConnect(stop) {
-        abort = stop;
-        if (failed) stop(failed);
-      },
-      onHeaders(code) {
-        status = code;
-        return true;
-      },
-      onData(chunk) {
-        size += chunk.length;
-        if (size > MAX_ANSWER_BYTES) fail(new Error('the answer is too large'));
-        chunks.push(chunk);
-        return true;
-      },
-      onComplete() {
-        clearTimeout(timer);
-        resolve({ status, text: Buffer.concat(chunks).toString('utf8') });
-      },
-      onError(error) {
-        abort = undefined;
-        fail(error);
-      },
-    });
-  });
-}
 
 /** A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). */
 export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): Facilitator {
@@ -134,9 +87,13 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
     connections: 128,
     keepAliveTimeout: 60_000,
     keepAliveMaxTimeout: 600_000,
+    maxResponseSize: MAX_ANSWER_BYTES,
+    // Every question has its own deadline.
+    headersTimeout: 0,
+    bodyTimeout: 0,
   });
 
-  async function ask(path: string, deadlineMs: number, body?: string): Promise<HttpAnswer> {
+  async function ask(path: string, ms: number, body?: string): Promise<JsonAnswer> {
     const { status, text } = await exchange(
       pool,
       {
@@ -145,7 +102,7 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
         headers: body === undefined ? GET_HEADERS : POST_HEADERS,
         body: body ?? null,
       },
-      deadlineMs,
+      { ms },
     );
     const json: unknown = JSON.parse(text);
     if (typeof json !== 'object' || json === null) throw new Error('the answer is not a JSON object');
@@ -154,7 +111,7 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
 
   return {
     async supported(network) {
-      let answer: HttpAnswer;
+      let answer: JsonAnswer;
       try {
         answer = await ask('/supported', deadlines.supportedMs);
       } catch (error) {
@@ -222,13 +179,13 @@ function readSupported(json: Record<string, unknown>, network: string, url: stri
 }
 
 function isAddress(value: unknown): value is string {
-  return typeof value === 'string' && /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(value);
+  return typeof value === 'string' && readAddress(value) !== undefined;
 }
 
 /** Anything else would go into our ledger and headers as if it named a transfer. */
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 
-function readVerdict({ status, json }: HttpAnswer): Verdict {
+function readVerdict({ status, json }: JsonAnswer): Verdict {
   if (json.isValid === true && status === 200) return { kind: 'valid' };
   // Some facilitators say no with 400: a reason is what makes it a refusal.
   if (json.isValid === false && status < 500 && status !== 429) {
@@ -239,7 +196,7 @@ function readVerdict({ status, json }: HttpAnswer): Verdict {
   return { kind: 'unavailable', detail: `status ${status}` };
 }
 
-function readSettlement({ status, json }: HttpAnswer): Settlement {
+function readSettlement({ status, json }: JsonAnswer): Settlement {
   const named = typeof json.transaction === 'string' ? json.transaction : '';
   const signature = SIGNATURE.test(named) ? named : '';
   const ok = status >= 200 && status < 300;

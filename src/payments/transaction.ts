@@ -76,7 +76,9 @@ export class TransactionChecker {
     checkLayout(transaction);
     const { source, payer } = checkTransfer(transaction, expected, this.#accountsOf(expected));
     checkSignature(payer, transaction.message, bytes.subarray(1 + SIGNATURE_BYTES, 1 + 2 * SIGNATURE_BYTES));
-    if (!isSane(transaction)) throw new Fault('transaction: names an account that it does not have');
+    if (!isSane(transaction)) {
+      throw new Fault('transaction: its header or an instruction points at accounts that it does not have');
+    }
     // The fee payer's signature is not the buyer's to give, and varying it does not vary the payment.
     bytes.fill(0, 1, 1 + SIGNATURE_BYTES);
     return {

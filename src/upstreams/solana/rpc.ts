@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { Pool } from '../../pool.js';
 import { keyOf, readAddress } from '../../address.js';
-import { exchange, NoAnswer, type HttpAnswer } from '../exchange.js';
+import { exchange, NoAnswer, type HttpAnswer } from '../../exchange.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 
 /** How sure a read is; `processed` is never read, since it can be taken back. */

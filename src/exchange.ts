@@ -1,4 +1,4 @@
-import type { Dispatcher, Pool } from 'undici';
+import type { Dispatcher, Pool } from './pool.js';
 
 /** A whole answer. `retryAfter`: its header of that name. */
 export type HttpAnswer = { status: number; retryAfter: string | undefined; text: string };
@@ -9,21 +9,21 @@ export class NoAnswer extends Error {
   readonly answered: boolean;
 
   constructor(late: boolean, answered: boolean, cause: unknown) {
-    super('no answer', { cause });
+    super(cause instanceof Error && cause.message ? cause.message : 'no answer', { cause });
     this.late = late;
     this.answered = answered;
   }
 }
 
 /**
- * One HTTP exchange that ends after `ms`, or as soon as `signal` aborts. Straight on undici's dispatcher: its streams, timers and
+ * One HTTP exchange that ends `ms` from now, or as soon as `signal` aborts. Straight on undici's dispatcher: its streams, timers and
  * combined signals cost more than the exchange. The pool bounds the answer's size.
  * @throws NoAnswer
  */
 export function exchange(
   pool: Pool,
   request: Dispatcher.DispatchOptions,
-  { ms, signal }: { ms: number; signal: AbortSignal },
+  { ms, signal }: { ms: number; signal?: AbortSignal },
 ): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const answer = { status: 0, retryAfter: undefined as string | undefined };
@@ -32,7 +32,7 @@ export function exchange(
     let abort: ((error: Error) => void) | undefined;
     const leave = (): void => {
       clearTimeout(timer);
-      signal.removeEventListener('abort', stop);
+      signal?.removeEventListener('abort', stop);
     };
     const fail = (cause: unknown, late: boolean): void => {
       leave();
@@ -40,10 +40,10 @@ export function exchange(
       reject(failed);
       abort?.(failed);
     };
-    const stop = (): void => fail(signal.reason, true);
+    const stop = (): void => fail(signal?.reason, true);
     const timer = setTimeout(() => fail(new Error(`no answer within ${Math.round(ms)} ms`), true), ms);
-    signal.addEventListener('abort', stop);
-    if (signal.aborted) return stop();
+    signal?.addEventListener('abort', stop);
+    if (signal?.aborted) return stop();
     pool.dispatch(request, {
       onConnect(give) {
         abort = give;
