@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
 
-/** Koa and its router as CommonJS: an `import` reads their modules twice, which is a third more of their share of the start. */
+/** Koa and its router as CommonJS: an `import` would read their modules twice at every start. */
 export const Koa = require('koa') as typeof Application;
 export const Router = require('@koa/router') as typeof RouterPackage.default;
 

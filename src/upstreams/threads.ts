@@ -74,7 +74,7 @@ export class Threads {
   }
 }
 
-/** Its package takes as long to load as a tenth of the start, and 7 MB: not before the first job. */
+/** Its package is slow to load: with the first job, not at the start. */
 async function openPool({ filename, threads, heapMb, workerData }: Options): Promise<Piscina> {
   const { Piscina } = await import('piscina');
   const pool = new Piscina({
