@@ -99,6 +99,7 @@ format: install ## format every file
 	$(BIN)/prettier --write --log-level warn .
 
 build: install ## compile into dist/, the contract too
+	@test -d dist || echo 'Compiling; this takes half a minute the first time'
 	@$(BIN)/tsc
 	@$(MAKE) -s --no-print-directory $(LEDGER_STAMP) $(COMPILED)
 

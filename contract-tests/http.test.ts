@@ -104,6 +104,20 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect(answer).to.match(/^HTTP\/1\.1 402 /);
   });
 
+  it('what comes behind a body that was held back is never taken for that body: the connection ends with the price', async () => {
+    const held =
+      'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\nExpect: 100-continue\r\n\r\n';
+    for (let round = 0; round < 3; round++) {
+      // Heads of refusals are kept for a second.
+      await exchange(world.url, unpaidCall('HTTP/1.1', ''), 1);
+      const answers = await exchange(world.url, held, Infinity);
+      expect(answers).to.have.length(1);
+      expect(answers[0])
+        .to.match(/^HTTP\/1\.1 402 /)
+        .and.match(/\r\nConnection: close\r\n/);
+    }
+  });
+
   it('no spelling of a paid path is served unpaid', async () => {
     const spellings = [
       '/v1//summarize',

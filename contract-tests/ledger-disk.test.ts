@@ -115,10 +115,10 @@ describe('A ledger file and its disk', () => {
   it('takes a disk that does not answer for one that failed, so that nobody waits for ever', async () => {
     const real = globalThis.setTimeout;
     globalThis.setTimeout = ((run: () => void, ms?: number) =>
-      real(run, ms === 30_000 ? 30 : ms)) as typeof setTimeout;
+      real(run, ms === 20_000 ? 30 : ms)) as typeof setTimeout;
     try {
       expect(await outcomeOf(ledger.setMeta('reconciler-a', '1'))).to.match(
-        /^unknown: .*no answer within 30 s/,
+        /^unknown: .*no answer within 20 s/,
       );
       expect(await outcomeOf(ledger.check())).to.match(/^failed: The disk of the ledger failed/);
     } finally {

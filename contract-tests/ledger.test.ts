@@ -51,6 +51,18 @@ async function delivered(ledger: Ledger, request: ClaimRequest, answerExpiresAt 
   return claim;
 }
 
+/** The sale that a newly signed payment for this call would redeem. */
+async function earlierOf(
+  ledger: Ledger,
+  call: Pick<ClaimRequest, 'payer' | 'operation' | 'requestHash'>,
+): Promise<Payment | undefined> {
+  const asked = payment(call);
+  const result = await ledger.claim(asked);
+  if (result.kind !== 'claimed') throw new Error(`expected a claim, got ${result.kind}`);
+  await ledger.free(asked.id, result.claim, { keepRun: false });
+  return result.earlier;
+}
+
 async function faultOf(work: Promise<unknown>): Promise<LedgerFault> {
   try {
     await work;
@@ -278,7 +290,7 @@ function promises(make: () => Promise<Place>): void {
   });
 
   describe('moves', () => {
-    type Moves = Record<'settling' | 'delivered' | 'owed' | 'released' | 'refunded', () => Promise<boolean>>;
+    type Moves = Record<'settling' | 'delivered' | 'owed' | 'released' | 'refunded', () => Promise<unknown>>;
 
     const movesOf = (id: string, claim: number): Moves => ({
       settling: () => ledger.settling(id, claim),
@@ -531,11 +543,11 @@ function promises(make: () => Promise<Place>): void {
       const first = payment();
       const claim = await claimed(ledger, first);
       await ledger.settling(first.id, claim);
-      expect(await ledger.attachable(call)).to.equal(undefined);
+      expect(await earlierOf(ledger, call)).to.equal(undefined);
       await ledger.leave(first.id, claim);
-      expect((await ledger.attachable(call))?.id).to.equal(first.id);
+      expect((await earlierOf(ledger, call))?.id).to.equal(first.id);
       expect(await ledger.adopt(first.id, 30_000)).to.not.equal(undefined);
-      expect((await ledger.attachable(call))?.id, 'while it is being looked up').to.equal(first.id);
+      expect((await earlierOf(ledger, call))?.id, 'while it is being looked up').to.equal(first.id);
       const second = payment();
       const alias = await claimed(ledger, second);
       expect(await ledger.attach(second.id, alias, first.id)).to.equal(true);
@@ -549,14 +561,14 @@ function promises(make: () => Promise<Place>): void {
       const first = payment();
       await delivered(ledger, first);
       clock += 60_001;
-      expect((await ledger.attachable(call))?.id).to.equal(first.id);
-      expect(await ledger.attachable({ ...call, requestHash: 'b' })).to.equal(undefined);
+      expect((await earlierOf(ledger, call))?.id).to.equal(first.id);
+      expect(await earlierOf(ledger, { ...call, requestHash: 'b' })).to.equal(undefined);
       const marked = payment({ identifier: 'new sale' });
       expect(await ledger.attach(marked.id, await claimed(ledger, marked), first.id)).to.equal(false);
       const other = payment({ requestHash: 'b'.repeat(64) });
       expect(await ledger.attach(other.id, await claimed(ledger, other), first.id)).to.equal(false);
       await ledger.written(first.id);
-      expect(await ledger.attachable(call)).to.equal(undefined);
+      expect(await earlierOf(ledger, call)).to.equal(undefined);
       const late = payment();
       expect(await ledger.attach(late.id, await claimed(ledger, late), first.id)).to.equal(false);
     });
@@ -826,13 +838,39 @@ function severalServers(make: () => Promise<Place>): void {
       const sold = payment();
       const claim = await claimed(first, sold);
       await first.settling(sold.id, claim);
-      expect(await second.attachable(call), 'while it lives').to.equal(undefined);
+      expect(await earlierOf(second, call), 'while it lives').to.equal(undefined);
       const again = payment();
       const newer = await claimed(second, again);
       expect(await second.attach(again.id, newer, sold.id), 'while it lives').to.equal(false);
       await first.close();
-      expect((await second.attachable(call))?.id).to.equal(sold.id);
+      expect((await earlierOf(second, call))?.id).to.equal(sold.id);
       expect(await second.attach(again.id, newer, sold.id)).to.equal(true);
+    });
+
+    it('a caller that hangs up while a slow commit makes its payment settling: what it signs next is no second sale', async () => {
+      const [first, second] = servers as [Ledger, Ledger];
+      const client = new pg.Client({ connectionString: place.url });
+      await client.connect();
+      await client.query(
+        'create function stall() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return null; end $$;' +
+          'create constraint trigger stall after update on payments deferrable initially deferred for each row ' +
+          "when (new.state = 'settling' and old.state = 'claimed') execute function stall()",
+      );
+      await client.end();
+      const call = { payer: 'Payer111', operation: 'summarize', requestHash: 'a'.repeat(64) };
+      const sold = payment();
+      const claim = await claimed(first, sold);
+      const moved = first.settling(sold.id, claim, { call, wanted: () => true });
+      await new Promise(resolve => setTimeout(resolve, 100));
+      const noted = first.callerGone(sold.id);
+      const again = payment();
+      const newer = await claimed(second, again);
+      // Claims of this payer wait for the commit, so that they see what it is.
+      expect((await second.find(sold.id))?.state).to.equal('settling');
+      await noted;
+      expect(await moved).to.equal(true);
+      const other = await second.settling(again.id, newer, { call, wanted: () => true });
+      expect(other).to.have.nested.property('earlier.id', sold.id);
     });
 
     it('take over what a server left behind without its callers', async () => {

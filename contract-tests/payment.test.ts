@@ -51,6 +51,35 @@ describe('a paid call, end to end on a real local Solana', () => {
     });
   }
 
+  it('promise 6: an answer that is cut off in mid-download is had by signing anew, and is charged once', async function () {
+    this.timeout(60_000);
+    const body = { text: `${TEXT} `.repeat(40).slice(0, 2_400) };
+    const before = await world.earned();
+    const headers = await signFor(world, '/v1/tts');
+    await new Promise<void>((resolve, reject) => {
+      const { hostname, port } = new URL(world.url);
+      const socket = connect(Number(port), hostname);
+      const text = JSON.stringify(body);
+      const lines = Object.entries({ ...headers, 'content-type': 'application/json', host: 'x' });
+      socket.write(
+        `POST /v1/tts HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}` +
+          `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
+      );
+      socket.once('readable', () => {
+        // So little is taken that the rest can't have left the server.
+        const head = socket.read(Math.min(socket.readableLength, 1_000)) as Buffer;
+        expect(head.toString('latin1')).to.match(/^HTTP\/1\.1 200 /);
+        socket.resetAndDestroy();
+        resolve();
+      });
+      socket.once('error', reject);
+    });
+    const again = await post(`${world.url}/v1/tts`, body, await signFor(world, '/v1/tts'));
+    expect(again.status, again.body.subarray(0, 200).toString()).to.equal(200);
+    expect(again.body.length).to.be.above(4_500_000);
+    expect(await world.earned()).to.equal(before + 25_000n);
+  });
+
   it('solMintInfo answers the facts of every sample mint', async () => {
     const { classic, noAuthorities, token2022, untraded, uninitialised } = world.sandbox.info.mints;
     for (const mint of [classic, noAuthorities, token2022, untraded, uninitialised]) {

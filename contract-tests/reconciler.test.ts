@@ -408,6 +408,25 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(await rowOf(second.id)).to.include({ aliasOf: first.id, asks: 0 });
   });
 
+  it('who hangs up and pays on another connection in the same moment is charged once', async () => {
+    cell.onSettle(settleFault('slow'));
+    const text = 'hung up and paid at once';
+    const [first, second] = [signed(stage, shop, { payer, text }), signed(stage, shop, { payer, text })];
+    const gone = new AbortController();
+    const sent = shop.send({ payment: first.payment, text }, { gone: gone.signal });
+    await stateBecomes(first.id, 'settling');
+    const other = shop.send({ payment: second.payment, text });
+    // A closed connection is noticed some turns after what came on another one.
+    for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve));
+    gone.abort();
+    await Promise.all([sent, other]);
+    await until('it is answered', async () => {
+      const more = await shop.send({ payment: second.payment, text });
+      return more.kind === 'answer';
+    });
+    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
+  });
+
   it('who hangs up while the money moves may sign anew at once and is charged once', async () => {
     cell.onSettle(settleFault('slow'));
     const text = 'hung up';

@@ -10,7 +10,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +19,7 @@ import { compileContract } from '../src/contract.js';
 import { Lobby } from '../src/lobby.js';
 import { open, start, type Opened } from '../src/main.js';
 import { openShop, type Front, type Shop } from '../src/shop.js';
+import { until } from './support/faults.js';
 import { call, challengeOf, openWorld, post, signFor, TEXT, type World } from './support/world.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -206,6 +207,25 @@ describe('The lobby', () => {
     await fourth.arrived;
     lobby.open((incoming, response) => response.end(incoming.url));
     for (const { answer } of [second, fourth, ask('/5')]) expect((await answer).statusCode).to.equal(200);
+  });
+
+  it('has room again when a connection is gone that held many places', async () => {
+    await listen({ most: 20, waitMs: 120_000 });
+    let came = 0;
+    server.on('request', () => (came += 1));
+    const many = connect(port, '127.0.0.1');
+    many.on('error', () => {});
+    many.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20));
+    await until('all came', () => came === 20);
+    expect((await ask('/full').answer).statusCode).to.equal(503);
+    many.destroy();
+    const refused = async () => {
+      const ten = Array.from({ length: 10 }, () => ask('/room').answer.then(() => true));
+      for (const answer of ten) answer.catch(() => {});
+      const waited = new Promise<boolean>(resolve => setTimeout(() => resolve(false), 300));
+      return Promise.race([...ten, waited]);
+    };
+    await until('there is room for ten', async () => !(await refused()));
   });
 
   it('sends everybody away once it is closed, also those who come later', async () => {

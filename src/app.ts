@@ -1,5 +1,4 @@
 import type { Context, Middleware } from 'koa';
-import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { BodiesFull, BodyFault, readJsonObject } from './body.js';
 import type { PricedOperation } from './contract.js';
@@ -16,6 +15,7 @@ import { canonicalJson, fingerprint, TooDeep } from './payments/fingerprint.js';
 import type { Outcome, Sale } from './payments/outcome.js';
 import { receiptHeader, type Receipt } from './payments/wire.js';
 import type { Route } from './routes.js';
+import { whenClosed } from './closed.js';
 import { EXPOSED_HEADERS } from './server.js';
 
 /** The free operations: those that never change while the server runs, and those made anew for each request. */
@@ -256,30 +256,10 @@ async function readBody(ctx: Context): Promise<object> {
 
 function goneSignal(ctx: Context): AbortSignal {
   const gone = new AbortController();
-  whenClosed(ctx, () => {
+  whenClosed(ctx.req, ctx.res, () => {
     if (!ctx.res.writableFinished) gone.abort();
   });
   return gone.signal;
-}
-
-const closing = new WeakMap<Socket, Set<() => void>>();
-
-/** Node does not tell a response that is queued behind another one on its connection when that connection closes. */
-function whenClosed({ req: { socket }, res }: Context, then: () => void): void {
-  if (res.closed || res.destroyed || socket.destroyed) return then();
-  let waiting = closing.get(socket);
-  if (!waiting) {
-    const all = new Set<() => void>();
-    closing.set(socket, (waiting = all));
-    socket.once('close', () => all.forEach(end => end()));
-  }
-  const here = waiting;
-  const end = (): void => {
-    res.off('close', end);
-    if (here.delete(end)) then();
-  };
-  here.add(end);
-  res.once('close', end);
 }
 
 function sendOutcome(
@@ -310,8 +290,11 @@ function sendOutcome(
   }
 }
 
-function watchDelivery(ctx: Context, charge: Charge, sale: Sale): void {
-  whenClosed(ctx, () => (ctx.res.writableFinished ? charge.written(sale) : charge.lost(sale)));
+/** A response whose socket is destroyed with bytes still to write is finished all the same, so that alone says nothing. */
+function watchDelivery({ req, res }: Context, charge: Charge, sale: Sale): void {
+  let out = false;
+  res.once('finish', () => (out = !req.socket.destroyed));
+  whenClosed(req, res, () => (out ? charge.written(sale) : charge.lost(sale)));
 }
 
 function receiptHeaders(payment: Payment, receipt: Receipt | undefined): Record<string, string> {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { whenClosed } from './closed.js';
 import { EXPOSED_HEADERS, type Listener } from './server.js';
 
 const MAX_WAITING = 1_000;
@@ -36,7 +37,7 @@ export class Lobby {
       refuse(response, STARTING);
     }, this.#waitMs);
     this.#waiting.set(response, { request, timer });
-    response.once('close', () => this.#leave(response));
+    whenClosed(request, response, () => this.#leave(response));
   };
 
   /** From now on `app` answers, those who waited first. */

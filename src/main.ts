@@ -145,11 +145,13 @@ function openDoor({ front, server, lobby, closing }: Door, openShop: OpenShop): 
     lobby.open(shop.app);
   });
   const close = async (): Promise<void> => {
+    log.info({}, 'stopping: what is in flight is finished, nothing new is sold');
     closing.abort(new Error('the server is shutting down'));
     lobby.close();
     await drain(server, async () => shop?.idle());
     await Promise.race([opening.catch(() => {}), sleep(STOP_OPENING_MS, undefined, { ref: false })]);
     await runAll(undo);
+    log.info({}, 'stopped');
   };
   let closed: Promise<void> | undefined;
   const stop = (): Promise<void> => (closed ??= close());

@@ -44,7 +44,7 @@ export function createHttpServer(
   const priced = new Map(operations.map(operation => [operation.path, operation]));
   const listener: Listener = (request, response) => {
     if (request.headers.host === undefined && request.httpVersion === '1.1') return refuseHostless(response);
-    if (!refuseUnpaid(request, response, desk, priced)) app(request, response);
+    if (!refuseUnpaid(request, response, { desk, priced, expects: false })) app(request, response);
   };
   const server = createServer(
     {
@@ -61,7 +61,7 @@ export function createHttpServer(
   server.maxConnections = MAX_CONNECTIONS;
   // A client that asks before it sends its body gets the price at once, and only a payer is told to go on.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    if (refuseUnpaid(request, response, desk, priced)) return;
+    if (refuseUnpaid(request, response, { desk, priced, expects: true })) return;
     response.writeContinue();
     app(request, response);
   });
@@ -74,8 +74,7 @@ export function createHttpServer(
 function refuseUnpaid(
   request: IncomingMessage,
   response: ServerResponse,
-  desk: Desk,
-  priced: Map<string, PricedOperation>,
+  { desk, priced, expects }: { desk: Desk; priced: Map<string, PricedOperation>; expects: boolean },
 ): boolean {
   if (request.method !== 'POST' || carriesPayment(request.headers)) return false;
   const url = request.url ?? '';
@@ -84,7 +83,7 @@ function refuseUnpaid(
   if (!operation) return false;
   const version = question < 0 ? 2 : challengeVersion(url.slice(question + 1));
   const challenge = desk.challenge(operation, version);
-  composeHead(response, challenge);
+  composeHead(response, challenge, expects);
   response.end(challenge.body);
   return true;
 }
@@ -98,11 +97,12 @@ const composed = new WeakMap<Challenge, Composed>();
 
 /**
  * Checking and joining 4 KB of headers is an eighth of a refusal's time, and yields the same bytes a thousand times a second: what
- * Node composed is sent again until the date changes. Connections that end after this answer get a head of their own.
+ * Node composed is sent again until the date changes. Connections that end after this answer get a head of their own: Node ends those
+ * of callers who still hold their body back, too, for what comes next on them might be that body.
  */
-function composeHead(response: Sent, challenge: Challenge): void {
+function composeHead(response: Sent, challenge: Challenge, expects: boolean): void {
   const second = Math.floor(Date.now() / 1_000);
-  const kept = response.shouldKeepAlive ? composed.get(challenge) : undefined;
+  const kept = response.shouldKeepAlive && !expects ? composed.get(challenge) : undefined;
   if (kept?.second === second && response._header === null) {
     response.statusCode = 402;
     response._header = kept.head;

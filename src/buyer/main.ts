@@ -106,7 +106,7 @@ function readKeypair(file: string | undefined): Uint8Array {
   if (Array.isArray(numbers) && numbers.length === 64) return Uint8Array.from(numbers);
   if (file !== undefined) throw new BuyFault(`${path} is not a keypair file of 64 numbers.`);
   throw new BuyFault(
-    `There is no sandbox buyer in ${path}: start the server with make run, or name a --keypair.`,
+    `There is no sandbox buyer in ${path}: start the server with make run, set the STATE_DIR of the server that runs, or name a --keypair.`,
   );
 }
 

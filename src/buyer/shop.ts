@@ -72,7 +72,9 @@ export async function signPayment(
   }
   await checkFunds(offer, signer.address, price, options.rpcUrl);
   const payload = await http.createPaymentPayload(required).catch((error: unknown) => {
-    throw new BuyFault(`The payment could not be signed: ${reasonOf(error)}`);
+    throw new BuyFault(
+      `The payment could not be signed: ${reasonOf(error)}. If the server has a sandbox of its own, set its STATE_DIR here, too.`,
+    );
   });
   return { headers: http.encodePaymentSignatureHeader(payload), amount: offer.amount, payer: signer.address };
 }

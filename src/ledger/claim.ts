@@ -33,7 +33,8 @@ export type ClaimRequest = {
 
 /**
  * A reservation: `claim` is the number that every move repeats. `earlier`: the sale that this payment, being signed anew for the same
- * call, redeems instead (see `attachable`).
+ * call, redeems instead: same payer, operation and body, no identifier, paid or possibly paid, not written out, and its caller is gone
+ * or was sent away (`leave`), or the server is gone that the caller waited at. A worker that adopted it does not count as a caller.
  */
 export type Claim = {
   kind: 'claimed';

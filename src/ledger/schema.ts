@@ -33,7 +33,7 @@ export type PaymentRow = {
   claim: number;
   owner: string;
   lease_until: number;
-  /** Until then a caller may still be waiting for the answer; see `attachable`. */
+  /** Until then a caller may still be waiting for the answer; see `Claim`. */
   caller_until: number;
   runs: number;
   asks: number;

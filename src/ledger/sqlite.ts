@@ -15,8 +15,8 @@ const MAX_QUEUED = 8_192;
 const MAX_BATCH = 256;
 const MAX_BATCH_BYTES = 1_048_576;
 const BUSY_TIMEOUT_MS = 5_000;
-/** A disk that takes longer than this to confirm a commit has failed. */
-const SYNC_MS = 30_000;
+/** A disk that takes longer than this to confirm a commit has failed. Shorter than a stop of the server may take. */
+const SYNC_MS = 20_000;
 
 type Task = {
   readonly bytes: number;
@@ -280,9 +280,19 @@ class SqliteEngine implements Engine {
   async #end(): Promise<void> {
     await this.#quiet();
     this.#prepared.clear();
+    if (this.#log) this.#fold();
     this.#db.close();
     this.#log?.close();
     release(this.#lock);
+  }
+
+  /** Folds the log into the file, so that whoever copies the file of a stopped server has all of it. */
+  #fold(): void {
+    try {
+      this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    } catch {
+      // Somebody reads it just now, or the disk failed: the next opening reads the log.
+    }
   }
 
   #refuseWhenClosed(): void {

@@ -37,11 +37,21 @@ export type LedgerOptions = {
 /** An answer as it is given to the ledger; when it expires is decided at its delivery. */
 type Kept = Omit<StoredAnswer, 'expiresAt'>;
 
+/** What makes two payments without identifier payments for the same call. `requestHash`: hex sha256 of operation and body. */
+export type Call = { payer: string; operation: string; requestHash: string };
+
 /**
- * What goes with a payment that is about to be settled. `wanted` is asked at the last moment before it is written: a caller that hung up
- * until then may have bought the same anew, and could not attach to what was only claimed.
+ * What goes with a payment that is about to be settled. `call` is looked for among earlier sales, and `wanted` is asked, at the last
+ * moment before it is written and while nobody else can claim a payment of this payer: whoever hung up until then may have bought the
+ * same anew, and could not attach to what was only claimed.
  */
-export type Sent = { answer?: Kept; settlement?: string; transaction?: string; wanted?: () => boolean };
+export type Sent = {
+  answer?: Kept;
+  settlement?: string;
+  transaction?: string;
+  call?: Call;
+  wanted?: () => boolean;
+};
 
 /** How a payment came to be settled. */
 export type Settlement = {
@@ -193,15 +203,16 @@ class Store implements Books, Orders {
    * claimed → settling, before a facilitator is asked and before the lease has ended. Never undone by time, only by proof.
    * @param sent the answer that is being paid, kept as `saveAnswer` keeps it; the signature, and the completed transaction in base64,
    *   where they are known before it is sent
-   * @returns false when the claim is no longer ours, or its caller is gone
+   * @returns false when the claim is no longer ours, or its caller is gone; the earlier sale of the same call that this payment is to
+   *   redeem instead (see `Claim`)
    * @throws LedgerFault `full` as `saveAnswer`; nothing has changed then
    */
-  async settling(id: string, claim: number, sent: Sent = {}): Promise<boolean> {
+  async settling(id: string, claim: number, sent: Sent = {}): Promise<boolean | { earlier: Payment }> {
     const size = sent.answer?.body.byteLength ?? 0;
-    const grown = await this.#engine.write(() => this.#settling(id, claim, sent), size);
-    if (grown === false) return false;
-    if (grown === 'full') throw fullFault();
-    this.#answerBytes += grown;
+    const moved = await this.#engine.write(() => this.#settling(id, claim, sent), size);
+    if (moved === 'full') throw fullFault();
+    if (typeof moved !== 'number') return moved;
+    this.#answerBytes += moved;
     return true;
   }
 
@@ -274,23 +285,6 @@ class Store implements Books, Orders {
   async adopt(id: string, leaseMs: number): Promise<Payment | undefined> {
     const fresh = (this.#claims += 1);
     return this.#engine.write(() => this.#adopt(id, leaseMs, fresh));
-  }
-
-  /**
-   * The payment a newly signed one for the same call may redeem: same payer, operation and body, no identifier, paid or
-   * possibly paid, not written out, and its caller is gone or was sent away (`leave`), or the server is gone that the caller
-   * waited at. A worker that adopted it does not count as a caller.
-   */
-  async attachable(call: {
-    payer: string;
-    operation: string;
-    requestHash: string;
-  }): Promise<Payment | undefined> {
-    const { payer, operation, requestHash: request_hash } = call;
-    const [row] = await this.#engine.read(() =>
-      ask(this.#statements.attachable({ payer, operation, request_hash, now: this.#now() })),
-    );
-    return row && paymentOf(row);
   }
 
   /**
@@ -393,10 +387,12 @@ class Store implements Books, Orders {
   *#settling(
     id: string,
     claim: number,
-    { answer, wanted, ...sent }: Sent,
-  ): Operation<false | 'full' | number> {
-    if (wanted?.() === false) return false;
+    { answer, wanted, call, ...sent }: Sent,
+  ): Operation<false | 'full' | number | { earlier: Payment }> {
     const now = this.#now();
+    const earlier = call && (yield* this.#earlierSale(call, now));
+    if (wanted?.() === false) return false;
+    if (earlier) return { earlier };
     const fence = this.#fence(id, claim);
     if (answer && this.#isFull(answer.body.byteLength)) {
       const [held] = yield* ask(this.#statements.holdForAnswer(fence));
@@ -414,6 +410,14 @@ class Store implements Books, Orders {
     if (!answer) return 0;
     yield* ask(this.#statements.saveAnswer(answerRow(id, answer, now)));
     return answer.body.byteLength - (row.answered ?? 0);
+  }
+
+  *#earlierSale({ payer, operation, requestHash }: Call, now: number): Operation<Payment | undefined> {
+    if (this.#engine.dialect.concurrentWriters) yield* ask(this.#statements.lockPayer({ payer }));
+    const [row] = yield* ask(
+      this.#statements.attachable({ payer, operation, request_hash: requestHash, now }),
+    );
+    return row && paymentOf(row);
   }
 
   /** The claim checked the budget; what was claimed since may overshoot it, but not without end. */
@@ -501,10 +505,10 @@ function answerRow(payment: string, { status, headers, body }: Kept, saved_at: n
   return { payment, status, headers: JSON.stringify(headers), body, size: body.byteLength, saved_at };
 }
 
-type Call = { payer: string; operation: string; request_hash: string; identifier: string | null };
+type Row = { payer: string; operation: string; request_hash: string; identifier: string | null };
 
 /** A payment with an identifier is always a sale of its own. */
-function sameCall(one: Call, other: Call): boolean {
+function sameCall(one: Row, other: Row): boolean {
   return (
     one.payer === other.payer &&
     one.operation === other.operation &&

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PricedOperation } from '../contract.js';
-import type { Claim, Ledger, Payment as Row, StoredAnswer } from '../ledger/store.js';
+import type { Call, Claim, Ledger, Payment as Row, StoredAnswer } from '../ledger/store.js';
 import { Bucket } from './bucket.js';
 import type { Desk } from './desk.js';
 import { Examiner, type Examined, type Payment } from './examine.js';
@@ -65,8 +65,6 @@ const MAX_CALLERS_PER_RUN = 512;
 const MAX_HELD_PER_ORDER = 4;
 const MAX_HELD = 1_000;
 const ORDER_RETRY_SECONDS = 5;
-/** A run of this many ms may have been overtaken by an equal call whose caller was sent away meanwhile. */
-const RECHECK_AFTER_MS = 1_000;
 /** What could not be noted down about a caller is tried again after these many ms. */
 const NOTE_AGAIN_MS = [50, 200, 1_000, 4_000, 15_000];
 /** A ledger that is away long enough for more than these has worse to tell. */
@@ -254,7 +252,6 @@ export class Charge {
   async #run(call: PaidCall, abandoned: AbortSignal): Promise<Result> {
     const claim = await this.#claim(call);
     if ('outcome' in claim) return claim.outcome;
-    const began = this.#now();
     try {
       const { earlier } = claim;
       const sold = earlier
@@ -263,9 +260,7 @@ export class Charge {
           ? await this.#ready(call, claim, abandoned)
           : await this.#earn(call, claim, abandoned);
       if ('outcome' in sold) return sold.outcome;
-      const before =
-        earlier ?? (this.#now() - began > RECHECK_AFTER_MS ? await this.#earlier(call) : undefined);
-      if (before) return await this.#attach(call, claim, before);
+      if (earlier) return await this.#attach(call, claim, earlier);
       return 'answer' in sold
         ? await this.#collect(call, claim, sold.answer, abandoned)
         : await this.#sellUpfront(call, claim, abandoned);
@@ -329,16 +324,6 @@ export class Charge {
       );
     }
     return unavailable(`The chain can't be reached. ${NOT_CHARGED}; send the same payment again`, 5);
-  }
-
-  /**
-   * A paid, or possibly paid, payment of the same payer for the same call whose caller is gone or was sent away. Stock clients
-   * sign anew after every 503; one that uses payment-identifier says itself whether it means a new sale.
-   */
-  async #earlier(call: PaidCall): Promise<Row | undefined> {
-    if (call.payment.identifier !== null) return undefined;
-    const { payer } = call.payment.checked;
-    return this.#ledger.attachable({ payer, operation: call.operation.id, requestHash: call.requestHash });
   }
 
   /** Makes this payment a second key to an earlier sale. It is never settled. */
@@ -495,8 +480,10 @@ export class Charge {
   }
 
   /**
-   * Asks for the money unless every caller is gone, and goes on with `then` if it moved. Once `settling` is written nothing but proof
-   * makes this a refusal, and a caller that leaves is noted down at once: what it signs next attaches to this payment.
+   * Asks for the money unless every caller is gone, or an equal call was sold meanwhile whose caller is gone, and goes on with `then`
+   * if it moved. Once `settling` is written nothing but proof makes this a refusal, and a caller that leaves is noted down at once: what
+   * it signs next attaches to this payment. Stock clients sign anew after every 503; one that uses payment-identifier says itself
+   * whether it means a new sale.
    */
   async #settle(
     call: PaidCall,
@@ -506,8 +493,13 @@ export class Charge {
   ): Promise<Result> {
     const { id } = call.payment.checked;
     abandoned.addEventListener('abort', () => void this.#sentAway(id), { once: true });
-    const sent = { ...(answer ? { answer } : {}), wanted: () => !abandoned.aborted };
-    if (!(await this.#ledger.settling(id, claim.claim, sent)))
+    const moved = await this.#ledger.settling(id, claim.claim, {
+      ...(answer ? { answer } : {}),
+      ...(call.payment.identifier === null ? { call: callOf(call) } : {}),
+      wanted: () => !abandoned.aborted,
+    });
+    if (typeof moved === 'object') return this.#attach(call, claim, moved.earlier);
+    if (!moved)
       return abandoned.aborted
         ? (await this.#forsaken(call, claim, answer !== undefined)).outcome
         : elsewhere();
@@ -776,6 +768,10 @@ export class Charge {
     this.#log.error({ error }, 'a charge broke off');
     return unavailable('The payment could not be processed. Send the same payment again', 5);
   }
+}
+
+function callOf({ payment, operation, requestHash }: PaidCall): Call {
+  return { payer: payment.checked.payer, operation: operation.id, requestHash };
 }
 
 function elsewhere(): Outcome {
