@@ -5,6 +5,7 @@ import {
   VersionedMessage,
   VersionedTransaction,
 } from '@solana/web3.js';
+import { readAddress } from '../address.js';
 import { fromBase58 } from './base58.js';
 import { feeOf, STATUS_SLOTS, type Chain, type Commitment } from './chain.js';
 import { GENESIS_HASH, signWith, walletOf } from './genesis.js';
@@ -436,7 +437,7 @@ function list(params: Params, at: number, max: number): unknown[] {
 
 function address(params: Params, at: number): string {
   const value = text(params, at);
-  if (fromBase58(value, 44)?.length !== 32)
+  if (readAddress(value) === undefined)
     throw new RpcFault(-32602, 'Invalid param: not an address (32 bytes in base58)');
   return value;
 }
