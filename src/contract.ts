@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
@@ -75,21 +75,17 @@ type Compiled = { sha256: string; document: Json };
  */
 export function compileContract(text: string): string {
   const { document } = parseContract(text);
-  return JSON.stringify({ sha256: sha256(text), document } satisfies Compiled);
+  return JSON.stringify({ sha256: hash('sha256', text), document } satisfies Compiled);
 }
 
 /** The compiled document, unless there is none or the contract was changed since. */
 function compiledFrom(file: URL, text: string): Json | undefined {
   try {
     const compiled = JSON.parse(readFileSync(file, 'utf8')) as Compiled;
-    return compiled.sha256 === sha256(text) ? compiled.document : undefined;
+    return compiled.sha256 === hash('sha256', text) ? compiled.document : undefined;
   } catch {
     return undefined;
   }
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }
 
 function readContract(document: unknown, placeOf: (path: string[]) => string): Contract {

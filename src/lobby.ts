@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { whenClosed } from './closed.js';
-import { EXPOSED_HEADERS, type Listener } from './server.js';
+import { EXPOSED_HEADERS, sendFault, type Listener } from './server.js';
 
 const MAX_WAITING = 1_000;
 /** Shorter than a whole request may take, and than a blockhash lives. */
@@ -65,15 +65,10 @@ export class Lobby {
 }
 
 function refuse(response: ServerResponse, error: string): void {
-  const body = JSON.stringify({ error });
-  response.writeHead(503, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(body),
+  sendFault(response, 503, error, {
     'Retry-After': String(RETRY_SECONDS),
     'Cache-Control': 'no-store',
-    'Access-Control-Allow-Origin': '*',
     'Access-Control-Expose-Headers': EXPOSED_HEADERS,
     Connection: 'close',
   });
-  response.end(body);
 }

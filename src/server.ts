@@ -43,7 +43,8 @@ export function createHttpServer(
 ): Server {
   const priced = new Map(operations.map(operation => [operation.path, operation]));
   const listener: Listener = (request, response) => {
-    if (request.headers.host === undefined && request.httpVersion === '1.1') return refuseHostless(response);
+    if (request.headers.host === undefined && request.httpVersion === '1.1')
+      return sendFault(response, 400, 'An HTTP/1.1 request needs a Host header.');
     if (!refuseUnpaid(request, response, { desk, priced, expects: false })) app(request, response);
   };
   const server = createServer(
@@ -126,12 +127,19 @@ function composeHead(response: Sent, challenge: Challenge, expects: boolean): vo
   if (response.shouldKeepAlive && typeof head === 'string') composed.set(challenge, { head, second });
 }
 
-function refuseHostless(response: ServerResponse): void {
-  const body = JSON.stringify({ error: 'An HTTP/1.1 request needs a Host header.' });
-  response.writeHead(400, {
+/** The contract's error object, as an answer of those who stand in front of the app. */
+export function sendFault(
+  response: ServerResponse,
+  status: number,
+  error: string,
+  headers: Record<string, string> = {},
+): void {
+  const body = JSON.stringify({ error });
+  response.writeHead(status, {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(body),
     'Access-Control-Allow-Origin': '*',
+    ...headers,
   });
   response.end(body);
 }

@@ -4,7 +4,7 @@ import type { Dialect, Operation, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
 
 /** The schema version this program writes. */
-export const SCHEMA_VERSION = LEDGER_SQL.sqlite.migrations.length;
+const SCHEMA_VERSION = LEDGER_SQL.sqlite.migrations.length;
 
 /** Any number will do, if every version of this program uses the same one. */
 const MIGRATION_LOCK = 8402;
