@@ -1,0 +1,110 @@
+import { parse as parseType } from 'content-type';
+import { isUtf8 } from 'node:buffer';
+
+/** The body can't be used: 400, with what to correct. */
+export class BodyFault extends Error {}
+
+/** Names and values in all. No operation has more than a few, and a hundred thousand would cost half a second to parse and sort. */
+const MAX_MEMBERS = 1_000;
+const MAX_DEPTH = 64;
+const SHOWN_NAME_CHARACTERS = 50;
+const JSON_TYPE = /^application\/(?:json|[a-z0-9.-]+\+json)$/;
+const UTF8 = /^utf-?8$/i;
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/**
+ * Accepts JSON media types, with no charset or utf-8.
+ * @throws BodyFault
+ */
+export function requireJsonType(header = ''): void {
+  const { type, parameters } = parseType(header);
+  if (!JSON_TYPE.test(type)) {
+    throw new BodyFault('the body must be JSON, sent with Content-Type: application/json');
+  }
+  // Where there are several, one reader takes the first and another the last.
+  const several = (header.match(/;[ \t]*charset[ \t]*=/gi) ?? []).length > 1;
+  if (several || !UTF8.test(parameters.charset ?? 'utf-8')) {
+    throw new BodyFault('the charset in Content-Type must be utf-8, or left out; encode the body as UTF-8');
+  }
+}
+
+/**
+ * Reads an object from JSON in UTF-8 with or without a byte order mark: at most 1 000 members and 64 levels, no name twice in an object
+ * (readers disagree which of the two counts). Linear in the number of bytes.
+ * @throws BodyFault
+ */
+export function parseJsonObject(sent: Buffer): object {
+  if (!isUtf8(sent)) throw new BodyFault('the body is not UTF-8; encode it as UTF-8');
+  const bytes = sent.subarray(0, 3).equals(BYTE_ORDER_MARK) ? sent.subarray(3) : sent;
+  checkStructure(bytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw new BodyFault('the body is not JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new BodyFault('the body must be a JSON object');
+  }
+  return value;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
+const OPEN_BRACE = 0x7b;
+
+/** Counts members and levels and compares names without parsing: strings are jumped over. Broken JSON is left to the parser. */
+function checkStructure(bytes: Buffer): void {
+  /** For each object or array that is open, the names met so far. */
+  const open: (Set<string> | undefined)[] = [];
+  let members = 0;
+  let string: Buffer | undefined;
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index];
+    if (byte === QUOTE) {
+      const end = endOfString(bytes, index);
+      string = bytes.subarray(index, end + 1);
+      index = end;
+    } else if (byte === COMMA) members += 1;
+    else if (byte === COLON) {
+      members += 1;
+      addName(open, string);
+    } else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) open.push(undefined);
+    // ] and } differ in one bit.
+    else if (byte === 0x5d || byte === 0x7d) open.pop();
+    if (members > 2 * MAX_MEMBERS) throw new BodyFault('the body has too many members');
+    if (open.length > MAX_DEPTH) throw new BodyFault('the body is nested too deeply');
+  }
+}
+
+function addName(open: (Set<string> | undefined)[], string: Buffer | undefined): void {
+  const name = string && nameOf(string);
+  if (name === undefined || open.length === 0) return;
+  const names = (open[open.length - 1] ??= new Set());
+  if (names.has(name)) {
+    const shown = JSON.stringify(name.slice(0, SHOWN_NAME_CHARACTERS));
+    throw new BodyFault(`the body names ${shown} twice in one object; send each name once`);
+  }
+  names.add(name);
+}
+
+/** Two spellings of one name (`a` and `\u0061`) are one name. */
+function nameOf(string: Buffer): string | undefined {
+  try {
+    return JSON.parse(string.toString('utf8')) as string;
+  } catch {
+    return undefined;
+  }
+}
+
+function endOfString(bytes: Buffer, start: number): number {
+  for (let end = bytes.indexOf(QUOTE, start + 1); end >= 0; end = bytes.indexOf(QUOTE, end + 1)) {
+    let slashes = 0;
+    while (bytes[end - 1 - slashes] === BACKSLASH) slashes += 1;
+    if (slashes % 2 === 0) return end;
+  }
+  return bytes.length;
+}
