@@ -271,6 +271,7 @@ class Conformance {
     expectStatus(answer, 200);
     expectHeader(answer, 'etag', /^(W\/)?"[^"]+"$/);
     expectHeader(answer, 'access-control-allow-origin', /^\*$/);
+    expectHeader(answer, 'access-control-expose-headers', /\bETag\b/i);
     const etag = answer.headers.get('etag') ?? '';
     const again = await call(url, { headers: { 'if-none-match': etag } });
     assert.equal(again.status, 304, `If-None-Match with its own ETag answers ${again.status} instead of 304`);
@@ -338,7 +339,7 @@ class Conformance {
       expectStatus(answer, 204);
       expectHeader(answer, 'access-control-allow-origin', /^\*$/);
       expectHeader(answer, 'access-control-allow-methods', /\bPOST\b/);
-      for (const name of ['content-type', 'payment-signature', 'x-payment', 'prefer']) {
+      for (const name of ['content-type', 'payment-signature', 'x-payment', 'prefer', 'if-none-match']) {
         expectHeader(answer, 'access-control-allow-headers', new RegExp(`\\b${name}\\b`, 'i'));
       }
       expectHeader(answer, 'access-control-max-age', /^[1-9]\d*$/);

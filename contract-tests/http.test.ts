@@ -212,7 +212,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect(preflight.status).to.equal(204);
     expect(preflight.headers.get('access-control-allow-origin')).to.equal('*');
     const allowed = preflight.headers.get('access-control-allow-headers') ?? '';
-    for (const name of ['content-type', 'payment-signature', 'x-payment', 'prefer'])
+    for (const name of ['content-type', 'payment-signature', 'x-payment', 'prefer', 'if-none-match'])
       expect(allowed).to.include(name);
     expect(preflight.headers.get('access-control-max-age')).to.equal('86400');
     for (const answer of [
@@ -220,7 +220,8 @@ describe('HTTP, as agents and crawlers meet it', () => {
       await call(`${world.url}/health`),
       await call(`${world.url}/nope`),
     ]) {
-      expect(answer.headers.get('access-control-expose-headers')).to.include('PAYMENT-REQUIRED');
+      const exposed = answer.headers.get('access-control-expose-headers');
+      for (const name of ['PAYMENT-REQUIRED', 'ETag']) expect(exposed).to.include(name);
       expect(answer.headers.get('access-control-allow-origin')).to.equal('*');
     }
   });

@@ -387,6 +387,13 @@ describe('the local Solana', () => {
     expect(missing.value).to.equal(null);
   });
 
+  it('answers base64+zstd, which Rust clients ask for, with base64 under its own name', async () => {
+    const asked = async (encoding: string): Promise<Json> =>
+      (await call('getAccountInfo', [sandbox.info.usdcMint, { encoding }]))['result'].value;
+    expect(await asked('base64+zstd')).to.deep.equal(await asked('base64'));
+    expect((await asked('base64+zstd'))['data'][1]).to.equal('base64');
+  });
+
   it("answers with Solana's error codes, singly and in batches", async () => {
     expect((await call('noSuchMethod', []))['error'].code).to.equal(-32601);
     expect((await call('constructor', []))['error'].code).to.equal(-32601);

@@ -39,7 +39,8 @@ export type AppParts = HandlingParts & {
 };
 
 // The official fetch client sends access-control-expose-headers as a request header.
-const ALLOWED_HEADERS = 'content-type, payment-signature, x-payment, prefer, access-control-expose-headers';
+const ALLOWED_HEADERS =
+  'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
 const DRAINING_RETRY_SECONDS = 5;
 /** The longest wait that a caller may prefer. */

@@ -12,7 +12,7 @@ import type { Desk } from './payments/desk.js';
 import { carriesPayment } from './payments/headers.js';
 
 export const EXPOSED_HEADERS =
-  'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-TTS-Voice-Id, X-TTS-Format';
+  'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, ETag, X-TTS-Voice-Id, X-TTS-Format';
 
 /** Requests with more header bytes get 400. Payments are about 1.5 KB. */
 const MAX_HEADER_BYTES = 16 * 1024;

@@ -15,7 +15,10 @@ export type DataSlice = { offset: number; length: number };
 
 const MAX_BASE58_BYTES = 128;
 
-/** An account as RPC nodes write it. Data that jsonParsed can't read comes as base64, as they do it. */
+/**
+ * An account as RPC nodes write it. Data that jsonParsed can't read comes as base64, as they do it; so does `base64+zstd`, since
+ * clients decode by the label beside the data.
+ */
 export function encodeAccount(
   chain: Chain,
   account: Account | null,
@@ -41,8 +44,6 @@ function encodeData(chain: Chain, account: Account, encoding: AccountEncoding, s
     if (parsed) return parsed;
   }
   const data = slice ? account.data.subarray(slice.offset, slice.offset + slice.length) : account.data;
-  if (encoding === 'base64+zstd')
-    throw new RpcFault(-32602, 'base64+zstd is not supported here: use base64.');
   if (encoding === 'base58' || encoding === 'binary') {
     if (data.length > MAX_BASE58_BYTES) {
       throw new RpcFault(
