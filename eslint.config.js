@@ -26,6 +26,15 @@ export default tseslint.config(
       'max-lines-per-function': ['error', { max: 60, skipComments: true, skipBlankLines: true }],
       complexity: ['error', 15],
       eqeqeq: 'error',
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            "CallExpression[callee.object.name='AbortSignal'][callee.property.name='any'] " +
+            "CallExpression[callee.object.name='AbortSignal'][callee.property.name='timeout']",
+          message: 'On Node 20 such a signal can be collected before it fires: use src/net/deadline.ts.',
+        },
+      ],
       'no-console': 'error',
     },
   },

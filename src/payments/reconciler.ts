@@ -1,5 +1,6 @@
 import type { PricedOperation } from '../contract.js';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
+import { withAbortAfter } from '../net/deadline.js';
 import { answerLifeMs, type Log } from './outcome.js';
 import type { Facilitator } from './facilitator.js';
 import { requirementsOf, type Terms } from './offer.js';
@@ -132,7 +133,7 @@ export class Reconciler {
       await this.#trust.refresh();
       await this.#each(await this.#undecided(), row => this.#resolve(row));
       await this.#each(await this.#unwatched(), row => this.#watch(row));
-      await this.#each(await this.#unaudited(), row => this.#audit(row));
+      await this.#each(await this.#unaudited(), row => this.#bounded(signal => this.#audit(row, signal)));
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#log.warn({ error }, 'undecided payments could not be looked at');
     }
@@ -203,7 +204,8 @@ export class Reconciler {
     if (!row) return;
     let asking = false;
     try {
-      if (row.state === 'settling') asking = (await this.#decide(row)) === 'ask';
+      if (row.state === 'settling')
+        asking = (await this.#bounded(signal => this.#decide(row, signal))) === 'ask';
     } finally {
       if (!asking) await this.#ledger.leave(row.id, row.claim);
     }
@@ -211,8 +213,7 @@ export class Reconciler {
   }
 
   /** @returns `ask` where the facilitator should be asked once more */
-  async #decide(row: Row): Promise<'ask' | undefined> {
-    const signal = this.#signal();
+  async #decide(row: Row, signal: AbortSignal): Promise<'ask' | undefined> {
     const finding = await this.#find(row, { finality: 'confirmed' }, signal);
     if (finding.kind === 'found' && !finding.failed) return this.#landed(row, finding.signature);
     const slot = await deadSince(this.#chain, row, signal);
@@ -254,7 +255,9 @@ export class Reconciler {
       const settlement = await this.#facilitator.settle({ transaction: row.transaction, requirements });
       if (settlement.kind !== 'settled') return;
       const { signature } = settlement;
-      const shown = await isTransfer(this.#chain, row, signature, 'confirmed', this.#signal());
+      const shown = await this.#bounded(signal =>
+        isTransfer(this.#chain, row, signature, 'confirmed', signal),
+      );
       if (shown) await this.#landed(row, signature);
     } finally {
       await this.#ledger.leave(row.id, row.claim);
@@ -278,22 +281,24 @@ export class Reconciler {
     if (!row) return;
     try {
       if (row.state !== 'released' || row.auditedAt !== null) return void this.#watched.delete(row.id);
-      const signal = this.#signal();
-      const minContextSlot = await deadSince(this.#chain, row, signal, this.#timing.watchBlocks);
-      const dead = minContextSlot !== undefined;
-      const how = dead
-        ? { finality: 'finalized' as const, minContextSlot }
-        : { finality: 'confirmed' as const };
-      const finding = await this.#find(row, how, signal);
-      if (finding.kind === 'found' && !finding.failed) await this.#landed(row, finding.signature);
-      else if (dead && finding.kind !== 'unclear') await this.#ledger.audited(row.id);
+      await this.#bounded(signal => this.#lookAgain(row, signal));
     } finally {
       await this.#ledger.leave(row.id, row.claim);
     }
   }
 
-  async #audit(row: Row): Promise<void> {
-    const signal = this.#signal();
+  async #lookAgain(row: Row, signal: AbortSignal): Promise<void> {
+    const minContextSlot = await deadSince(this.#chain, row, signal, this.#timing.watchBlocks);
+    const dead = minContextSlot !== undefined;
+    const how = dead
+      ? { finality: 'finalized' as const, minContextSlot }
+      : { finality: 'confirmed' as const };
+    const finding = await this.#find(row, how, signal);
+    if (finding.kind === 'found' && !finding.failed) await this.#landed(row, finding.signature);
+    else if (dead && finding.kind !== 'unclear') await this.#ledger.audited(row.id);
+  }
+
+  async #audit(row: Row, signal: AbortSignal): Promise<void> {
     const real = await isTransfer(this.#chain, row, row.settlement ?? '', 'finalized', signal).catch(
       () => undefined,
     );
@@ -321,8 +326,9 @@ export class Reconciler {
     return findPayment(this.#chain, row, how, signal, this.#known);
   }
 
-  #signal(): AbortSignal {
-    return AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#timing.look)]);
+  /** A look at one payment, which ends at its deadline and when the server stops. */
+  #bounded<T>(look: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return withAbortAfter(this.#timing.look, this.#stop.signal, look);
   }
 }
 

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { UpstreamFailure } from '../failure.js';
 import { believe, lowerMedian, median, tidy } from './consensus.js';
-import { orAbort, withDeadline } from '../deadline.js';
+import { orAbort, withDeadline } from '../../net/deadline.js';
 import { cleanName, cleanSymbol } from './fields.js';
 import { briefLine } from './line.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';

@@ -9,7 +9,7 @@ import {
 } from 'cockatiel';
 import { Pool, type Dispatcher } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
-import { DeadlineExceeded, withDeadline } from '../deadline.js';
+import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 
 /** What an operator may set for any source. */

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { withEither } from '../../net/deadline.js';
 import { UpstreamFailure } from '../failure.js';
 import type { People, ReplyBook } from './people.js';
 import { ReplyWatch } from './watch.js';
@@ -85,26 +86,4 @@ export function createClosing(): AbortController {
 
 export function shuttingDown(): UpstreamFailure {
   return new UpstreamFailure('unavailable', 'The server is shutting down; try again.');
-}
-
-/** Runs `work` with a signal that aborts with the first of two, and with its reason. */
-export async function withEither<T>(
-  first: AbortSignal,
-  second: AbortSignal,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  first.throwIfAborted();
-  second.throwIfAborted();
-  const both = new AbortController();
-  // Not AbortSignal.any: on Node 20 a combined signal can be collected before it fires.
-  const onFirst = () => both.abort(first.reason);
-  const onSecond = () => both.abort(second.reason);
-  first.addEventListener('abort', onFirst, { once: true });
-  second.addEventListener('abort', onSecond, { once: true });
-  try {
-    return await work(both.signal);
-  } finally {
-    first.removeEventListener('abort', onFirst);
-    second.removeEventListener('abort', onSecond);
-  }
 }

@@ -1,12 +1,6 @@
+import { withEither } from '../../net/deadline.js';
 import { UpstreamFailure } from '../failure.js';
-import {
-  checkAsked,
-  checkCapacity,
-  createClosing,
-  shuttingDown,
-  REPLY_POLL_MS,
-  withEither,
-} from './panel.js';
+import { checkAsked, checkCapacity, createClosing, shuttingDown, REPLY_POLL_MS } from './panel.js';
 import type { People, Question, ReplyBook } from './people.js';
 import {
   failureOf,

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { withEither } from '../../net/deadline.js';
 import { houseReply } from './house.js';
 import {
   checkAsked,
@@ -9,7 +10,6 @@ import {
   panelHealth,
   REPLY_POLL_MS,
   shuttingDown,
-  withEither,
 } from './panel.js';
 import type { PanelPeopleOptions } from './panel.js';
 import type { People, Question, ReplyBook } from './people.js';

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { orAbort } from '../deadline.js';
+import { orAbort } from '../../net/deadline.js';
 import { UpstreamFailure } from '../failure.js';
 import { Threads } from '../threads.js';
 import type { Summarizer } from './summarizer.js';

@@ -1,3 +1,4 @@
+import { withAbortAfter } from '../../net/deadline.js';
 import { Pool, type Dispatcher } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 import { NOTHING_TO_SAY } from './embedded.js';
@@ -209,7 +210,7 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
       if (inFlight >= maxInFlight) throw unreachable('too many calls in flight', 2);
       inFlight += 1;
       try {
-        const written = await ask(document, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]));
+        const written = await withAbortAfter(timeoutMs, signal, within => ask(document, within));
         const sentences = firstSentences(written);
         if (sentences === null) throw unusable('the answer holds no sentence');
         return sentences.join(' ');

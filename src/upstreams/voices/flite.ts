@@ -1,7 +1,7 @@
 import { access, readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { UpstreamFailure } from '../failure.js';
-import { DeadlineExceeded, withDeadline } from '../deadline.js';
+import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
 import { Gate } from './gate.js';
 import { phrases, requireLength, spokenText, type Phrase } from './spoken-text.js';
 import { OUTPUT_RATE_HZ, type Speaker, type SpeakerHealth, type Voice } from './voices.js';

@@ -2,7 +2,7 @@ import { circuitBreaker, BrokenCircuitError, CircuitState, ConsecutiveBreaker, h
 import type { Dispatcher } from '../../pool.js';
 import { errors, Pool } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
-import { DeadlineExceeded, withDeadline } from '../deadline.js';
+import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
 import { Gate } from './gate.js';
 import { requireLength } from './spoken-text.js';
 import {
