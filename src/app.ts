@@ -1,6 +1,7 @@
 import type { Context, Middleware } from 'koa';
 import type { Readable } from 'node:stream';
-import { BodiesFull, BodyFault, readJsonObject } from './body.js';
+import { BodiesFull, BodyFault, type BodyReader } from './body.js';
+import type { Owner } from './byte-budget.js';
 import type { PricedOperation } from './contract.js';
 import type { HealthReport } from './health.js';
 import { Koa, Router } from './koa.js';
@@ -15,6 +16,7 @@ import { canonicalJson, fingerprint, TooDeep } from './payments/fingerprint.js';
 import type { Outcome, Sale } from './payments/outcome.js';
 import { receiptHeader, type Receipt } from './payments/wire.js';
 import type { Route } from './routes.js';
+import { sourceOf } from './source.js';
 import { whenClosed } from './closed.js';
 import { EXPOSED_HEADERS } from './server.js';
 
@@ -27,6 +29,7 @@ export type FreeAnswers = {
 export type AppParts = HandlingParts & {
   charge: Charge;
   desk: Desk;
+  bodies: BodyReader;
   /** Whether an order that is paid up front could be worked on. */
   readiness: Readiness;
   free: FreeAnswers;
@@ -43,6 +46,7 @@ const ALLOWED_HEADERS =
   'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
 const DRAINING_RETRY_SECONDS = 5;
+const MAX_BODY_BYTES = 2 * 1024 * 1024;
 /** The longest wait that a caller may prefer. */
 const MAX_HOLD_SECONDS = 600;
 
@@ -185,7 +189,8 @@ async function servePaid(
       Connection: 'close',
     });
   }
-  const body = await readBody(ctx);
+  const owner = ownerOf(ctx, examined.payment);
+  const body = await readBody(ctx, parts.bodies, owner);
   const checked = parts.routes.checkBody(route.operation, body);
   if (!checked.ok) throw invalid(checked.error);
   const outcome = await charge.redeem({
@@ -243,15 +248,21 @@ function invalid(message: string): Halt {
   );
 }
 
-async function readBody(ctx: Context): Promise<object> {
+function ownerOf({ req }: Context, { checked }: Payment): Owner {
+  return { payment: checked.id, payer: checked.payer, source: sourceOf(req.socket.remoteAddress) };
+}
+
+async function readBody(ctx: Context, bodies: BodyReader, owner: Owner): Promise<object> {
   try {
-    return await readJsonObject(ctx.req);
+    return await bodies.readJsonObject(ctx.req, MAX_BODY_BYTES, owner);
   } catch (error) {
     if (error instanceof BodyFault) throw invalid(error.message);
     if (!(error instanceof BodiesFull)) throw error;
-    throw new Halt(503, 'The server is busy. You were not charged; send the same request again.', {
-      'Retry-After': '1',
-    });
+    throw new Halt(
+      503,
+      'The server is busy and the body of this request arrived too slowly. You were not charged; send the same request again.',
+      { 'Retry-After': '1', Connection: 'close' },
+    );
   }
 }
 

@@ -1,36 +1,112 @@
-import getRawBody from 'raw-body';
 import type { IncomingMessage } from 'node:http';
+import { ByteBudget, type Hold, type Owner } from './byte-budget.js';
 import { BodyFault, parseJsonObject, requireJsonType } from './json-body.js';
 
 export { BodyFault };
-/** Too many bodies are being read at once: 503. */
+/** There is no room for this body: 503. Its connection must end, for the rest of the body may never come. */
 export class BodiesFull extends Error {}
 
-const MAX_BYTES = 2 * 1024 * 1024;
-/** Bodies that may be read at once; each may take 30 s to arrive. */
-const MAX_READING = 512;
+const MEGABYTE = 1024 * 1024;
+const MAX_HELD_BYTES = 64 * MEGABYTE;
+/** What the smallest body counts as; also how many bytes are progress. */
+const SMALLEST_BYTES = 4 * 1024;
+const PROGRESS_BYTES = 16 * 1024;
 
-let reading = 0;
+/** Reads the bodies of all calls within one budget of bytes, so that those who hold their bodies back can't shut others out. */
+export class BodyReader {
+  readonly #budget: ByteBudget;
 
-/**
- * Reads a JSON object from a request: at most 2 MB, in UTF-8, and as `parseJsonObject` demands it.
- * @throws BodyFault, BodiesFull
- */
-export async function readJsonObject(request: IncomingMessage): Promise<object> {
-  const { 'content-type': type, 'content-encoding': encoding, 'content-length': length } = request.headers;
-  requireJsonType(type);
-  if (encoding !== undefined && encoding !== 'identity')
-    throw new BodyFault('the body must not be compressed');
-  if (reading >= MAX_READING) throw new BodiesFull();
-  reading += 1;
-  try {
-    const bytes = await getRawBody(request, { length: length ?? null, limit: MAX_BYTES });
-    return parseJsonObject(bytes);
-  } catch (error) {
-    if (error instanceof BodyFault) throw error;
-    const tooLarge = (error as { type?: string }).type === 'entity.too.large';
-    throw new BodyFault(tooLarge ? 'the body is larger than 2 MB' : 'the body did not arrive whole');
-  } finally {
-    reading -= 1;
+  constructor(budget = new ByteBudget(MAX_HELD_BYTES)) {
+    this.#budget = budget;
+  }
+
+  /**
+   * Reads a JSON object from a request: in UTF-8, and as `parseJsonObject` demands it.
+   * @param maxBytes of the body
+   * @throws BodyFault, BodiesFull
+   */
+  async readJsonObject(request: IncomingMessage, maxBytes: number, owner: Owner): Promise<object> {
+    const { 'content-type': type, 'content-encoding': encoding, 'content-length': length } = request.headers;
+    requireJsonType(type);
+    if (encoding !== undefined && encoding !== 'identity')
+      throw new BodyFault('the body must not be compressed');
+    if (Number(length) > maxBytes) throw tooLarge(maxBytes);
+    const collecting = new AbortController();
+    const hold = this.#budget.open(owner, () => collecting.abort(new BodiesFull()));
+    try {
+      return parseJsonObject(await collect(request, new Collected(maxBytes, hold), collecting.signal));
+    } finally {
+      hold.close();
+    }
+  }
+}
+
+function tooLarge(maxBytes: number): BodyFault {
+  const limit = maxBytes >= MEGABYTE ? `${maxBytes / MEGABYTE} MB` : `${Math.floor(maxBytes / 1024)} KB`;
+  return new BodyFault(`the body is larger than ${limit}`);
+}
+
+/** Rejects with the reason of `stop` once that aborts. What follows of the body is then left unread. */
+function collect(request: IncomingMessage, into: Collected, stop: AbortSignal): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const done = (error?: Error): void => {
+      request.off('data', add).off('end', done).off('close', broken).pause();
+      stop.removeEventListener('abort', stopped);
+      if (error) reject(error);
+      else resolve(into.bytes());
+    };
+    const add = (chunk: Buffer): void => {
+      try {
+        into.add(chunk);
+      } catch (error) {
+        done(error as Error);
+      }
+    };
+    const broken = (): void => done(new BodyFault('the body did not arrive whole'));
+    const stopped = (): void => done(stop.reason as Error);
+    if (request.destroyed) return broken();
+    request.on('data', add).once('end', done).once('close', broken);
+    stop.addEventListener('abort', stopped, { once: true });
+  });
+}
+
+/** One buffer that grows with the body: a list of chunks would cost a hundred bytes for each chunk of one. */
+class Collected {
+  readonly #maxBytes: number;
+  readonly #hold: Hold;
+  #buffer = Buffer.alloc(0);
+  #length = 0;
+  #progress = 0;
+
+  /** @throws BodiesFull */
+  constructor(maxBytes: number, hold: Hold) {
+    this.#maxBytes = maxBytes;
+    this.#hold = hold;
+    if (!hold.grow(SMALLEST_BYTES)) throw new BodiesFull();
+  }
+
+  /** @throws BodyFault, BodiesFull */
+  add(chunk: Buffer): void {
+    const length = this.#length + chunk.length;
+    if (length > this.#maxBytes) throw tooLarge(this.#maxBytes);
+    if (length > this.#buffer.length) this.#enlarge(length);
+    chunk.copy(this.#buffer, this.#length);
+    this.#length = length;
+    if (length - this.#progress < PROGRESS_BYTES) return;
+    this.#progress = length;
+    this.#hold.progress();
+  }
+
+  bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  #enlarge(length: number): void {
+    const size = Math.min(this.#maxBytes, Math.max(length, 2 * this.#buffer.length, SMALLEST_BYTES));
+    const more = size - Math.max(this.#buffer.length, SMALLEST_BYTES);
+    if (more > 0 && !this.#hold.grow(more)) throw new BodiesFull();
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.#buffer.copy(larger, 0, 0, this.#length);
+    this.#buffer = larger;
   }
 }

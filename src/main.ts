@@ -173,7 +173,6 @@ function openDoor({ front, server, lobby, closing }: Door, openShop: OpenShop): 
 
 /** What sells. CommonJS, and ordered so that each comes after what it loads itself. */
 const PACKAGES = [
-  'raw-body',
   'koa',
   '@koa/router',
   'ajv',

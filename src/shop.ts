@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Middleware } from 'koa';
 import { createHandlers, createReadiness } from '../handlers/index.js';
 import { createApp, type FreeAnswers } from './app.js';
+import { BodyReader } from './body.js';
 import { createBackends, type BuiltBackends } from './backends.js';
 import type { Config } from './config.js';
 import type { Contract, Json } from './contract.js';
@@ -83,6 +84,7 @@ export async function openShop(front: Front): Promise<Shop> {
     ...handling,
     charge,
     desk,
+    bodies: new BodyReader(),
     readiness: createReadiness(backends),
     free: freeAnswers(contract, terms, config.siteUrl ?? terms.publicUrl, health, backends),
     holdMs: config.holdMs,
