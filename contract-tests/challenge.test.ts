@@ -27,6 +27,8 @@ const MAINNET: Terms = {
   v1Network: 'solana',
   asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
 };
+/** What spares a client without RPC its questions about the mint. */
+const USDC_TOKEN = { decimals: 6, tokenProgram: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA' };
 const LIVE = { feePayer: FEE_PAYER, recentBlockhash: BLOCKHASH };
 
 type Parsed = Json & { accepts: (Json & { extra: Json })[] };
@@ -75,7 +77,11 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
             resource: url,
             description: operation.summary,
             mimeType: operation.mimeType,
-            extra: { ...LIVE, ...(operation.id === 'brandFeedback' ? { paymentFlow: 'upfront' } : {}) },
+            extra: {
+              ...LIVE,
+              ...USDC_TOKEN,
+              ...(operation.id === 'brandFeedback' ? { paymentFlow: 'upfront' } : {}),
+            },
           },
         ]);
       });
@@ -101,6 +107,26 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         expect(challenge.accepts.map(option => option.network)).to.deep.equal([terms.v1Network]);
         expect(parse(renderChallenge(operation, terms, LIVE, 1, 'bad signature')).error).to.equal(
           'bad signature',
+        );
+      });
+
+      it('tells v1 crawlers in outputSchema how to call it, and what it answers', () => {
+        const [option] = parse(renderChallenge(operation, terms, LIVE, 1)).accepts;
+        const { input, output } = option!.outputSchema as { input: Json; output?: Json };
+        expect(input).to.deep.include({ type: 'http', method: 'POST', bodyType: 'json' });
+        const { properties, required } = operation.requestSchema as {
+          properties: Record<string, Json>;
+          required: string[];
+        };
+        const fields = input.bodyFields as Record<string, Json>;
+        expect(fields).to.have.all.keys(Object.keys(properties));
+        for (const [name, field] of Object.entries(properties)) {
+          const { type, description } = field;
+          expect(fields[name]).to.deep.equal({ type, description, required: required.includes(name) });
+        }
+        expect(output === undefined).to.equal(operation.mimeType === 'audio/wav');
+        expect(parse(renderChallenge(operation, terms, LIVE)).accepts[0]).not.to.have.property(
+          'outputSchema',
         );
       });
 
@@ -138,7 +164,7 @@ describe('The challenge', () => {
 
   it('leaves the blockhash out while none is known', () => {
     for (const { extra } of parse(renderChallenge(operation, SANDBOX, { feePayer: FEE_PAYER })).accepts) {
-      expect(extra).to.deep.equal({ feePayer: FEE_PAYER });
+      expect(extra).to.deep.equal({ feePayer: FEE_PAYER, ...USDC_TOKEN });
     }
   });
 
@@ -180,7 +206,11 @@ describe('The desk', () => {
     desk.setFeePayer(OTHER_FEE_PAYER);
     for (const version of [1, 2] as const) {
       for (const { extra } of parse(desk.challenge(operation, version)).accepts) {
-        expect(extra).to.deep.equal({ feePayer: OTHER_FEE_PAYER, recentBlockhash: BLOCKHASH });
+        expect(extra).to.deep.equal({
+          feePayer: OTHER_FEE_PAYER,
+          recentBlockhash: BLOCKHASH,
+          ...USDC_TOKEN,
+        });
       }
     }
   });

@@ -193,7 +193,7 @@ describe('The contract sells what the specification says', () => {
         expect(responses).to.have.all.keys('200', '400', '402', '502', '503');
         for (const status of ['400', '502', '503']) {
           expect(at(follow(responses[status]!), 'content', 'application/json', 'schema').$ref).to.equal(
-            '#/components/schemas/Error',
+            '#/components/schemas/ErrorMessage',
           );
         }
         const challenge = follow(responses['402']!);
@@ -249,7 +249,7 @@ describe('The contract sells what the specification says', () => {
   });
 
   it('describes error, challenge, discovery document and index as the specification does', () => {
-    expect(fieldsOf(schemaNamed('Error'), false)).to.deep.equal({ error: needed });
+    expect(fieldsOf(schemaNamed('ErrorMessage'), false)).to.deep.equal({ error: needed });
     expect(fieldsOf(schemaNamed('PaymentChallenge'), false)).to.deep.equal({
       x402Version: { type: 'integer', required: true },
       error: text,
@@ -265,6 +265,7 @@ describe('The contract sells what the specification says', () => {
       resource: { type: 'string', format: 'uri' },
       description: text,
       mimeType: text,
+      outputSchema: { type: 'object' },
       payTo: needed,
       maxTimeoutSeconds: { type: 'integer' },
       asset: needed,
@@ -329,6 +330,33 @@ describe('The contract is a document that other tools can use', () => {
     expect(document.components).not.to.have.property('requestBodies');
     const names = Object.keys(at(document, 'components', 'schemas'));
     expect(names.filter(name => /(Request|Response)$/.test(name))).to.deep.equal([]);
+  });
+
+  /** Every schema of an object below a node, with its JSON pointer. */
+  function* objectSchemas(node: unknown, pointer: string): Generator<{ pointer: string; schema: Json }> {
+    if (typeof node !== 'object' || node === null) return;
+    if ((node as Json).type === 'object') yield { pointer, schema: node as Json };
+    for (const [key, value] of Object.entries(node)) yield* objectSchemas(value, `${pointer}/${key}`);
+  }
+
+  it('lets every object of an answer grow: generated clients in Go refuse a field that they do not know', () => {
+    const answers = [...objectSchemas(at(document, 'components'), '#/components')];
+    for (const [path, item] of Object.entries(document.paths as Record<string, Record<string, Json>>)) {
+      for (const { responses } of Object.values(item))
+        answers.push(...objectSchemas(responses, `#/paths/${path}/responses`));
+    }
+    expect(answers).to.have.length.above(15);
+    const closed = answers.filter(({ schema }) => !schema.additionalProperties);
+    expect(closed.map(({ pointer }) => pointer)).to.deep.equal([]);
+  });
+
+  it('has no schema whose name generators give to a type of their own', () => {
+    const names = Object.keys(at(document, 'components', 'schemas'));
+    expect(names.filter(name => /^(Error|Response|Request|Client|Object)$/.test(name))).to.deep.equal([]);
+  });
+
+  it('declares every x402Version that is served, which is any', () => {
+    expect(at(document, 'components', 'parameters', 'x402Version', 'schema')).not.to.have.property('enum');
   });
 
   it('is what the generated types were made from', async function () {
@@ -522,7 +550,7 @@ describe('A contract with a fault stops the start', () => {
     const bodies: [string, string][] = [
       ["{ $ref: '#/components/requestBodies/A' }", 'must be written inline'],
       [
-        "{ content: { application/json: { schema: { $ref: '#/components/schemas/Error' }, example: {} } } }",
+        "{ content: { application/json: { schema: { $ref: '#/components/schemas/ErrorMessage' }, example: {} } } }",
         'inline',
       ],
       ['{ content: { application/json: { schema: soon, example: {} } } }', 'inline'],

@@ -127,6 +127,18 @@ describe('The served description', () => {
     }
   });
 
+  it('says in the description of each paid operation, which every renderer shows, what a call costs', () => {
+    for (const { path, price, flow } of contract.paid) {
+      const { description } = served.paths[path]!.post as { description: string };
+      const plain = (contract.document.paths as typeof served.paths)[path]!.post!.description as string;
+      expect(description.startsWith(`${plain.trim()} `), path).to.equal(true);
+      expect(description).to.contain(`Price: ${price.amount} USDC a call`);
+      expect(description).to.match(
+        flow === 'upfront' ? /paid before the work/ : /charged only for an answer/,
+      );
+    }
+  });
+
   it('is itself a contract: it loads, sells the same and resolves its references', () => {
     const again = parseContract(stringify(served), 'openapi.json');
     const offers = ({ paid, free }: typeof contract): unknown => [

@@ -203,7 +203,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
   it('the served description keeps its references, by which generators name their types', async () => {
     const text = (await call(`${world.url}/openapi.json`)).body.toString();
     expect(
-      text.match(/"\$ref":"#\/components\/schemas\/(Summary|Error|PaymentChallenge)"/g)?.length,
+      text.match(/"\$ref":"#\/components\/schemas\/(Summary|ErrorMessage|PaymentChallenge)"/g)?.length,
     ).to.be.greaterThan(2);
   });
 

@@ -311,7 +311,11 @@ describe('On mainnet', function () {
     const { status, json } = await call(port, 'POST', '/v1/summarize');
     expect(status).to.equal(402);
     for (const { extra } of json.accepts as { extra: Json }[])
-      expect(extra).to.deep.equal({ feePayer: FEE_PAYER });
+      expect(extra).to.deep.equal({
+        feePayer: FEE_PAYER,
+        decimals: 6,
+        tokenProgram: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+      });
     expect((await call(port, 'GET', '/')).status).to.equal(200);
   });
 

@@ -5,6 +5,7 @@ import { createTokenBrief } from '../src/upstreams/markets/brief.js';
 import { createMarketSources } from '../src/upstreams/markets/sources.js';
 
 const mints = {
+  example: 'Examp1e111111111111111111111111111111111111',
   classic: 'C1assic11111111111111111111111111111111111',
   noAuthorities: 'NoAuth1111111111111111111111111111111111111',
   token2022: 'Token2o22111111111111111111111111111111111',

@@ -110,7 +110,15 @@ const BROKEN_DOCUMENTS: Record<string, [string | RegExp, string]> = {
   ],
   'a request demands one field more': ['required: [brand, question]', 'required: [brand, question, n]'],
   'a limit is tightened': ['maxLength: 2500', 'maxLength: 250'],
+  'a query parameter takes fewer values': [
+    "        type: string\n        examples: ['1']\n",
+    "        type: string\n        enum: ['1']\n",
+  ],
   'an answer may lack a field': ['required: [mint, decimals, supply]', 'required: [mint, decimals]'],
+  'an answer can never have another field': [
+    /(\n {4}Summary:\n {6}type: object\n {6}additionalProperties: )true/,
+    '$1false',
+  ],
   'a paid operation never answers 503': [
     /(operationId: summarize\n[\s\S]*?)\n {8}'503':\n.*Unavailable'/,
     '$1',

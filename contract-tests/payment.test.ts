@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { loadContract } from '../src/contract.js';
 import { pause, until } from './support/faults.js';
 import { call, challengeOf, openWorld, post, receiptOf, signFor, TEXT, type World } from './support/world.js';
 
@@ -80,9 +81,20 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned()).to.equal(before + 25_000n);
   });
 
+  it("every operation's example in the contract can be bought as it stands", async function () {
+    this.timeout(60_000);
+    const contract = loadContract(new URL('../../openapi.yaml', import.meta.url));
+    for (const { id, path, requestExample, answerExample } of contract.paid) {
+      const answer = await post(`${world.url}${path}`, requestExample, await signFor(world, path));
+      expect(answer.status, `${id}: ${answer.body.toString('utf8', 0, 300)}`).to.equal(200);
+      if (id === 'solTokenBrief') expect(answer.json().priceUsd).to.be.a('number');
+      if (id === 'solMintInfo') expect(answer.json().supply).to.equal(answerExample?.supply);
+    }
+  });
+
   it('solMintInfo answers the facts of every sample mint', async () => {
-    const { classic, noAuthorities, token2022, untraded, uninitialised } = world.sandbox.info.mints;
-    for (const mint of [classic, noAuthorities, token2022, untraded, uninitialised]) {
+    const { uninitialised, ...others } = world.sandbox.info.mints;
+    for (const mint of [...Object.values(others), uninitialised]) {
       const answer = await post(
         `${world.url}/v1/sol-mint-info`,
         { mint },

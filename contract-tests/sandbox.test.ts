@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -489,6 +489,25 @@ describe('the local Solana, resumed', () => {
       expect(await connection.getSignaturesForAddress(to)).to.have.length(1);
     } finally {
       await second.close();
+    }
+  });
+
+  it("gets the examples' mint where it was founded without it", async () => {
+    await (await start(400)).close();
+    const file = join(folder, 'chain-genesis.json');
+    const { mints, accounts, ...rest } = JSON.parse(readFileSync(file, 'utf8')) as {
+      mints: Json;
+      accounts: Json;
+    };
+    delete accounts[mints['example'] as string];
+    delete mints['example'];
+    writeFileSync(file, JSON.stringify({ ...rest, mints, accounts }));
+    const sandbox = await start(400);
+    try {
+      const mint = new PublicKey(sandbox.info.mints.example);
+      expect(await getMint(new Connection(sandbox.rpc.url, 'confirmed'), mint)).to.include({ decimals: 6 });
+    } finally {
+      await sandbox.close();
     }
   });
 

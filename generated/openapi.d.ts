@@ -308,14 +308,18 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Error: {
+        ErrorMessage: {
             error: string;
+        } & {
+            [key: string]: unknown;
         };
         Summary: {
             /** @description One to three concise sentences. */
             summary: string;
             /** @description True when some part of the answer was not produced by a real backend. */
             mock?: boolean;
+        } & {
+            [key: string]: unknown;
         };
         TokenBrief: {
             /** @description The requested mint. */
@@ -346,6 +350,8 @@ export interface components {
              */
             asOf: string;
             disclaimer?: string;
+        } & {
+            [key: string]: unknown;
         };
         MintInfo: {
             mint: string;
@@ -363,11 +369,15 @@ export interface components {
             initialized?: boolean;
             /** @description Names of the data sources used. */
             sources?: string[];
+        } & {
+            [key: string]: unknown;
         };
         BrandReply: {
             text: string;
             /** @enum {string} */
             sentiment: "positive" | "neutral" | "negative";
+        } & {
+            [key: string]: unknown;
         };
         BrandFeedback: {
             brand: string;
@@ -380,9 +390,13 @@ export interface components {
                 neutral: number;
                 negative: number;
                 summary: string;
+            } & {
+                [key: string]: unknown;
             };
             /** @description True when some reply did not come from a real person. */
             mock?: boolean;
+        } & {
+            [key: string]: unknown;
         };
         PaymentOption: {
             /** @enum {string} */
@@ -403,6 +417,10 @@ export interface components {
             resource?: string;
             description?: string;
             mimeType?: string;
+            /** @description How to call the operation, and an example of its answer; the v1 field. */
+            outputSchema?: {
+                [key: string]: unknown;
+            };
             /** @description Receiving address. */
             payTo: string;
             maxTimeoutSeconds?: number;
@@ -411,11 +429,22 @@ export interface components {
             extra?: {
                 /** @description Address that pays the network fee and signs last. */
                 feePayer?: string;
+                /**
+                 * @description Decimals of the asset, which spares the client a call.
+                 * @example 6
+                 */
+                decimals?: number;
+                /** @description Address of the token program that owns the asset, which spares the client a call. */
+                tokenProgram?: string;
                 /** @description A blockhash to sign over, which spares the client a call. */
                 recentBlockhash?: string;
                 /** @enum {string} */
                 paymentFlow?: "authorization" | "upfront";
+            } & {
+                [key: string]: unknown;
             };
+        } & {
+            [key: string]: unknown;
         };
         PaymentChallenge: {
             /**
@@ -431,14 +460,22 @@ export interface components {
                 url: string;
                 description?: string;
                 mimeType?: string;
+            } & {
+                [key: string]: unknown;
             };
-            extensions?: Record<string, never>;
+            extensions?: {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
         };
         Discovery: {
             /** @constant */
             version: 1;
             resources: string[];
             instructions: string;
+        } & {
+            [key: string]: unknown;
         };
         ServiceIndex: {
             service: string;
@@ -451,12 +488,16 @@ export interface components {
             health: string[];
             /** Format: uri */
             site: string;
+        } & {
+            [key: string]: unknown;
         };
         UpstreamHealth: {
             /** @enum {string} */
             status: "ok" | "degraded" | "down" | "unknown";
             latencyMs?: number;
             detail?: string;
+        } & {
+            [key: string]: unknown;
         };
         Health: {
             /** @enum {string} */
@@ -466,6 +507,8 @@ export interface components {
             upstreams: {
                 [key: string]: components["schemas"]["UpstreamHealth"];
             };
+        } & {
+            [key: string]: unknown;
         };
         Voice: {
             id: string;
@@ -474,15 +517,25 @@ export interface components {
             quality: string;
             sampleRateHz: number;
             license: string;
+        } & {
+            [key: string]: unknown;
         };
         VoiceList: {
             default: string;
             voices: components["schemas"]["Voice"][];
+        } & {
+            [key: string]: unknown;
         };
         OpenApiDocument: {
             openapi: string;
-            info: Record<string, never>;
-            paths: Record<string, never>;
+            info: {
+                [key: string]: unknown;
+            };
+            paths: {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
         };
     };
     responses: {
@@ -497,7 +550,7 @@ export interface components {
                  *       "error": "text: must be a string"
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ErrorMessage"];
             };
         };
         /** @description Payment required, or the payment presented is not valid. The same challenge is in the body and in the header. */
@@ -525,7 +578,7 @@ export interface components {
                  *       "error": "The backend did not answer in time. You were not charged; try again."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ErrorMessage"];
             };
         };
         /** @description Temporarily unavailable. Send the same request, with the same payment, again after Retry-After seconds. */
@@ -542,7 +595,7 @@ export interface components {
                  *       "error": "The server is shutting down. Send the same request again in a few seconds."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ErrorMessage"];
             };
         };
         /** @description The copy that the client has is current. */
@@ -560,7 +613,7 @@ export interface components {
         /** @description x402 v1 payment, base64 of the PaymentPayload JSON. */
         "X-PAYMENT": string;
         /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
-        x402Version: "1" | "2";
+        x402Version: string;
         /**
          * @description `wait=N`: how many seconds to hold the call for the answer (RFC 7240).
          * @example wait=30

@@ -24,6 +24,8 @@ export type PricedOperation = {
   mimeType: string;
   requestSchema: Json;
   requestExample: Json;
+  /** A JSON answer; absent where the answer is no JSON. */
+  answerExample?: Json;
 };
 
 /** A free operation: a GET. */
@@ -154,10 +156,16 @@ function readOperation(
     path,
     tag: String((operation.tags as unknown[] | undefined)?.[0]),
     summary: String(operation.summary),
-    mimeType: Object.keys(objectOf(objectOf(responses['200']).content))[0] ?? 'application/json',
+    ...readAnswer(objectOf(objectOf(responses['200']).content)),
     ...priced,
     ...body,
   });
+}
+
+function readAnswer(content: Json): Pick<PricedOperation, 'mimeType' | 'answerExample'> {
+  const mimeType = Object.keys(content)[0] ?? 'application/json';
+  const { example } = objectOf(content['application/json']);
+  return isObject(example) ? { mimeType, answerExample: example } : { mimeType };
 }
 
 function readPrice(

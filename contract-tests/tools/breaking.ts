@@ -101,6 +101,8 @@ function compareParameters(
   for (const [place, parameter] of now) {
     if (parameter['required'] && !old.get(place)?.['required'])
       faults.push(`${name}: the parameter ${place} is required now`);
+    const [was, is] = [old.get(place)?.['schema'], parameter['schema']];
+    if (was) compareRequests(`${name} ${place}`, objectOf(was), objectOf(is), faults);
   }
 }
 
@@ -131,6 +133,7 @@ function compareRequests(place: string, old: Json, now: Json, faults: string[]):
   }
   if (now['pattern'] !== undefined && now['pattern'] !== old['pattern'])
     faults.push(`${place}: must match another pattern`);
+  compareChoices(place, old['enum'], now['enum'], faults);
   if (!same(old['default'], now['default'])) faults.push(`${place}: has another default`);
   const closed = now['additionalProperties'] === false;
   const properties = objectOf(now['properties']);
@@ -139,6 +142,15 @@ function compareRequests(place: string, old: Json, now: Json, faults: string[]):
       compareRequests(`${place} ${key}`, objectOf(field), objectOf(properties[key]), faults);
     else if (closed) faults.push(`${place}: takes no ${key} any more`);
   }
+}
+
+/** A list of values that is lifted takes every value. */
+function compareChoices(place: string, old: unknown, now: unknown, faults: string[]): void {
+  if (now === undefined) return;
+  const left = listOf(now);
+  if (old === undefined) faults.push(`${place}: takes ${left.map(String).join(', ')} only now`);
+  for (const value of listOf(old))
+    if (!left.includes(value)) faults.push(`${place}: takes no ${String(value)} any more`);
 }
 
 function compareTypes(place: string, old: Json, now: Json, faults: string[]): void {

@@ -12,6 +12,8 @@ import { record, recordMissing } from './record.js';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const RELEASED = join(ROOT, 'contract-tests', 'released', 'openapi-1.0.0.yaml');
 const CONTRACT = join(ROOT, 'openapi.yaml');
+// What it calls breaking and is not, each with the reason.
+const IGNORED = join(ROOT, 'contract-tests', 'tools', 'oasdiff-ignore.txt');
 const BIN = join(ROOT, 'contract-tests', 'tools', 'bin');
 // The newest whose every dependency the Go module proxy has.
 const OASDIFF = 'v1.30.0';
@@ -35,7 +37,11 @@ function install(): { path: string } | string {
 }
 
 function runOasdiff(path: string): boolean {
-  const run = spawnSync(path, ['breaking', RELEASED, CONTRACT, '--fail-on', 'WARN'], { encoding: 'utf8' });
+  const run = spawnSync(
+    path,
+    ['breaking', RELEASED, CONTRACT, '--fail-on', 'WARN', '--err-ignore', IGNORED],
+    { encoding: 'utf8' },
+  );
   say(`oasdiff: ${(run.stdout + run.stderr).trim()}`);
   record('oasdiff', {
     tool: 'oasdiff',

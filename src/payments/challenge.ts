@@ -1,5 +1,7 @@
 import type { Json, PricedOperation } from '../contract.js';
 import { requirementsOf, resourceUrl, type Terms } from './offer.js';
+import { USDC_DECIMALS } from './price.js';
+import { TOKEN_PROGRAM } from './transaction.js';
 
 /** A 402 answer ready to be sent: the body, and its base64 for the PAYMENT-REQUIRED header. */
 export type Challenge = { body: Buffer; header: string };
@@ -38,7 +40,7 @@ export function renderChallenge(
     x402Version: version,
     ...(reason === undefined ? {} : { error: reason }),
     ...(version === 2 ? { resource: resourceOf(operation, terms) } : {}),
-    accepts: [option(operation, terms, live, version === 2 ? terms.network : terms.v1Network)],
+    accepts: [option(operation, terms, live, version)],
     ...(version === 2 ? { extensions: extensionsOf(operation) } : {}),
   };
   const body = Buffer.from(JSON.stringify(challenge));
@@ -53,17 +55,49 @@ function resourceOf(operation: PricedOperation, terms: Terms): Json {
   };
 }
 
-function option(operation: PricedOperation, terms: Terms, live: Live, network: string): Json {
+function option(operation: PricedOperation, terms: Terms, live: Live, version: ChallengeVersion): Json {
   const { amount, extra, ...requirements } = requirementsOf(operation, terms, live.feePayer);
   return {
     ...requirements,
-    network,
+    network: version === 2 ? terms.network : terms.v1Network,
     amount,
     maxAmountRequired: amount,
     resource: resourceUrl(operation, terms),
     description: operation.summary,
     mimeType: operation.mimeType,
-    extra: { ...extra, ...(live.recentBlockhash ? { recentBlockhash: live.recentBlockhash } : {}) },
+    ...(version === 1 ? { outputSchema: outputSchemaOf(operation) } : {}),
+    extra: { ...extra, ...hintsOf(live) },
+  };
+}
+
+/** What a buyer would ask an RPC about the mint and the chain: with it a payment can be signed without one. */
+function hintsOf({ recentBlockhash }: Live): Json {
+  return {
+    decimals: USDC_DECIMALS,
+    tokenProgram: TOKEN_PROGRAM,
+    ...(recentBlockhash ? { recentBlockhash } : {}),
+  };
+}
+
+/** How x402 v1 tells crawlers what to send and what comes back (v2 has `extensions` for it). */
+function outputSchemaOf({ requestSchema, answerExample }: PricedOperation): Json {
+  const { properties, required = [] } = requestSchema as {
+    properties: Record<string, Json>;
+    required?: string[];
+  };
+  const fields = Object.entries(properties).map(([name, { type, description }]) => [
+    name,
+    { type, description, required: required.includes(name) },
+  ]);
+  return {
+    input: {
+      type: 'http',
+      method: 'POST',
+      discoverable: true,
+      bodyType: 'json',
+      bodyFields: Object.fromEntries(fields) as Json,
+    },
+    ...(answerExample ? { output: shortExample(answerExample) } : {}),
   };
 }
 

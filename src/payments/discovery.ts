@@ -45,9 +45,17 @@ export function servedContract(contract: Contract, terms: Terms, siteUrl: string
   for (const operation of contract.paid) {
     const { mode, currency, amount } = operation.price;
     const post = document.paths[operation.path]?.post;
-    if (post) post['x-payment-info'] = { price: { mode, currency, amount }, protocols: [{ x402: {} }] };
+    if (!post) continue;
+    post['x-payment-info'] = { price: { mode, currency, amount }, protocols: [{ x402: {} }] };
+    post.description = `${String(post.description).trim()} ${priceNote(operation)}`;
   }
   return document;
+}
+
+/** No renderer shows `x-price`. */
+function priceNote({ price, flow }: PricedOperation): string {
+  const when = flow === 'upfront' ? 'paid before the work' : 'charged only for an answer';
+  return `Price: ${price.amount} USDC a call, ${when}, by x402 on Solana.`;
 }
 
 /** The service index (specification 4.3), with paths relative to this server. */

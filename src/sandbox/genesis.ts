@@ -7,6 +7,8 @@ import type { Account, Vm } from './vm.js';
 export const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
 export const V1_NETWORK = 'solana-devnet';
 export const GENESIS_HASH = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';
+/** The mint that the examples in openapi.yaml name. */
+export const EXAMPLE_MINT = 'JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN';
 export const USDC_MINT = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
 
 /** The VM's programs count as deployed from this slot on, the first of epoch 1036. */
@@ -19,6 +21,8 @@ export type SlotClock = { slot: number; time: number; slotMs: number };
 export type StoredAccount = null | [lamports: string, owner: string, data: string, executable: 0 | 1];
 
 export type SampleMints = {
+  /** The mint of the contract's examples, so that these can be bought here as they stand. */
+  example: string;
   classic: string;
   noAuthorities: string;
   token2022: string;
@@ -44,10 +48,22 @@ export type Wallet = { address: string; secret: Uint8Array };
 /** Reads the chain's beginning from `file`, or makes one up with fresh keys and writes it there (mode 0600). */
 export async function openGenesis(file: string, vm: Vm, slotMs: number): Promise<Genesis> {
   const known = readIfThere(file);
-  if (known !== null) return parseGenesis(known, file);
+  if (known !== null) return withExample(parseGenesis(known, file), vm);
   const genesis = await createGenesis(vm, slotMs);
   writeAtomically(file, `${JSON.stringify(genesis)}\n`);
   return genesis;
+}
+
+/** Chains that were founded before the examples' mint was part of them get it when they are opened. */
+async function withExample(genesis: Genesis, vm: Vm): Promise<Genesis> {
+  if (genesis.accounts[EXAMPLE_MINT]) return genesis;
+  const { foundExample } = await import('./mints.js');
+  const example = foundExample(vm);
+  return {
+    ...genesis,
+    mints: { ...genesis.mints, example },
+    accounts: { ...genesis.accounts, [example]: storeAccount(vm.account(example)) },
+  };
 }
 
 async function createGenesis(vm: Vm, slotMs: number): Promise<Genesis> {

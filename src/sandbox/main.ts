@@ -33,7 +33,7 @@ function report(message: SandboxMessage): void {
 }
 
 function describe(info: SandboxInfo): string {
-  const { classic, noAuthorities, token2022, untraded, uninitialised } = info.mints;
+  const { example, classic, noAuthorities, token2022, untraded, uninitialised } = info.mints;
   return [
     `Solana RPC      ${info.rpcUrl}`,
     `x402 facilitator ${info.facilitatorUrl}`,
@@ -42,7 +42,8 @@ function describe(info: SandboxInfo): string {
     `pay to          ${info.payTo}`,
     `fee payer       ${info.feePayer}`,
     `buyer           ${info.buyer} (key in buyer.json)`,
-    `sample mints    classic ${classic}`,
+    `sample mints    example ${example}`,
+    `                classic ${classic}`,
     `                noAuthorities ${noAuthorities}`,
     `                token2022 ${token2022}`,
     `                untraded ${untraded}`,

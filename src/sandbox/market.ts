@@ -1,15 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-
-/** The sandbox's sample mints, by what is special about them. */
-export type SampleMints = {
-  classic: string;
-  noAuthorities: string;
-  token2022: string;
-  untraded: string;
-  uninitialised: string;
-};
+import type { SampleMints } from './genesis.js';
 
 export type MarketOptions = {
   host: string;
@@ -64,6 +56,7 @@ function listTokens({ mints, supplies = {}, seed = '' }: MarketOptions): Map<str
     ...rest,
   });
   const listed = [
+    token('example', 'JUP', 'Jupiter', {}),
     token('classic', 'COIN', 'Sandbox Coin', { mispricedBy: 4_950, pools: 6 }),
     token('noAuthorities', 'FIXED', 'Sandbox Fixed Supply', { circulating: 1, pools: 2 }),
     token('token2022', 'NEXT', 'Sandbox Token-2022', { onGeckoTerminal: false, pools: 3 }),

@@ -24,7 +24,7 @@ import {
   TransactionMessage,
   VersionedTransaction,
 } from '@solana/web3.js';
-import type { SampleMints } from './genesis.js';
+import { EXAMPLE_MINT, type SampleMints } from './genesis.js';
 import type { Vm } from './vm.js';
 
 export type Founders = {
@@ -54,6 +54,7 @@ export function foundTokens(vm: Vm, founders: Founders): { mints: SampleMints; a
   giveSol(founding, founders.buyer, 100n * SOL);
   foundUsdc(founding, founders);
   const mints = {
+    example: foundExample(vm),
     classic: foundMint(founding, 'classic', {
       decimals: 9,
       supply: 1_234_567_890_123_456_789n,
@@ -68,7 +69,7 @@ export function foundTokens(vm: Vm, founders: Founders): { mints: SampleMints; a
     untraded: foundMint(founding, 'untraded', { decimals: 0, supply: 42n, authorities: true }),
     uninitialised: foundUninitialised(founding),
   };
-  return { mints, addresses: [...founding.addresses] };
+  return { mints, addresses: [...founding.addresses, mints.example] };
 }
 
 /** The same in every sandbox, so that examples can name them. */
@@ -82,21 +83,35 @@ function giveSol({ vm, addresses }: Founding, address: string, lamports: bigint)
   addresses.add(address);
 }
 
-function foundUsdc(founding: Founding, { usdcMint, buyer, seller }: Founders): void {
+/** The mint of the contract's examples, as the real one is: its supply is fixed. */
+export function foundExample(vm: Vm): string {
+  const data = mintData({ decimals: 6, supply: 6_863_982_190_837_482n });
+  setOwned({ vm, addresses: new Set() }, EXAMPLE_MINT, data);
+  return EXAMPLE_MINT;
+}
+
+/** @param authority mints and freezes; without it nobody does */
+function mintData(mint: { decimals: number; supply: bigint; authority?: PublicKey }): Buffer {
+  const { decimals, supply, authority } = mint;
   const data = Buffer.alloc(MINT_SIZE);
+  const option = authority ? (1 as const) : (0 as const);
   MintLayout.encode(
     {
-      mintAuthorityOption: 1,
-      mintAuthority: founding.authority,
-      supply: 0n,
-      decimals: 6,
+      mintAuthorityOption: option,
+      mintAuthority: authority ?? PublicKey.default,
+      supply,
+      decimals,
       isInitialized: true,
-      freezeAuthorityOption: 1,
-      freezeAuthority: founding.authority,
+      freezeAuthorityOption: option,
+      freezeAuthority: authority ?? PublicKey.default,
     },
     data,
   );
-  setOwned(founding, usdcMint, data);
+  return data;
+}
+
+function foundUsdc(founding: Founding, { usdcMint, buyer, seller }: Founders): void {
+  setOwned(founding, usdcMint, mintData({ decimals: 6, supply: 0n, authority: founding.authority }));
   const mint = new PublicKey(usdcMint);
   const [buyers, sellers] = [new PublicKey(buyer), new PublicKey(seller)].map(owner => ({
     owner,
@@ -163,7 +178,11 @@ function foundUninitialised(founding: Founding): string {
   return mint;
 }
 
-function setOwned({ vm, addresses }: Founding, address: string, data: Uint8Array): void {
+function setOwned(
+  { vm, addresses }: Pick<Founding, 'vm' | 'addresses'>,
+  address: string,
+  data: Uint8Array,
+): void {
   const lamports = vm.rentExemption(data.length);
   vm.setAccount(address, { lamports, owner: TOKEN_PROGRAM_ID.toBase58(), data, executable: false });
   addresses.add(address);
