@@ -4,7 +4,6 @@ BIN = node_modules/.bin
 STAMP = node_modules/.installed
 SOURCES = src handlers contract-tests
 GENERATED = generated/openapi.d.ts
-LEDGER_STAMP = dist/.ledger-checked
 COMPILED = dist/openapi.json
 TOOLS = contract-tests/tools
 TOOLS_STAMP = $(TOOLS)/node_modules/.installed
@@ -29,7 +28,7 @@ test: build ## install what is missing, build, and run every test
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
 	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/quiet.js --reporter dot -g PostgreSQL \
-	  $(patsubst %,dist/contract-tests/%.test.js,ledger ledger-orders bookkeeper reconciler attacks)
+	  $(patsubst %,dist/contract-tests/%.test.js,ledger ledger-upgrade ledger-orders bookkeeper reconciler attacks)
 
 .PHONY: faults
 faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES=200; TEST_DATABASE_URL=… on PostgreSQL too)
@@ -62,10 +61,8 @@ lint: install ## check format, style, types, that the generated types are fresh,
 types: install ## check the types alone
 	$(BIN)/tsc --noEmit --incremental false
 
-generate: install ## write what is made from the contract and from the ledger's queries (generated/) anew
+generate: install ## write what is made from the contract (generated/) anew
 	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED)
-	@$(BIN)/tsc --noCheck
-	node dist/src/ledger/generate.js
 	@$(BIN)/tsc
 	node dist/$(TOOLS)/mock.js
 
@@ -101,12 +98,7 @@ format: install ## format every file
 build: install ## compile into dist/, the contract too
 	@test -d dist || echo 'Compiling; this takes half a minute the first time'
 	@$(BIN)/tsc
-	@$(MAKE) -s --no-print-directory $(LEDGER_STAMP) $(COMPILED)
-
-# What a server asks of its ledger is compiled by `make generate`, so a build on older queries must not pass.
-$(LEDGER_STAMP): src/ledger/*.ts generated/ledger.ts package-lock.json
-	@node dist/src/ledger/generate.js --check
-	@touch $@
+	@$(MAKE) -s --no-print-directory $(COMPILED)
 
 # The server reads this instead of the YAML, unless the YAML was changed since.
 $(COMPILED): openapi.yaml package-lock.json dist/src/contract.js dist/src/compile.js dist/src/payments/price.js

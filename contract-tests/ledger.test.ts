@@ -573,6 +573,25 @@ function promises(make: () => Promise<Place>): void {
       expect(await ledger.attach(late.id, await claimed(ledger, late), first.id)).to.equal(false);
     });
 
+    it('are 32 at most of one sale: beyond that a new signature is sent away, and nothing of it stays', async () => {
+      const first = payment();
+      const claim = await claimed(ledger, first);
+      await ledger.settling(first.id, claim);
+      await ledger.leave(first.id, claim);
+      const early = payment();
+      const waiting = await claimed(ledger, early);
+      for (let n = 0; n < 32; n += 1) {
+        const again = payment();
+        expect(await ledger.attach(again.id, await claimed(ledger, again), first.id)).to.equal(true);
+      }
+      const late = payment();
+      expect(await ledger.claim(late)).to.deep.equal({ kind: 'limit', reason: 'aliases' });
+      expect(await ledger.find(late.id)).to.equal(undefined);
+      expect(await ledger.attach(early.id, waiting, first.id), 'claimed before').to.equal(false);
+      expect((await ledger.claim(payment({ identifier: 'another sale' }))).kind).to.equal('claimed');
+      expect((await ledger.claim(payment({ requestHash: 'b'.repeat(64) }))).kind).to.equal('claimed');
+    });
+
     it('outlive their blockhash as long as there is something to redeem', async () => {
       const first = payment();
       await delivered(ledger, first, clock + 100_000);
@@ -830,6 +849,22 @@ function severalServers(make: () => Promise<Place>): void {
         ),
       );
       expect(results.filter(kind => kind === 'claimed')).to.have.length(5);
+    });
+
+    it('sell a payment-identifier once, whatever isolation the database has as its default', async () => {
+      const url = new URL(place.url);
+      const options = url.searchParams.get('options') ?? '';
+      url.searchParams.set('options', `${options} -cdefault_transaction_isolation=repeatable\\ read`);
+      const strict = await Promise.all([1, 2].map(() => openLedger({ url: url.href, ...OWNER })));
+      const settlements = await Promise.all(
+        Array.from({ length: 80 }, async (_, n) => {
+          const server = strict[n % 2]!;
+          const request = payment({ identifier: `purchase ${n % 20}` });
+          const result = await server.claim(request);
+          return result.kind === 'claimed' && (await server.settling(request.id, result.claim)) ? 1 : 0;
+        }),
+      ).finally(() => Promise.all(strict.map(server => server.close())));
+      expect(settlements.reduce<number>((sum, each) => sum + each, 0)).to.equal(20);
     });
 
     it('know the callers of a server that is gone to be gone: a new signature attaches', async () => {

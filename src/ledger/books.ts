@@ -5,10 +5,15 @@ import { ordersOf } from './orders.js';
 import type { Orders } from './orders.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
-import type { AnswerRow, PaymentRow } from './schema.js';
+import type { PaymentRow } from './schema.js';
 import { STATES } from './states.js';
 import type { State } from './states.js';
-import type { Statements } from './statements.js';
+import * as answers from './queries/answers.js';
+import { find } from './queries/claims.js';
+import { getMeta, ownMeta } from './queries/meta.js';
+import * as moves from './queries/moves.js';
+import { finishOrder } from './queries/orders.js';
+import * as reports from './queries/reports.js';
 
 const MAX_LISTED = 1_000;
 
@@ -81,34 +86,33 @@ export type Archive = {
 /** An open database and what is needed to talk to it. */
 export type Connection = {
   readonly engine: Engine;
-  readonly statements: Statements;
   readonly now: () => number;
 };
 
 export function booksOf(connection: Connection): Books {
-  const { engine, statements, now } = connection;
+  const { engine, now } = connection;
   const { order, replies } = ordersOf(connection);
   return {
     order,
     replies,
     warnings: engine.warnings,
     find: async id => {
-      const [row] = await engine.read(() => ask(statements.find({ id })));
+      const [row] = await engine.read(() => ask(find({ id })));
       return row && paymentOf(row);
     },
     answer: async id => {
-      const [row] = await engine.read(() => ask(statements.answer({ id })));
+      const [row] = await engine.read(() => ask(answers.answer({ id })));
       return row && (row.answer_expires_at ?? Infinity) > now() ? answerOf(row) : undefined;
     },
     list: listing => list(connection, listing),
     counts: async () => {
-      const rows = await engine.read(() => ask(statements.counts({})));
+      const rows = await engine.read(() => ask(reports.counts()));
       const counts = Object.fromEntries(STATES.map(state => [state, { payments: 0, amount: 0n }])) as Counts;
       for (const row of rows) counts[row.state] = { payments: row.payments, amount: BigInt(row.amount) };
       return counts;
     },
     getMeta: async key => {
-      const [row] = await engine.read(() => ask(statements.getMeta({ key: noteKey(key) })));
+      const [row] = await engine.read(() => ask(getMeta({ key: noteKey(key) })));
       return row?.value;
     },
     refund: async (id, reason) => {
@@ -123,10 +127,10 @@ export function booksOf(connection: Connection): Books {
   };
 }
 
-export function archiveOf({ engine, statements }: Connection): Archive {
+export function archiveOf({ engine }: Connection): Archive {
   return {
     identity: async () => {
-      const rows = await engine.read(() => ask(statements.identity({})));
+      const rows = await engine.read(() => ask(ownMeta()));
       const meta = new Map(rows.map(({ key, value }) => [key, value]));
       return {
         payTo: meta.get('pay_to') ?? '',
@@ -135,39 +139,35 @@ export function archiveOf({ engine, statements }: Connection): Archive {
       };
     },
     turnover: async () => {
-      const rows = await engine.read(() => ask(statements.turnover({})));
+      const rows = await engine.read(() => ask(reports.turnover()));
       return rows.map(row => ({ ...row, amount: BigInt(row.amount) }));
     },
     startingWith: async prefix => {
-      const rows = await engine.read(() => ask(statements.startingWith({ prefix, end: `${prefix}g` })));
+      const rows = await engine.read(() => ask(reports.startingWith({ prefix, end: `${prefix}g` })));
       return rows.map(paymentOf);
     },
     answerFacts: async id => {
-      const [row] = await engine.read(() => ask(statements.answerFacts({ id })));
+      const [row] = await engine.read(() => ask(answers.answerFacts({ id })));
       return row && { status: row.status, bytes: row.size, savedAt: row.saved_at };
     },
     firstSlot: async () => {
-      const [row] = await engine.read(() => ask(statements.firstSlot({})));
+      const [row] = await engine.read(() => ask(reports.firstSlot()));
       return row?.slot ?? undefined;
     },
   };
 }
 
 /** Nobody is asked any more for an order that was paid back. */
-function* refund(
-  { statements, now }: Connection,
-  id: string,
-  reason: string,
-): Operation<boolean | 'retired'> {
-  const meta = yield* ask(statements.identity({}));
+function* refund({ now }: Connection, id: string, reason: string): Operation<boolean | 'retired'> {
+  const meta = yield* ask(ownMeta());
   if (meta.some(({ key }) => key === 'retired')) return 'retired';
-  const done = yield* ask(statements.refund({ id, reason, now: now() }));
-  if (done.length === 1) yield* ask(statements.finishOrder({ payment: id, now: now() }));
+  const done = yield* ask(moves.refund({ id, reason, now: now() }));
+  if (done.length === 1) yield* ask(finishOrder({ payment: id, now: now() }));
   return done.length === 1;
 }
 
-async function list({ engine, statements, now }: Connection, listing: Listing = {}): Promise<Payment[]> {
-  const { state = null, payer = null, operation = null, booked } = listing;
+async function list({ engine, now }: Connection, listing: Listing = {}): Promise<Payment[]> {
+  const { state = null, payer = null, operation = null, booked, newest = false } = listing;
   const values = {
     payer,
     operation,
@@ -179,18 +179,16 @@ async function list({ engine, statements, now }: Connection, listing: Listing = 
   const query = (): Query<PaymentRow> => {
     if (booked) {
       const { from = 0, to = Number.MAX_SAFE_INTEGER } = booked;
-      return statements.listBooked({ ...values, state, from, to });
+      return reports.listBooked({ ...values, state, from, to });
     }
     if (state === 'claimed' || state === 'settling' || state === 'owed')
-      return statements[listing.newest ? 'listUndecidedNewest' : 'listUndecided']({ ...values, state });
-    return statements[listing.newest ? 'listNewest' : 'list']({ ...values, state });
+      return reports.listUndecided({ ...values, state }, newest);
+    return reports.listPayments({ ...values, state }, newest);
   };
   return (await engine.read(() => ask(query()))).map(paymentOf);
 }
 
-type SavedAnswer = Pick<AnswerRow, 'status' | 'headers' | 'body'> & { answer_expires_at: number | null };
-
-function answerOf(row: SavedAnswer): StoredAnswer {
+function answerOf(row: answers.SavedAnswer): StoredAnswer {
   return {
     status: row.status,
     headers: JSON.parse(row.headers) as Record<string, string>,

@@ -3,7 +3,17 @@ import type { Dialect, Operation } from './engine.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import type { PaymentRow } from './schema.js';
-import type { Claimed as ClaimedRow, Statements } from './statements.js';
+import {
+  claimView,
+  find,
+  findToChange,
+  insert,
+  lockPayer,
+  retake,
+  sameIdentifier,
+} from './queries/claims.js';
+import type { NewClaim } from './queries/claims.js';
+import { countAliases } from './queries/aliases.js';
 
 /** A payment that asks to be reserved. */
 export type ClaimRequest = {
@@ -44,22 +54,24 @@ export type Claim = {
   earlier: Payment | undefined;
 };
 
+/** `aliases`: of the earlier sale that the payment would redeem. */
+export type Limit = 'payments' | 'amount' | 'runs' | 'answers' | 'aliases';
+
 /**
  * - `claimed`: ours until the lease ends; `payerKnown` = has a delivered payment and none refused since.
  * - `taken`: somebody works on it, for `leaseMs` more unless renewed.
  * - `known`: it was settled, or may have been, or is an alias; `payment` tells.
  * - `identifier`: the payer used this identifier for `payment`, which is not this one.
- * - `limit`: too many unsettled payments or too much money in them, no run left, or no room for an answer.
+ * - `limit`: too many unsettled payments or too much money in them, no run left, no room for an answer, or too many aliases.
  */
 export type Claimed =
   | Claim
   | { kind: 'taken'; leaseMs: number; requestHash: string; operation: string }
   | { kind: 'known'; payment: Payment }
   | { kind: 'identifier'; payment: Payment }
-  | { kind: 'limit'; reason: 'payments' | 'amount' | 'runs' | 'answers' };
+  | { kind: 'limit'; reason: Limit };
 
 export type ClaimContext = {
-  readonly statements: Statements;
   readonly dialect: Dialect;
   readonly owner: string;
   readonly now: number;
@@ -71,6 +83,8 @@ export type ClaimContext = {
 const NOTHING_SEEN = { payments: 0, amount: '0', known: null, seen: null, earlier: null };
 
 const MAX_AMOUNT = 10n ** 16n;
+/** Newly signed payments that may redeem one sale. */
+export const MAX_ALIASES = 32;
 
 /** @throws TypeError for what only a mistake in the program can cause; a queued statement must never raise. */
 export function checkClaim(request: ClaimRequest): void {
@@ -84,25 +98,27 @@ export function checkClaim(request: ClaimRequest): void {
 
 /** Reserves a payment, or says why not. Everything it counts is counted inside its own transaction. */
 export function* claimPayment(request: ClaimRequest, context: ClaimContext): Operation<Claimed> {
-  const { statements, now } = context;
+  const { now } = context;
   const { id, payer, operation, requestHash: request_hash } = request;
   if (context.dialect.concurrentWriters) {
     // Copies of a payment need not queue up behind their payer's other claims to learn that they are copies.
-    const [seen] = yield* ask(statements.find({ id }));
+    const [seen] = yield* ask(find({ id }));
     const standing = seen && standingOf(seen, now);
     if (standing) return standing;
-    yield* ask(statements.lockPayer({ payer }));
+    yield* ask(lockPayer({ payer }));
   }
-  const look = yield* ask(statements.claimView({ id, payer, operation, request_hash, now }));
+  const look = yield* ask(claimView({ id, payer, operation, request_hash, now }));
   const view = look[0] ?? NOTHING_SEEN;
-  const [row] = view.seen === null ? [] : yield* ask(statements.findToChange({ id }));
+  const earlier = redeemedBy(request, view.earlier);
+  const [row] = view.seen === null ? [] : yield* ask(findToChange({ id }));
   const conflict =
     (row && standingOf(row, now)) ??
     (yield* identifierConflict(request, context)) ??
-    limitOf(request, context, { runs: row?.runs ?? 0, ...view });
+    limitOf(request, context, { runs: row?.runs ?? 0, ...view }) ??
+    (yield* aliasLimit(earlier));
   if (conflict) return conflict;
   const fresh = rowOf(request, context, row);
-  const done = yield* ask(row ? statements.retake(fresh) : statements.insert(fresh));
+  const done = yield* ask(row ? retake(fresh) : insert(fresh));
   if (done.length !== 1)
     return { kind: 'taken', leaseMs: 1_000, requestHash: request.requestHash, operation: request.operation };
   return {
@@ -110,19 +126,26 @@ export function* claimPayment(request: ClaimRequest, context: ClaimContext): Ope
     claim: fresh.claim,
     run: fresh.runs,
     payerKnown: view.known === 1,
-    earlier: yield* earlierSale(request, view.earlier, context),
+    earlier: yield* earlierSale(earlier),
   };
 }
 
 /** One that uses payment-identifier says itself whether it means a new sale. */
-function* earlierSale(
-  { identifier }: ClaimRequest,
-  earlier: string | null,
-  { statements }: ClaimContext,
-): Operation<Payment | undefined> {
-  if (earlier === null || (identifier !== null && identifier !== undefined)) return undefined;
-  const [sale] = yield* ask(statements.find({ id: earlier }));
+function redeemedBy({ identifier }: ClaimRequest, earlier: string | null): string | null {
+  return identifier === null || identifier === undefined ? earlier : null;
+}
+
+function* earlierSale(id: string | null): Operation<Payment | undefined> {
+  if (id === null) return undefined;
+  const [sale] = yield* ask(find({ id }));
   return sale && paymentOf(sale);
+}
+
+/** New signatures cost a caller nothing, so one sale takes only so many of them. */
+function* aliasLimit(earlier: string | null): Operation<Claimed | undefined> {
+  if (earlier === null) return undefined;
+  const [count] = yield* ask(countAliases({ id: earlier }));
+  return count && count.aliases >= MAX_ALIASES ? { kind: 'limit', reason: 'aliases' } : undefined;
 }
 
 function limitOf(
@@ -149,17 +172,14 @@ function standingOf(row: PaymentRow, now: number): Claimed | undefined {
   };
 }
 
-function* identifierConflict(
-  request: ClaimRequest,
-  { statements, now }: ClaimContext,
-): Operation<Claimed | undefined> {
+function* identifierConflict(request: ClaimRequest, { now }: ClaimContext): Operation<Claimed | undefined> {
   const { identifier, payer, id } = request;
   if (identifier === null || identifier === undefined) return undefined;
-  const [other] = yield* ask(statements.sameIdentifier({ payer, identifier, id, now }));
+  const [other] = yield* ask(sameIdentifier({ payer, identifier, id, now }));
   return other && { kind: 'identifier', payment: paymentOf(other) };
 }
 
-function rowOf(request: ClaimRequest, context: ClaimContext, former: PaymentRow | undefined): ClaimedRow {
+function rowOf(request: ClaimRequest, context: ClaimContext, former: PaymentRow | undefined): NewClaim {
   const height = Number(request.height);
   return {
     id: request.id,

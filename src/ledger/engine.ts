@@ -1,12 +1,6 @@
-/** A statement with its values, ready for a driver. `Row` is the shape of a row it returns. */
-export type Query<Row = unknown> = {
-  readonly sql: string;
-  readonly parameters: readonly unknown[];
-  /** It returns one row at most, which a driver may fetch at less cost. */
-  readonly single?: boolean;
-  /** Never present; carries the row type. */
-  readonly row?: Row;
-};
+import type { Query } from './sql.js';
+
+export type { Query };
 
 /**
  * What the ledger does inside one transaction: it yields queries and is resumed with their rows. SQLite runs it without
@@ -19,6 +13,9 @@ export function* ask<Row>(query: Query<Row>): Operation<Row[]> {
   return (yield query) as Row[];
 }
 
+/** The class of the advisory locks by which servers on PostgreSQL show that they live. Every version must use the same one. */
+export const OWNER_LOCK = 8404;
+
 /** The places where the two engines differ; everything else is shared. */
 export type Dialect = {
   readonly name: 'sqlite' | 'postgres';
@@ -26,13 +23,34 @@ export type Dialect = {
   readonly bytes: 'blob' | 'bytea';
   /** Writers run beside each other, so rows that are read in order to be changed must be locked. */
   readonly concurrentWriters: boolean;
+  /**
+   * The engine's own spelling of a query, which has `?` for values, locks rows (`for update …`) and may ask `owner_gone(owner)`: whether
+   * the server that owns the row is gone.
+   */
+  readonly spell: (sql: string) => string;
 };
 
-export const SQLITE: Dialect = { name: 'sqlite', bytes: 'blob', concurrentWriters: false };
-export const POSTGRES: Dialect = { name: 'postgres', bytes: 'bytea', concurrentWriters: true };
+export const SQLITE: Dialect = {
+  name: 'sqlite',
+  bytes: 'blob',
+  concurrentWriters: false,
+  // Its one writer has no need of row locks, and former owners end with the next opening.
+  spell: sql =>
+    sql.replace(/\s+for update( of \w+)?( skip locked)?\s*$/, '').replaceAll('owner_gone(owner)', '1 = 0'),
+};
 
-/** The class of the advisory locks by which servers on PostgreSQL show that they live. Every version must use the same one. */
-export const OWNER_LOCK = 8404;
+export const POSTGRES: Dialect = {
+  name: 'postgres',
+  bytes: 'bytea',
+  concurrentWriters: true,
+  // A server holds this lock as long as it is connected.
+  spell: sql => {
+    let values = 0;
+    return sql
+      .replaceAll('owner_gone(owner)', `pg_try_advisory_xact_lock_shared(${OWNER_LOCK}, hashtext(owner))`)
+      .replaceAll('?', () => `$${(values += 1)}`);
+  },
+};
 
 /** One open database. Operations may run more than once, so they must have no effect but their queries. */
 export type Engine = {

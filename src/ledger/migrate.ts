@@ -1,10 +1,12 @@
-import { LEDGER_SQL } from '../../generated/ledger.js';
 import { ask } from './engine.js';
-import type { Dialect, Operation, Query } from './engine.js';
+import type { Dialect, Operation } from './engine.js';
 import { LedgerFault } from './fault.js';
+import { META_TABLE, MIGRATIONS } from './migrations.js';
+import { ownMeta, setMeta } from './queries/meta.js';
+import { raw, sql } from './sql.js';
 
 /** The schema version this program writes. */
-const SCHEMA_VERSION = LEDGER_SQL.sqlite.migrations.length;
+const SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Any number will do, if every version of this program uses the same one. */
 const MIGRATION_LOCK = 8402;
@@ -15,25 +17,24 @@ const MIGRATION_LOCK = 8402;
  * @throws LedgerFault `open` when the ledger is newer than this program, retired, or somebody else's
  */
 export function* migrate(dialect: Dialect, identity: { payTo: string; network: string }): Operation<void> {
-  const { metaTable, migrations, statements } = LEDGER_SQL[dialect.name];
-  if (dialect.concurrentWriters) yield* ask(plain(`select pg_advisory_xact_lock(${MIGRATION_LOCK})`));
-  yield* ask(plain(metaTable));
-  const meta = yield* readMeta(dialect);
+  if (dialect.concurrentWriters) yield* ask(sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+  yield* ask(raw(META_TABLE));
+  const meta = yield* readMeta();
   const version = checkVersion(meta.get('schema'));
   checkIdentity(meta, identity);
-  for (const step of migrations.slice(version).flat()) yield* ask(plain(step));
+  for (const steps of MIGRATIONS.slice(version)) for (const step of steps(dialect)) yield* ask(raw(step));
   if (version === SCHEMA_VERSION) return;
-  yield* ask(statements.setMeta({ key: 'schema', value: String(SCHEMA_VERSION) }));
-  yield* ask(statements.setMeta({ key: 'pay_to', value: identity.payTo }));
-  yield* ask(statements.setMeta({ key: 'network', value: identity.network }));
+  yield* ask(setMeta({ key: 'schema', value: String(SCHEMA_VERSION) }));
+  yield* ask(setMeta({ key: 'pay_to', value: identity.payTo }));
+  yield* ask(setMeta({ key: 'network', value: identity.network }));
 }
 
 /**
  * Checks that a ledger can be read by this program, without changing it.
  * @throws LedgerFault `open`
  */
-export function* checkReadable(dialect: Dialect): Operation<void> {
-  const meta = yield* readMeta(dialect);
+export function* checkReadable(): Operation<void> {
+  const meta = yield* readMeta();
   if (checkVersion(meta.get('schema')) < SCHEMA_VERSION)
     throw new LedgerFault(
       'open',
@@ -41,12 +42,8 @@ export function* checkReadable(dialect: Dialect): Operation<void> {
     );
 }
 
-function plain(sql: string): Query {
-  return { sql, parameters: [] };
-}
-
-function* readMeta(dialect: Dialect): Operation<Map<string, string>> {
-  const rows = yield* ask(LEDGER_SQL[dialect.name].statements.ownMeta({}));
+function* readMeta(): Operation<Map<string, string>> {
+  const rows = yield* ask(ownMeta());
   return new Map(rows.map(row => [row.key, row.value]));
 }
 

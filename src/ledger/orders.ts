@@ -3,7 +3,8 @@ import { ask } from './engine.js';
 import type { Operation } from './engine.js';
 import { LedgerFault } from './fault.js';
 import type { OrderRow, ReplyRow } from './schema.js';
-import type { Statements } from './statements.js';
+import { findToChange } from './queries/claims.js';
+import * as queries from './queries/orders.js';
 
 const MAX_OPEN = 1_000;
 
@@ -72,15 +73,15 @@ export type Orders = {
   readonly intent: (payment: string) => Promise<string | null>;
 };
 
-export function ordersOf({ engine, statements, now }: Connection): Orders {
+export function ordersOf({ engine, now }: Connection): Orders {
   const order = async (payment: string): Promise<Order | undefined> => {
-    const [row] = await engine.read(() => ask(statements.order({ payment })));
+    const [row] = await engine.read(() => ask(queries.findOrder({ payment })));
     return row && orderOf(row);
   };
   return {
     order,
     openOrder: async request => {
-      const row = await engine.write(() => open(statements, request, now()));
+      const row = await engine.write(() => open(request, now()));
       if (row) return orderOf(row);
       throw new LedgerFault(
         'failed',
@@ -88,30 +89,31 @@ export function ordersOf({ engine, statements, now }: Connection): Orders {
       );
     },
     finishOrder: async (payment, attempt) => {
-      const finish = attempt === undefined ? statements.finishOrder : statements.finishAttempt;
-      const values = { payment, attempt: attempt ?? 0, now: now() };
-      return (await engine.write(() => ask(finish(values)))).length === 1;
+      const ended = { payment, now: now() };
+      const finish =
+        attempt === undefined ? queries.finishOrder(ended) : queries.finishAttempt({ ...ended, attempt });
+      return (await engine.write(() => ask(finish))).length === 1;
     },
     reopenOrder: async (payment, deadline) => {
-      const [row] = await engine.write(() => reopen(statements, payment, deadline));
+      const [row] = await engine.write(() => reopen(payment, deadline));
       return row && orderOf(row);
     },
     openOrders: async () => {
-      const rows = await engine.read(() => ask(statements.openOrders({ limit: MAX_OPEN })));
+      const rows = await engine.read(() => ask(queries.openOrders({ limit: MAX_OPEN })));
       return rows.map(row => ({ ...orderOf(row), replies: row.replies }));
     },
     replies: async payment => {
-      const rows = await engine.read(() => ask(statements.replies({ payment })));
+      const rows = await engine.read(() => ask(queries.countingReplies({ payment })));
       return rows.map(replyOf);
     },
     addReply: async (payment, reply) => {
       const row = replyRow(payment, reply, now());
-      return engine.write(() => add(statements, row));
+      return engine.write(() => add(row));
     },
     rejectReply: async (payment, reply) =>
-      (await engine.write(() => ask(statements.rejectReply({ payment, reply, now: now() })))).length === 1,
+      (await engine.write(() => ask(queries.rejectReply({ payment, reply, now: now() })))).length === 1,
     saveIntent: async (payment, intent) => {
-      const saved = await engine.write(() => ask(statements.saveIntent({ payment, intent })));
+      const saved = await engine.write(() => ask(queries.saveIntent({ payment, intent })));
       if (saved.length !== 1) throw new LedgerFault('failed', `There is no order of payment ${payment}.`);
     },
     intent: async payment => (await order(payment))?.intent ?? null,
@@ -119,39 +121,38 @@ export function ordersOf({ engine, statements, now }: Connection): Orders {
 }
 
 function* open(
-  statements: Statements,
   order: { payment: string; request: string; wanted: number; deadline: number },
   now: number,
 ): Operation<OrderRow | undefined> {
   const { payment, request, wanted, deadline } = order;
-  const [existing] = yield* ask(statements.order({ payment }));
+  const [existing] = yield* ask(queries.findOrder({ payment }));
   if (existing) return existing;
-  const [row] = yield* ask(statements.findToChange({ id: payment }));
+  const [row] = yield* ask(findToChange({ id: payment }));
   if (row?.state !== 'owed') return undefined;
-  yield* ask(statements.insertOrder({ payment, request, wanted, deadline, now }));
-  const [created] = yield* ask(statements.order({ payment }));
+  yield* ask(queries.insertOrder({ payment, request, wanted, deadline, now }));
+  const [created] = yield* ask(queries.findOrder({ payment }));
   return created;
 }
 
 /** Payments are locked before orders everywhere, so that no two transactions wait for each other. */
-function* reopen(statements: Statements, payment: string, deadline: number): Operation<OrderRow[]> {
-  const [row] = yield* ask(statements.findToChange({ id: payment }));
-  return row?.state === 'owed' ? yield* ask(statements.reopenOrder({ payment, deadline })) : [];
+function* reopen(payment: string, deadline: number): Operation<OrderRow[]> {
+  const [row] = yield* ask(findToChange({ id: payment }));
+  return row?.state === 'owed' ? yield* ask(queries.reopenOrder({ payment, deadline })) : [];
 }
 
-function* add(statements: Statements, row: ReplyRow): Operation<'added' | 'duplicate' | 'full' | 'closed'> {
+function* add(row: ReplyRow): Operation<'added' | 'duplicate' | 'full' | 'closed'> {
   const { payment } = row;
-  const [order] = yield* ask(statements.orderToChange({ payment }));
+  const [order] = yield* ask(queries.findOrderToChange({ payment }));
   if (!order || order.finished_at !== null) return 'closed';
-  const all = yield* ask(statements.everyReply({ payment }));
+  const all = yield* ask(queries.everyReply({ payment }));
   if (all.some(other => other.respondent === row.respondent || other.reply === row.reply)) return 'duplicate';
   const counting = all.filter(other => other.rejected_at === null);
   if (counting.length >= order.wanted) {
     const house = row.house === 1 ? undefined : counting.findLast(other => other.house === 1);
     if (!house) return 'full';
-    yield* ask(statements.removeReply({ payment, reply: house.reply }));
+    yield* ask(queries.removeReply({ payment, reply: house.reply }));
   }
-  yield* ask(statements.insertReply({ ...row, number: (all.at(-1)?.number ?? 0) + 1 }));
+  yield* ask(queries.insertReply({ ...row, number: (all.at(-1)?.number ?? 0) + 1 }));
   return 'added';
 }
 

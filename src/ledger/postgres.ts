@@ -273,7 +273,7 @@ class PostgresEngine implements Engine {
     const client = await this.#connect();
     let value: T;
     try {
-      await client.query('BEGIN');
+      await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
       value = await work(client);
     } catch (error) {
       await rollback(client);
@@ -317,6 +317,17 @@ async function run<T>(operation: Operation<T>, client: pg.PoolClient): Promise<T
 }
 
 async function execute(query: Query, client: pg.PoolClient): Promise<unknown[]> {
-  const result = await client.query<Record<string, unknown>>(query.sql, [...query.parameters]);
+  const result = await client.query<Record<string, unknown>>(spelled(query.sql), [...query.parameters]);
   return result.rows;
+}
+
+const spellings = new Map<string, string>();
+
+/** The statements are a fixed set, but for those of a copy. */
+function spelled(sql: string): string {
+  const known = spellings.get(sql);
+  if (known !== undefined) return known;
+  const text = POSTGRES.spell(sql);
+  if (spellings.size < 256) spellings.set(sql, text);
+  return text;
 }

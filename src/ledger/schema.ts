@@ -1,17 +1,9 @@
 import type { State } from './states.js';
 
-/**
- * The tables as both engines hold them. Times are milliseconds since 1970, amounts decimal text in atomic units,
+/*
+ * Rows of the tables as both engines hold them. Times are milliseconds since 1970, amounts decimal text in atomic units,
  * flags 0 or 1. Integers stay below 2^53.
  */
-export type Tables = {
-  payments: PaymentRow;
-  answers: AnswerRow;
-  orders: OrderRow;
-  replies: ReplyRow;
-  payers: PayerRow;
-  meta: { key: string; value: string };
-};
 
 export type PaymentRow = {
   /** sha256 of the signed message bytes, hex. */
@@ -89,12 +81,4 @@ export type ReplyRow = {
   house: number;
   created_at: number;
   rejected_at: number | null;
-};
-
-export type PayerRow = {
-  payer: string;
-  /** 1 while the payer has a delivered payment and none refused since. */
-  known: number;
-  delivered_at: number;
-  refused_at: number | null;
 };

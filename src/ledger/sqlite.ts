@@ -444,7 +444,7 @@ class SqliteEngine implements Engine {
   #execute(query: Query): unknown[] {
     let entry = this.#prepared.get(query.sql);
     if (!entry) {
-      const statement = this.#db.prepare(query.sql);
+      const statement = this.#db.prepare(this.dialect.spell(query.sql));
       entry = { statement, reader: statement.reader };
       // The statements are a fixed set; schema changes would be the one exception.
       if (this.#prepared.size < 256) this.#prepared.set(query.sql, entry);

@@ -1,8 +1,7 @@
-import { LEDGER_SQL } from '../../generated/ledger.js';
 import { archiveOf, booksOf, noteKey } from './books.js';
 import type { Archive, Books, Connection, StoredAnswer } from './books.js';
-import { checkClaim, claimPayment } from './claim.js';
-import type { Claim, Claimed, ClaimRequest } from './claim.js';
+import { checkClaim, claimPayment, MAX_ALIASES } from './claim.js';
+import type { Claim, Claimed, ClaimRequest, Limit } from './claim.js';
 import { ask } from './engine.js';
 import { engineOf, opening } from './connect.js';
 import type { Operation, Query } from './engine.js';
@@ -12,10 +11,16 @@ import { ordersOf } from './orders.js';
 import type { Order, Orders, Reply } from './orders.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
+import * as aliases from './queries/aliases.js';
+import * as answers from './queries/answers.js';
+import * as claims from './queries/claims.js';
+import type { Fence } from './queries/conditions.js';
+import { ownMeta, setMeta } from './queries/meta.js';
+import * as moves from './queries/moves.js';
+import * as payers from './queries/payers.js';
 import type { AnswerRow } from './schema.js';
-import type { Fence } from './statements.js';
 
-export type { Archive, Books, Claim, Claimed, ClaimRequest, Order, Payment, Reply, StoredAnswer };
+export type { Archive, Books, Claim, Claimed, ClaimRequest, Limit, Order, Payment, Reply, StoredAnswer };
 
 const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;
 const SLICE = 100;
@@ -72,11 +77,12 @@ export type Delivery = Settlement & { answerExpiresAt: number; payerKnown?: bool
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const engine = await engineOf(options.url, 'server');
   const now = options.now ?? Date.now;
-  const { statements } = LEDGER_SQL[engine.dialect.name];
   try {
     await opening(engine.write(() => migrate(engine.dialect, options)));
-    if (!engine.dialect.concurrentWriters) await opening(engine.write(() => ask(statements.endLeases({}))));
-    const ledger = new Store({ engine, statements, now }, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
+    if (!engine.dialect.concurrentWriters) await opening(engine.write(() => ask(claims.endLeases())));
+    const connection = { engine, now };
+    const store = new Store(connection, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
+    const ledger = Object.assign(store, booksOf(connection), ordersOf(connection));
     await opening(ledger.recount());
     return ledger;
   } catch (error) {
@@ -91,10 +97,9 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
  */
 export async function openBooks(options: { url: string; now?: () => number }): Promise<Books & Archive> {
   const engine = await engineOf(options.url, 'beside');
-  const { statements } = LEDGER_SQL[engine.dialect.name];
   try {
-    await opening(engine.read(() => checkReadable(engine.dialect)));
-    const connection: Connection = { engine, statements, now: options.now ?? Date.now };
+    await opening(engine.read(() => checkReadable()));
+    const connection: Connection = { engine, now: options.now ?? Date.now };
     return { ...booksOf(connection), ...archiveOf(connection) };
   } catch (error) {
     await engine.close();
@@ -102,37 +107,18 @@ export async function openBooks(options: { url: string; now?: () => number }): P
   }
 }
 
-/** An open ledger; see `Store`. */
-export type Ledger = { [Name in keyof Store]: Store[Name] };
+/** An open ledger; see `Store`, `Books` and `Orders`. */
+export type Ledger = Books & Orders & { [Name in keyof Store]: Store[Name] };
 
 /**
  * The payments of one receiver. A claim is a number that grows with every claim of a row; every move and every answer
  * repeats it, so a server that slept through its lease changes nothing: its calls resolve to false. All methods reject
  * with a LedgerFault when the database fails.
  */
-class Store implements Books, Orders {
-  readonly warnings: Books['warnings'];
-  readonly find: Books['find'];
-  readonly answer: Books['answer'];
-  readonly list: Books['list'];
-  readonly counts: Books['counts'];
-  readonly getMeta: Books['getMeta'];
-  readonly refund: Books['refund'];
-  readonly close: Books['close'];
-  readonly openOrder: Orders['openOrder'];
-  readonly order: Orders['order'];
-  readonly finishOrder: Orders['finishOrder'];
-  readonly reopenOrder: Orders['reopenOrder'];
-  readonly openOrders: Orders['openOrders'];
-  readonly replies: Orders['replies'];
-  readonly addReply: Orders['addReply'];
-  readonly rejectReply: Orders['rejectReply'];
-  readonly saveIntent: Orders['saveIntent'];
-  readonly intent: Orders['intent'];
+class Store {
   /** Who claims through this object; new with every opening. */
   readonly owner: string;
   readonly #engine: Connection['engine'];
-  readonly #statements: Connection['statements'];
   readonly #now: Connection['now'];
   readonly #budget: number;
   #answerBytes = 0;
@@ -142,28 +128,7 @@ class Store implements Books, Orders {
   constructor(connection: Connection, answerBudgetBytes: number) {
     this.#engine = connection.engine;
     this.owner = connection.engine.owner;
-    this.#statements = connection.statements;
     this.#now = connection.now;
-    const books = booksOf(connection);
-    this.warnings = books.warnings;
-    this.find = books.find;
-    this.answer = books.answer;
-    this.list = books.list;
-    this.counts = books.counts;
-    this.getMeta = books.getMeta;
-    this.refund = books.refund;
-    this.close = books.close;
-    const orders = ordersOf(connection);
-    this.openOrder = orders.openOrder;
-    this.order = orders.order;
-    this.finishOrder = orders.finishOrder;
-    this.reopenOrder = orders.reopenOrder;
-    this.openOrders = orders.openOrders;
-    this.replies = orders.replies;
-    this.addReply = orders.addReply;
-    this.rejectReply = orders.rejectReply;
-    this.saveIntent = orders.saveIntent;
-    this.intent = orders.intent;
     this.#budget = answerBudgetBytes;
   }
 
@@ -175,7 +140,6 @@ class Store implements Books, Orders {
     const fresh = (this.#claims += 1);
     return this.#engine.write(() =>
       claimPayment(request, {
-        statements: this.#statements,
         dialect: this.#engine.dialect,
         owner: this.owner,
         now: this.#now(),
@@ -218,7 +182,7 @@ class Store implements Books, Orders {
 
   /** Counts another ask of a payment that is settling. */
   async askAgain(id: string, claim: number): Promise<boolean> {
-    return this.#one(() => this.#statements.askAgain(this.#fence(id, claim)));
+    return this.#one(() => moves.askAgain(this.#fence(id, claim)));
   }
 
   /** settling or owed → delivered. The payer is known from now on, unless the claim found it known: then a refusal since stands. */
@@ -228,19 +192,15 @@ class Store implements Books, Orders {
 
   /** settling → owed: the money moved and the answer is still to be made. */
   async owe(id: string, claim: number, how: Settlement): Promise<boolean> {
-    const { oweByChain, oweByWork } = this.#statements;
+    const { settlement } = how;
     return this.#one(() =>
-      (how.foundOnChain ? oweByChain : oweByWork)({
-        ...this.#fence(id, claim),
-        settlement: how.settlement,
-        now: this.#now(),
-      }),
+      moves.owe({ ...this.#fence(id, claim), by: proofOf(how), settlement, now: this.#now() }),
     );
   }
 
   /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
   async release(id: string, claim: number, reason: string): Promise<boolean> {
-    return this.#one(() => this.#statements.release({ ...this.#fence(id, claim), reason, now: this.#now() }));
+    return this.#one(() => moves.release({ ...this.#fence(id, claim), reason, now: this.#now() }));
   }
 
   /**
@@ -256,13 +216,13 @@ class Store implements Books, Orders {
   /** Extends the lease on a row of ours, in any state, for as long as its caller waits. */
   async renew(id: string, claim: number, leaseMs: number): Promise<boolean> {
     const lease_until = this.#now() + leaseMs;
-    return this.#one(() => this.#statements.lease({ ...this.#fence(id, claim), lease_until }));
+    return this.#one(() => claims.lease({ ...this.#fence(id, claim), lease_until }));
   }
 
   /** Extends the lease of a worker on an adopted row; that no caller waits stays as it is. */
   async hold(id: string, claim: number, leaseMs: number): Promise<boolean> {
     const lease_until = this.#now() + leaseMs;
-    return this.#one(() => this.#statements.hold({ ...this.#fence(id, claim), lease_until }));
+    return this.#one(() => claims.hold({ ...this.#fence(id, claim), lease_until }));
   }
 
   /** Ends our lease on a row beyond `claimed`: its caller is gone or was told to come back. */
@@ -275,7 +235,7 @@ class Store implements Books, Orders {
    * Whoever works on it keeps the lease. @returns false if that was known before
    */
   async callerGone(id: string): Promise<boolean> {
-    return this.#one(() => this.#statements.callerGone({ id }));
+    return this.#one(() => aliases.callerGone({ id }));
   }
 
   /**
@@ -289,7 +249,7 @@ class Store implements Books, Orders {
 
   /**
    * Makes a claim of ours the alias of `target`, never to be settled.
-   * @returns false when the claim is not ours any more or `target` can't be redeemed this way any more
+   * @returns false when the claim is not ours any more or `target` can't be redeemed this way (any more)
    */
   async attach(id: string, claim: number, target: string): Promise<boolean> {
     return this.#engine.write(() => this.#attach(id, claim, target));
@@ -297,16 +257,16 @@ class Store implements Books, Orders {
 
   /** The answer of a delivered payment was written out with the socket intact. @returns false if it was before */
   async written(id: string): Promise<boolean> {
-    return this.#one(() => this.#statements.written({ id, now: this.#now() }));
+    return this.#one(() => aliases.written({ id, now: this.#now() }));
   }
 
   /** A payment of this payer was refused: the payer is unknown until the next delivery. */
   async refused(payer: string): Promise<void> {
-    await this.#engine.write(() => ask(this.#statements.refusePayer({ payer, now: this.#now() })));
+    await this.#engine.write(() => ask(payers.refusePayer({ payer, now: this.#now() })));
   }
 
   async payerKnown(payer: string): Promise<boolean> {
-    const [row] = await this.#engine.read(() => ask(this.#statements.payerKnown({ payer })));
+    const [row] = await this.#engine.read(() => ask(payers.payerKnown({ payer })));
     return row?.known === 1;
   }
 
@@ -334,24 +294,22 @@ class Store implements Books, Orders {
     after: { settledAt: number; id: string } = { settledAt: 0, id: '' },
   ): Promise<Payment[]> {
     const { settledAt: settled_at, id } = after;
-    const rows = await this.#engine.read(() =>
-      ask(this.#statements.unaudited({ limit, before, settled_at, id })),
-    );
+    const rows = await this.#engine.read(() => ask(moves.unaudited({ limit, before, settled_at, id })));
     return rows.map(paymentOf);
   }
 
   /** The settlement was seen at `finalized`. */
   async audited(id: string): Promise<boolean> {
-    return this.#one(() => this.#statements.audited({ id, now: this.#now() }));
+    return this.#one(() => moves.audited({ id, now: this.#now() }));
   }
 
   /** Rejects when nothing can be written. */
   async check(): Promise<void> {
-    await this.#engine.write(() => ask(this.#statements.ownMeta({})));
+    await this.#engine.write(() => ask(ownMeta()));
   }
 
   async setMeta(key: string, value: string): Promise<void> {
-    await this.#engine.write(() => ask(this.#statements.setMeta({ key: noteKey(key), value })));
+    await this.#engine.write(() => ask(setMeta({ key: noteKey(key), value })));
   }
 
   /** Bytes of stored answers, as far as this server knows. */
@@ -362,7 +320,7 @@ class Store implements Books, Orders {
   /** Counts the stored answers anew; several servers on one database need it now and then. */
   async recount(): Promise<void> {
     this.#countedAt = this.#now();
-    const [row] = await this.#engine.read(() => ask(this.#statements.answerBytes({})));
+    const [row] = await this.#engine.read(() => ask(answers.answerBytes()));
     this.#answerBytes = Number(row?.bytes ?? 0);
   }
 
@@ -376,11 +334,11 @@ class Store implements Books, Orders {
 
   /** Resolves to the bytes by which the store of answers grew. */
   *#saveAnswer(id: string, claim: number, answer: Kept): Operation<false | 'full' | number> {
-    const [held] = yield* ask(this.#statements.holdForAnswer(this.#fence(id, claim)));
+    const [held] = yield* ask(answers.holdForAnswer(this.#fence(id, claim)));
     if (!held) return false;
     const grown = answer.body.byteLength - (held.size ?? 0);
     if (held.state === 'claimed' && this.#isFull(grown)) return 'full';
-    yield* ask(this.#statements.saveAnswer(answerRow(id, answer, this.#now())));
+    yield* ask(answers.saveAnswer(answerRow(id, answer, this.#now())));
     return grown;
   }
 
@@ -395,11 +353,11 @@ class Store implements Books, Orders {
     if (earlier) return { earlier };
     const fence = this.#fence(id, claim);
     if (answer && this.#isFull(answer.body.byteLength)) {
-      const [held] = yield* ask(this.#statements.holdForAnswer(fence));
+      const [held] = yield* ask(answers.holdForAnswer(fence));
       if (held && this.#isFull(answer.body.byteLength - (held.size ?? 0))) return 'full';
     }
     const [row] = yield* ask(
-      this.#statements.settle({
+      moves.settle({
         ...fence,
         settlement: sent.settlement ?? null,
         signed_transaction: sent.transaction ?? null,
@@ -408,15 +366,13 @@ class Store implements Books, Orders {
     );
     if (!row) return false;
     if (!answer) return 0;
-    yield* ask(this.#statements.saveAnswer(answerRow(id, answer, now)));
+    yield* ask(answers.saveAnswer(answerRow(id, answer, now)));
     return answer.body.byteLength - (row.answered ?? 0);
   }
 
   *#earlierSale({ payer, operation, requestHash }: Call, now: number): Operation<Payment | undefined> {
-    if (this.#engine.dialect.concurrentWriters) yield* ask(this.#statements.lockPayer({ payer }));
-    const [row] = yield* ask(
-      this.#statements.attachable({ payer, operation, request_hash: requestHash, now }),
-    );
+    if (this.#engine.dialect.concurrentWriters) yield* ask(claims.lockPayer({ payer }));
+    const [row] = yield* ask(aliases.attachable({ payer, operation, request_hash: requestHash, now }));
     return row && paymentOf(row);
   }
 
@@ -426,72 +382,73 @@ class Store implements Books, Orders {
   }
 
   *#deliver(id: string, claim: number, how: Delivery): Operation<boolean> {
-    const { deliverByChain, deliverByWork, knowPayer } = this.#statements;
     const now = this.#now();
     const { settlement, answerExpiresAt: answer_expires_at } = how;
-    const move = { ...this.#fence(id, claim), settlement, now, answer_expires_at };
-    const [row] = yield* ask((how.foundOnChain ? deliverByChain : deliverByWork)(move));
+    const move = { ...this.#fence(id, claim), by: proofOf(how), settlement, now, answer_expires_at };
+    const [row] = yield* ask(moves.deliver(move));
     if (!row) return false;
-    if (!how.payerKnown) yield* ask(knowPayer({ payer: row.payer, now }));
+    if (!how.payerKnown) yield* ask(payers.knowPayer({ payer: row.payer, now }));
     return true;
   }
 
   *#free(id: string, claim: number, keepRun: boolean): Operation<{ freed: boolean; bytes: number }> {
-    const { findToChange, endClaim, dropAnswer, remove } = this.#statements;
-    const [row] = yield* ask(findToChange({ id }));
+    const [row] = yield* ask(claims.findToChange({ id }));
     const ours = row?.claim === claim && row.owner === this.owner && row.state === 'claimed' && !row.alias_of;
     if (!ours) return { freed: false, bytes: 0 };
     const runs = keepRun ? row.runs : row.runs - 1;
-    const dropped = yield* ask(dropAnswer({ id }));
-    yield* ask(runs > 0 ? endClaim({ ...this.#fence(id, claim), runs }) : remove({ id }));
+    const dropped = yield* ask(answers.dropAnswer({ id }));
+    yield* ask(runs > 0 ? claims.endClaim({ ...this.#fence(id, claim), runs }) : claims.remove({ id }));
     return { freed: true, bytes: sizeOf(dropped) };
   }
 
   *#leave(id: string, claim: number): Operation<boolean> {
-    const [row] = yield* ask(this.#statements.findToChange({ id }));
+    const [row] = yield* ask(claims.findToChange({ id }));
     if (!row || row.state === 'claimed') return false;
-    return (yield* ask(this.#statements.lease({ ...this.#fence(id, claim), lease_until: 0 }))).length === 1;
+    return (yield* ask(claims.lease({ ...this.#fence(id, claim), lease_until: 0 }))).length === 1;
   }
 
   *#adopt(id: string, leaseMs: number, fresh: number): Operation<Payment | undefined> {
-    const [row] = yield* ask(this.#statements.findToChange({ id }));
+    const [row] = yield* ask(claims.findToChange({ id }));
     const now = this.#now();
     if (!row || row.state === 'claimed' || row.lease_until > now) return undefined;
     const claim = Math.max(row.claim + 1, fresh);
     const lease_until = now + leaseMs;
-    yield* ask(this.#statements.adopt({ ...this.#fence(id, claim), lease_until }));
+    yield* ask(claims.adopt({ ...this.#fence(id, claim), lease_until }));
     return paymentOf({ ...row, claim, owner: this.owner, lease_until });
   }
 
   *#attach(id: string, claim: number, target: string): Operation<boolean> {
-    const { findToChange, findToAttach, attach } = this.#statements;
-    const [original] = yield* ask(findToAttach({ id: target, now: this.#now() }));
-    const [row] = yield* ask(findToChange({ id }));
+    const [original] = yield* ask(aliases.findToAttach({ id: target, now: this.#now() }));
+    const [row] = yield* ask(claims.findToChange({ id }));
     if (!original || !row || !sameCall(original, row)) return false;
-    return (yield* ask(attach({ ...this.#fence(id, claim), alias_of: target }))).length === 1;
+    const [count] = yield* ask(aliases.countAliases({ id: target }));
+    if (count && count.aliases >= MAX_ALIASES) return false;
+    return (yield* ask(aliases.attach({ ...this.#fence(id, claim), alias_of: target }))).length === 1;
   }
 
   *#dead(height: number): Operation<{ deleted: number; bytes: number }> {
-    const { dead, dropAnswer, remove } = this.#statements;
-    const rows = yield* ask(dead({ height, now: this.#now(), limit: SLICE }));
+    const rows = yield* ask(claims.dead({ height, now: this.#now(), limit: SLICE }));
     let bytes = 0;
     for (const { id } of rows) {
-      bytes += sizeOf(yield* ask(dropAnswer({ id })));
-      yield* ask(remove({ id }));
+      bytes += sizeOf(yield* ask(answers.dropAnswer({ id })));
+      yield* ask(claims.remove({ id }));
     }
     return { deleted: rows.length, bytes };
   }
 
   *#prune(now: number): Operation<{ pruned: number; bytes: number }> {
-    const { expired, dropAnswer, forgetAnswer } = this.#statements;
-    const rows = yield* ask(expired({ now, limit: SLICE }));
+    const rows = yield* ask(answers.expired({ now, limit: SLICE }));
     let bytes = 0;
     for (const { id } of rows) {
-      bytes += sizeOf(yield* ask(dropAnswer({ id })));
-      yield* ask(forgetAnswer({ id }));
+      bytes += sizeOf(yield* ask(answers.dropAnswer({ id })));
+      yield* ask(answers.forgetAnswer({ id }));
     }
     return { pruned: rows.length, bytes };
   }
+}
+
+function proofOf({ foundOnChain }: Settlement): 'work' | 'chain' {
+  return foundOnChain ? 'chain' : 'work';
 }
 
 function fullFault(): LedgerFault {

@@ -1,3 +1,4 @@
+import type { Limit } from '../ledger/store.js';
 import type { Receipt } from './wire.js';
 
 /** An answer as bytes, checked against the contract: what is stored, and sent once it is paid. */
@@ -64,7 +65,7 @@ export function otherIdentifier(): Outcome {
   return refused('this payment carried a payment-identifier and is redeemed only with that same id', false);
 }
 
-export function overLimit(reason: 'payments' | 'amount' | 'runs' | 'answers'): Outcome {
+export function overLimit(reason: Limit): Outcome {
   if (reason === 'runs') {
     return refused(
       `the work for this payment failed ${MAX_RUNS} times and nothing was charged: sign a new payment`,
@@ -73,6 +74,12 @@ export function overLimit(reason: 'payments' | 'amount' | 'runs' | 'answers'): O
   }
   if (reason === 'answers')
     return unavailable(`The store of paid answers is full. ${NOT_CHARGED}; try later`, 30);
+  if (reason === 'aliases') {
+    return unavailable(
+      `Too many new signatures for a call that was paid for before. ${NOT_CHARGED} again; send the payment that paid for it`,
+      30,
+    );
+  }
   const what = reason === 'payments' ? 'Too many' : 'Too much in';
   return unavailable(
     `${what} unsettled payments of this payer. ${NOT_CHARGED}; send the same payment again`,

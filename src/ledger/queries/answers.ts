@@ -1,0 +1,47 @@
+import { one, sql } from '../sql.js';
+import type { AnswerRow } from '../schema.js';
+import type { State } from '../states.js';
+import { ours } from './conditions.js';
+import type { Fence, Id } from './conditions.js';
+
+/** The claim, held until the commit, so that nobody takes it over while its answer is written. */
+export const holdForAnswer = (p: Fence) =>
+  one<{ state: State; size: number | null }>`
+    select payments.state, answers.size from payments left join answers on answers.payment = payments.id
+    where ${ours(p)} and state in ('claimed', 'settling', 'released', 'owed')
+    for update of payments`;
+
+export const saveAnswer = (p: AnswerRow) =>
+  sql`
+    insert into answers (payment, status, headers, size, saved_at, body)
+    values (${p.payment}, ${p.status}, ${p.headers}, ${p.size}, ${p.saved_at}, ${p.body})
+    on conflict (payment) do update set status = excluded.status, headers = excluded.headers, size = excluded.size,
+      saved_at = excluded.saved_at, body = excluded.body`;
+
+export type SavedAnswer = Pick<AnswerRow, 'status' | 'headers' | 'body'> & {
+  answer_expires_at: number | null;
+};
+
+export const answer = ({ id }: Id) =>
+  one<SavedAnswer>`
+    select status, headers, body, answer_expires_at from answers join payments on payments.id = answers.payment
+    where answers.payment = ${id}`;
+
+export const answerFacts = ({ id }: Id) =>
+  one<Pick<AnswerRow, 'status' | 'size' | 'saved_at'>>`
+    select status, size, saved_at from answers where payment = ${id}`;
+
+export const dropAnswer = ({ id }: Id) =>
+  one<{ size: number }>`delete from answers where payment = ${id} returning size`;
+
+export const answerBytes = () =>
+  one<{ bytes: string }>`select cast(coalesce(sum(size), 0) as text) as bytes from answers`;
+
+/** Payments whose answers have expired. */
+export const expired = (p: { now: number; limit: number }) =>
+  sql<Id>`
+    select id from payments where answer_expires_at is not null and answer_expires_at <= ${p.now}
+    limit ${p.limit} for update skip locked`;
+
+export const forgetAnswer = ({ id }: Id) =>
+  sql`update payments set answer_expires_at = null where id = ${id}`;

@@ -1,0 +1,66 @@
+import { one, sql } from '../sql.js';
+import type { OrderRow, ReplyRow } from '../schema.js';
+
+type Key = { payment: string };
+
+export const findOrder = ({ payment }: Key) => one<OrderRow>`select * from orders where payment = ${payment}`;
+
+/** Whoever changes what belongs to an order holds its row until the commit. */
+export const findOrderToChange = ({ payment }: Key) =>
+  one<OrderRow>`select * from orders where payment = ${payment} for update`;
+
+/** Of owed payments only: a crash between delivery and the end of the order leaves an order that nobody works on. */
+export const openOrders = ({ limit }: { limit: number }) =>
+  sql<OrderRow & { replies: number }>`
+    select orders.*,
+      (select count(*) from replies where replies.payment = orders.payment and rejected_at is null) as replies
+    from orders
+    where finished_at is null
+      and payment in (select id from payments where state = 'owed' and decided_at is null)
+    order by created_at, payment limit ${limit}`;
+
+export const insertOrder = (p: Key & { request: string; wanted: number; deadline: number; now: number }) =>
+  sql`
+    insert into orders (payment, request, wanted, deadline, attempts, intent, created_at, finished_at)
+    values (${p.payment}, ${p.request}, ${p.wanted}, ${p.deadline}, 1, null, ${p.now}, null)
+    on conflict do nothing`;
+
+export const finishOrder = (p: Key & { now: number }) =>
+  one<Key>`
+    update orders set finished_at = ${p.now} where payment = ${p.payment} and finished_at is null returning payment`;
+
+/** A worker that slept through its lease must not end the attempt of the next one. */
+export const finishAttempt = (p: Key & { attempt: number; now: number }) =>
+  one<Key>`
+    update orders set finished_at = ${p.now}
+    where payment = ${p.payment} and attempts = ${p.attempt} and finished_at is null returning payment`;
+
+export const reopenOrder = (p: Key & { deadline: number }) =>
+  one<OrderRow>`
+    update orders set attempts = attempts + 1, deadline = ${p.deadline}, finished_at = null
+    where payment = ${p.payment} and finished_at is not null returning *`;
+
+export const saveIntent = (p: Key & { intent: string }) =>
+  one<Key>`update orders set intent = ${p.intent} where payment = ${p.payment} returning payment`;
+
+/** All of them, rejected ones too. An order holds few. */
+export const everyReply = ({ payment }: Key) =>
+  sql<Pick<ReplyRow, 'reply' | 'respondent' | 'house' | 'rejected_at' | 'number'>>`
+    select reply, respondent, house, rejected_at, number from replies where payment = ${payment} order by number`;
+
+export const countingReplies = ({ payment }: Key) =>
+  sql<ReplyRow>`select * from replies where payment = ${payment} and rejected_at is null order by number`;
+
+export const insertReply = (p: ReplyRow) =>
+  sql`
+    insert into replies (payment, reply, number, text, sentiment, respondent, inferred, house, created_at, rejected_at)
+    values (${p.payment}, ${p.reply}, ${p.number}, ${p.text}, ${p.sentiment}, ${p.respondent}, ${p.inferred}, ${p.house},
+      ${p.created_at}, null)`;
+
+export const removeReply = (p: Key & { reply: string }) =>
+  sql`delete from replies where payment = ${p.payment} and reply = ${p.reply}`;
+
+export const rejectReply = (p: Key & { reply: string; now: number }) =>
+  one<{ reply: string }>`
+    update replies set rejected_at = ${p.now}
+    where payment = ${p.payment} and reply = ${p.reply} and rejected_at is null returning reply`;

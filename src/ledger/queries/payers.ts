@@ -1,0 +1,13 @@
+import { one, sql } from '../sql.js';
+
+/** Repeating it for a payer that is known writes nothing. */
+export const knowPayer = (p: { payer: string; now: number }) =>
+  sql`
+    insert into payers (payer, known, delivered_at, refused_at) values (${p.payer}, 1, ${p.now}, null)
+    on conflict (payer) do update set known = 1, delivered_at = excluded.delivered_at where payers.known = 0`;
+
+export const refusePayer = (p: { payer: string; now: number }) =>
+  sql`update payers set known = 0, refused_at = ${p.now} where payer = ${p.payer}`;
+
+export const payerKnown = ({ payer }: { payer: string }) =>
+  one<{ known: number }>`select known from payers where payer = ${payer}`;

@@ -1,0 +1,66 @@
+import { one, raw, sql } from '../sql.js';
+import type { Query } from '../sql.js';
+import type { PaymentRow } from '../schema.js';
+import type { State } from '../states.js';
+import { SUM_OF_AMOUNTS } from './conditions.js';
+
+export const counts = () =>
+  sql<{ state: State; payments: number; amount: string }>`
+    select state, count(*) as payments, ${SUM_OF_AMOUNTS} as amount from payments where alias_of is null group by state`;
+
+type TurnoverRow = { day: number; operation: string; state: State; payments: number; amount: string };
+
+/** What was settled, by the UTC day on which the money was known to have moved. */
+export const turnover = () =>
+  sql<TurnoverRow>`
+    select settled_at / 86400000 as day, operation, state, count(*) as payments, ${SUM_OF_AMOUNTS} as amount
+    from payments where settled_at is not null and alias_of is null
+    group by settled_at / 86400000, operation, state
+    order by day, operation, state`;
+
+/** The ids from `prefix` to before `end`. */
+export const startingWith = (p: { prefix: string; end: string }) =>
+  sql<PaymentRow>`select * from payments where id >= ${p.prefix} and id < ${p.end} order by id limit 2`;
+
+export const firstSlot = () => one<{ slot: number | null }>`select min(claim_slot) as slot from payments`;
+
+/** Null: any. Only payments whose lease had ended by `leased`, and that come after the one of `created_at` and `id`. */
+export type Listed = {
+  payer: string | null;
+  operation: string | null;
+  leased: number;
+  created_at: number;
+  id: string;
+  limit: number;
+};
+
+const OLDEST_FIRST = raw('asc');
+const NEWEST_FIRST = raw('desc');
+const direction = (newest: boolean): Query => (newest ? NEWEST_FIRST : OLDEST_FIRST);
+
+const listed = (p: Listed): Query =>
+  sql`
+    payer = coalesce(${p.payer}, payer) and operation = coalesce(${p.operation}, operation)
+      and lease_until <= ${p.leased} and created_at >= ${p.created_at}
+      and (created_at > ${p.created_at} or id > ${p.id})`;
+
+/** The state comes first: where payments are walked through, it rules out most of them. */
+export const listPayments = (p: Listed & { state: State | null }, newest: boolean) =>
+  sql<PaymentRow>`
+    select * from payments where state = coalesce(${p.state}, state) and ${listed(p)}
+    order by created_at ${direction(newest)}, id ${direction(newest)} limit ${p.limit}`;
+
+/** Uses the index of undecided payments: sorting those few (`+ 0`) is cheaper than walking through all in their order. */
+export const listUndecided = (p: Listed & { state: State }, newest: boolean) =>
+  sql<PaymentRow>`
+    select * from payments where state = ${p.state} and decided_at is null and ${listed(p)}
+    order by created_at + 0 ${direction(newest)}, id ${direction(newest)} limit ${p.limit}`;
+
+/** The day of an open or released payment is that of its claim. */
+export const listBooked = (p: Listed & { state: State | null; from: number; to: number }) =>
+  sql<PaymentRow>`
+    select * from payments
+    where state = coalesce(${p.state}, state) and ${listed(p)} and settling_at is not null and alias_of is null
+      and created_at < ${p.to} and coalesce(settled_at, created_at) >= ${p.from}
+      and coalesce(settled_at, created_at) < ${p.to}
+    order by created_at, id limit ${p.limit}`;

@@ -1,0 +1,62 @@
+/**
+ * SQL as tagged templates: what stands in `${…}` is a value that is sent beside the text, or another query that becomes part of it.
+ * The text has PostgreSQL's spelling with `?` for values; `spell` in engine.ts makes each engine's own of it.
+ */
+
+export type Value = string | number | null | Uint8Array;
+
+/** A statement with its values, ready for an engine. `Row` is the shape of a row it returns. */
+export type Query<Row = unknown> = {
+  readonly sql: string;
+  readonly parameters: readonly Value[];
+  /** It returns one row at most, which a driver may fetch at less cost. */
+  readonly single?: boolean;
+  /** Never present; carries the row type. */
+  readonly row?: Row;
+};
+
+type Part = Value | Query;
+
+/** The text of every template as it was made last, and the texts of the queries inside it then. */
+const texts = new WeakMap<TemplateStringsArray, { text: string; inner: (string | undefined)[] }>();
+
+export function sql<Row = unknown>(strings: TemplateStringsArray, ...parts: Part[]): Query<Row> {
+  const parameters: Value[] = [];
+  for (const part of parts) {
+    if (isQuery(part)) parameters.push(...part.parameters);
+    else parameters.push(part);
+  }
+  return { sql: textOf(strings, parts), parameters };
+}
+
+/** A statement that returns one row at most. */
+export function one<Row = unknown>(strings: TemplateStringsArray, ...parts: Part[]): Query<Row> {
+  return { ...sql<Row>(strings, ...parts), single: true };
+}
+
+/** Text that is no value: a name, or a piece of SQL that the program itself is made of. Never anything from outside. */
+export function raw(text: string): Query {
+  return { sql: text, parameters: [] };
+}
+
+/** A list, separated by commas. */
+export function list(parts: readonly Part[]): Query {
+  return {
+    sql: parts.map(part => (isQuery(part) ? part.sql : '?')).join(', '),
+    parameters: parts.flatMap(part => (isQuery(part) ? part.parameters : [part])),
+  };
+}
+
+function isQuery(part: Part): part is Query {
+  return typeof part === 'object' && part !== null && 'sql' in part;
+}
+
+function textOf(strings: TemplateStringsArray, parts: readonly Part[]): string {
+  const known = texts.get(strings);
+  if (known && parts.every((part, index) => known.inner[index] === (isQuery(part) ? part.sql : undefined)))
+    return known.text;
+  const inner = parts.map(part => (isQuery(part) ? part.sql : undefined));
+  const text = strings.reduce((made, next, index) => `${made}${inner[index - 1] ?? '?'}${next}`);
+  texts.set(strings, { text, inner });
+  return text;
+}
