@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { resample } from '../src/upstreams/voices/resample.js';
-import { phrases, spokenText } from '../src/upstreams/voices/spoken-text.js';
+import { phrases } from '../src/upstreams/voices/phrases.js';
+import { spokenText } from '../src/upstreams/voices/spoken-text.js';
 import { loudness, masterWav, readWav, WavFault } from '../src/upstreams/voices/wav.js';
 
 function tone(hz: number, rateHz: number, seconds: number, amplitude = 0.5): Float32Array {

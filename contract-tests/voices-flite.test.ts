@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect } from 'chai';
 import { UpstreamFailure } from '../src/upstreams/failure.js';
 import { createFliteSpeaker, loadFlite } from '../src/upstreams/voices/flite.js';
+import { speakingSeconds } from '../src/upstreams/voices/speaking-time.js';
 import type { Speaker } from '../src/upstreams/voices/voices.js';
 import { loudness, readWav } from '../src/upstreams/voices/wav.js';
 import { SpeechWorkers } from '../src/upstreams/voices/workers.js';
@@ -107,7 +108,7 @@ describe('voices: the embedded engine', function () {
     const workers = new SpeechWorkers(1, loadFlite);
     try {
       const task = {
-        phrases: [{ text: 'Hello.', pauseMs: 0 }],
+        text: 'Hello.',
         voice: 'nobody',
         rateHz: 16_000,
         maxSeconds: 10,
@@ -133,6 +134,45 @@ describe('voices: the embedded engine', function () {
       'invalid',
     );
     seconds((await made.speak('😀'.repeat(2_499) + 'a', undefined, NEVER)).wav);
+  });
+
+  it('refuses what would take far longer to say than prose, before any of it is made, and says why', async () => {
+    const made = speaker({ threads: 1 });
+    await made.speak('Warm up.', undefined, NEVER);
+    const texts = ['9876543217', '987,654,321, ', '$987.65 ', 'WXQZ', '1%°', '1999 '];
+    for (const text of texts) {
+      const began = performance.now();
+      const failure = await failureOf(made.speak(text.repeat(2_500 / text.length), undefined, NEVER));
+      expect(failure.kind, text).to.equal('invalid');
+      expect(failure.message).to.match(/shorten/);
+      expect(performance.now() - began, text).to.be.below(1_000);
+    }
+    const prose =
+      'In 2024, revenue rose by 12% to $3.4 million, and 17 of the 25 USDC accounts were closed. ';
+    expect(speakingSeconds(prose.repeat(27))).to.be.below(330);
+  });
+
+  it('estimates how long a text takes to say', async () => {
+    const texts = [SENTENCE.repeat(3), '9876543217', '987,654,321, 17. ', 'WXQZ', 'In 1999 it was 7. '];
+    for (const text of texts) {
+      const long = text.repeat(Math.ceil(150 / text.length));
+      const spoken = seconds((await speaker().speak(long, undefined, NEVER)).wav);
+      expect(speakingSeconds(long) / spoken, text).to.be.within(0.6, 1.6);
+    }
+  });
+
+  it('one caller’s speeches do not fill the queue for another', async () => {
+    const made = speaker({ threads: 1, maxWaiting: 2 });
+    const leave = new AbortController();
+    const greedy = [1, 2, 3].map(() =>
+      made.speak(LONG, undefined, leave.signal, 'greedy').catch(() => 'left'),
+    );
+    const refused = await failureOf(made.speak('Hello.', undefined, NEVER, 'greedy'));
+    expect(refused.kind).to.equal('unavailable');
+    const honest = made.speak('Hello.', undefined, NEVER, 'honest');
+    setTimeout(() => leave.abort(), 300);
+    expect(seconds((await honest).wav)).to.be.below(3);
+    expect(await Promise.all(greedy)).to.deep.equal(['left', 'left', 'left']);
   });
 
   it('refuses a speech that becomes too long, before it has made all of it', async () => {

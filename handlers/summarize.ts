@@ -3,8 +3,8 @@ import type { Summarizer } from '../src/upstreams/summarizers/summarizer.js';
 
 /** Sells a summary of one to three sentences. */
 export function summarize(summarizer: Summarizer): Handler<'summarize'> {
-  return async ({ body, signal }) => {
-    const summary = await summarizer.summarize(body.text, signal);
+  return async ({ body, signal, caller }) => {
+    const summary = await summarizer.summarize(body.text, signal, caller);
     return { status: 200, body: summarizer.mock ? { summary, mock: true } : { summary } };
   };
 }

@@ -3,8 +3,8 @@ import { OUTPUT_FORMAT, type Speaker } from '../src/upstreams/voices/voices.js';
 
 /** Sells a text as WAV, mono, 22.05 kHz. */
 export function textToSpeech(speaker: Speaker): Handler<'textToSpeech'> {
-  return async ({ body, signal }) => {
-    const { wav, voiceId } = await speaker.speak(body.text, body.voice_id, signal);
+  return async ({ body, signal, caller }) => {
+    const { wav, voiceId } = await speaker.speak(body.text, body.voice_id, signal, caller);
     return { status: 200, body: wav, headers: { 'X-TTS-Voice-Id': voiceId, 'X-TTS-Format': OUTPUT_FORMAT } };
   };
 }

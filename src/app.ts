@@ -197,7 +197,7 @@ async function servePaid(
     operation: priced,
     payment: examined.payment,
     requestHash: hashOf(priced.id, body),
-    work: signal => runHandler(parts, route, { body, signal }),
+    work: signal => runHandler(parts, route, { body, signal, caller: examined.payment.checked.payer }),
     gone: goneSignal(ctx),
     closing: parts.closing,
     ...(priced.flow === 'upfront' ? { upfront: upfrontOf(ctx, parts, priced, body) } : {}),

@@ -19,7 +19,7 @@ const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
 export async function runHandler(
   { handlers, routes, log }: HandlingParts,
   route: Routed,
-  call: { body: object; signal: AbortSignal; order?: OrderRef },
+  call: { body: object; signal: AbortSignal; caller: string; order?: OrderRef },
 ): Promise<Answer> {
   const id = route.id as PaidOperationId;
   try {
@@ -103,7 +103,8 @@ export function orderWork(handling: HandlingParts, contract: Contract): OrderWor
     wanted: request => (JSON.parse(request) as { n?: number }).n ?? 1,
     work: async ({ id, request, deadline, attempt }, signal) => {
       const body = JSON.parse(request) as object;
-      const answer = await runHandler(handling, route, { body, signal, order: { id, deadline, attempt } });
+      const order = { id, deadline, attempt };
+      const answer = await runHandler(handling, route, { body, signal, caller: id, order });
       if (answer.status === 200) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
       return { kind: 'failed', error };

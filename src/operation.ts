@@ -47,9 +47,15 @@ export type OrderRef = { id: string; deadline: number; attempt: number };
 
 /**
  * A validated call. `signal` aborts when its deadline (20 s) has passed or nobody waits for the answer any more; for an operation
- * that is paid up front, which has an `order` instead of that deadline, only when the server shuts down.
+ * that is paid up front, which has an `order` instead of that deadline, only when the server shuts down. `caller` tells callers apart,
+ * so that they can share a queue fairly; it says nothing else.
  */
-export type Call<K extends PaidOperationId> = { body: Body<K>; signal: AbortSignal; order?: OrderRef };
+export type Call<K extends PaidOperationId> = {
+  body: Body<K>;
+  signal: AbortSignal;
+  caller: string;
+  order?: OrderRef;
+};
 
 /** Does the work of one operation. Throws `UpstreamFailure` where its backend can't serve. */
 export type Handler<K extends PaidOperationId> = (call: Call<K>) => Promise<Reply<K>>;

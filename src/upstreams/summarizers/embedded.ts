@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { orAbort } from '../../net/deadline.js';
 import { UpstreamFailure } from '../failure.js';
+import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
 import type { Summarizer } from './summarizer.js';
 
@@ -20,21 +21,23 @@ export const NOTHING_TO_SAY = 'text holds nothing to summarize: send text with a
  */
 export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summarizer {
   const threads = options.threads ?? Math.min(2, Math.max(1, availableParallelism() - 1));
-  const room = threads + (options.maxQueue ?? 32);
+  const queue = new FairQueue({
+    slots: threads,
+    maxWaiting: options.maxQueue ?? 32,
+    fullMessage: 'the summarizer is busy: try again shortly',
+  });
   const pool = new Threads({ filename: WORKER, threads, heapMb: WORKER_HEAP_MB });
-  let inHand = 0;
-  const run = async (text: string, signal: AbortSignal): Promise<string[] | null> => {
-    if (inHand >= room) {
-      throw new UpstreamFailure('unavailable', 'the summarizer is busy: try again shortly', {
-        retryAfterSeconds: 2,
-      });
-    }
-    inHand += 1;
-    // A job that was given up counts until its thread is free again.
-    const job = pool.run<string[] | null>(text, { signal }).finally(() => (inHand -= 1));
+  const run = async (
+    text: string,
+    signal: AbortSignal,
+    caller: string | undefined,
+  ): Promise<string[] | null> => {
     try {
+      // A job that was given up keeps its slot until its thread is free again.
+      const job = queue.run(() => pool.run<string[] | null>(text, { signal }), signal, caller);
       return await orAbort(job, signal);
     } catch (cause) {
+      if (cause instanceof UpstreamFailure) throw cause;
       const message = signal.aborted
         ? 'the summary was not ready in time: send a shorter text or try again'
         : 'the summarizer failed on this text: try again or send a shorter one';
@@ -44,11 +47,14 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
   return {
     name: 'extractive',
     mock: false,
-    async summarize(text, signal) {
-      const sentences = await run(text, signal);
+    async summarize(text, signal, caller) {
+      const sentences = await run(text, signal, caller);
       if (sentences === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
       return sentences.join(' ');
     },
-    close: () => pool.close(),
+    async close() {
+      queue.close(new UpstreamFailure('unavailable', 'the summarizer is shutting down: try again'));
+      await pool.close();
+    },
   };
 }

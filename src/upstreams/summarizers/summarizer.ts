@@ -3,13 +3,14 @@
  *
  * `summarize` takes any text, HTML and markdown included, and resolves to one to three sentences joined by a space. It
  * throws `UpstreamFailure`: `invalid` when the text says nothing, `failed` when no usable summary came in time,
- * `unavailable` when the backend can't take the work now. The caller's signal carries the deadline.
+ * `unavailable` when the backend can't take the work now. The caller's signal carries the deadline;
+ * `caller` says whose share of the queue the call takes.
  */
 export type Summarizer = {
   /** Short name for logs and health. */
   name: string;
   /** True when answers do not come from a real backend. */
   mock: boolean;
-  summarize(text: string, signal: AbortSignal): Promise<string>;
+  summarize(text: string, signal: AbortSignal, caller?: string): Promise<string>;
   close(): Promise<void>;
 };

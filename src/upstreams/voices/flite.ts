@@ -2,9 +2,9 @@ import { access, readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { UpstreamFailure } from '../failure.js';
 import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
-import { Gate } from './gate.js';
-import { phrases, requireLength, spokenText, type Phrase } from './spoken-text.js';
-import { OUTPUT_RATE_HZ, type Speaker, type SpeakerHealth, type Voice } from './voices.js';
+import { FairQueue } from '../fair-queue.js';
+import { requireLength } from './spoken-text.js';
+import { OUTPUT_RATE_HZ, QUEUE_FULL, type Speaker, type SpeakerHealth, type Voice } from './voices.js';
 import { webAssembly } from './webassembly.js';
 import type { WorkerData } from './worker.js';
 import { SpeechWorkers } from './workers.js';
@@ -16,12 +16,10 @@ export type FliteOptions = {
   maxWaiting?: number;
   /** For waiting and speaking together. Default 20 000 ms. */
   deadlineMs?: number;
-  /** Longest speech; 2 500 characters of prose are about 165 s, of digits five times that. Default 400 s. */
+  /** Longest speech that is made, whatever was estimated before. Default 400 s. */
   maxSeconds?: number;
 };
 
-/** Longer utterances gain nothing, and a phrase is what one instance of the engine holds in memory. */
-const PHRASE_CHARACTERS = 300;
 const ENGINE_RATE_HZ = 16_000;
 
 /**
@@ -59,17 +57,6 @@ function publicVoice({ flite: _flite, ...voice }: Voice & { flite: string }): Vo
   return voice;
 }
 
-function prepare(text: string): Phrase[] {
-  requireLength(text);
-  const prepared = phrases(spokenText(text), PHRASE_CHARACTERS);
-  if (prepared.length === 0)
-    throw new UpstreamFailure(
-      'invalid',
-      'text holds nothing that can be spoken; send English words or numbers.',
-    );
-  return prepared;
-}
-
 function requireVoice(voiceId: string | undefined): Voice & { flite: string } {
   const voice = voiceId === undefined ? DEFAULT_VOICE : VOICES.find(({ id }) => id === voiceId);
   if (voice) return voice;
@@ -84,7 +71,11 @@ function requireVoice(voiceId: string | undefined): Voice & { flite: string } {
 export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
   const threads = options.threads ?? Math.min(2, Math.max(1, availableParallelism() - 1));
   const deadlineMs = options.deadlineMs ?? 20_000;
-  const gate = new Gate(threads, options.maxWaiting ?? 16);
+  const queue = new FairQueue({
+    slots: threads,
+    maxWaiting: options.maxWaiting ?? 16,
+    fullMessage: QUEUE_FULL,
+  });
   const workers = new SpeechWorkers(threads, loadFlite);
   const maxSeconds = options.maxSeconds ?? 400;
 
@@ -92,12 +83,13 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
     name: 'flite',
     mock: false,
     voices: async () => ({ default: DEFAULT_VOICE.id, voices: VOICES.map(publicVoice) }),
-    async speak(text, voiceId, signal) {
+    async speak(text, voiceId, signal, caller) {
       const voice = requireVoice(voiceId);
-      const task = { phrases: prepare(text), voice: voice.flite, rateHz: ENGINE_RATE_HZ, maxSeconds };
+      requireLength(text);
+      const task = { text, voice: voice.flite, rateHz: ENGINE_RATE_HZ, maxSeconds };
       try {
         const wav = await withDeadline(deadlineMs, signal, inTime =>
-          gate.run(() => workers.speak(task, inTime), inTime),
+          queue.run(() => workers.speak(task, inTime), inTime, caller),
         );
         return { wav, voiceId: voice.id };
       } catch (cause) {
@@ -109,7 +101,7 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
       }
     },
     async health(): Promise<SpeakerHealth> {
-      if (gate.full) return { status: 'degraded', detail: `queue full: ${gate.waiting} calls are waiting` };
+      if (queue.full) return { status: 'degraded', detail: `queue full: ${queue.waiting} calls are waiting` };
       const startedAt = performance.now();
       try {
         // Not loaded for a look: it takes 40 MB that a server which never speaks does not need.
@@ -120,7 +112,7 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
       }
     },
     async close() {
-      gate.close(new UpstreamFailure('unavailable', 'The speech engine is shutting down; try again.'));
+      queue.close(new UpstreamFailure('unavailable', 'The speech engine is shutting down; try again.'));
       await workers.close();
     },
   };

@@ -3,10 +3,12 @@ import type { Dispatcher } from '../../pool.js';
 import { errors, Pool } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
-import { Gate } from './gate.js';
+import { FairQueue } from '../fair-queue.js';
+import { MAX_SPEECH_SECONDS, speakingSeconds, tooLongMessage } from './speaking-time.js';
 import { requireLength } from './spoken-text.js';
 import {
   OUTPUT_RATE_HZ,
+  QUEUE_FULL,
   type Speaker,
   type SpeakerHealth,
   type Speech,
@@ -358,6 +360,8 @@ function checkText(spoken: string): void {
   requireLength(spoken);
   if (!/[\p{L}\p{N}]/u.test(spoken))
     throw new UpstreamFailure('invalid', 'text holds nothing that can be spoken; send words or numbers.');
+  const seconds = speakingSeconds(spoken);
+  if (seconds > MAX_SPEECH_SECONDS) throw new UpstreamFailure('invalid', tooLongMessage(seconds));
 }
 
 async function chooseVoice(
@@ -392,14 +396,25 @@ export function createPiperSpeaker(options: PiperOptions): Speaker {
   const endpoint = new Endpoint(options);
   const catalogues = new Catalogues(endpoint, options);
   const synthesis = new Synthesis(endpoint);
-  const gate = new Gate(options.connections ?? 4, options.maxWaiting ?? 16);
+  const connections = options.connections ?? 4;
+  const maxWaiting = options.maxWaiting ?? 16;
+  const asking = new FairQueue({ slots: connections, maxWaiting, fullMessage: QUEUE_FULL });
   const workers = new SpeechWorkers(CONVERT_THREADS, async () => ({}));
-  const converting = new Gate(CONVERT_THREADS, (options.connections ?? 4) + (options.maxWaiting ?? 16));
+  const converting = new FairQueue({
+    slots: CONVERT_THREADS,
+    maxWaiting: connections + maxWaiting,
+    fullMessage: QUEUE_FULL,
+  });
 
-  async function work(spoken: string, voiceId: string | undefined, signal: AbortSignal): Promise<Speech> {
+  async function work(
+    spoken: string,
+    voiceId: string | undefined,
+    signal: AbortSignal,
+    caller: string | undefined,
+  ): Promise<Speech> {
     const { id, named } = await chooseVoice(catalogues, voiceId);
-    const raw = await gate.run(() => synthesis.run(spoken, named ? id : undefined, signal), signal);
-    const wav = await converting.run(() => workers.convert(raw, signal), signal);
+    const raw = await asking.run(() => synthesis.run(spoken, named ? id : undefined, signal), signal, caller);
+    const wav = await converting.run(() => workers.convert(raw, signal), signal, caller);
     return { wav, voiceId: id };
   }
 
@@ -407,11 +422,11 @@ export function createPiperSpeaker(options: PiperOptions): Speaker {
     name: 'piper',
     mock: false,
     voices: async () => (await catalogues.get()).list,
-    async speak(spoken, voiceId, signal) {
+    async speak(spoken, voiceId, signal, caller) {
       checkText(spoken);
       try {
         return await withDeadline(options.deadlineMs ?? 18_000, signal, inTime =>
-          work(spoken, voiceId, inTime),
+          work(spoken, voiceId, inTime, caller),
         );
       } catch (error) {
         throw error instanceof DeadlineExceeded ? toFailure(error) : error;
@@ -420,7 +435,7 @@ export function createPiperSpeaker(options: PiperOptions): Speaker {
     health: () => probe(endpoint, catalogues),
     async close() {
       const reason = new UpstreamFailure('unavailable', 'The speech engine is shutting down; try again.');
-      gate.close(reason);
+      asking.close(reason);
       converting.close(reason);
       await Promise.all([endpoint.close(), workers.close()]);
     },

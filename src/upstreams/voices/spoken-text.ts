@@ -6,6 +6,12 @@
 import { UpstreamFailure } from '../failure.js';
 import { MAX_TEXT_CHARACTERS } from './voices.js';
 
+/** The text would make a longer speech than we sell. */
+export class SpeechTooLong extends Error {}
+
+/** Signs are spelled out as words, so the text grows; what grows beyond this would take far too long to say. */
+const MAX_SPOKEN_CHARACTERS = 20_000;
+
 /** Letters that Unicode does not decompose, and signs that are words. Applied before decomposition. */
 const SPELLED: Record<string, string> = {
   'ß': 'ss', 'ẞ': 'SS', 'æ': 'ae', 'Æ': 'AE', 'œ': 'oe', 'Œ': 'OE', 'ø': 'o', 'Ø': 'O', 'ł': 'l', 'Ł': 'L',
@@ -35,14 +41,14 @@ const MONTHS = 'January February March April May June July August September Octo
   ' ',
 );
 
-const AMOUNT = String.raw`(\d+(?:,\d{3})+|\d+)(?:\.(\d+))?`;
+const AMOUNT = String.raw`(\d{1,3}(?:,\d{3}){1,6}|\d{1,21})(?:\.(\d{1,21}))?`;
 const MAGNITUDE = String.raw`(?:(?:\s(?=thou|mill|bill|trill|bn))?(thousand|million|billion|trillion|bn|[kmbt])\b)?`;
 const PREFIXED = new RegExp(String.raw`([$€£¥₹])\s?${AMOUNT}${MAGNITUDE}`, 'gi');
 const SUFFIXED = new RegExp(String.raw`\b${AMOUNT}\s?([€£¥₹])`, 'g');
 
 const TOP_LEVEL = 'com|org|net|edu|gov|io|ai|dev|app|co|me|xyz|info|uk|de|fr|eu|us|sol|js|rs';
 const ADDRESS = new RegExp(
-  String.raw`\b(?:https?:\/\/|www\.)[^\s<>"]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:${TOP_LEVEL})\b(?:\/[^\s<>"]*)?`,
+  String.raw`\b(?:https?:\/\/|www\.)[^\s<>"]+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+|(?<![a-z0-9.-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:${TOP_LEVEL})\b(?:\/[^\s<>"]*)?`,
   'gi',
 );
 const ADDRESS_SIGNS: Record<string, string> = {
@@ -61,31 +67,40 @@ function punctuation(text: string): string {
   return (
     text
       // Items of a list are paragraphs of their own; before dashes, which some of them begin with.
-      .replace(/(^|\n)[ \t]*(?:[\u2022\u2023\u25E6\u25AA\u25CF*-])[ \t]+/g, '\n\n')
+      .replace(/(^|\n) ?(?:[\u2022\u2023\u25E6\u25AA\u25CF*-]) /g, '\n\n')
       .replace(/[\u2018\u2019\u201A\u201B\u02BC\u2032`\u00B4]/g, "'")
       .replace(/[\u201C\u201D\u201E\u201F\u00AB\u00BB\u2033"]/g, ' ')
       .replace(/[\u2010\u2011]/g, '-')
       .replace(/(\d)\s?[\u2012\u2013]\s?(?=\d)/g, '$1-')
-      .replace(/\s*(?:[\u2012-\u2015]|--+|\s-\s)\s*/g, ', ')
+      .replace(/\s?(?:[\u2012-\u2015]|--+|\s-\s)\s?/g, ', ')
   );
 }
 
+/** The letters and signs that the later steps know, of a character and what it is made of; a space where nothing is left. */
+function asciiOf(character: string): string {
+  const spelled = SPELLED[character];
+  if (spelled !== undefined) return spelled;
+  // Character by character: one of them (U+FDFA) decomposes to 18.
+  const kept = character
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .replace(/\u2044/g, '/')
+    .replace(/[^\x20-\x7E€£¥₹]/g, ' ');
+  return kept.trim() === '' && !/^\p{M}$/u.test(character) ? ' ' : kept;
+}
+
 function toAscii(text: string): string {
-  const spelled = text
+  return text
     .replace(/°\s?([CF])\b/g, (_match, scale: string) =>
       scale === 'C' ? ' degrees Celsius' : ' degrees Fahrenheit',
     )
     .replace(/(\d)([\u00BC-\u00BE\u2150-\u215E])/g, '$1 and $2')
-    .replace(/[^\x00-\x7F]/g, letter => SPELLED[letter] ?? letter); // eslint-disable-line no-control-regex
-  return spelled
-    .normalize('NFKD')
-    .replace(/\p{M}/gu, '')
-    .replace(/\u2044/g, '/');
+    .replace(/[^\x00-\x7F]/gu, asciiOf); // eslint-disable-line no-control-regex
 }
 
 function addresses(text: string): string {
   return text.replace(ADDRESS, match => {
-    const end = /[.,;:!?)'\]]+$/.exec(match)?.[0] ?? '';
+    const end = /(?<![.,;:!?)'\]])[.,;:!?)'\]]+$/.exec(match)?.[0] ?? '';
     const address = match.slice(0, match.length - end.length).replace(/^https?:\/\/|\/$/gi, '');
     return address.replace(/[^a-z0-9]/gi, sign => ` ${ADDRESS_SIGNS[sign] ?? ''} `) + end;
   });
@@ -130,7 +145,7 @@ function numbers(text: string): string {
         (match: string, month: string, day: string, year: string) => calendarDate(match, year, month, day),
       )
       .replace(/\b24\/7\b/g, '24 7')
-      .replace(/\d+(?:\.\d+){2,}/g, version => version.replaceAll('.', ' point '))
+      .replace(/(?<!\d)\d+(?:\.\d+){2,}/g, version => version.replaceAll('.', ' point '))
       // Without separators the engine spells round numbers digit by digit.
       .replace(/(?<![\d.,])[1-9]\d{1,11}000(?![\d.,]*\d)/g, digits =>
         digits.replace(/\B(?=(?:\d{3})+$)/g, ','),
@@ -138,7 +153,7 @@ function numbers(text: string): string {
       .replace(/(?:\s?%)+/g, ' percent ')
       .replace(/#\s?(?=\d)/g, ' number ')
       .replace(/(^|\s)\+(?=\d)/g, '$1plus ')
-      .replace(/(\d)\s*[*\u00D7]\s*(?=\d)/g, '$1 times ')
+      .replace(/(\d)\s?[*\u00D7]\s?(?=\d)/g, '$1 times ')
   );
 }
 
@@ -161,23 +176,37 @@ function signs(text: string): string {
 function tidy(text: string): string {
   return text
     .replace(/([.!?])[.!?]{3,}/g, '$1')
-    .replace(/([,;:])(?:\s*[,;:])+/g, '$1')
-    .replace(/\s*\n\s*\n\s*/g, '\u0000')
-    .replace(/\s+/g, ' ')
+    .replace(/([,;:])(?:\s?[,;:])+/g, '$1')
     .replace(/ ([.,;:!?])/g, '$1')
-    .split('\u0000')
-    .map(paragraph => paragraph.trim())
+    .split('\n\n')
+    .map(paragraph => paragraph.replace(/\s+/g, ' ').trim())
     .filter(paragraph => /[A-Za-z0-9]/.test(paragraph))
     .join('\n\n');
 }
 
+/** Every run of white space one space, one line break or one blank line: no later pattern can look at long runs of it. */
+function squeeze(text: string): string {
+  return text
+    .replace(/[^\S\n]+/g, ' ')
+    .replace(/ ?\n ?/g, '\n')
+    .replace(/\n{3,}/g, '\n\n');
+}
+
+/** In this order; each may make the text longer. */
+const STEPS = [withoutEmoji, punctuation, toAscii, addresses, numbers, signs, tidy];
+
 /**
  * ASCII words, numbers and punctuation; paragraphs are parted by one blank line, all other white space is one space. Empty
- * when nothing in the text can be said in English.
+ * when nothing in the text can be said in English. Linear in the length of the text.
+ * @throws SpeechTooLong when the text grows beyond what could be said
  */
 export function spokenText(text: string): string {
-  const clean = text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000B-\u001F\u007F]/g, ' '); // eslint-disable-line no-control-regex
-  return tidy(signs(numbers(addresses(toAscii(punctuation(withoutEmoji(clean)))))));
+  let spoken = text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000B-\u001F\u007F]/g, ' '); // eslint-disable-line no-control-regex
+  for (const step of STEPS) {
+    spoken = step(squeeze(spoken));
+    if (spoken.length > MAX_SPOKEN_CHARACTERS) throw new SpeechTooLong(`${spoken.length} characters`);
+  }
+  return spoken;
 }
 
 /** Throws `invalid` for more than 2 500 characters (specification 8). */
@@ -186,59 +215,4 @@ export function requireLength(text: string): void {
   if (text.length <= MAX_TEXT_CHARACTERS) return;
   if (text.length > 2 * MAX_TEXT_CHARACTERS || [...text].length > MAX_TEXT_CHARACTERS)
     throw new UpstreamFailure('invalid', `text is longer than ${MAX_TEXT_CHARACTERS} characters; split it.`);
-}
-
-/** A piece for one run of the engine, and the silence that belongs after it. */
-export type Phrase = { text: string; pauseMs: number };
-
-const ABBREVIATED = /(?:\b(?:Mr|Mrs|Ms|Dr|Prof|Gen|St|Jr|Sr|vs|etc|e\.g|i\.e|Inc|Ltd|Co|No)|\b[A-Z])\.$/;
-const PAUSES_MS = { paragraph: 600, sentence: 350, clause: 200, word: 40, end: 150 };
-
-function sentences(paragraph: string): string[] {
-  const found: string[] = [];
-  for (const part of paragraph.split(/(?<=[.!?][')]*) /)) {
-    const before = found.at(-1);
-    if (before !== undefined && ABBREVIATED.test(before)) found[found.length - 1] = `${before} ${part}`;
-    else found.push(part);
-  }
-  return found;
-}
-
-/** Where to split, best place first, and what to put between two parts that fit together. A very long word is cut. */
-const SPLITS: { split: (text: string, limit: number) => string[]; joint: string }[] = [
-  { split: text => text.split('\n\n'), joint: '\n\n' },
-  { split: sentences, joint: ' ' },
-  { split: text => text.split(/(?<=[,;:)]) /), joint: ' ' },
-  { split: text => text.split(' '), joint: ' ' },
-  { split: (text, limit) => text.match(new RegExp(`.{1,${limit}}`, 'g')) ?? [], joint: '' },
-];
-
-function pauseAfter(text: string): number {
-  if (/[.!?][')]*$/.test(text)) return PAUSES_MS.sentence;
-  return /[,;:)]$/.test(text) ? PAUSES_MS.clause : PAUSES_MS.word;
-}
-
-function pack(text: string, limit: number, level: number): Phrase[] {
-  const way = SPLITS[level];
-  if (text.length <= limit || !way) return [{ text, pauseMs: pauseAfter(text) }];
-  const packed: Phrase[] = [];
-  for (const part of way.split(text, limit)) {
-    const before = packed.at(-1);
-    const joined = before && before.text + way.joint + part;
-    if (before && joined && joined.length <= limit) {
-      before.text = joined;
-      before.pauseMs = pauseAfter(joined);
-    } else packed.push(...pack(part, limit, level + 1));
-    const last = packed.at(-1);
-    if (level === 0 && last) last.pauseMs = PAUSES_MS.paragraph;
-  }
-  return packed;
-}
-
-/** Cuts the result of `spokenText` into phrases of at most `limit` characters, each with something to say. */
-export function phrases(text: string, limit: number): Phrase[] {
-  const packed = pack(text, limit, 0).filter(phrase => /[A-Za-z0-9]/.test(phrase.text));
-  const last = packed.at(-1);
-  if (last) last.pauseMs = PAUSES_MS.end;
-  return packed;
 }

@@ -26,7 +26,7 @@ export type SpeakerHealth = { status: 'ok' | 'degraded'; latencyMs?: number; det
  * `speak` takes 1 to 2 500 characters; without a `voiceId` the default voice speaks. It and `voices` throw
  * `UpstreamFailure`: `invalid` for text without anything to say, for too much of it and for an unknown voice, `failed` when
  * no usable audio came in time, `unavailable` when the queue is full or the engine can't be reached. Once `signal` aborts the
- * work is given up and `speak` throws the signal's reason.
+ * work is given up and `speak` throws the signal's reason. `caller`: whose share of the queue the call takes.
  */
 export type Speaker = {
   /** Short name for logs and health. */
@@ -35,12 +35,14 @@ export type Speaker = {
   mock: boolean;
   /** Cheap: answered from memory, except the first time and about once a minute. */
   voices(): Promise<VoiceList>;
-  speak(text: string, voiceId: string | undefined, signal: AbortSignal): Promise<Speech>;
+  speak(text: string, voiceId: string | undefined, signal: AbortSignal, caller?: string): Promise<Speech>;
   /** Never throws. */
   health(): Promise<SpeakerHealth>;
   /** Ends running and waiting work; it then fails as `unavailable`. */
   close(): Promise<void>;
 };
+
+export const QUEUE_FULL = 'The speech queue is full; try again shortly.';
 
 export const OUTPUT_RATE_HZ = 22_050;
 

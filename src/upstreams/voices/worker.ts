@@ -3,17 +3,29 @@ import { ConsoleStdout, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/b
 import { workerData } from 'node:worker_threads';
 import { move } from 'piscina';
 import { stopped, type Job } from '../job.js';
-import type { Phrase } from './spoken-text.js';
+import { phrases, type Phrase } from './phrases.js';
+import { MAX_SPEECH_SECONDS, speakingSeconds, tooLongMessage } from './speaking-time.js';
+import { spokenText, SpeechTooLong } from './spoken-text.js';
 import { masterWav, readWav, WavFault } from './wav.js';
 import { webAssembly, type WasmModule } from './webassembly.js';
 
 export type WorkerData = { flite?: WasmModule };
 
-/** `voice` is flite's own name; `maxSeconds` bounds the speech. */
-export type SpeakTask = { phrases: Phrase[]; voice: string; rateHz: number; maxSeconds: number };
+/** `voice` is flite's own name; `maxSeconds` bounds the speech that comes of it. */
+export type SpeakTask = { text: string; voice: string; rateHz: number; maxSeconds: number };
 
-/** The file, or why there is none: `too-long` is the caller's text, `failed` the engine's or the upstream's fault. */
-export type Outcome = Uint8Array | { fault: 'too-long' | 'failed'; detail: string };
+/**
+ * The file, or why there is none: `invalid` is the caller's text, and `detail` is the message for the caller; `failed` is the engine's
+ * or the upstream's fault.
+ */
+export type Outcome = Uint8Array | { fault: 'invalid' | 'failed'; detail: string };
+
+/** The text can't be spoken; the message is for the caller. */
+class TextFault extends Error {}
+
+/** Longer utterances gain nothing, and a phrase is what one instance of the engine holds in memory. */
+const PHRASE_CHARACTERS = 300;
+const TOO_LONG = 'The text makes too long a speech; shorten it, or write long numbers as words.';
 
 /** Quieter than this (of full scale) is the engine's own lead-in and tail. */
 const QUIET = 0.006;
@@ -68,14 +80,24 @@ function isTooLong(samples: number, share: number, limit: number): boolean {
   return samples > limit || (share >= 0.25 && samples / share > 1.5 * limit);
 }
 
-function say({ task, stop }: Job<SpeakTask>): Float32Array | undefined {
+function prepare(text: string): Phrase[] {
+  const spoken = spokenText(text);
+  const seconds = speakingSeconds(spoken);
+  if (seconds > MAX_SPEECH_SECONDS) throw new TextFault(tooLongMessage(seconds));
+  const prepared = phrases(spoken, PHRASE_CHARACTERS);
+  if (prepared.length > 0) return prepared;
+  throw new TextFault('text holds nothing that can be spoken; send English words or numbers.');
+}
+
+function say({ task, stop }: Job<SpeakTask>): Float32Array {
   const module = (workerData as WorkerData).flite;
   if (!module) throw new WavFault('the worker was started without an engine');
   const parts = [silence(LEAD_IN_MS, task.rateHz)];
-  const characters = task.phrases.reduce((sum, { text }) => sum + text.length, 0);
+  const prepared = prepare(task.text);
+  const characters = prepared.reduce((sum, { text }) => sum + text.length, 0);
   let total = 0;
   let said = 0;
-  for (const phrase of task.phrases) {
+  for (const phrase of prepared) {
     if (stopped(stop)) throw new WavFault('the speech was given up');
     const sound = readWav(runFlite(module, task.voice, phrase.text));
     // flite speaks with an 8 kHz voice, without a word, when it does not know the one it was asked for.
@@ -84,29 +106,27 @@ function say({ task, stop }: Job<SpeakTask>): Float32Array | undefined {
     const pause = silence(phrase.pauseMs, task.rateHz);
     total += words.length + pause.length;
     said += phrase.text.length;
-    if (isTooLong(total, said / characters, task.maxSeconds * task.rateHz)) return undefined;
+    if (isTooLong(total, said / characters, task.maxSeconds * task.rateHz)) throw new TextFault(TOO_LONG);
     if (words.length > 0) parts.push(words, pause);
   }
   return join(parts);
 }
 
-function outcome(work: () => Uint8Array | undefined): Outcome {
+function outcome(work: () => Uint8Array): Outcome {
   try {
-    const wav = work();
     // Moved, not copied, to the main thread.
-    return wav ? (move(wav) as Uint8Array) : { fault: 'too-long', detail: 'more speech than allowed' };
+    return move(work()) as Uint8Array;
   } catch (error) {
+    if (error instanceof TextFault) return { fault: 'invalid', detail: error.message };
+    if (error instanceof SpeechTooLong) return { fault: 'invalid', detail: TOO_LONG };
     if (!(error instanceof Error)) return { fault: 'failed', detail: String(error) };
     return { fault: 'failed', detail: `${error.name}: ${error.message}` };
   }
 }
 
-/** Speaks phrases with flite. */
+/** Speaks a text with flite, or says at once why it can't be spoken. */
 export function speak(job: Job<SpeakTask>): Outcome {
-  return outcome(() => {
-    const samples = say(job);
-    return samples && masterWav({ samples, rateHz: job.task.rateHz });
-  });
+  return outcome(() => masterWav({ samples: say(job), rateHz: job.task.rateHz }));
 }
 
 /** Brings an upstream's WAV into our format. */

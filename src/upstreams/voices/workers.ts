@@ -5,7 +5,7 @@ import type { Outcome, SpeakTask, WorkerData } from './worker.js';
 
 /**
  * The worker threads of one speaker, started when they are needed and ended after a minute without work. At most `threads`
- * jobs may run at a time (see `Gate`): the pool never queues.
+ * jobs may run at a time (see `FairQueue`): the pool never queues.
  */
 export class SpeechWorkers {
   readonly #threads: number;
@@ -81,16 +81,9 @@ function closedDown(cause?: unknown): UpstreamFailure {
 }
 
 function refusal({ fault, detail }: Exclude<Outcome, Uint8Array>): UpstreamFailure {
-  const cause = new Error(detail);
   if (fault === 'failed')
     return new UpstreamFailure('failed', 'The speech engine made no usable audio; try other text.', {
-      cause,
+      cause: new Error(detail),
     });
-  return new UpstreamFailure(
-    'invalid',
-    'The text makes too long a speech; shorten it, or write long numbers as words.',
-    {
-      cause,
-    },
-  );
+  return new UpstreamFailure('invalid', detail);
 }
