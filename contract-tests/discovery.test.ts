@@ -139,6 +139,20 @@ describe('The served description', () => {
     }
   });
 
+  it('has an example of the 402 of each paid operation, the same in body and header, at its price', () => {
+    for (const { id, path, price } of contract.paid) {
+      const { headers, content } = (served.paths[path]!.post!.responses as Record<string, Json>)['402'] as {
+        headers: Record<string, Json>;
+        content: Record<string, { example: Json & { accepts: Json[] } }>;
+      };
+      const { example } = content['application/json']!;
+      const header = Buffer.from(headers['PAYMENT-REQUIRED']!.example as string, 'base64').toString();
+      expect(JSON.parse(header), id).to.deep.equal(example);
+      expectKept('PaymentChallenge', example);
+      expect(example.accepts[0]).to.include({ amount: price.atomic.toString(), payTo: TERMS.payTo });
+    }
+  });
+
   it('is itself a contract: it loads, sells the same and resolves its references', () => {
     const again = parseContract(stringify(served), 'openapi.json');
     const offers = ({ paid, free }: typeof contract): unknown => [

@@ -1,5 +1,13 @@
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { expect } from 'chai';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { loadContract, type Contract, type Json } from '../src/contract.js';
+import { Examiner } from '../src/payments/examine.js';
 import {
   call,
   challengeOf,
@@ -132,6 +140,53 @@ describe(`The contract behind Prism's mock${skipped}`, function () {
       await plain.close();
     }
   });
+});
+
+describe(`A mock of the description that a server serves${skipped}`, function () {
+  this.timeout(120_000);
+  const folder = mkdtempSync(join(tmpdir(), 'coinslot-mock-'));
+  let world: World;
+  let mock: Prism;
+
+  before(async function () {
+    if (noPrism) return this.skip();
+    world = await openWorld();
+    const file = join(folder, 'openapi.json');
+    writeFileSync(file, (await call(`${world.url}/openapi.json`)).body);
+    mock = await startMock(pathToFileURL(file));
+  });
+
+  after(async () => {
+    await mock?.close();
+    await world?.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  for (const operation of contract.paid) {
+    it(`${operation.id}: the official client pays its 402, with a payment that a server would take`, async () => {
+      const { network, v1Network, usdcMint: asset, payTo } = world.sandbox.info;
+      let paid: Headers | undefined;
+      const demandPayment = (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+        const request = new Request(input, { ...init, signal: AbortSignal.timeout(20_000) });
+        if (request.headers.has('payment-signature')) paid = request.headers;
+        else request.headers.set('prefer', 'code=402');
+        return fetch(request);
+      };
+      const signer = await createKeyPairSignerFromBytes(world.buyer);
+      const scheme = new ExactSvmScheme(signer, { rpcUrl: world.sandbox.rpc.url });
+      const pay = wrapFetchWithPayment(demandPayment, new x402Client().register('solana:*', scheme));
+      const answer = await pay(mock.url + operation.path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(operation.requestExample),
+      });
+      // Prism can't serve the WAV, but it says so only once it took the payment.
+      if (operation.mimeType === 'application/json') expect(answer.status).to.equal(200);
+      const examiner = new Examiner({ network, v1Network, asset, payTo, publicUrl: world.url });
+      const examined = examiner.examine(Object.fromEntries(paid ?? []), operation);
+      expect(examined, JSON.stringify(examined)).to.have.property('kind', 'payment');
+    });
+  }
 });
 
 describe(`The server behind Prism's proxy${skipped}`, function () {

@@ -1,14 +1,13 @@
 import { readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { loadContract, type Contract, type Json, type PricedOperation } from '../../src/contract.js';
-import { renderChallenge } from '../../src/payments/challenge.js';
 import { discoveryOf, indexOf, servedContract } from '../../src/payments/discovery.js';
 import type { Terms } from '../../src/payments/offer.js';
 import { receiptHeader } from '../../src/payments/wire.js';
 
 /**
  * Writes generated/openapi.mock.json: the contract with an example for every answer and header, so that a mock server says
- * what ours would. Challenges, receipts and free documents are rendered by the code that the server runs.
+ * what ours would. Receipts and free documents are rendered by the code that the server runs, which gives the 402s theirs.
  */
 
 const ROOT = new URL('../../../', import.meta.url);
@@ -21,10 +20,6 @@ const TERMS: Terms = {
   asset: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
   payTo: '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4',
   publicUrl: 'http://127.0.0.1:4010',
-};
-const LIVE = {
-  feePayer: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb',
-  recentBlockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N',
 };
 const RECEIPT = {
   success: true,
@@ -53,17 +48,11 @@ export function renderMock(contract: Contract): string {
           (response.headers ?? {})[name] = withHeaderExample(document, name, header, priced, status);
         }
         const json = response.content?.['application/json'];
-        if (json && priced && status === '402')
-          json['example'] = JSON.parse(challengeOf(priced).body.toString());
         if (json && !priced && status === '200') json['example'] = examples[operation.operationId];
       }
     }
   }
   return `${JSON.stringify(document, null, 1)}\n`;
-}
-
-function challengeOf(priced: PricedOperation): ReturnType<typeof renderChallenge> {
-  return renderChallenge(priced, TERMS, LIVE);
 }
 
 /** A copy of what a reference of the document leads to; shared responses carry the examples of one operation each. */
@@ -90,7 +79,6 @@ function headerExample(name: string, priced: PricedOperation | undefined, status
   if (name === 'ETag') return ETAG;
   if (name === 'Retry-After') return RETRY_AFTER_SECONDS;
   if (!priced) return undefined;
-  if (name === 'PAYMENT-REQUIRED') return challengeOf(priced).header;
   const version = name === 'PAYMENT-RESPONSE' ? 2 : 1;
   const receipt = {
     ...RECEIPT,

@@ -47,6 +47,19 @@ export function renderChallenge(
   return { body, header: body.toString('base64') };
 }
 
+/** Stands in for what changes while a server runs: nobody's address, and a blockhash of no chain. */
+const EXAMPLE_LIVE: Live = {
+  feePayer: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb',
+  recentBlockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N',
+};
+
+/** A v2 challenge for documents: clients of a mock can pay it, a server's own names other addresses and has extensions. */
+export function exampleChallenge(operation: PricedOperation, terms: Terms): { body: Json; header: string } {
+  const whole = JSON.parse(renderChallenge(operation, terms, EXAMPLE_LIVE).body.toString()) as Json;
+  const body = Object.fromEntries(Object.entries(whole).filter(([name]) => name !== 'extensions'));
+  return { body, header: Buffer.from(JSON.stringify(body)).toString('base64') };
+}
+
 function resourceOf(operation: PricedOperation, terms: Terms): Json {
   return {
     url: resourceUrl(operation, terms),

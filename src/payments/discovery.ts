@@ -1,4 +1,5 @@
 import type { Contract, Json, PricedOperation } from '../contract.js';
+import { exampleChallenge } from './challenge.js';
 import { resourceUrl, type Terms } from './offer.js';
 
 /** A free document: its JSON bytes and a strong ETag. */
@@ -32,7 +33,12 @@ function callShape(operation: PricedOperation): string {
   return `POST ${operation.path} {${fields.join(', ')}} costs ${operation.price.amount} USDC. ${operation.summary}.${upfront}`;
 }
 
-/** The description that is served: the contract with our address, `x-payment-info` and guidance for crawlers. */
+type Response = Json & { headers: Record<string, Json>; content: Record<string, Json> };
+
+/**
+ * The description that is served: the contract with our address, `x-payment-info`, guidance for crawlers, and a 402 for each paid
+ * operation that a client can pay where a mock server answers with it.
+ */
 export function servedContract(contract: Contract, terms: Terms, siteUrl: string): Json {
   const document = structuredClone(contract.document) as {
     info: Json & { contact?: Json };
@@ -48,8 +54,33 @@ export function servedContract(contract: Contract, terms: Terms, siteUrl: string
     if (!post) continue;
     post['x-payment-info'] = { price: { mode, currency, amount }, protocols: [{ x402: {} }] };
     post.description = `${String(post.description).trim()} ${priceNote(operation)}`;
+    const responses = post.responses as Record<string, Json>;
+    const response = follow(document, responses['402'] ?? {}) as Response;
+    responses['402'] = withChallenge(document, response, exampleChallenge(operation, terms));
   }
   return document;
+}
+
+/** What a reference of the document leads to; anything else is itself. */
+function follow(document: Json, value: Json): Json {
+  const reference = value.$ref;
+  if (typeof reference !== 'string') return value;
+  const keys = reference.slice('#/'.length).split('/');
+  return keys.reduce<unknown>((node, key) => (node as Json)[key], document) as Json;
+}
+
+/** A copy of a 402 response with its challenge in body and header. */
+function withChallenge(document: Json, response: Response, challenge: { body: Json; header: string }): Json {
+  const name = 'PAYMENT-REQUIRED';
+  const json = 'application/json';
+  return {
+    ...response,
+    headers: {
+      ...response.headers,
+      [name]: { ...follow(document, response.headers[name] ?? {}), example: challenge.header },
+    },
+    content: { ...response.content, [json]: { ...response.content[json], example: challenge.body } },
+  };
 }
 
 /** No renderer shows `x-price`. */
