@@ -114,6 +114,7 @@ describe('brandFeedback, paid first and answered later', function () {
       const { status, body } = await forward();
       respond(status, body);
     });
+    await signedIn(shop.url);
     const payment = await sign(shop);
     // Our own look for the transfer takes half a minute; other tests run meanwhile.
     lying = { shop, facilitator, payment, answer: send(shop, payment, aBody(1), 60) };
@@ -455,6 +456,33 @@ describe('brandFeedback, paid first and answered later', function () {
     });
   });
 
+  describe('with nobody on the panel', () => {
+    it('is not sold: 503 before money moves, health says so, and the payment stays good until somebody comes', async () => {
+      const shop = await openShop('empty', {});
+      const before = await world.earned();
+      const payment = await sign(shop);
+      const body = aBody(1);
+      const nobody = await send(shop, payment, body, 0);
+      expect(nobody.status, nobody.body.toString()).to.equal(503);
+      expect(errorOf(nobody)).to.match(/No respondents are present.*You were not charged/);
+      expect(Number(nobody.headers.get('retry-after'))).to.be.greaterThan(0);
+      expect(nobody.headers.has('payment-response')).to.equal(false);
+      expect(await shop.books.list()).to.deep.equal([]);
+      expect(await world.earned()).to.equal(before);
+      const { upstreams } = (await call(`${shop.url}/brand/health`)).json() as {
+        upstreams: { people: { status: string; detail: string } };
+      };
+      expect(upstreams.people.status).to.equal('degraded');
+      expect(upstreams.people.detail).to.match(/no respondent was ever seen/);
+
+      const someone = await signedIn(shop.url);
+      const held = send(shop, payment, body, 30);
+      await someone.answer(payment.id, 'Here I am.');
+      expect((await held).status).to.equal(200);
+      expect(await world.earned()).to.equal(before + BRAND_PRICE);
+    });
+  });
+
   describe('at the deadline', () => {
     const ORDER_MS = 3_000;
     let shop: Shop;
@@ -537,6 +565,7 @@ describe('brandFeedback, paid first and answered later', function () {
       );
       await ledger.close();
       const shop = await openShop('full', {});
+      const someone = await signedIn(shop.url);
       const before = await world.earned();
       const payment = await sign(shop);
       const body = aBody(1);
@@ -546,7 +575,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(errorOf(full)).to.match(/too many questions/i);
       expect(full.headers.has('payment-response')).to.equal(false);
       expect(await world.earned()).to.equal(before);
-      await (await signedIn(shop.url)).answer(owed[0] ?? '', 'One question less.');
+      await someone.answer(owed[0] ?? '', 'One question less.');
       let answer = full;
       for (
         const end = Date.now() + 10_000;

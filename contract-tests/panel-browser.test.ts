@@ -4,8 +4,15 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import Koa from 'koa';
 import { createPanel } from '../src/panel/panel.js';
+import { Presence } from '../src/upstreams/people/presence.js';
 import { Browser, noBrowser } from './support/browser.js';
-import { aQuestion, aReply, createMemoryBook, type MemoryBook } from './support/reply-book.js';
+import {
+  aQuestion,
+  aReply,
+  createMemoryBook,
+  createMemoryNotes,
+  type MemoryBook,
+} from './support/reply-book.js';
 
 const TOKEN = 'a-token-that-nobody-guesses';
 const TAB = 9;
@@ -32,7 +39,9 @@ describe(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     book = createMemoryBook();
     const app = new Koa();
     app.silent = true;
-    app.use(createPanel({ book, token: TOKEN, secure: false }).routes() as Koa.Middleware);
+    const notes = createMemoryNotes();
+    const presence = new Presence({ notes });
+    app.use(createPanel({ book, presence, notes, token: TOKEN, secure: false }).routes() as Koa.Middleware);
     const handle = app.callback();
     server = createServer((request, response) => void handle(request, response));
     server.listen(0, '127.0.0.1');

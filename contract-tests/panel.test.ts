@@ -4,19 +4,40 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import Koa from 'koa';
+import { LiveStreams } from '../src/panel/live.js';
 import { createPanel, type PanelOptions } from '../src/panel/panel.js';
-import { aQuestion, aReply, createMemoryBook, type MemoryBook } from './support/reply-book.js';
+import { Presence } from '../src/upstreams/people/presence.js';
+import {
+  aQuestion,
+  aReply,
+  createMemoryBook,
+  createMemoryNotes,
+  type MemoryBook,
+  type MemoryNotes,
+} from './support/reply-book.js';
 
 const TOKEN = 'a-token-that-nobody-guesses';
 
-type Panel = { url: string; book: MemoryBook; server: Server; time: { now: number }; end: AbortController };
+type Panel = {
+  url: string;
+  book: MemoryBook;
+  notes: MemoryNotes;
+  presence: Presence;
+  server: Server;
+  time: { now: number };
+  end: AbortController;
+};
 
-async function startPanel(options: Partial<PanelOptions> = {}): Promise<Panel> {
+async function startPanel(options: Partial<PanelOptions> & { notes?: MemoryNotes } = {}): Promise<Panel> {
   const time = { now: Date.now() };
   const book = createMemoryBook(() => time.now);
+  const notes = options.notes ?? createMemoryNotes();
+  const presence = new Presence({ notes, now: () => time.now });
   const end = new AbortController();
   const router = createPanel({
     book,
+    presence,
+    notes,
     token: TOKEN,
     now: () => time.now,
     secure: false,
@@ -38,7 +59,8 @@ async function startPanel(options: Partial<PanelOptions> = {}): Promise<Panel> {
   const server = createServer((request, response) => void handle(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, book, server, time, end };
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, book, notes, presence, server, time, end };
 }
 
 type Answer = { status: number; headers: Headers; text: string };
@@ -182,19 +204,86 @@ describe('the panel page', () => {
 
     it('and makes whoever guesses wait', async () => {
       for (let n = 0; n < 10; n++) await visitor.post('/panel/login', { token: `guess ${n}` });
-      const blocked = await visitor.post('/panel/login', { token: TOKEN });
+      const began = performance.now();
+      const blocked = await visitor.post('/panel/login', { token: 'one guess more' });
+      expect(performance.now() - began).to.be.greaterThan(900);
       expect(blocked.status).to.equal(429);
       expect(Number(blocked.headers.get('retry-after'))).to.be.within(1, 60);
       panel.time.now += 61_000;
-      await visitor.signIn();
+      expect((await visitor.post('/panel/login', { token: 'a later guess' })).status).to.equal(401);
+    });
+
+    it('which gets in at once, however many wrong ones came from the same address', async () => {
+      const guesses = Array.from({ length: 300 }, (_, n) =>
+        visitor.post('/panel/login', { token: `guess ${n}` }),
+      );
+      await Promise.all(guesses.slice(0, 100));
+      const began = performance.now();
+      expect((await new Visitor(panel.url).post('/panel/login', { token: TOKEN })).status).to.equal(303);
+      expect(performance.now() - began).to.be.lessThan(900);
+      await Promise.all(guesses);
     });
 
     it('which must not be a short one', () => {
-      expect(() => createPanel({ book: panel.book, token: 'short', secure: true })).to.throw(
-        RangeError,
-        '16',
-      );
+      expect(() => createPanel({ ...panel, token: 'short', secure: true })).to.throw(RangeError, '16');
     });
+  });
+
+  describe('ends a session that was signed out of', () => {
+    const signOut = async (browser: Visitor) =>
+      expect((await browser.post('/panel/logout', { form: await browser.formKey() })).status).to.equal(303);
+
+    it('for whoever kept a copy of its cookie, and not the next one of the same person', async () => {
+      await visitor.signIn();
+      const thief = new Visitor(panel.url);
+      thief.cookie = visitor.cookie;
+      expect((await thief.get('/panel/questions')).status).to.equal(200);
+      await signOut(visitor);
+      expect((await thief.get('/panel/questions')).status).to.equal(401);
+      await visitor.signIn();
+      expect((await visitor.get('/panel/questions')).status).to.equal(200);
+      expect((await thief.get('/panel/questions')).status).to.equal(401);
+    });
+
+    it('at every server on the same ledger, after restarts too', async () => {
+      await visitor.signIn();
+      const other = await startPanel({ notes: panel.notes });
+      const copy = new Visitor(other.url);
+      copy.cookie = visitor.cookie;
+      expect((await copy.get('/panel/questions')).status).to.equal(200);
+      await signOut(visitor);
+      expect((await copy.get('/panel/questions')).status).to.equal(401);
+      other.server.close();
+    });
+
+    it('and lets nobody in while it can not be told who has signed out', async () => {
+      await visitor.signIn();
+      panel.notes.broken = true;
+      expect((await visitor.get('/panel/questions')).status).to.equal(503);
+    });
+
+    it('with its live stream', async () => {
+      let signedIn = true;
+      const streams = new LiveStreams(panel.book, undefined, 20);
+      const stream = streams.open(async () => signedIn) ?? expect.fail('no stream');
+      const ended = once(stream.resume(), 'end');
+      expect(await Promise.race([ended, pause(100, 'still open')])).to.equal('still open');
+      signedIn = false;
+      await ended;
+    });
+  });
+
+  it('knows that somebody is there once they are signed in, and no stranger', async () => {
+    await visitor.get('/panel/');
+    await visitor.post('/panel/login', { token: 'a wrong one' });
+    expect(await panel.presence.absence()).to.be.a('string');
+    await visitor.signIn();
+    for (const path of ['/panel/', '/panel/questions']) {
+      panel.time.now += 11 * 60_000;
+      expect(await panel.presence.absence()).to.be.a('string');
+      expect((await visitor.get(path)).status).to.equal(200);
+      expect(await panel.presence.absence()).to.equal(undefined);
+    }
   });
 
   it('asks for the cookie to be sent over https only where people come by https', async () => {

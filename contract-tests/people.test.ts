@@ -7,10 +7,17 @@ import { createBrandFeedback } from '../src/upstreams/people/aggregate.js';
 import { classify } from '../src/upstreams/people/classify.js';
 import { houseReply } from '../src/upstreams/people/house.js';
 import { createPanelPeople } from '../src/upstreams/people/panel.js';
+import { Presence } from '../src/upstreams/people/presence.js';
 import { SENTIMENTS } from '../src/upstreams/people/people.js';
 import { charactersOf, tidyReply } from '../src/upstreams/people/reply-text.js';
 import { createSandboxPeople } from '../src/upstreams/people/sandbox.js';
-import { aQuestion, aReply, createMemoryBook } from './support/reply-book.js';
+import {
+  aQuestion,
+  aReply,
+  createMemoryBook,
+  createMemoryNotes,
+  somebodyThere,
+} from './support/reply-book.js';
 
 const NEVER = new AbortController().signal;
 setMaxListeners(0, NEVER);
@@ -28,7 +35,7 @@ describe('people on the panel', () => {
   it('are waited for until the wanted replies are there', async () => {
     const book = createMemoryBook();
     const question = book.put(aQuestion({ wanted: 2 }));
-    const people = createPanelPeople({ book, pollMs: 10 });
+    const people = createPanelPeople({ book, presence: somebodyThere(), pollMs: 10 });
     let settled = false;
     const asked = people.ask(question, NEVER).then(() => (settled = true));
     await book.add(question.id, aReply());
@@ -42,7 +49,7 @@ describe('people on the panel', () => {
   it('are not waited for beyond the deadline', async () => {
     const book = createMemoryBook();
     const question = book.put(aQuestion({ deadline: Date.now() + 80 }));
-    await createPanelPeople({ book, pollMs: 10 }).ask(question, NEVER);
+    await createPanelPeople({ book, presence: somebodyThere(), pollMs: 10 }).ask(question, NEVER);
     expect(Date.now()).to.be.at.least(question.deadline - 5);
     expect(await book.replies(question.id)).to.deep.equal([]);
   });
@@ -51,13 +58,13 @@ describe('people on the panel', () => {
     const book = createMemoryBook();
     const question = book.put(aQuestion({ wanted: 1 }));
     await book.add(question.id, aReply());
-    await createPanelPeople({ book, pollMs: 60_000 }).ask(question, NEVER);
+    await createPanelPeople({ book, presence: somebodyThere(), pollMs: 60_000 }).ask(question, NEVER);
   });
 
   it('are found complete although the book no longer lists the question', async () => {
     const book = createMemoryBook();
     const question = book.put(aQuestion({ wanted: 1 }));
-    const asked = createPanelPeople({ book, pollMs: 10 }).ask(question, NEVER);
+    const asked = createPanelPeople({ book, presence: somebodyThere(), pollMs: 10 }).ask(question, NEVER);
     await book.add(question.id, aReply());
     book.finish(question.id);
     await asked;
@@ -66,7 +73,7 @@ describe('people on the panel', () => {
   it('are still waited for while the book can not be read for a time', async () => {
     const book = createMemoryBook();
     const question = book.put(aQuestion({ wanted: 1 }));
-    const asked = createPanelPeople({ book, pollMs: 10 }).ask(question, NEVER);
+    const asked = createPanelPeople({ book, presence: somebodyThere(), pollMs: 10 }).ask(question, NEVER);
     await pause(20);
     book.broken = true;
     await pause(40);
@@ -78,7 +85,7 @@ describe('people on the panel', () => {
   it('stop being waited for when the caller aborts, and when the adapter closes', async () => {
     const book = createMemoryBook();
     const question = book.put(aQuestion());
-    const people = createPanelPeople({ book, pollMs: 10 });
+    const people = createPanelPeople({ book, presence: somebodyThere(), pollMs: 10 });
     const abort = new AbortController();
     const aborted = people.ask(question, abort.signal).catch((error: unknown) => error);
     const closed = people.ask(question, NEVER).catch((error: unknown) => error);
@@ -91,7 +98,7 @@ describe('people on the panel', () => {
   it('cost one look at the book per interval, however many questions wait', async () => {
     const book = createMemoryBook();
     const questions = Array.from({ length: 50 }, () => book.put(aQuestion({ wanted: 1 })));
-    const people = createPanelPeople({ book, pollMs: 50 });
+    const people = createPanelPeople({ book, presence: somebodyThere(), pollMs: 50 });
     const asked = questions.map(question => people.ask(question, NEVER));
     await pause(20);
     book.reads = 0;
@@ -103,7 +110,7 @@ describe('people on the panel', () => {
 
   it('are not available with too many open questions, an unreadable book or an endless question', async () => {
     const book = createMemoryBook();
-    const people = createPanelPeople({ book, maxOpen: 2 });
+    const people = createPanelPeople({ book, presence: somebodyThere(), maxOpen: 2 });
     book.put(aQuestion());
     await people.ready(5);
     expect(await people.health()).to.include({ status: 'ok' });
@@ -116,13 +123,68 @@ describe('people on the panel', () => {
     expect((await failureOf(people.ready(5))).kind).to.equal('unavailable');
     expect(await people.health()).to.include({ status: 'degraded' });
     const endless = await failureOf(
-      createPanelPeople({ book }).ready(1, { brand: 'B', question: 'x'.repeat(30_000) }),
+      createPanelPeople({ book, presence: somebodyThere() }).ready(1, {
+        brand: 'B',
+        question: 'x'.repeat(30_000),
+      }),
     );
     expect(endless.kind).to.equal('invalid');
   });
 });
 
+describe('people who are not there', () => {
+  const MINUTE = 60_000;
+  const setUp = () => {
+    const time = { now: Date.now() };
+    const notes = createMemoryNotes();
+    const presenceAt = () => new Presence({ notes, now: () => time.now });
+    const peopleAt = (presence: Presence) => createPanelPeople({ book: createMemoryBook(), presence });
+    return { time, notes, presenceAt, peopleAt };
+  };
+
+  it('are not sold: unavailable before money is taken, and health says since when', async () => {
+    const { time, presenceAt, peopleAt } = setUp();
+    const presence = presenceAt();
+    const people = peopleAt(presence);
+    const nobody = await failureOf(people.ready(1));
+    expect(nobody.kind).to.equal('unavailable');
+    expect(nobody.message).to.match(/No respondents are present.*You were not charged/);
+    expect(nobody.retryAfterSeconds).to.be.greaterThan(0);
+    expect(await people.health()).to.deep.include({ status: 'degraded' });
+    await presence.record();
+    await people.ready(1);
+    expect(await people.health()).to.include({ status: 'ok' });
+    time.now += 10 * MINUTE;
+    await people.ready(1);
+    time.now += MINUTE;
+    expect((await failureOf(people.ready(1))).kind).to.equal('unavailable');
+    expect((await people.health()).detail).to.match(/no respondent was seen .* for 11 minutes/);
+  });
+
+  it('at this server may be at another one, or were here before a restart', async () => {
+    const { presenceAt, peopleAt } = setUp();
+    await presenceAt().record();
+    await peopleAt(presenceAt()).ready(1);
+  });
+
+  it('cost one write in half a minute, and one that fails is made up for by the next request', async () => {
+    const { time, notes, presenceAt, peopleAt } = setUp();
+    const presence = presenceAt();
+    notes.broken = true;
+    await presence.record();
+    expect((await failureOf(peopleAt(presence).ready(1))).kind).to.equal('unavailable');
+    expect(await peopleAt(presence).health()).to.include({ status: 'degraded' });
+    notes.broken = false;
+    for (let second = 0; second < 90; second++, time.now += 1_000) await presence.record();
+    expect(notes.writes).to.equal(3);
+  });
+});
+
 describe('people in the sandbox', () => {
+  it('count as present without anybody on the panel page', async () => {
+    await createSandboxPeople({ book: createMemoryBook() }).ready(1);
+  });
+
   it('leave the first word to real people and fill in what nobody answered', async () => {
     const book = createMemoryBook();
     const question = book.put(aQuestion({ wanted: 4 }));

@@ -4,6 +4,7 @@ import { createTokenBrief, type TokenBriefService } from './upstreams/markets/br
 import { createMarketSources } from './upstreams/markets/sources.js';
 import { createPanelPeople } from './upstreams/people/panel.js';
 import type { People, ReplyBook } from './upstreams/people/people.js';
+import type { Presence } from './upstreams/people/presence.js';
 import { createSandboxPeople } from './upstreams/people/sandbox.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 import { createEmbeddedSummarizer } from './upstreams/summarizers/embedded.js';
@@ -26,6 +27,9 @@ export type Backends = {
 /** A little less than the 20 s that work may take, so that a full queue answers 503: try again, and not 502. */
 const SPEECH_DEADLINE_MS = 19_000;
 
+/** What the panel page and the people who are asked have in common. */
+export type Panel = { book: ReplyBook; presence: Presence };
+
 export type BuiltBackends = Backends & { probes: Record<string, Probe>; close(): Promise<void> };
 
 /**
@@ -35,7 +39,7 @@ export type BuiltBackends = Backends & { probes: Record<string, Probe>; close():
 export async function createBackends(
   config: Config,
   chain: SolanaChain,
-  book: ReplyBook,
+  { book, presence }: Panel,
   marketUrl: string | undefined,
 ): Promise<BuiltBackends> {
   const label = marketUrl === undefined ? undefined : 'sandbox';
@@ -51,7 +55,7 @@ export async function createBackends(
   const backends: Backends = {
     summarizer: await createSummarizer(config),
     speaker: await createSpeaker(config),
-    people: await createPeople(config, book),
+    people: await createPeople(config, { book, presence }),
     book,
     briefs,
     chain,
@@ -89,8 +93,7 @@ function probesOf({ chain, briefs, summarizer, people, speaker }: Backends): Rec
     summarizer: async () => ({ detail: summarizer.name }),
     people: async () => {
       const { status, detail } = await people.health();
-      if (status !== 'ok') throw new Error(detail ?? status);
-      return { detail: people.name };
+      return status === 'ok' ? { detail: people.name } : { status, detail: `${people.name}: ${detail}` };
     },
     speech: async () => {
       const { status, detail } = await speaker.health();
@@ -106,12 +109,12 @@ async function createSummarizer({ summarizer }: Config): Promise<Summarizer> {
   return createOpenAiSummarizer(summarizer);
 }
 
-async function createPeople({ people, rapidata }: Config, book: ReplyBook): Promise<People> {
+async function createPeople({ people, rapidata }: Config, { book, presence }: Panel): Promise<People> {
   if (people === 'rapidata' && rapidata) {
     const { createRapidataPeople } = await import('./upstreams/people/rapidata.js');
     return createRapidataPeople({ ...rapidata, book });
   }
-  return people === 'sandbox' ? createSandboxPeople({ book }) : createPanelPeople({ book });
+  return people === 'sandbox' ? createSandboxPeople({ book }) : createPanelPeople({ book, presence });
 }
 
 async function createSpeaker({ piperUrl }: Config): Promise<Speaker> {

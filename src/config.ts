@@ -63,6 +63,8 @@ export type Config = Readonly<{
   people: 'panel' | 'sandbox' | 'rapidata';
   /** Opens the panel page. Undefined: a new one is made and printed at start. */
   panelToken: string | undefined;
+  /** How long after a respondent was last seen on the panel page orders are still sold. */
+  respondentMs: number;
   /** How long an order may be worked on before what has come is delivered. */
   orderMs: number;
   rapidata: { clientId: string; clientSecret: string; budget: string } | undefined;
@@ -104,6 +106,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       name === 'sandbox' ? 'sandbox' : 'panel',
     ),
     panelToken: read.secret('PANEL_TOKEN', 16),
+    respondentMs: read.integer('RESPONDENT_MINUTES', 10, 1, 10_080) * 60_000,
     orderMs: read.integer('ORDER_MINUTES', 30, 1, 1440) * 60_000,
     rapidata: read.rapidata(),
     summarizer: read.summarizer(),

@@ -13,8 +13,11 @@ export type HealthReport = {
   upstreams: Record<string, UpstreamStatus>;
 };
 
-/** Asks a backend how it is. Rejects when it is down; `detail` is public. */
-export type Probe = (signal: AbortSignal) => Promise<{ detail?: string } | void>;
+/** What a backend says of itself; `detail` is public. */
+export type Finding = { status?: 'ok' | 'degraded'; detail?: string };
+
+/** Asks a backend how it is. Rejects when it is down. */
+export type Probe = (signal: AbortSignal) => Promise<Finding | void>;
 
 const INTERVAL_MS = 15_000;
 const DEADLINE_MS = 5_000;
@@ -75,7 +78,7 @@ export class Health {
   }
 }
 
-async function withDeadline(probe: Probe): Promise<{ detail?: string } | void> {
+async function withDeadline(probe: Probe): Promise<Finding | void> {
   const signal = AbortSignal.timeout(DEADLINE_MS);
   const late = new Promise<never>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(new Error('too late')), { once: true });

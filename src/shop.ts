@@ -3,7 +3,7 @@ import type { Middleware } from 'koa';
 import { createHandlers, createReadiness } from '../handlers/index.js';
 import { createApp, type FreeAnswers } from './app.js';
 import { BodyReader } from './body.js';
-import { createBackends, type BuiltBackends } from './backends.js';
+import { createBackends, type BuiltBackends, type Panel } from './backends.js';
 import type { Config } from './config.js';
 import type { Contract, Json } from './contract.js';
 import { orderWork } from './handling.js';
@@ -23,6 +23,7 @@ import { trustIn } from './payments/trust.js';
 import { replyBookOf } from './replybook.js';
 import { Routes } from './routes.js';
 import type { Listener } from './server.js';
+import { Presence } from './upstreams/people/presence.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 
 const FIRST_LOOK_MS = 5_000;
@@ -54,7 +55,9 @@ export type Shop = { app: Listener; idle(): Promise<void> };
  */
 export async function openShop(front: Front): Promise<Shop> {
   const { config, contract, terms, chain, ledger, facilitator, desk, log, closing, undo } = front;
-  const backends = await createBackends(config, chain, replyBookOf(ledger), front.marketUrl);
+  const presence = new Presence({ notes: ledger, presentMs: config.respondentMs });
+  const panel = { book: replyBookOf(ledger), presence };
+  const backends = await createBackends(config, chain, panel, front.marketUrl);
   undo.unshift(() => backends.close());
   const routes = await Routes.create(contract);
   const handling = { routes, handlers: createHandlers(backends), log };
@@ -88,7 +91,7 @@ export async function openShop(front: Front): Promise<Shop> {
     readiness: createReadiness(backends),
     free: freeAnswers(contract, terms, config.siteUrl ?? terms.publicUrl, health, backends),
     holdMs: config.holdMs,
-    panel: panelOf(config, terms, backends, closing, log),
+    panel: panelOf(front, panel),
     closing,
   });
   const callback = app.callback();
@@ -113,21 +116,16 @@ function healthOf(backends: BuiltBackends, { contract, facilitator, ledger, term
   return health;
 }
 
-function panelOf(
-  config: Config,
-  terms: Terms,
-  { book }: BuiltBackends,
-  signal: AbortSignal,
-  log: Log,
-): Middleware {
+function panelOf({ config, terms, ledger, closing, log }: Front, panel: Panel): Middleware {
   const token = config.panelToken ?? randomBytes(18).toString('base64url');
   const url = `${terms.publicUrl}/panel/`;
   if (config.panelToken === undefined) log.warn({ url, token }, `people answer at ${url}#${token}`);
   return createPanel({
-    book,
+    ...panel,
+    notes: ledger,
     token,
     secure: terms.publicUrl.startsWith('https:'),
-    signal,
+    signal: closing,
   }).routes() as Middleware;
 }
 

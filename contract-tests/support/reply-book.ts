@@ -1,4 +1,5 @@
 import type { Question, Reply, ReplyBook } from '../../src/upstreams/people/people.js';
+import { Presence, type SharedNotes } from '../../src/upstreams/people/presence.js';
 
 type Page = {
   question: Question;
@@ -82,6 +83,39 @@ export function createMemoryBook(now: () => number = Date.now): MemoryBook {
     },
   };
   return book;
+}
+
+export type MemoryNotes = SharedNotes & {
+  /** While true, nothing can be read or written. */
+  broken: boolean;
+  writes: number;
+};
+
+/** What servers share through a ledger, in memory. */
+export function createMemoryNotes(): MemoryNotes {
+  const texts = new Map<string, string>();
+  const use = () => {
+    if (notes.broken) throw new Error('the ledger is gone');
+  };
+  const notes: MemoryNotes = {
+    broken: false,
+    writes: 0,
+    async getMeta(key) {
+      use();
+      return texts.get(key);
+    },
+    async setMeta(key, value) {
+      use();
+      notes.writes++;
+      texts.set(key, value);
+    },
+  };
+  return notes;
+}
+
+/** Somebody is on the panel page, always. */
+export function somebodyThere(): Presence {
+  return new Presence({ notes: { getMeta: async () => String(Date.now()), setMeta: async () => {} } });
 }
 
 let counter = 0;

@@ -15,21 +15,26 @@ const CHANGE = 'event: change\ndata: 1\n\n';
 export class LiveStreams {
   readonly #book: ReplyBook;
   readonly #clients = new Set<PassThrough>();
+  readonly #keepAliveMs: number;
   readonly #ended: AbortSignal | undefined;
   #timer: NodeJS.Timeout | undefined;
   #seen = '';
 
-  constructor(book: ReplyBook, ended: AbortSignal | undefined) {
+  constructor(book: ReplyBook, ended: AbortSignal | undefined, keepAliveMs = KEEP_ALIVE_MS) {
     this.#book = book;
+    this.#keepAliveMs = keepAliveMs;
     this.#ended = ended;
     ended?.addEventListener('abort', () => this.#endAll(), { once: true });
   }
 
-  /** A new stream, or undefined when fifty are open already or the server is ending. */
-  open(): PassThrough | undefined {
+  /**
+   * A new stream, or undefined when fifty are open already or the server is ending. It ends soon after `mayListen` has
+   * resolved to false.
+   */
+  open(mayListen: () => Promise<boolean>): PassThrough | undefined {
     if (this.#clients.size >= MAX_CLIENTS || this.#ended?.aborted) return undefined;
     const client = new PassThrough();
-    const keepAlive = setInterval(() => this.#send(client, ': still here\n\n'), KEEP_ALIVE_MS);
+    const keepAlive = setInterval(() => void this.#keepAlive(client, mayListen), this.#keepAliveMs);
     const life = setTimeout(() => client.end(), MAX_LIFE_MS);
     keepAlive.unref();
     life.unref();
@@ -67,6 +72,12 @@ export class LiveStreams {
     } catch {
       // The book can't be read at the moment; the pages keep what they show.
     }
+  }
+
+  async #keepAlive(client: PassThrough, mayListen: () => Promise<boolean>): Promise<void> {
+    // Where the ledger can't tell at the moment, the next time decides.
+    if (await mayListen().catch(() => true)) this.#send(client, ': still here\n\n');
+    else client.end();
   }
 
   #send(client: PassThrough, text: string): void {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { RouterMiddleware } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { Router } from '../koa.js';
@@ -11,6 +12,7 @@ import {
   SENTIMENTS,
   type Sentiment,
 } from '../upstreams/people/people.js';
+import type { Presence, SharedNotes } from '../upstreams/people/presence.js';
 import { charactersOf, tidyReply } from '../upstreams/people/reply-text.js';
 import { PanelFault, readForm } from './form.js';
 import { Limit } from './limits.js';
@@ -31,6 +33,10 @@ import { STYLE } from './style.js';
 
 export type PanelOptions = {
   book: ReplyBook;
+  /** Is told of everybody who is signed in and asks for anything. */
+  presence: Presence;
+  /** Where all servers find out who has signed out. */
+  notes: SharedNotes;
   /** The operator's token, at least 16 characters. */
   token: string;
   /** ms since 1970. Default the clock. */
@@ -46,6 +52,9 @@ type Outcome = Added | 'rejected' | 'absent';
 
 const COOKIE = 'coinslot_panel';
 const MAX_CARDS = 20;
+/** How long the answer to a wrong token is held back after too many, and how many such answers at once. */
+const HOLD_BACK_MS = 1_000;
+const MAX_HELD_BACK = 50;
 const HTML = 'text/html; charset=utf-8';
 
 const HEADERS = {
@@ -124,16 +133,19 @@ function fromElsewhere(ctx: Context): boolean {
 
 class Panel {
   readonly #book: ReplyBook;
+  readonly #presence: Presence;
   readonly #sessions: Sessions;
   readonly #live: LiveStreams;
   readonly #now: () => number;
   readonly #secure: boolean;
   readonly #badLogins: Limit;
   readonly #replies: Limit;
+  #heldBack = 0;
 
-  constructor({ book, token, now = Date.now, secure, signal }: PanelOptions) {
+  constructor({ book, presence, notes, token, now = Date.now, secure, signal }: PanelOptions) {
     this.#book = book;
-    this.#sessions = new Sessions(token, now);
+    this.#presence = presence;
+    this.#sessions = new Sessions(token, notes, now);
     this.#live = new LiveStreams(book, signal);
     this.#now = now;
     this.#secure = secure;
@@ -160,20 +172,21 @@ class Panel {
     const query = new URLSearchParams(ctx.querystring);
     const token = query.get('token');
     if (token !== null) return this.#signIn(ctx, token);
-    const session = this.#session(ctx);
+    const session = await this.#session(ctx);
     if (!session) return html(ctx, 200, loginPage(query.get('said') === 'out' ? 'You have signed out.' : ''));
+    await this.#presence.record();
     const said = query.get('said') ?? '';
     const message = Object.hasOwn(SAID, said) ? SAID[said as Outcome] : '';
     html(ctx, 200, boardPage({ ...(await this.#board(session)), message }));
   };
 
   readonly list = async (ctx: Context): Promise<void> => {
-    html(ctx, 200, boardFragment(await this.#board(this.#demand(ctx))));
+    html(ctx, 200, boardFragment(await this.#board(await this.#attend(ctx))));
   };
 
-  readonly live = (ctx: Context): void => {
-    this.#demand(ctx);
-    const stream = this.#live.open();
+  readonly live = async (ctx: Context): Promise<void> => {
+    const session = await this.#attend(ctx);
+    const stream = this.#live.open(() => this.#sessions.isOpen(session));
     if (!stream) throw new PanelFault(503, 'Too many pages are open at the moment.', { 'Retry-After': '10' });
     ctx.set({ 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' });
     ctx.status = 200;
@@ -182,18 +195,19 @@ class Panel {
   };
 
   readonly login = async (ctx: Context): Promise<void> => {
-    this.#signIn(ctx, (await readForm(ctx)).get('token') ?? '');
+    await this.#signIn(ctx, (await readForm(ctx)).get('token') ?? '');
   };
 
   readonly logout = async (ctx: Context): Promise<void> => {
-    const { session } = await this.#form(ctx);
+    const { session } = await this.#form(ctx, await this.#demand(ctx));
+    await this.#sessions.end(session);
     // The respondent stays known, so that signing out and in again does not make a second person.
     this.#setCookie(ctx, { respondent: session.respondent, until: 0 });
     see(ctx, '/panel/?said=out');
   };
 
   readonly reply = async (ctx: Context): Promise<void> => {
-    const { session, form } = await this.#form(ctx);
+    const { session, form } = await this.#form(ctx, await this.#attend(ctx));
     this.#throttle(session.respondent);
     const id = form.get('question') ?? '';
     const fault = this.#examine(id, form.get('text') ?? '', form.get('sentiment') ?? '');
@@ -214,7 +228,7 @@ class Panel {
   };
 
   readonly reject = async (ctx: Context): Promise<void> => {
-    const { form } = await this.#form(ctx);
+    const { form } = await this.#form(ctx, await this.#attend(ctx));
     const id = form.get('question') ?? '';
     const open = (await this.#book.open()).some(question => question.id === id);
     const done = open && (await this.#book.reject(id, form.get('reply') ?? ''));
@@ -244,20 +258,32 @@ class Panel {
     see(ctx, `/panel/?said=${outcome}${anchor}`);
   }
 
-  #signIn(ctx: Context, token: string): void {
-    const wait = this.#badLogins.wait(ctx.ip);
-    if (wait > 0) {
-      ctx.set('Retry-After', String(wait));
-      return html(ctx, 429, loginPage(`Too many wrong tokens. Try again in ${wait} seconds.`));
-    }
-    if (!this.#sessions.opens(token)) {
-      this.#badLogins.note(ctx.ip);
-      return html(ctx, 401, loginPage('That is not the token. Ask the operator for it.'));
-    }
-    this.#setCookie(ctx, this.#sessions.begin(this.#sessions.read(ctx.cookies.get(COOKIE))));
+  /** Compares first: however many wrong tokens came from the same address, the right one gets in at once. */
+  async #signIn(ctx: Context, token: string): Promise<void> {
+    if (!this.#sessions.opens(token)) return this.#turnAway(ctx);
+    const known = this.#sessions.read(ctx.cookies.get(COOKIE));
+    this.#setCookie(ctx, await this.#sessions.begin(known));
+    await this.#presence.record();
     // A strict cookie is not sent along a redirect that began on another site, but it is from a page of ours.
     if (ctx.get('Sec-Fetch-Site') === 'cross-site') return html(ctx, 200, signedInPage());
     see(ctx, '/panel/');
+  }
+
+  async #turnAway(ctx: Context): Promise<void> {
+    const wait = this.#badLogins.wait(ctx.ip);
+    this.#badLogins.note(ctx.ip);
+    if (wait === 0) return html(ctx, 401, loginPage('Incorrect token. Ask the operator for it.'));
+    if (this.#heldBack < MAX_HELD_BACK) {
+      this.#heldBack++;
+      await pause(HOLD_BACK_MS, undefined, { ref: false });
+      this.#heldBack--;
+    }
+    ctx.set('Retry-After', String(wait));
+    html(
+      ctx,
+      429,
+      loginPage(`Incorrect token, once too often. Wait ${wait} seconds before you guess again.`),
+    );
   }
 
   #setCookie(ctx: Context, session: Session): void {
@@ -265,20 +291,26 @@ class Panel {
     ctx.append('Set-Cookie', `${value}; HttpOnly; SameSite=Strict${this.#secure ? '; Secure' : ''}`);
   }
 
-  #session(ctx: Context): Session | undefined {
+  async #session(ctx: Context): Promise<Session | undefined> {
     const session = this.#sessions.read(ctx.cookies.get(COOKIE));
-    return this.#sessions.isOpen(session) ? session : undefined;
+    return session && (await this.#sessions.isOpen(session)) ? session : undefined;
   }
 
-  #demand(ctx: Context): Session {
-    const session = this.#session(ctx);
+  async #demand(ctx: Context): Promise<Session> {
+    const session = await this.#session(ctx);
     if (!session)
       throw new PanelFault(401, 'You are not signed in, or no longer. Sign in and send it again.');
     return session;
   }
 
-  async #form(ctx: Context): Promise<{ session: Session; form: URLSearchParams }> {
-    const session = this.#demand(ctx);
+  /** Like `#demand`, of a respondent who will answer questions: from now on, some can be sold. */
+  async #attend(ctx: Context): Promise<Session> {
+    const session = await this.#demand(ctx);
+    await this.#presence.record();
+    return session;
+  }
+
+  async #form(ctx: Context, session: Session): Promise<{ session: Session; form: URLSearchParams }> {
     const form = await readForm(ctx);
     if (!this.#sessions.checkFormKey(session, form.get('form') ?? ''))
       throw new PanelFault(

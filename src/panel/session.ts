@@ -1,4 +1,5 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { SharedNotes } from '../upstreams/people/presence.js';
 
 /** A browser that was opened with the operator's token. */
 export type Session = {
@@ -15,21 +16,23 @@ const MIN_TOKEN_CHARACTERS = 16;
 
 /**
  * Signs people in with the operator's token. Sessions are signed with a key made from the token: every server with the same
- * token knows them, none stores them, and a new token ends them all.
+ * token knows them, and a new token ends them all. Only that somebody signed out is stored, where all servers look.
  */
 export class Sessions {
   readonly #token: Buffer;
   readonly #key: Buffer;
+  readonly #notes: SharedNotes;
   readonly #now: () => number;
 
   /** @throws RangeError when the token has fewer than 16 characters. */
-  constructor(token: string, now: () => number) {
+  constructor(token: string, notes: SharedNotes, now: () => number) {
     if (token.length < MIN_TOKEN_CHARACTERS)
       throw new RangeError(
         `The panel's token needs at least ${MIN_TOKEN_CHARACTERS} characters, better 32 random ones.`,
       );
     this.#token = digest(token);
     this.#key = createHmac('sha256', token).update('coinslot panel session v1').digest();
+    this.#notes = notes;
     this.#now = now;
   }
 
@@ -38,14 +41,27 @@ export class Sessions {
     return timingSafeEqual(digest(token), this.#token);
   }
 
-  /** A new session; a respondent who comes back stays the same one. */
-  begin(before: Session | undefined): Session {
-    const respondent = before?.respondent ?? randomBytes(16).toString('base64url');
-    return { respondent, until: this.#now() + SESSION_MS };
+  /** A new session; a respondent who comes back stays the same one. Rejects when the ledger can't be read. */
+  async begin(before: Session | undefined): Promise<Session> {
+    const until = this.#now() + SESSION_MS;
+    if (before === undefined) return { respondent: randomBytes(16).toString('base64url'), until };
+    // Later than any that was ended, also where another server's clock is ahead.
+    return { ...before, until: Math.max(until, (await this.#endedUntil(before)) + 1) };
   }
 
-  isOpen(session: Session | undefined): session is Session {
-    return session !== undefined && session.until > this.#now();
+  /** Rejects when the ledger can't be read: whoever signed out must not come back while it is out of reach. */
+  async isOpen(session: Session): Promise<boolean> {
+    return session.until > this.#now() && session.until > (await this.#endedUntil(session));
+  }
+
+  /** Ends every session that the respondent has begun, at every server. Resolves when it is on disk. */
+  async end({ respondent, until }: Session): Promise<void> {
+    await this.#notes.setMeta(endedKey(respondent), String(until));
+  }
+
+  /** The greatest `until` of the sessions that the respondent has ended. */
+  async #endedUntil({ respondent }: Session): Promise<number> {
+    return Number((await this.#notes.getMeta(endedKey(respondent))) ?? 0);
   }
 
   /** Cookie value: nothing secret, but signed. */
@@ -78,6 +94,10 @@ export class Sessions {
   #sign(text: string): string {
     return createHmac('sha256', this.#key).update(text).digest('base64url');
   }
+}
+
+function endedKey(respondent: string): string {
+  return `panel-session-ended:${respondent}`;
 }
 
 function digest(text: string): Buffer {

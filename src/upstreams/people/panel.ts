@@ -2,9 +2,15 @@ import { setMaxListeners } from 'node:events';
 import { withEither } from '../../net/deadline.js';
 import { UpstreamFailure } from '../failure.js';
 import type { People, ReplyBook } from './people.js';
+import type { Presence } from './presence.js';
 import { ReplyWatch } from './watch.js';
 
-export type PanelPeopleOptions = {
+export type PanelPeopleOptions = AskingOptions & {
+  /** Whether anybody who could answer is there. */
+  presence: Presence;
+};
+
+export type AskingOptions = {
   book: ReplyBook;
   /** Questions that may be open at a time; one more is refused before it is charged. Default 200. */
   maxOpen?: number;
@@ -47,17 +53,18 @@ export async function checkCapacity(book: ReplyBook, maxOpen: number): Promise<v
 
 /** The operator's own people, who answer on the panel page. Nothing is sent anywhere: the page reads the book. */
 export function createPanelPeople(options: PanelPeopleOptions): People {
-  const { book, maxOpen = MAX_OPEN_QUESTIONS, pollMs = REPLY_POLL_MS } = options;
+  const { book, presence, maxOpen = MAX_OPEN_QUESTIONS, pollMs = REPLY_POLL_MS } = options;
   const watch = new ReplyWatch(book, pollMs);
   const closing = createClosing();
   return {
     name: 'panel',
     ready: async (_wanted, about) => {
       checkAsked(about, MAX_ASKED_CHARACTERS);
+      await presence.demand();
       await checkCapacity(book, maxOpen);
     },
     ask: (question, signal) => withEither(signal, closing.signal, both => watch.until(question, both)),
-    health: () => panelHealth(book, maxOpen),
+    health: () => panelHealth(book, maxOpen, presence),
     close: async () => closing.abort(shuttingDown()),
   };
 }
@@ -65,9 +72,12 @@ export function createPanelPeople(options: PanelPeopleOptions): People {
 export async function panelHealth(
   book: ReplyBook,
   maxOpen: number,
+  presence?: Presence,
 ): Promise<{ status: 'ok' | 'degraded'; detail: string }> {
   try {
     const open = (await book.open()).length;
+    const absence = await presence?.absence();
+    if (absence !== undefined) return { status: 'degraded', detail: absence };
     return {
       status: open < maxOpen ? 'ok' : 'degraded',
       detail: `${open} of at most ${maxOpen} questions open`,

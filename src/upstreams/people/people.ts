@@ -59,8 +59,9 @@ export type People = {
   name: string;
   /**
    * Asked before any money is taken.
-   * @throws UpstreamFailure `unavailable` when nobody can be asked now: too many open questions, marketplace down, budget
-   *   ceiling; `invalid` when `about` is given and can't be put to these people, for instance because it is too long.
+   * @throws UpstreamFailure `unavailable` when nobody can be asked now: no respondent present, too many open questions,
+   *   marketplace down, budget ceiling; `invalid` when `about` is given and can't be put to these people, for instance because it is
+   *   too long.
    */
   ready(wanted: number, about?: { brand: string; question: string }): Promise<void>;
   /**

@@ -11,11 +11,11 @@ import {
   REPLY_POLL_MS,
   shuttingDown,
 } from './panel.js';
-import type { PanelPeopleOptions } from './panel.js';
+import type { AskingOptions } from './panel.js';
 import type { People, Question, ReplyBook } from './people.js';
 import { ReplyWatch } from './watch.js';
 
-export type SandboxPeopleOptions = PanelPeopleOptions & {
+export type SandboxPeopleOptions = AskingOptions & {
   /** How long real people have on the panel page before the house respondents fill in. Default 5 000 ms. */
   delayMs?: number;
 };
