@@ -21,6 +21,7 @@ import { csvLine } from '../src/bookkeeper/csv.js';
 import { publicName } from '../src/ledger/copy.js';
 import { openBooks, openLedger } from '../src/ledger/store.js';
 import type { Ledger, LedgerOptions } from '../src/ledger/store.js';
+import { Heights } from '../src/payments/heights.js';
 import { startSandbox } from '../src/sandbox/start.js';
 import { PLACES, paymentIn, postgresPlace, sqlitePlace } from './support/places.js';
 import type { Place } from './support/places.js';
@@ -119,6 +120,25 @@ function reports(make: () => Promise<Place>): void {
     expect(stdout)
       .to.include('Revenue: 9007199255.260993 USDC')
       .and.match(/2026-11-20 +summarize +1 +0\.01/);
+  });
+
+  it('shows the greatest block height that was seen, and resets one that was wrong, beside the server', async () => {
+    expect((await ledgerCommand(env, 'height')).stdout).to.include('No server of this ledger has seen');
+    const heights = new Heights(ledger, { now: () => clock });
+    await heights.note(9_000_000);
+    expect(await jsonOf(env, 'height')).to.deep.equal({
+      height: 9_000_000,
+      seenAt: '2026-11-20T23:59:59.500Z',
+      reset: false,
+    });
+    const latest = { lastValidBlockHeight: 1_150 };
+    await heights.refresh();
+    expect(() => heights.check(latest)).to.throw('npm run ledger -- height --reset');
+    const { status, stdout } = await ledgerCommand(env, 'height', '--reset');
+    expect(status).to.equal(0);
+    expect(stdout).to.include('9000000').and.include('Risk: ').and.include('restart the servers');
+    await heights.refresh();
+    heights.check(latest);
   });
 
   it('lists the newest payments, by state, payer and operation', async () => {

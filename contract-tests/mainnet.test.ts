@@ -160,12 +160,14 @@ describe('On mainnet', function () {
   let rpcServer: Server;
   let facilitatorServer: Server;
   let running: Running | undefined;
+  let rpcUrls: string | undefined;
 
   beforeEach(async () => {
     kinds = [{ ...KIND, x402Version: 1, network: 'solana' }, { ...KIND, scheme: 'upto' }, KIND];
     genesis = GENESIS;
     receiverOwner = TOKEN_PROGRAM_ID.toBase58();
     asked = [];
+    rpcUrls = undefined;
     stateDir = await mkdtemp(join(tmpdir(), 'mainnet-'));
     port = await freePort();
     rpcServer = await listen(rpc);
@@ -187,7 +189,7 @@ describe('On mainnet', function () {
       PAY_TO,
       STATE_DIR: stateDir,
       LOG_LEVEL: 'silent',
-      SOLANA_RPC_URL: `${addressOf(rpcServer)}/?key=1`,
+      SOLANA_RPC_URL: rpcUrls ?? `${addressOf(rpcServer)}/?key=1`,
       FACILITATOR_URL: `${addressOf(facilitatorServer)}/x402`,
     });
     running = await start(config);
@@ -267,6 +269,26 @@ describe('On mainnet', function () {
     expect(message)
       .to.match(/^SOLANA_RPC_URL: /)
       .and.to.contain(DEVNET_GENESIS);
+  });
+
+  it('an RPC server of another network beside one of ours is passed over: what it says is in no challenge', async () => {
+    const foreign = await listen((message, response) => {
+      void bodyOf(message).then(text => {
+        const { method, params } = JSON.parse(text) as { method: string; params: unknown[] };
+        const value = { blockhash: DEVNET_GENESIS, lastValidBlockHeight: 900_000_150 };
+        const results: Record<string, unknown> = {
+          getGenesisHash: DEVNET_GENESIS,
+          getLatestBlockhash: { context: { slot: 900_000_000 }, value },
+        };
+        const result = results[method] ?? resultOf(method, params);
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+      });
+    });
+    rpcUrls = `${addressOf(foreign)},${addressOf(rpcServer)}`;
+    await open();
+    const { json } = await call(port, 'POST', '/v1/summarize');
+    const [{ extra }] = json.accepts as [{ extra: Json }];
+    expect(extra.recentBlockhash).to.equal(BLOCKHASH);
   });
 
   it('a receiver without a USDC account is refused at start, with the command that creates it', async () => {

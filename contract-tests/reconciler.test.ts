@@ -19,8 +19,8 @@ import {
   type Sent,
   type Shop,
 } from './support/faults.js';
-import { readView } from '../src/watch.js';
 import { PLACES, type Place } from './support/places.js';
+import { countingProxy, type CountingProxy } from './support/proxy.js';
 
 let stage: Stage;
 let payer: Keypair;
@@ -259,6 +259,53 @@ describe('reconciler: the chain decides what nobody knows', function () {
       cell.rpc.intervene(undefined);
       await stateBecomes(bought.id, 'delivered');
     }
+  });
+
+  it('an RPC server of another cluster proves nothing, and its height poisons nothing: money that moved is found when ours is back', async () => {
+    const foreign = await foreignCluster();
+    try {
+      await shop.close();
+      shop = await cell.shop({ moreRpcUrls: [foreign.url] });
+      cell.onSettle(settleFault('dropAfter'));
+      cell.rpc.intervene(({ drop }) => drop());
+      const bought = await buy();
+      expectPending(bought.sent);
+      const { claimHeight } = await rowOf(bought.id);
+      await until('it would be dead', () => stage.sandbox.chain.slot('finalized') > claimHeight + 400);
+      expect((await rowOf(bought.id)).state).to.equal('settling');
+      expect(foreign.count()).to.equal(foreign.count('getGenesisHash')).and.to.be.greaterThan(0);
+      cell.rpc.intervene(undefined);
+      await stateBecomes(bought.id, 'delivered');
+      expect(landed(bought.id)).to.equal(1);
+      cell.onSettle(undefined);
+      expect((await buy()).sent.kind, 'and sales go on').to.equal('answer');
+    } finally {
+      await foreign.close();
+    }
+  });
+
+  it('a height far in the future proves nothing: money that moved is found, and sales go on', async () => {
+    cell.onSettle(settleFault('dropAfter'));
+    cell.rpc.intervene(async ({ method, forward, respond }) => {
+      const answer = await forward();
+      if (method === 'getSignaturesForAddress') return respond(200, '{"jsonrpc":"2.0","id":1,"result":[]}');
+      if (method !== 'getLatestBlockhash') return respond(answer.status, answer.body);
+      const json = JSON.parse(answer.body.toString()) as {
+        result: { context: { slot: number }; value: { lastValidBlockHeight: number } };
+      };
+      json.result.context.slot += 1_000_000;
+      json.result.value.lastValidBlockHeight += 1_000_000;
+      respond(200, JSON.stringify(json));
+    });
+    const bought = await buy();
+    expectPending(bought.sent);
+    await pause(1_500);
+    expect((await rowOf(bought.id)).state).to.equal('settling');
+    cell.rpc.intervene(undefined);
+    await stateBecomes(bought.id, 'delivered');
+    expect(landed(bought.id)).to.equal(1);
+    cell.onSettle(undefined);
+    expect((await buy()).sent.kind).to.equal('answer');
   });
 
   it('a height that stands still proves nothing, however long it takes', async () => {
@@ -565,40 +612,6 @@ describe('reconciler: the chain decides what nobody knows', function () {
   });
 });
 
-describe('promise 4: the height that a claim is dated with', () => {
-  const notes = new Map<string, string>();
-  const ledger = {
-    getMeta: async (key: string) => notes.get(key),
-    setMeta: async (key: string, value: string) => void notes.set(key, value),
-  };
-  const viewAt = (height: number): ReturnType<typeof readView> =>
-    readView(
-      {
-        latestBlockhash: async () => ({
-          blockhash: 'hash',
-          slot: height + 7,
-          lastValidBlockHeight: height + 150,
-        }),
-      },
-      ledger,
-      new AbortController().signal,
-    );
-  const failureAt = (height: number): Promise<string> =>
-    viewAt(height).then(
-      () => 'none',
-      (error: Error) => error.message,
-    );
-
-  it('is never far below what was seen before, also by another server or before a restart', async () => {
-    expect(await viewAt(1_000)).to.deep.equal({ blockhash: 'hash', slot: 1_007, height: 1_000 });
-    expect((await viewAt(950)).height, 'a little behind').to.equal(950);
-    expect(await failureAt(949)).to.match(/51 blocks behind.*SOLANA_RPC_URL/);
-    await viewAt(1_100);
-    expect(await failureAt(1_000)).to.match(/100 blocks behind/);
-    expect((await viewAt(1_060)).height).to.equal(1_060);
-  });
-});
-
 for (const { name, make } of PLACES) {
   const test = make ? it : it.skip;
   describe(`reconciler on ${name}`, function () {
@@ -639,6 +652,25 @@ for (const { name, make } of PLACES) {
       }
     });
   });
+}
+
+/** An RPC server of a cluster that is far ahead of ours and knows none of our payments. */
+async function foreignCluster(): Promise<CountingProxy> {
+  const proxy = await countingProxy(stage.sandbox.rpc.url);
+  const slot = stage.sandbox.chain.slot('processed') + 100_000_000;
+  const results: Record<string, unknown> = {
+    getGenesisHash: '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d',
+    getLatestBlockhash: {
+      context: { slot },
+      value: { blockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N', lastValidBlockHeight: slot + 150 },
+    },
+    getSignaturesForAddress: [],
+    getTransaction: null,
+  };
+  proxy.intervene(({ method = '', respond }) =>
+    respond(200, JSON.stringify({ jsonrpc: '2.0', id: 1, result: results[method] })),
+  );
+  return proxy;
 }
 
 /** A chain that shows one landed payment at a slot. */

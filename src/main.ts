@@ -15,13 +15,15 @@ import { Lobby } from './lobby.js';
 import { MAX_HEADER_BYTES, renderChallenge } from './payments/challenge.js';
 import { Desk } from './payments/desk.js';
 import { FacilitatorFault, httpFacilitator } from './payments/facilitator.js';
+import { Heights } from './payments/heights.js';
 import type { Terms } from './payments/offer.js';
 import type { Log } from './payments/outcome.js';
 import { receiverAccount, TOKEN_PROGRAM } from './payments/transaction.js';
 import { readInfo, type SandboxInfo } from './sandbox/info.js';
 import { createHttpServer } from './server.js';
 import type { Front, Shop } from './shop.js';
-import { createChain, type Account, type SolanaChain } from './upstreams/solana/rpc.js';
+import { createChain, type Account, type SolanaChain, type SurveyedServer } from './upstreams/solana/rpc.js';
+import { isGenesisOf } from './upstreams/solana/rpc-server.js';
 import { firstFeePayer, rememberedFeePayers, Watch } from './watch.js';
 
 const SHUTDOWN_DEADLINE_MS = 25_000;
@@ -106,7 +108,8 @@ type Parts = Pick<Front, 'config' | 'contract' | 'log' | 'closing' | 'undo'> & {
 /** Checks whom the money goes to and who moves it, and finds out all that a challenge says. */
 async function openFront({ connection, ...parts }: Parts, terms: Terms): Promise<Front> {
   const { config, contract, log, undo } = parts;
-  const chain = createChain({ urls: connection.rpcUrls, timeoutMs: CHAIN_TRY_MS });
+  const { network } = terms;
+  const chain = createChain({ urls: connection.rpcUrls, network, timeoutMs: CHAIN_TRY_MS, log });
   undo.unshift(() => chain.close());
   await checkChain(chain, terms, log);
   const ledger = await openLedger({
@@ -124,13 +127,14 @@ async function openFront({ connection, ...parts }: Parts, terms: Terms): Promise
   const feePayer = await firstFeePayer(facilitator, terms.network, remembered, log);
   const desk = new Desk(contract.paid, terms, feePayer, remembered);
   checkHeaderSizes(contract, desk);
-  const watch = new Watch({ desk, chain, facilitator, ledger, log });
+  const heights = new Heights(ledger);
+  const watch = new Watch({ desk, chain, heights, facilitator, ledger, log });
   undo.unshift(async () => {
     watch.stop();
     desk.close();
   });
   await watch.start();
-  return { ...parts, terms, facilitatorUrl, marketUrl, chain, ledger, facilitator, desk };
+  return { ...parts, terms, facilitatorUrl, marketUrl, chain, heights, ledger, facilitator, desk };
 }
 
 type Door = { front: Front; server: Server; lobby: Lobby; closing: AbortController };
@@ -258,19 +262,15 @@ function termsOf(config: Config, connection: Connection, publicUrl: string): Ter
 async function checkChain(chain: SolanaChain, terms: Terms, log: Log): Promise<void> {
   const signal = AbortSignal.timeout(CHAIN_CHECK_MS);
   const account = receiverAccount(terms);
-  let found: [string, Account | null];
+  let receiver: Account | null;
   try {
-    found = await Promise.all([chain.genesisHash(signal), chain.account(account, signal)]);
+    receiver = await chain.account(account, signal);
   } catch (error) {
+    refuseForeignChain(await chain.survey(AbortSignal.timeout(CHAIN_CHECK_MS)), terms);
     log.warn({ error }, 'starting without the chain: paid calls answer 503 until it is back');
     return;
   }
-  const [genesis, receiver] = found;
-  if (`solana:${genesis.slice(0, 32)}` !== terms.network) {
-    throw new ConfigFault(
-      `SOLANA_RPC_URL: serves another network than ${terms.network} (its genesis is ${genesis})`,
-    );
-  }
+  void chain.survey(signal).then(servers => reportForeignChains(servers, terms, log));
   // Lamports sent to the address before the account was created leave an account that takes no USDC.
   if (receiver?.owner !== TOKEN_PROGRAM) {
     throw new ConfigFault(
@@ -278,6 +278,32 @@ async function checkChain(chain: SolanaChain, terms: Terms, log: Log): Promise<v
         `spl-token create-account ${terms.asset} --owner ${terms.payTo} --fee-payer <your keypair>`,
     );
   }
+}
+
+type Foreign = { name: string; genesis: string };
+
+function foreignAmong(servers: SurveyedServer[], { network }: Terms): Foreign[] {
+  return servers.filter(
+    (server): server is Foreign => server.genesis !== undefined && !isGenesisOf(network, server.genesis),
+  );
+}
+
+/** Of the servers that answer, none serves our chain. */
+function refuseForeignChain(servers: SurveyedServer[], terms: Terms): void {
+  const foreign = foreignAmong(servers, terms);
+  const answering = servers.filter(({ genesis }) => genesis !== undefined);
+  if (foreign.length === 0 || foreign.length < answering.length) return;
+  const each = foreign.map(({ name, genesis }) => `${name} (its genesis is ${genesis})`);
+  throw new ConfigFault(`SOLANA_RPC_URL: serves another network than ${terms.network}: ${each.join(', ')}`);
+}
+
+/** One that is asked only when others fail would else be found out only then. */
+function reportForeignChains(servers: SurveyedServer[], terms: Terms, log: Log): void {
+  for (const { name, genesis } of foreignAmong(servers, terms))
+    log.error(
+      { rpc: name, genesis },
+      `the RPC server ${name} of SOLANA_RPC_URL serves another network than ${terms.network} and is never believed: remove it`,
+    );
 }
 
 const LONGEST_ADDRESS = 'z'.repeat(44);

@@ -14,6 +14,7 @@ import { Charge, type Confirm } from './payments/charge.js';
 import type { Desk } from './payments/desk.js';
 import { discoveryOf, indexOf, servedContract, type StaticDocument } from './payments/discovery.js';
 import type { Facilitator } from './payments/facilitator.js';
+import { boundedHistory, type Heights } from './payments/heights.js';
 import type { Terms } from './payments/offer.js';
 import { Orders } from './payments/orders.js';
 import type { Log } from './payments/outcome.js';
@@ -36,6 +37,7 @@ export type Front = {
   facilitatorUrl: string;
   marketUrl: string | undefined;
   chain: SolanaChain;
+  heights: Heights;
   ledger: Ledger;
   facilitator: Facilitator;
   desk: Desk;
@@ -68,7 +70,7 @@ export async function openShop(front: Front): Promise<Shop> {
   const charge = new Charge({ ledger, facilitator, desk, log, orders, trust, confirm, maxUnsettledPerPayer });
   const reconciler = new Reconciler({
     ledger,
-    chain,
+    chain: boundedHistory(chain, front.heights),
     facilitator,
     terms,
     operations: contract.paid,

@@ -2,6 +2,7 @@ import type { Ledger } from './ledger/store.js';
 import type { Log } from './payments/outcome.js';
 import type { ChainView, Desk, OfferedFeePayer } from './payments/desk.js';
 import { FacilitatorFault, FacilitatorUnreachable, type Facilitator } from './payments/facilitator.js';
+import type { Heights } from './payments/heights.js';
 import { heightOf } from './payments/proof.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 
@@ -12,9 +13,6 @@ const VIEW_DEADLINE_MS = 8_000;
 /** Of a hundred rows each, so that one round of upkeep stays short. */
 const MAX_SLICES = 100;
 const FEE_PAYERS_KEY = 'offered-fee-payers';
-const HEIGHT_KEY = 'chain-height';
-/** How far an RPC server may be behind what was seen before; see `DEAD_AFTER_BLOCKS`. */
-const MAX_LAG_BLOCKS = 50;
 
 /** What the ledger remembers of the fee payers that were offered, the newest first. */
 export async function rememberedFeePayers(ledger: Ledger): Promise<OfferedFeePayer[]> {
@@ -45,37 +43,40 @@ export async function firstFeePayer(
 }
 
 /**
- * Looks where the chain stands. A server that is far behind would date a claim back, and the payment would be taken for dead while it
- * can still land; so the ledger remembers the greatest height that was seen, by whichever server, across restarts.
- * @throws when the chain does not answer, or is more than 50 blocks behind that height
+ * Looks where the chain stands, and keeps its height for other servers and later starts.
+ * @throws where no RPC server answers with a height that is believed
  */
 export async function readView(
   chain: Pick<SolanaChain, 'latestBlockhash'>,
-  ledger: Pick<Ledger, 'getMeta' | 'setMeta'>,
+  heights: Heights,
   signal: AbortSignal,
 ): Promise<ChainView> {
-  const latest = await chain.latestBlockhash('confirmed', signal);
-  const { blockhash, slot } = latest;
+  await heights.refresh();
+  const latest = await chain.latestBlockhash('confirmed', signal, heights.check);
   const height = heightOf(latest);
-  const seen = Number((await ledger.getMeta(HEIGHT_KEY)) ?? 0);
-  if (height < seen - MAX_LAG_BLOCKS)
-    throw new Error(
-      `the RPC server is ${seen - height} blocks behind what was seen before: wait until it has caught up, or set SOLANA_RPC_URL to another`,
-    );
-  if (height > seen) await ledger.setMeta(HEIGHT_KEY, String(height));
-  return { blockhash, slot, height };
+  await heights.note(height);
+  return { blockhash: latest.blockhash, slot: latest.slot, height };
 }
+
+type WatchParts = {
+  desk: Desk;
+  chain: SolanaChain;
+  heights: Heights;
+  facilitator: Facilitator;
+  ledger: Ledger;
+  log: Log;
+};
 
 /**
  * Keeps the desk's view of chain and facilitator fresh in the background, so that no request waits for either, and clears the
  * ledger of what has expired.
  */
 export class Watch {
-  readonly #parts: { desk: Desk; chain: SolanaChain; facilitator: Facilitator; ledger: Ledger; log: Log };
+  readonly #parts: WatchParts;
   readonly #timers: NodeJS.Timeout[] = [];
   #chainDown = false;
 
-  constructor(parts: { desk: Desk; chain: SolanaChain; facilitator: Facilitator; ledger: Ledger; log: Log }) {
+  constructor(parts: WatchParts) {
     this.#parts = parts;
   }
 
@@ -104,9 +105,9 @@ export class Watch {
   }
 
   async #readChain(): Promise<void> {
-    const { chain, desk, ledger, log } = this.#parts;
+    const { chain, desk, heights, log } = this.#parts;
     try {
-      desk.setView(await readView(chain, ledger, AbortSignal.timeout(VIEW_DEADLINE_MS)));
+      desk.setView(await readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)));
       if (this.#chainDown) log.info({}, 'the chain answers again');
       this.#chainDown = false;
     } catch (error) {

@@ -17,6 +17,7 @@ import { Desk } from '../../src/payments/desk.js';
 import type { Payment } from '../../src/payments/examine.js';
 import { httpFacilitator } from '../../src/payments/facilitator.js';
 import { fingerprint } from '../../src/payments/fingerprint.js';
+import { boundedHistory, Heights } from '../../src/payments/heights.js';
 import { requirementsOf, type Terms } from '../../src/payments/offer.js';
 import { Orders } from '../../src/payments/orders.js';
 import type { Answer, Log, Outcome } from '../../src/payments/outcome.js';
@@ -41,6 +42,8 @@ export const BRAND = operationOf('brandFeedback');
 
 /** A slot of this length lets a payment be proven absent (claim height + 300, finalized) within eleven seconds. */
 const SLOT_MS = 30;
+/** What these fast chains make at most, with room to spare. */
+const STAGE_BLOCKS_PER_SECOND = 200;
 /** The view of the chain must be as fresh, in slots, as in production. */
 const VIEW_MS = 100;
 const DEADLINES = { supportedMs: 2_000, verifyMs: 4_000, settleMs: 4_000 };
@@ -172,6 +175,8 @@ type ShopOptions = {
   stage: Stage;
   ledgerUrl: string;
   rpcUrl: string;
+  /** Asked where the first fails. */
+  moreRpcUrls?: string[];
   facilitatorUrl: string;
   faults?: LedgerFaults;
   work?: PaidCall['work'];
@@ -233,10 +238,15 @@ export class Shop {
     const real = await openLedger({ url: options.ledgerUrl, payTo: terms.payTo, network: terms.network });
     const ledger = mortal(withFaults(real, faults, kill, state), state);
     const facilitator = httpFacilitator(options.facilitatorUrl, DEADLINES);
-    const chain = createChain({ urls: [options.rpcUrl], timeoutMs: 2_000 });
+    const chain = createChain({
+      urls: [options.rpcUrl, ...(options.moreRpcUrls ?? [])],
+      network: terms.network,
+      timeoutMs: 2_000,
+    });
+    const heights = new Heights(real, { blocksPerSecond: STAGE_BLOCKS_PER_SECOND });
     const desk = new Desk(paid, terms, stage.sandbox.info.feePayer);
     const look = async (): Promise<void> => {
-      const view = await readView(chain, real, AbortSignal.timeout(2_000));
+      const view = await readView(chain, heights, AbortSignal.timeout(2_000));
       if (!state.dead) desk.setView(view);
     };
     const trust = await trustIn(real, options.facilitatorUrl, log);
@@ -257,7 +267,7 @@ export class Shop {
     });
     const reconciler = new Reconciler({
       ledger,
-      chain: mortal(chain, state),
+      chain: mortal(boundedHistory(chain, heights), state),
       facilitator: mortal(facilitator, state),
       terms,
       operations: paid,

@@ -62,7 +62,7 @@ export async function audit(books: Shelf, options: AuditOptions): Promise<Report
     throw new BookFault(`This ledger belongs to ${identity.network}, where USDC is not known.`);
   const account = receiverAccount({ asset: mint, payTo: identity.payTo });
   const signal = AbortSignal.timeout(AUDIT_MS);
-  const chain = createChain({ urls: options.rpcUrls, timeoutMs: CALL_MS });
+  const chain = createChain({ urls: options.rpcUrls, network: identity.network, timeoutMs: CALL_MS });
   const tally: Tally = { differences: [], matched: new Set(), transfers: 0 };
   try {
     await checkNetwork(chain, identity, signal);

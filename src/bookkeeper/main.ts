@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { LedgerFault, messageOf } from '../ledger/fault.js';
 import { openBooks } from '../ledger/store.js';
 import { csvLines } from './csv.js';
+import { height } from './height.js';
 import { BookFault, plain, table, toJson, usdc } from './print.js';
 import type { Report } from './print.js';
 import { list, owed, resolve, show, summary } from './reports.js';
@@ -28,6 +29,8 @@ const USAGE = `Usage: npm run ledger -- <command> [options]
       --from SOURCE             a file or URL (default: the ledger of this configuration)
   verify                        compares the ledger with the chain, through SOLANA_RPC_URL or the sandbox
       --limit N                 transactions to look back (default 10000, at most 100000)
+  height                        the greatest block height that any server of this ledger has seen
+      --reset                   forgets it, where an RPC server told a wrong one and sales have stopped
 
   --json                        for machines (all but export)
   --help                        this text
@@ -53,6 +56,7 @@ const OPTIONS = {
   from: TEXT,
   to: TEXT,
   tx: TEXT,
+  reset: SWITCH,
   json: SWITCH,
   help: { type: 'boolean', short: 'h' },
 } as const;
@@ -86,6 +90,7 @@ const COMMANDS: Record<string, Command> = {
     run: (values, name) => withBooks(books => refund(books, name, values.tx)),
   },
   copy: { options: ['from', 'to'], run: copy },
+  height: { options: ['reset'], run: values => withBooks(books => height(books, values.reset === true)) },
   verify: { options: ['limit'], run: values => withBooks(books => verify(books, values.limit)) },
 };
 

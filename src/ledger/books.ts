@@ -10,7 +10,7 @@ import { STATES } from './states.js';
 import type { State } from './states.js';
 import * as answers from './queries/answers.js';
 import { find } from './queries/claims.js';
-import { getMeta, ownMeta } from './queries/meta.js';
+import { getMeta, ownMeta, setMeta } from './queries/meta.js';
 import * as moves from './queries/moves.js';
 import { finishOrder } from './queries/orders.js';
 import * as reports from './queries/reports.js';
@@ -61,6 +61,7 @@ export type Books = {
   readonly counts: () => Promise<Counts>;
   /** A remembered text, such as the facilitator's last answer to `/supported`. */
   readonly getMeta: (key: string) => Promise<string | undefined>;
+  readonly setMeta: (key: string, value: string) => Promise<void>;
   /**
    * Records that the operator paid an owed payment back: owed → refunded. Whoever works on it moves nothing more.
    * @returns false when the payment is not owed
@@ -114,6 +115,9 @@ export function booksOf(connection: Connection): Books {
     getMeta: async key => {
       const [row] = await engine.read(() => ask(getMeta({ key: noteKey(key) })));
       return row?.value;
+    },
+    setMeta: async (key, value) => {
+      await engine.write(() => ask(setMeta({ key: noteKey(key), value })));
     },
     refund: async (id, reason) => {
       const done = await engine.write(() => refund(connection, id, reason));
@@ -198,7 +202,7 @@ function answerOf(row: answers.SavedAnswer): StoredAnswer {
 }
 
 /** Keeps remembered texts apart from what the ledger notes about itself. */
-export function noteKey(key: string): string {
+function noteKey(key: string): string {
   return `note:${key}`;
 }
 

@@ -1,4 +1,4 @@
-import { archiveOf, booksOf, noteKey } from './books.js';
+import { archiveOf, booksOf } from './books.js';
 import type { Archive, Books, Connection, StoredAnswer } from './books.js';
 import { checkClaim, claimPayment, MAX_ALIASES } from './claim.js';
 import type { Claim, Claimed, ClaimRequest, Limit } from './claim.js';
@@ -15,7 +15,7 @@ import * as aliases from './queries/aliases.js';
 import * as answers from './queries/answers.js';
 import * as claims from './queries/claims.js';
 import type { Fence } from './queries/conditions.js';
-import { ownMeta, setMeta } from './queries/meta.js';
+import { ownMeta } from './queries/meta.js';
 import * as moves from './queries/moves.js';
 import * as payers from './queries/payers.js';
 import type { AnswerRow } from './schema.js';
@@ -306,10 +306,6 @@ class Store {
   /** Rejects when nothing can be written. */
   async check(): Promise<void> {
     await this.#engine.write(() => ask(ownMeta()));
-  }
-
-  async setMeta(key: string, value: string): Promise<void> {
-    await this.#engine.write(() => ask(setMeta({ key: noteKey(key), value })));
   }
 
   /** Bytes of stored answers, as far as this server knows. */

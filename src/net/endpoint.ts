@@ -1,0 +1,75 @@
+/** Where an HTTP service is, with its credentials apart from what may be shown. */
+export type Endpoint = {
+  origin: string;
+  path: string;
+  /** Query with its question mark, or `''`. */
+  search: string;
+  /** Basic authorization, where the URL has a user or a password. */
+  headers: Record<string, string>;
+  /** The URL for logs and messages: without user, password, query and key-like parts of the path. */
+  name: string;
+  /** Takes the URL's credentials out of a text that came from elsewhere, such as an error page that repeats the URL. */
+  conceal: (text: string) => string;
+};
+
+const HIDDEN = '…';
+/** Several providers put the key into the path. */
+const KEY_LIKE = /^[\w-]{20,}$/;
+/** Shorter ones are words such as `1` or `true`, which texts are full of. */
+const MIN_SECRET_LENGTH = 4;
+
+/**
+ * Reads an http(s) URL that may hold credentials.
+ * @throws TypeError where it is no URL
+ */
+export function endpointOf(url: string): Endpoint {
+  const { origin, pathname, search, username, password } = new URL(url);
+  const user = decoded(username);
+  const secret = decoded(password);
+  const basic = Buffer.from(`${user}:${secret}`).toString('base64');
+  const secrets = secretsOf(url);
+  return {
+    origin,
+    path: pathname,
+    search,
+    headers: user || secret ? { authorization: `Basic ${basic}` } : {},
+    name: shownUrl(url),
+    conceal: text => secrets.reduce((shown, each) => shown.replaceAll(each, HIDDEN), text),
+  };
+}
+
+/** A URL, or what was meant to be one, without anything that may be a credential. */
+export function shownUrl(text: string): string {
+  if (!URL.canParse(text))
+    return text.replace(/\?.*$/s, `?${HIDDEN}`).replace(/^([^/]*\/\/)?.*@/s, `$1${HIDDEN}@`);
+  const { protocol, host, pathname, search } = new URL(text);
+  const parts = pathname.split('/').map(part => (KEY_LIKE.test(part) ? HIDDEN : part));
+  const path = parts.join('/').replace(/\/+$/, '');
+  return `${protocol}//${host}${path}${search ? `?${HIDDEN}` : ''}`;
+}
+
+function secretsOf(url: string): string[] {
+  const { pathname, searchParams, search, username, password } = new URL(url);
+  const written = search.slice(1).split('&').map(valueOf);
+  const plain = [username, password, ...written, ...pathname.split('/').filter(part => KEY_LIKE.test(part))];
+  const all = new Set([
+    ...plain,
+    ...plain.map(decoded),
+    ...searchParams.values(),
+    Buffer.from(`${decoded(username)}:${decoded(password)}`).toString('base64'),
+  ]);
+  return [...all].filter(each => each.length >= MIN_SECRET_LENGTH).sort((a, b) => b.length - a.length);
+}
+
+/** `name=value` → `value`; a parameter without `=` is a value itself. */
+function valueOf(parameter: string): string {
+  return parameter.slice(parameter.indexOf('=') + 1);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,96 @@
+import { readAddress } from '../../address.js';
+import type { Account, LandedTransaction, LatestBlockhash, SignatureEntry } from './rpc.js';
+import { wrong } from './rpc-failures.js';
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
+
+/** A slot or a height. */
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+
+export function readCount(result: unknown): number {
+  if (!isCount(result)) throw wrong('unreadable number');
+  return result;
+}
+
+export function readHash(result: unknown): string {
+  // A blockhash is written as an address is.
+  if (typeof result !== 'string' || !readAddress(result)) throw wrong('unreadable hash');
+  return result;
+}
+
+/** A result with the slot that it was read at. */
+function readInContext(result: unknown): { slot: number; value: Record<string, unknown> | null } {
+  if (!isRecord(result) || !isRecord(result.context)) throw wrong('unreadable result');
+  const { slot } = result.context;
+  const { value } = result;
+  if (!isCount(slot) || !(isRecord(value) || value === null)) throw wrong('unreadable result');
+  return { slot, value };
+}
+
+export function readLatestBlockhash(result: unknown): LatestBlockhash {
+  const { slot, value } = readInContext(result);
+  return {
+    blockhash: readHash(value?.blockhash),
+    lastValidBlockHeight: readCount(value?.lastValidBlockHeight),
+    slot,
+  };
+}
+
+export function readHistory(result: unknown): SignatureEntry[] {
+  if (!Array.isArray(result)) throw wrong('unreadable history');
+  return result.map((entry: unknown) => {
+    if (!isRecord(entry) || typeof entry.signature !== 'string' || !('err' in entry))
+      throw wrong('unreadable history');
+    const { signature, slot, err, blockTime = null } = entry;
+    if (blockTime !== null && typeof blockTime !== 'number') throw wrong('unreadable history');
+    return { signature, slot: readCount(slot), failed: err !== null, blockTime };
+  });
+}
+
+/** Splits a transaction off its signatures (compact-u16 count, 64 bytes each). */
+function messageOf(transaction: Buffer): Uint8Array {
+  let count = 0;
+  let at = 0;
+  for (let shift = 0; ; shift += 7) {
+    const byte = transaction[at];
+    if (byte === undefined || shift > 14) throw wrong('unreadable transaction');
+    at += 1;
+    count |= (byte & 0x7f) << shift;
+    if (byte < 0x80) break;
+  }
+  const message = transaction.subarray(at + 64 * count);
+  if (count === 0 || message.length === 0) throw wrong('unreadable transaction');
+  return message;
+}
+
+export function readLanded(result: unknown): LandedTransaction | null {
+  if (result === null) return null;
+  if (!isRecord(result) || typeof result.slot !== 'number' || !isRecord(result.meta))
+    throw wrong('unreadable transaction');
+  const encoded: unknown = Array.isArray(result.transaction) ? result.transaction[0] : undefined;
+  if (typeof encoded !== 'string' || !('err' in result.meta)) throw wrong('unreadable transaction');
+  const transaction = Buffer.from(encoded, 'base64');
+  return {
+    slot: result.slot,
+    failed: result.meta.err !== null,
+    transaction,
+    message: messageOf(transaction),
+  };
+}
+
+export function readAccount(result: unknown, bytes: number): Account | null {
+  const { value } = readInContext(result);
+  if (value === null) return null;
+  const { owner, lamports, executable, data } = value;
+  const encoded: unknown = Array.isArray(data) && data[1] === 'base64' ? data[0] : undefined;
+  // Lamports may be more than a number counts exactly: nobody counts with them here.
+  const isAccount =
+    typeof owner === 'string' &&
+    readAddress(owner) !== undefined &&
+    typeof lamports === 'number' &&
+    typeof executable === 'boolean' &&
+    typeof encoded === 'string';
+  if (!isAccount) throw wrong('unreadable account');
+  return { owner, lamports, executable, data: Buffer.from(encoded, 'base64').subarray(0, bytes) };
+}
