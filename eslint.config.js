@@ -1,4 +1,5 @@
 import js from '@eslint/js';
+import regexp from 'eslint-plugin-regexp';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
@@ -36,6 +37,15 @@ export default tseslint.config(
         },
       ],
       'no-console': 'error',
+    },
+  },
+  {
+    // Strangers' texts go through these patterns.
+    files: ['src/**/*.ts', 'handlers/**/*.ts'],
+    plugins: { regexp },
+    rules: {
+      'regexp/no-super-linear-backtracking': ['error', { report: 'potential' }],
+      'regexp/no-super-linear-move': ['error', { report: 'potential', ignoreSticky: true }],
     },
   },
   {

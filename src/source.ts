@@ -9,7 +9,8 @@ export function sourceOf(address: string | undefined): string {
   if (address === undefined || !isIPv6(address)) return address ?? '';
   const mapped = MAPPED_IPV4.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
-  const [head = '', tail] = address.replace(/%.*$/, '').split('::');
+  const [bare = ''] = address.split('%', 1);
+  const [head = '', tail] = bare.split('::');
   const before = head === '' ? [] : head.split(':');
   const after = tail ? tail.split(':') : [];
   const zeros = tail === undefined ? 0 : GROUPS - before.length - after.length;

@@ -96,7 +96,7 @@ function parseArguments() {
 }
 
 function readUrl(text: string): string {
-  if (/^https?:/.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '');
+  if (/^https?:/.test(text) && URL.canParse(text)) return text.replace(/(?<!\/)\/+$/, '');
   throw new BuyFault(`--url ${text} is not an http(s) URL.`);
 }
 

@@ -74,7 +74,7 @@ export function readTokenAccount(account: Account | null): TokenAccount | null {
 /** An amount as RPC nodes write it: exact as strings, and as the nearest float. */
 export function uiAmount(amount: bigint, decimals: number): UiAmount {
   const digits = amount.toString().padStart(decimals + 1, '0');
-  const fraction = decimals > 0 ? digits.slice(-decimals).replace(/0+$/, '') : '';
+  const fraction = decimals > 0 ? digits.slice(-decimals).replace(/(?<!0)0+$/, '') : '';
   const uiAmountString = digits.slice(0, digits.length - decimals) + (fraction && `.${fraction}`);
   return { amount: amount.toString(), decimals, uiAmount: Number(uiAmountString), uiAmountString };
 }

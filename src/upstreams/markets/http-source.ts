@@ -114,7 +114,7 @@ class Endpoint {
   constructor(name: string, format: WireFormat, options: SourceOptions) {
     const base = new URL(options.url ?? format.url);
     this.#name = name;
-    this.#prefix = base.pathname.replace(/\/+$/, '');
+    this.#prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
     this.#headers = { accept: 'application/json', 'user-agent': 'coinslot', ...format.headers };
     this.#deadlineMs = options.deadlineMs ?? 4_000;
     this.#restMs = options.breaker?.restMs ?? 5_000;

@@ -46,7 +46,7 @@ export function formatPrice(usd: number | null): string {
   if (rounded < 1e-12) return `$${rounded.toExponential(3)}`;
   const decimals = 3 - Math.floor(Math.log10(rounded));
   // Zeros at the end say nothing, but cents keep two places.
-  return `$${rounded.toFixed(decimals).replace(/(\.\d\d\d*?)0+$/, '$1')}`;
+  return `$${rounded.toFixed(decimals).replace(/(\.\d\d(?:\d{0,13}[1-9])?)0+$/, '$1')}`;
 }
 
 /** `Abcd…wxyz`. */

@@ -13,7 +13,7 @@ export function createMarketSources(
 ): MarketSource[] {
   const { marketUrl, jupiterApiKey, ...shared } = options;
   const at = (path: string): SourceOptions =>
-    marketUrl === undefined ? shared : { ...shared, url: `${marketUrl.replace(/\/+$/, '')}/${path}` };
+    marketUrl === undefined ? shared : { ...shared, url: `${marketUrl.replace(/(?<!\/)\/+$/, '')}/${path}` };
   return [
     createJupiter({ ...at('jupiter'), apiKey: jupiterApiKey }),
     createDexScreener(at('dexscreener')),

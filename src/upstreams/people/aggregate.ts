@@ -102,5 +102,5 @@ function quote(text: string): string {
   const characters = [...line];
   if (characters.length <= MAX_QUOTE_CHARACTERS) return line.replace(/(?<!\.)\.$/, '');
   const cut = characters.slice(0, MAX_QUOTE_CHARACTERS).join('');
-  return `${cut.replace(/\s+\S*$/, '')}…`;
+  return `${cut.replace(/(?<!\s)\s+\S*$/, '')}…`;
 }

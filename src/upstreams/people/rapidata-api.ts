@@ -85,8 +85,8 @@ export class RapidataApi {
     };
     this.#api = new Pool(api.origin, limits);
     this.#auth = new Pool(auth.origin, limits);
-    this.#apiPrefix = api.pathname.replace(/\/+$/, '');
-    this.#authPrefix = auth.pathname.replace(/\/+$/, '');
+    this.#apiPrefix = api.pathname.replace(/(?<!\/)\/+$/, '');
+    this.#authPrefix = auth.pathname.replace(/(?<!\/)\/+$/, '');
     this.#credentials = { clientId, clientSecret };
     this.#requestMs = requestMs;
     this.#retryMs = retryMs;

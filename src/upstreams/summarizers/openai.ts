@@ -124,7 +124,7 @@ function bareAnswer(content: string): string {
     .replace(/<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/gi, '')
     .replace(/^[\s\S]*<\/think(?:ing)?>/i, '')
     .trim();
-  return /^```[a-z]*\s*\n([\s\S]*?)\n?```$/i.exec(spoken)?.[1]?.trim() ?? spoken;
+  return /^```[a-z]*[^\S\n]*\n([\s\S]*)```$/i.exec(spoken)?.[1]?.trim() ?? spoken;
 }
 
 /** The sentences that the model wrote, as JSON as it was asked to, or as plain text. */
@@ -169,7 +169,7 @@ function documentOf(text: string): string {
  */
 export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
   const base = new URL(options.url);
-  const path = `${base.pathname.replace(/\/+$/, '')}/chat/completions${base.search}`;
+  const path = `${base.pathname.replace(/(?<!\/)\/+$/, '')}/chat/completions${base.search}`;
   const timeoutMs = options.timeoutMs ?? 18_000;
   const maxInFlight = options.maxInFlight ?? 64;
   const pool = new Pool(base.origin, {

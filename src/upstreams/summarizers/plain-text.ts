@@ -189,7 +189,7 @@ function toLines(text: string): Line[] {
       return { text: code, kind: 'code', starts: false, ends: code === '' };
     }
     if (/^\s*(?:\/\/+|\/\*+|\*\/)/.test(line))
-      return { ...readLine(line.replace(/^\s*[/*]+\s?|\s*\*\/\s*$/g, '')) };
+      return { ...readLine(line.replace(/^\s*[/*]+\s?|(?<!\s)\s*\*\/\s*$/g, '')) };
     return readLine(line);
   });
 }

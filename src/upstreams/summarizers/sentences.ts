@@ -38,7 +38,7 @@ const STARTERS = words(
 /** The last word of a piece without opening marks, in lower case, and whether it ends in a full stop. */
 function lastWord(piece: string): { word: string; dotted: boolean } {
   const tail = piece.slice(-40);
-  const word = /(\S+)$/.exec(tail)?.[1] ?? '';
+  const word = /(?<!\S)(\S+)$/.exec(tail)?.[1] ?? '';
   const dotted = word.endsWith('.');
   const bare = word.replace(/^[("'“‘[«¿¡]+/, '').replace(/\.$/, '');
   return { word: bare, dotted };
@@ -231,11 +231,11 @@ export function cutSentence(sentence: string, most: number, limit = MAX_SENTENCE
 
 /** A piece as it appears in a summary: an ellipsis where the sentence was cut, a full stop where the text has no mark. */
 export function present(piece: Piece): string {
-  const trimmed = piece.text.replace(/[\s,;:，、；：–—-]+$/u, '');
+  const trimmed = piece.text.replace(/(?<![\s,;:，、；：–—-])[\s,;:，、；：–—-]+$/u, '');
   const text = trimmed === '' ? piece.text : trimmed;
   const head = piece.continued ? '… ' : '';
   if (piece.continues) return `${head}${text.replace(/(?<![.\s])[.…]$/u, '')}…`;
-  const last = /\S+$/.exec(text.slice(-200))?.[0] ?? '';
+  const last = /(?<!\S)\S+$/.exec(text.slice(-200))?.[0] ?? '';
   const plainEnd = /[\p{L}\p{N}\p{M}%°"'”’»)\]]$/u.test(last) && !/[.!?。！？…]["'”’»)\]]*$/u.test(last);
   if (!plainEnd || /[/@\\=<>{}#_]|[\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}]$/u.test(last)) return head + text;
   return `${head}${text}${/[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}]$/u.test(text) ? '。' : '.'}`;

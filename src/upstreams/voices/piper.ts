@@ -128,7 +128,7 @@ class Endpoint {
 
   constructor(options: PiperOptions) {
     const base = new URL(options.url);
-    this.#prefix = base.pathname.replace(/\/+$/, '');
+    this.#prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
     this.#maxBodyBytes = options.maxBodyBytes ?? 64_000_000;
     this.#pool = new Pool(base.origin, {
       connections: (options.connections ?? 4) + 1,

@@ -148,7 +148,7 @@ function numbers(text: string): string {
       .replace(/(?<!\d)\d+(?:\.\d+){2,}/g, version => version.replaceAll('.', ' point '))
       // Without separators the engine spells round numbers digit by digit.
       .replace(/(?<![\d.,])[1-9]\d{1,11}000(?![\d.,]*\d)/g, digits =>
-        digits.replace(/\B(?=(?:\d{3})+$)/g, ','),
+        digits.replace(/\B(?=(?:\d{3}){1,5}$)/g, ','),
       )
       .replace(/(?:\s?%)+/g, ' percent ')
       .replace(/#\s?(?=\d)/g, ' number ')
