@@ -390,7 +390,7 @@ describe('brandFeedback, paid first and answered later', function () {
     it('markup, controls, direction marks and long texts pass through as text and nothing else', async () => {
       const odd =
         '<script>alert(1)</script>"\'&amp; \u202Egnihtemos\u202C \u200F \0 \u0007 \ud83d\ude00 ${x} {brand}';
-      const body = { brand: odd, question: `${odd} ${'long '.repeat(2_000)}`, n: 1 };
+      const body = { brand: odd, question: `${odd} ${'long '.repeat(300)}`, n: 1 };
       const payment = await sign(shop);
       const held = send(shop, payment, body, 30);
       const reply = `<img src=x onerror=alert(1)> \u202Eabc\u202C "'&lt; \u{1F600} مرحبا`;

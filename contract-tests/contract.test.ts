@@ -99,8 +99,8 @@ const PAID: Record<string, Paid> = {
     atomic: 500_000n,
     flow: 'upfront',
     request: {
-      brand: { ...needed, minLength: 1 },
-      question: { ...needed, minLength: 1 },
+      brand: { ...needed, minLength: 1, maxLength: 200 },
+      question: { ...needed, minLength: 1, maxLength: 2_000 },
       n: { type: 'integer', minimum: 1, maximum: 50, default: 5 },
     },
     answer: {
@@ -118,7 +118,7 @@ const PAID: Record<string, Paid> = {
     amount: '0.025',
     atomic: 25_000n,
     flow: 'authorization',
-    request: { text: { ...needed, minLength: 1, maxLength: 2500 }, voice_id: text },
+    request: { text: { ...needed, minLength: 1, maxLength: 2500 }, voice_id: { ...text, maxLength: 100 } },
   },
 };
 
@@ -180,7 +180,7 @@ describe('The contract sells what the specification says', () => {
         expect(post['x-price']).to.deep.equal({ mode: 'fixed', currency: 'USD', amount, flow: wanted.flow });
       });
 
-      it('takes exactly the fields of the specification', () => {
+      it('takes exactly the fields of the specification, with a limit for each text', () => {
         expect(fieldsOf(operation.requestSchema, true)).to.deep.equal(wanted.request);
         expect(operation.requestSchema.type).to.equal('object');
         expect(operation.requestSchema.additionalProperties).to.equal(wanted.closed ? false : undefined);

@@ -1,14 +1,10 @@
 import { expect } from 'chai';
-import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import { loadContract, type Json } from '../src/contract.js';
 import { MAX_HEADER_BYTES } from '../src/payments/challenge.js';
 import { MAX_TIMEOUT_SECONDS } from '../src/payments/offer.js';
-import { breakingChanges } from './tools/breaking.js';
+import { breaksRelease } from './tools/breaking.js';
 
 const contract = loadContract(new URL('../../openapi.yaml', import.meta.url));
-const RELEASED = new URL('../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url);
-const released = parse(readFileSync(RELEASED, 'utf8')) as Json;
 
 const MINT_LIMITS = {
   required: ['mint'],
@@ -50,8 +46,10 @@ const FROZEN: Record<
       required: ['brand', 'question'],
       'brand.type': 'string',
       'brand.minLength': 1,
+      'brand.maxLength': 200,
       'question.type': 'string',
       'question.minLength': 1,
+      'question.maxLength': 2000,
       'n.type': 'integer',
       'n.minimum': 1,
       'n.maximum': 50,
@@ -68,6 +66,7 @@ const FROZEN: Record<
       'text.minLength': 1,
       'text.maxLength': 2500,
       'voice_id.type': 'string',
+      'voice_id.maxLength': 100,
     },
   },
 };
@@ -149,7 +148,7 @@ describe('What clients rely on is frozen', () => {
     });
   });
 
-  it('the contract breaks nothing that 1.0.0 promised', () => {
-    expect(breakingChanges(released, contract.document)).to.deep.equal([]);
+  it('the contract breaks nothing that 1.0.0 promised but what was accepted', () => {
+    expect(breaksRelease(contract.document)).to.deep.equal([]);
   });
 });

@@ -46,7 +46,6 @@ const ALLOWED_HEADERS =
   'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
 const DRAINING_RETRY_SECONDS = 5;
-const MAX_BODY_BYTES = 2 * 1024 * 1024;
 /** The longest wait that a caller may prefer. */
 const MAX_HOLD_SECONDS = 600;
 
@@ -190,7 +189,7 @@ async function servePaid(
     });
   }
   const owner = ownerOf(ctx, examined.payment);
-  const body = await readBody(ctx, parts.bodies, owner);
+  const body = await readBody(ctx, parts.bodies, owner, priced.maxBodyBytes);
   const checked = parts.routes.checkBody(route.operation, body);
   if (!checked.ok) throw invalid(checked.error);
   const outcome = await charge.redeem({
@@ -252,9 +251,9 @@ function ownerOf({ req }: Context, { checked }: Payment): Owner {
   return { payment: checked.id, payer: checked.payer, source: sourceOf(req.socket.remoteAddress) };
 }
 
-async function readBody(ctx: Context, bodies: BodyReader, owner: Owner): Promise<object> {
+async function readBody(ctx: Context, bodies: BodyReader, owner: Owner, maxBytes: number): Promise<object> {
   try {
-    return await bodies.readJsonObject(ctx.req, MAX_BODY_BYTES, owner);
+    return await bodies.readJsonObject(ctx.req, maxBytes, owner);
   } catch (error) {
     if (error instanceof BodyFault) throw invalid(error.message);
     if (!(error instanceof BodiesFull)) throw error;

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
+import { bodyLimit } from './body-limit.js';
 import type { OperationId, PaidOperationId } from './operation.js';
 import { toAtomic } from './payments/price.js';
 
@@ -23,6 +24,8 @@ export type PricedOperation = {
   /** Content type of the 200 answer. */
   mimeType: string;
   requestSchema: Json;
+  /** The largest body in bytes (see `bodyLimit`). */
+  maxBodyBytes: number;
   requestExample: Json;
   /** A JSON answer; absent where the answer is no JSON. */
   answerExample?: Json;
@@ -199,7 +202,7 @@ function readBody(
   operation: Json,
   place: string[],
   fault: Fault,
-): Pick<PricedOperation, 'requestSchema' | 'requestExample'> | undefined {
+): Pick<PricedOperation, 'requestSchema' | 'maxBodyBytes' | 'requestExample'> | undefined {
   const { schema, example } = objectOf(objectOf(objectOf(operation.requestBody).content)['application/json']);
   // Discovery crawlers give up on the whole document when a requestBody is a $ref.
   if (!isObject(schema) || !isObject(schema.properties)) {
@@ -209,7 +212,7 @@ function readBody(
     );
   }
   if (!isObject(example)) return void fault([...place, 'requestBody'], 'needs an example');
-  return { requestSchema: schema, requestExample: example };
+  return { requestSchema: schema, maxBodyBytes: bodyLimit(schema), requestExample: example };
 }
 
 function lineOf(yaml: Yaml.Document, lines: Yaml.LineCounter, path: string[]): number {

@@ -1,4 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
 import type { Json } from '../../src/contract.js';
+
+const FOLDER = new URL('../../../contract-tests/released/', import.meta.url);
+const read = (file: string): unknown => parse(readFileSync(new URL(file, FOLDER), 'utf8'));
 
 /**
  * What changed between two versions of the contract to the harm of those who use the first: an operation, status, field or
@@ -22,6 +27,23 @@ export function breakingChanges(released: Json, now: Json): string[] {
     compareResponses(name, [before, old], [after, operation], faults);
   }
   return faults;
+}
+
+/** A change that breaks old clients on purpose, in the words of `breakingChanges`. */
+export type AcceptedChange = { change: string; why: string };
+
+/** The changes since 1.0.0 that were accepted (contract-tests/released/accepted-changes.yaml). */
+export const acceptedChanges = (): AcceptedChange[] => read('accepted-changes.yaml') as AcceptedChange[];
+
+/** What `now` breaks of 1.0.0 without having been accepted, and what was accepted though it breaks nothing. */
+export function breaksRelease(now: Json): string[] {
+  const faults = breakingChanges(read('openapi-1.0.0.yaml') as Json, now);
+  const accepted = acceptedChanges().map(({ change }) => change);
+  const idle = accepted.filter(change => !faults.includes(change));
+  return [
+    ...faults.filter(fault => !accepted.includes(fault)),
+    ...idle.map(change => `accepted, but there is no such change: ${change}`),
+  ];
 }
 
 const objectOf = (value: unknown): Json =>

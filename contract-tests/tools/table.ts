@@ -63,6 +63,7 @@ const text = [
   `results are from Node ${process.versions.node}. What is left out of Schemathesis’s checks, and why, is written in`,
   '`contract-tests/fuzz/*.toml`; `hooks.py` beside them drops one finding, that a query `x402Version` which is none of its',
   'values is served: the contract says that it counts as absent. oasdiff knows nothing of prices, so a comparison of our own stands beside it.',
+  'Limits that were set since 1.0.0 are accepted one by one, each with its reason, in `contract-tests/released/accepted-changes.yaml`.',
   '',
   '## Deliberate faults',
   '',
