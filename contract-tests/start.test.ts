@@ -345,6 +345,28 @@ describe('A server that was built', function () {
     expect(code).to.equal(1);
   });
 
+  it('does not open with an operation that nothing works on, nor with a handler of none, and says which file is to be written', async () => {
+    change('operationId: solTokenBrief', 'operationId: tokenNews');
+    const { code, said } = await (await run()).ended;
+    expect(said).to.match(/sells tokenNews \(POST \/v1\/sol-token-brief\).*write handlers\/tokenNews\.ts/);
+    expect(said).to.match(/createHandlers in handlers\/index\.ts has solTokenBrief.*remove it/);
+    expect(code).to.equal(1);
+  });
+
+  it('does not open with an operation paid first of which nothing says whether it could be delivered', async () => {
+    change('flow: upfront', 'flow: swapped');
+    const text = readFileSync(join(folder, 'openapi.yaml'), 'utf8');
+    const swapped = text.replace("'0.025', flow: authorization", "'0.025', flow: upfront");
+    expect(swapped).to.not.equal(text);
+    writeFileSync(join(folder, 'openapi.yaml'), swapped.replaceAll('flow: swapped', 'flow: authorization'));
+    const { code, said } = await (await run()).ended;
+    expect(said).to.match(
+      /sells textToSpeech with flow: upfront.*handlers\/textToSpeech\.ts.*createReadiness/,
+    );
+    expect(said).to.match(/createReadiness in handlers\/index\.ts has brandFeedback.*remove it/);
+    expect(code).to.equal(1);
+  });
+
   it('ends in peace when it is asked to as soon as it answers', async () => {
     const running = await run();
     await firstAnswer(running);

@@ -4,6 +4,7 @@ import { createHandlers, createReadiness } from '../handlers/index.js';
 import { createApp, type FreeAnswers } from './app.js';
 import { BodyReader } from './body.js';
 import { createBackends, type BuiltBackends, type Panel } from './backends.js';
+import { checkHandlers } from './check-handlers.js';
 import type { Config } from './config.js';
 import type { Contract, Json } from './contract.js';
 import { orderWork } from './handling.js';
@@ -64,6 +65,8 @@ export async function openShop(front: Front): Promise<Shop> {
   const routes = await Routes.create(contract);
   const handling = { routes, handlers: createHandlers(backends), log };
   const orders = new Orders({ ledger, work: orderWork(handling, contract), log, attemptMs: config.orderMs });
+  const readiness = createReadiness(backends);
+  checkHandlers(contract, handling.handlers, readiness);
   const trust = await trustIn(ledger, front.facilitatorUrl, log);
   const { maxUnsettledPerPayer } = config;
   const confirm = confirmIn(ledger, chain);
@@ -90,7 +93,7 @@ export async function openShop(front: Front): Promise<Shop> {
     charge,
     desk,
     bodies: new BodyReader(),
-    readiness: createReadiness(backends),
+    readiness,
     free: freeAnswers(contract, terms, config.siteUrl ?? terms.publicUrl, health, backends),
     holdMs: config.holdMs,
     panel: panelOf(front, panel),
