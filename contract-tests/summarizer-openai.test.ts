@@ -106,7 +106,7 @@ describe('OpenAI-compatible summariser', () => {
     const made = connect();
     answer = (response, ask) => {
       if ('response_format' in ask.body) response.writeHead(400).end('{"error":"response_format"}');
-      else reply('The council approved the bridge.')(response, ask, 0);
+      else reply('{"sentences":["The council approved the bridge."]}')(response, ask, 0);
     };
     expect(await made.summarize(TEXT, never)).to.equal('The council approved the bridge.');
     await made.summarize(TEXT, never);
@@ -117,7 +117,7 @@ describe('OpenAI-compatible summariser', () => {
   it('cuts to three sentences whatever the model wrote', async () => {
     answer = reply(
       JSON.stringify({
-        sentences: ['Dr. Ames won. He was glad.', 'It cost 3.5 million.', 'Fourth.', 'Fifth.'],
+        sentences: ['Dr. Ames won. He was glad.', 'It cost 3.5 million. Fourth.', 'Fifth.'],
       }),
     );
     expect(await summarize()).to.equal('Dr. Ames won. He was glad. It cost 3.5 million.');
@@ -127,12 +127,8 @@ describe('OpenAI-compatible summariser', () => {
     ['thinking aloud', '<think>Hmm. {"sentences":["no"]}</think>\n{"sentences":["Yes."]}', 'Yes.'],
     ['the rest of a thought', 'so I say </think> {"sentences":["Yes."]}', 'Yes.'],
     ['code fences', '```json\n{"sentences": ["Yes."]}\n```', 'Yes.'],
-    ['an introduction', 'Here it is: {"sentences": ["Yes."]}', 'Yes.'],
-    [
-      'a list in markdown',
-      '- **Approved** the bridge\n- Nobody objected',
-      'Approved the bridge. Nobody objected.',
-    ],
+    ['fences without a language, and spaces', ' ```\n{"sentences": ["Yes."]}```\n', 'Yes.'],
+    ['markdown in a sentence', '{"sentences": ["- **Approved** the bridge"]}', 'Approved the bridge.'],
     [
       'content in parts',
       [
@@ -158,7 +154,30 @@ describe('OpenAI-compatible summariser', () => {
     ['JSON that was cut off', reply('{"sentences":["The council appro', { finish_reason: 'length' })],
     ['prose that was cut off', reply('The council appro', { finish_reason: 'length' })],
     ['other JSON', reply('{"answer": 42}')],
-    ['a refusal', reply(null, { message: { content: null, refusal: 'I cannot.' } })],
+    ['prose', reply('The council approved the bridge. Nobody objected.')],
+    ['a refusal in prose', reply("I'm sorry, but I can't assist with that request.")],
+    ['a refusal as JSON asks for it', reply('{"sentences":["I’m sorry, but I can’t help with that."]}')],
+    [
+      'a refusal in the second sentence',
+      reply('{"sentences":["Sorry.","As an AI model, I cannot summarise this."]}'),
+    ],
+    ['a refusal in its field', reply(null, { message: { content: null, refusal: 'I cannot.' } })],
+    [
+      'a refusal in its field beside content',
+      reply('', { message: { content: '{"sentences":["Yes."]}', refusal: 'I cannot.' } }),
+    ],
+    ['a content filter', reply('{"sentences":["The council"]}', { finish_reason: 'content_filter' })],
+    ['an introduction', reply('Here it is: {"sentences": ["Yes."]}')],
+    ['words behind the JSON', reply('{"sentences": ["Yes."]} I hope this helps!')],
+    ['a list in markdown', reply('- Approved the bridge\n- Nobody objected')],
+    ['a list instead of an object', reply('["Yes."]')],
+    ['no sentences', reply('{"sentences":[]}')],
+    ['four sentences', reply('{"sentences":["One.","Two.","Three.","Four."]}')],
+    ['a sentence that is none', reply('{"sentences":["One.",2]}')],
+    ['a blank sentence', reply('{"sentences":["One."," "]}')],
+    ['a sentence of 10 KB', reply(JSON.stringify({ sentences: ['word '.repeat(2_000)] }))],
+    ['sentences as one string', reply('{"sentences":"Yes."}')],
+    ['more fields than were asked for', reply('{"sentences":["Yes."],"note":"x"}')],
     [
       'a body cut off in transfer',
       response =>
@@ -174,6 +193,12 @@ describe('OpenAI-compatible summariser', () => {
       expect((await failureOf(summarize({ apiKey: 'secret' }))).kind).to.equal('failed');
     });
   }
+
+  it('a text that apologises itself may be summarised so', async () => {
+    answer = reply('{"sentences":["I’m sorry, I can’t come to the meeting on Monday."]}');
+    const letter = 'Dear Ann. I am sorry, I can’t come to the meeting on Monday. My train was cancelled.';
+    expect(await connect().summarize(letter, never)).to.match(/^I’m sorry/);
+  });
 
   it('fails when the answer or its body is late, or the caller’s time is up', async () => {
     answer = () => undefined;

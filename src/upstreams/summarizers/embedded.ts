@@ -6,7 +6,8 @@ import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
 import type { Summarizer } from './summarizer.js';
 
-const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
+/** The program of the summary threads. */
+export const SUMMARY_WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
 const WORKER_HEAP_MB = 512;
 
 /** `threads`: workers (1 or 2). `maxQueue`: texts that may wait for one; the next is refused as `unavailable`. */
@@ -26,7 +27,7 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
     maxWaiting: options.maxQueue ?? 32,
     fullMessage: 'the summarizer is busy: try again shortly',
   });
-  const pool = new Threads({ filename: WORKER, threads, heapMb: WORKER_HEAP_MB });
+  const pool = new Threads({ filename: SUMMARY_WORKER, threads, heapMb: WORKER_HEAP_MB });
   const run = async (
     text: string,
     signal: AbortSignal,

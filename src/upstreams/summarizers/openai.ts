@@ -1,9 +1,11 @@
 import { withAbortAfter } from '../../net/deadline.js';
 import { Pool, type Dispatcher } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
-import { NOTHING_TO_SAY } from './embedded.js';
+import { FairQueue } from '../fair-queue.js';
+import { Threads } from '../threads.js';
+import { NOTHING_TO_SAY, SUMMARY_WORKER } from './embedded.js';
 import { firstSentences, MAX_SENTENCES } from './extract.js';
-import { toBlocks } from './plain-text.js';
+import { readSentences, unusable } from './model-answer.js';
 import type { Summarizer } from './summarizer.js';
 
 const MAX_ANSWER_BYTES = 1_000_000;
@@ -52,8 +54,6 @@ const MANNERS: readonly Record<string, unknown>[] = [
   {},
 ];
 
-const unusable = (cause: unknown): UpstreamFailure =>
-  new UpstreamFailure('failed', 'the summarizer gave no usable answer: try again', { cause });
 const late = (cause: unknown): UpstreamFailure =>
   new UpstreamFailure('failed', 'the summary was not ready in time: send a shorter text or try again', {
     cause,
@@ -91,60 +91,6 @@ const isAbort = (error: unknown): boolean =>
   (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')) ||
   /^UND_ERR_(?:ABORTED|HEADERS_TIMEOUT|BODY_TIMEOUT)$/.test(errorCode(error) ?? '');
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null;
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The text of `choices[0].message.content` (a string, or parts with texts) and whether it was cut off. */
-function readContent(body: string): { content: string; cut: boolean } {
-  const envelope = parseJson(body);
-  const choices = isRecord(envelope) ? envelope.choices : undefined;
-  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
-  const message = isRecord(choice) ? choice.message : undefined;
-  if (!isRecord(choice) || !isRecord(message)) throw unusable('no choices[0].message in the answer');
-  if (typeof message.refusal === 'string' && message.refusal !== '') throw unusable('the model refused');
-  const parts: unknown[] = Array.isArray(message.content) ? message.content : [message.content];
-  const content = parts
-    .map(part => (isRecord(part) ? part.text : part))
-    .filter(part => typeof part === 'string')
-    .join('');
-  return { content, cut: choice.finish_reason === 'length' };
-}
-
-/** The model's answer without what it thought aloud and without a code fence around it. */
-function bareAnswer(content: string): string {
-  const spoken = content
-    .replace(/<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/gi, '')
-    .replace(/^[\s\S]*<\/think(?:ing)?>/i, '')
-    .trim();
-  return /^```[a-z]*[^\S\n]*\n([\s\S]*)```$/i.exec(spoken)?.[1]?.trim() ?? spoken;
-}
-
-/** The sentences that the model wrote, as JSON as it was asked to, or as plain text. */
-function readSentences({ content, cut }: { content: string; cut: boolean }): string {
-  const answer = bareAnswer(content);
-  const start = answer.indexOf('{');
-  const parsed = start < 0 ? undefined : parseJson(answer.slice(start, answer.lastIndexOf('}') + 1));
-  if (isRecord(parsed)) {
-    const listed: unknown = parsed.sentences ?? parsed.summary;
-    const sentences = (Array.isArray(listed) ? (listed as unknown[]) : [listed]).filter(
-      item => typeof item === 'string',
-    );
-    return sentences.join('\n\n');
-  }
-  if (cut) throw unusable('the answer was cut off');
-  if (/^(?:[{[]|<!doctype|<html)/i.test(answer))
-    throw unusable('the answer is neither the JSON asked for nor prose');
-  return answer;
-}
-
 function checkStatus({ status, body, retryAfter }: Answer): void {
   if (status === 200) return;
   const cause = new Error(`status ${status}: ${body.slice(0, 500)}`);
@@ -152,27 +98,8 @@ function checkStatus({ status, body, retryAfter }: Answer): void {
   throw unusable(cause);
 }
 
-/** The document as the model gets it: plain text, one block per paragraph. */
-function documentOf(text: string): string {
-  const document = toBlocks(text)
-    .map(block => (block.kind === 'item' ? `- ${block.text}` : block.text))
-    .join('\n\n');
-  if (!/[\p{L}\p{N}\p{Extended_Pictographic}\p{RI}]/u.test(document))
-    throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
-  return document;
-}
-
-/**
- * Summaries by any server that speaks OpenAI's `/chat/completions`. The text is sent as data; the answer is read as JSON or
- * prose, split again into sentences and cut to three. Fails as `unavailable` (refused connection, 429, 5xx, too many calls in
- * flight) or `failed` (late, cut off, unreadable).
- */
-export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
-  const base = new URL(options.url);
-  const path = `${base.pathname.replace(/(?<!\/)\/+$/, '')}/chat/completions${base.search}`;
-  const timeoutMs = options.timeoutMs ?? 18_000;
-  const maxInFlight = options.maxInFlight ?? 64;
-  const pool = new Pool(base.origin, {
+function openPool(origin: string, timeoutMs: number): Pool {
+  return new Pool(origin, {
     connections: CONNECTIONS,
     keepAliveTimeout: 60_000,
     keepAliveMaxTimeout: 600_000,
@@ -181,12 +108,31 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
     maxResponseSize: MAX_ANSWER_BYTES,
     connect: { timeout: Math.min(5_000, timeoutMs) },
   });
+}
+
+/**
+ * Summaries by any server that speaks OpenAI's `/chat/completions`. The text is sent as data; the answer must be the JSON that was asked
+ * for, with or without a schema, and is cut to three sentences. Fails as `unavailable` (refused connection, 429, 5xx, too many calls in
+ * flight) or `failed` (late, cut off, off the schema, a refusal).
+ */
+export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
+  const base = new URL(options.url);
+  const path = `${base.pathname.replace(/(?<!\/)\/+$/, '')}/chat/completions${base.search}`;
+  const timeoutMs = options.timeoutMs ?? 18_000;
+  const maxInFlight = options.maxInFlight ?? 64;
+  const pool = openPool(base.origin, timeoutMs);
   const headers: Record<string, string> = { 'content-type': 'application/json', accept: 'application/json' };
   if (options.apiKey) headers.authorization = `Bearer ${options.apiKey}`;
+  const threads = new Threads({ filename: SUMMARY_WORKER, threads: 1 });
+  const slots = Math.min(CONNECTIONS, maxInFlight);
+  const queue = new FairQueue({
+    slots,
+    maxWaiting: maxInFlight - slots,
+    fullMessage: 'the summarizer is busy: try again shortly',
+  });
   let manner = 0;
-  let inFlight = 0;
 
-  const ask = async (document: string, signal: AbortSignal): Promise<string> => {
+  const ask = async (document: string, signal: AbortSignal): Promise<string[]> => {
     const messages = [
       { role: 'system', content: SYSTEM },
       { role: 'user', content: document },
@@ -198,26 +144,34 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
       if (!understood && tried + 1 < MANNERS.length) continue;
       checkStatus(answer);
       manner = tried;
-      return readSentences(readContent(answer.body));
+      return readSentences(answer.body, document);
     }
+  };
+
+  const summarize = async (text: string, signal: AbortSignal): Promise<string> => {
+    const document = await threads.run<string | null>(text, { name: 'readDocument', signal });
+    if (document === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
+    const written = await ask(document, signal);
+    const sentences = firstSentences(written.join('\n\n'));
+    if (sentences === null) throw unusable('the answer holds no sentence');
+    return sentences.join(' ');
   };
 
   return {
     name: 'openai',
     mock: false,
-    async summarize(text, signal) {
-      const document = documentOf(text);
-      if (inFlight >= maxInFlight) throw unreachable('too many calls in flight', 2);
-      inFlight += 1;
+    async summarize(text, signal, caller) {
       try {
-        const written = await withAbortAfter(timeoutMs, signal, within => ask(document, within));
-        const sentences = firstSentences(written);
-        if (sentences === null) throw unusable('the answer holds no sentence');
-        return sentences.join(' ');
-      } finally {
-        inFlight -= 1;
+        return await withAbortAfter(timeoutMs, signal, within =>
+          queue.run(() => summarize(text, within), within, caller),
+        );
+      } catch (cause) {
+        throw isAbort(cause) ? late(cause) : cause;
       }
     },
-    close: () => pool.destroy(),
+    async close() {
+      queue.close(unreachable('the summarizer is closed'));
+      await Promise.all([pool.destroy(), threads.close()]);
+    },
   };
 }
