@@ -6,6 +6,7 @@ import { loadContract, type Json, type PricedOperation } from '../src/contract.j
 import { MAX_HEADER_BYTES, renderChallenge, type Challenge } from '../src/payments/challenge.js';
 import { Desk } from '../src/payments/desk.js';
 import type { Terms } from '../src/payments/offer.js';
+import { bytesOf } from '../src/payments/transaction.js';
 
 const { document, paid } = loadContract(new URL('../../openapi.yaml', import.meta.url));
 
@@ -338,6 +339,79 @@ describe('The desk', () => {
       }
     });
   }
+
+  const signedOver = (blockhash: string, hasNonce = false) => ({ blockhash: bytesOf(blockhash), hasNonce });
+  const next = (blockhash: string, slot = VIEW.slot + 1) => desk.setView({ ...VIEW, slot, blockhash });
+
+  it('offers a blockhash no more once a payment without a nonce was signed over it, at once and with nothing to build', () => {
+    open();
+    const without = desk.challenge(operation, 2);
+    desk.setView(VIEW);
+    let told = 0;
+    desk.onUsedUp = () => told++;
+    desk.use(signedOver(BLOCKHASH, true), true);
+    expect(blockhashes(), 'with a nonce').to.deep.equal([BLOCKHASH]);
+    desk.use(signedOver(BLOCKHASH), false);
+    expect(desk.challenge(operation, 2)).to.equal(without);
+    expect(told).to.equal(1);
+    next(BLOCKHASH);
+    expect(blockhashes(), 'the same one, read again').to.deep.equal([undefined]);
+    next(FEE_PAYER);
+    expect(blockhashes()).to.deep.equal([FEE_PAYER]);
+  });
+
+  it('offers another blockhash of the same slot in place of one that was used up', () => {
+    open();
+    desk.setView(VIEW);
+    desk.use(signedOver(BLOCKHASH), true);
+    clock += 1_000;
+    next(FEE_PAYER, VIEW.slot);
+    expect(blockhashes()).to.deep.equal([FEE_PAYER]);
+    clock += 39_001;
+    expect(desk.view(), 'which makes the view no younger').to.equal(undefined);
+  });
+
+  it('lets payments that nobody has paid yet use up one blockhash in 2 s, and paid ones all', () => {
+    open();
+    desk.setView(VIEW);
+    desk.use(signedOver(BLOCKHASH), false);
+    next(FEE_PAYER);
+    desk.use(signedOver(FEE_PAYER), false);
+    expect(blockhashes()).to.deep.equal([FEE_PAYER]);
+    desk.use(signedOver(FEE_PAYER), true);
+    expect(blockhashes()).to.deep.equal([undefined]);
+    next(OTHER_FEE_PAYER, VIEW.slot + 2);
+    clock += 2_000;
+    desk.use(signedOver(OTHER_FEE_PAYER), false);
+    expect(blockhashes()).to.deep.equal([undefined]);
+  });
+
+  it('looks at the chain every 2 s while calls come, sooner where a blockhash was used up, else every 10 s', () => {
+    open();
+    desk.setView(VIEW);
+    expect(desk.lookAfterMs()).to.equal(10_000);
+    desk.challenge(operation, 2);
+    expect(desk.lookAfterMs()).to.equal(2_000);
+    next(FEE_PAYER);
+    expect(desk.lookAfterMs()).to.equal(10_000);
+    desk.use(signedOver(FEE_PAYER), true);
+    expect(desk.lookAfterMs()).to.equal(400);
+    next(FEE_PAYER, VIEW.slot + 2);
+    expect(desk.lookAfterMs()).to.equal(400);
+    next(BLOCKHASH, VIEW.slot + 3);
+    expect(desk.lookAfterMs()).to.equal(10_000);
+  });
+
+  it('puts into the refusal of a payment without a nonce a blockhash only if it is another one', () => {
+    open();
+    desk.setView(VIEW);
+    const offered = (payment: { blockhash: string; hasNonce: boolean }): unknown[] =>
+      parse(desk.refusal(operation, 2, 'spent', false, payment)).accepts.map(
+        option => option.extra.recentBlockhash,
+      );
+    expect(offered(signedOver(BLOCKHASH))).to.deep.equal([undefined]);
+    expect(offered(signedOver(FEE_PAYER))).to.deep.equal([BLOCKHASH]);
+  });
 
   it('leaves the blockhash out of a refusal that must not lead to the same transaction', () => {
     open();

@@ -3,9 +3,21 @@ import { expect } from 'chai';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { Keypair, VersionedTransaction } from '@solana/web3.js';
 import { loadContract } from '../src/contract.js';
+import { craftPayment, v2Header } from './support/craft.js';
 import { pause, until } from './support/faults.js';
 import { call, challengeOf, openWorld, post, receiptOf, signFor, TEXT, type World } from './support/world.js';
+
+type Offer = { extra: { feePayer: string; recentBlockhash?: string }; payTo: string };
+
+function signedOver(headers: Record<string, string>): string {
+  const payment = JSON.parse(Buffer.from(headers['PAYMENT-SIGNATURE'] ?? '', 'base64').toString()) as {
+    payload: { transaction: string };
+  };
+  const wire = Buffer.from(payment.payload.transaction, 'base64');
+  return VersionedTransaction.deserialize(wire).message.recentBlockhash;
+}
 
 describe('a paid call, end to end on a real local Solana', () => {
   let world: World;
@@ -151,6 +163,48 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(new Set(answers.map(answer => answer.body.toString()))).to.have.lengthOf(1);
     expect(answers.map(answer => answer.status)).to.deep.equal([200, 200, 200]);
     expect(await world.earned()).to.equal(before + 10_000n);
+  });
+
+  /** What a client does that adds no memo: it signs over the offered blockhash, else over one of its own. */
+  async function signWithoutMemo(): Promise<Record<string, string>> {
+    const [offer] = challengeOf(await summarize({})).accepts as [Offer];
+    const { feePayer, recentBlockhash } = offer.extra;
+    const blockhash = recentBlockhash ?? (await world.connection.getLatestBlockhash()).blockhash;
+    const payer = Keypair.fromSecretKey(world.buyer);
+    const { transaction } = craftPayment({ payer, feePayer, blockhash, payTo: offer.payTo, memo: null });
+    return { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) };
+  }
+
+  it('a buyer without a memo makes ten different calls in a row, each with a payment of its own', async () => {
+    const before = await world.earned();
+    for (let n = 0; n < 10; n++) {
+      const answer = await summarize(await signWithoutMemo(), { text: `${TEXT} Notice ${n}.` });
+      expect(answer.status, answer.body.toString()).to.equal(200);
+    }
+    expect(await world.earned()).to.equal(before + 100_000n);
+  });
+
+  it('a buyer without a memo that sent one transaction for two calls is told so, and given another blockhash', async () => {
+    const headers = await signWithoutMemo();
+    expect((await summarize(headers)).status).to.equal(200);
+    const second = await untilAnswered(() =>
+      summarize(headers, { text: 'Another text. It has two sentences.' }),
+    );
+    expect(second.status).to.equal(402);
+    const { error, accepts } = challengeOf(second);
+    expect(error).to.match(
+      /same transaction was sent for another call.* sign a new one .*over the new blockhash/,
+    );
+    await until('a blockhash is offered again', async () => {
+      const [offer] = challengeOf(await summarize({})).accepts as [Offer];
+      return offer.extra.recentBlockhash !== undefined;
+    });
+    const [offer] = accepts as [Offer];
+    const third = challengeOf(await summarize(headers, { text: 'Another text. It has two sentences.' }));
+    expect(JSON.stringify([offer, third.accepts])).not.to.include(signedOver(headers));
+    expect((third.accepts as [Offer])[0].extra.recentBlockhash).to.be.a('string');
+    const renewed = await summarize(await signWithoutMemo(), { text: 'Another text. It has two sentences.' });
+    expect(renewed.status, renewed.body.toString()).to.equal(200);
   });
 
   it('promise 3: the same payment sent again gets the same bytes and is not charged again', async () => {

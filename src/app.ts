@@ -192,6 +192,7 @@ async function servePaid(
   const body = await readBody(ctx, parts.bodies, owner, priced.maxBodyBytes);
   const checked = parts.routes.checkBody(route.operation, body);
   if (!checked.ok) throw invalid(checked.error);
+  desk.use(examined.payment.checked, false);
   const outcome = await charge.redeem({
     operation: priced,
     payment: examined.payment,
@@ -283,6 +284,7 @@ function sendOutcome(
 ): void {
   const receipt = 'receipt' in outcome ? outcome.receipt : undefined;
   const receipts = receiptHeaders(payment, receipt);
+  if (receipt) desk.use(payment.checked, true);
   switch (outcome.kind) {
     case 'answer': {
       const { status, headers, body } = outcome.answer;
@@ -290,7 +292,11 @@ function sendOutcome(
       return send(ctx, status, body, { ...headers, ...receipts, 'Cache-Control': 'no-store' });
     }
     case 'refused':
-      return sendChallenge(ctx, desk.refusal(priced, asked, outcome.error, outcome.fresh), receipts);
+      return sendChallenge(
+        ctx,
+        desk.refusal(priced, asked, outcome.error, outcome.fresh, payment.checked),
+        receipts,
+      );
     case 'conflict':
       return sendError(ctx, 400, outcome.error, receipts);
     case 'unavailable':

@@ -6,7 +6,8 @@ import type { Heights } from './payments/heights.js';
 import { heightOf } from './payments/proof.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 
-const VIEW_INTERVAL_MS = 10_000;
+/** How often it is asked whether the chain is to be looked at; see `lookAfterMs`. */
+const TICK_MS = 200;
 const FEE_PAYER_INTERVAL_MS = 60_000;
 const UPKEEP_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
@@ -75,6 +76,7 @@ export class Watch {
   readonly #parts: WatchParts;
   readonly #timers: NodeJS.Timeout[] = [];
   #chainDown = false;
+  #lookedAt = -Infinity;
 
   constructor(parts: WatchParts) {
     this.#parts = parts;
@@ -82,7 +84,8 @@ export class Watch {
 
   /** Looks once at everything, then goes on by itself. Resolves after the first look, whatever it found. */
   async start(): Promise<void> {
-    this.#every(VIEW_INTERVAL_MS, () => this.#readChain());
+    const look = this.#every(TICK_MS, () => this.#readChainWhenDue());
+    this.#parts.desk.onUsedUp = look;
     this.#every(FEE_PAYER_INTERVAL_MS, () => this.#readFeePayer());
     this.#every(UPKEEP_INTERVAL_MS, () => this.#upkeep());
     await Promise.all([this.#readChain(), this.#rememberFeePayers(), this.#upkeep()]);
@@ -92,20 +95,27 @@ export class Watch {
     for (const timer of this.#timers) clearInterval(timer);
   }
 
-  #every(ms: number, look: () => Promise<void>): void {
+  /** @returns what to call to have it done sooner */
+  #every(ms: number, look: () => Promise<void>): () => void {
     let busy = false;
-    const timer = setInterval(() => {
+    const begin = (): void => {
       if (busy) return;
       busy = true;
       void look().finally(() => {
         busy = false;
       });
-    }, ms);
-    this.#timers.push(timer.unref());
+    };
+    this.#timers.push(setInterval(begin, ms).unref());
+    return begin;
+  }
+
+  async #readChainWhenDue(): Promise<void> {
+    if (performance.now() - this.#lookedAt >= this.#parts.desk.lookAfterMs()) await this.#readChain();
   }
 
   async #readChain(): Promise<void> {
     const { chain, desk, heights, log } = this.#parts;
+    this.#lookedAt = performance.now();
     try {
       desk.setView(await readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)));
       if (this.#chainDown) log.info({}, 'the chain answers again');

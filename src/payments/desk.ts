@@ -7,7 +7,9 @@ import {
   type ChallengeVersion,
   type Live,
 } from './challenge.js';
+import { Bucket } from './bucket.js';
 import { requirementsOf, type Terms } from './offer.js';
+import { bytesOf, type CheckedTransaction } from './transaction.js';
 
 /** Where the chain stood when we last looked, at commitment `confirmed`. */
 export type ChainView = { blockhash: string; slot: number; height: number };
@@ -21,14 +23,25 @@ const OFFER_LIFE_MS = 5 * 60_000;
 const BLOCKHASH_LIFE_MS = 20_000;
 /** An older view of the chain is too old to begin a payment on; see `DEAD_AFTER_BLOCKS`. */
 const VIEW_LIFE_MS = 40_000;
+/** How often the chain is looked at: while calls come, else, and where a blockhash was used up. */
+const LOOK_MS = { busy: 2_000, idle: 10_000, usedUp: 400 };
+/** Whoever has not paid yet uses up one blockhash in this time at most: what pays without any RPC needs one that is offered. */
+const UNPROVEN_USES = { rate: 0.5, burst: 1 };
+const MAX_USED = 256;
 const MAX_FEE_PAYERS = 64;
 const MAX_REQUIREMENTS = 1_024;
 
-type Prebuilt = Record<ChallengeVersion, Challenge>;
+type Prebuilt = Map<string, Record<ChallengeVersion, Challenge>>;
+
+/** What a blockhash was used by. */
+type Signed = Pick<CheckedTransaction, 'blockhash' | 'hasNonce'>;
 
 /**
  * Where offers are made: knows the fee payer and blockhash of the moment, keeps one prebuilt challenge per operation and
  * version, and remembers which fee payers it named. Challenges are rebuilt when one of the two changes, never per request.
+ *
+ * Two payments without a nonce, of one payer and price over one blockhash, are one transaction. So a blockhash that such a payment was
+ * signed over is offered no more.
  */
 export class Desk {
   readonly #operations: PricedOperation[];
@@ -36,7 +49,17 @@ export class Desk {
   readonly #now: () => number;
   #live: Live;
   #offered: OfferedFeePayer[];
-  #challenges = new Map<string, Prebuilt>();
+  /** What is offered now: with a blockhash, or the same without. */
+  #challenges: Prebuilt = new Map();
+  #withoutBlockhash: Prebuilt = new Map();
+  /** The blockhash that is offered, as a key. */
+  #offeredHash: string | undefined;
+  readonly #used = new Set<string>();
+  readonly #unproven: Bucket;
+  #asked = false;
+  #usedUp = false;
+  /** Told when a blockhash was used up, so that another one is looked for. */
+  onUsedUp: () => void = () => {};
   readonly #requirements = new Map<string, PaymentRequirements>();
   #view: (ChainView & { readAt: number }) | undefined;
   #blockhashTimer: NodeJS.Timeout | undefined;
@@ -51,6 +74,7 @@ export class Desk {
     this.#operations = operations;
     this.#terms = terms;
     this.#now = now;
+    this.#unproven = new Bucket({ ...UNPROVEN_USES, now });
     this.#live = { feePayer };
     this.#offered = offered.filter(entry => entry.feePayer !== feePayer);
     this.#rebuild();
@@ -74,22 +98,26 @@ export class Desk {
 
   /** The challenge for a call without payment. */
   challenge(operation: PricedOperation, version: ChallengeVersion): Challenge {
+    this.#asked = true;
     const prebuilt = this.#challenges.get(operation.id);
     if (!prebuilt) throw new Error(`no challenge for ${operation.id}`);
     return prebuilt[version];
   }
 
   /**
-   * The challenge for a call whose payment was refused. Without a blockhash where the buyer would otherwise sign the very
-   * same transaction again.
+   * The challenge for a call whose payment was refused.
+   * @param fresh whether the buyer may sign over the blockhash of that payment again; else there is one only where it is another
    */
   refusal(
     operation: PricedOperation,
     version: ChallengeVersion,
     error: string,
-    withBlockhash: boolean,
+    fresh: boolean,
+    payment?: Signed,
   ): Challenge {
-    const live = withBlockhash ? this.#live : { feePayer: this.#live.feePayer };
+    this.#asked = true;
+    const another = payment !== undefined && !payment.hasNonce && payment.blockhash !== this.#offeredHash;
+    const live = fresh || another ? this.#live : { feePayer: this.#live.feePayer };
     const render = (text: string) => renderChallenge(operation, this.#terms, live, version, text);
     const room = (MAX_HEADER_BYTES / 4) * 3 - render('').body.length;
     return render(cutToJsonBytes(error, room));
@@ -105,16 +133,36 @@ export class Desk {
 
   /** The chain was read just now. A node whose slot does not advance shows nothing new: its view grows old. */
   setView(view: ChainView): void {
-    if (this.#view && view.slot <= this.#view.slot) return;
-    this.#view = { ...view, readAt: this.#now() };
-    this.#live = { ...this.#live, recentBlockhash: view.blockhash };
-    clearTimeout(this.#blockhashTimer);
-    this.#blockhashTimer = setTimeout(() => {
-      this.#live = { feePayer: this.#live.feePayer };
-      this.#rebuild();
-    }, BLOCKHASH_LIFE_MS);
-    this.#blockhashTimer.unref();
-    this.#rebuild();
+    this.#asked = false;
+    const another = view.slot === this.#view?.slot && this.#usedUp;
+    if (this.#view && view.slot <= this.#view.slot && !another) return;
+    if (!another) this.#view = { ...view, readAt: this.#now() };
+    const key = bytesOf(view.blockhash);
+    if (!this.#used.has(key)) this.#offer(view.blockhash, key);
+  }
+
+  /**
+   * A payment came. If it has no nonce, its blockhash is offered no more, at once.
+   * @param paid whether its money moved or may have moved; before that anybody could use up one blockhash after the other
+   */
+  use({ blockhash, hasNonce }: Signed, paid: boolean): void {
+    if (hasNonce || this.#used.has(blockhash)) return;
+    const offered = blockhash === this.#offeredHash;
+    // One that we don't offer now may be offered by the next look: those looked at in one slot are the same.
+    if (!paid && (!offered || !this.#unproven.take())) return;
+    const [oldest] = this.#used;
+    if (this.#used.size >= MAX_USED && oldest !== undefined) this.#used.delete(oldest);
+    this.#used.add(blockhash);
+    if (!offered) return;
+    this.#usedUp = true;
+    this.#withdraw();
+    this.onUsedUp();
+  }
+
+  /** In how many ms after the last look at the chain the next one is due. */
+  lookAfterMs(): number {
+    if (!this.#asked && !this.#usedUp) return LOOK_MS.idle;
+    return this.#usedUp ? LOOK_MS.usedUp : LOOK_MS.busy;
   }
 
   /** Slot and height of the last look at the chain, unless that was too long ago to begin a payment on. */
@@ -138,13 +186,36 @@ export class Desk {
     clearTimeout(this.#blockhashTimer);
   }
 
+  #offer(recentBlockhash: string, key: string): void {
+    this.#usedUp = false;
+    this.#offeredHash = key;
+    this.#live = { feePayer: this.#live.feePayer, recentBlockhash };
+    this.#challenges = this.#build(this.#live);
+    clearTimeout(this.#blockhashTimer);
+    this.#blockhashTimer = setTimeout(() => this.#withdraw(), BLOCKHASH_LIFE_MS);
+    this.#blockhashTimer.unref();
+  }
+
+  /** Nothing is built here: it happens while calls come. */
+  #withdraw(): void {
+    clearTimeout(this.#blockhashTimer);
+    this.#offeredHash = undefined;
+    this.#live = { feePayer: this.#live.feePayer };
+    this.#challenges = this.#withoutBlockhash;
+  }
+
   #rebuild(): void {
-    this.#challenges = new Map(
+    this.#withoutBlockhash = this.#build({ feePayer: this.#live.feePayer });
+    this.#challenges = this.#live.recentBlockhash ? this.#build(this.#live) : this.#withoutBlockhash;
+  }
+
+  #build(live: Live): Prebuilt {
+    return new Map(
       this.#operations.map(operation => [
         operation.id,
         {
-          1: renderChallenge(operation, this.#terms, this.#live, 1),
-          2: renderChallenge(operation, this.#terms, this.#live, 2),
+          1: renderChallenge(operation, this.#terms, live, 1),
+          2: renderChallenge(operation, this.#terms, live, 2),
         },
       ]),
     );

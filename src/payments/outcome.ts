@@ -58,7 +58,10 @@ export function failure(status: number, error: string): Answer {
 
 export function otherCall(asked: string, operation: string): Outcome {
   const what = operation === asked ? 'with another body' : `of ${operation}`;
-  return refused(`this payment was made for a call ${what}: sign a new one for this call`, false);
+  return refused(
+    `the same transaction was sent for another call, ${what}: sign a new one for this call, over the new blockhash or with a memo of its own`,
+    false,
+  );
 }
 
 export function otherIdentifier(): Outcome {

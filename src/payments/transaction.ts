@@ -21,6 +21,10 @@ export type CheckedTransaction = {
   feePayer: string;
   /** Base64 of the transaction as we pass it on: our own encoding, the fee payer's slot emptied. */
   transaction: string;
+  /** The blockhash it was signed over, as a key. */
+  blockhash: Key;
+  /** Whether a memo tells it from other payments of the same payer and price over the same blockhash. */
+  hasNonce: boolean;
 };
 
 /** What a transfer must be to pay an offer. Amount in atomic units. */
@@ -33,7 +37,8 @@ const SIGNATURE_BYTES = 64;
 /** Written out: @solana/spl-token takes longer to load than all else here, and the receiver's account is one derivation. */
 export const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
 const ASSOCIATED_TOKEN_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
-const bytesOf = (address: string): Key => keyOf(address).toString('latin1');
+/** An address or blockhash as a key. */
+export const bytesOf = (address: string): Key => keyOf(address).toString('latin1');
 const COMPUTE_BUDGET = bytesOf('ComputeBudget111111111111111111111111111111');
 const TOKEN = bytesOf(TOKEN_PROGRAM);
 const MEMO = bytesOf('MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr');
@@ -87,6 +92,8 @@ export class TransactionChecker {
       source: nameOf(source),
       feePayer: nameOf(transaction.keys[0]),
       transaction: bytes.toString('base64'),
+      blockhash: transaction.blockhash,
+      hasNonce: hasMemo(transaction),
     };
   }
 
@@ -186,6 +193,10 @@ function checkLayout({ instructions, keys }: SolanaTransaction): void {
   if (instructions.some(({ program, accounts }) => program === 0 || accounts.includes(0))) {
     throw new Fault('transaction: the fee payer must not appear in any instruction');
   }
+}
+
+function hasMemo({ instructions, keys }: SolanaTransaction): boolean {
+  return instructions.some(({ program, data }) => keys[program] === MEMO && data.length > 0);
 }
 
 function isBudget({ program, data }: Instruction, keys: Key[], type: number, length: number): boolean {
