@@ -14,6 +14,7 @@ import {
   getTransferFeeConfig,
 } from '@solana/spl-token';
 import {
+  AddressLookupTableAccount,
   Connection,
   Keypair,
   PublicKey,
@@ -32,6 +33,7 @@ import { History, type Entry } from '../src/sandbox/history.js';
 import { startSandbox, type Sandbox } from '../src/sandbox/start.js';
 import { Vm } from '../src/sandbox/vm.js';
 import { readTransaction } from '../src/sandbox/wire.js';
+import { craftPayment, type Recipe } from './support/craft.js';
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers are asserted on, not typed
 type Json = { [name: string]: any };
@@ -415,6 +417,67 @@ describe('the local Solana', () => {
       (await fetch(sandbox.rpc.url, { method: 'POST', body: 'x'.repeat((1 << 20) + 1) })).status,
     ).to.equal(413);
     expect(await (await fetch(`${sandbox.rpc.url}/health`)).text()).to.equal('ok');
+  });
+
+  it('pays no more than small fees: what needs more is refused by verify and settle, in both versions, and costs nothing', async () => {
+    const { v1Network, feePayer, payTo, usdcMint } = sandbox.info;
+    const { blockhash } = await connection.getLatestBlockhash();
+    const lamports = () => connection.getBalance(new PublicKey(feePayer), 'confirmed');
+    const table = new AddressLookupTableAccount({
+      key: Keypair.generate().publicKey,
+      state: { deactivationSlot: 0n, lastExtendedSlot: 0, lastExtendedSlotStartIndex: 0, addresses: [] },
+    });
+    table.state.addresses.push(new PublicKey(usdcMint));
+    const before = await lamports();
+    const recipes: [string, Recipe][] = [
+      ['compute_limit_instruction_too_high', { computeLimit: 1_400_000, computePrice: 5_000_000n }],
+      ['compute_limit_instruction_too_high', { computeLimit: 200_001 }],
+      ['compute_price_instruction_too_high', { computeLimit: 200_000, computePrice: 100_001n }],
+      ['excessive_signers', { cosigners: [Keypair.generate()] }],
+      ['payload_transaction', { lookupTables: [table] }],
+    ];
+    for (const [reason, recipe] of recipes) {
+      const { transaction } = craftPayment({ payer: buyer, feePayer, payTo, blockhash, ...recipe });
+      const payload = { transaction };
+      const { amount, ...rest } = offer();
+      const v1 = { ...rest, network: v1Network, maxAmountRequired: amount, resource: 'http://x/' };
+      const calls = [
+        {
+          x402Version: 2,
+          paymentPayload: { x402Version: 2, payload, accepted: offer() },
+          requirements: offer(),
+        },
+        {
+          x402Version: 1,
+          paymentPayload: { x402Version: 1, scheme: 'exact', network: v1Network, payload },
+          requirements: v1,
+        },
+      ];
+      for (const { requirements: paymentRequirements, ...rest } of calls) {
+        const verified = await facilitate('/verify', { ...rest, paymentRequirements });
+        expect(verified.answer, JSON.stringify(verified)).to.include({ isValid: false });
+        expect(verified.answer['invalidReason']).to.match(new RegExp(`^invalid_exact_svm_.*${reason}$`));
+        const settled = await facilitate('/settle', { ...rest, paymentRequirements });
+        expect(settled.answer).to.include({ success: false, transaction: '' });
+      }
+    }
+    const most = craftPayment({
+      payer: buyer,
+      feePayer,
+      payTo,
+      blockhash,
+      computeLimit: 200_000,
+      computePrice: 100_000n,
+    });
+    const paymentPayload = { x402Version: 2, payload: { transaction: most.transaction }, accepted: offer() };
+    const { answer } = await facilitate('/settle', {
+      x402Version: 2,
+      paymentPayload,
+      paymentRequirements: offer(),
+    });
+    expect(answer, JSON.stringify(answer)).to.include({ success: true });
+    // Two signatures and the priority fee.
+    expect(before - (await lamports())).to.equal(10_000 + 20_000);
   });
 
   it('answers a malformed facilitator call with 400', async () => {

@@ -247,8 +247,21 @@ const WRONG: [string, RegExp, () => string][] = [
   ['has a compute limit of nine bytes', /first instruction/, () => craft(replaced(0, budget(2, 9)))],
   ['has a compute price of five bytes', /second instruction/, () => craft(replaced(1, budget(3, 5)))],
   ['asks for a heap frame instead of a limit', /first instruction/, () => craft(replaced(0, budget(1, 5)))],
-  ['sets a limit that no block allows', /limit is too high/, () => craft({ computeLimit: 1_400_001 })],
-  ['sets a price that eats the fee payer', /price is too high/, () => craft({ computePrice: 5_000_001n })],
+  [
+    'sets a limit that no transfer needs',
+    /limit is too high: 200001, at most 200000/,
+    () => craft({ computeLimit: 200_001 }),
+  ],
+  [
+    'sets a price of more than 5 lamports',
+    /price is too high/,
+    () => craft({ computeLimit: 1_000, computePrice: 5_000_001n }),
+  ],
+  [
+    'costs the fee payer a lamport more than 20 000 for its priority',
+    /price is too high.*fee of 20001 lamports, at most 20000/,
+    () => craft({ computeLimit: 200_000, computePrice: 100_001n }),
+  ],
   ['sets the highest price there is', /price is too high/, () => craft({ computePrice: 2n ** 64n - 1n })],
   [
     'has two instructions',
@@ -398,7 +411,8 @@ describe('transaction: what pays our price is accepted', () => {
     ['five instructions', { extra: [memo()] }],
     ['six instructions', { extra: [memo(), lighthouseInstruction()] }],
     ['seven instructions', { extra: [lighthouseInstruction(), lighthouseInstruction(), memo()] }],
-    ['the highest compute limit and price', { computeLimit: 1_400_000, computePrice: 5_000_000n }],
+    ['the highest compute limit, at the highest price', { computeLimit: 200_000, computePrice: 100_000n }],
+    ['a high price for few units', { computeLimit: 4_000, computePrice: 5_000_000n }],
     ['from a token account that is not the associated one', { source: stranger() }],
   ];
   for (const [name, bend] of RIGHT) {

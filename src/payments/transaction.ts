@@ -1,5 +1,6 @@
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { keyOf, programAddress, toAddress } from '../address.js';
+import { feeFault } from './fee-limits.js';
 import {
   isSane,
   MessageFault,
@@ -39,17 +40,11 @@ export const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
 const ASSOCIATED_TOKEN_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 /** An address or blockhash as a key. */
 export const bytesOf = (address: string): Key => keyOf(address).toString('latin1');
-const COMPUTE_BUDGET = bytesOf('ComputeBudget111111111111111111111111111111');
 const TOKEN = bytesOf(TOKEN_PROGRAM);
 const MEMO = bytesOf('MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr');
 const LIGHTHOUSE = bytesOf('L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95');
-const SET_COMPUTE_UNIT_LIMIT = 2;
-const SET_COMPUTE_UNIT_PRICE = 3;
 const TRANSFER_CHECKED = 12;
 const MAX_INSTRUCTIONS = 7;
-const MAX_COMPUTE_UNITS = 1_400_000;
-/** What the reference facilitator accepts (x402 scheme exact on SVM): 5 lamports per compute unit. */
-const MAX_MICROLAMPORTS_PER_UNIT = 5_000_000n;
 
 class Fault extends Error {}
 
@@ -77,7 +72,6 @@ export class TransactionChecker {
   #check(base64: string, expected: Expected): CheckedTransaction {
     const bytes = decodeBytes(base64);
     const transaction = readTransaction(bytes);
-    checkSigners(transaction);
     checkLayout(transaction);
     const { source, payer } = checkTransfer(transaction, expected, this.#accountsOf(expected));
     checkSignature(payer, transaction.message, bytes.subarray(1 + SIGNATURE_BYTES, 1 + 2 * SIGNATURE_BYTES));
@@ -151,38 +145,21 @@ function nameOf(key: Key | undefined): string {
   return name;
 }
 
-function checkSigners({ signatures, keys, lookups }: SolanaTransaction): void {
-  if (signatures !== 2) {
-    throw new Fault(`transaction: needs ${signatures} signatures, must be 2: the fee payer's and yours`);
-  }
-  if (new Set(keys).size !== keys.length) throw new Fault('transaction: names an account twice');
-  if (lookups.length > 0) throw new Fault('transaction: address lookup tables are not accepted');
-}
-
 function accountOf({ accounts }: Instruction, position: number, keys: Key[]): Key | undefined {
   const index = accounts[position];
   return index === undefined ? undefined : keys[index];
 }
 
-function checkLayout({ instructions, keys }: SolanaTransaction): void {
+function checkLayout(transaction: SolanaTransaction): void {
+  const { instructions, keys } = transaction;
   if (instructions.length < 3 || instructions.length > MAX_INSTRUCTIONS) {
     throw new Fault(
       `transaction: has ${instructions.length} instructions, must have 3 to ${MAX_INSTRUCTIONS}`,
     );
   }
-  const [limit, price] = instructions;
-  if (!limit || !isBudget(limit, keys, SET_COMPUTE_UNIT_LIMIT, 5)) {
-    throw new Fault('transaction: the first instruction must set the compute unit limit');
-  }
-  if (!price || !isBudget(price, keys, SET_COMPUTE_UNIT_PRICE, 9)) {
-    throw new Fault('transaction: the second instruction must set the compute unit price');
-  }
-  if (limit.data.readUInt32LE(1) > MAX_COMPUTE_UNITS) {
-    throw new Fault('transaction: the compute unit limit is too high');
-  }
-  if (price.data.readBigUInt64LE(1) > MAX_MICROLAMPORTS_PER_UNIT) {
-    throw new Fault('transaction: the compute unit price is too high');
-  }
+  const fault = feeFault(transaction);
+  if (fault) throw new Fault(`transaction: ${fault.message}`);
+  if (new Set(keys).size !== keys.length) throw new Fault('transaction: names an account twice');
   for (const { program } of instructions.slice(3)) {
     if (keys[program] !== MEMO && keys[program] !== LIGHTHOUSE) {
       throw new Fault(
@@ -197,10 +174,6 @@ function checkLayout({ instructions, keys }: SolanaTransaction): void {
 
 function hasMemo({ instructions, keys }: SolanaTransaction): boolean {
   return instructions.some(({ program, data }) => keys[program] === MEMO && data.length > 0);
-}
-
-function isBudget({ program, data }: Instruction, keys: Key[], type: number, length: number): boolean {
-  return keys[program] === COMPUTE_BUDGET && data[0] === type && data.length === length;
 }
 
 function checkTransfer(

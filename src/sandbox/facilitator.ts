@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { x402Facilitator as Facilitator } from '@x402/core/facilitator';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
+import { feeFault, type FeeFault } from '../payments/fee-limits.js';
+import { readTransaction } from '../payments/message.js';
 import { NETWORK, V1_NETWORK } from './genesis.js';
 import { serveHttp, type HttpAnswer, type HttpRequest, type HttpServer } from './http.js';
 import { ID_HEADER } from './rpc.js';
@@ -73,7 +75,7 @@ async function createFacilitator({ rpcUrl, feePayer }: FacilitatorOptions): Prom
   const signer = svm.toFacilitatorSvmSigner(keyPair, { defaultRpcUrl: rpcUrl });
   const cache = new svm.SettlementCache();
   return new x402Facilitator()
-    .register(NETWORK, new ExactSvmScheme(signer, cache, { maxRequiredSignatures: 2 }))
+    .register(NETWORK, new ExactSvmScheme(signer, cache))
     .registerV1(V1_NETWORK as PaymentRequirements['network'], new ExactSvmSchemeV1(signer, cache));
 }
 
@@ -91,17 +93,46 @@ async function answer(facilitator: Facilitator, { method, path, body }: HttpRequ
   if (typeof call === 'string') return { status: 400, body: { error: call } };
   const { paymentPayload, paymentRequirements } = call;
   const fault = unsupported(facilitator, call);
+  const fees = fault ? undefined : feesRefused(paymentPayload);
   if (path === '/verify') {
     if (fault) return { status: 400, body: { isValid: false, invalidReason: fault, error: fault } };
+    if (fees)
+      return {
+        status: 200,
+        body: { isValid: false, invalidReason: fees.reason, invalidMessage: fees.message },
+      };
     return { status: 200, body: await facilitator.verify(paymentPayload, paymentRequirements) };
   }
   const { network } = paymentRequirements;
+  if (fees)
+    return {
+      status: 200,
+      body: {
+        success: false,
+        errorReason: fees.reason,
+        errorMessage: fees.message,
+        transaction: '',
+        network,
+      },
+    };
   if (fault)
     return {
       status: 400,
       body: { success: false, errorReason: fault, transaction: '', network, error: fault },
     };
   return { status: 200, body: await facilitator.settle(paymentPayload, paymentRequirements) };
+}
+
+/** The scheme's own options bound the price of a unit, not what all units cost, and those of v1 bound nothing. */
+function feesRefused({ payload }: PaymentPayload): FeeFault | undefined {
+  try {
+    return feeFault(readTransaction(Buffer.from(String(payload['transaction']), 'base64')));
+  } catch (error) {
+    return {
+      reason: 'invalid_exact_svm_payload_transaction_could_not_be_decoded',
+      message: (error as Error).message,
+    };
+  }
 }
 
 function unsupported(
