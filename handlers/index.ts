@@ -1,5 +1,5 @@
 import type { Backends } from '../src/backends.js';
-import type { Handlers, Readiness } from '../src/operation.js';
+import type { Handlers, PaidOperationId, Readiness } from '../src/operation.js';
 import { brandFeedback, brandFeedbackReady } from './brandFeedback.js';
 import { solMintInfo } from './solMintInfo.js';
 import { solTokenBrief } from './solTokenBrief.js';
@@ -16,6 +16,15 @@ export function createHandlers(backends: Backends) {
     textToSpeech: textToSpeech(backends.speaker),
   } satisfies Handlers;
 }
+
+/** Whom each of them asks, by the names that /health lists. */
+export const BACKENDS_ASKED: Record<PaidOperationId, string> = {
+  summarize: 'summarizer',
+  solTokenBrief: 'markets',
+  solMintInfo: 'solana',
+  brandFeedback: 'people',
+  textToSpeech: 'speech',
+};
 
 /** What is asked before an operation is paid up front. */
 export function createReadiness(backends: Backends) {

@@ -90,7 +90,10 @@ function probesOf({ chain, briefs, summarizer, people, speaker }: Backends): Rec
       if (well === 0) throw new Error('no market source answers');
       return { detail: `${well} of ${sources.length} market sources` };
     },
-    summarizer: async () => ({ detail: summarizer.name }),
+    summarizer: async signal => {
+      await summarizer.check(signal);
+      return { detail: summarizer.name };
+    },
     people: async () => {
       const { status, detail } = await people.health();
       return status === 'ok' ? { detail: people.name } : { status, detail: `${people.name}: ${detail}` };

@@ -253,7 +253,8 @@ class Reader {
 
   #checkUrl(name: string, text: string): string | undefined {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return text.replace(/(?<!\/)\/+$/, '');
+    if (url && (url.protocol === 'http:' || url.protocol === 'https:'))
+      return text.replace(/(?<!\/)\/+$/, '');
     this.fault(`${name}: '${text}' is not an http(s) URL`);
     return undefined;
   }

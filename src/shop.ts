@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Middleware } from 'koa';
-import { createHandlers, createReadiness } from '../handlers/index.js';
+import { BACKENDS_ASKED, createHandlers, createReadiness } from '../handlers/index.js';
 import { createApp, type FreeAnswers } from './app.js';
 import { BodyReader } from './body.js';
 import { createBackends, type BuiltBackends, type Panel } from './backends.js';
@@ -22,6 +22,7 @@ import type { Log } from './payments/outcome.js';
 import { confirmTransfer } from './payments/proof.js';
 import { Reconciler } from './payments/reconciler.js';
 import { trustIn } from './payments/trust.js';
+import { RecentCalls } from './recent-calls.js';
 import { replyBookOf } from './replybook.js';
 import { Routes } from './routes.js';
 import type { Listener } from './server.js';
@@ -63,7 +64,9 @@ export async function openShop(front: Front): Promise<Shop> {
   const backends = await createBackends(config, chain, panel, front.marketUrl);
   undo.unshift(() => backends.close());
   const routes = await Routes.create(contract);
-  const handling = { routes, handlers: createHandlers(backends), log };
+  const calls = new RecentCalls();
+  const handlers = calls.watch(createHandlers(backends), BACKENDS_ASKED);
+  const handling = { routes, handlers, log };
   const orders = new Orders({ ledger, work: orderWork(handling, contract), log, attemptMs: config.orderMs });
   const readiness = createReadiness(backends);
   checkHandlers(contract, handling.handlers, readiness);
@@ -86,7 +89,7 @@ export async function openShop(front: Front): Promise<Shop> {
   closing.throwIfAborted();
   orders.start();
   undo.unshift(() => orders.stop());
-  const health = healthOf(backends, front);
+  const health = healthOf(backends, front, calls);
   undo.unshift(async () => health.stop());
   const app = createApp({
     ...handling,
@@ -111,12 +114,17 @@ function confirmIn(ledger: Ledger, chain: SolanaChain): Confirm {
   };
 }
 
-function healthOf(backends: BuiltBackends, { contract, facilitator, ledger, terms }: Front): Health {
-  const health = new Health(String((contract.document.info as Json).version), {
+function healthOf(
+  backends: BuiltBackends,
+  { contract, facilitator, ledger, terms }: Front,
+  calls: RecentCalls,
+): Health {
+  const probes = {
     ...backends.probes,
     facilitator: async () => void (await facilitator.supported(terms.network)),
     ledger: () => ledger.check(),
-  });
+  };
+  const health = new Health(String((contract.document.info as Json).version), probes, calls);
   health.start();
   return health;
 }

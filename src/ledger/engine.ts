@@ -36,7 +36,9 @@ export const SQLITE: Dialect = {
   concurrentWriters: false,
   // Its one writer has no need of row locks, and former owners end with the next opening.
   spell: sql =>
-    sql.replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?\s*$/, '').replaceAll('owner_gone(owner)', '1 = 0'),
+    sql
+      .replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?\s*$/, '')
+      .replaceAll('owner_gone(owner)', '1 = 0'),
 };
 
 export const POSTGRES: Dialect = {

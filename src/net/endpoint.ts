@@ -41,10 +41,10 @@ export function endpointOf(url: string): Endpoint {
 /** A URL, or what was meant to be one, without anything that may be a credential. */
 export function shownUrl(text: string): string {
   if (!URL.canParse(text))
-    return text.replace(/\?.*$/s, `?${HIDDEN}`).replace(/^([^/]*\/\/)?.*@/s, `$1${HIDDEN}@`);
+    return text.replace(/\?.*/s, `?${HIDDEN}`).replace(/^([^/]*\/\/)?.*@/s, `$1${HIDDEN}@`);
   const { protocol, host, pathname, search } = new URL(text);
   const parts = pathname.split('/').map(part => (KEY_LIKE.test(part) ? HIDDEN : part));
-  const path = parts.join('/').replace(/\/+$/, '');
+  const path = parts.join('/').replace(/(?<!\/)\/+$/, '');
   return `${protocol}//${host}${path}${search ? `?${HIDDEN}` : ''}`;
 }
 

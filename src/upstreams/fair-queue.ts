@@ -1,5 +1,8 @@
 import { UpstreamFailure } from './failure.js';
 
+/** No place in the queue: says something about the other callers, nothing about the backend. */
+export class QueueFull extends UpstreamFailure {}
+
 type Waiter = { admit: () => void; refuse: (reason: unknown) => void };
 type Share = { waiting: Waiter[]; running: number; lastServed: number };
 
@@ -44,7 +47,7 @@ export class FairQueue {
 
   /**
    * Runs `job` when its turn comes. `caller`: whose share of the queue it takes, any string.
-   * @throws UpstreamFailure `unavailable` when the queue is full, also for a job that lost its place; the signal's reason once it aborts
+   * @throws QueueFull (`unavailable`) when there is no place, also for a job that lost its place; the signal's reason once it aborts
    */
   async run<T>(job: () => Promise<T>, signal: AbortSignal, caller = ''): Promise<T> {
     signal.throwIfAborted();
@@ -145,11 +148,11 @@ export class FairQueue {
     share.lastServed = this.#served += 1;
   }
 
-  #fullFailure(): UpstreamFailure {
+  #fullFailure(): QueueFull {
     const { slots, fullMessage } = this.#options;
     const rounds = Math.ceil((this.#waiting + 1) / slots);
     const retryAfterSeconds = Math.min(30, Math.max(1, Math.ceil((rounds * this.#averageMs) / 1_000)));
-    return new UpstreamFailure('unavailable', fullMessage, { retryAfterSeconds });
+    return new QueueFull('unavailable', fullMessage, { retryAfterSeconds });
   }
 }
 

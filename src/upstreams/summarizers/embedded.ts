@@ -53,6 +53,7 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
       if (sentences === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
       return sentences.join(' ');
     },
+    check: async () => {},
     async close() {
       queue.close(new UpstreamFailure('unavailable', 'the summarizer is shutting down: try again'));
       await pool.close();

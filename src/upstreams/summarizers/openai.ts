@@ -110,6 +110,12 @@ function openPool(origin: string, timeoutMs: number): Pool {
   });
 }
 
+/** A server without a list of models is there all the same; one that does not take our key is of no use. */
+async function checkModels(pool: Pool, request: Dispatcher.RequestOptions): Promise<void> {
+  const { status } = await exchange(pool, request);
+  if (status === 401 || status === 403 || status >= 500) throw new Error(`status ${status}`);
+}
+
 /**
  * Summaries by any server that speaks OpenAI's `/chat/completions`. The text is sent as data; the answer must be the JSON that was asked
  * for, with or without a schema, and is cut to three sentences. Fails as `unavailable` (refused connection, 429, 5xx, too many calls in
@@ -117,7 +123,8 @@ function openPool(origin: string, timeoutMs: number): Pool {
  */
 export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
   const base = new URL(options.url);
-  const path = `${base.pathname.replace(/(?<!\/)\/+$/, '')}/chat/completions${base.search}`;
+  const prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
+  const path = `${prefix}/chat/completions${base.search}`;
   const timeoutMs = options.timeoutMs ?? 18_000;
   const maxInFlight = options.maxInFlight ?? 64;
   const pool = openPool(base.origin, timeoutMs);
@@ -169,6 +176,8 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
         throw isAbort(cause) ? late(cause) : cause;
       }
     },
+    check: signal =>
+      checkModels(pool, { method: 'GET', path: `${prefix}/models${base.search}`, headers, signal }),
     async close() {
       queue.close(unreachable('the summarizer is closed'));
       await Promise.all([pool.destroy(), threads.close()]);

@@ -12,5 +12,7 @@ export type Summarizer = {
   /** True when answers do not come from a real backend. */
   mock: boolean;
   summarize(text: string, signal: AbortSignal, caller?: string): Promise<string>;
+  /** Asks the backend whether it is there, at no cost. Throws where it is not. */
+  check(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 };
