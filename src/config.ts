@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { readAddress } from './address.js';
+import { shownUrl } from './net/endpoint.js';
 
 /** The configuration can't be used. `message` lists every fault at once, each with the variable's name. */
 export class ConfigFault extends Error {}
@@ -202,7 +203,9 @@ class Reader {
     if (url === undefined) return undefined;
     const { origin, href } = new URL(url);
     if (href === `${origin}/`) return origin;
-    this.fault(`${name}: '${url}' must be a bare origin like ${origin}, without path, query or user`);
+    this.fault(
+      `${name}: '${shownUrl(url)}' must be a bare origin like ${origin}, without path, query or user`,
+    );
     return undefined;
   }
 
@@ -253,9 +256,16 @@ class Reader {
 
   #checkUrl(name: string, text: string): string | undefined {
     const url = URL.canParse(text) ? new URL(text) : undefined;
+<<<<<<< HEAD
     if (url && (url.protocol === 'http:' || url.protocol === 'https:'))
       return text.replace(/(?<!\/)\/+$/, '');
     this.fault(`${name}: '${text}' is not an http(s) URL`);
+=======
+    // A slash that ends a query belongs to it.
+    if (url && (url.protocol === 'http:' || url.protocol === 'https:'))
+      return url.search ? text : text.replace(/(?<!\/)\/+$/, '');
+    this.fault(`${name}: '${shownUrl(text)}' is not an http(s) URL`);
+>>>>>>> 2de4cab (Credentials in the URLs of facilitator and RPC servers are sent, and shown nowhere)
     return undefined;
   }
 }

@@ -1,6 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import { readAddress } from '../address.js';
 import { exchange } from '../exchange.js';
+import { endpointOf } from '../net/endpoint.js';
 import { Pool } from '../pool.js';
 
 /** What a facilitator is asked about: our own offer and our own encoding of the buyer's transaction, nothing echoed. */
@@ -79,11 +80,14 @@ export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: numbe
 const GET_HEADERS = { accept: 'application/json' };
 const POST_HEADERS = { ...GET_HEADERS, 'content-type': 'application/json' };
 
-/** A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). */
+/**
+ * A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). User, password and query of its URL go with every question, and
+ * into no message.
+ */
 export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): Facilitator {
-  const base = new URL(url);
-  const prefix = base.pathname.replace(/\/$/, '');
-  const pool = new Pool(base.origin, {
+  const { origin, path: base, search, headers, name, conceal } = endpointOf(url);
+  const prefix = base.replace(/(?<!\/)\/+$/, '');
+  const pool = new Pool(origin, {
     connections: 128,
     keepAliveTimeout: 60_000,
     keepAliveMaxTimeout: 600_000,
@@ -97,9 +101,9 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
     const { status, text } = await exchange(
       pool,
       {
-        path: prefix + path,
+        path: prefix + path + search,
         method: body === undefined ? 'GET' : 'POST',
-        headers: body === undefined ? GET_HEADERS : POST_HEADERS,
+        headers: { ...headers, ...(body === undefined ? GET_HEADERS : POST_HEADERS) },
         body: body ?? null,
       },
       { ms },
@@ -115,29 +119,36 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
       try {
         answer = await ask('/supported', deadlines.supportedMs);
       } catch (error) {
-        throw new FacilitatorUnreachable(`facilitator ${url} did not answer /supported: ${messageOf(error)}`);
+        throw new FacilitatorUnreachable(
+          `facilitator ${name} did not answer /supported: ${conceal(messageOf(error))}`,
+        );
       }
       if (answer.status !== 200) {
-        throw new FacilitatorUnreachable(`facilitator ${url} answered /supported with ${answer.status}`);
+        throw new FacilitatorUnreachable(`facilitator ${name} answered /supported with ${answer.status}`);
       }
-      return readSupported(answer.json, network, url);
+      return readSupported(answer.json, network, name);
     },
     async verify(request) {
       try {
-        return readVerdict(await ask('/verify', deadlines.verifyMs, bodyOf(request)));
+        return concealed(readVerdict(await ask('/verify', deadlines.verifyMs, bodyOf(request))), conceal);
       } catch (error) {
-        return { kind: 'unavailable', detail: messageOf(error) };
+        return { kind: 'unavailable', detail: conceal(messageOf(error)) };
       }
     },
     async settle(request) {
       try {
-        return readSettlement(await ask('/settle', deadlines.settleMs, bodyOf(request)));
+        return concealed(readSettlement(await ask('/settle', deadlines.settleMs, bodyOf(request))), conceal);
       } catch (error) {
-        return { kind: 'unknown', reason: messageOf(error), signature: '' };
+        return { kind: 'unknown', reason: conceal(messageOf(error)), signature: '' };
       }
     },
     close: () => pool.destroy(),
   };
+}
+
+/** A facilitator's reason goes into logs and to buyers, and some repeat the URL that they were asked at. */
+function concealed<T extends Verdict | Settlement>(found: T, conceal: (text: string) => string): T {
+  return 'reason' in found ? { ...found, reason: conceal(found.reason) } : found;
 }
 
 const offers = new WeakMap<PaymentRequirements, string>();
@@ -150,7 +161,7 @@ function bodyOf({ transaction, requirements }: Ask): string {
   return `{"x402Version":2,"paymentPayload":${payload},"paymentRequirements":${offer}}`;
 }
 
-function readSupported(json: Record<string, unknown>, network: string, url: string): Supported {
+function readSupported(json: Record<string, unknown>, network: string, name: string): Supported {
   const kinds = Array.isArray(json.kinds) ? (json.kinds as unknown[]) : [];
   const ours = kinds
     .filter(kind => typeof kind === 'object' && kind !== null)
@@ -166,13 +177,13 @@ function readSupported(json: Record<string, unknown>, network: string, url: stri
     .filter(kind => kind.x402Version === 2 && kind.scheme === 'exact' && kind.network === network);
   if (ours.length === 0) {
     throw new FacilitatorFault(
-      `facilitator ${url} does not support x402 v2, scheme exact, on ${network}: set FACILITATOR_URL to one that does`,
+      `facilitator ${name} does not support x402 v2, scheme exact, on ${network}: set FACILITATOR_URL to one that does`,
     );
   }
   const feePayer = ours.map(kind => kind.extra?.feePayer).find(isAddress);
   if (feePayer === undefined) {
     throw new FacilitatorFault(
-      `facilitator ${url} names no fee payer for ${network}: set FACILITATOR_URL to one that does`,
+      `facilitator ${name} names no fee payer for ${network}: set FACILITATOR_URL to one that does`,
     );
   }
   return { feePayer };
