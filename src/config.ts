@@ -256,16 +256,10 @@ class Reader {
 
   #checkUrl(name: string, text: string): string | undefined {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-<<<<<<< HEAD
-    if (url && (url.protocol === 'http:' || url.protocol === 'https:'))
-      return text.replace(/(?<!\/)\/+$/, '');
-    this.fault(`${name}: '${text}' is not an http(s) URL`);
-=======
     // A slash that ends a query belongs to it.
     if (url && (url.protocol === 'http:' || url.protocol === 'https:'))
       return url.search ? text : text.replace(/(?<!\/)\/+$/, '');
     this.fault(`${name}: '${shownUrl(text)}' is not an http(s) URL`);
->>>>>>> 2de4cab (Credentials in the URLs of facilitator and RPC servers are sent, and shown nowhere)
     return undefined;
   }
 }

@@ -40,12 +40,7 @@ export function endpointOf(url: string): Endpoint {
 
 /** A URL, or what was meant to be one, without anything that may be a credential. */
 export function shownUrl(text: string): string {
-<<<<<<< HEAD
-  if (!URL.canParse(text))
-    return text.replace(/\?.*/s, `?${HIDDEN}`).replace(/^([^/]*\/\/)?.*@/s, `$1${HIDDEN}@`);
-=======
   if (!URL.canParse(text)) return /[@?]/.test(text) ? `${text.split('//', 1)[0]}//${HIDDEN}` : text;
->>>>>>> 2de4cab (Credentials in the URLs of facilitator and RPC servers are sent, and shown nowhere)
   const { protocol, host, pathname, search } = new URL(text);
   const parts = pathname.split('/').map(part => (KEY_LIKE.test(part) ? HIDDEN : part));
   const path = parts.join('/').replace(/(?<!\/)\/+$/, '');
