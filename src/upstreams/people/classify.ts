@@ -14,12 +14,15 @@ const NEUTRAL_BAND = 0.5;
 /** The word lists are plain objects, in which these words find functions instead of scores. */
 const INHERITED = new RegExp(`\\b(?:${Object.getOwnPropertyNames(Object.prototype).join('|')})\\b`, 'gi');
 
+/** The package looks at a word again from each of its characters; no opinion word is as long as this. */
+const LONG_WORD = /\S{30}/gu;
+
 /**
  * Infers a sentiment from English text with wink-sentiment (AFINN and emoji lists, negation). A text without opinion words,
  * or in another language, is neutral. Looks at the first 2 000 characters.
  */
 export function classify(text: string): Sentiment {
-  const phrase = text.slice(0, MAX_REPLY_CHARACTERS).replace(INHERITED, ' ').trim();
+  const phrase = text.slice(0, MAX_REPLY_CHARACTERS).replace(INHERITED, ' ').replace(LONG_WORD, '$& ').trim();
   if (phrase === '') return 'neutral';
   const { normalizedScore } = score(phrase);
   if (normalizedScore > NEUTRAL_BAND) return 'positive';
