@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const LANGUAGES = ['ts', 'python', 'go'];
+const LANGUAGES = ['ts', 'python', 'go', 'rust'];
 
 type Block = { language: string; text: string };
 
@@ -25,7 +25,7 @@ function* textsIn(folder: string): Generator<string> {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) {
       if (entry.name !== 'node_modules' && !entry.name.startsWith('.')) yield* textsIn(path);
-    } else if (/\.(ts|py|go|java|sh)$/.test(entry.name)) yield readFileSync(path, 'utf8');
+    } else if (/\.(ts|py|go|rs|java|sh)$/.test(entry.name)) yield readFileSync(path, 'utf8');
   }
 }
 

@@ -3,8 +3,8 @@
 #
 #   run.sh --install        installs the packages of every selected group and does nothing else
 #
-#   CLIENTS="ts python"     which groups run: ts first crawlers python go java (all)
-#   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 2 GB)
+#   CLIENTS="ts python"     which groups run: ts first crawlers faremeter python pay-kit go java rust (all)
+#   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 4 GB)
 #   SERVER=dist/src/main.js the server's program
 #
 # One line per step: `ok`, `FAILED`, or `not run: <tool>, <why>`. The last line counts them; the status is 1 after a failure.
@@ -13,22 +13,25 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${CLIENTS_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/coinslot-clients}
-selected=${CLIENTS:-ts first crawlers python go java}
+all='ts first crawlers faremeter python pay-kit go java rust'
+selected=${CLIENTS:-$all}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
 log=$scratch/log
 results=$scratch/results
 server=
+rust=
 
 for group in $selected; do
-  case $group in
-    ts | first | crawlers | python | go | java) ;;
-    *) echo "CLIENTS: '$group' is none of: ts first crawlers python go java" >&2 && exit 2 ;;
+  case " $all " in
+    *" $group "*) ;;
+    *) echo "CLIENTS: '$group' is none of: $all" >&2 && exit 2 ;;
   esac
 done
 
 finish() {
   [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null
+  [ -z "$rust" ] || { kill "$rust" && wait "$rust"; } 2>/dev/null
   rm -rf "$scratch"
 }
 trap finish EXIT
@@ -71,7 +74,7 @@ client() {
   fi
 }
 
-UNREACHABLE='ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|E403|403 Forbidden|Unknown host|Could not transfer artifact|Temporary failure in name resolution|no such host|i/o timeout|No matching distribution|NewConnectionError'
+UNREACHABLE='ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|E403|403 Forbidden|Unknown host|Could not transfer artifact|Temporary failure in name resolution|Could not resolve host|no such host|i/o timeout|No matching distribution|NewConnectionError'
 
 # prepare TOOL… -- SECONDS COMMAND…: sets `unready` to why the group can't run, or to `broken`.
 prepare() {
@@ -135,6 +138,8 @@ export -f npm_ci venv generate_python generate_hey_api generate_go java_build ja
 ready_ts() { sources typescript && prepare npm node -- 600 bash -c npm_ci; }
 ready_first() { sources first-generation && prepare npm node -- 600 bash -c npm_ci; }
 ready_crawlers() { sources crawlers && prepare npm node -- 600 bash -c npm_ci; }
+ready_faremeter() { sources faremeter && prepare npm node -- 600 bash -c npm_ci; }
+ready_pay-kit() { sources pay-kit && prepare python3 -- 600 bash -c venv; }
 ready_python() { sources python && prepare python3 -- 600 bash -c venv; }
 ready_go() {
   export GOFLAGS=-mod=readonly
@@ -144,6 +149,21 @@ ready_go() {
 ready_java() {
   ready_ts
   [ -n "$unready" ] || { sources java && prepare mvn java -- 900 bash -c java_packages; }
+}
+
+# Hundreds of crates: a first build takes four minutes, so that it is begun before the other groups run (begin_rust).
+ready_rust() {
+  if [ -n "$rust" ]; then
+    wait "$rust"
+    rust=
+  fi
+  sources rust && prepare cargo -- 1200 cargo build --locked --quiet
+  [ "$unready" != broken ] || ! grep -q 'is not supported by' "$log" || unready='its packages need a newer Rust'
+}
+begin_rust() {
+  command -v cargo >/dev/null || return
+  (sources rust && exec timeout --kill-after=10 1200 nice cargo build --locked --quiet) >/dev/null 2>&1 &
+  rust=$!
 }
 
 start_server() {
@@ -198,6 +218,18 @@ run_crawlers() {
   client 'crawl: mppx' 60 node mppx.js
 }
 
+run_faremeter() {
+  ready_faremeter
+  client 'pay without an RPC: @faremeter/fetch' 120 node v2.js
+  client 'compile the v1 wrapper: @faremeter/fetch' 120 node_modules/.bin/tsc -p .
+  client 'pay in v1: @faremeter/fetch' 120 node built/v1.js
+}
+
+run_pay-kit() {
+  ready_pay-kit
+  client 'pay without an RPC: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py
+}
+
 run_python() {
   ready_python
   client 'generate: openapi-python-client' 120 bash -c generate_python
@@ -210,6 +242,7 @@ run_go() {
   ready_go
   client 'generate, compile: oapi-codegen' 600 bash -c generate_go
   client 'pay: oapi-codegen' 90 ./built
+  client 'hide the v1 header: v1challenge' 120 go test -count=1 ./v1challenge
   [ "$unready" = 'go is not installed' ] || official_go
 }
 
@@ -233,6 +266,11 @@ run_java() {
   client 'pay: openapi-generator' 120 mvn -q -B -ntp -Dstyle.color=never exec:java
 }
 
+run_rust() {
+  ready_rust
+  client 'pay in both versions: x402-reqwest' 180 target/debug/coinslot-client
+}
+
 mkdir -p "$build" || exit 1
 if [ "${1:-}" = --install ]; then
   for group in $selected; do
@@ -241,6 +279,7 @@ if [ "${1:-}" = --install ]; then
   done
   exit
 fi
+case " $selected " in *' rust '*) begin_rust ;; esac
 start_server
 for group in $selected; do "run_$group"; done
 [ ! -s "$results" ] || node "$root/dist/contract-tests/tools/clients.js" "$results"

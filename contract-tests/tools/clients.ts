@@ -15,10 +15,14 @@ const npm = (folder: string) => (tool: string) =>
   (JSON.parse(read(`${folder}/package.json`)) as { dependencies: Record<string, string> }).dependencies[
     tool
   ] ?? 'unknown';
-const pip = (name: string) => () =>
-  first(new RegExp(`^${name}==(\\S+)`, 'm'), read('python/requirements.txt'));
+const pip =
+  (name: string, folder = 'python') =>
+  () =>
+    first(new RegExp(`^${name}==(\\S+)`, 'm'), read(`${folder}/requirements.txt`));
 
 const BUYS = 'buys a call in the sandbox';
+const BUYS_ALL = 'buys every operation of the sandbox';
+const WITHOUT_RPC = `${BUYS_ALL} without asking an RPC`;
 const GENERATES = 'makes a client from the served description, which is compiled and buys';
 
 type Client = { tool: string; checks: string; version: (tool: string) => string };
@@ -56,12 +60,24 @@ export const CLIENTS: Client[] = [
     version: npm('crawlers'),
   },
   { tool: 'mppx', checks: 'its discovery validator has no complaint', version: npm('crawlers') },
+  { tool: '@faremeter/fetch', checks: `${WITHOUT_RPC}, in both versions`, version: npm('faremeter') },
+  { tool: 'solana-pay-kit', checks: WITHOUT_RPC, version: pip('solana-pay-kit', 'pay-kit') },
   { tool: 'openapi-python-client', checks: GENERATES, version: pip('openapi-python-client') },
   { tool: 'x402 for Python', checks: BUYS, version: pip('x402') },
   {
     tool: 'oapi-codegen',
     checks: GENERATES,
     version: () => first(/oapi-codegen\/v2 v(\S+)/, read('go/go.mod')),
+  },
+  {
+    tool: 'v1challenge',
+    checks: 'the transport for Go clients that read only v1 bodies leaves them the v1 challenge',
+    version: () => 'contract-tests/clients/go/v1challenge',
+  },
+  {
+    tool: 'x402-reqwest',
+    checks: `${BUYS_ALL} in both versions`,
+    version: () => first(/x402-reqwest = \{ version = "=([^"]+)"/, read('rust/Cargo.toml')),
   },
   { tool: 'github.com/coinbase/x402/go', checks: BUYS, version: () => 'none' },
   {
