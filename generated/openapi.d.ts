@@ -95,7 +95,7 @@ export interface paths {
         put?: never;
         /**
          * Speak a text as WAV
-         * @description Turns up to 2500 characters of English text into a WAV file (mono, 22.05 kHz) using self-hosted open-source voices.
+         * @description Turns up to 2500 characters of English text into a WAV file (mono, 22.05 kHz) using self-hosted open-source voices. Text that would take more than about 330 seconds to say is refused with 400, uncharged: 2500 characters of prose take about 165, but digits and initials are spelled out.
          */
         post: operations["textToSpeech"];
         delete?: never;
