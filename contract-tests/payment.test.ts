@@ -1,4 +1,6 @@
 import { connect } from 'node:net';
+import { join } from 'node:path';
+import Database from 'libsql';
 import { expect } from 'chai';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
@@ -205,6 +207,27 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect((third.accepts as [Offer])[0].extra.recentBlockhash).to.be.a('string');
     const renewed = await summarize(await signWithoutMemo(), { text: 'Another text. It has two sentences.' });
     expect(renewed.status, renewed.body.toString()).to.equal(200);
+  });
+
+  it('a payment over a fee payer that another server of the ledger offered is not refused for that', async () => {
+    const feePayer = Keypair.generate().publicKey.toBase58();
+    const pay = async (): Promise<string | undefined> => {
+      const [offer] = challengeOf(await summarize({})).accepts as [Offer];
+      const { blockhash } = await world.connection.getLatestBlockhash();
+      const payer = Keypair.fromSecretKey(world.buyer);
+      const { transaction } = craftPayment({ payer, feePayer, blockhash, payTo: offer.payTo });
+      const answer = await untilAnswered(() =>
+        summarize({ 'PAYMENT-SIGNATURE': v2Header(offer, transaction) }),
+      );
+      return challengeOf(answer).error;
+    };
+    expect(await pay()).to.include('was not offered');
+    const beside = new Database(join(world.stateDir, 'ledger.db'));
+    beside
+      .prepare('insert into meta (key, value) values (?, ?)')
+      .run(`note:fee-payer ${feePayer}`, `${Date.now()}`);
+    beside.close();
+    expect(await pay(), 'the facilitator is asked').to.match(/refused by the facilitator: .*fee_payer/);
   });
 
   it('promise 3: the same payment sent again gets the same bytes and is not charged again', async () => {

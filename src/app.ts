@@ -10,6 +10,7 @@ import type { OperationId, Readiness } from './operation.js';
 import { challengeVersion, type Challenge, type ChallengeVersion } from './payments/challenge.js';
 import type { Charge, PaidCall } from './payments/charge.js';
 import type { Desk } from './payments/desk.js';
+import type { SharedFeePayers } from './payments/fee-payers.js';
 import type { StaticDocument } from './payments/discovery.js';
 import type { Payment } from './payments/examine.js';
 import { canonicalJson, fingerprint, TooDeep } from './payments/fingerprint.js';
@@ -29,6 +30,7 @@ export type FreeAnswers = {
 export type AppParts = HandlingParts & {
   charge: Charge;
   desk: Desk;
+  feePayers: SharedFeePayers;
   bodies: BodyReader;
   /** Whether an order that is paid up front could be worked on. */
   readiness: Readiness;
@@ -193,6 +195,7 @@ async function servePaid(
   const checked = parts.routes.checkBody(route.operation, body);
   if (!checked.ok) throw invalid(checked.error);
   desk.use(examined.payment.checked, false);
+  await parts.feePayers.lookUp(examined.payment.checked.feePayer);
   const outcome = await charge.redeem({
     operation: priced,
     payment: examined.payment,

@@ -15,6 +15,7 @@ import { Lobby } from './lobby.js';
 import { MAX_HEADER_BYTES, renderChallenge } from './payments/challenge.js';
 import { Desk } from './payments/desk.js';
 import { FacilitatorFault, httpFacilitator } from './payments/facilitator.js';
+import { SharedFeePayers } from './payments/fee-payers.js';
 import { Heights } from './payments/heights.js';
 import type { Terms } from './payments/offer.js';
 import type { Log } from './payments/outcome.js';
@@ -128,13 +129,14 @@ async function openFront({ connection, ...parts }: Parts, terms: Terms): Promise
   const desk = new Desk(contract.paid, terms, feePayer, remembered);
   checkHeaderSizes(contract, desk);
   const heights = new Heights(ledger);
-  const watch = new Watch({ desk, chain, heights, facilitator, ledger, log });
+  const feePayers = new SharedFeePayers({ ledger, desk, log });
+  const watch = new Watch({ desk, chain, heights, feePayers, facilitator, ledger, log });
   undo.unshift(async () => {
     watch.stop();
     desk.close();
   });
   await watch.start();
-  return { ...parts, terms, facilitatorUrl, marketUrl, chain, heights, ledger, facilitator, desk };
+  return { ...parts, terms, facilitatorUrl, marketUrl, chain, heights, feePayers, ledger, facilitator, desk };
 }
 
 type Door = { front: Front; server: Server; lobby: Lobby; closing: AbortController };

@@ -15,6 +15,7 @@ import { Charge, type Confirm } from './payments/charge.js';
 import type { Desk } from './payments/desk.js';
 import { discoveryOf, indexOf, servedContract, type StaticDocument } from './payments/discovery.js';
 import type { Facilitator } from './payments/facilitator.js';
+import type { SharedFeePayers } from './payments/fee-payers.js';
 import { boundedHistory, type Heights } from './payments/heights.js';
 import type { Terms } from './payments/offer.js';
 import { Orders } from './payments/orders.js';
@@ -40,6 +41,7 @@ export type Front = {
   marketUrl: string | undefined;
   chain: SolanaChain;
   heights: Heights;
+  feePayers: SharedFeePayers;
   ledger: Ledger;
   facilitator: Facilitator;
   desk: Desk;
@@ -95,6 +97,7 @@ export async function openShop(front: Front): Promise<Shop> {
     ...handling,
     charge,
     desk,
+    feePayers: front.feePayers,
     bodies: new BodyReader(),
     readiness,
     free: freeAnswers(contract, terms, config.siteUrl ?? terms.publicUrl, health, backends),

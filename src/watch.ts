@@ -1,7 +1,8 @@
-import type { Ledger } from './ledger/store.js';
+import type { Ledger, OfferedFeePayer } from './ledger/store.js';
 import type { Log } from './payments/outcome.js';
-import type { ChainView, Desk, OfferedFeePayer } from './payments/desk.js';
+import type { ChainView, Desk } from './payments/desk.js';
 import { FacilitatorFault, FacilitatorUnreachable, type Facilitator } from './payments/facilitator.js';
+import type { SharedFeePayers } from './payments/fee-payers.js';
 import type { Heights } from './payments/heights.js';
 import { heightOf } from './payments/proof.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
@@ -9,15 +10,19 @@ import type { SolanaChain } from './upstreams/solana/rpc.js';
 /** How often it is asked whether the chain is to be looked at; see `lookAfterMs`. */
 const TICK_MS = 200;
 const FEE_PAYER_INTERVAL_MS = 60_000;
+const SHARE_INTERVAL_MS = 20_000;
 const UPKEEP_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
 /** Of a hundred rows each, so that one round of upkeep stays short. */
 const MAX_SLICES = 100;
-const FEE_PAYERS_KEY = 'offered-fee-payers';
+/** Where version 1.0.0 kept the fee payers that were offered, all in one. */
+const FORMER_FEE_PAYERS_KEY = 'offered-fee-payers';
 
 /** What the ledger remembers of the fee payers that were offered, the newest first. */
 export async function rememberedFeePayers(ledger: Ledger): Promise<OfferedFeePayer[]> {
-  const text = await ledger.getMeta(FEE_PAYERS_KEY);
+  const offered = await ledger.offeredFeePayers();
+  if (offered.length > 0) return offered;
+  const text = await ledger.getMeta(FORMER_FEE_PAYERS_KEY);
   return text === undefined ? [] : (JSON.parse(text) as OfferedFeePayer[]);
 }
 
@@ -63,6 +68,7 @@ type WatchParts = {
   desk: Desk;
   chain: SolanaChain;
   heights: Heights;
+  feePayers: SharedFeePayers;
   facilitator: Facilitator;
   ledger: Ledger;
   log: Log;
@@ -87,8 +93,9 @@ export class Watch {
     const look = this.#every(TICK_MS, () => this.#readChainWhenDue());
     this.#parts.desk.onUsedUp = look;
     this.#every(FEE_PAYER_INTERVAL_MS, () => this.#readFeePayer());
+    this.#every(SHARE_INTERVAL_MS, () => this.#shareFeePayers());
     this.#every(UPKEEP_INTERVAL_MS, () => this.#upkeep());
-    await Promise.all([this.#readChain(), this.#rememberFeePayers(), this.#upkeep()]);
+    await Promise.all([this.#readChain(), this.#shareFeePayers(), this.#upkeep()]);
   }
 
   stop(): void {
@@ -128,21 +135,20 @@ export class Watch {
   }
 
   async #readFeePayer(): Promise<void> {
-    const { facilitator, desk, log } = this.#parts;
+    const { facilitator, desk, feePayers, log } = this.#parts;
     try {
-      desk.setFeePayer((await facilitator.supported(desk.terms.network)).feePayer);
-      await this.#rememberFeePayers();
+      await feePayers.offer((await facilitator.supported(desk.terms.network)).feePayer);
     } catch (error) {
-      log.warn({ error: (error as Error).message }, 'the facilitator did not say who pays network fees');
+      log.warn({ error: (error as Error).message }, 'no news of who pays network fees');
     }
   }
 
-  async #rememberFeePayers(): Promise<void> {
-    const { ledger, desk, log } = this.#parts;
+  async #shareFeePayers(): Promise<void> {
+    const { feePayers, log } = this.#parts;
     try {
-      await ledger.setMeta(FEE_PAYERS_KEY, JSON.stringify(desk.offeredFeePayers()));
+      await feePayers.share();
     } catch (error) {
-      log.warn({ error }, 'the ledger could not remember the fee payers');
+      log.warn({ error }, 'the fee payers could not be shared through the ledger');
     }
   }
 

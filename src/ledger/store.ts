@@ -6,6 +6,8 @@ import { ask } from './engine.js';
 import { engineOf, opening } from './connect.js';
 import type { Operation, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
+import { feePayersOf } from './fee-payers.js';
+import type { FeePayers, OfferedFeePayer } from './fee-payers.js';
 import { checkReadable, migrate } from './migrate.js';
 import { ordersOf } from './orders.js';
 import type { Order, Orders, Reply } from './orders.js';
@@ -20,7 +22,19 @@ import * as moves from './queries/moves.js';
 import * as payers from './queries/payers.js';
 import type { AnswerRow } from './schema.js';
 
-export type { Archive, Books, Claim, Claimed, ClaimRequest, Limit, Order, Payment, Reply, StoredAnswer };
+export type {
+  Archive,
+  Books,
+  Claim,
+  Claimed,
+  ClaimRequest,
+  Limit,
+  OfferedFeePayer,
+  Order,
+  Payment,
+  Reply,
+  StoredAnswer,
+};
 
 const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;
 const SLICE = 100;
@@ -82,7 +96,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     if (!engine.dialect.concurrentWriters) await opening(engine.write(() => ask(claims.endLeases())));
     const connection = { engine, now };
     const store = new Store(connection, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
-    const ledger = Object.assign(store, booksOf(connection), ordersOf(connection));
+    const ledger = Object.assign(store, booksOf(connection), ordersOf(connection), feePayersOf(connection));
     await opening(ledger.recount());
     return ledger;
   } catch (error) {
@@ -108,7 +122,7 @@ export async function openBooks(options: { url: string; now?: () => number }): P
 }
 
 /** An open ledger; see `Store`, `Books` and `Orders`. */
-export type Ledger = Books & Orders & { [Name in keyof Store]: Store[Name] };
+export type Ledger = Books & Orders & FeePayers & { [Name in keyof Store]: Store[Name] };
 
 /**
  * The payments of one receiver. A claim is a number that grows with every claim of a row; every move and every answer

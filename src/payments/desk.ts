@@ -1,5 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { PricedOperation } from '../contract.js';
+import type { OfferedFeePayer } from '../ledger/store.js';
 import {
   renderChallenge,
   MAX_HEADER_BYTES,
@@ -13,9 +14,6 @@ import { bytesOf, type CheckedTransaction } from './transaction.js';
 
 /** Where the chain stood when we last looked, at commitment `confirmed`. */
 export type ChainView = { blockhash: string; slot: number; height: number };
-
-/** A fee payer that we named in challenges, and when last (ms). */
-export type OfferedFeePayer = { feePayer: string; lastOfferedAt: number };
 
 /** How long a fee payer counts as offered after we stopped naming it. */
 const OFFER_LIFE_MS = 5 * 60_000;
@@ -170,12 +168,30 @@ export class Desk {
     return this.#view && this.#now() - this.#view.readAt <= VIEW_LIFE_MS ? this.#view : undefined;
   }
 
+  /** The fee payer that challenges name now. */
+  get feePayer(): string {
+    return this.#live.feePayer;
+  }
+
+  /** Takes over what other servers of the ledger have offered. */
+  learn(offers: readonly OfferedFeePayer[]): void {
+    const now = this.#now();
+    const known = new Map(this.offeredFeePayers().map(entry => [entry.feePayer, entry.lastOfferedAt]));
+    for (const { feePayer, lastOfferedAt } of offers)
+      known.set(feePayer, Math.max(Math.min(lastOfferedAt, now), known.get(feePayer) ?? 0));
+    known.delete(this.feePayer);
+    this.#offered = [...known]
+      .map(([feePayer, lastOfferedAt]) => ({ feePayer, lastOfferedAt }))
+      .sort((a, b) => b.lastOfferedAt - a.lastOfferedAt)
+      .slice(0, MAX_FEE_PAYERS);
+  }
+
   /** Whether a transaction with this fee payer answers an offer of the last five minutes. */
   isOffered(feePayer: string): boolean {
     return this.offeredFeePayers().some(entry => entry.feePayer === feePayer);
   }
 
-  /** All fee payers that count as offered, the present one first; kept across restarts by the caller. */
+  /** All fee payers that count as offered, the present one first. */
   offeredFeePayers(): OfferedFeePayer[] {
     const now = this.#now();
     const former = this.#offered.filter(entry => now - entry.lastOfferedAt <= OFFER_LIFE_MS);

@@ -1,0 +1,35 @@
+import type { Connection } from './books.js';
+import { ask } from './engine.js';
+import * as queries from './queries/fee-payers.js';
+
+/** A fee payer that a server of this ledger named in challenges, and when last (ms since 1970). */
+export type OfferedFeePayer = { feePayer: string; lastOfferedAt: number };
+
+const MAX_LISTED = 64;
+/** A server that starts while the facilitator is away goes on with the fee payer that was offered last. */
+const FORGOTTEN_AFTER_MS = 24 * 60 * 60_000;
+
+/** What the servers of one ledger have offered, all together. */
+export type FeePayers = {
+  /** Notes that a server offers this fee payer now, and forgets those that nobody has offered for a day. */
+  readonly offerFeePayer: (feePayer: string) => Promise<void>;
+  /** At most 64, the one that was offered last first. */
+  readonly offeredFeePayers: () => Promise<OfferedFeePayer[]>;
+};
+
+export function feePayersOf({ engine, now }: Connection): FeePayers {
+  return {
+    offerFeePayer: async feePayer => {
+      await engine.write(() => ask(queries.offerFeePayer({ feePayer, at: String(now()) })));
+      const before = String(now() - FORGOTTEN_AFTER_MS);
+      await engine.write(() => ask(queries.forgetFeePayers({ before })));
+    },
+    offeredFeePayers: async () => {
+      const rows = await engine.read(() => ask(queries.offeredFeePayers({ limit: MAX_LISTED })));
+      return rows.map(({ key, value }) => ({
+        feePayer: key.slice(queries.PREFIX.length),
+        lastOfferedAt: Number(value),
+      }));
+    },
+  };
+}
