@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect } from 'chai';
@@ -16,6 +17,7 @@ const normalised = (input: string): string =>
     .map(block => block.text)
     .join(' ');
 const never = new AbortController().signal;
+setMaxListeners(0, never);
 
 /** The words of a quote: without the ellipses of a cut and the full stop that an unmarked line gets. */
 const quoted = (sentence: string): string => sentence.replace(/^… /, '').replace(/(?:…|\.|。)$/, '');
