@@ -3,7 +3,7 @@
 #
 #   run.sh --install        installs the packages of every selected group and does nothing else
 #
-#   CLIENTS="ts python"     which groups run: ts first crawlers faremeter python pay-kit go java rust (all)
+#   CLIENTS="ts python"     which groups run: ts first crawlers faremeter agentcash python pay-kit go java rust (all)
 #   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 4 GB)
 #   SERVER=dist/src/main.js the server's program
 #
@@ -13,7 +13,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${CLIENTS_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/coinslot-clients}
-all='ts first crawlers faremeter python pay-kit go java rust'
+all='ts first crawlers faremeter agentcash python pay-kit go java rust'
 selected=${CLIENTS:-$all}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
@@ -139,6 +139,7 @@ ready_ts() { sources typescript && prepare npm node -- 600 bash -c npm_ci; }
 ready_first() { sources first-generation && prepare npm node -- 600 bash -c npm_ci; }
 ready_crawlers() { sources crawlers && prepare npm node -- 600 bash -c npm_ci; }
 ready_faremeter() { sources faremeter && prepare npm node -- 600 bash -c npm_ci; }
+ready_agentcash() { sources agentcash && prepare npm node -- 600 bash -c npm_ci; }
 ready_pay-kit() { sources pay-kit && prepare python3 -- 600 bash -c venv; }
 ready_python() { sources python && prepare python3 -- 600 bash -c venv; }
 ready_go() {
@@ -223,6 +224,11 @@ run_faremeter() {
   client 'pay without an RPC: @faremeter/fetch' 120 node v2.js
   client 'compile the v1 wrapper: @faremeter/fetch' 120 node_modules/.bin/tsc -p .
   client 'pay in v1: @faremeter/fetch' 120 node built/v1.js
+}
+
+run_agentcash() {
+  ready_agentcash
+  client 'ten calls in a row: agentcash' 300 node buy.js
 }
 
 run_pay-kit() {

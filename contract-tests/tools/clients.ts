@@ -61,6 +61,11 @@ export const CLIENTS: Client[] = [
   },
   { tool: 'mppx', checks: 'its discovery validator has no complaint', version: npm('crawlers') },
   { tool: '@faremeter/fetch', checks: `${WITHOUT_RPC}, in both versions`, version: npm('faremeter') },
+  {
+    tool: 'agentcash',
+    checks: `${BUYS_ALL} in ten calls, without a memo; its mainnet is stubbed`,
+    version: npm('agentcash'),
+  },
   { tool: 'solana-pay-kit', checks: WITHOUT_RPC, version: pip('solana-pay-kit', 'pay-kit') },
   { tool: 'openapi-python-client', checks: GENERATES, version: pip('openapi-python-client') },
   { tool: 'x402 for Python', checks: BUYS, version: pip('x402') },
