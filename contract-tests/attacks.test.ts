@@ -241,7 +241,7 @@ describe('attacks: connections that dribble', () => {
       publicUrl: 'http://127.0.0.1',
     };
     desk = new Desk([SUMMARIZE], terms, address);
-    const deadlines = { headersMs: 300, requestMs: 600, checkMs: 50 };
+    const deadlines = { headersMs: 300, requestMs: 600, stallMs: 600, checkMs: 50 };
     server = createHttpServer(
       (request, response) => request.on('end', () => response.end('read')).resume(),
       desk,

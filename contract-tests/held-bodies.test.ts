@@ -47,16 +47,19 @@ describe('bodies that are held back', function () {
   it('bodies that fill their share give way to a body that arrives: 503 for the slowest, an answer for the other', async () => {
     const payment = await signFor(world, '/v1/summarize');
     const held = await Promise.all(Array.from({ length: 4 }, () => hold(payment, 2_000_000, 1_900_000)));
-    const said = once(held[0] as Socket, 'data') as Promise<[Buffer]>;
-    const ended = once(held[0] as Socket, 'close');
+    const ends = held.map(async socket => {
+      const [said] = (await once(socket, 'data')) as [Buffer];
+      await once(socket, 'close');
+      return said.toString();
+    });
     await pause(1_500);
     const text = TEXT.padEnd(1_000_000);
     const body = JSON.stringify({ text: TEXT, padding: text });
     const sold = await post(`${world.url}/v1/summarize`, body, payment);
     expect(sold.status, sold.body.toString()).to.equal(200);
-    expect((await said)[0].toString()).to.match(
+    // Which of them was the slowest is the machine's choice.
+    expect(await Promise.race(ends)).to.match(
       /^HTTP\/1\.1 503 [^]*Retry-After: \d+\r\n[^]*\{"error":".*too slowly.*You were not charged/,
     );
-    await ended;
   });
 });

@@ -576,7 +576,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     const first = signed(stage, shop, { payer, text, operation: BRAND });
     const sent = await shop.send({ payment: first.payment, text, operation: BRAND });
     answerOf(sent);
-    if (sent.kind === 'answer' && sent.sale) shop.charge.lost(sent.sale);
+    if (sent.kind === 'answer' && sent.sale) void shop.charge.lost(sent.sale);
     await pause(50);
     const second = signed(stage, shop, { payer, text, operation: BRAND });
     answerOf(await shop.send({ payment: second.payment, text, operation: BRAND }));

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { BodiesFull, BodyFault, type BodyReader } from './body.js';
 import type { Owner } from './byte-budget.js';
 import type { PricedOperation } from './contract.js';
+import type { Deliveries } from './deliveries.js';
 import type { HealthReport } from './health.js';
 import { Koa, Router } from './koa.js';
 import { failureAnswer, JSON_TYPE, runHandler, type HandlingParts, type Routed } from './handling.js';
@@ -14,7 +15,7 @@ import type { SharedFeePayers } from './payments/fee-payers.js';
 import type { StaticDocument } from './payments/discovery.js';
 import type { Payment } from './payments/examine.js';
 import { canonicalJson, fingerprint, TooDeep } from './payments/fingerprint.js';
-import type { Outcome, Sale } from './payments/outcome.js';
+import type { Answer, Outcome, Sale } from './payments/outcome.js';
 import { receiptHeader, type Receipt } from './payments/wire.js';
 import type { Route } from './routes.js';
 import { sourceOf } from './source.js';
@@ -32,6 +33,7 @@ export type AppParts = HandlingParts & {
   desk: Desk;
   feePayers: SharedFeePayers;
   bodies: BodyReader;
+  deliveries: Deliveries;
   /** Whether an order that is paid up front could be worked on. */
   readiness: Readiness;
   free: FreeAnswers;
@@ -48,6 +50,8 @@ const ALLOWED_HEADERS =
   'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
 const DRAINING_RETRY_SECONDS = 5;
+const NO_ROOM =
+  'The server is sending too many answers at once. You paid, and the answer is kept: send the same payment again.';
 /** The longest wait that a caller may prefer. */
 const MAX_HOLD_SECONDS = 600;
 
@@ -205,7 +209,7 @@ async function servePaid(
     closing: parts.closing,
     ...(priced.flow === 'upfront' ? { upfront: upfrontOf(ctx, parts, priced, body) } : {}),
   });
-  sendOutcome(ctx, parts, priced, examined.payment, asked, outcome);
+  await sendOutcome(ctx, parts, { priced, payment: examined.payment, asked, owner }, outcome);
 }
 
 function upfrontOf(
@@ -277,22 +281,20 @@ function goneSignal(ctx: Context): AbortSignal {
   return gone.signal;
 }
 
-function sendOutcome(
-  ctx: Context,
-  { charge, desk }: AppParts,
-  priced: PricedOperation,
-  payment: Payment,
-  asked: ChallengeVersion,
-  outcome: Outcome,
-): void {
+type Asked = { priced: PricedOperation; payment: Payment; asked: ChallengeVersion; owner: Owner };
+
+async function sendOutcome(ctx: Context, parts: AppParts, call: Asked, outcome: Outcome): Promise<void> {
+  const { desk } = parts;
+  const { priced, payment, asked } = call;
   const receipt = 'receipt' in outcome ? outcome.receipt : undefined;
   const receipts = receiptHeaders(payment, receipt);
   if (receipt) desk.use(payment.checked, true);
   switch (outcome.kind) {
     case 'answer': {
       const { status, headers, body } = outcome.answer;
-      if (outcome.sale) watchDelivery(ctx, charge, outcome.sale);
-      return send(ctx, status, body, { ...headers, ...receipts, 'Cache-Control': 'no-store' });
+      const all = { ...headers, ...receipts, 'Cache-Control': 'no-store' };
+      if (!outcome.sale) return send(ctx, status, body, all);
+      return deliver(ctx, parts, { ...call, sale: outcome.sale, receipts }, { status, headers: all, body });
     }
     case 'refused':
       return sendChallenge(
@@ -310,11 +312,29 @@ function sendOutcome(
   }
 }
 
+/** Sends an answer that was sold. It counts as lost where there is no room for it now, or its caller does not take it. */
+async function deliver(
+  ctx: Context,
+  { charge, deliveries }: AppParts,
+  { sale, owner, receipts }: Asked & { sale: Sale; receipts: Record<string, string> },
+  { status, headers, body }: Answer,
+): Promise<void> {
+  const delivery = deliveries.open(owner, body, () => ctx.req.socket.destroy());
+  if (!delivery) {
+    await charge.lost(sale);
+    return sendError(ctx, 503, NO_ROOM, { ...receipts, 'Retry-After': '1' });
+  }
+  whenClosed(ctx.req, ctx.res, () => delivery.close());
+  watchDelivery(ctx, charge, sale);
+  send(ctx, status, delivery.body, headers);
+  ctx.length = body.length;
+}
+
 /** A response whose socket is destroyed with bytes still to write is finished all the same, so that alone says nothing. */
 function watchDelivery({ req, res }: Context, charge: Charge, sale: Sale): void {
   let out = false;
   res.once('finish', () => (out = !req.socket.destroyed));
-  whenClosed(req, res, () => (out ? charge.written(sale) : charge.lost(sale)));
+  whenClosed(req, res, () => void (out ? charge.written(sale) : charge.lost(sale)));
 }
 
 function receiptHeaders(payment: Payment, receipt: Receipt | undefined): Record<string, string> {

@@ -6,6 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { Connections } from './connections.js';
 import type { PricedOperation } from './contract.js';
 import { challengeVersion, type Challenge } from './payments/challenge.js';
 import type { Desk } from './payments/desk.js';
@@ -18,14 +19,19 @@ export const EXPOSED_HEADERS =
 const MAX_HEADER_BYTES = 16 * 1024;
 const HEADERS_DEADLINE_MS = 10_000;
 const REQUEST_DEADLINE_MS = 30_000;
+const STALL_MS = 20_000;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 10_000;
 
-/** In ms: how long headers and whole requests may take, and how often that is looked at. */
-export type HttpDeadlines = { headersMs: number; requestMs: number; checkMs: number };
+/**
+ * In ms: how long headers and whole requests may take, how long a caller may take nothing of what is sent to it, and how often all that
+ * is looked at.
+ */
+export type HttpDeadlines = { headersMs: number; requestMs: number; stallMs: number; checkMs: number };
 const DEADLINES: HttpDeadlines = {
   headersMs: HEADERS_DEADLINE_MS,
   requestMs: REQUEST_DEADLINE_MS,
+  stallMs: STALL_MS,
   checkMs: 2_000,
 };
 
@@ -45,6 +51,7 @@ export function createHttpServer(
   const listener: Listener = (request, response) => {
     if (request.headers.host === undefined && request.httpVersion === '1.1')
       return sendFault(response, 400, 'An HTTP/1.1 request needs a Host header.');
+    if (!admit(connections, request, response)) return;
     if (!refuseUnpaid(request, response, { desk, priced, expects: false })) app(request, response);
   };
   const server = createServer(
@@ -60,8 +67,10 @@ export function createHttpServer(
     listener,
   );
   server.maxConnections = MAX_CONNECTIONS;
+  const connections = new Connections(server, deadlines.stallMs, deadlines.checkMs);
   // A client that asks before it sends its body gets the price at once, and only a payer is told to go on.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    if (!admit(connections, request, response)) return;
     if (refuseUnpaid(request, response, { desk, priced, expects: true })) return;
     response.writeContinue();
     app(request, response);
@@ -70,6 +79,19 @@ export function createHttpServer(
   server.on('checkExpectation', listener);
   server.on('clientError', answerMalformed);
   return server;
+}
+
+function admit(connections: Connections, request: IncomingMessage, response: ServerResponse): boolean {
+  const admitted = connections.admit(request, response);
+  if (admitted === 'refuse') {
+    sendFault(
+      response,
+      503,
+      'Too many requests of this connection wait for their answers. You were not charged for this one; read the answers, then send it again.',
+      { 'Retry-After': '1', Connection: 'close' },
+    );
+  }
+  return admitted === 'yes';
 }
 
 function refuseUnpaid(

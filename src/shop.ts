@@ -8,6 +8,7 @@ import { checkHandlers } from './check-handlers.js';
 import type { Config } from './config.js';
 import type { Contract, Json } from './contract.js';
 import { orderWork } from './handling.js';
+import { Deliveries } from './deliveries.js';
 import { Health } from './health.js';
 import type { Ledger } from './ledger/store.js';
 import { createPanel } from './panel/panel.js';
@@ -99,6 +100,7 @@ export async function openShop(front: Front): Promise<Shop> {
     desk,
     feePayers: front.feePayers,
     bodies: new BodyReader(),
+    deliveries: new Deliveries(),
     readiness,
     free: freeAnswers(contract, terms, config.siteUrl ?? terms.publicUrl, health, backends),
     holdMs: config.holdMs,

@@ -169,8 +169,8 @@ export class Charge {
   }
 
   /** The caller was gone before the answer was written out: a newly signed payment for the same call may pick it up. */
-  lost(sale: Sale): void {
-    void (sale.claim === undefined ? this.#sentAway(sale.id) : this.#leave(sale.id, sale.claim));
+  lost(sale: Sale): Promise<void> {
+    return sale.claim === undefined ? this.#sentAway(sale.id) : this.#leave(sale.id, sale.claim);
   }
 
   /** Waits until nothing is in flight any more. */

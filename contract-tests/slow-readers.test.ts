@@ -1,0 +1,187 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { Desk } from '../src/payments/desk.js';
+import { createHttpServer } from '../src/server.js';
+import { pause, SUMMARIZE } from './support/faults.js';
+import { openWorld, post, receiptOf, signFor, type World } from './support/world.js';
+
+const STALL_MS = 1_000;
+const LARGE = Buffer.alloc(30 * 1024 * 1024);
+const PIECE = 64 * 1024;
+function* pieces(): Generator<Buffer> {
+  for (let from = 0; from < LARGE.length; from += PIECE) yield LARGE.subarray(from, from + PIECE);
+}
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+const UNPAID = 'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}';
+
+describe('connections that do not read', function () {
+  this.timeout(30_000);
+  let server: Server;
+  let desk: Desk;
+  let asked = 0;
+  const sockets: Socket[] = [];
+
+  before(async () => {
+    const address = Keypair.generate().publicKey.toBase58();
+    const terms = {
+      network: 'n',
+      v1Network: 'v',
+      asset: address,
+      payTo: address,
+      publicUrl: 'http://127.0.0.1',
+    };
+    desk = new Desk([SUMMARIZE], terms, address);
+    const deadlines = { headersMs: 10_000, requestMs: 10_000, checkMs: 100, stallMs: STALL_MS };
+    server = createHttpServer(
+      ({ url }, response) => {
+        asked += 1;
+        if (url === '/small') response.end('small');
+        else if (url === '/later') setTimeout(() => response.end('later'), 3 * STALL_MS);
+        else Readable.from(pieces(), { objectMode: false }).pipe(response);
+      },
+      desk,
+      [SUMMARIZE],
+      deadlines,
+    );
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  after(() => {
+    for (const socket of sockets) socket.destroy();
+    desk.close();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  /** Sends and reads nothing, until it is resumed. */
+  const send = async (text: string): Promise<Socket> => {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    sockets.push(socket.on('error', () => {}));
+    await once(socket, 'connect');
+    socket.pause().write(text);
+    return socket;
+  };
+  const openOnes = (): Promise<number> =>
+    new Promise((resolve, reject) =>
+      server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+    );
+  const untilOpen = async (count: number): Promise<void> => {
+    for (const end = Date.now() + 10_000; (await openOnes()) !== count; await pause(50))
+      if (Date.now() > end) throw new Error(`${await openOnes()} connections are open instead of ${count}`);
+  };
+
+  it('an answer that nobody takes ends its connection', async () => {
+    await send(GET);
+    await untilOpen(1);
+    await untilOpen(0);
+  });
+
+  it('challenges that nobody takes end their connection, too', async () => {
+    const socket = await send('');
+    const filling = setInterval(() => socket.write(UNPAID.repeat(50)), 5);
+    await pause(1_500).finally(() => clearInterval(filling));
+    await untilOpen(0);
+  });
+
+  it('one that waits for its answer is left alone, however long, and so is one that reads slowly', async () => {
+    const waiting = await send('GET /later HTTP/1.1\r\nHost: x\r\n\r\n');
+    const slow = await send(GET);
+    let read = 0;
+    slow.on('data', (chunk: Buffer) => {
+      read += chunk.length;
+      slow.pause();
+      setTimeout(() => slow.resume(), 5);
+    });
+    slow.resume();
+    waiting.resume();
+    const [said] = (await once(waiting, 'data')) as [Buffer];
+    expect(said.toString()).to.match(/^HTTP\/1\.1 200 /);
+    for (const end = Date.now() + 15_000; read < LARGE.length && Date.now() < end;) await pause(50);
+    expect(read).to.be.greaterThan(LARGE.length);
+    waiting.destroy();
+    slow.destroy();
+    await untilOpen(0);
+  });
+
+  it('a thousand requests behind an answer that nobody takes are not all begun', async () => {
+    asked = 0;
+    await send(GET + 'GET /small HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
+    await untilOpen(1);
+    await pause(300);
+    expect(asked).to.be.within(2, 65);
+    await untilOpen(0);
+  });
+
+  it('more requests than may wait: those before get their answers, the next 503 and the end of the connection', async () => {
+    const socket = await send(`${GET}${'GET /small HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000)}`);
+    await pause(300);
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      if (!chunk.equals(LARGE.subarray(0, chunk.length)))
+        text += chunk.toString('latin1').replaceAll('\0', '');
+    });
+    await once(socket.resume(), 'close');
+    const statuses = text.match(/HTTP\/1\.1 \d{3}/g) ?? [];
+    expect(statuses.length).to.be.within(3, 66);
+    expect(new Set(statuses.slice(0, -1))).to.deep.equal(new Set(['HTTP/1.1 200']));
+    expect(statuses.at(-1)).to.equal('HTTP/1.1 503');
+    expect(text).to.match(/\{"error":".*wait.*"\}$/);
+  });
+});
+
+describe('answers that are sent to those who do not read', function () {
+  this.timeout(90_000);
+  let world: World;
+  const sockets: Socket[] = [];
+
+  before(async () => {
+    world = await openWorld();
+  });
+  after(async () => {
+    for (const socket of sockets) socket.destroy();
+    await world.close();
+  });
+
+  it('one speech for a hundred of them: some hold it, the others get 503 with the receipt, and its buyer gets it once they are gone', async () => {
+    const body = JSON.stringify({
+      text: 'One coin buys one call, and the harbour is quiet today. '.repeat(44),
+    });
+    const payment = await signFor(world, '/v1/tts');
+    const sold = await post(`${world.url}/v1/tts`, body, payment);
+    expect(sold.status).to.equal(200);
+    const { hostname, port } = new URL(world.url);
+    const [name, value] = Object.entries(payment)[0] as [string, string];
+    const request =
+      `POST /v1/tts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${name}: ${value}\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`;
+    const firsts = Array.from({ length: 100 }, async () => {
+      const socket = connect(Number(port), hostname, () => socket.write(request));
+      sockets.push(socket.on('error', () => {}));
+      const [head] = (await once(socket, 'data')) as [Buffer];
+      socket.pause();
+      return head.toString('latin1');
+    });
+    const heads = await Promise.all(firsts);
+    const holding = heads.filter(head => head.startsWith('HTTP/1.1 200'));
+    const refused = heads.filter(head => head.startsWith('HTTP/1.1 503'));
+    expect(holding.length).to.be.within(1, Math.ceil((64 * 1024 * 1024) / sold.body.length));
+    expect(refused.length).to.equal(100 - holding.length);
+    for (const head of refused) {
+      expect(head).to.match(/\r\nRetry-After: 1\r\n/i);
+      expect(head).to.match(/\r\nPAYMENT-RESPONSE: /i);
+      expect(head).to.match(/You paid, and the answer is kept: send the same payment again/);
+    }
+    const earned = await world.earned();
+    for (const socket of sockets) socket.destroy();
+    await pause(200);
+    const again = await post(`${world.url}/v1/tts`, body, payment);
+    expect(again.status).to.equal(200);
+    expect(again.body.equals(sold.body)).to.equal(true);
+    expect(receiptOf(again)).to.deep.equal(receiptOf(sold));
+    expect(await world.earned()).to.equal(earned);
+  });
+});

@@ -1,0 +1,53 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** Requests of one connection that may wait for their turn or for their answers to be taken. Pipelining clients send a few. */
+const MAX_WAITING = 64;
+
+type Progress = { taken: number; since: number };
+
+/** Ends connections that do not take what they asked for, and bounds what one of them may ask for before it does. */
+export class Connections {
+  readonly #stallMs: number;
+  readonly #open = new Map<Socket, Progress | undefined>();
+  readonly #waiting = new WeakMap<Socket, number>();
+
+  /** @param stallMs how long a connection with something to send may take nothing */
+  constructor(server: Server, stallMs: number, checkMs: number) {
+    this.#stallMs = stallMs;
+    server.on('connection', (socket: Socket) => {
+      this.#open.set(socket, undefined);
+      socket.once('close', () => this.#open.delete(socket));
+    });
+    const timer = setInterval(() => this.#endStalled(), checkMs).unref();
+    server.once('close', () => clearInterval(timer));
+  }
+
+  /**
+   * Whether a request is to be answered, or is one too many of a connection that does not read its answers. The first that is too many
+   * is to be refused and its connection closed; those behind it are not even answered.
+   */
+  admit({ socket }: IncomingMessage, response: ServerResponse): 'yes' | 'refuse' | 'ignore' {
+    // A response has no socket while others of its connection come first.
+    if (response.socket !== null && socket.writableLength === 0) return 'yes';
+    const waiting = (this.#waiting.get(socket) ?? 0) + 1;
+    this.#waiting.set(socket, waiting);
+    if (waiting > MAX_WAITING) return waiting === MAX_WAITING + 1 ? 'refuse' : 'ignore';
+    response.once('close', () => this.#waiting.set(socket, (this.#waiting.get(socket) ?? 1) - 1));
+    return 'yes';
+  }
+
+  #endStalled(): void {
+    const now = performance.now();
+    for (const [socket, before] of this.#open) {
+      const unsent = socket.writableLength;
+      if (unsent === 0) {
+        if (before) this.#open.set(socket, undefined);
+        continue;
+      }
+      const taken = socket.bytesWritten - unsent;
+      if (before?.taken !== taken) this.#open.set(socket, { taken, since: now });
+      else if (now - before.since >= this.#stallMs) socket.destroy();
+    }
+  }
+}
