@@ -13,7 +13,7 @@ import { openBooks, openLedger, type Archive, type Books } from '../src/ledger/s
 import { start } from '../src/main.js';
 import { toBase58 } from '../src/sandbox/base58.js';
 import { withIdentifier, v2Header } from './support/craft.js';
-import { paymentIn } from './support/places.js';
+import { aRefund, paymentIn } from './support/places.js';
 import { countingProxy, type CountingProxy } from './support/proxy.js';
 import {
   BRAND_PATH,
@@ -536,10 +536,11 @@ describe('brandFeedback, paid first and answered later', function () {
       const body = aBody(1);
       expect((await send(shop, payment, body)).status).to.equal(502);
       expect((await send(shop, payment, body, 0)).status, 'a second attempt').to.equal(503);
-      expect(await shop.books.refund(payment.id, 'nobody was there')).to.equal(true);
+      const signature = `nobody-was-there-${payment.id}`;
+      expect(await shop.books.refund(payment.id, aRefund({ signature }))).to.equal('refunded');
       const refunded = await send(shop, payment, body);
       expect(refunded.status).to.equal(502);
-      expect(errorOf(refunded)).to.match(/refunded \(nobody was there\)/);
+      expect(errorOf(refunded)).to.include(`refunded (transaction ${signature})`);
       expect(await someone.reply(payment.id, 'Too late.')).to.equal('closed');
       await pause(ORDER_MS);
       expect((await send(shop, payment, body)).status).to.equal(502);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { LedgerFault } from '../src/ledger/fault.js';
 import { openBooks, openLedger } from '../src/ledger/store.js';
 import type { Ledger, Reply } from '../src/ledger/store.js';
-import { PLACES, claimRequest, paymentIn, sqlitePlace } from './support/places.js';
+import { aRefund, PLACES, claimRequest, paymentIn, sqlitePlace } from './support/places.js';
 import type { Place } from './support/places.js';
 
 const OWNER = { payTo: 'Receiver111', network: 'solana:test' };
@@ -141,7 +141,7 @@ function promises(make: () => Promise<Place>, servers: number): void {
   it('ends the order of a payment that the operator refunds, and never takes it up again', async () => {
     const payment = await asked();
     const books = await openBooks({ url: place.url, now: () => clock });
-    expect(await books.refund(payment, 'by hand')).to.equal(true);
+    expect(await books.refund(payment, aRefund())).to.equal('refunded');
     expect(await books.order(payment)).to.include({ finishedAt: clock });
     await books.close();
     expect(await ledger.addReply(payment, reply())).to.equal('closed');

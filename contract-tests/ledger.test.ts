@@ -11,7 +11,7 @@ import type { State } from '../src/ledger/states.js';
 import { openBooks, openLedger } from '../src/ledger/store.js';
 import type { ClaimRequest, Ledger, LedgerOptions, Payment } from '../src/ledger/store.js';
 import { until } from './support/faults.js';
-import { PLACES, sqlitePlace } from './support/places.js';
+import { aRefund, PLACES, sqlitePlace } from './support/places.js';
 import type { Place } from './support/places.js';
 
 const OWNER = { payTo: 'Receiver111', network: 'solana:test' };
@@ -297,7 +297,7 @@ function promises(make: () => Promise<Place>): void {
       delivered: () => ledger.deliver(id, claim, { settlement: 's', answerExpiresAt: clock + 1 }),
       owed: () => ledger.owe(id, claim, { settlement: 's' }),
       released: () => ledger.release(id, claim, 'refused'),
-      refunded: () => ledger.refund(id, 'paid back'),
+      refunded: async () => (await ledger.refund(id, aRefund())) === 'refunded',
     });
     const paths: Record<State, (keyof Moves)[]> = {
       claimed: [],
@@ -357,16 +357,38 @@ function promises(make: () => Promise<Place>): void {
       expect((await ledger.find(request.id))?.writtenAt).to.equal(clock - 5);
     });
 
+    it('takes one transaction for the refund of one payment only, however many are recorded at once', async () => {
+      const requests = Array.from({ length: 5 }, () => payment({ id: randomBytes(32).toString('hex') }));
+      for (const { id, ...rest } of requests) {
+        const claim = await claimed(ledger, { id, ...rest });
+        await ledger.settling(id, claim);
+        await ledger.owe(id, claim, { settlement: 's' });
+      }
+      const paidBack = aRefund();
+      const outcomes = await Promise.all(requests.map(({ id }) => ledger.refund(id, paidBack)));
+      expect(outcomes.toSorted()).to.deep.equal(['refunded', 'used', 'used', 'used', 'used']);
+      const states = await Promise.all(requests.map(async ({ id }) => (await ledger.find(id))?.state));
+      expect(states.toSorted()).to.deep.equal(['owed', 'owed', 'owed', 'owed', 'refunded']);
+      const last = requests[outcomes.indexOf('used')]!;
+      expect(await ledger.refundOf(last.id)).to.equal(undefined);
+      expect(await ledger.refund(last.id, aRefund())).to.equal('refunded');
+    });
+
     it('takes an order from its worker when the operator refunds it', async () => {
       const request = payment({ flow: 'upfront' });
       const claim = await claimed(ledger, request);
       await ledger.settling(request.id, claim);
       await ledger.owe(request.id, claim, { settlement: 's' });
-      expect(await ledger.refund(request.id, 'sent back by hand')).to.equal(true);
+      const paidBack = aRefund();
+      expect(await ledger.refund(request.id, paidBack)).to.equal('refunded');
+      expect(await ledger.refundOf(request.id)).to.deep.equal(paidBack);
       expect(await ledger.deliver(request.id, claim, { settlement: 's', answerExpiresAt: 1 })).to.equal(
         false,
       );
-      expect(await ledger.find(request.id)).to.include({ state: 'refunded', reason: 'sent back by hand' });
+      expect(await ledger.find(request.id)).to.include({
+        state: 'refunded',
+        reason: `transaction ${paidBack.signature}`,
+      });
     });
   });
 
@@ -661,7 +683,7 @@ function promises(make: () => Promise<Place>): void {
       if (state === 'released') await ledger.release(id, claim, 'absent');
       if (state === 'delivered') await ledger.deliver(id, claim, { settlement: 's', answerExpiresAt: clock });
       if (state === 'owed' || state === 'refunded') await ledger.owe(id, claim, { settlement: 's' });
-      if (state === 'refunded') await ledger.refund(id, 'by hand');
+      if (state === 'refunded') await ledger.refund(id, aRefund());
     }
 
     it('lists what was asked for: every condition and order, alone and together', async () => {
@@ -738,7 +760,7 @@ function promises(make: () => Promise<Place>): void {
       const books = await openBooks({ url: place.url });
       opened.push(books);
       expect((await books.list({ state: 'owed' })).map(each => each.id)).to.deep.equal([request.id]);
-      expect(await books.refund(request.id, 'by hand')).to.equal(true);
+      expect(await books.refund(request.id, aRefund())).to.equal('refunded');
       expect((await ledger.find(request.id))?.state).to.equal('refunded');
       await claimed(ledger, payment());
       expect((await books.counts()).claimed.payments).to.equal(1);

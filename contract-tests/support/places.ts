@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { ClaimRequest, Ledger } from '../../src/ledger/store.js';
+import type { ClaimRequest, Ledger, Refund } from '../../src/ledger/store.js';
 
 /** A place where ledgers can be opened: one database per test. */
 export type Place = { url: string; remove: () => Promise<void> };
@@ -53,6 +53,12 @@ export function claimRequest(overrides: Partial<ClaimRequest> = {}): ClaimReques
     limits: { maxUnsettledPerPayer: 100_000, maxUnsettledAmountPerPayer: 10n ** 17n, maxRuns: 3 },
     ...overrides,
   };
+}
+
+/** A refund as the chain would show it, of a transaction of its own. */
+export function aRefund(overrides: Partial<Refund> = {}): Refund {
+  const signature = `refund-${randomUUID()}`;
+  return { signature, amount: 500_000n, slot: 2_000, refundedAt: Date.now(), ...overrides };
 }
 
 /** Brings a new payment to a state. @returns its id */

@@ -1,27 +1,22 @@
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { VersionedMessage } from '@solana/web3.js';
 import type { Identity } from '../ledger/books.js';
 import type { Payment } from '../ledger/store.js';
 import { receiverAccount } from '../payments/transaction.js';
 import { createChain } from '../upstreams/solana/rpc.js';
 import type { LandedTransaction, SignatureEntry, SolanaChain } from '../upstreams/solana/rpc.js';
-import { BookFault, table, time, usdc } from './print.js';
+import { checkNetwork, patiently, usdcMintOf } from './chain.js';
+import { table, time, usdc } from './print.js';
 import type { Report } from './print.js';
+import { changeOf, findRefund } from './refund.js';
 import { pages } from './reports.js';
 import type { Shelf } from './reports.js';
 
-/** USDC on the networks that a ledger can belong to. */
-const MINTS: Record<string, string> = {
-  'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp': 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-  'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1': '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
-};
 const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
 const ACCOUNT_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 
 const PAGE = 1_000;
 const FETCHES = 4;
-const MAX_TRIES = 4;
 const CALL_MS = 20_000;
 const AUDIT_MS = 30 * 60_000;
 /** A settlement needs this long, with room to spare, until it is finalized and listed. */
@@ -36,9 +31,10 @@ export type Difference = {
    * - `uncounted`: transferred, but the ledger does not count it as settled;
    * - `signature`: the ledger names another transaction;
    * - `unknown`: a transfer to the receiver that no payment knows;
+   * - `refund`: refunded in the ledger, and the chain shows no such refund;
    * - `unreadable`: a transaction that may have moved money to the receiver, but does not say how much.
    */
-  kind: 'missing' | 'failed' | 'amount' | 'uncounted' | 'signature' | 'unknown' | 'unreadable';
+  kind: 'missing' | 'failed' | 'amount' | 'uncounted' | 'signature' | 'unknown' | 'refund' | 'unreadable';
   payment: string | null;
   transaction: string | null;
   detail: string;
@@ -48,7 +44,9 @@ export type AuditOptions = { rpcUrls: string[]; maxTransactions: number; now: nu
 
 type Found = { entry: SignatureEntry; landed: LandedTransaction | null };
 type History = { entries: SignatureEntry[]; complete: boolean };
-type Tally = { differences: Difference[]; matched: Set<string>; transfers: number };
+/** Money that went out: refunds by the signatures that paid them, and what else left the receiver's accounts. */
+type Outgoing = { refunds: Set<string>; refunded: bigint; others: number; withdrawn: bigint };
+type Tally = { differences: Difference[]; matched: Set<string>; transfers: number; out: Outgoing };
 
 /**
  * Compares the ledger with the history of the receiver's USDC account at `finalized`. The chain is read first, so that
@@ -57,13 +55,12 @@ type Tally = { differences: Difference[]; matched: Set<string>; transfers: numbe
  */
 export async function audit(books: Shelf, options: AuditOptions): Promise<Report> {
   const identity = await books.identity();
-  const mint = MINTS[identity.network];
-  if (mint === undefined)
-    throw new BookFault(`This ledger belongs to ${identity.network}, where USDC is not known.`);
+  const mint = usdcMintOf(identity);
   const account = receiverAccount({ asset: mint, payTo: identity.payTo });
   const signal = AbortSignal.timeout(AUDIT_MS);
   const chain = createChain({ urls: options.rpcUrls, network: identity.network, timeoutMs: CALL_MS });
-  const tally: Tally = { differences: [], matched: new Set(), transfers: 0 };
+  const out: Outgoing = { refunds: new Set(), refunded: 0n, others: 0, withdrawn: 0n };
+  const tally: Tally = { differences: [], matched: new Set(), transfers: 0, out };
   try {
     await checkNetwork(chain, identity, signal);
     const history = await readHistory(
@@ -73,21 +70,17 @@ export async function audit(books: Shelf, options: AuditOptions): Promise<Report
       options.maxTransactions,
       signal,
     );
-    for await (const found of fetchAll(chain, history.entries, signal))
+    await compareRefunds(books, chain, identity, tally, signal);
+    for await (const found of fetchAll(chain, history.entries, signal)) {
+      if (tally.out.refunds.has(found.entry.signature)) continue;
+      countWithdrawal(found, identity.payTo, mint, tally.out);
       await compare(books, account, found, tally);
+    }
     const rest = await compareRows(books, history, options.now, tally);
     return report({ account, history, tally, ...rest });
   } finally {
     await chain.close();
   }
-}
-
-async function checkNetwork(chain: SolanaChain, { network }: Identity, signal: AbortSignal): Promise<void> {
-  const genesis = await patiently(() => chain.genesisHash(signal), signal);
-  if (network === `solana:${genesis.slice(0, 32)}`) return;
-  throw new BookFault(
-    `The ledger belongs to ${network}, the RPC server to solana:${genesis.slice(0, 32)}. Correct SOLANA_RPC_URL.`,
-  );
 }
 
 /** The account's history, the newest first, back to the first claim of this ledger. */
@@ -129,18 +122,6 @@ async function* fetchAll(
   }
 }
 
-/** Public RPC servers answer "not now" often. */
-async function patiently<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await read();
-    } catch (error) {
-      if (attempt === MAX_TRIES || signal.aborted) throw error;
-      await sleep(250 * 2 ** attempt, undefined, { signal });
-    }
-  }
-}
-
 async function compare(books: Shelf, account: string, { entry, landed }: Found, tally: Tally): Promise<void> {
   if (entry.failed) return;
   const transaction = entry.signature;
@@ -170,6 +151,49 @@ async function compare(books: Shelf, account: string, { entry, landed }: Found, 
       id,
       `${amount === undefined ? '?' : usdc(amount)} on chain, ${usdc(payment.amount)} in the ledger`,
     );
+}
+
+/** Looks on chain for each refund of the ledger; an older history than `--limit` does not hide it. */
+async function compareRefunds(
+  books: Shelf,
+  chain: SolanaChain,
+  identity: Identity,
+  { differences, out }: Tally,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const payment of pages(books, { state: 'refunded' })) {
+    const recorded = await books.refundOf(payment.id);
+    const differ = (detail: string): void =>
+      void differences.push({
+        kind: 'refund',
+        payment: payment.id,
+        transaction: recorded?.signature ?? null,
+        detail,
+      });
+    if (recorded === undefined) {
+      differ(
+        `${usdc(payment.amount)} USDC, recorded before refunds were checked: ${payment.reason ?? 'no reason'}`,
+      );
+      continue;
+    }
+    const found = await findRefund(chain, identity, payment, recorded.signature, signal);
+    if (typeof found === 'string') {
+      differ(found);
+      continue;
+    }
+    out.refunds.add(recorded.signature);
+    out.refunded += found.amount;
+    if (found.amount !== recorded.amount)
+      differ(`${usdc(found.amount)} on chain, ${usdc(recorded.amount)} in the ledger`);
+  }
+}
+
+/** What the operator moves elsewhere is no difference, but it explains the balance. */
+function countWithdrawal({ landed }: Found, payTo: string, mint: string, out: Outgoing): void {
+  const change = landed?.tokens ? changeOf(landed.tokens, mint, payTo) : 0n;
+  if (change >= 0n) return;
+  out.others += 1;
+  out.withdrawn -= change;
 }
 
 /** Looks for settled rows that the history did not show. */
@@ -242,7 +266,7 @@ type Outcome = {
 };
 
 function report({ account, history, tally, settled, young, unjudged }: Outcome): Report {
-  const { differences, transfers } = tally;
+  const { differences, transfers, out } = tally;
   const transactions = history.entries.length;
   const data = {
     account,
@@ -252,11 +276,14 @@ function report({ account, history, tally, settled, young, unjudged }: Outcome):
     young,
     unjudged,
     complete: history.complete,
+    refunds: { payments: out.refunds.size, usdc: usdc(out.refunded) },
+    withdrawals: { transactions: out.others, usdc: usdc(out.withdrawn) },
     differences,
   };
   const lines = [
     `Account ${account}: ${transactions} transactions at finalized, ${transfers} of them payments of this ledger.`,
     `Ledger: ${settled} settled payments.`,
+    `Money out: ${usdc(out.refunded)} USDC in ${out.refunds.size} refunds, ${usdc(out.withdrawn)} USDC in ${out.others} other transactions.`,
   ];
   if (young > 0) lines.push(`${young} were settled within the last two minutes and are not judged yet.`);
   if (!history.complete)

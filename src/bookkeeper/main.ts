@@ -7,9 +7,9 @@ import { LedgerFault, messageOf } from '../ledger/fault.js';
 import { openBooks } from '../ledger/store.js';
 import { csvLines } from './csv.js';
 import { height } from './height.js';
-import { BookFault, plain, table, toJson, usdc } from './print.js';
+import { BookFault, plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
-import { list, owed, resolve, show, summary } from './reports.js';
+import { list, owed, show, summary } from './reports.js';
 import type { Shelf } from './reports.js';
 
 const USAGE = `Usage: npm run ledger -- <command> [options]
@@ -24,7 +24,8 @@ const USAGE = `Usage: npm run ledger -- <command> [options]
   owed                          who is owed what, since when, and why
   export                        payments as CSV on stdout
       --from DAY  --to DAY      UTC days like 2026-01-31, both included
-  refund <payment> --tx SIG     records that you paid an owed payment back with the transaction SIG
+  refund <payment> --tx SIG     records that you paid an owed payment back with the transaction SIG, once the
+                                chain shows it at finalized, through SOLANA_RPC_URL or the sandbox
   copy --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one
       --from SOURCE             a file or URL (default: the ledger of this configuration)
   verify                        compares the ledger with the chain, through SOLANA_RPC_URL or the sandbox
@@ -135,23 +136,8 @@ function write(text: string): Promise<boolean> {
 }
 
 async function refund(books: Shelf, name: string | undefined, tx: string | undefined): Promise<Report> {
-  if (tx === undefined || !/^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(tx))
-    throw new BookFault('Give the signature of the transaction that paid the money back with --tx.');
-  const payment = await resolve(books, name);
-  const { id, state, amount, payer, settlement } = payment;
-  if (tx === settlement)
-    throw new BookFault('That is the transaction of the payment itself, not of its refund.');
-  const refused = (now: string): BookFault =>
-    new BookFault(
-      `The payment ${id} is ${now}, not owed: only what is owed can be refunded. Nothing was changed.`,
-    );
-  if (state !== 'owed') throw refused(state);
-  if (!(await books.refund(id, `refunded with ${tx}`)))
-    throw refused((await books.find(id))?.state ?? 'gone');
-  return {
-    data: { id, state: 'refunded', usdc: usdc(amount), payer, transaction: tx },
-    lines: [`Recorded: ${usdc(amount)} USDC refunded to ${payer} for payment ${id}.`],
-  };
+  const { recordRefund } = await import('./refund.js');
+  return recordRefund(books, name, tx, rpcUrls);
 }
 
 async function copy({ from, to }: Values): Promise<Report> {
@@ -186,7 +172,7 @@ function ledgerUrl(text: string): string {
 }
 
 async function verify(books: Shelf, limit: string | undefined): Promise<Report> {
-  // Only this command needs the chain's libraries, which take a while to load.
+  // Only this command and refunds need the chain's libraries, which take a while to load.
   const { audit, MAX_TRANSACTIONS } = await import('./audit.js');
   const maxTransactions = limit === undefined ? DEFAULT_AUDITED : Number(limit);
   if (!Number.isInteger(maxTransactions) || maxTransactions < 1 || maxTransactions > MAX_TRANSACTIONS)

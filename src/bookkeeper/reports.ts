@@ -129,9 +129,19 @@ export async function show(
   const order = await books.order(payment.id);
   const replies = order ? await books.replies(payment.id) : [];
   const shown = publicPayment(payment, withTransaction);
+  const paidBack = await books.refundOf(payment.id);
+  const refund = paidBack
+    ? {
+        transaction: paidBack.signature,
+        usdc: usdc(paidBack.amount),
+        slot: paidBack.slot,
+        at: time(paidBack.refundedAt),
+      }
+    : null;
   const answer = facts ? { status: facts.status, bytes: facts.bytes, savedAt: time(facts.savedAt) } : null;
-  const data = { payment: shown, answer, order: order ? publicOrder(order) : null, replies };
+  const data = { payment: shown, refund, answer, order: order ? publicOrder(order) : null, replies };
   const lines = fields([...Object.entries(shown), ['answer', answer && describeAnswer(answer)]]);
+  if (refund) lines.push('', 'Refund', ...fields(Object.entries(refund)));
   if (order) {
     lines.push('', 'Order', ...fields(Object.entries(publicOrder(order))), '');
     lines.push(

@@ -9,10 +9,11 @@ import type { PaymentRow } from './schema.js';
 import { STATES } from './states.js';
 import type { State } from './states.js';
 import * as answers from './queries/answers.js';
-import { find } from './queries/claims.js';
+import { find, findToChange } from './queries/claims.js';
 import { getMeta, ownMeta, setMeta } from './queries/meta.js';
 import * as moves from './queries/moves.js';
 import { finishOrder } from './queries/orders.js';
+import { findRefund, insertRefund } from './queries/refunds.js';
 import * as reports from './queries/reports.js';
 
 const MAX_LISTED = 1_000;
@@ -46,6 +47,9 @@ export type Counts = Record<State, { payments: number; amount: bigint }>;
 /** What was settled on one UTC day (days since 1970) and came to be in one state. */
 export type Turnover = { day: number; operation: string; state: State; payments: number; amount: bigint };
 
+/** A transfer that paid a payment back, as it was seen on chain. Amount in atomic units, time of its block in ms since 1970. */
+export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number };
+
 /** Whose ledger it is, and where it went if it is retired. */
 export type Identity = { payTo: string; network: string; retired: string | undefined };
 
@@ -64,9 +68,11 @@ export type Books = {
   readonly setMeta: (key: string, value: string) => Promise<void>;
   /**
    * Records that the operator paid an owed payment back: owed → refunded. Whoever works on it moves nothing more.
-   * @returns false when the payment is not owed
+   * @returns `used` where the same transaction paid another payment back
    */
-  readonly refund: (id: string, reason: string) => Promise<boolean>;
+  readonly refund: (id: string, refund: Refund) => Promise<'refunded' | 'not owed' | 'used'>;
+  /** Undefined where none is recorded, also for payments that were refunded before refunds were checked. */
+  readonly refundOf: (id: string) => Promise<Refund | undefined>;
   /** Waits for what was asked before, then closes. */
   readonly close: () => Promise<void>;
 } & Pick<Orders, 'order' | 'replies'>;
@@ -119,8 +125,14 @@ export function booksOf(connection: Connection): Books {
     setMeta: async (key, value) => {
       await engine.write(() => ask(setMeta({ key: noteKey(key), value })));
     },
-    refund: async (id, reason) => {
-      const done = await engine.write(() => refund(connection, id, reason));
+    refundOf: async id => {
+      const [row] = await engine.read(() => ask(findRefund({ id })));
+      if (row === undefined) return undefined;
+      const { signature, amount, slot, refunded_at: refundedAt } = row;
+      return { signature, amount: BigInt(amount), slot, refundedAt };
+    },
+    refund: async (id, paidBack) => {
+      const done = await engine.write(() => refund(connection, id, paidBack));
       if (done !== 'retired') return done;
       throw new LedgerFault(
         'failed',
@@ -162,12 +174,23 @@ export function archiveOf({ engine }: Connection): Archive {
 }
 
 /** Nobody is asked any more for an order that was paid back. */
-function* refund({ now }: Connection, id: string, reason: string): Operation<boolean | 'retired'> {
+function* refund(
+  { now }: Connection,
+  id: string,
+  { signature, amount, slot, refundedAt }: Refund,
+): Operation<'refunded' | 'not owed' | 'used' | 'retired'> {
   const meta = yield* ask(ownMeta());
   if (meta.some(({ key }) => key === 'retired')) return 'retired';
-  const done = yield* ask(moves.refund({ id, reason, now: now() }));
-  if (done.length === 1) yield* ask(finishOrder({ payment: id, now: now() }));
-  return done.length === 1;
+  // Locked: nobody may move it between this look and the move.
+  const [row] = yield* ask(findToChange({ id }));
+  if (row?.state !== 'owed') return 'not owed';
+  const noted = yield* ask(
+    insertRefund({ payment: id, signature, amount: String(amount), slot, refunded_at: refundedAt }),
+  );
+  if (noted.length === 0) return 'used';
+  yield* ask(moves.refund({ id, reason: `transaction ${signature}`, now: now() }));
+  yield* ask(finishOrder({ payment: id, now: now() }));
+  return 'refunded';
 }
 
 async function list({ engine, now }: Connection, listing: Listing = {}): Promise<Payment[]> {

@@ -30,6 +30,7 @@ const PLANS: readonly Plan[] = [
   { table: 'payers', key: ['payer'], slice: 500 },
   { table: 'orders', key: ['payment'], slice: 200 },
   { table: 'replies', key: ['payment', 'reply'], slice: 200 },
+  { table: 'refunds', key: ['payment'], slice: 500 },
   { table: 'answers', key: ['payment'], slice: 8 },
   { table: 'meta', key: ['key'], slice: 200, where: NOT_OWN_META },
 ];

@@ -3,7 +3,7 @@ import type { Dialect } from './engine.js';
 type Migration = (dialect: Dialect) => readonly string[];
 
 /** One entry per schema version, applied in order and never edited once released. */
-export const MIGRATIONS: readonly Migration[] = [firstTables, aliasesApart];
+export const MIGRATIONS: readonly Migration[] = [firstTables, aliasesApart, refundsOfTheirOwn];
 
 /** Holds the version, so it must be there before any migration. */
 export const META_TABLE = 'create table if not exists meta (key text primary key, value text not null)';
@@ -45,5 +45,12 @@ function aliasesApart(): string[] {
     'drop index payments_open',
     'create index payments_open on payments (payer, state) where written_at is null and alias_of is null',
     'create index payments_aliases on payments (alias_of) where alias_of is not null',
+  ];
+}
+
+function refundsOfTheirOwn(): string[] {
+  return [
+    `create table refunds (payment text primary key references payments (id), signature text not null, amount text not null,
+       slot bigint not null, refunded_at bigint not null, constraint refunds_signature unique (signature))`,
   ];
 }

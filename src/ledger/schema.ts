@@ -46,6 +46,18 @@ export type PaymentRow = {
   answer_expires_at: number | null;
 };
 
+/** What a refunded payment was paid back with, as the chain shows it. */
+export type RefundRow = {
+  payment: string;
+  /** Of the transaction that paid the money back; no two refunds share one. */
+  signature: string;
+  /** What its payer got, at least what was paid. */
+  amount: string;
+  slot: number;
+  /** Time of its block. */
+  refunded_at: number;
+};
+
 export type AnswerRow = {
   payment: string;
   status: number;

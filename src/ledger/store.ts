@@ -1,5 +1,5 @@
 import { archiveOf, booksOf } from './books.js';
-import type { Archive, Books, Connection, StoredAnswer } from './books.js';
+import type { Archive, Books, Connection, Refund, StoredAnswer } from './books.js';
 import { checkClaim, claimPayment, MAX_ALIASES } from './claim.js';
 import type { Claim, Claimed, ClaimRequest, Limit } from './claim.js';
 import { ask } from './engine.js';
@@ -32,6 +32,7 @@ export type {
   OfferedFeePayer,
   Order,
   Payment,
+  Refund,
   Reply,
   StoredAnswer,
 };

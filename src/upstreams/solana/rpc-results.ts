@@ -1,5 +1,5 @@
 import { readAddress } from '../../address.js';
-import type { Account, LandedTransaction, LatestBlockhash, SignatureEntry } from './rpc.js';
+import type { Account, LandedTransaction, LatestBlockhash, SignatureEntry, TokenChange } from './rpc.js';
 import { wrong } from './rpc-failures.js';
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -76,7 +76,34 @@ export function readLanded(result: unknown): LandedTransaction | null {
     failed: result.meta.err !== null,
     transaction,
     message: messageOf(transaction),
+    blockTime: typeof result.blockTime === 'number' ? result.blockTime : null,
+    tokens: readTokenChanges(result.meta),
   };
+}
+
+/** What token accounts held afterwards less what they held before; one that is not listed held nothing. */
+function readTokenChanges({
+  preTokenBalances,
+  postTokenBalances,
+}: Record<string, unknown>): TokenChange[] | null {
+  if (!Array.isArray(preTokenBalances) || !Array.isArray(postTokenBalances)) return null;
+  return [
+    ...postTokenBalances.map(entry => readTokenChange(entry, 1n)),
+    ...preTokenBalances.map(entry => readTokenChange(entry, -1n)),
+  ];
+}
+
+function readTokenChange(entry: unknown, sign: bigint): TokenChange {
+  const { mint, owner, uiTokenAmount } = isRecord(entry) ? entry : {};
+  const amount: unknown = isRecord(uiTokenAmount) ? uiTokenAmount.amount : undefined;
+  if (
+    typeof mint !== 'string' ||
+    typeof owner !== 'string' ||
+    typeof amount !== 'string' ||
+    !/^\d{1,20}$/.test(amount)
+  )
+    throw wrong('unreadable token balance');
+  return { mint, owner, change: sign * BigInt(amount) };
 }
 
 export function readAccount(result: unknown, bytes: number): Account | null {

@@ -29,7 +29,13 @@ export type LandedTransaction = {
   failed: boolean;
   transaction: Uint8Array;
   message: Uint8Array;
+  /** Seconds since 1970; null where the server does not know. */
+  blockTime: number | null;
+  /** By how much each token account grew, in atomic units; null where the server does not say. */
+  tokens: TokenChange[] | null;
 };
+
+export type TokenChange = { mint: string; owner: string; change: bigint };
 
 /** What a probe found: how many RPC servers answer, and how long the first that did took. */
 export type ChainHealth = { answering: number; servers: number; latencyMs: number | null };
