@@ -35,6 +35,10 @@ faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES
 	@FAULT_SCHEDULES=$${SCHEDULES:-200} exec $(BIN)/mocha --no-package --require ./dist/src/quiet.js --reporter spec \
 	  dist/contract-tests/faults.test.js
 
+.PHONY: attack-table
+attack-table: build ## measure what honest callers see under each attack (ATTACKS="held bodies;unfunded flood" SECONDS=15 AFTER=60)
+	@exec node dist/contract-tests/attack-table/table.js
+
 .PHONY: attacks
 attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (COUNT=100000)
 	@ATTACK_GARBAGE=$${COUNT:-100000} ATTACK_WALLETS=$${COUNT:-100000} exec $(BIN)/mocha --no-package \

@@ -1,0 +1,175 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Keypair } from '@solana/web3.js';
+import { craftPayment, v2Header } from '../support/craft.js';
+
+/** Runs one attack against a server for some seconds, then ends: `node attacker.js <name> <url> <seconds>`, the keypair of a funded payer in SECRET. */
+
+const [name = '', url = '', seconds = '0'] = process.argv.slice(2);
+const { hostname, port } = new URL(url);
+const funded = Keypair.fromSecretKey(Buffer.from(process.env['SECRET'] ?? '', 'base64'));
+const end = Date.now() + Number(seconds) * 1_000;
+const MOST_SOCKETS = 700;
+const SPEECH = { text: 'One coin buys one call, and the harbour is quiet today. '.repeat(44) };
+
+type Offer = { amount: string; payTo: string; extra: { feePayer: string; recentBlockhash: string } };
+
+async function offerOf(path: string): Promise<Offer> {
+  const answer = await fetch(url + path, { method: 'POST', body: '{}', signal: AbortSignal.timeout(10_000) });
+  return ((await answer.json()) as { accepts: Offer[] }).accepts[0] as Offer;
+}
+
+function payment(offer: Offer, payer: Keypair): string {
+  const { amount, payTo, extra } = offer;
+  const { feePayer, recentBlockhash: blockhash } = extra;
+  return v2Header(
+    offer,
+    craftPayment({ payer, amount: BigInt(amount), payTo, feePayer, blockhash }).transaction,
+  );
+}
+
+async function call(path: string, signed: string, body: object | string, ms = 30_000): Promise<number> {
+  try {
+    const answer = await fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'payment-signature': signed },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+      signal: AbortSignal.timeout(ms),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  } catch {
+    return 0;
+  }
+}
+
+const statuses = new Map<number, number>();
+const note = (status: number): void => void statuses.set(status, (statuses.get(status) ?? 0) + 1);
+
+const sockets = new Set<Socket>();
+/** A connection on which `text` is sent and nothing is read. */
+function unread(text: string): void {
+  if (sockets.size >= MOST_SOCKETS) return;
+  const socket = connect(Number(port), hostname, () => socket.pause().write(text));
+  sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)));
+}
+
+function rawCall(path: string, signed: string, length: number, body: string): string {
+  return (
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nPAYMENT-SIGNATURE: ${signed}\r\n` +
+    `Content-Length: ${length}\r\n\r\n${body}`
+  );
+}
+
+/** Texts that cost much to prepare for so few bytes. */
+function hostileTexts(longest: number): string[] {
+  const units = [
+    'ﷺ',
+    'a.',
+    '...',
+    'e\u0301',
+    '9',
+    '1e9 ',
+    '\u200b',
+    '🎉',
+    'ß',
+    '-',
+    '&lt;',
+    '<p',
+    '((',
+    '"',
+    'A. ',
+  ];
+  return units.flatMap(unit => [
+    unit.repeat(longest / [...unit].length),
+    `${unit.repeat(longest / (2 * [...unit].length))} end.`,
+  ]);
+}
+
+/** Begins `count` of them, and each anew when it is over, until the time is up. */
+async function repeat(count: number, once: () => Promise<void>): Promise<void> {
+  const worker = async (): Promise<void> => {
+    while (Date.now() < end) await once().catch(() => pause(100));
+  };
+  await Promise.all(Array.from({ length: count }, worker));
+}
+
+async function hostile(path: string, longest: number): Promise<void> {
+  const texts = hostileTexts(longest);
+  let next = 0;
+  await repeat(4, async () => {
+    const text = texts[next++ % texts.length] as string;
+    note(await call(path, payment(await offerOf(path), funded), { text }));
+  });
+}
+
+async function keepUnread(count: number, text: () => Promise<string> | string): Promise<void> {
+  await repeat(1, async () => {
+    const said = await text();
+    while (sockets.size < count) unread(said);
+    await pause(200);
+  });
+}
+
+const ATTACKS: Record<string, () => Promise<void>> = {
+  nothing: async () => void (await pause(Number(seconds) * 1_000)),
+  'hostile texts, speech': () => hostile('/v1/tts', 2_500),
+  'hostile texts, summaries': () => hostile('/v1/summarize', 100_000),
+  'held bodies': async () => {
+    const signed = payment(await offerOf('/v1/summarize'), Keypair.generate());
+    await keepUnread(600, () => rawCall('/v1/summarize', signed, 1_000, '{'));
+  },
+  'stalled readers of an answer': async () => {
+    const signed = payment(await offerOf('/v1/tts'), funded);
+    const body = JSON.stringify(SPEECH);
+    note(await call('/v1/tts', signed, body));
+    await keepUnread(200, () => rawCall('/v1/tts', signed, body.length, body));
+  },
+  'stalled readers of documents': () =>
+    keepUnread(200, () => 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(200)),
+  'late-signed work': async () => {
+    const offer = await offerOf('/v1/tts');
+    const signed = Array.from({ length: 8 }, () => payment(offer, Keypair.generate()));
+    signed[0] = payment(offer, funded);
+    await pause(Math.max(0, Math.min(57_000, end - Date.now() - 2_000)));
+    for (const each of await Promise.all(signed.map(one => call('/v1/tts', one, SPEECH)))) note(each);
+  },
+  'abandoned work': () =>
+    repeat(40, async () => {
+      const signed = payment(await offerOf('/v1/tts'), funded);
+      note(await call('/v1/tts', signed, { text: `${Math.random()} ${SPEECH.text.slice(0, 2_400)}` }, 700));
+    }),
+  'unfunded flood': async () => {
+    let offer = await offerOf('/v1/summarize');
+    const refresh = setInterval(
+      () =>
+        void offerOf('/v1/summarize').then(
+          now => (offer = now),
+          () => {},
+        ),
+      5_000,
+    );
+    await repeat(32, async () =>
+      note(
+        await call('/v1/summarize', payment(offer, Keypair.generate()), { text: `Flood ${Math.random()}.` }),
+      ),
+    );
+    clearInterval(refresh);
+  },
+  'big unfunded bodies': async () => {
+    const offer = await offerOf('/brand-feedback');
+    const sizes = [2_000_000, 50_000];
+    let next = 0;
+    await repeat(16, async () => {
+      const padding = 'x'.repeat(sizes[next++ % sizes.length] as number);
+      const body = { brand: 'Harbour', question: `Good? ${Math.random()}`, padding };
+      note(await call('/brand-feedback', payment(offer, Keypair.generate()), body));
+    });
+  },
+};
+
+const attack = ATTACKS[name];
+if (!attack) throw new Error(`unknown attack: ${name}. There are: ${Object.keys(ATTACKS).join(', ')}`);
+await attack();
+process.stdout.write(JSON.stringify(Object.fromEntries(statuses)));
+process.exit(0);
