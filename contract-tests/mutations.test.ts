@@ -8,7 +8,14 @@ import { parse } from 'yaml';
 import { loadContract, parseContract, type Json, type PricedOperation } from '../src/contract.js';
 import { MAX_HEADER_BYTES, renderChallenge } from '../src/payments/challenge.js';
 import type { Terms } from '../src/payments/offer.js';
-import { challengeFaults, contractFaults, exampleFaults, x402Faults, type Seen } from './support/oracle.js';
+import {
+  challengeFaults,
+  closedAnswers,
+  contractFaults,
+  exampleFaults,
+  x402Faults,
+  type Seen,
+} from './support/oracle.js';
 import { breaksRelease } from './tools/breaking.js';
 import { LINTERS, noLinters, type Problem } from './tools/lint.js';
 import { noPrism, startProxy, type Prism } from './tools/prism.js';
@@ -141,6 +148,7 @@ const DOCUMENT_CHECKS: Record<string, (text: string) => boolean> = {
     }
   },
   'comparison with 1.0.0': text => breaksRelease(parse(text) as Json).length > 0,
+  'answers that can grow': text => closedAnswers(parse(text) as Json).length > 0,
   examples: text => exampleFaults(parse(text) as Json).length > 0,
 };
 

@@ -116,3 +116,22 @@ export function exampleFaults(document: Json): string[] {
   visit(document, '');
   return faults;
 }
+
+/** Where an object of an answer does not say that it may have other fields, as JSON pointers. */
+export function closedAnswers(document: Json): string[] {
+  const { components, paths } = document as { components: Json; paths: Record<string, Record<string, Json>> };
+  const closed = [...closedObjects(components['schemas'], '#/components/schemas')];
+  closed.push(...closedObjects(components['responses'], '#/components/responses'));
+  for (const [path, item] of Object.entries(paths)) {
+    for (const [method, { responses }] of Object.entries(item))
+      closed.push(...closedObjects(responses, `#/paths/${path}/${method}/responses`));
+  }
+  return closed;
+}
+
+function* closedObjects(node: unknown, pointer: string): Generator<string> {
+  if (typeof node !== 'object' || node === null) return;
+  const { type, additionalProperties } = node as Json;
+  if (type === 'object' && !additionalProperties) yield pointer;
+  for (const [key, value] of Object.entries(node)) yield* closedObjects(value, `${pointer}/${key}`);
+}
