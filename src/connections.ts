@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Requests of one connection that may wait for their turn or for their answers to be taken. Pipelining clients send a few. */
-const MAX_WAITING = 64;
+const MAX_WAITING = 8;
 
 type Progress = { taken: number; since: number };
 
