@@ -225,12 +225,8 @@ function reports(make: () => Promise<Place>): void {
     type Owed = { id: string; payer: string; usdc: string; since: string; attempts: number; why: string };
     const [first, second, ...rest] = await jsonOf<Owed[]>(env, 'owed');
     expect(rest).to.deep.equal([]);
-    expect(first).to.include({
-      id: waiting,
-      payer: 'Payer222',
-      usdc: '0.50',
-      since: new Date(DAY_1).toISOString(),
-    });
+    expect(first).to.include({ id: waiting, payer: 'Payer222', usdc: '0.50' });
+    expect(Date.parse(first?.since ?? '')).to.be.within(DAY_1 - 10, DAY_1 + 10_000);
     expect(first?.why).to.include('not made yet');
     expect(second).to.include({ id: failed, attempts: 2 });
     expect(second?.why).to.include('attempt 2 ended without an answer (0 of 3 replies)');
@@ -261,21 +257,19 @@ function reports(make: () => Promise<Place>): void {
   });
 
   it('exports more than a page, without loss, in order', async () => {
-    const made: string[] = [];
+    const made: { id: string; createdAt: number }[] = [];
     for (let slice = 0; slice < 11; slice += 1) {
-      made.push(
-        ...(await Promise.all(Array.from({ length: 100 }, () => paymentIn(ledger, 'settling'))).then(s =>
-          s.sort(),
-        )),
-      );
+      const ids = await Promise.all(Array.from({ length: 100 }, () => paymentIn(ledger, 'settling')));
+      for (const id of ids) made.push((await ledger.find(id))!);
       clock += 1;
     }
+    made.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
     const { stdout } = await ledgerCommand(env, 'export');
     const ids = stdout
       .split('\r\n')
       .slice(1, -1)
       .map(line => line.slice(0, 64));
-    expect(ids).to.deep.equal(made);
+    expect(ids).to.deep.equal(made.map(({ id }) => id));
   });
 
   it('records a refund of nothing but what is owed, with a signature, and not without asking the chain', async () => {

@@ -238,7 +238,7 @@ describe('brandFeedback on a server that is killed', function () {
 describe('the worker of paid orders', () => {
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const terms = { payTo: 'Receiver', network: 'solana:test' };
-  const answer = { status: 200, headers: {}, body: Buffer.from('{}') };
+  const answer = { status: 200 as const, headers: {}, body: Buffer.from('{}') };
   const attemptMs = 60_000;
 
   it('an order that was delivered before a crash is no longer open after it', async () => {

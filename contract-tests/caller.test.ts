@@ -6,7 +6,7 @@ import { createApp, type AppParts } from '../src/app.js';
 import { BodyReader } from '../src/body.js';
 import { CONTRACT_FILE, loadContract } from '../src/contract.js';
 import type { Handlers } from '../src/operation.js';
-import type { PaidCall } from '../src/payments/charge.js';
+import type { PaidCall } from '../src/payments/paid-call.js';
 import { Routes } from '../src/routes.js';
 import { UpstreamFailure } from '../src/upstreams/failure.js';
 import { FairQueue } from '../src/upstreams/fair-queue.js';
@@ -53,6 +53,7 @@ async function openApp() {
     log: { info: () => {}, warn: () => {}, error: () => {} },
     charge,
     desk: { use: () => {} },
+    feePayers: { lookUp: async () => {} },
     bodies: new BodyReader(),
     panel: (_ctx: unknown, next: () => unknown) => next(),
     free: { documents: {}, live: {} },

@@ -340,7 +340,11 @@ describe('The desk', () => {
     });
   }
 
-  const signedOver = (blockhash: string, hasNonce = false) => ({ blockhash: bytesOf(blockhash), hasNonce });
+  const signedOver = (blockhash: string, hasNonce = false) => ({
+    payer: FEE_PAYER,
+    blockhash: bytesOf(blockhash),
+    hasNonce,
+  });
   const next = (blockhash: string, slot = VIEW.slot + 1) => desk.setView({ ...VIEW, slot, blockhash });
 
   it('offers a blockhash no more once a payment without a nonce was signed over it, at once and with nothing to build', () => {
@@ -405,7 +409,7 @@ describe('The desk', () => {
   it('puts into the refusal of a payment without a nonce a blockhash only if it is another one', () => {
     open();
     desk.setView(VIEW);
-    const offered = (payment: { blockhash: string; hasNonce: boolean }): unknown[] =>
+    const offered = (payment: { payer: string; blockhash: string; hasNonce: boolean }): unknown[] =>
       parse(desk.refusal(operation, 2, 'spent', false, payment)).accepts.map(
         option => option.extra.recentBlockhash,
       );

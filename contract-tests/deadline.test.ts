@@ -50,7 +50,7 @@ describe('A deadline', function () {
         list: async ({ state }) => (state === 'released' ? rows : []),
         unaudited: async () => [],
         adopt: async id => rows[Number(id)],
-        leave: async () => void left++,
+        hold: async () => void left++,
       };
       const chain = {
         // Asks its signal now and then, as a page-by-page search does.
@@ -63,7 +63,7 @@ describe('A deadline', function () {
       };
       const log = { info() {}, warn() { ended++; }, error() {} };
       const trust = { facilitatorLied: false, refresh: async () => {}, distrust: async () => {} };
-      const reconciler = new Reconciler({ ledger, chain, trust, log, operations: [], timing: { look: 100 } });
+      const reconciler = new Reconciler({ ledger, chain, trust, log, timing: { look: 100 } });
       await Promise.race([reconciler.reconcile(), collect(2000)]);
       console.log(left, ended);
       process.exit();

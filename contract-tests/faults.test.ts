@@ -32,16 +32,18 @@ const PURCHASES = 10;
 const CALM_AFTER_MS = 2_500;
 const MOVES = [
   'claim',
+  'watch',
+  'renew',
+  'leave',
   'saveAnswer',
-  'settling',
+  'settle',
+  'askAgain',
   'deliver',
   'owe',
   'release',
-  'leave',
   'adopt',
   'free',
-  'attach',
-  'callerGone',
+  'forget',
   'hold',
   'written',
 ];
@@ -219,9 +221,9 @@ class Schedule {
       record.last = sent;
       if (sent.kind === 'answer' && sent.answer.status === 200) {
         // The answer reaches the client, or its connection breaks in the last moment.
-        const { sale } = sent;
-        const reached = this.dice.roll('written', n, record.sends) < 0.8;
-        if (sale && reached) this.#shop(n).charge.written(sale);
+        if (!('sale' in sent)) throw new Error('an answer was sold without a receipt');
+        if (this.dice.roll('written', n, record.sends) < 0.8) sent.sale.written();
+        else await sent.sale.lost();
         return;
       }
       if (sent.kind === 'cut') await this.#cleared();

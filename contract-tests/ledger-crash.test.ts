@@ -49,7 +49,7 @@ const CHILD = `
         say('claimed ' + id);
         await ledger.saveAnswer(id, claim, { status: 200, headers: {}, body });
         say('answered ' + id);
-        await ledger.settling(id, claim);
+        await ledger.settle(id, claim, { newestLocal: 1 });
         say('settling ' + id);
         await ledger.deliver(id, claim, { settlement: 's', answerExpiresAt: 9e15 });
         say('delivered ' + id);

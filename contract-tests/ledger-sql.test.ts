@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { clockOf } from '../src/ledger/clock.js';
 import { POSTGRES, SQLITE } from '../src/ledger/engine.js';
 import { claimView } from '../src/ledger/queries/claims.js';
 import { list, one, raw, sql } from '../src/ledger/sql.js';
@@ -38,9 +39,14 @@ describe('The SQL of the ledger', () => {
     expect(POSTGRES.spell(text)).to.equal(
       'select id from payments where id = $1 and claim = $2 for update of payments skip locked',
     );
-    const view = claimView({ id: 'i', payer: 'p', operation: 'o', request_hash: 'h', now: 1 });
+    const now = clockOf(POSTGRES)();
+    const view = claimView({ id: 'i', payer: 'p', operation: 'o', request_hash: 'h', now });
     expect(POSTGRES.spell(view.sql)).to.include(`$${view.parameters.length}`).and.not.include('?');
-    expect(POSTGRES.spell(view.sql)).to.include('pg_try_advisory_xact_lock_shared(8404, hashtext(owner))');
-    expect(SQLITE.spell(view.sql)).to.not.include('owner_gone');
+  });
+
+  it('takes the moment from the database where servers share it, and from the server where it is alone', () => {
+    expect(clockOf(SQLITE, () => 77)()).to.deep.equal({ sql: '?', parameters: [77] });
+    expect(clockOf(POSTGRES)().sql).to.include('clock_timestamp()');
+    expect(clockOf(POSTGRES)().parameters, 'no skew').to.deep.equal([0]);
   });
 });

@@ -150,6 +150,22 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(world.facilitator.count('/settle') - settles).to.equal(1);
   });
 
+  it('a used payment with a bad body: 400 that says it was used, not that nothing was charged', async () => {
+    const before = await world.earned();
+    const headers = await signFor(world, '/v1/summarize');
+    const text = `${TEXT} Used before.`;
+    expect((await summarize(headers, { text })).status).to.equal(200);
+    for (const body of ['{"text":', { text: '' }, { text: 7 }]) {
+      const answer = await post(`${world.url}/v1/summarize`, body, headers);
+      expect(answer.status).to.equal(400);
+      expect(answer.json().error)
+        .to.match(/This payment was used for an earlier call/)
+        .and.not.match(/not charged/);
+    }
+    expect((await summarize(headers, { text })).status).to.equal(200);
+    expect(await world.earned()).to.equal(before + 10_000n);
+  });
+
   it('promise 1: copies as v1 and v2 in both headers are one payment', async () => {
     const before = await world.earned();
     const v2 = await signFor(world, '/v1/summarize');
@@ -160,7 +176,9 @@ describe('a paid call, end to end on a real local Solana', () => {
     const asV1 = { 'X-PAYMENT': Buffer.from(JSON.stringify(v1)).toString('base64') };
     const swapped = { 'X-PAYMENT': v2['PAYMENT-SIGNATURE'] ?? '' };
     const answers = await Promise.all(
-      [v2, asV1, swapped].map(headers => untilAnswered(() => summarize(headers))),
+      [v2, asV1, swapped].map(headers =>
+        untilAnswered(() => summarize(headers, { text: `${TEXT} In copies.` })),
+      ),
     );
     expect(new Set(answers.map(answer => answer.body.toString()))).to.have.lengthOf(1);
     expect(answers.map(answer => answer.status)).to.deep.equal([200, 200, 200]);

@@ -9,13 +9,14 @@ import { Koa, Router } from './koa.js';
 import { failureAnswer, JSON_TYPE, runHandler, type HandlingParts, type Routed } from './handling.js';
 import type { OperationId, Readiness } from './operation.js';
 import { challengeVersion, type Challenge, type ChallengeVersion } from './payments/challenge.js';
-import type { Charge, PaidCall } from './payments/charge.js';
+import type { Charge } from './payments/charge.js';
 import type { Desk } from './payments/desk.js';
 import type { SharedFeePayers } from './payments/fee-payers.js';
 import type { StaticDocument } from './payments/discovery.js';
 import type { Payment } from './payments/examine.js';
 import { canonicalJson, fingerprint, TooDeep } from './payments/fingerprint.js';
-import type { Answer, Outcome, Sale } from './payments/outcome.js';
+import type { Outcome, Sale, Success } from './payments/outcome.js';
+import type { PaidCall } from './payments/paid-call.js';
 import { receiptHeader, type Receipt } from './payments/wire.js';
 import type { Route } from './routes.js';
 import { sourceOf } from './source.js';
@@ -49,7 +50,7 @@ export type AppParts = HandlingParts & {
 const ALLOWED_HEADERS =
   'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
-const DRAINING_RETRY_SECONDS = 5;
+const BUSY_RETRY_SECONDS = 1;
 const NO_ROOM =
   'The server is sending too many answers at once. You paid, and the answer is kept: send the same payment again.';
 /** The longest wait that a caller may prefer. */
@@ -188,33 +189,55 @@ async function servePaid(
   if (examined.kind === 'refused') {
     return sendChallenge(ctx, desk.refusal(priced, asked, examined.error, true));
   }
-  if (parts.closing.aborted) {
-    throw new Halt(503, 'The server is shutting down. You were not charged; send the same request again.', {
-      'Retry-After': String(DRAINING_RETRY_SECONDS),
-      Connection: 'close',
-    });
+  const { payment } = examined;
+  if (examined.kind === 'mismatch' && !(await charge.knows(payment))) {
+    return sendChallenge(ctx, desk.refusal(priced, asked, examined.error, true));
   }
-  const owner = ownerOf(ctx, examined.payment);
-  const body = await readBody(ctx, parts.bodies, owner, priced.maxBodyBytes);
-  const checked = parts.routes.checkBody(route.operation, body);
-  if (!checked.ok) throw invalid(checked.error);
-  desk.use(examined.payment.checked, false);
-  await parts.feePayers.lookUp(examined.payment.checked.feePayer);
-  const outcome = await charge.redeem({
-    operation: priced,
-    payment: examined.payment,
-    requestHash: hashOf(priced.id, body),
-    work: signal => runHandler(parts, route, { body, signal, caller: examined.payment.checked.payer }),
-    gone: goneSignal(ctx),
-    closing: parts.closing,
-    ...(priced.flow === 'upfront' ? { upfront: upfrontOf(ctx, parts, priced, body) } : {}),
-  });
-  await sendOutcome(ctx, parts, { priced, payment: examined.payment, asked, owner }, outcome);
+  const owner = ownerOf(ctx, payment);
+  const outcome = await redeem(ctx, parts, route, priced, payment, owner);
+  if (parts.closing.aborted) ctx.set('Connection', 'close');
+  await sendOutcome(ctx, parts, { priced, payment, asked, owner }, outcome);
+}
+
+async function redeem(
+  ctx: Context,
+  parts: AppParts,
+  route: Routed,
+  operation: PricedOperation,
+  payment: Payment,
+  owner: Owner,
+): Promise<Outcome> {
+  const { bodies, charge, closing, desk, holdMs } = parts;
+  try {
+    const body = await bodies.readJsonObject(ctx.req, operation.maxBodyBytes, owner);
+    const checked = parts.routes.checkBody(route.operation, body);
+    if (!checked.ok) throw new BodyFault(checked.error);
+    desk.use(payment.checked, false);
+    await parts.feePayers.lookUp(payment.checked.feePayer);
+    return await charge.redeem({
+      operation,
+      payment,
+      requestHash: fingerprint(operation.id, body),
+      work: signal => runHandler(parts, route, { body, signal, caller: payment.checked.payer }),
+      gone: goneSignal(ctx),
+      closing,
+      holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
+      source: owner.source,
+      ...(operation.flow === 'upfront' ? { upfront: upfrontOf(parts, operation, body) } : {}),
+    });
+  } catch (error) {
+    if (error instanceof BodiesFull) {
+      ctx.set('Connection', 'close');
+      const why = 'The server is busy and the body of this request arrived too slowly';
+      return charge.turnAway(payment, why, BUSY_RETRY_SECONDS);
+    }
+    if (!(error instanceof BodyFault || error instanceof TooDeep)) throw error;
+    throw new Halt(400, `${error.message}. ${await charge.moneyNote(payment)}`);
+  }
 }
 
 function upfrontOf(
-  ctx: Context,
-  { readiness, holdMs, log }: AppParts,
+  { readiness, log }: AppParts,
   priced: PricedOperation,
   body: object,
 ): NonNullable<PaidCall['upfront']> {
@@ -229,7 +252,6 @@ function upfrontOf(
         return failureAnswer(error, log);
       }
     },
-    holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
   };
 }
 
@@ -239,38 +261,8 @@ function preferredWait(header: string): number | undefined {
   return seconds === undefined ? undefined : Math.min(Number(seconds), MAX_HOLD_SECONDS) * 1000;
 }
 
-function hashOf(id: OperationId, body: object): string {
-  try {
-    return fingerprint(id, body);
-  } catch (error) {
-    if (error instanceof TooDeep) throw invalid(error.message);
-    throw error;
-  }
-}
-
-function invalid(message: string): Halt {
-  return new Halt(
-    400,
-    `${message}. You were not charged; correct the body and send it with the same payment.`,
-  );
-}
-
 function ownerOf({ req }: Context, { checked }: Payment): Owner {
   return { payment: checked.id, payer: checked.payer, source: sourceOf(req.socket.remoteAddress) };
-}
-
-async function readBody(ctx: Context, bodies: BodyReader, owner: Owner, maxBytes: number): Promise<object> {
-  try {
-    return await bodies.readJsonObject(ctx.req, maxBytes, owner);
-  } catch (error) {
-    if (error instanceof BodyFault) throw invalid(error.message);
-    if (!(error instanceof BodiesFull)) throw error;
-    throw new Halt(
-      503,
-      'The server is busy and the body of this request arrived too slowly. You were not charged; send the same request again.',
-      { 'Retry-After': '1', Connection: 'close' },
-    );
-  }
 }
 
 function goneSignal(ctx: Context): AbortSignal {
@@ -293,8 +285,13 @@ async function sendOutcome(ctx: Context, parts: AppParts, call: Asked, outcome: 
     case 'answer': {
       const { status, headers, body } = outcome.answer;
       const all = { ...headers, ...receipts, 'Cache-Control': 'no-store' };
-      if (!outcome.sale) return send(ctx, status, body, all);
-      return deliver(ctx, parts, { ...call, sale: outcome.sale, receipts }, { status, headers: all, body });
+      if (!('sale' in outcome)) return send(ctx, status, body, all);
+      return deliver(
+        ctx,
+        parts,
+        { ...call, sale: outcome.sale, receipts },
+        { ...outcome.answer, headers: all },
+      );
     }
     case 'refused':
       return sendChallenge(
@@ -315,26 +312,26 @@ async function sendOutcome(ctx: Context, parts: AppParts, call: Asked, outcome: 
 /** Sends an answer that was sold. It counts as lost where there is no room for it now, or its caller does not take it. */
 async function deliver(
   ctx: Context,
-  { charge, deliveries }: AppParts,
+  { deliveries }: AppParts,
   { sale, owner, receipts }: Asked & { sale: Sale; receipts: Record<string, string> },
-  { status, headers, body }: Answer,
+  { status, headers, body }: Success,
 ): Promise<void> {
   const delivery = deliveries.open(owner, body, () => ctx.req.socket.destroy());
   if (!delivery) {
-    await charge.lost(sale);
+    await sale.lost();
     return sendError(ctx, 503, NO_ROOM, { ...receipts, 'Retry-After': '1' });
   }
   whenClosed(ctx.req, ctx.res, () => delivery.close());
-  watchDelivery(ctx, charge, sale);
+  watchDelivery(ctx, sale);
   send(ctx, status, delivery.body, headers);
   ctx.length = body.length;
 }
 
 /** A response whose socket is destroyed with bytes still to write is finished all the same, so that alone says nothing. */
-function watchDelivery({ req, res }: Context, charge: Charge, sale: Sale): void {
+function watchDelivery({ req, res }: Context, sale: Sale): void {
   let out = false;
   res.once('finish', () => (out = !req.socket.destroyed));
-  whenClosed(req, res, () => void (out ? charge.written(sale) : charge.lost(sale)));
+  whenClosed(req, res, () => void (out ? sale.written() : sale.lost()));
 }
 
 function receiptHeaders(payment: Payment, receipt: Receipt | undefined): Record<string, string> {

@@ -1,7 +1,7 @@
 import { validateHeaderValue } from 'node:http';
 import { ContractFault, type Contract } from './contract.js';
 import type { OrderWork } from './payments/orders.js';
-import type { Answer, Log } from './payments/outcome.js';
+import type { Answer, Failure, Log } from './payments/outcome.js';
 import type { Call, Handler, Handlers, OperationId, OrderRef, PaidOperationId } from './operation.js';
 import type { Route, Routes } from './routes.js';
 import { UpstreamFailure } from './upstreams/failure.js';
@@ -54,7 +54,7 @@ function unsendable(headers: Record<string, string> = {}): string | undefined {
 }
 
 /** The answer to a call whose backend threw: 400, 502 or 503 by the kind of failure, 502 for a fault of ours. */
-export function failureAnswer(error: unknown, log: Log, paid = false): Answer {
+export function failureAnswer(error: unknown, log: Log, paid = false): Failure {
   if (!(error instanceof UpstreamFailure)) {
     log.error({ error }, 'a handler failed');
     return errorAnswer(502, `The backend failed.${paid ? '' : `${NOT_CHARGED}; try again.`}`);
@@ -68,7 +68,11 @@ export function failureAnswer(error: unknown, log: Log, paid = false): Answer {
   return errorAnswer(STATUS_OF[error.kind], message, headers);
 }
 
-export function errorAnswer(status: number, error: string, headers: Record<string, string> = {}): Answer {
+export function errorAnswer(
+  status: Failure['status'],
+  error: string,
+  headers: Record<string, string> = {},
+): Failure {
   return {
     status,
     headers: { ...headers, 'Content-Type': JSON_TYPE },

@@ -12,7 +12,8 @@ import { Deliveries } from './deliveries.js';
 import { Health } from './health.js';
 import type { Ledger } from './ledger/store.js';
 import { createPanel } from './panel/panel.js';
-import { Charge, type Confirm } from './payments/charge.js';
+import { Charge } from './payments/charge.js';
+import type { Confirm } from './payments/settlement.js';
 import type { Desk } from './payments/desk.js';
 import { discoveryOf, indexOf, servedContract, type StaticDocument } from './payments/discovery.js';
 import type { Facilitator } from './payments/facilitator.js';
@@ -80,9 +81,6 @@ export async function openShop(front: Front): Promise<Shop> {
   const reconciler = new Reconciler({
     ledger,
     chain: boundedHistory(chain, front.heights),
-    facilitator,
-    terms,
-    operations: contract.paid,
     trust,
     log,
   });

@@ -12,7 +12,7 @@ import { Connection, Keypair, PublicKey, TransactionMessage, VersionedTransactio
 import { loadContract, type PricedOperation } from '../../src/contract.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
-import { Charge, type PaidCall } from '../../src/payments/charge.js';
+import { Charge } from '../../src/payments/charge.js';
 import { Desk } from '../../src/payments/desk.js';
 import type { Payment } from '../../src/payments/examine.js';
 import { httpFacilitator } from '../../src/payments/facilitator.js';
@@ -20,7 +20,8 @@ import { fingerprint } from '../../src/payments/fingerprint.js';
 import { boundedHistory, Heights } from '../../src/payments/heights.js';
 import { requirementsOf, type Terms } from '../../src/payments/offer.js';
 import { Orders } from '../../src/payments/orders.js';
-import type { Answer, Log, Outcome } from '../../src/payments/outcome.js';
+import type { Log, Outcome, Success } from '../../src/payments/outcome.js';
+import type { PaidCall } from '../../src/payments/paid-call.js';
 import { confirmTransfer } from '../../src/payments/proof.js';
 import { Reconciler } from '../../src/payments/reconciler.js';
 import { trustIn, type KeptTrust } from '../../src/payments/trust.js';
@@ -48,11 +49,12 @@ const STAGE_BLOCKS_PER_SECOND = 200;
 const VIEW_MS = 100;
 const DEADLINES = { supportedMs: 2_000, verifyMs: 4_000, settleMs: 4_000 };
 const LEASE_MS = 10_000;
+const ASK_AGAIN_AFTER_MS = 400;
+const HOLD_MS = 1_000;
 const TIMING = {
   interval: 150,
   lease: 12_000,
   look: 3_000,
-  reaskAfter: 400,
   rest: 100,
   longestRest: 500,
   auditAfter: 300,
@@ -264,13 +266,11 @@ export class Shop {
       },
       maxUnsettledPerPayer: 256,
       leaseMs: LEASE_MS,
+      askAgainAfterMs: ASK_AGAIN_AFTER_MS,
     });
     const reconciler = new Reconciler({
       ledger,
       chain: mortal(boundedHistory(chain, heights), state),
-      facilitator: mortal(facilitator, state),
-      terms,
-      operations: paid,
       trust,
       log,
       timing: TIMING,
@@ -310,7 +310,6 @@ export class Shop {
     const upfront = {
       request: JSON.stringify(body),
       ready: async () => undefined,
-      holdMs: 1_000,
     };
     const outcome = this.charge.redeem({
       operation,
@@ -318,6 +317,7 @@ export class Shop {
       requestHash: fingerprint(operation.id, body),
       work: signal => this.#work(signal),
       gone: new AbortController().signal,
+      holdMs: HOLD_MS,
       ...(operation.flow === 'upfront' ? { upfront } : {}),
       ...more,
     });
@@ -355,9 +355,9 @@ function orderWork(
   };
 }
 
-export function jsonAnswer(value: unknown, status = 200): Answer {
+export function jsonAnswer(value: unknown): Success {
   return {
-    status,
+    status: 200,
     headers: { 'Content-Type': 'application/json' },
     body: Buffer.from(JSON.stringify(value)),
   };

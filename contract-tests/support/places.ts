@@ -71,7 +71,7 @@ export async function paymentIn(
   const request = claimRequest(rest);
   const claimed = await ledger.claim(request);
   if (claimed.kind !== 'claimed') throw new Error(`expected a claim, got ${claimed.kind}`);
-  const { claim } = claimed;
+  const { claim, caller } = claimed;
   const { id } = request;
   if (state === 'claimed') return id;
   if (state === 'delivered')
@@ -80,11 +80,12 @@ export async function paymentIn(
       headers: {},
       body: Buffer.from('{"secret":"answer body"}'),
     });
-  await ledger.settling(id, claim);
+  await ledger.settle(id, claim, { newestLocal: 1 });
   if (state === 'owed') await ledger.owe(id, claim, { settlement });
   if (state === 'delivered')
     await ledger.deliver(id, claim, { settlement, answerExpiresAt: Date.now() + 600_000 });
   if (state === 'released') await ledger.release(id, claim, 'refused');
-  await ledger.leave(id, claim);
+  await ledger.leave(caller);
+  await ledger.hold(id, claim, 0);
   return id;
 }

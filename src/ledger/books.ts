@@ -1,11 +1,13 @@
 import { ask } from './engine.js';
-import type { Engine, Operation, Query } from './engine.js';
+import type { Connection } from './connection.js';
+import type { Operation, Query } from './engine.js';
+import { sql } from './sql.js';
 import { LedgerFault } from './fault.js';
 import { ordersOf } from './orders.js';
 import type { Orders } from './orders.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
-import type { PaymentRow } from './schema.js';
+import type { PaymentView } from './schema.js';
 import { STATES } from './states.js';
 import type { State } from './states.js';
 import * as answers from './queries/answers.js';
@@ -90,12 +92,6 @@ export type Archive = {
   readonly firstSlot: () => Promise<number | undefined>;
 };
 
-/** An open database and what is needed to talk to it. */
-export type Connection = {
-  readonly engine: Engine;
-  readonly now: () => number;
-};
-
 export function booksOf(connection: Connection): Books {
   const { engine, now } = connection;
   const { order, replies } = ordersOf(connection);
@@ -104,12 +100,12 @@ export function booksOf(connection: Connection): Books {
     replies,
     warnings: engine.warnings,
     find: async id => {
-      const [row] = await engine.read(() => ask(find({ id })));
+      const [row] = await engine.read(() => ask(find({ id, now: now() })));
       return row && paymentOf(row);
     },
     answer: async id => {
-      const [row] = await engine.read(() => ask(answers.answer({ id })));
-      return row && (row.answer_expires_at ?? Infinity) > now() ? answerOf(row) : undefined;
+      const [row] = await engine.read(() => ask(answers.answer({ id, now: now() })));
+      return row && answerOf(row);
     },
     list: listing => list(connection, listing),
     counts: async () => {
@@ -143,7 +139,7 @@ export function booksOf(connection: Connection): Books {
   };
 }
 
-export function archiveOf({ engine }: Connection): Archive {
+export function archiveOf({ engine, now }: Connection): Archive {
   return {
     identity: async () => {
       const rows = await engine.read(() => ask(ownMeta()));
@@ -159,7 +155,9 @@ export function archiveOf({ engine }: Connection): Archive {
       return rows.map(row => ({ ...row, amount: BigInt(row.amount) }));
     },
     startingWith: async prefix => {
-      const rows = await engine.read(() => ask(reports.startingWith({ prefix, end: `${prefix}g` })));
+      const rows = await engine.read(() =>
+        ask(reports.startingWith({ prefix, end: `${prefix}g`, now: now() })),
+      );
       return rows.map(paymentOf);
     },
     answerFacts: async id => {
@@ -198,12 +196,13 @@ async function list({ engine, now }: Connection, listing: Listing = {}): Promise
   const values = {
     payer,
     operation,
-    leased: listing.idle ? now() : Number.MAX_SAFE_INTEGER,
+    now: now(),
+    leased: listing.idle ? now() : sql`${Number.MAX_SAFE_INTEGER}`,
     created_at: listing.after?.createdAt ?? 0,
     id: listing.after?.id ?? '',
     limit: Math.min(listing.limit ?? MAX_LISTED, MAX_LISTED),
   };
-  const query = (): Query<PaymentRow> => {
+  const query = (): Query<PaymentView> => {
     if (booked) {
       const { from = 0, to = Number.MAX_SAFE_INTEGER } = booked;
       return reports.listBooked({ ...values, state, from, to });

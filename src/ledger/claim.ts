@@ -1,19 +1,13 @@
+import { CALLER_LIVE_MS, seenOf } from './callers.js';
+import type { Caller, Seen } from './callers.js';
+import type { Now } from './clock.js';
 import { ask } from './engine.js';
-import type { Dialect, Operation } from './engine.js';
+import type { Dialect, Operation, Query } from './engine.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
-import type { PaymentRow } from './schema.js';
-import {
-  claimView,
-  find,
-  findToChange,
-  insert,
-  lockPayer,
-  retake,
-  sameIdentifier,
-} from './queries/claims.js';
-import type { NewClaim } from './queries/claims.js';
-import { countAliases } from './queries/aliases.js';
+import * as claims from './queries/claims.js';
+import { countAliases, lockRow } from './queries/equal-calls.js';
+import type { LockedRow } from './queries/equal-calls.js';
 
 /** A payment that asks to be reserved. */
 export type ClaimRequest = {
@@ -41,46 +35,44 @@ export type ClaimRequest = {
   limits: { maxUnsettledPerPayer: number; maxUnsettledAmountPerPayer: bigint; maxRuns: number };
 };
 
-/**
- * A reservation: `claim` is the number that every move repeats. `earlier`: the sale that this payment, being signed anew for the same
- * call, redeems instead: same payer, operation and body, no identifier, paid or possibly paid, not written out, and its caller is gone
- * or was sent away (`leave`), or the server is gone that the caller waited at. A worker that adopted it does not count as a caller.
- */
+/** A reservation: `claim` is the number that every move repeats. */
 export type Claim = {
   kind: 'claimed';
   claim: number;
   run: number;
+  /** Has a delivered payment and none refused since. */
   payerKnown: boolean;
-  earlier: Payment | undefined;
+  /** An earlier sale of the same call would be redeemed if this payment were settled now (see `settle`), so work may be spared. */
+  earlier: boolean;
+  /** The request that claimed, as a caller of the row. */
+  caller: Caller;
 };
 
 /** `aliases`: of the earlier sale that the payment would redeem. */
 export type Limit = 'payments' | 'amount' | 'runs' | 'answers' | 'aliases';
 
 /**
- * - `claimed`: ours until the lease ends; `payerKnown` = has a delivered payment and none refused since.
- * - `taken`: somebody works on it, for `leaseMs` more unless renewed.
- * - `known`: it was settled, or may have been, or is an alias; `payment` tells.
+ * - `claimed`: ours until the lease ends.
+ * - `known`: somebody works on it, or it is beyond `claimed`, an alias, or not what the waiting caller came for.
  * - `identifier`: the payer used this identifier for `payment`, which is not this one.
  * - `limit`: too many unsettled payments or too much money in them, no run left, no room for an answer, or too many aliases.
  */
 export type Claimed =
   | Claim
-  | { kind: 'taken'; leaseMs: number; requestHash: string; operation: string }
-  | { kind: 'known'; payment: Payment }
+  | { kind: 'known'; seen: Seen }
   | { kind: 'identifier'; payment: Payment }
   | { kind: 'limit'; reason: Limit };
 
 export type ClaimContext = {
   readonly dialect: Dialect;
   readonly owner: string;
-  readonly now: number;
+  readonly now: Now;
   /** A number no claim of this owner had before. */
   readonly fresh: number;
   readonly answersFull: boolean;
+  /** The request waits for this row already. */
+  readonly caller: Caller | undefined;
 };
-
-const NOTHING_SEEN = { payments: 0, amount: '0', known: null, seen: null, earlier: null };
 
 const MAX_AMOUNT = 10n ** 16n;
 /** Newly signed payments that may redeem one sale. */
@@ -98,47 +90,62 @@ export function checkClaim(request: ClaimRequest): void {
 
 /** Reserves a payment, or says why not. Everything it counts is counted inside its own transaction. */
 export function* claimPayment(request: ClaimRequest, context: ClaimContext): Operation<Claimed> {
-  const { now } = context;
   const { id, payer, operation, requestHash: request_hash } = request;
-  if (context.dialect.concurrentWriters) {
+  const { dialect, now } = context;
+  if (dialect.concurrentWriters) {
     // Copies of a payment need not queue up behind their payer's other claims to learn that they are copies.
-    const [seen] = yield* ask(find({ id }));
-    const standing = seen && standingOf(seen, now);
-    if (standing) return standing;
-    yield* ask(lockPayer({ payer }));
+    const [found] = yield* ask(claims.find({ id, now: now() }));
+    if (found && (found.state !== 'claimed' || found.alias_of !== null || found.leased === 1))
+      return yield* known(request, now);
+    yield* ask(claims.lockPayer({ payer }));
   }
-  const look = yield* ask(claimView({ id, payer, operation, request_hash, now }));
-  const view = look[0] ?? NOTHING_SEEN;
+  const [view] = yield* ask(claims.claimView({ id, payer, operation, request_hash, now: now() }));
+  if (!view) throw new Error('a count has one row');
+  const [row] = view.seen === null ? [] : yield* ask(lockRow({ id, now: now() }));
+  if (row && !mayTake(row, request, context.caller)) return yield* known(request, now);
+  return yield* reserve(request, view, row, context);
+}
+
+function* reserve(
+  request: ClaimRequest,
+  view: claims.ClaimView,
+  row: LockedRow | undefined,
+  context: ClaimContext,
+): Operation<Claimed> {
+  const { now } = context;
   const earlier = redeemedBy(request, view.earlier);
-  const [row] = view.seen === null ? [] : yield* ask(findToChange({ id }));
-  const conflict =
-    (row && standingOf(row, now)) ??
-    (yield* identifierConflict(request, context)) ??
-    limitOf(request, context, { runs: row?.runs ?? 0, ...view }) ??
+  const refusal =
+    (yield* identifierConflict(request, now)) ??
+    limitOf(request, context, { ...view, runs: row?.runs ?? 0 }) ??
     (yield* aliasLimit(earlier));
-  if (conflict) return conflict;
-  const fresh = rowOf(request, context, row);
-  const done = yield* ask(row ? retake(fresh) : insert(fresh));
-  if (done.length !== 1)
-    return { kind: 'taken', leaseMs: 1_000, requestHash: request.requestHash, operation: request.operation };
+  if (refusal) return refusal;
+  const [taken] = yield* ask(takeQuery(request, context, row !== undefined));
+  if (!taken) return yield* known(request, now);
   return {
     kind: 'claimed',
-    claim: fresh.claim,
-    run: fresh.runs,
+    claim: taken.claim,
+    run: taken.runs,
     payerKnown: view.known === 1,
-    earlier: yield* earlierSale(earlier),
+    earlier: earlier !== null,
+    caller: (row && context.caller) ?? { id: request.id, number: taken.callers },
   };
+}
+
+/** A payment whose call came to nothing may buy another one, but not while a request waits for the first. */
+function mayTake(row: LockedRow, request: ClaimRequest, caller: Caller | undefined): boolean {
+  if (row.state !== 'claimed' || row.alias_of !== null || row.lease_until > row.now) return false;
+  if (!caller) return true;
+  const same = row.operation === request.operation && row.request_hash === request.requestHash;
+  return same && row.caller_until > row.now;
+}
+
+function* known({ id, payer }: ClaimRequest, now: Now): Operation<Claimed> {
+  return { kind: 'known', seen: seenOf(id, yield* ask(claims.look({ id, payer, now: now() }))) };
 }
 
 /** One that uses payment-identifier says itself whether it means a new sale. */
 function redeemedBy({ identifier }: ClaimRequest, earlier: string | null): string | null {
   return identifier === null || identifier === undefined ? earlier : null;
-}
-
-function* earlierSale(id: string | null): Operation<Payment | undefined> {
-  if (id === null) return undefined;
-  const [sale] = yield* ask(find({ id }));
-  return sale && paymentOf(sale);
 }
 
 /** New signatures cost a caller nothing, so one sale takes only so many of them. */
@@ -161,27 +168,19 @@ function limitOf(
   return undefined;
 }
 
-function standingOf(row: PaymentRow, now: number): Claimed | undefined {
-  if (row.state !== 'claimed' || row.alias_of !== null) return { kind: 'known', payment: paymentOf(row) };
-  if (row.lease_until <= now) return undefined;
-  return {
-    kind: 'taken',
-    leaseMs: row.lease_until - now,
-    requestHash: row.request_hash,
-    operation: row.operation,
-  };
-}
-
-function* identifierConflict(request: ClaimRequest, { now }: ClaimContext): Operation<Claimed | undefined> {
+function* identifierConflict(request: ClaimRequest, now: Now): Operation<Claimed | undefined> {
   const { identifier, payer, id } = request;
   if (identifier === null || identifier === undefined) return undefined;
-  const [other] = yield* ask(sameIdentifier({ payer, identifier, id, now }));
+  const [other] = yield* ask(claims.sameIdentifier({ payer, identifier, id, now: now() }));
   return other && { kind: 'identifier', payment: paymentOf(other) };
 }
 
-function rowOf(request: ClaimRequest, context: ClaimContext, former: PaymentRow | undefined): NewClaim {
-  const height = Number(request.height);
-  return {
+function takeQuery(
+  request: ClaimRequest,
+  { owner, fresh, now, caller }: ClaimContext,
+  exists: boolean,
+): Query<claims.ClaimedRow> {
+  const row = {
     id: request.id,
     operation: request.operation,
     request_hash: request.requestHash,
@@ -193,14 +192,14 @@ function rowOf(request: ClaimRequest, context: ClaimContext, former: PaymentRow 
     signed_transaction: request.transaction,
     identifier: request.identifier ?? null,
     flow: request.flow,
-    claim: Math.max((former?.claim ?? 0) + 1, context.fresh),
-    owner: context.owner,
-    lease_until: context.now + request.leaseMs,
-    caller_until: context.now + request.leaseMs,
-    runs: (former?.runs ?? 0) + 1,
+    owner,
     claim_slot: Number(request.slot),
-    // Absence is judged from the last claim: an earlier height would call a payment dead too soon.
-    claim_height: Math.max(former?.claim_height ?? 0, height),
-    created_at: context.now,
+    claim_height: Number(request.height),
+    fresh,
+    lease_ms: request.leaseMs,
+    live_ms: CALLER_LIVE_MS,
+    now: now(),
   };
+  if (!exists) return claims.insert(row);
+  return caller ? claims.retakeForCaller(row) : claims.retake(row);
 }

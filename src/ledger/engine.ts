@@ -13,9 +13,6 @@ export function* ask<Row>(query: Query<Row>): Operation<Row[]> {
   return (yield query) as Row[];
 }
 
-/** The class of the advisory locks by which servers on PostgreSQL show that they live. Every version must use the same one. */
-export const OWNER_LOCK = 8404;
-
 /** The places where the two engines differ; everything else is shared. */
 export type Dialect = {
   readonly name: 'sqlite' | 'postgres';
@@ -23,10 +20,7 @@ export type Dialect = {
   readonly bytes: 'blob' | 'bytea';
   /** Writers run beside each other, so rows that are read in order to be changed must be locked. */
   readonly concurrentWriters: boolean;
-  /**
-   * The engine's own spelling of a query, which has `?` for values, locks rows (`for update …`) and may ask `owner_gone(owner)`: whether
-   * the server that owns the row is gone.
-   */
+  /** The engine's own spelling of a query, which has `?` for values and locks rows (`for update …`). */
   readonly spell: (sql: string) => string;
 };
 
@@ -34,23 +28,17 @@ export const SQLITE: Dialect = {
   name: 'sqlite',
   bytes: 'blob',
   concurrentWriters: false,
-  // Its one writer has no need of row locks, and former owners end with the next opening.
-  spell: sql =>
-    sql
-      .replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?\s*$/, '')
-      .replaceAll('owner_gone(owner)', '1 = 0'),
+  // Its one writer has no need of row locks.
+  spell: sql => sql.replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?/g, ''),
 };
 
 export const POSTGRES: Dialect = {
   name: 'postgres',
   bytes: 'bytea',
   concurrentWriters: true,
-  // A server holds this lock as long as it is connected.
   spell: sql => {
     let values = 0;
-    return sql
-      .replaceAll('owner_gone(owner)', `pg_try_advisory_xact_lock_shared(${OWNER_LOCK}, hashtext(owner))`)
-      .replaceAll('?', () => `$${(values += 1)}`);
+    return sql.replaceAll('?', () => `$${(values += 1)}`);
   },
 };
 

@@ -1,4 +1,4 @@
-import type { Connection } from './books.js';
+import type { Connection } from './connection.js';
 import { ask } from './engine.js';
 import * as queries from './queries/fee-payers.js';
 
@@ -20,9 +20,8 @@ export type FeePayers = {
 export function feePayersOf({ engine, now }: Connection): FeePayers {
   return {
     offerFeePayer: async feePayer => {
-      await engine.write(() => ask(queries.offerFeePayer({ feePayer, at: String(now()) })));
-      const before = String(now() - FORGOTTEN_AFTER_MS);
-      await engine.write(() => ask(queries.forgetFeePayers({ before })));
+      await engine.write(() => ask(queries.offerFeePayer({ feePayer, now: now() })));
+      await engine.write(() => ask(queries.forgetFeePayers({ now: now(), ms: FORGOTTEN_AFTER_MS })));
     },
     offeredFeePayers: async () => {
       const rows = await engine.read(() => ask(queries.offeredFeePayers({ limit: MAX_LISTED })));

@@ -1,12 +1,10 @@
 import { ask } from './engine.js';
 import type { Dialect, Operation } from './engine.js';
 import { LedgerFault } from './fault.js';
-import { META_TABLE, MIGRATIONS } from './migrations.js';
+import { META_TABLE, MIGRATIONS, SCHEMA_VERSION } from './migrations.js';
 import { ownMeta, setMeta } from './queries/meta.js';
+import { serversBehind } from './queries/presence.js';
 import { raw, sql } from './sql.js';
-
-/** The schema version this program writes. */
-const SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Any number will do, if every version of this program uses the same one. */
 const MIGRATION_LOCK = 8402;
@@ -14,7 +12,7 @@ const MIGRATION_LOCK = 8402;
 /**
  * Brings the schema up to date inside one transaction and binds the ledger to its receiver. Running it again changes
  * nothing.
- * @throws LedgerFault `open` when the ledger is newer than this program, retired, or somebody else's
+ * @throws LedgerFault `open` when the ledger is newer than this program, retired, somebody else's, or in use by servers of an earlier version
  */
 export function* migrate(dialect: Dialect, identity: { payTo: string; network: string }): Operation<void> {
   if (dialect.concurrentWriters) yield* ask(sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`);
@@ -22,11 +20,25 @@ export function* migrate(dialect: Dialect, identity: { payTo: string; network: s
   const meta = yield* readMeta();
   const version = checkVersion(meta.get('schema'));
   checkIdentity(meta, identity);
-  for (const steps of MIGRATIONS.slice(version)) for (const step of steps(dialect)) yield* ask(raw(step));
   if (version === SCHEMA_VERSION) return;
+  if (version > 0 && dialect.concurrentWriters) yield* refuseServersBehind();
+  if (dialect.concurrentWriters) yield* ask(raw('set local statement_timeout = 0'));
+  for (const steps of MIGRATIONS.slice(version))
+    for (const step of steps(dialect)) yield* ask({ ...raw(step), slow: true });
   yield* ask(setMeta({ key: 'schema', value: String(SCHEMA_VERSION) }));
   yield* ask(setMeta({ key: 'pay_to', value: identity.payTo }));
   yield* ask(setMeta({ key: 'network', value: identity.network }));
+}
+
+/** What they write would not be what this version reads. One that starts later refuses the schema by itself. */
+function* refuseServersBehind(): Operation<void> {
+  const [behind] = yield* ask(serversBehind({ version: SCHEMA_VERSION }));
+  if (!behind || behind.servers === 0) return;
+  throw new LedgerFault(
+    'open',
+    `The ledger has an older schema, and ${behind.servers} running server(s) of an earlier version use it. Stop them, then start ` +
+      'this one: it brings the ledger up to date. Nothing was changed.',
+  );
 }
 
 /**

@@ -3,7 +3,15 @@ import type { Dialect } from './engine.js';
 type Migration = (dialect: Dialect) => readonly string[];
 
 /** One entry per schema version, applied in order and never edited once released. */
-export const MIGRATIONS: readonly Migration[] = [firstTables, aliasesApart, refundsOfTheirOwn];
+export const MIGRATIONS: readonly Migration[] = [
+  firstTables,
+  aliasesApart,
+  refundsOfTheirOwn,
+  callersCounted,
+];
+
+/** The schema version this program writes. */
+export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Holds the version, so it must be there before any migration. */
 export const META_TABLE = 'create table if not exists meta (key text primary key, value text not null)';
@@ -52,5 +60,24 @@ function refundsOfTheirOwn(): string[] {
   return [
     `create table refunds (payment text primary key references payments (id), signature text not null, amount text not null,
        slot bigint not null, refunded_at bigint not null, constraint refunds_signature unique (signature))`,
+  ];
+}
+
+/**
+ * Who waits for a payment. What equal payments look through are rows that their newest caller has not been written to, and those
+ * that several callers waited for: of these it counts when they were written. `unwritten` says the same as `written_to` and `callers`,
+ * in a column of its own, because PostgreSQL can't estimate how few rows differ in two columns and would walk through all of them.
+ */
+function callersCounted(): string[] {
+  return [
+    'alter table payments add column callers bigint not null default 1',
+    'alter table payments add column written_to bigint',
+    'alter table payments add column unwritten bigint not null default 1',
+    'update payments set written_to = 1, unwritten = 0 where written_at is not null',
+    'drop index payments_open',
+    'create index payments_open on payments (payer, state) where decided_at is null and alias_of is null',
+    `create index payments_unwritten on payments (payer, request_hash)
+       where unwritten = 1 and alias_of is null and identifier is null`,
+    'create index payments_rewritten on payments (payer, written_at) where callers > 1 and written_at is not null',
   ];
 }

@@ -1,6 +1,6 @@
-import type { Connection } from './books.js';
+import type { Connection } from './connection.js';
 import { ask } from './engine.js';
-import type { Operation } from './engine.js';
+import type { Operation, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
 import type { OrderRow, ReplyRow } from './schema.js';
 import { findToChange } from './queries/claims.js';
@@ -89,10 +89,13 @@ export function ordersOf({ engine, now }: Connection): Orders {
       );
     },
     finishOrder: async (payment, attempt) => {
-      const ended = { payment, now: now() };
-      const finish =
-        attempt === undefined ? queries.finishOrder(ended) : queries.finishAttempt({ ...ended, attempt });
-      return (await engine.write(() => ask(finish))).length === 1;
+      const finish = (): Query => {
+        const ended = { payment, now: now() };
+        return attempt === undefined
+          ? queries.finishOrder(ended)
+          : queries.finishAttempt({ ...ended, attempt });
+      };
+      return (await engine.write(() => ask(finish()))).length === 1;
     },
     reopenOrder: async (payment, deadline) => {
       const [row] = await engine.write(() => reopen(payment, deadline));
@@ -107,8 +110,8 @@ export function ordersOf({ engine, now }: Connection): Orders {
       return rows.map(replyOf);
     },
     addReply: async (payment, reply) => {
-      const row = replyRow(payment, reply, now());
-      return engine.write(() => add(row));
+      const row = replyRow(payment, reply);
+      return engine.write(() => add({ ...row, now: now() }));
     },
     rejectReply: async (payment, reply) =>
       (await engine.write(() => ask(queries.rejectReply({ payment, reply, now: now() })))).length === 1,
@@ -122,7 +125,7 @@ export function ordersOf({ engine, now }: Connection): Orders {
 
 function* open(
   order: { payment: string; request: string; wanted: number; deadline: number },
-  now: number,
+  now: Query,
 ): Operation<OrderRow | undefined> {
   const { payment, request, wanted, deadline } = order;
   const [existing] = yield* ask(queries.findOrder({ payment }));
@@ -140,7 +143,7 @@ function* reopen(payment: string, deadline: number): Operation<OrderRow[]> {
   return row?.state === 'owed' ? yield* ask(queries.reopenOrder({ payment, deadline })) : [];
 }
 
-function* add(row: ReplyRow): Operation<'added' | 'duplicate' | 'full' | 'closed'> {
+function* add(row: NewReply & { now: Query }): Operation<'added' | 'duplicate' | 'full' | 'closed'> {
   const { payment } = row;
   const [order] = yield* ask(queries.findOrderToChange({ payment }));
   if (!order || order.finished_at !== null) return 'closed';
@@ -180,7 +183,9 @@ function replyOf(row: ReplyRow): Reply {
   };
 }
 
-function replyRow(payment: string, reply: Reply, created_at: number): ReplyRow {
+type NewReply = Omit<ReplyRow, 'created_at' | 'rejected_at'>;
+
+function replyRow(payment: string, reply: Reply): NewReply {
   return {
     payment,
     reply: reply.id,
@@ -191,7 +196,5 @@ function replyRow(payment: string, reply: Reply, created_at: number): ReplyRow {
     respondent: reply.respondent,
     inferred: reply.inferred ? 1 : 0,
     house: reply.house ? 1 : 0,
-    created_at,
-    rejected_at: null,
   };
 }

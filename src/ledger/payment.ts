@@ -1,4 +1,4 @@
-import type { PaymentRow } from './schema.js';
+import type { PaymentView } from './schema.js';
 import type { State } from './states.js';
 
 /** A row of the ledger. Times are milliseconds since 1970, amounts atomic units. */
@@ -21,8 +21,14 @@ export type Payment = {
   readonly claim: number;
   readonly owner: string;
   readonly leaseUntil: number;
-  /** Until then the caller who claimed it may still be connected. */
+  /** A worker held it when it was read, by the ledger's clock. */
+  readonly leased: boolean;
+  /** How many requests ever waited for it. */
+  readonly callers: number;
+  /** Its newest caller was seen until then; 0: it is gone or was sent away. */
   readonly callerUntil: number;
+  /** Its newest caller counted as present when it was read, by the ledger's clock. */
+  readonly attended: boolean;
   readonly runs: number;
   /** How often a facilitator was asked to settle it. */
   readonly asks: number;
@@ -36,16 +42,19 @@ export type Payment = {
   readonly reason: string | null;
   /** The payment whose answer this one redeems; an alias is never settled. */
   readonly aliasOf: string | null;
+  /** First claim. */
   readonly createdAt: number;
   readonly settlingAt: number | null;
   readonly settledAt: number | null;
   readonly decidedAt: number | null;
+  /** Number of the caller that the answer was written out to. */
+  readonly writtenTo: number | null;
   readonly writtenAt: number | null;
   readonly auditedAt: number | null;
   readonly answerExpiresAt: number | null;
 };
 
-export function paymentOf(row: PaymentRow): Payment {
+export function paymentOf(row: PaymentView): Payment {
   return {
     id: row.id,
     operation: row.operation,
@@ -62,7 +71,10 @@ export function paymentOf(row: PaymentRow): Payment {
     claim: row.claim,
     owner: row.owner,
     leaseUntil: row.lease_until,
+    leased: row.leased === 1,
+    callers: row.callers,
     callerUntil: row.caller_until,
+    attended: row.attended === 1,
     runs: row.runs,
     asks: row.asks,
     claimSlot: row.claim_slot,
@@ -74,6 +86,7 @@ export function paymentOf(row: PaymentRow): Payment {
     settlingAt: row.settling_at,
     settledAt: row.settled_at,
     decidedAt: row.decided_at,
+    writtenTo: row.written_to,
     writtenAt: row.written_at,
     auditedAt: row.audited_at,
     answerExpiresAt: row.answer_expires_at,

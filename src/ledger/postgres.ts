@@ -2,19 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Role } from './connect.js';
-import { OWNER_LOCK, POSTGRES } from './engine.js';
+import { POSTGRES } from './engine.js';
 import type { Engine, Operation, Query, Run } from './engine.js';
 import { LedgerFault, messageOf } from './fault.js';
+import { SCHEMA_VERSION } from './migrations.js';
+import { PRESENCE_LOCK, VERSION_LOCK } from './queries/presence.js';
 
 const OLDEST_VERSION = 15;
 const MAX_CONNECTIONS = 10;
 const MAX_WAITING = 2_000;
 const CONNECT_MS = 5_000;
 const STATEMENT_MS = 10_000;
+/** What changes a schema may rewrite whole tables. */
+const SLOW_MS = 3_600_000;
 const CLOSE_MS = 5_000;
 const MAX_TRIES = 4;
-/** Any number will do, if every version of this program uses the same one. */
-const PRESENCE_LOCK = 8403;
 const PRESENCE_RETRY_MS = 2_000;
 
 /** Serialization failure and deadlock: the server has rolled back and asks to be tried again. */
@@ -51,7 +53,7 @@ export async function openPostgres(url: string, role: Role): Promise<Engine> {
     if (role !== 'beside') await requireUsable(pool);
     const warnings = await weaknesses(pool);
     const owner = randomUUID();
-    const presence = role === 'beside' ? undefined : await Presence.announce(url, role, owner);
+    const presence = role === 'beside' ? undefined : await Presence.announce(url, role);
     return new PostgresEngine(pool, warnings, { owner, presence });
   } catch (error) {
     await pool.end();
@@ -110,26 +112,24 @@ async function weaknesses(pool: pg.Pool): Promise<string[]> {
 
 /**
  * Advisory locks on a connection of its own. One is shared by servers, and held alone by a copy: it spares the operator a copy
- * that fights with running servers; that no payment is lost does not depend on it (see `copyLedger`). The other is the
- * server's own: once its process is gone nobody holds it, so the others know that the callers of that server are gone too.
+ * that fights with running servers; that no payment is lost does not depend on it (see `copyLedger`). The other says which schema
+ * a server knows, so that no start changes the schema under a server of an earlier version (see `migrate`).
  */
 class Presence {
   readonly #url: string;
   readonly #role: Role;
-  readonly #owner: string;
   #client: pg.Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
 
-  private constructor(url: string, role: Role, owner: string) {
+  private constructor(url: string, role: Role) {
     this.#url = url;
     this.#role = role;
-    this.#owner = owner;
   }
 
   /** @throws LedgerFault `open` when a copy, or for a copy a server, has the ledger open */
-  static async announce(url: string, role: Role, owner: string): Promise<Presence> {
-    const presence = new Presence(url, role, owner);
+  static async announce(url: string, role: Role): Promise<Presence> {
+    const presence = new Presence(url, role);
     try {
       if (await presence.#take()) return presence;
     } catch (error) {
@@ -163,22 +163,12 @@ class Presence {
     this.#client = client;
     await client.connect();
     const server = this.#role === 'server';
-    if (server) await this.#own(client);
+    if (server) await client.query(`select pg_advisory_lock_shared(${VERSION_LOCK}, ${SCHEMA_VERSION})`);
     const shared = server ? '_shared' : '';
     const { rows } = await client.query<{ taken: boolean }>(
       `select pg_try_advisory_lock${shared}(${PRESENCE_LOCK}, hashtext(current_schema())) as taken`,
     );
     return rows[0]?.taken === true;
-  }
-
-  /**
-   * PostgreSQL may believe in a broken connection, and hold its lock, for hours. Nobody waits for that: a session that waits for a
-   * lock does not notice that it was given up, and each try would leave one more behind.
-   */
-  async #own(client: pg.Client): Promise<void> {
-    const own = `select pg_try_advisory_lock(${OWNER_LOCK}, hashtext($1)) as taken`;
-    const { rows } = await client.query<{ taken: boolean }>(own, [this.#owner]);
-    if (rows[0]?.taken !== true) throw new Error('the connection before this one still holds its lock');
   }
 
   /** The server goes on selling while its connection is replaced. */
@@ -317,7 +307,13 @@ async function run<T>(operation: Operation<T>, client: pg.PoolClient): Promise<T
 }
 
 async function execute(query: Query, client: pg.PoolClient): Promise<unknown[]> {
-  const result = await client.query<Record<string, unknown>>(spelled(query.sql), [...query.parameters]);
+  const text = spelled(query.sql);
+  const limit = query.slow ? { query_timeout: SLOW_MS } : {};
+  const result = await client.query<Record<string, unknown>>({
+    text,
+    values: [...query.parameters],
+    ...limit,
+  });
   return result.rows;
 }
 

@@ -24,8 +24,11 @@ export type PaymentRow = {
   /** Grows with every claim; every move repeats it. */
   claim: number;
   owner: string;
+  /** A worker holds it until then. */
   lease_until: number;
-  /** Until then a caller may still be waiting for the answer; see `Claim`. */
+  /** How many requests ever waited for this row. */
+  callers: number;
+  /** The newest caller was seen until then; 0: it is gone or was sent away. */
   caller_until: number;
   runs: number;
   asks: number;
@@ -34,16 +37,30 @@ export type PaymentRow = {
   settlement: string | null;
   reason: string | null;
   alias_of: string | null;
+  /** First claim, never changed by a later one. */
   created_at: number;
   settling_at: number | null;
   /** When the money was known to have moved. */
   settled_at: number | null;
   /** When the row became released, delivered or refunded. */
   decided_at: number | null;
+  /** Number of the caller that the answer was written out to. */
+  written_to: number | null;
+  /** 1 unless that is its newest caller. */
+  unwritten: number;
+  /** When the last byte was handed over. */
   written_at: number | null;
   audited_at: number | null;
   /** Set at delivery; kept here because changing it beside the body would rewrite the body. */
   answer_expires_at: number | null;
+};
+
+/** A row as it is at the moment of reading. */
+export type PaymentView = PaymentRow & {
+  /** 1 while a worker holds it. */
+  leased: number;
+  /** 1 while its newest caller counts as present. */
+  attended: number;
 };
 
 /** What a refunded payment was paid back with, as the chain shows it. */

@@ -11,6 +11,8 @@ export type Query<Row = unknown> = {
   readonly parameters: readonly Value[];
   /** It returns one row at most, which a driver may fetch at less cost. */
   readonly single?: boolean;
+  /** It may take longer than a server can wait. */
+  readonly slow?: boolean;
   /** Never present; carries the row type. */
   readonly row?: Row;
 };

@@ -8,7 +8,7 @@ import {
   type ChallengeVersion,
   type Live,
 } from './challenge.js';
-import { Bucket } from './bucket.js';
+import { SharedBucket } from './admission.js';
 import { requirementsOf, type Terms } from './offer.js';
 import { bytesOf, type CheckedTransaction } from './transaction.js';
 
@@ -32,7 +32,7 @@ const MAX_REQUIREMENTS = 1_024;
 type Prebuilt = Map<string, Record<ChallengeVersion, Challenge>>;
 
 /** What a blockhash was used by. */
-type Signed = Pick<CheckedTransaction, 'blockhash' | 'hasNonce'>;
+type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 
 /**
  * Where offers are made: knows the fee payer and blockhash of the moment, keeps one prebuilt challenge per operation and
@@ -53,7 +53,7 @@ export class Desk {
   /** The blockhash that is offered, as a key. */
   #offeredHash: string | undefined;
   readonly #used = new Set<string>();
-  readonly #unproven: Bucket;
+  readonly #unproven: SharedBucket;
   #asked = false;
   #usedUp = false;
   /** Told when a blockhash was used up, so that another one is looked for. */
@@ -72,7 +72,7 @@ export class Desk {
     this.#operations = operations;
     this.#terms = terms;
     this.#now = now;
-    this.#unproven = new Bucket({ ...UNPROVEN_USES, now });
+    this.#unproven = new SharedBucket({ ...UNPROVEN_USES, now });
     this.#live = { feePayer };
     this.#offered = offered.filter(entry => entry.feePayer !== feePayer);
     this.#rebuild();
@@ -143,11 +143,11 @@ export class Desk {
    * A payment came. If it has no nonce, its blockhash is offered no more, at once.
    * @param paid whether its money moved or may have moved; before that anybody could use up one blockhash after the other
    */
-  use({ blockhash, hasNonce }: Signed, paid: boolean): void {
+  use({ payer, blockhash, hasNonce }: Signed, paid: boolean): void {
     if (hasNonce || this.#used.has(blockhash)) return;
     const offered = blockhash === this.#offeredHash;
     // One that we don't offer now may be offered by the next look: those looked at in one slot are the same.
-    if (!paid && (!offered || !this.#unproven.take())) return;
+    if (!paid && (!offered || !this.#unproven.take(payer))) return;
     const [oldest] = this.#used;
     if (this.#used.size >= MAX_USED && oldest !== undefined) this.#used.delete(oldest);
     this.#used.add(blockhash);

@@ -4,16 +4,20 @@ import type { Terms } from './offer.js';
 import { TransactionChecker, type CheckedTransaction } from './transaction.js';
 import { decodePayment, type Accepted, type WirePayment } from './wire.js';
 
-/** A payment that matches our offer and whose transaction passed the local check. Nobody was asked about it yet. */
+/** A payment whose transaction passed the local check. Nobody was asked about it yet. */
 export type Payment = {
   version: 1 | 2;
   identifier: string | null;
   checked: CheckedTransaction;
+  /** Why it does not match today's offer. It may have been taken under an earlier one. */
+  mismatch?: string;
 };
 
 export type Examined =
   | { kind: 'unpaid' }
   | { kind: 'refused'; version: 1 | 2; error: string }
+  /** It does not match today's offer: 402, unless the ledger knows it. */
+  | { kind: 'mismatch'; error: string; payment: Payment }
   | { kind: 'payment'; payment: Payment };
 
 /** Reads and checks payments without asking anybody: no call, no body, no ledger. */
@@ -31,24 +35,29 @@ export class Examiner {
     if (decoded.kind === 'none') return { kind: 'unpaid' };
     if (decoded.kind === 'fault') return { kind: 'refused', version: 2, error: decoded.error };
     const { payment: wire } = decoded;
-    const mismatch = this.#mismatch(wire, operation);
-    if (mismatch) return { kind: 'refused', version: wire.version, error: mismatch };
+    const { version } = wire;
+    const foreign = this.#foreign(wire);
+    if (foreign) return { kind: 'refused', version, error: foreign };
     const { asset, payTo } = this.#terms;
     const check = this.#checker.check(wire.transaction, { asset, payTo, amount: operation.price.atomic });
-    if (!check.ok) return { kind: 'refused', version: wire.version, error: check.error };
-    return {
-      kind: 'payment',
-      payment: { version: wire.version, identifier: wire.identifier ?? null, checked: check.checked },
-    };
+    const { checked } = check;
+    const fault = check.ok ? undefined : check.error;
+    if (!checked) return { kind: 'refused', version, error: fault ?? 'transaction: can not be decoded' };
+    const payment = { version, identifier: wire.identifier ?? null, checked };
+    const error = (wire.accepted && this.#mismatchOfAccepted(wire.accepted, operation)) ?? fault;
+    return error === undefined
+      ? { kind: 'payment', payment }
+      : { kind: 'mismatch', error, payment: { ...payment, mismatch: error } };
   }
 
-  #mismatch(wire: WirePayment, operation: PricedOperation): string | undefined {
+  /** Neither today's offer nor an earlier one of this server. */
+  #foreign(wire: WirePayment): string | undefined {
     const { network, v1Network } = this.#terms;
     if (wire.scheme !== 'exact') return `scheme: '${wire.scheme}' is not offered, only exact is`;
     if (wire.network !== network && wire.network !== v1Network) {
       return `network: '${wire.network}' is not offered, only ${network} (v2) and ${v1Network} (v1) are`;
     }
-    return wire.accepted && this.#mismatchOfAccepted(wire.accepted, operation);
+    return undefined;
   }
 
   #mismatchOfAccepted(accepted: Accepted, operation: PricedOperation): string | undefined {

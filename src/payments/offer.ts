@@ -27,7 +27,7 @@ export function resourceUrl(operation: PricedOperation, terms: Terms): string {
  * Amount in atomic units. Without `recentBlockhash`, which is a hint for buyers only.
  */
 export function requirementsOf(
-  operation: PricedOperation,
+  operation: { flow: PricedOperation['flow']; price: Pick<PricedOperation['price'], 'atomic'> },
   terms: Terms,
   feePayer: string,
 ): PaymentRequirements {

@@ -1,21 +1,40 @@
 import type { Limit } from '../ledger/store.js';
 import type { Receipt } from './wire.js';
 
-/** An answer as bytes, checked against the contract: what is stored, and sent once it is paid. */
-export type Answer = { status: number; headers: Record<string, string>; body: Buffer };
+type Bytes = { headers: Record<string, string>; body: Buffer };
 
-/** The row whose answer is being handed out; `claim` where this server sold it just now. */
-export type Sale = { id: string; claim?: number };
+/** The answer that is sold, as bytes, checked against the contract. */
+export type Success = Bytes & { status: 200 };
 
+/** What is answered where there is nothing to sell. */
+export type Failure = Bytes & { status: 400 | 502 | 503 };
+
+/** What comes of the work of a call. */
+export type Answer = Success | Failure;
+
+/** What a request gets. A 200 of a paid operation has a receipt: one without does not compile. */
 export type Outcome =
-  /** To be sent as it is. With a receipt when it was paid. */
-  | { kind: 'answer'; answer: Answer; receipt?: Receipt; sale?: Sale }
+  /** Sold. `sale` is told whether it was written out. */
+  | { kind: 'answer'; answer: Success; receipt: Receipt; sale: Sale }
+  /** A failure; with a receipt where the money has moved. */
+  | { kind: 'answer'; answer: Failure; receipt?: Receipt }
   /** 402. `fresh`: a new signature over the offered blockhash will do. */
   | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt }
   /** 400 although the body is valid. */
   | { kind: 'conflict'; error: string }
   /** 503. The same payment may be sent again. */
   | { kind: 'unavailable'; error: string; retryAfterSeconds: number; receipt?: Receipt };
+
+/** Anything but a sold answer. */
+export type Unsold = Exclude<Outcome, { sale: Sale }>;
+
+/** A request whose answer is being written out. */
+export type Sale = {
+  /** The last byte went to an intact socket. */
+  written(): void;
+  /** The connection broke before. Resolves once the ledger knows, or after 5 s. */
+  lost(): Promise<void>;
+};
 
 export type Log = {
   info(fields: object, message: string): void;
@@ -44,11 +63,11 @@ export function unavailable(error: string, retryAfterSeconds: number): Outcome &
   return { kind: 'unavailable', error: `${error}.`, retryAfterSeconds };
 }
 
-export function inProgress(): Outcome {
+export function inProgress(): Outcome & { kind: 'unavailable' } {
   return unavailable('This payment is being worked on. Send the same payment again', 1);
 }
 
-export function failure(status: number, error: string): Answer {
+export function failure(status: Failure['status'], error: string): Failure {
   return {
     status,
     headers: { 'Content-Type': 'application/json; charset=utf-8' },
@@ -56,19 +75,22 @@ export function failure(status: number, error: string): Answer {
   };
 }
 
-export function otherCall(asked: string, operation: string): Outcome {
-  const what = operation === asked ? 'with another body' : `of ${operation}`;
-  return refused(
-    `the same transaction was sent for another call, ${what}: sign a new one for this call, over the new blockhash or with a memo of its own`,
-    false,
+export function failedToProcess(): Outcome & { kind: 'unavailable' } {
+  return unavailable('The payment could not be processed. Send the same payment again', 5);
+}
+
+export function tooManyNewPayers(): Outcome & { kind: 'unavailable' } {
+  return unavailable(`Too many new payers at once. ${NOT_CHARGED}; send the same payment again`, 2);
+}
+
+export function tooMuchUnpaidWork(): Outcome & { kind: 'unavailable' } {
+  return unavailable(
+    `Too many calls of this payer were given up or could not be settled after their work was done. ${NOT_CHARGED}; send the same payment again`,
+    15,
   );
 }
 
-export function otherIdentifier(): Outcome {
-  return refused('this payment carried a payment-identifier and is redeemed only with that same id', false);
-}
-
-export function overLimit(reason: Limit): Outcome {
+export function overLimit(reason: Limit): Unsold {
   if (reason === 'runs') {
     return refused(
       `the work for this payment failed ${MAX_RUNS} times and nothing was charged: sign a new payment`,

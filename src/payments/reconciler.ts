@@ -1,9 +1,7 @@
-import type { PricedOperation } from '../contract.js';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 import { withAbortAfter } from '../net/deadline.js';
-import { answerLifeMs, type Log } from './outcome.js';
-import type { Facilitator } from './facilitator.js';
-import { requirementsOf, type Terms } from './offer.js';
+import { recordLanded } from './landed.js';
+import type { Log } from './outcome.js';
 import {
   deadSince,
   findPayment,
@@ -12,19 +10,16 @@ import {
   type ChainHistory,
   type Finding,
 } from './proof.js';
-import { feePayerOf } from './transaction.js';
 import type { KeptTrust } from './trust.js';
 
 /** In ms, if not said otherwise. */
 type Timing = {
   /** From one round to the next. */
   interval: number;
-  /** How long one server has a payment to itself; longer than an ask and two looks. */
+  /** How long one server has a payment to itself; longer than two looks. */
   lease: number;
   /** How long one look at a payment may take. */
   look: number;
-  /** Time for the first ask to be answered or to show on chain before the payment is asked for once more. */
-  reaskAfter: number;
   /** From one look at a payment to the next; grows with its age. */
   rest: number;
   longestRest: number;
@@ -38,14 +33,12 @@ const TIMING: Timing = {
   interval: 2_000,
   lease: 90_000,
   look: 20_000,
-  reaskAfter: 5_000,
   rest: 4_000,
   longestRest: 60_000,
   auditAfter: 20_000,
   watchBlocks: 300,
 };
 const PARALLEL = 8;
-const MAX_ASKS_IN_FLIGHT = 16;
 const PAGE = 500;
 /** Payments listed in one round; the next one goes on where this one ended. */
 const MAX_PAGES = 4;
@@ -65,9 +58,6 @@ const BEGINNING: Place = { createdAt: 0, id: '' };
 export class Reconciler {
   readonly #ledger: Ledger;
   readonly #chain: ChainHistory;
-  readonly #facilitator: Facilitator;
-  readonly #terms: Terms;
-  readonly #operations: Map<string, PricedOperation>;
   readonly #trust: KeptTrust;
   readonly #log: Log;
   readonly #now: () => number;
@@ -75,7 +65,6 @@ export class Reconciler {
   readonly #known = new KnownTransfers();
   readonly #restUntil = new Map<string, number>();
   readonly #watched = new Map<string, Row>();
-  readonly #asking = new Set<Promise<void>>();
   readonly #stop = new AbortController();
   /** Where the next page of each list begins. */
   readonly #places = { settling: BEGINNING, released: BEGINNING };
@@ -86,9 +75,6 @@ export class Reconciler {
   constructor(options: {
     ledger: Ledger;
     chain: ChainHistory;
-    facilitator: Facilitator;
-    terms: Terms;
-    operations: PricedOperation[];
     /** Told when the facilitator reported a settlement that is not on chain. */
     trust: KeptTrust;
     log: Log;
@@ -97,9 +83,6 @@ export class Reconciler {
   }) {
     this.#ledger = options.ledger;
     this.#chain = options.chain;
-    this.#facilitator = options.facilitator;
-    this.#terms = options.terms;
-    this.#operations = new Map(options.operations.map(operation => [operation.id, operation]));
     this.#trust = options.trust;
     this.#log = options.log;
     this.#timing = { ...TIMING, ...options.timing };
@@ -113,11 +96,11 @@ export class Reconciler {
     await within(waitMs, this.reconcile());
   }
 
-  /** Ends what is going on; what a slow facilitator still holds up after 5 s is left to the ledger's leases. */
+  /** Ends what is going on; what the chain still holds up after 5 s is left to the ledger's leases. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stop.abort(new Error('the server is shutting down'));
-    await within(STOP_DEADLINE_MS, Promise.allSettled([this.#round, ...this.#asking]));
+    await within(STOP_DEADLINE_MS, Promise.allSettled([this.#round]));
   }
 
   /** One round over everything undecided. Rounds never overlap. Never rejects. */
@@ -202,78 +185,34 @@ export class Reconciler {
   async #resolve(listed: Row): Promise<void> {
     const row = await this.#ledger.adopt(listed.id, this.#timing.lease);
     if (!row) return;
-    let asking = false;
     try {
-      if (row.state === 'settling')
-        asking = (await this.#bounded(signal => this.#decide(row, signal))) === 'ask';
+      if (row.state === 'settling') await this.#bounded(signal => this.#decide(row, signal));
     } finally {
-      if (!asking) await this.#ledger.leave(row.id, row.claim);
+      await this.#ledger.hold(row.id, row.claim, 0);
     }
-    if (asking) this.#askInBackground(row);
   }
 
-  /** @returns `ask` where the facilitator should be asked once more */
-  async #decide(row: Row, signal: AbortSignal): Promise<'ask' | undefined> {
+  async #decide(row: Row, signal: AbortSignal): Promise<void> {
     const finding = await this.#find(row, { finality: 'confirmed' }, signal);
     if (finding.kind === 'found' && !finding.failed) return this.#landed(row, finding.signature);
     const slot = await deadSince(this.#chain, row, signal);
-    if (slot === undefined) {
-      const waited = this.#now() - (row.settlingAt ?? 0) >= this.#timing.reaskAfter;
-      return finding.kind === 'absent' && row.asks < 2 && waited ? 'ask' : undefined;
-    }
+    if (slot === undefined) return;
     const proof = await this.#find(row, { finality: 'finalized', minContextSlot: slot }, signal);
     if (proof.kind === 'found' && !proof.failed) return this.#landed(row, proof.signature);
-    if (proof.kind === 'unclear') return undefined;
+    if (proof.kind === 'unclear') return;
     const reason =
       proof.kind === 'found' ? 'the transaction failed on chain' : 'the transaction never landed';
     if (await this.#ledger.release(row.id, row.claim, reason)) {
       // What failed for good is over; what was not found is looked for once more when it is twice as old.
       if (proof.kind === 'found') await this.#ledger.audited(row.id);
       this.#log.info({ payment: row.id, reason }, 'a payment in doubt was not charged');
-    }
-    return undefined;
-  }
-
-  /** A facilitator may take most of a minute to answer, for which nobody else should wait. */
-  #askInBackground(row: Row): void {
-    const asking = this.#askAgain(row)
-      .catch((error: unknown) => {
-        if (this.#stop.signal.aborted) return;
-        this.#log.warn({ payment: row.id, error }, 'a payment in doubt could not be asked for again');
-      })
-      .finally(() => this.#asking.delete(asking));
-    this.#asking.add(asking);
-  }
-
-  /** Of a second ask only a success counts: anything else may be about the first one. */
-  async #askAgain(row: Row): Promise<void> {
-    try {
-      const operation = this.#operations.get(row.operation);
-      if (!operation || this.#asking.size >= MAX_ASKS_IN_FLIGHT) return;
-      if (!(await this.#ledger.askAgain(row.id, row.claim))) return;
-      const requirements = requirementsOf(operation, this.#terms, feePayerOf(row.transaction));
-      const settlement = await this.#facilitator.settle({ transaction: row.transaction, requirements });
-      if (settlement.kind !== 'settled') return;
-      const { signature } = settlement;
-      const shown = await this.#bounded(signal =>
-        isTransfer(this.#chain, row, signature, 'confirmed', signal),
-      );
-      if (shown) await this.#landed(row, signature);
-    } finally {
-      await this.#ledger.leave(row.id, row.claim);
+      await this.#ledger.refused(row.payer);
     }
   }
 
-  async #landed(row: Row, settlement: string): Promise<undefined> {
-    const saved = row.flow === 'authorization' ? await this.#ledger.answer(row.id) : undefined;
-    const how = { settlement, foundOnChain: true };
-    const moved = saved
-      ? await this.#ledger.deliver(row.id, row.claim, {
-          ...how,
-          answerExpiresAt: this.#now() + answerLifeMs(row.identifier, saved.body.length),
-        })
-      : await this.#ledger.owe(row.id, row.claim, how);
-    if (moved) this.#log.info({ payment: row.id, settlement }, 'a payment in doubt was found on chain');
+  async #landed(row: Row, settlement: string): Promise<void> {
+    if (await recordLanded(this.#ledger, row, settlement, this.#now()))
+      this.#log.info({ payment: row.id, settlement }, 'a payment in doubt was found on chain');
   }
 
   async #watch(listed: Row): Promise<void> {
@@ -283,7 +222,7 @@ export class Reconciler {
       if (row.state !== 'released' || row.auditedAt !== null) return void this.#watched.delete(row.id);
       await this.#bounded(signal => this.#lookAgain(row, signal));
     } finally {
-      await this.#ledger.leave(row.id, row.claim);
+      await this.#ledger.hold(row.id, row.claim, 0);
     }
   }
 

@@ -31,7 +31,9 @@ export type CheckedTransaction = {
 /** What a transfer must be to pay an offer. Amount in atomic units. */
 export type Expected = { asset: string; payTo: string; amount: bigint };
 
-export type TransactionCheck = { ok: true; checked: CheckedTransaction } | { ok: false; error: string };
+/** A transaction that is sound but does not pay the offer is `checked` all the same: an earlier offer may have been its own. */
+export type TransactionCheck =
+  { ok: true; checked: CheckedTransaction } | { ok: false; error: string; checked?: CheckedTransaction };
 
 const MAX_TRANSACTION_BYTES = 1232;
 const SIGNATURE_BYTES = 64;
@@ -61,7 +63,7 @@ export class TransactionChecker {
    */
   check(base64: string, expected: Expected): TransactionCheck {
     try {
-      return { ok: true, checked: this.#check(base64, expected) };
+      return this.#check(base64, expected);
     } catch (error) {
       if (error instanceof Fault) return { ok: false, error: error.message };
       if (error instanceof MessageFault) return { ok: false, error: `transaction: ${error.message}` };
@@ -69,18 +71,18 @@ export class TransactionChecker {
     }
   }
 
-  #check(base64: string, expected: Expected): CheckedTransaction {
+  #check(base64: string, expected: Expected): TransactionCheck {
     const bytes = decodeBytes(base64);
     const transaction = readTransaction(bytes);
     checkLayout(transaction);
-    const { source, payer } = checkTransfer(transaction, expected, this.#accountsOf(expected));
+    const { source, payer, mismatch } = checkTransfer(transaction, expected, this.#accountsOf(expected));
     checkSignature(payer, transaction.message, bytes.subarray(1 + SIGNATURE_BYTES, 1 + 2 * SIGNATURE_BYTES));
     if (!isSane(transaction)) {
       throw new Fault('transaction: its header or an instruction points at accounts that it does not have');
     }
     // The fee payer's signature is not the buyer's to give, and varying it does not vary the payment.
     bytes.fill(0, 1, 1 + SIGNATURE_BYTES);
-    return {
+    const checked = {
       id: hash('sha256', transaction.message),
       payer: nameOf(payer),
       source: nameOf(source),
@@ -89,6 +91,7 @@ export class TransactionChecker {
       blockhash: transaction.blockhash,
       hasNonce: hasMemo(transaction),
     };
+    return mismatch === undefined ? { ok: true, checked } : { ok: false, error: mismatch, checked };
   }
 
   #accountsOf({ asset, payTo }: Expected): Accounts {
@@ -180,7 +183,7 @@ function checkTransfer(
   { instructions, keys }: SolanaTransaction,
   expected: Expected,
   ours: Accounts,
-): { source: Key; payer: Key } {
+): { source: Key; payer: Key; mismatch: string | undefined } {
   const instruction = instructions[2];
   const isTransfer =
     instruction &&
@@ -199,21 +202,26 @@ function checkTransfer(
   const { data } = instruction;
   const mint = accountOf(instruction, 1, keys);
   const destination = accountOf(instruction, 2, keys);
-  if (mint !== ours.mint)
-    throw new Fault(`transaction: pays in mint ${nameOf(mint)}, must be USDC ${expected.asset}`);
   if (data[9] !== USDC_DECIMALS)
     throw new Fault(`transaction: decimals are ${data[9]}, must be ${USDC_DECIMALS}`);
-  if (destination !== ours.destination) {
-    throw new Fault(
-      `transaction: pays to token account ${nameOf(destination)}, must be ${nameOf(ours.destination)} of ${expected.payTo}`,
-    );
-  }
   if (source === destination) throw new Fault('transaction: pays from the account that it pays to');
-  const amount = data.readBigUInt64LE(1);
-  if (amount !== expected.amount)
-    throw new Fault(`transaction: pays ${amount}, must be exactly ${expected.amount}`);
   if (authority !== keys[1]) throw new Fault('transaction: the second signer must be the owner of the money');
-  return { source, payer: authority };
+  const amount = data.readBigUInt64LE(1);
+  return { source, payer: authority, mismatch: mismatchOf({ mint, destination, amount }, expected, ours) };
+}
+
+/** Why a transfer does not pay an offer, if so. */
+function mismatchOf(
+  transfer: { mint: Key | undefined; destination: Key | undefined; amount: bigint },
+  expected: Expected,
+  ours: Accounts,
+): string | undefined {
+  const { mint, destination, amount } = transfer;
+  if (mint !== ours.mint) return `transaction: pays in mint ${nameOf(mint)}, must be USDC ${expected.asset}`;
+  if (destination !== ours.destination)
+    return `transaction: pays to token account ${nameOf(destination)}, must be ${nameOf(ours.destination)} of ${expected.payTo}`;
+  if (amount !== expected.amount) return `transaction: pays ${amount}, must be exactly ${expected.amount}`;
+  return undefined;
 }
 
 const KEY_CACHE_SIZE = 4096;

@@ -2,7 +2,7 @@ import { one, sql } from '../sql.js';
 import type { AnswerRow } from '../schema.js';
 import type { State } from '../states.js';
 import { ours } from './conditions.js';
-import type { Fence, Id } from './conditions.js';
+import type { At, Fence, Id } from './conditions.js';
 
 /** The claim, held until the commit, so that nobody takes it over while its answer is written. */
 export const holdForAnswer = (p: Fence) =>
@@ -11,10 +11,10 @@ export const holdForAnswer = (p: Fence) =>
     where ${ours(p)} and state in ('claimed', 'settling', 'released', 'owed')
     for update of payments`;
 
-export const saveAnswer = (p: AnswerRow) =>
+export const saveAnswer = (p: Omit<AnswerRow, 'saved_at'> & At) =>
   sql`
     insert into answers (payment, status, headers, size, saved_at, body)
-    values (${p.payment}, ${p.status}, ${p.headers}, ${p.size}, ${p.saved_at}, ${p.body})
+    values (${p.payment}, ${p.status}, ${p.headers}, ${p.size}, ${p.now}, ${p.body})
     on conflict (payment) do update set status = excluded.status, headers = excluded.headers, size = excluded.size,
       saved_at = excluded.saved_at, body = excluded.body`;
 
@@ -22,10 +22,11 @@ export type SavedAnswer = Pick<AnswerRow, 'status' | 'headers' | 'body'> & {
   answer_expires_at: number | null;
 };
 
-export const answer = ({ id }: Id) =>
+/** Unless it has expired. */
+export const answer = ({ id, now }: Id & At) =>
   one<SavedAnswer>`
     select status, headers, body, answer_expires_at from answers join payments on payments.id = answers.payment
-    where answers.payment = ${id}`;
+    where answers.payment = ${id} and (answer_expires_at is null or answer_expires_at > ${now})`;
 
 export const answerFacts = ({ id }: Id) =>
   one<Pick<AnswerRow, 'status' | 'size' | 'saved_at'>>`
@@ -37,10 +38,10 @@ export const dropAnswer = ({ id }: Id) =>
 export const answerBytes = () =>
   one<{ bytes: string }>`select cast(coalesce(sum(size), 0) as text) as bytes from answers`;
 
-/** Payments whose answers have expired. */
-export const expired = (p: { now: number; limit: number }) =>
+/** Payments whose answers have expired. The moment is looked up once, so that an index can be searched for it. */
+export const expired = (p: At & { limit: number }) =>
   sql<Id>`
-    select id from payments where answer_expires_at is not null and answer_expires_at <= ${p.now}
+    select id from payments where answer_expires_at is not null and answer_expires_at <= (select ${p.now})
     limit ${p.limit} for update skip locked`;
 
 export const forgetAnswer = ({ id }: Id) =>

@@ -1,4 +1,5 @@
 import { one, sql } from '../sql.js';
+import type { At } from './conditions.js';
 import type { OrderRow, ReplyRow } from '../schema.js';
 
 type Key = { payment: string };
@@ -19,18 +20,18 @@ export const openOrders = ({ limit }: { limit: number }) =>
       and payment in (select id from payments where state = 'owed' and decided_at is null)
     order by created_at, payment limit ${limit}`;
 
-export const insertOrder = (p: Key & { request: string; wanted: number; deadline: number; now: number }) =>
+export const insertOrder = (p: Key & At & { request: string; wanted: number; deadline: number }) =>
   sql`
     insert into orders (payment, request, wanted, deadline, attempts, intent, created_at, finished_at)
     values (${p.payment}, ${p.request}, ${p.wanted}, ${p.deadline}, 1, null, ${p.now}, null)
     on conflict do nothing`;
 
-export const finishOrder = (p: Key & { now: number }) =>
+export const finishOrder = (p: Key & At) =>
   one<Key>`
     update orders set finished_at = ${p.now} where payment = ${p.payment} and finished_at is null returning payment`;
 
 /** A worker that slept through its lease must not end the attempt of the next one. */
-export const finishAttempt = (p: Key & { attempt: number; now: number }) =>
+export const finishAttempt = (p: Key & At & { attempt: number }) =>
   one<Key>`
     update orders set finished_at = ${p.now}
     where payment = ${p.payment} and attempts = ${p.attempt} and finished_at is null returning payment`;
@@ -51,16 +52,16 @@ export const everyReply = ({ payment }: Key) =>
 export const countingReplies = ({ payment }: Key) =>
   sql<ReplyRow>`select * from replies where payment = ${payment} and rejected_at is null order by number`;
 
-export const insertReply = (p: ReplyRow) =>
+export const insertReply = (p: Omit<ReplyRow, 'created_at' | 'rejected_at'> & At) =>
   sql`
     insert into replies (payment, reply, number, text, sentiment, respondent, inferred, house, created_at, rejected_at)
     values (${p.payment}, ${p.reply}, ${p.number}, ${p.text}, ${p.sentiment}, ${p.respondent}, ${p.inferred}, ${p.house},
-      ${p.created_at}, null)`;
+      ${p.now}, null)`;
 
 export const removeReply = (p: Key & { reply: string }) =>
   sql`delete from replies where payment = ${p.payment} and reply = ${p.reply}`;
 
-export const rejectReply = (p: Key & { reply: string; now: number }) =>
+export const rejectReply = (p: Key & At & { reply: string }) =>
   one<{ reply: string }>`
     update replies set rejected_at = ${p.now}
     where payment = ${p.payment} and reply = ${p.reply} and rejected_at is null returning reply`;

@@ -1,8 +1,9 @@
 import { one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
-import type { PaymentRow } from '../schema.js';
+import type { PaymentView } from '../schema.js';
 import type { State } from '../states.js';
-import { SUM_OF_AMOUNTS } from './conditions.js';
+import { SUM_OF_AMOUNTS, viewed } from './conditions.js';
+import type { At } from './conditions.js';
 
 export const counts = () =>
   sql<{ state: State; payments: number; amount: string }>`
@@ -19,16 +20,16 @@ export const turnover = () =>
     order by day, operation, state`;
 
 /** The ids from `prefix` to before `end`. */
-export const startingWith = (p: { prefix: string; end: string }) =>
-  sql<PaymentRow>`select * from payments where id >= ${p.prefix} and id < ${p.end} order by id limit 2`;
+export const startingWith = (p: At & { prefix: string; end: string }) =>
+  sql<PaymentView>`select ${viewed(p.now)} from payments where id >= ${p.prefix} and id < ${p.end} order by id limit 2`;
 
 export const firstSlot = () => one<{ slot: number | null }>`select min(claim_slot) as slot from payments`;
 
 /** Null: any. Only payments whose lease had ended by `leased`, and that come after the one of `created_at` and `id`. */
-export type Listed = {
+export type Listed = At & {
   payer: string | null;
   operation: string | null;
-  leased: number;
+  leased: Query;
   created_at: number;
   id: string;
   limit: number;
@@ -46,20 +47,20 @@ const listed = (p: Listed): Query =>
 
 /** The state comes first: where payments are walked through, it rules out most of them. */
 export const listPayments = (p: Listed & { state: State | null }, newest: boolean) =>
-  sql<PaymentRow>`
-    select * from payments where state = coalesce(${p.state}, state) and ${listed(p)}
+  sql<PaymentView>`
+    select ${viewed(p.now)} from payments where state = coalesce(${p.state}, state) and ${listed(p)}
     order by created_at ${direction(newest)}, id ${direction(newest)} limit ${p.limit}`;
 
 /** Uses the index of undecided payments: sorting those few (`+ 0`) is cheaper than walking through all in their order. */
 export const listUndecided = (p: Listed & { state: State }, newest: boolean) =>
-  sql<PaymentRow>`
-    select * from payments where state = ${p.state} and decided_at is null and ${listed(p)}
+  sql<PaymentView>`
+    select ${viewed(p.now)} from payments where state = ${p.state} and decided_at is null and ${listed(p)}
     order by created_at + 0 ${direction(newest)}, id ${direction(newest)} limit ${p.limit}`;
 
 /** The day of an open or released payment is that of its claim. */
 export const listBooked = (p: Listed & { state: State | null; from: number; to: number }) =>
-  sql<PaymentRow>`
-    select * from payments
+  sql<PaymentView>`
+    select ${viewed(p.now)} from payments
     where state = coalesce(${p.state}, state) and ${listed(p)} and settling_at is not null and alias_of is null
       and created_at < ${p.to} and coalesce(settled_at, created_at) >= ${p.from}
       and coalesce(settled_at, created_at) < ${p.to}

@@ -1,0 +1,286 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { loadContract, type PricedOperation } from '../../src/contract.js';
+import { openLedger, type Ledger } from '../../src/ledger/store.js';
+import { Charge, type ChargeParts } from '../../src/payments/charge.js';
+import { Desk } from '../../src/payments/desk.js';
+import type { Payment } from '../../src/payments/examine.js';
+import type { Facilitator, Settlement, Verdict } from '../../src/payments/facilitator.js';
+import { fingerprint } from '../../src/payments/fingerprint.js';
+import { requirementsOf, type Terms } from '../../src/payments/offer.js';
+import {
+  failure,
+  type Answer,
+  type Failure,
+  type Outcome,
+  type Success,
+} from '../../src/payments/outcome.js';
+import type { PaidCall } from '../../src/payments/paid-call.js';
+import {
+  craftPayment,
+  DEVNET,
+  DEVNET_USDC,
+  DEVNET_V1,
+  v2Header,
+  withIdentifier,
+  type Recipe,
+} from './craft.js';
+
+export const { paid } = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+export const operation = (id: string): PricedOperation => {
+  const found = paid.find(one => one.id === id);
+  if (!found) throw new Error(`no operation ${id}`);
+  return found;
+};
+export const SUMMARIZE = operation('summarize');
+export const MINT_INFO = operation('solMintInfo');
+
+/** What the buyer sees of an outcome. */
+export const asSent = (outcome: Outcome): object => ({ ...outcome, sale: undefined });
+
+export const SIGNATURE = '5'.repeat(88);
+export const FEE_PAYER = Keypair.generate().publicKey.toBase58();
+export const TERMS: Terms = {
+  network: DEVNET,
+  v1Network: DEVNET_V1,
+  asset: DEVNET_USDC,
+  payTo: Keypair.generate().publicKey.toBase58(),
+  publicUrl: 'http://127.0.0.1:8402',
+};
+export const MINUTE = 60_000;
+export const ID = 'order-0000000000001';
+
+/** A facilitator that does what a test says, and counts. */
+export class FakeFacilitator implements Facilitator {
+  verifies = 0;
+  settles = 0;
+  onVerify: () => Verdict | Promise<Verdict> = () => ({ kind: 'valid' });
+  onSettle: () => Settlement | Promise<Settlement> = () => ({ kind: 'settled', signature: SIGNATURE });
+
+  async supported(): Promise<{ feePayer: string }> {
+    return { feePayer: FEE_PAYER };
+  }
+
+  async verify(): Promise<Verdict> {
+    this.verifies += 1;
+    return this.onVerify();
+  }
+
+  async settle(): Promise<Settlement> {
+    this.settles += 1;
+    return this.onSettle();
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** A gate that something waits at until a test opens it. */
+export class Gate {
+  readonly passed: Promise<void>;
+  readonly reached: Promise<void>;
+  open: () => void = () => {};
+  #arrive: () => void = () => {};
+
+  constructor() {
+    this.passed = new Promise(resolve => (this.open = resolve));
+    this.reached = new Promise(resolve => (this.#arrive = resolve));
+  }
+
+  async wait<T>(value: T): Promise<T> {
+    this.#arrive();
+    await this.passed;
+    return value;
+  }
+}
+
+/** One server: a real ledger in a file, a desk with a view of the chain, a charge. */
+export class World {
+  readonly folder: string;
+  readonly facilitator = new FakeFacilitator();
+  readonly logged: string[] = [];
+  ledger: Ledger;
+  desk: Desk;
+  charge: Charge;
+  runs = 0;
+  readonly #time: { ahead: number };
+  /** The real time, and how far a test has moved it on. */
+  readonly clock = (): number => Date.now() + this.#time.ahead;
+
+  private constructor(folder: string, ledger: Ledger, time: { ahead: number }) {
+    this.#time = time;
+    this.folder = folder;
+    this.ledger = ledger;
+    this.desk = this.newDesk();
+    this.charge = this.newCharge();
+  }
+
+  /** @param shared as if other servers were on the ledger, too */
+  static async open(shared = false): Promise<World> {
+    const folder = await mkdtemp(join(tmpdir(), 'coinslot-charge-'));
+    const time = { ahead: 0 };
+    const ledger = await openLedger({
+      url: `file:${folder}/ledger.db`,
+      payTo: TERMS.payTo,
+      network: TERMS.network,
+      now: () => Date.now() + time.ahead,
+    });
+    return new World(folder, { ...ledger, shared }, time);
+  }
+
+  get now(): number {
+    return this.clock();
+  }
+
+  set now(now: number) {
+    this.#time.ahead = now - Date.now();
+  }
+
+  newDesk(feePayer = FEE_PAYER, terms = TERMS): Desk {
+    const desk = new Desk(paid, terms, feePayer, [], this.clock);
+    desk.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
+    return desk;
+  }
+
+  newCharge(options: Partial<ChargeParts> = {}): Charge {
+    const note = (_fields: object, message: string): void => void this.logged.push(message);
+    return new Charge({
+      ledger: this.ledger,
+      facilitator: this.facilitator,
+      desk: this.desk,
+      log: { info: note, warn: note, error: note },
+      maxUnsettledPerPayer: 256,
+      now: this.clock,
+      ...options,
+    });
+  }
+
+  /** Ends the server and starts another one on the same ledger. */
+  async restart(): Promise<void> {
+    await this.charge.idle();
+    await this.ledger.close();
+    this.ledger = await openLedger({
+      url: `file:${this.folder}/ledger.db`,
+      payTo: TERMS.payTo,
+      network: TERMS.network,
+      now: this.clock,
+    });
+    this.charge = this.newCharge();
+  }
+
+  async close(): Promise<void> {
+    this.desk.close();
+    await this.charge.idle();
+    await this.ledger.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  examined(header: string, of: PricedOperation = SUMMARIZE): Payment {
+    const result = this.charge.examine({ 'payment-signature': header }, of);
+    if (result.kind !== 'payment') throw new Error(`examined: ${JSON.stringify(result)}`);
+    return result.payment;
+  }
+
+  /** A payment as the charge sees it, newly signed. */
+  payment(recipe: Recipe & { identifier?: string } = {}): Payment {
+    const { transaction } = craftPayment({ ...RECIPE, ...recipe });
+    const extensions = recipe.identifier === undefined ? undefined : withIdentifier(recipe.identifier);
+    return this.examined(v2Header(ACCEPTED, transaction, extensions));
+  }
+
+  call(payment: Payment, change: Partial<PaidCall> & { text?: string } = {}): PaidCall {
+    const of = change.operation ?? SUMMARIZE;
+    return {
+      operation: of,
+      payment,
+      requestHash: fingerprint(of.id, { text: change.text ?? 'a text' }),
+      work: async () => {
+        this.runs += 1;
+        return answer(`{"summary":"run ${this.runs}"}`);
+      },
+      gone: new AbortController().signal,
+      ...change,
+    };
+  }
+
+  redeem(payment: Payment, change: Partial<PaidCall> & { text?: string } = {}): Promise<Outcome> {
+    return this.charge.redeem(this.call(payment, change));
+  }
+
+  /** A payer with a delivered payment. */
+  async knownPayer(): Promise<Keypair> {
+    const payer = Keypair.generate();
+    expect((await this.redeem(this.payment({ payer }))).kind).to.equal('answer');
+    this.runs = 0;
+    this.facilitator.settles = 0;
+    this.facilitator.verifies = 0;
+    return payer;
+  }
+
+  async stateOf(payment: Payment): Promise<string | undefined> {
+    return (await this.ledger.find(payment.checked.id))?.state;
+  }
+}
+
+export const RECIPE: Recipe = { feePayer: FEE_PAYER, payTo: TERMS.payTo };
+export const ACCEPTED = requirementsOf(SUMMARIZE, TERMS, FEE_PAYER);
+
+export function answer(body: string | Buffer): Success {
+  return {
+    status: 200,
+    headers: { 'Content-Type': 'application/json', 'X-Kept': 'yes' },
+    body: Buffer.from(body),
+  };
+}
+
+export function failed(status: Failure['status']): Answer {
+  return failure(status, 'no');
+}
+
+export function bodyOf(outcome: Outcome): string {
+  if (outcome.kind !== 'answer') throw new Error(`no answer: ${JSON.stringify(outcome)}`);
+  return outcome.answer.body.toString();
+}
+
+export function expectRefused(outcome: Outcome, error: RegExp, fresh: boolean): void {
+  expect(outcome.kind, JSON.stringify(outcome)).to.equal('refused');
+  const { error: text, fresh: withBlockhash } = outcome as Outcome & { kind: 'refused' };
+  expect(text).to.match(error);
+  expect(withBlockhash, 'a fresh blockhash').to.equal(fresh);
+}
+
+export function expectUnavailable(outcome: Outcome, error: RegExp): void {
+  expect(outcome.kind, JSON.stringify(outcome)).to.equal('unavailable');
+  const { error: text, retryAfterSeconds } = outcome as Outcome & { kind: 'unavailable' };
+  expect(text).to.match(error);
+  expect(retryAfterSeconds).to.be.greaterThan(0);
+}
+
+export function expectPending(outcome: Outcome): void {
+  expectUnavailable(outcome, /not yet certain/);
+  const { receipt } = outcome as Outcome & { kind: 'unavailable' };
+  expect(receipt).to.include({ success: false, errorReason: 'settlement_pending' });
+}
+
+export let world: World;
+
+/** Gives every test of a suite a server and a ledger of its own. */
+export function eachInANewWorld(shared = false): void {
+  beforeEach(async () => {
+    world = await World.open(shared);
+  });
+  afterEach(() => world.close());
+}
+
+/** The ledger of the world, of which one method fails. */
+export function faulty(method: keyof Ledger): Ledger {
+  return new Proxy(world.ledger, {
+    get(target, name) {
+      if (name === method) return () => Promise.reject(new Error('the disk is full'));
+      const member: unknown = Reflect.get(target, name, target);
+      return typeof member === 'function' ? (member.bind(target) as unknown) : member;
+    },
+  });
+}

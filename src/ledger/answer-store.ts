@@ -1,0 +1,111 @@
+import type { StoredAnswer } from './books.js';
+import type { Connection } from './connection.js';
+import { ask } from './engine.js';
+import type { Operation } from './engine.js';
+import { LedgerFault } from './fault.js';
+import * as queries from './queries/answers.js';
+import type { Fence, Id } from './queries/conditions.js';
+import type { AnswerRow } from './schema.js';
+
+/** An answer as it is given to the ledger; when it expires is decided at its delivery. */
+export type Kept = Omit<StoredAnswer, 'expiresAt'>;
+
+/** How long another server's answers may go uncounted. */
+const RECOUNT_MS = 10_000;
+const SLICE = 100;
+
+/** The stored answers of a ledger, and how many bytes they are, as far as this server knows. */
+export class AnswerStore {
+  readonly #connection: Connection;
+  readonly #budget: number;
+  #bytes = 0;
+  #countedAt = 0;
+
+  constructor(connection: Connection, budgetBytes: number) {
+    this.#connection = connection;
+    this.#budget = budgetBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** No new claims are made. */
+  get closed(): boolean {
+    return this.#bytes >= this.#budget;
+  }
+
+  /** The claim checked the budget; what was claimed since may overshoot it, but not without end. */
+  isFull(more: number): boolean {
+    return this.#bytes + more > 2 * this.#budget;
+  }
+
+  grow(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  /** Counts anew; several servers on one database need it now and then. */
+  async recount(): Promise<void> {
+    this.#countedAt = performance.now();
+    const [row] = await this.#connection.engine.read(() => ask(queries.answerBytes()));
+    this.#bytes = Number(row?.bytes ?? 0);
+  }
+
+  async recountWhenStale(): Promise<void> {
+    if (!this.#connection.engine.dialect.concurrentWriters) return;
+    if (performance.now() - this.#countedAt > RECOUNT_MS) await this.recount();
+  }
+
+  async save(fence: Fence, answer: Kept): Promise<boolean> {
+    const { engine } = this.#connection;
+    const saved = await engine.write(() => this.#save(fence, answer), answer.body.byteLength);
+    if (saved === 'full') throw fullFault();
+    if (saved === false) return false;
+    this.#bytes += saved;
+    return true;
+  }
+
+  /** Deletes a slice of the expired answers. @returns how many */
+  async prune(now: Connection['now']): Promise<number> {
+    const { pruned, bytes } = await this.#connection.engine.write(() => prune(now));
+    this.#bytes -= bytes;
+    return pruned;
+  }
+
+  /** Resolves to the bytes by which the store grew. */
+  *#save(fence: Fence, answer: Kept): Operation<false | 'full' | number> {
+    const [held] = yield* ask(queries.holdForAnswer(fence));
+    if (!held) return false;
+    const grown = answer.body.byteLength - (held.size ?? 0);
+    if (held.state === 'claimed' && this.isFull(grown)) return 'full';
+    yield* ask(queries.saveAnswer({ ...answerRow(fence.id, answer), now: this.#connection.now() }));
+    return grown;
+  }
+}
+
+function* prune(now: Connection['now']): Operation<{ pruned: number; bytes: number }> {
+  const rows = yield* ask(queries.expired({ now: now(), limit: SLICE }));
+  let bytes = 0;
+  for (const row of rows) {
+    bytes += yield* dropAnswer(row);
+    yield* ask(queries.forgetAnswer(row));
+  }
+  return { pruned: rows.length, bytes };
+}
+
+/** Deletes the answer of a payment. @returns its size */
+export function* dropAnswer({ id }: Id): Operation<number> {
+  const [dropped] = yield* ask(queries.dropAnswer({ id }));
+  return dropped?.size ?? 0;
+}
+
+export function answerRow(payment: string, { status, headers, body }: Kept): Omit<AnswerRow, 'saved_at'> {
+  return { payment, status, headers: JSON.stringify(headers), body, size: body.byteLength };
+}
+
+export function fullFault(): LedgerFault {
+  return new LedgerFault(
+    'full',
+    'The store of answers is full. It empties as answers expire; try again later.',
+  );
+}

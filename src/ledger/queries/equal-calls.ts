@@ -1,0 +1,66 @@
+import { one, sql } from '../sql.js';
+import type { Query } from '../sql.js';
+import type { PaymentRow } from '../schema.js';
+import type { At, Call, Id } from './conditions.js';
+
+/*
+ * Payments for the same call: same payer, operation and request, without identifier. One that was paid, or may have been, and was not
+ * written out may be what a newly signed payment is meant to fetch. `written`: the answer went to the newest caller.
+ */
+
+const sameCall = ({ payer, operation, request_hash }: Call): Query =>
+  sql`payer = ${payer} and request_hash = ${request_hash} and operation = ${operation} and identifier is null and alias_of is null`;
+
+const answerable = (now: Query): Query => sql`(state <> 'delivered' or answer_expires_at > ${now})`;
+
+/** Paid or possibly paid, not written, and not a sale of its own: one that had one caller ever, who is there. */
+export const redeemable = (p: Call & At): Query =>
+  sql`
+    ${sameCall(p)} and unwritten = 1 and state in ('settling', 'owed', 'delivered')
+      and ${answerable(p.now)} and not (callers = 1 and caller_until > ${p.now})`;
+
+/** A row with the moment at which it, and those before it, had been locked. */
+export type LockedRow = PaymentRow & { now: number };
+
+/** The row itself alone: it has an identifier, and so no equals. */
+export const lockRow = (p: Id & At) =>
+  sql<LockedRow>`
+    select locked.*, ${p.now} as now from (select * from payments where id = ${p.id} for update) as locked`;
+
+/**
+ * The row itself and every payment that it has to be judged beside, locked in the order of their ids: all that were not written, and
+ * those with several callers that were written after this payment came. (`+ 0` keeps the engines from walking through an index in the
+ * order of time, for a limit that is hardly ever reached.)
+ */
+export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: number }) =>
+  sql<LockedRow>`
+    select locked.*, ${p.now} as now from (
+      select * from payments where id in (
+        select id from payments where id = ${p.id}
+        union all
+        select id from (select id from payments
+          where ${sameCall(p)} and unwritten = 1 and state in ('claimed', 'settling', 'owed', 'delivered')
+            and ${answerable(p.now)} order by created_at + 0 limit ${p.limit}) as awaited
+        union all
+        select id from (select id from payments
+          where ${sameCall(p)} and callers > 1 and written_at is not null and state = 'delivered' and ${answerable(p.now)}
+            and written_at > ${p.created_at} order by written_at + 0 limit ${p.limit}) as rewritten)
+      order by id for update) as locked`;
+
+/** Whether another payment with the identifier of this one was, or may have been, paid. */
+export const identifierPaid = ({ id }: Id) =>
+  one<Id>`
+    select other.id from payments as own
+    join payments as other on other.payer = own.payer and other.identifier = own.identifier
+    where own.id = ${id} and own.identifier is not null and other.identifier is not null and other.id <> own.id
+      and other.alias_of is null and other.state in ('settling', 'delivered', 'owed', 'refunded')
+    limit 1`;
+
+/** Makes a claim the alias of another payment: it is never settled, nobody works on it or waits for it. */
+export const bind = (p: Id & { alias_of: string }) =>
+  one<Id>`
+    update payments set alias_of = ${p.alias_of}, lease_until = 0, caller_until = 0
+    where id = ${p.id} and state = 'claimed' and alias_of is null returning id`;
+
+export const countAliases = ({ id }: Id) =>
+  one<{ aliases: number }>`select count(*) as aliases from payments where alias_of = ${id}`;

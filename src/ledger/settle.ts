@@ -1,0 +1,172 @@
+import { answerRow } from './answer-store.js';
+import type { AnswerStore, Kept } from './answer-store.js';
+import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
+import type { Caller } from './callers.js';
+import { MAX_ALIASES } from './claim.js';
+import type { Now } from './clock.js';
+import { ask } from './engine.js';
+import type { Dialect, Operation } from './engine.js';
+import { paymentOf } from './payment.js';
+import type { Payment } from './payment.js';
+import { holdForAnswer, saveAnswer } from './queries/answers.js';
+import { watch } from './queries/callers.js';
+import { createdAt, endLease, find, lockPayerOf } from './queries/claims.js';
+import type { Fence } from './queries/conditions.js';
+import { bind, countAliases, identifierPaid, lockEqualCalls, lockRow } from './queries/equal-calls.js';
+import type { LockedRow } from './queries/equal-calls.js';
+import { settle } from './queries/moves.js';
+
+/** Equal payments that one is judged beside at most; more of them are a storm of new signatures for one call. */
+const MAX_EQUAL = 512;
+
+/** What makes two payments without identifier payments for the same call. `requestHash`: hex sha256 of operation and body. */
+export type Call = { payer: string; operation: string; requestHash: string };
+
+/** What goes with a payment that is about to be settled. */
+export type Sent = {
+  /** The call it is for; absent with an identifier, which says itself whether it is another sale. */
+  call?: Call;
+  /** The answer that is being paid, kept as `saveAnswer` keeps it. */
+  answer?: Kept;
+  /** The greatest number among the callers of this row at this server; 0: none. */
+  newestLocal: number;
+  /** Asks only for an earlier sale to redeem: nothing is settled, since the work is not done yet. */
+  attachOnly?: boolean;
+  /** The signature and the completed transaction (base64), where they are known before it is sent. */
+  settlement?: string;
+  transaction?: string;
+};
+
+/**
+ * - `settling`: money may be asked for.
+ * - `attached`: it is an alias of `target` now, never to be settled; `caller` is the newest request that waited for it, if it waits here,
+ *   as a caller of `target`. All others that waited for it are to be sent away.
+ * - `wait`: nothing has changed. The callers of these equal payments were not seen since this one came: they are to be renewed where they
+ *   are, and this call repeated; within `CALLER_LIVE_MS + HANG_UP_MARGIN_MS` each has been seen or counts as gone.
+ * - `gone`: nobody waits, or the claim is not ours any more, or an alias, or its identifier was paid for. Its lease is ended, the row stays.
+ * - `sell`: `attachOnly`, and there is nothing to attach to. Nothing has changed.
+ * - `limit`: the earlier sale, or this one, would have too many aliases. Nothing has changed.
+ */
+export type Settling =
+  | { kind: 'settling' }
+  | { kind: 'attached'; target: Payment; caller: Caller | undefined }
+  | { kind: 'wait'; unseen: string[] }
+  | { kind: 'gone' }
+  | { kind: 'sell' }
+  | { kind: 'limit' };
+
+/** What the move to `settling` needs besides: see `settlePayment`. */
+export type SettleContext = { readonly dialect: Dialect; readonly now: Now; readonly answers: AnswerStore };
+type Settle = { fence: Fence; sent: Sent; context: SettleContext };
+type Result =
+  Exclude<Settling, { kind: 'settling' }> | { kind: 'settling'; grown: number } | { kind: 'full' };
+
+/** The only place that decides whether a payment is settled; one transaction, after the answer is made. */
+export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext): Operation<Result> {
+  const { dialect, now } = context;
+  const { id } = fence;
+  const [came] = yield* ask(dialect.concurrentWriters ? lockPayerOf({ id }) : createdAt({ id }));
+  if (!came) return { kind: 'gone' };
+  const rows = yield* ask(rowsToLock({ id, created_at: came.created_at }, sent, now));
+  const own = rows.find(row => row.id === id);
+  const moment = rows.at(-1)?.now ?? 0;
+  if (!own || !mayGo(own, fence, moment)) return yield* drop(fence);
+  if (!sent.call && (yield* ask(identifierPaid({ id }))).length > 0) return yield* drop(fence);
+  if (rows.length > MAX_EQUAL) return { kind: 'limit' };
+  const equals = rows.filter(row => row !== own && isOpen(row) && !isWritten(row, own, moment));
+  const unseen = equals.filter(row => isSole(row, moment) && !seenSince(row, own)).map(row => row.id);
+  if (unseen.length > 0) return { kind: 'wait', unseen };
+  const shared = equals.filter(row => !isSole(row, moment));
+  const claimed = shared.filter(row => row.state === 'claimed');
+  const [target] = shared.filter(row => row.state !== 'claimed').sort(byAge);
+  const all = { fence, sent, context };
+  if (target) return yield* attachTo(target, own, claimed, all);
+  if (sent.attachOnly) return { kind: 'sell' };
+  if (claimed.length > MAX_ALIASES) return { kind: 'limit' };
+  return yield* settleOwn(claimed, all);
+}
+
+type Came = { id: string; created_at: number };
+
+function rowsToLock(came: Came, { call }: Sent, now: Now): ReturnType<typeof lockRow> {
+  if (!call) return lockRow({ id: came.id, now: now() });
+  const { payer, operation, requestHash: request_hash } = call;
+  return lockEqualCalls({ ...came, payer, operation, request_hash, limit: MAX_EQUAL, now: now() });
+}
+
+/** The gate: it is ours, and its newest caller is there. */
+function mayGo(own: LockedRow, { claim, owner }: Fence, moment: number): boolean {
+  const ours = own.state === 'claimed' && own.claim === claim && own.owner === owner && own.alias_of === null;
+  return ours && own.caller_until > moment;
+}
+
+/** It may have changed between the look and the lock. */
+function isOpen({ state, alias_of }: LockedRow): boolean {
+  return alias_of === null && state !== 'released' && state !== 'refunded';
+}
+
+/** One request ever, and it is there: a sale of its own. */
+function isSole(row: LockedRow, moment: number): boolean {
+  return row.callers === 1 && row.caller_until > moment;
+}
+
+/** To its newest caller; and, where several waited, before the payment came that asks. Or nobody can fetch it any more. */
+function isWritten(row: LockedRow, own: LockedRow, moment: number): boolean {
+  if (row.state !== 'delivered') return false;
+  if (row.answer_expires_at === null || row.answer_expires_at <= moment) return true;
+  if (row.written_to !== row.callers || row.written_at === null) return false;
+  return row.callers === 1 || row.written_at <= own.created_at;
+}
+
+/** Its caller was there after this payment came; a hang-up before that would have been noted by now. */
+function seenSince(row: LockedRow, own: LockedRow): boolean {
+  return row.caller_until >= own.created_at + CALLER_LIVE_MS + HANG_UP_MARGIN_MS;
+}
+
+function byAge(a: LockedRow, b: LockedRow): number {
+  return a.created_at - b.created_at || (a.id < b.id ? -1 : 1);
+}
+
+function* drop(fence: Fence): Operation<Result> {
+  yield* ask(endLease(fence));
+  return { kind: 'gone' };
+}
+
+function* attachTo(
+  target: LockedRow,
+  own: LockedRow,
+  claimed: readonly LockedRow[],
+  { sent, context: { now } }: Settle,
+): Operation<Result> {
+  const [count] = yield* ask(countAliases({ id: target.id }));
+  if ((count?.aliases ?? 0) + claimed.length + 1 > MAX_ALIASES) return { kind: 'limit' };
+  for (const { id } of [own, ...claimed]) yield* ask(bind({ id, alias_of: target.id }));
+  const goesOver = sent.newestLocal === own.callers;
+  const [row] = goesOver
+    ? yield* ask(watch({ id: target.id, live_ms: CALLER_LIVE_MS, now: now() }))
+    : yield* ask(find({ id: target.id, now: now() }));
+  if (!row) throw new Error(`the payment ${target.id} vanished under its lock`);
+  const caller = goesOver ? { id: row.id, number: row.callers } : undefined;
+  return { kind: 'attached', target: paymentOf(row), caller };
+}
+
+function* settleOwn(claimed: readonly LockedRow[], { fence, sent, context }: Settle): Operation<Result> {
+  const { answer } = sent;
+  if (answer && context.answers.isFull(answer.body.byteLength)) {
+    const [held] = yield* ask(holdForAnswer(fence));
+    if (held && context.answers.isFull(answer.body.byteLength - (held.size ?? 0))) return { kind: 'full' };
+  }
+  const [row] = yield* ask(
+    settle({
+      ...fence,
+      settlement: sent.settlement ?? null,
+      signed_transaction: sent.transaction ?? null,
+      now: context.now(),
+    }),
+  );
+  if (!row) return yield* drop(fence);
+  for (const { id } of claimed) yield* ask(bind({ id, alias_of: fence.id }));
+  if (!answer) return { kind: 'settling', grown: 0 };
+  yield* ask(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));
+  return { kind: 'settling', grown: answer.body.byteLength - (row.answered ?? 0) };
+}

@@ -1,0 +1,150 @@
+import type { Ledger } from '../ledger/store.js';
+import type { UnpaidWork } from './admission.js';
+import { type SharedBucket } from './admission.js';
+import type { Callers } from './callers.js';
+import type { Desk } from './desk.js';
+import type { Facilitator } from './facilitator.js';
+import { answerLifeMs, failedToProcess, failure, NOT_CHARGED, type Log, type Success } from './outcome.js';
+import type { PaidCall } from './paid-call.js';
+import { Over, paidBy, RunEnd, type Ended, type Run } from './run.js';
+import { Asker, Settlement, type Confirm } from './settlement.js';
+import { failedOwed, pending, sold, tell } from './told.js';
+import type { Trust } from './trust.js';
+import { Work } from './work.js';
+
+/** Longer than verify, work and settle may take together, so that a live claim is never taken for a dead one. */
+const LEASE_MS = 90_000;
+const STILL_OWED =
+  'The backend failed. This call is paid and stays owed: send the same payment again to try again';
+
+export type FlowParts = {
+  ledger: Ledger;
+  facilitator: Facilitator;
+  desk: Desk;
+  callers: Callers;
+  confirm?: Confirm;
+  trust?: Trust;
+  /** Without it nobody works on orders that are paid up front. */
+  orders?: object;
+  log: Log;
+  now: () => number;
+  newPayersWork: SharedBucket;
+  unpaidWork: UnpaidWork;
+  workDeadlineMs?: number;
+  leaseMs?: number;
+};
+
+/** The two payment flows of x402, step by step, and what is left of each after a failure. No step knows who waits. */
+export class Flows {
+  readonly leaseMs: number;
+  readonly #ledger: Ledger;
+  readonly #log: Log;
+  readonly #now: () => number;
+  readonly #takesOrders: boolean;
+  readonly #end: RunEnd;
+  readonly #work: Work;
+  readonly #settlement: Settlement;
+
+  constructor(parts: FlowParts) {
+    this.leaseMs = parts.leaseMs ?? LEASE_MS;
+    this.#ledger = parts.ledger;
+    this.#log = parts.log;
+    this.#now = parts.now;
+    this.#takesOrders = parts.orders !== undefined;
+    this.#end = new RunEnd(parts);
+    const shared = { ...parts, end: this.#end, asker: new Asker(parts.desk) };
+    this.#work = new Work(shared);
+    this.#settlement = new Settlement(shared);
+  }
+
+  /** `authorization`: verify ∥ work → settle → deliver. */
+  authorization(run: Run): Promise<Ended> {
+    return this.#run(run, async () => {
+      const answer = await this.#work.verifyAndWork(run);
+      const settlement = await this.#settlement.settle(run, answer);
+      await this.#deliver(run, answer, settlement);
+      return sold(paidBy(run, settlement), answer);
+    });
+  }
+
+  /** `upfront`: verify → can anybody be asked? → settle → seen on chain → owed. The order's worker goes on from there. */
+  upfront(run: Run): Promise<Ended> {
+    return this.#run(run, async () => {
+      await this.#work.verify(run);
+      await this.#readyForOrder(run);
+      const settlement = await this.#settlement.settle(run);
+      const seen = await this.#settlement.confirmed(run.id, settlement);
+      const owed = seen && (await this.#ledger.owe(run.id, run.claim, { settlement }));
+      if (!owed) return this.#settlement.inDoubt(run, settlement);
+      await this.#end.endLease(run);
+      return 'look';
+    });
+  }
+
+  /** `settling`, and nobody knows: asks for the money once more. */
+  askAgain(id: string): Promise<Ended> {
+    return this.#settlement.askAgain(id, this.leaseMs);
+  }
+
+  /** `owed`, and the answer was thrown away: the work is done again whenever the buyer asks, until there is an answer. */
+  async redoOwedWork(id: string, call: PaidCall): Promise<Ended> {
+    const row = await this.#ledger.adopt(id, this.leaseMs);
+    if (!row) return 'look';
+    try {
+      if (row.state !== 'owed') return 'look';
+      const answer = await this.#work.work(call, new AbortController());
+      if (answer.status !== 200) return failedOwed(row, STILL_OWED);
+      const how = {
+        settlement: row.settlement ?? '',
+        answerExpiresAt: this.#now() + answerLifeMs(row.identifier, answer.body.length),
+      };
+      const saved = await this.#ledger.saveAnswer(id, row.claim, answer);
+      return saved && (await this.#ledger.deliver(id, row.claim, how)) ? sold(row, answer) : 'look';
+    } finally {
+      await this.#end.endLease(row);
+    }
+  }
+
+  /** Whatever breaks before `settling` frees the claim; whatever breaks after it leaves the row to the chain. */
+  async #run(run: Run, steps: () => Promise<Ended>): Promise<Ended> {
+    try {
+      if (run.earlier) await this.#redeemEarlier(run);
+      return await steps();
+    } catch (error) {
+      if (error instanceof Over) return error.ended;
+      this.#log.error({ payment: run.id, operation: run.call.operation.id, error }, 'charge failed');
+      await this.#end.free(run, true);
+      const row = await this.#ledger.find(run.id).catch(() => undefined);
+      if (row?.state !== 'settling') return tell(failedToProcess());
+      await this.#end.endLease(run);
+      return pending(row);
+    }
+  }
+
+  /** The look at claim time found an equal sale that nobody waits for: redeems that one, if it still can be, before any work is done. */
+  async #redeemEarlier(run: Run): Promise<void> {
+    await this.#work.verify(run);
+    await this.#settlement.redeemEarlier(run);
+  }
+
+  async #readyForOrder(run: Run): Promise<void> {
+    const { upfront } = run.call;
+    const instead =
+      this.#takesOrders && upfront
+        ? await upfront.ready()
+        : failure(503, `Nobody can be asked. ${NOT_CHARGED}`);
+    if (instead) await this.#end.over(run, tell({ kind: 'answer', answer: instead }), false);
+  }
+
+  async #deliver({ id, claim, payerKnown, call }: Run, answer: Success, settlement: string): Promise<void> {
+    const answerExpiresAt = this.#now() + answerLifeMs(call.payment.identifier, answer.body.length);
+    try {
+      const moved = await this.#ledger.deliver(id, claim, { settlement, answerExpiresAt, payerKnown });
+      if (!moved)
+        this.#log.error({ payment: id, settlement }, 'a settled payment could not be marked as delivered');
+    } catch (error) {
+      // The money moved: the buyer gets the answer whatever the disk says, the row is finished later.
+      this.#log.error({ payment: id, error }, 'the ledger could not record a settlement');
+    }
+  }
+}

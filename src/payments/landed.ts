@@ -1,0 +1,19 @@
+import type { Ledger, Payment as Row } from '../ledger/store.js';
+import { answerLifeMs } from './outcome.js';
+
+/**
+ * A payment's transfer was found on chain: delivered where its answer is kept, else owed. `now` in ms since 1970.
+ * @returns false when the row is not ours any more
+ */
+export async function recordLanded(
+  ledger: Pick<Ledger, 'answer' | 'deliver' | 'owe'>,
+  row: Row,
+  settlement: string,
+  now: number,
+): Promise<boolean> {
+  const kept = row.flow === 'authorization' ? await ledger.answer(row.id) : undefined;
+  const how = { settlement, foundOnChain: true };
+  if (!kept) return ledger.owe(row.id, row.claim, how);
+  const answerExpiresAt = now + answerLifeMs(row.identifier, kept.body.length);
+  return ledger.deliver(row.id, row.claim, { ...how, answerExpiresAt });
+}

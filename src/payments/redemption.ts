@@ -1,0 +1,291 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Claim, Ledger, Payment as Row } from '../ledger/store.js';
+import type { Callers, WaitingCaller } from './callers.js';
+import type { Desk } from './desk.js';
+import type { Flows } from './flows.js';
+import type { HeldCallers } from './held-callers.js';
+import { judge, judgeIdentifier, type Asked, type Judgement } from './judge.js';
+import type { Orders } from './orders.js';
+import {
+  failedToProcess,
+  inProgress,
+  overLimit,
+  refused,
+  type Log,
+  type Outcome,
+  type Sale,
+} from './outcome.js';
+import type { PaidCall } from './paid-call.js';
+import type { Ended } from './run.js';
+import type { Seller } from './seller.js';
+import type { SingleFlight } from './single-flight.js';
+import { failedOwed, pending, sold, stillOwed, tell, type Told } from './told.js';
+
+/** Callers of this server that may wait for one payment. */
+const MAX_CALLERS_PER_PAYMENT = 512;
+const DEFAULT_HOLD_MS = 55_000;
+/** A row that another server works on is looked at again after so many ms, then less and less often. */
+const FIRST_LOOK_MS = 20;
+const LONGEST_LOOK_MS = 500;
+const LOOKS_GROW_BY = 1.5;
+/** A row that changes under every look is looked at in peace after so many. */
+const MAX_QUICK_LOOKS = 8;
+const ASK_AGAIN_AFTER_MS = 5_000;
+const MAX_ASKS = 2;
+/** A transaction can't land later than this many blocks after its blockhash (Solana's MAX_PROCESSING_AGE). */
+const BLOCKHASH_LIFE_BLOCKS = 150;
+
+/** For outcomes without a sale. */
+export const NO_SALE: Sale = { written: () => {}, lost: async () => {} };
+
+export type RedemptionParts = {
+  ledger: Ledger;
+  desk: Desk;
+  seller: Seller;
+  flows: Flows;
+  callers: Callers;
+  held: HeldCallers;
+  /** What this server is doing, by payment; looks at rows that others work on are shared, too. */
+  runs: SingleFlight<Ended>;
+  looks: SingleFlight<void>;
+  /** Payments that a request of this server is claiming just now. */
+  claiming: Set<string>;
+  orders?: Orders | undefined;
+  log: Log;
+  now: () => number;
+  askAgainAfterMs?: number | undefined;
+};
+
+/** One request with a payment, on its way to an answer. */
+export class Redemption {
+  readonly #parts: RedemptionParts;
+  readonly #call: PaidCall;
+  readonly #asked: Asked;
+  /** Until then (ms since 1970) it waits for what others are working on. */
+  readonly #until: number;
+  /** Set while the ledger knows it as a caller. */
+  #waiting: WaitingCaller | undefined;
+  /** The ledger knows its payment. */
+  #isKnown = false;
+  #payerKnown = false;
+  #began = false;
+  #arrived = (): void => {};
+  #nextLookMs = FIRST_LOOK_MS;
+
+  constructor(parts: RedemptionParts, call: PaidCall) {
+    const { operation, requestHash, payment } = call;
+    this.#parts = parts;
+    this.#call = call;
+    this.#asked = { operation: operation.id, requestHash, identifier: payment.identifier };
+    this.#until = parts.now() + (call.holdMs ?? DEFAULT_HOLD_MS);
+  }
+
+  /** Never rejects. */
+  async outcome(): Promise<Outcome> {
+    try {
+      this.#arrived = this.#parts.callers.arrives(this.#call.payment.checked.id);
+      return await this.#conclude(await this.#serve());
+    } catch (error) {
+      this.#parts.log.error({ error }, 'charge failed');
+      return this.#conclude(tell(failedToProcess()), true);
+    }
+  }
+
+  /** Goes on until there is something to say. */
+  async #serve(): Promise<Told> {
+    for (let looks = 0; ; looks++) {
+      const ended = await this.#endOfRun();
+      if (ended !== 'look') return ended;
+      const told = await this.#next(await this.#judge());
+      if (told) return told;
+      if (looks >= MAX_QUICK_LOOKS) await sleep(FIRST_LOOK_MS);
+    }
+  }
+
+  /** What this server is doing about the row. Whoever began it stays to its end: without it, nobody might be there to pay. */
+  async #endOfRun(): Promise<Ended> {
+    const run = this.#waiting && this.#parts.runs.get(this.#waiting.caller.id);
+    if (!run) return 'look';
+    if (this.#began) return run;
+    const tooLong = new AbortController();
+    const left = Math.max(0, this.#until - this.#parts.now());
+    const late = sleep(left, tell(inProgress()), { signal: tooLong.signal, ref: false });
+    try {
+      return await Promise.race([run, late]);
+    } finally {
+      tooLong.abort();
+      late.catch(() => {});
+    }
+  }
+
+  /** What the ledger says of the row that the request waits for, or of its payment. */
+  async #judge(): Promise<Judgement> {
+    const { ledger, now } = this.#parts;
+    if (this.#waiting) {
+      const row = await ledger.find(this.#waiting.caller.id);
+      if (!row) this.#stopWaiting();
+      // Its payment became a second key to another one, and a newer copy went over to that.
+      if (row && row.aliasOf !== null) return { kind: 'over', outcome: inProgress() };
+      return judge({ row, target: undefined }, this.#asked, now());
+    }
+    const { id, payer } = this.#call.payment.checked;
+    const seen = await ledger.look(id, payer);
+    this.#payerKnown = seen.payerKnown;
+    this.#isKnown = seen.row !== undefined;
+    return judge(seen, this.#asked, now());
+  }
+
+  /** Does what the judgement says. @returns what to tell the caller, or undefined to look again */
+  async #next(judgement: Judgement): Promise<Told | undefined> {
+    if (judgement.kind === 'over') return tell(judgement.outcome);
+    if (judgement.kind === 'sell') return this.#sell();
+    const { row, proven } = judgement;
+    if (!this.#waiting) return this.#wait(row, proven);
+    if (judgement.kind === 'answer') return this.#redeliver(row);
+    if (judgement.kind === 'order') return this.#holdForOrder(row);
+    if (this.#isOver()) return unfinished(row);
+    const { runs, flows } = this.#parts;
+    if (judgement.kind === 'redo')
+      runs.start(row.id, () => this.#safely(flows.redoOwedWork(row.id, this.#call)));
+    else if (judgement.kind === 'ask') return this.#askAgain(row);
+    else await this.#lookLater(row.id);
+    return undefined;
+  }
+
+  /** Becomes a caller of a row. */
+  async #wait({ id }: Row, proven: boolean): Promise<Told | undefined> {
+    const { ledger, callers } = this.#parts;
+    const watched = await ledger.watch(id, { proven });
+    if (!watched) return undefined;
+    this.#waiting = callers.add(watched.caller, this.#call.gone);
+    this.#arrived();
+    return callers.count(id) > MAX_CALLERS_PER_PAYMENT ? tell(inProgress()) : undefined;
+  }
+
+  #stopWaiting(): void {
+    this.#waiting?.close();
+    this.#waiting = undefined;
+  }
+
+  /** Nothing was sold for this payment: claims it under today's offer and begins. */
+  async #sell(): Promise<Told | undefined> {
+    const { seller, claiming, now } = this.#parts;
+    const call = this.#call;
+    const { id } = call.payment.checked;
+    if (call.gone.aborted) return tell(inProgress());
+    if (claiming.has(id)) {
+      await this.#lookLater(id);
+      return undefined;
+    }
+    const instead = seller.mayNotBegin(call, this.#payerKnown);
+    if (instead) return tell(instead);
+    claiming.add(id);
+    const claimed = await seller.claim(call, this.#waiting?.caller).finally(() => claiming.delete(id));
+    if (claimed.kind === 'limit') return tell(overLimit(claimed.reason));
+    if (claimed.kind === 'identifier') {
+      await this.#waiting?.leave();
+      this.#waiting = undefined;
+      return this.#next(judgeIdentifier(claimed.payment, this.#asked, now()));
+    }
+    if (claimed.kind === 'known') {
+      const { row } = claimed.seen;
+      // Idle, and its newest copy was sent away: this older one is, too.
+      return this.#waiting && row?.state === 'claimed' && !row.leased ? tell(inProgress()) : undefined;
+    }
+    this.#begin(claimed);
+    return undefined;
+  }
+
+  #begin({ claim, run: number, payerKnown, earlier, caller }: Claim): void {
+    const { callers, runs, flows } = this.#parts;
+    const call = this.#call;
+    const { id } = call.payment.checked;
+    this.#waiting ??= callers.add(caller, call.gone);
+    this.#began = true;
+    runs.start(id, abandoned => {
+      const run = { call, id, claim, number, payerKnown, earlier, abandoned };
+      return this.#safely(call.operation.flow === 'upfront' ? flows.upfront(run) : flows.authorization(run));
+    });
+    this.#arrived();
+  }
+
+  /** The settlement is unknown: asks for the money once more while the payment can still land. */
+  #askAgain(row: Row): Told | undefined {
+    const { desk, flows, runs, now, askAgainAfterMs = ASK_AGAIN_AFTER_MS } = this.#parts;
+    const height = desk.view()?.height ?? Infinity;
+    const due = now() - (row.settlingAt ?? 0) >= askAgainAfterMs;
+    const alive = height <= row.claimHeight + BLOCKHASH_LIFE_BLOCKS;
+    if (row.asks >= MAX_ASKS || !due || !alive) return pending(row);
+    runs.start(row.id, () => this.#safely(flows.askAgain(row.id)));
+    return undefined;
+  }
+
+  async #redeliver(row: Row): Promise<Told> {
+    const kept = await this.#parts.ledger.answer(row.id);
+    if (kept) return sold(row, { status: 200, headers: kept.headers, body: kept.body });
+    return tell(refused('this payment was used and its answer is no longer kept: sign a new one', false));
+  }
+
+  /** Waits for an order as long as the caller likes; then it may come back with the same payment. */
+  async #holdForOrder(row: Row): Promise<Told | undefined> {
+    const { orders, held, now } = this.#parts;
+    const { gone, closing } = this.#call;
+    await orders?.take(row);
+    if (!orders || this.#isOver() || !held.hold(row.id)) return stillOwed(row);
+    try {
+      const leaving = closing ? AbortSignal.any([gone, closing]) : gone;
+      const failed = await orders.wait(row.id, this.#until - now(), leaving);
+      return failed === undefined ? undefined : failedOwed(row, failed);
+    } finally {
+      held.release(row.id);
+    }
+  }
+
+  /** All who wait for one row look at it together. */
+  async #lookLater(id: string): Promise<void> {
+    const { looks } = this.#parts;
+    const ms = this.#nextLookMs;
+    looks.start(id, () => sleep(ms));
+    await looks.get(id);
+    this.#nextLookMs = Math.min(ms * LOOKS_GROW_BY, LONGEST_LOOK_MS);
+  }
+
+  /** Whether it waits no longer for what others are working on. */
+  #isOver(): boolean {
+    const { gone, closing } = this.#call;
+    return gone.aborted || closing?.aborted === true || this.#parts.now() >= this.#until;
+  }
+
+  async #safely(flow: Promise<Ended>): Promise<Ended> {
+    try {
+      return await flow;
+    } catch (error) {
+      this.#parts.log.error({ payment: this.#call.payment.checked.id, error }, 'charge failed');
+      return tell(failedToProcess());
+    }
+  }
+
+  /** Nobody is sent away before the ledger knows it. Who is sold an answer goes on waiting until it is written out. */
+  async #conclude(told: Told, failed = false): Promise<Outcome> {
+    const { callers, desk } = this.#parts;
+    this.#arrived();
+    const network = this.#call.payment.version === 2 ? desk.terms.network : desk.terms.v1Network;
+    const outcome = told({ network, sale: this.#waiting ?? NO_SALE });
+    if ('sale' in outcome) return outcome;
+    if (outcome.kind === 'unavailable' && !this.#waiting && (this.#isKnown || failed)) {
+      const { id, payer } = this.#call.payment.checked;
+      await callers.turnAway(id, payer);
+    }
+    // The row is released, or deleted: there is nothing to leave.
+    const isGone = outcome.kind === 'refused' && (outcome.fresh || outcome.receipt !== undefined);
+    if (isGone) this.#stopWaiting();
+    else await this.#waiting?.leave();
+    return outcome;
+  }
+}
+
+/** What a caller is told that waited long enough. */
+export function unfinished(row: Row): Told {
+  if (row.state === 'settling') return pending(row);
+  return row.state === 'owed' ? stillOwed(row) : tell(inProgress());
+}

@@ -1,0 +1,93 @@
+import type { Caller, Claimed, ClaimRequest, Ledger } from '../ledger/store.js';
+import type { SharedBucket, UnpaidWork } from './admission.js';
+import type { Desk } from './desk.js';
+import {
+  MAX_RUNS,
+  NOT_CHARGED,
+  refused,
+  tooManyNewPayers,
+  tooMuchUnpaidWork,
+  unavailable,
+  type Unsold,
+} from './outcome.js';
+import type { PaidCall } from './paid-call.js';
+
+/** What one payer may have unsettled at a time, in atomic units: 100 USDC. */
+const MAX_UNSETTLED_AMOUNT = 100_000_000n;
+
+/** Claims payments for which nothing was sold yet, under today's offer. */
+export class Seller {
+  readonly #parts: {
+    ledger: Ledger;
+    desk: Desk;
+    newPayers: SharedBucket;
+    unpaidWork: UnpaidWork;
+    maxUnsettledPerPayer: number;
+    leaseMs: number;
+  };
+
+  constructor(parts: {
+    ledger: Ledger;
+    desk: Desk;
+    /** What payers that never paid may ask of the facilitator, all together. */
+    newPayers: SharedBucket;
+    unpaidWork: UnpaidWork;
+    maxUnsettledPerPayer: number;
+    leaseMs: number;
+  }) {
+    this.#parts = parts;
+  }
+
+  /** Why nothing may begin for this call, if so. Costs the ledger nothing. */
+  mayNotBegin(call: PaidCall, payerKnown: boolean): Unsold | undefined {
+    const { desk, unpaidWork, newPayers } = this.#parts;
+    const { checked, mismatch } = call.payment;
+    if (call.closing?.aborted) {
+      return unavailable(`The server is shutting down. ${NOT_CHARGED}; send the same payment again`, 5);
+    }
+    if (mismatch !== undefined) return refused(mismatch);
+    if (!desk.view()) {
+      return unavailable(`The chain can't be reached. ${NOT_CHARGED}; send the same payment again`, 5);
+    }
+    if (!desk.isOffered(checked.feePayer)) {
+      return refused(
+        `transaction: fee payer ${checked.feePayer} was not offered, sign over the one in this challenge`,
+      );
+    }
+    if (!unpaidWork.allows(checked.payer)) return tooMuchUnpaidWork();
+    if (!payerKnown && !newPayers.take(call.source ?? '')) return tooManyNewPayers();
+    return undefined;
+  }
+
+  /** Reserves the payment. `caller`: the request waits for its row already. */
+  claim(call: PaidCall, caller: Caller | undefined): Promise<Claimed> {
+    return this.#parts.ledger.claim(this.#request(call), caller);
+  }
+
+  #request({ operation, payment, requestHash, upfront }: PaidCall): ClaimRequest {
+    const { desk, maxUnsettledPerPayer, leaseMs } = this.#parts;
+    const view = desk.view();
+    if (!view) throw new Error('the view of the chain grew old');
+    return {
+      id: payment.checked.id,
+      operation: operation.id,
+      requestHash,
+      payer: payment.checked.payer,
+      amount: operation.price.atomic,
+      network: desk.terms.network,
+      x402Version: payment.version,
+      transaction: payment.checked.transaction,
+      identifier: payment.identifier,
+      flow: operation.flow,
+      request: upfront?.request ?? null,
+      slot: view.slot,
+      height: view.height,
+      leaseMs,
+      limits: {
+        maxUnsettledPerPayer,
+        maxUnsettledAmountPerPayer: MAX_UNSETTLED_AMOUNT,
+        maxRuns: MAX_RUNS,
+      },
+    };
+  }
+}

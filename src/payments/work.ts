@@ -1,0 +1,135 @@
+import type { Ledger } from '../ledger/store.js';
+import type { SharedBucket } from './admission.js';
+import type { Facilitator, Verdict } from './facilitator.js';
+import {
+  explain,
+  failure,
+  NOT_CHARGED,
+  refused,
+  tooManyNewPayers,
+  unavailable,
+  type Answer,
+  type Log,
+  type Success,
+} from './outcome.js';
+import type { PaidCall } from './paid-call.js';
+import { Over, type Run, type RunEnd } from './run.js';
+import type { Asker } from './settlement.js';
+import { tell } from './told.js';
+
+const WORK_DEADLINE_MS = 20_000;
+
+/** The work was not done by its deadline. */
+class TooLate extends Error {}
+
+export type WorkParts = {
+  ledger: Ledger;
+  facilitator: Facilitator;
+  asker: Asker;
+  end: RunEnd;
+  log: Log;
+  now: () => number;
+  /** Shared by payers that never paid: their wallets may be empty. */
+  newPayersWork: SharedBucket;
+  workDeadlineMs?: number;
+};
+
+/** The steps before the money is asked for: verify, and the work. Each ends the run where it can't go on. */
+export class Work {
+  readonly #parts: WorkParts;
+  readonly #deadlineMs: number;
+
+  constructor(parts: WorkParts) {
+    this.#parts = parts;
+    this.#deadlineMs = parts.workDeadlineMs ?? WORK_DEADLINE_MS;
+  }
+
+  /** Verify and work: beside each other for payers we know, else one after the other. */
+  async verifyAndWork(run: Run): Promise<Success> {
+    const { call, abandoned } = run;
+    const { end, now } = this.#parts;
+    const stop = new AbortController();
+    abandoned.addEventListener('abort', () => stop.abort(abandoned.reason), { once: true });
+    // A run that came to nothing because the facilitator was away must not use up the payment's runs one by one.
+    const early = run.payerKnown && run.number === 1 && !run.verified && !abandoned.aborted;
+    const began = now();
+    const working = early ? this.work(call, stop) : undefined;
+    try {
+      await this.verify(run, early);
+      if (!working) await this.#mayBegin(run);
+    } catch (error) {
+      stop.abort(new Error('the payment was not valid'));
+      throw error;
+    }
+    const answer = await (working ?? this.work(call, stop));
+    // Work that takes too long costs the buyer nothing and us a lot.
+    if (stop.signal.reason instanceof TooLate) await end.distrust(run);
+    if (abandoned.aborted) {
+      end.unpaid(run, began);
+      await end.distrust(run);
+      return end.over(run, 'look', true);
+    }
+    return answer.status === 200 ? answer : end.over(run, tell({ kind: 'answer', answer }), true);
+  }
+
+  /** Asks the facilitator whether the payment is good. `working`: its work goes on already. */
+  async verify(run: Run, working = false): Promise<void> {
+    const { end, log } = this.#parts;
+    const givenUp = (): boolean => run.abandoned.aborted && !working;
+    if (run.verified) return;
+    if (givenUp()) return end.over(run, 'look', false);
+    const verdict = await this.#verdict(run);
+    if (verdict.kind === 'refused') return this.#refused(run, verdict.reason, working);
+    if (verdict.kind === 'unavailable') {
+      log.warn({ detail: verdict.detail }, 'the facilitator did not verify');
+      const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
+      return end.over(run, tell(unavailable(error, 5)), working);
+    }
+    if (givenUp()) return end.over(run, 'look', false);
+    run.verified = true;
+  }
+
+  /** Never rejects, and resolves at the deadline or when `stop` aborts even if the handler ignores its signal. */
+  async work(call: PaidCall, stop: AbortController): Promise<Answer> {
+    const ms = this.#deadlineMs;
+    const timer = setTimeout(() => stop.abort(new TooLate()), ms);
+    const { signal } = stop;
+    const stopped = new Promise<Answer>(resolve => {
+      const end = (): void =>
+        resolve(failure(502, `The work took longer than ${ms / 1000} s. ${NOT_CHARGED}; try again`));
+      if (signal.aborted) end();
+      else signal.addEventListener('abort', end, { once: true });
+    });
+    try {
+      return await Promise.race([call.work(signal), stopped]);
+    } catch (error) {
+      this.#parts.log.error({ operation: call.operation.id, error }, 'the work failed');
+      return failure(502, `The backend failed. ${NOT_CHARGED}; try again`);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #verdict(run: Run): Promise<Verdict> {
+    try {
+      return await this.#parts.facilitator.verify(this.#parts.asker.ask(run));
+    } catch (error) {
+      return { kind: 'unavailable', detail: String(error) };
+    }
+  }
+
+  async #refused(run: Run, reason: string, worked: boolean): Promise<never> {
+    const { ledger, end, now } = this.#parts;
+    await ledger.forget(run.id, run.claim);
+    if (worked) end.unpaid(run, now());
+    if (run.payerKnown) await end.distrust(run);
+    throw new Over(tell(refused(explain(reason))));
+  }
+
+  /** New payers share a budget of work. */
+  async #mayBegin(run: Run): Promise<void> {
+    const { newPayersWork, end } = this.#parts;
+    if (run.payerKnown || newPayersWork.take(run.call.source ?? '')) return;
+    await end.over(run, tell(tooManyNewPayers()), false);
+  }
+}
