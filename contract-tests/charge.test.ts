@@ -405,6 +405,30 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect((await world.redeem(world.payment({ payer }))).kind).to.equal('answer');
   });
 
+  it('work of a new payer is not begun on a blockhash that dies before it is done: 402, not charged, free, and left to no wait', async () => {
+    const known = await world.knownPayer();
+    world.charge = world.newCharge({ blocksLeft: async () => 49 });
+    const payer = Keypair.generate();
+    const payment = world.payment({ payer });
+    expectRefused(
+      await world.redeem(payment),
+      /^the blockhash is too old to outlive the work\. You were not charged; sign again/,
+      true,
+    );
+    expect(world.runs).to.equal(0);
+    expect(world.facilitator.settles).to.equal(0);
+    const row = await world.ledger.find(payment.checked.id);
+    expect(row).to.include({ state: 'claimed', runs: 0, leased: false, attended: false });
+    expect((await world.redeem(world.payment({ payer: known }), { text: 'b' })).kind).to.equal('answer');
+    const began = performance.now();
+    world.charge = world.newCharge({ blocksLeft: async () => 50 });
+    expect((await world.redeem(world.payment({ payer }))).kind, 'signed anew').to.equal('answer');
+    expect(performance.now() - began).to.be.lessThan(1_000);
+    expect((await world.ledger.find(payment.checked.id))?.aliasOf, 'a late copy').to.not.equal(null);
+    world.charge = world.newCharge({ blocksLeft: async () => undefined });
+    expect((await world.redeem(world.payment())).kind, 'age unknown').to.equal('answer');
+  });
+
   it('a payer’s unsettled payments are capped in number', async () => {
     world.charge = world.newCharge({ maxUnsettledPerPayer: 3 });
     const payer = Keypair.generate();

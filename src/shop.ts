@@ -12,6 +12,7 @@ import { Deliveries } from './deliveries.js';
 import { Health } from './health.js';
 import type { Ledger } from './ledger/store.js';
 import { createPanel } from './panel/panel.js';
+import { BlockhashLife } from './payments/blockhash-life.js';
 import { Charge } from './payments/charge.js';
 import type { Confirm } from './payments/settlement.js';
 import type { Desk } from './payments/desk.js';
@@ -30,6 +31,7 @@ import { replyBookOf } from './replybook.js';
 import { Routes } from './routes.js';
 import type { Listener } from './server.js';
 import { Presence } from './upstreams/people/presence.js';
+import { recentBlockhashes } from './upstreams/solana/recent-blockhashes.js';
 import type { SolanaChain } from './upstreams/solana/rpc.js';
 
 const FIRST_LOOK_MS = 5_000;
@@ -77,7 +79,18 @@ export async function openShop(front: Front): Promise<Shop> {
   const trust = await trustIn(ledger, front.facilitatorUrl, log);
   const { maxUnsettledPerPayer } = config;
   const confirm = confirmIn(ledger, chain);
-  const charge = new Charge({ ledger, facilitator, desk, log, orders, trust, confirm, maxUnsettledPerPayer });
+  const life = new BlockhashLife({ desk, recent: signal => recentBlockhashes(chain, signal), closing });
+  const charge = new Charge({
+    ledger,
+    facilitator,
+    desk,
+    log,
+    orders,
+    trust,
+    confirm,
+    blocksLeft: blockhash => life.blocksLeft(blockhash),
+    maxUnsettledPerPayer,
+  });
   const reconciler = new Reconciler({
     ledger,
     chain: boundedHistory(chain, front.heights),

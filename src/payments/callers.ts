@@ -163,6 +163,11 @@ export class Callers {
     this.#forget(waiting);
   }
 
+  /** The row was deleted: there is nothing to record of whoever waited for it. */
+  deleted(id: string): void {
+    for (const waiting of this.#waiting.get(id) ?? []) this.#forget(waiting);
+  }
+
   /** The newest caller of a payment at this server, unless the ledger has a newer one. */
   #renewable(id: string): WaitingCaller[] {
     const newest = this.newest(id);

@@ -17,6 +17,7 @@ import { Seller } from './seller.js';
 import type { Confirm } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
 import type { Trust } from './trust.js';
+import type { BlocksLeft } from './work.js';
 
 /** Payers that never paid share these: their wallets may be empty. */
 const NEW_PAYERS = { rate: 50, burst: 500 };
@@ -31,6 +32,8 @@ export type ChargeParts = {
   orders?: Orders;
   confirm?: Confirm;
   trust?: Trust;
+  /** How many more blocks a transaction over a blockhash can land in. Without it, a new payer's work begins whatever is left. */
+  blocksLeft?: BlocksLeft;
   unknownPayers?: { rate: number; burst: number };
   /** How long the work may take. Default 20 s. */
   workDeadlineMs?: number;

@@ -9,6 +9,8 @@ import {
   type Live,
 } from './challenge.js';
 import { SharedBucket } from './admission.js';
+import { BLOCKHASH_LIFE_BLOCKS, blocksWithin } from './blockhash-life.js';
+import type { Key } from './message.js';
 import { requirementsOf, type Terms } from './offer.js';
 import { bytesOf, type CheckedTransaction } from './transaction.js';
 
@@ -26,6 +28,7 @@ const LOOK_MS = { busy: 2_000, idle: 10_000, usedUp: 400 };
 /** Whoever has not paid yet uses up one blockhash in this time at most: what pays without any RPC needs one that is offered. */
 const UNPROVEN_USES = { rate: 0.5, burst: 1 };
 const MAX_USED = 256;
+const MAX_SEEN = 256;
 const MAX_FEE_PAYERS = 64;
 const MAX_REQUIREMENTS = 1_024;
 
@@ -53,6 +56,8 @@ export class Desk {
   /** The blockhash that is offered, as a key. */
   #offeredHash: string | undefined;
   readonly #used = new Set<string>();
+  /** The heights of the blockhashes that our looks at the chain saw. */
+  readonly #seen = new Map<Key, number>();
   readonly #unproven: SharedBucket;
   #asked = false;
   #usedUp = false;
@@ -132,6 +137,7 @@ export class Desk {
   /** The chain was read just now. A node whose slot does not advance shows nothing new: its view grows old. */
   setView(view: ChainView): void {
     this.#asked = false;
+    this.#see(view);
     const another = view.slot === this.#view?.slot && this.#usedUp;
     if (this.#view && view.slot <= this.#view.slot && !another) return;
     if (!another) this.#view = { ...view, readAt: this.#now() };
@@ -168,6 +174,14 @@ export class Desk {
     return this.#view && this.#now() - this.#view.readAt <= VIEW_LIFE_MS ? this.#view : undefined;
   }
 
+  /** How many blocks ago a blockhash was the newest, if a look at the chain saw it. */
+  ageOf(blockhash: Key): number | undefined {
+    const height = this.#seen.get(blockhash);
+    if (height === undefined || !this.#view) return undefined;
+    const passed = blocksWithin(this.#now() - this.#view.readAt);
+    return Math.max(0, this.#view.height + passed - height);
+  }
+
   /** The fee payer that challenges name now. */
   get feePayer(): string {
     return this.#live.feePayer;
@@ -200,6 +214,14 @@ export class Desk {
 
   close(): void {
     clearTimeout(this.#blockhashTimer);
+  }
+
+  #see({ blockhash, height }: ChainView): void {
+    this.#seen.set(bytesOf(blockhash), height);
+    for (const [key, seen] of this.#seen) {
+      if (this.#seen.size <= MAX_SEEN && seen + BLOCKHASH_LIFE_BLOCKS >= height) break;
+      this.#seen.delete(key);
+    }
   }
 
   #offer(recentBlockhash: string, key: string): void {

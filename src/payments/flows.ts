@@ -10,7 +10,7 @@ import { Over, paidBy, RunEnd, type Ended, type Run } from './run.js';
 import { Asker, Settlement, type Confirm } from './settlement.js';
 import { failedOwed, pending, sold, tell } from './told.js';
 import type { Trust } from './trust.js';
-import { Work } from './work.js';
+import { Work, type BlocksLeft } from './work.js';
 
 /** Longer than verify, work and settle may take together, so that a live claim is never taken for a dead one. */
 const LEASE_MS = 90_000;
@@ -30,6 +30,7 @@ export type FlowParts = {
   now: () => number;
   newPayersWork: SharedBucket;
   unpaidWork: UnpaidWork;
+  blocksLeft?: BlocksLeft;
   workDeadlineMs?: number;
   leaseMs?: number;
 };

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Payment as Row } from '../ledger/store.js';
+import { BLOCKHASH_LIFE_BLOCKS } from './blockhash-life.js';
 import { sourceAccountOf } from './transaction.js';
 
 export type Finality = 'confirmed' | 'finalized';
@@ -35,7 +36,6 @@ export type Sought = Pick<Row, 'id' | 'claimSlot'>;
 const PAGE = 1_000;
 const MAX_PAGES = 10;
 const MAX_KNOWN = 50_000;
-const BLOCKHASH_LIFE_BLOCKS = 150;
 const CONFIRM_DEADLINE_MS = 30_000;
 const CONFIRM_POLL_MS = 400;
 /**

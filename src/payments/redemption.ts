@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Claim, Ledger, Payment as Row } from '../ledger/store.js';
+import { BLOCKHASH_LIFE_BLOCKS } from './blockhash-life.js';
 import type { Callers, WaitingCaller } from './callers.js';
 import type { Desk } from './desk.js';
 import type { Flows } from './flows.js';
@@ -32,8 +33,6 @@ const LOOKS_GROW_BY = 1.5;
 const MAX_QUICK_LOOKS = 8;
 const ASK_AGAIN_AFTER_MS = 5_000;
 const MAX_ASKS = 2;
-/** A transaction can't land later than this many blocks after its blockhash (Solana's MAX_PROCESSING_AGE). */
-const BLOCKHASH_LIFE_BLOCKS = 150;
 
 /** For outcomes without a sale. */
 export const NO_SALE: Sale = { written: () => {}, lost: async () => {} };
@@ -276,9 +275,8 @@ export class Redemption {
       const { id, payer } = this.#call.payment.checked;
       await callers.turnAway(id, payer);
     }
-    // The row is released, or deleted: there is nothing to leave.
-    const isGone = outcome.kind === 'refused' && (outcome.fresh || outcome.receipt !== undefined);
-    if (isGone) this.#stopWaiting();
+    // The row is released: there is nothing to leave.
+    if (outcome.kind === 'refused' && outcome.receipt !== undefined) this.#stopWaiting();
     else await this.#waiting?.leave();
     return outcome;
   }

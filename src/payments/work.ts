@@ -1,5 +1,7 @@
 import type { Ledger } from '../ledger/store.js';
 import type { SharedBucket } from './admission.js';
+import type { BlockhashLife } from './blockhash-life.js';
+import type { Callers } from './callers.js';
 import type { Facilitator, Verdict } from './facilitator.js';
 import {
   explain,
@@ -18,6 +20,12 @@ import type { Asker } from './settlement.js';
 import { tell } from './told.js';
 
 const WORK_DEADLINE_MS = 20_000;
+/** As many blocks as the longest work takes: a transaction with fewer left may be dead before its money is asked for. */
+const WORK_BLOCKS = 50;
+
+export type BlocksLeft = BlockhashLife['blocksLeft'];
+
+const TOO_OLD = `the blockhash is too old to outlive the work. ${NOT_CHARGED}; sign again over the one in this challenge`;
 
 /** The work was not done by its deadline. */
 class TooLate extends Error {}
@@ -26,11 +34,13 @@ export type WorkParts = {
   ledger: Ledger;
   facilitator: Facilitator;
   asker: Asker;
+  callers: Pick<Callers, 'deleted'>;
   end: RunEnd;
   log: Log;
   now: () => number;
   /** Shared by payers that never paid: their wallets may be empty. */
   newPayersWork: SharedBucket;
+  blocksLeft?: BlocksLeft;
   workDeadlineMs?: number;
 };
 
@@ -119,17 +129,21 @@ export class Work {
   }
 
   async #refused(run: Run, reason: string, worked: boolean): Promise<never> {
-    const { ledger, end, now } = this.#parts;
-    await ledger.forget(run.id, run.claim);
+    const { ledger, callers, end, now } = this.#parts;
+    if (await ledger.forget(run.id, run.claim)) callers.deleted(run.id);
     if (worked) end.unpaid(run, now());
     if (run.payerKnown) await end.distrust(run);
     throw new Over(tell(refused(explain(reason))));
   }
 
-  /** New payers share a budget of work. */
+  /** New payers share a budget of work, and none begins that their payment can't outlive. */
   async #mayBegin(run: Run): Promise<void> {
-    const { newPayersWork, end } = this.#parts;
-    if (run.payerKnown || newPayersWork.take(run.call.source ?? '')) return;
-    await end.over(run, tell(tooManyNewPayers()), false);
+    const { newPayersWork, end, blocksLeft } = this.#parts;
+    const { payment, source = '' } = run.call;
+    if (run.payerKnown) return;
+    const left = await blocksLeft?.(payment.checked.blockhash);
+    // The row stays, free: a copy that is late must find what became of the call.
+    if (left !== undefined && left < WORK_BLOCKS) return end.over(run, tell(refused(TOO_OLD)), false);
+    if (!newPayersWork.take(source)) await end.over(run, tell(tooManyNewPayers()), false);
   }
 }

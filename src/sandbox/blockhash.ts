@@ -8,7 +8,7 @@ const SEALED_BYTES = NONCE_BYTES + SLOT_BYTES;
 /**
  * Makes and recognises blockhashes without remembering any: 10 random bytes, the slot, and a seal over both (HMAC-SHA256,
  * 16 bytes). So every caller gets a hash of its own, two equal purchases differ, and a payment signed before the chain was
- * killed still lands after it resumed.
+ * killed still lands after it resumed. One hash of each slot can be made again: it names the block.
  */
 export class Blockhashes {
   readonly #secret: Uint8Array;
@@ -18,10 +18,12 @@ export class Blockhashes {
   }
 
   issue(slot: number): string {
-    const head = Buffer.alloc(SEALED_BYTES);
-    randomBytes(NONCE_BYTES).copy(head);
-    head.writeUIntBE(slot, NONCE_BYTES, SLOT_BYTES);
-    return toBase58(Buffer.concat([head, this.#seal(head)]));
+    return this.#sealed(slot, randomBytes(NONCE_BYTES));
+  }
+
+  /** The hash that names the block of a slot: always the same. */
+  ofBlock(slot: number): string {
+    return this.#sealed(slot, createHmac('sha256', this.#secret).update(`block ${slot}`).digest());
   }
 
   /** The slot a hash was issued for; null for one that this chain never issued. */
@@ -31,6 +33,13 @@ export class Blockhashes {
     const head = Buffer.from(bytes.subarray(0, SEALED_BYTES));
     if (!timingSafeEqual(this.#seal(head), bytes.subarray(SEALED_BYTES))) return null;
     return head.readUIntBE(NONCE_BYTES, SLOT_BYTES);
+  }
+
+  #sealed(slot: number, nonce: Uint8Array): string {
+    const head = Buffer.alloc(SEALED_BYTES);
+    head.set(nonce.subarray(0, NONCE_BYTES));
+    head.writeUIntBE(slot, NONCE_BYTES, SLOT_BYTES);
+    return toBase58(Buffer.concat([head, this.#seal(head)]));
   }
 
   #seal(head: Uint8Array): Uint8Array {

@@ -1,5 +1,5 @@
 import { renameSync, rmSync } from 'node:fs';
-import { ComputeBudgetProgram, PublicKey } from '@solana/web3.js';
+import { ComputeBudgetProgram, PublicKey, SYSVAR_RECENT_BLOCKHASHES_PUBKEY } from '@solana/web3.js';
 import { Blockhashes } from './blockhash.js';
 import { restoreAccount, storeAccount, type Genesis, type SlotClock, type StoredAccount } from './genesis.js';
 import { History, type Entry, type Page } from './history.js';
@@ -17,6 +17,8 @@ export const FINAL_SLOTS = 32;
 /** For how many slots a bank answers statuses without a search in its history. */
 export const STATUS_SLOTS = 300;
 const LAMPORTS_PER_SIGNATURE = 5000;
+const RECENT_BLOCKHASHES = SYSVAR_RECENT_BLOCKHASHES_PUBKEY.toBase58();
+const SYSVAR_PROGRAM = 'Sysvar1111111111111111111111111111111111111';
 const MAX_TRANSACTIONS = 200_000;
 const LOOKUP_TABLE_HEADER = 56;
 
@@ -84,6 +86,8 @@ export class Chain {
   readonly #journal: Journal;
   #clock: SlotClock;
   #lastSlot: number;
+  /** Everybody who asked in or before it has a hash of that slot. */
+  #namedSlot = 0;
   #broken = false;
 
   /** Resumes the chain that the journal tells of; a new journal begins one at the genesis. */
@@ -98,6 +102,8 @@ export class Chain {
     this.#clock = past.clock;
     this.#lastSlot = past.lastSlot;
     if (slotMs !== this.#clock.slotMs) this.#changePace(slotMs);
+    // Who asked before a restart may have the hash of the present block.
+    this.#namedSlot = this.slot('processed');
   }
 
   /** Slots and block heights are the same here. What is `confirmed` is one slot behind, as on a network that votes. */
@@ -108,10 +114,13 @@ export class Chain {
     return this.#lastSlot - { processed: 0, confirmed: 1, finalized: FINAL_SLOTS }[commitment];
   }
 
-  /** A hash nobody else has, and the last block height at which a transaction with it can land. */
+  /** A hash nobody else has, the first of a slot being its block's own, and the last block height at which a transaction with it can land. */
   latestBlockhash(commitment: Commitment): { blockhash: string; lastValidBlockHeight: number } {
     const slot = this.slot(commitment);
-    return { blockhash: this.#blockhashes.issue(slot), lastValidBlockHeight: slot + BLOCKHASH_SLOTS };
+    const isFirst = slot > this.#namedSlot;
+    if (isFirst) this.#namedSlot = slot;
+    const blockhash = isFirst ? this.#blockhashes.ofBlock(slot) : this.#blockhashes.issue(slot);
+    return { blockhash, lastValidBlockHeight: slot + BLOCKHASH_SLOTS };
   }
 
   blockhashLives(blockhash: string): boolean {
@@ -121,6 +130,7 @@ export class Chain {
   }
 
   account(address: string): Account | null {
+    if (address === RECENT_BLOCKHASHES) return this.#recentBlockhashes();
     return this.#vm.account(address);
   }
 
@@ -185,6 +195,19 @@ export class Chain {
 
   async close(): Promise<void> {
     await this.#journal.close();
+  }
+
+  /** The sysvar: a count (u64), then for each block of the window, the newest first, its hash and its fee per signature (u64). */
+  #recentBlockhashes(): Account {
+    const newest = this.slot('processed');
+    const data = Buffer.alloc(8 + BLOCKHASH_SLOTS * 40);
+    data.writeBigUInt64LE(BigInt(BLOCKHASH_SLOTS));
+    for (let age = 0; age < BLOCKHASH_SLOTS; age++) {
+      const entry = 8 + age * 40;
+      data.set(new PublicKey(this.#blockhashes.ofBlock(newest - age)).toBytes(), entry);
+      data.writeBigUInt64LE(BigInt(LAMPORTS_PER_SIGNATURE), entry + 32);
+    }
+    return { lamports: this.rentExemption(data.length), owner: SYSVAR_PROGRAM, data, executable: false };
   }
 
   #ageFault(transaction: WireTransaction): TransactionError | null {
