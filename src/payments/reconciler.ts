@@ -10,6 +10,7 @@ import {
   type ChainHistory,
   type Finding,
 } from './proof.js';
+import { sharedHistory } from './shared-history.js';
 import type { KeptTrust } from './trust.js';
 
 /** In ms, if not said otherwise. */
@@ -58,6 +59,8 @@ const BEGINNING: Place = { createdAt: 0, id: '' };
 export class Reconciler {
   readonly #ledger: Ledger;
   readonly #chain: ChainHistory;
+  /** The chain of this round. */
+  #history: ChainHistory;
   readonly #trust: KeptTrust;
   readonly #log: Log;
   readonly #now: () => number;
@@ -83,6 +86,7 @@ export class Reconciler {
   }) {
     this.#ledger = options.ledger;
     this.#chain = options.chain;
+    this.#history = sharedHistory(options.chain);
     this.#trust = options.trust;
     this.#log = options.log;
     this.#timing = { ...TIMING, ...options.timing };
@@ -112,6 +116,7 @@ export class Reconciler {
   }
 
   async #rounds(): Promise<void> {
+    this.#history = sharedHistory(this.#chain);
     try {
       await this.#trust.refresh();
       await this.#each(await this.#undecided(), row => this.#resolve(row));
@@ -160,7 +165,10 @@ export class Reconciler {
   }
 
   async #each(rows: Row[], look: (row: Row) => Promise<void>): Promise<void> {
-    const queue = rows.filter(row => (this.#restUntil.get(row.id) ?? 0) <= this.#now());
+    const queue = rows
+      .filter(row => (this.#restUntil.get(row.id) ?? 0) <= this.#now())
+      // One payer's beside each other: they share what is read.
+      .sort((a, b) => a.payer.localeCompare(b.payer));
     const failures: { payment: string; error: unknown }[] = [];
     const worker = async (): Promise<void> => {
       for (let row = queue.shift(); row && !this.#stop.signal.aborted; row = queue.shift()) {
@@ -195,7 +203,7 @@ export class Reconciler {
   async #decide(row: Row, signal: AbortSignal): Promise<void> {
     const finding = await this.#find(row, { finality: 'confirmed' }, signal);
     if (finding.kind === 'found' && !finding.failed) return this.#landed(row, finding.signature);
-    const slot = await deadSince(this.#chain, row, signal);
+    const slot = await deadSince(this.#history, row, signal);
     if (slot === undefined) return;
     const proof = await this.#find(row, { finality: 'finalized', minContextSlot: slot }, signal);
     if (proof.kind === 'found' && !proof.failed) return this.#landed(row, proof.signature);
@@ -227,7 +235,7 @@ export class Reconciler {
   }
 
   async #lookAgain(row: Row, signal: AbortSignal): Promise<void> {
-    const minContextSlot = await deadSince(this.#chain, row, signal, this.#timing.watchBlocks);
+    const minContextSlot = await deadSince(this.#history, row, signal, this.#timing.watchBlocks);
     const dead = minContextSlot !== undefined;
     const how = dead
       ? { finality: 'finalized' as const, minContextSlot }
@@ -238,11 +246,11 @@ export class Reconciler {
   }
 
   async #audit(row: Row, signal: AbortSignal): Promise<void> {
-    const real = await isTransfer(this.#chain, row, row.settlement ?? '', 'finalized', signal).catch(
+    const real = await isTransfer(this.#history, row, row.settlement ?? '', 'finalized', signal).catch(
       () => undefined,
     );
     if (real === true) return void (await this.#ledger.audited(row.id));
-    const minContextSlot = await deadSince(this.#chain, row, signal);
+    const minContextSlot = await deadSince(this.#history, row, signal);
     if (minContextSlot === undefined) return;
     const finding = await this.#find(row, { finality: 'finalized', minContextSlot }, signal);
     if (finding.kind === 'unclear') return;
@@ -262,7 +270,7 @@ export class Reconciler {
     how: { finality: 'confirmed' | 'finalized'; minContextSlot?: number },
     signal: AbortSignal,
   ): Promise<Finding> {
-    return findPayment(this.#chain, row, how, signal, this.#known);
+    return findPayment(this.#history, row, how, signal, this.#known);
   }
 
   /** A look at one payment, which ends at its deadline and when the server stops. */
