@@ -123,6 +123,25 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
+  it('names each purchase by a payment-identifier of its own, which every try repeats', async () => {
+    const ids: string[] = [];
+    let drops = 1;
+    const url = await relayed((pass, { payment }) => {
+      if (payment === undefined) return pass();
+      const { extensions } = JSON.parse(Buffer.from(payment, 'base64').toString('utf8')) as {
+        extensions: { 'payment-identifier': { info: { id: string } } };
+      };
+      ids.push(extensions['payment-identifier'].info.id);
+      return drops-- > 0 ? Promise.resolve('drop' as const) : pass();
+    });
+    for (let purchase = 0; purchase < 2; purchase++)
+      expect((await launch(['summarize', body, '--url', url]).done).code).to.equal(0);
+    expect(ids).to.have.length(3);
+    expect(ids[0]).to.match(/^buy-[0-9a-f-]{36}$/);
+    expect(ids[1]).to.equal(ids[0]);
+    expect(ids[2]).not.to.equal(ids[0]);
+  });
+
   it('a free operation prints its JSON and needs neither keypair nor money', async () => {
     const earned = await world.earned();
     const { code, out, err } = await launch(['getHealth', '--url', world.url], { STATE_DIR: folder }).done;

@@ -2,8 +2,9 @@ import { getAssociatedTokenAddressSync } from '@solana/spl-token';
 import { Connection, PublicKey } from '@solana/web3.js';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { x402Client, x402HTTPClient } from '@x402/core/client';
-import type { PaymentRequired } from '@x402/core/types';
+import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { randomUUID } from 'node:crypto';
 import { toDecimal } from '../payments/price.js';
 
 /** The purchase can't be made; `message` says why and what to do. */
@@ -18,6 +19,8 @@ export type ShopAnswer = { status: number; headers: Headers; body: Buffer };
 export type Listing = { method: string; url: string; priced: boolean };
 
 const CALL_DEADLINE_MS = 90_000;
+/** x402's extension by which a buyer says which payments are for one purchase. */
+const IDENTIFIER = 'payment-identifier';
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 /** Finds an operation in the server's own description. @throws BuyFault */
@@ -76,7 +79,16 @@ export async function signPayment(
       `The payment could not be signed: ${reasonOf(error)}. If the server has a sandbox of its own, set its STATE_DIR here, too.`,
     );
   });
-  return { headers: http.encodePaymentSignatureHeader(payload), amount: offer.amount, payer: signer.address };
+  const headers = http.encodePaymentSignatureHeader(withIdentifier(payload, required));
+  return { headers, amount: offer.amount, payer: signer.address };
+}
+
+/** Names the purchase by an id of its own, where the server knows what that is: whatever happens to its connections, it is one sale. */
+function withIdentifier(payload: PaymentPayload, { extensions }: PaymentRequired): PaymentPayload {
+  const offered = extensions?.[IDENTIFIER] as { info?: object } | undefined;
+  if (!offered) return payload;
+  const identifier = { ...offered, info: { ...offered.info, id: `buy-${randomUUID()}` } };
+  return { ...payload, extensions: { ...payload.extensions, [IDENTIFIER]: identifier } };
 }
 
 type Signer = Awaited<ReturnType<typeof createKeyPairSignerFromBytes>>;
