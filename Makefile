@@ -35,6 +35,10 @@ faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES
 	@FAULT_SCHEDULES=$${SCHEDULES:-200} exec $(BIN)/mocha --no-package --require ./dist/src/quiet.js --reporter spec \
 	  dist/contract-tests/faults.test.js
 
+.PHONY: mutate
+mutate: build ## break payments and ledger in some hundred ways, and fail where the test named for it notices nothing (ONLY=settle)
+	@exec node dist/contract-tests/mutate/run.js $(if $(ONLY),'$(ONLY)')
+
 .PHONY: attack-table
 attack-table: build ## measure what honest callers see under each attack (ATTACKS="held bodies;unfunded flood" SECONDS=15 AFTER=60)
 	@exec node dist/contract-tests/attack-table/table.js
@@ -111,7 +115,7 @@ $(COMPILED): openapi.yaml package-lock.json dist/src/contract.js dist/src/compil
 install: $(STAMP) ## install what is missing
 
 clean: ## remove what was built and installed; the state folder (.coinslot) stays
-	rm -rf dist node_modules bench/node_modules bench/.cache bench/.run $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv
+	rm -rf dist dist-mutants-* node_modules bench/node_modules bench/.cache bench/.run $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv
 
 # `npm ci` also where the lock file is newer than what is installed. The stamp is written last: a broken-off install is repeated.
 $(STAMP): package-lock.json

@@ -4,7 +4,7 @@ import { CALLER_LIVE_MS } from '../src/ledger/store.js';
 import type { Charge } from '../src/payments/charge.js';
 import type { Payment } from '../src/payments/examine.js';
 import { Orders, type OrderWork } from '../src/payments/orders.js';
-import type { Outcome } from '../src/payments/outcome.js';
+import type { Answer, Outcome } from '../src/payments/outcome.js';
 import { requirementsOf } from '../src/payments/offer.js';
 import {
   ACCEPTED,
@@ -55,6 +55,17 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     gate.open();
     expectUnavailable(await hidden, /being worked on/);
     expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('told 503 at another server and heard of nowhere since: work that ends a moment later is not settled', async () => {
+    const gate = new Gate();
+    const payment = world.payment({ payer });
+    const hidden = world.redeem(payment, { work: () => gate.wait(answer('{"summary":"to nobody"}')) });
+    await gate.reached;
+    expectUnavailable(await other.redeem(world.call(payment, { holdMs: 50 })), /being worked on/);
+    gate.open();
+    expectUnavailable(await hidden, /being worked on/);
+    expect(world.facilitator.settles).to.equal(0);
   });
 
   it('the same payment sent to another server waits there, and both get the one answer', async () => {
@@ -387,6 +398,33 @@ describe('work that is not paid for', () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     expectPending(await world.redeem(world.payment({ payer })));
     expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+  });
+
+  it('work that takes too long costs a payer its standing', async () => {
+    const payer = await world.knownPayer();
+    world.charge = world.newCharge({ workDeadlineMs: 50 });
+    const work = (): Promise<Answer> => new Promise(() => {});
+    const outcome = await world.redeem(world.payment({ payer }), { work });
+    expect(outcome).to.have.nested.property('answer.status', 502);
+    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+  });
+
+  it('new payers whose verify was slow share a burst of work, however many came meanwhile', async () => {
+    world.charge = world.newCharge({ unknownPayers: { rate: 10, burst: 3 } });
+    const gate = new Gate();
+    world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
+    const buy = (n: number): Promise<Outcome> =>
+      world.redeem(world.payment(), { source: `source ${n}`, text: `text ${n}` });
+    const first = [0, 1, 2].map(buy);
+    await until('the first are verified', () => world.facilitator.verifies === 3);
+    await new Promise(resolve => setTimeout(resolve, 350));
+    const second = [3, 4, 5].map(buy);
+    await until('all are verified', () => world.facilitator.verifies === 6);
+    gate.open();
+    const refused = (await Promise.all([...first, ...second])).filter(({ kind }) => kind === 'unavailable');
+    expect(refused).to.not.be.empty;
+    expect(world.runs).to.equal(6 - refused.length);
+    for (const outcome of refused) expectUnavailable(outcome, /Too many new payers.*not charged/);
   });
 
   it('new payers of one source leave room for those of another', async () => {

@@ -88,7 +88,7 @@ function* filesIn(root: string, folder: string): Generator<string> {
   if (statSync(path).isFile()) return yield folder;
   for (const entry of readdirSync(path, { withFileTypes: true })) {
     // Installed, built or fetched, not ours: packages, virtual environments, build output.
-    if (/^(node_modules|dist|build|target|generated|\..*)$/.test(entry.name)) continue;
+    if (/^(node_modules|dist(-.*)?|build|target|generated|\..*)$/.test(entry.name)) continue;
     const name = posix.join(folder.split(sep).join('/'), entry.name);
     if (entry.isDirectory()) yield* filesIn(root, name);
     else yield name;

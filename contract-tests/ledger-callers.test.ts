@@ -218,6 +218,19 @@ function promises(make: () => Promise<Place>): void {
       expect(await settle(ledger, { ...next, request: one.request })).to.deep.equal({ kind: 'settling' });
     });
 
+    it('is closed also where an earlier sale could be redeemed: who left or lost the claim attaches to nothing', async () => {
+      await forsaken();
+      const left = await held(ledger);
+      await ledger.leave(left.caller);
+      expect(await settle(ledger, left)).to.deep.equal({ kind: 'gone' });
+      const slept = await held(ledger);
+      clock += 61_000;
+      await claim(ledger, slept.request);
+      expect(await settle(ledger, slept)).to.deep.equal({ kind: 'gone' });
+      for (const { request } of [left, slept])
+        expect(await ledger.find(request.id)).to.have.property('aliasOf', null);
+    });
+
     it('is closed to a second payment with an identifier that was paid for meanwhile', async () => {
       const slow = await held(ledger, { identifier: 'x' });
       clock += 61_000;

@@ -350,6 +350,8 @@ function promises(make: () => Promise<Place>): void {
       const [won, ...others] = asked.filter(each => each !== undefined);
       expect(others).to.deep.equal([]);
       expect(won).to.include({ asks: 2, leased: true, settlement: 'early signature', transaction: 'BBBB' });
+      await ledger.hold(request.id, won!.claim, 0);
+      expect(await ledger.askAgain(request.id, 1_000), 'a third time').to.equal(undefined);
       expect(await ledger.owe(request.id, claim, { settlement: 's' }), 'the first claim').to.equal(false);
       expect(await ledger.owe(request.id, won!.claim, { settlement: 's' })).to.equal(true);
       clock += 60_000 + SLOW_MS;
@@ -381,6 +383,7 @@ function promises(make: () => Promise<Place>): void {
       const paidBack = aRefund();
       expect(await ledger.refund(request.id, paidBack)).to.equal('refunded');
       expect(await ledger.refundOf(request.id)).to.deep.equal(paidBack);
+      expect(await ledger.hold(request.id, claim, 1_000), 'its worker').to.equal(false);
       expect(await ledger.deliver(request.id, claim, { settlement: 's', answerExpiresAt: 1 })).to.equal(
         false,
       );
@@ -401,6 +404,16 @@ function promises(make: () => Promise<Place>): void {
         reason: 'payments',
       });
       expect((await ledger.claim(payment({ limits, payer: 'Another' }))).kind).to.equal('claimed');
+    });
+
+    it('knows a copy of what is worked on, or was settled, though its payer has no room left', async () => {
+      const limits = { maxUnsettledPerPayer: 1, maxUnsettledAmountPerPayer: 10n ** 12n, maxRuns: 3 };
+      const request = payment({ limits });
+      const claim = await claimed(ledger, request);
+      expect((await ledger.claim(request)).kind, 'worked on').to.equal('known');
+      await settles(ledger, request.id, claim);
+      await ledger.hold(request.id, claim, 0);
+      expect((await ledger.claim(request)).kind, 'settling').to.equal('known');
     });
 
     it('counts unsettled money exactly', async () => {

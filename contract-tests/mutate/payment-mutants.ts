@@ -1,0 +1,292 @@
+import { callerMutants } from './caller-mutants.js';
+import type { Mutant } from './mutants.js';
+
+type Change = Omit<Mutant, 'test' | 'file'>;
+
+function of(module: string, test: string, changes: readonly Change[]): Mutant[] {
+  return changes.map(change => ({ ...change, file: `src/${module}.js`, test }));
+}
+
+const judged = of('payments/judge', 'judge', [
+  {
+    name: 'an alias is sold for',
+    find: "if (!row || (row.state === 'claimed' && row.aliasOf === null && !row.leased))",
+    replace: "if (!row || (row.state === 'claimed' && !row.leased))",
+    grep: 'an alias is never sold for',
+  },
+  {
+    name: 'a claim that is worked on is sold for',
+    find: "row.state === 'claimed' && row.aliasOf === null && !row.leased)",
+    replace: "row.state === 'claimed' && row.aliasOf === null)",
+    grep: 'claimed and worked on: the same call',
+  },
+  {
+    name: 'a payment may buy a second call',
+    find: 'if (!isSameCall(row, asked))\n        return over(otherCall(',
+    replace: 'if (false)\n        return over(otherCall(',
+    grep: 'delivered: another body or operation',
+  },
+  {
+    name: 'a payment with an identifier is redeemed without it',
+    find: 'if (row.identifier !== null && row.identifier !== asked.identifier)',
+    replace:
+      'if (row.identifier !== null && asked.identifier !== null && row.identifier !== asked.identifier)',
+    grep: 'delivered: carried a payment-identifier',
+  },
+  {
+    name: 'who comes through an alias is no payer',
+    find: 'next(sold, sold !== row, now)',
+    replace: 'next(sold, false, now)',
+    grep: 'delivered: reached through an alias',
+  },
+  {
+    name: 'a settlement that is under way is asked for again',
+    find: "kind: row.leased ? 'wait' : 'ask'",
+    replace: "kind: 'ask'",
+    grep: 'settling and worked on: the same call',
+  },
+  {
+    name: 'an order is worked on as a call',
+    find: "row.flow === 'upfront' ? 'order' : ",
+    replace: '',
+    grep: 'owed as an order: the same call',
+  },
+  {
+    name: 'an expired answer is promised',
+    find: "isExpired(row, now) ? over(noLongerKept()) : { kind: 'answer', row, proven }",
+    replace: "{ kind: 'answer', row, proven }",
+    grep: 'delivered, answer expired: the same call',
+  },
+  {
+    name: 'an identifier’s other call is answered',
+    find: 'if (!isSameCall(row, asked)) {',
+    replace: 'if (false) {',
+    grep: 'for another call, or once its answer is gone: 400, uncharged',
+  },
+  {
+    name: '“not charged” is said of an alias',
+    find: "if (!row || (row.state === 'claimed' && row.aliasOf === null)) {",
+    replace: "if (!row || row.state === 'claimed') {",
+    grep: 'only where the ledger says so',
+  },
+]);
+
+const worked = of('payments/work', 'callers', [
+  {
+    name: 'new payers share no budget of work',
+    find: 'if (!newPayersWork.take(source))',
+    replace: 'if (false)',
+    grep: 'share a burst of work',
+  },
+  {
+    name: 'late work is not held against the payer',
+    find: 'if (stop.signal.reason instanceof TooLate)',
+    replace: 'if (false)',
+    grep: 'work that takes too long costs a payer its standing',
+  },
+  {
+    name: 'work that was given up costs nothing',
+    find: 'end.unpaid(run, began);',
+    replace: '',
+    grep: 'a payer that lets work be done and hangs up',
+  },
+]);
+
+const verified = of('payments/work', 'charge', [
+  {
+    name: 'work begins on a blockhash that dies before it is done',
+    find: 'left !== undefined && left < WORK_BLOCKS',
+    replace: 'left !== undefined && left < WORK_BLOCKS - 1',
+    grep: 'is not begun on a blockhash that dies before it is done',
+  },
+  {
+    name: 'work for unknown payers begins before verify',
+    find: 'const early = run.payerKnown &&',
+    replace: 'const early =',
+    grep: 'an unknown payer: verify comes first',
+  },
+  {
+    name: 'failed work is settled',
+    find: "return answer.status === 200 ? answer : end.over(run, tell({ kind: 'answer', answer }), true);",
+    replace: 'return answer;',
+    grep: 'work that ends with',
+  },
+  {
+    name: 'a payment that verify refused goes on',
+    find: "if (verdict.kind === 'refused')",
+    replace: 'if (false)',
+    grep: 'refused by verify: 402, the row is gone',
+  },
+  {
+    name: 'verify that could not be asked counts as good',
+    find: "if (verdict.kind === 'unavailable') {",
+    replace: 'if (false) {',
+    grep: 'at verify: 503, payment untouched',
+  },
+  {
+    name: 'a refused payment keeps its row',
+    find: 'if (await ledger.forget(run.id, run.claim))',
+    replace: 'if (false)',
+    grep: 'refused by verify: 402, the row is gone',
+  },
+  {
+    name: 'a payer that verify refused stays known',
+    find: 'if (run.payerKnown)\n            await end.distrust(run);',
+    replace: '',
+    grep: 'a payer that was refused is unknown again',
+  },
+]);
+
+const settled = [
+  ...of('payments/settlement', 'charge', [
+    {
+      name: 'the answer is not saved before the money is asked for',
+      find: 'await this.#toSettling(run, answer ? { answer } : {});',
+      replace: 'await this.#toSettling(run, {});',
+      grep: 'is saved before the facilitator is asked for the money',
+    },
+    {
+      name: 'an unknown settlement is released',
+      find: "if (settled.kind === 'unknown') {",
+      replace: 'if (false) {',
+      grep: 'on every resend, across a restart, asked once',
+    },
+    {
+      name: 'a refusal that could not be recorded is a refusal',
+      find: 'released ? refusedSettlement(paid, explain(reason), reason) : pending(paid)',
+      replace: 'refusedSettlement(paid, explain(reason), reason)',
+      grep: 'a refusal that arrives after somebody else took the payment over',
+    },
+    {
+      name: 'a facilitator that throws breaks the charge off',
+      find: "settled = { kind: 'unknown', reason: String(error), signature: '' };",
+      replace: "settled = { kind: 'refused', reason: String(error) };",
+      grep: 'a facilitator that throws: 503',
+    },
+  ]),
+  ...of('payments/settlement', 'callers', [
+    {
+      name: 'a refusal of the second ask counts',
+      find: "if (settled.kind !== 'settled')\n                return pending(row);",
+      replace:
+        "if (settled.kind === 'refused')\n                await ledger.release(id, row.claim, settled.reason);",
+      grep: 'a refusal of the second ask proves nothing',
+    },
+    {
+      name: 'an unknown settlement leaves a payer its standing',
+      find: 'await end.distrust(run);\n        if (settled.kind',
+      replace: 'if (settled.kind',
+      grep: 'a settlement that nobody knows costs a payer its standing',
+    },
+  ]),
+  ...of('payments/settlement', 'paid-promises', [
+    {
+      name: 'a lie changes nothing',
+      find: 'if (trust?.facilitatorLied && ',
+      replace: 'if (false && ',
+      grep: 'after a lie the answer waits for the chain',
+    },
+    {
+      name: 'the second ask’s success is believed unseen',
+      find: 'if (!(await this.confirmed(id, signature)))',
+      replace: 'if (false)',
+      grep: 'the second ask’s success counts only once it was seen',
+    },
+  ]),
+  ...of('payments/flows', 'paid-promises', [
+    {
+      name: 'a failed rerun of owed work is delivered',
+      find: 'if (answer.status !== 200)',
+      replace: 'if (false)',
+      grep: 'work that is done again and fails delivers nothing',
+    },
+    {
+      name: 'an owed move that moved nothing is ignored',
+      find: 'if (!owed)',
+      replace: 'if (!seen)',
+      grep: 'an order that could not be marked as owed is in doubt',
+    },
+    {
+      name: 'an order begins before its money was seen',
+      find: 'const owed = seen && ',
+      replace: 'const owed = ',
+      grep: 'an order whose transfer was not seen is in doubt',
+    },
+  ]),
+  ...of('payments/facilitator', 'facilitator', [
+    {
+      name: 'any refusal to settle is certain',
+      find: ' && REFUSALS_BEFORE_SIGNING.has(reason)',
+      replace: '',
+      grep: 'on an unknown reason',
+    },
+    {
+      name: 'a refusal with any status is certain',
+      find: 'if (ok && json.success === false &&',
+      replace: 'if (json.success === false &&',
+      grep: 'on a listed reason with 400',
+    },
+    {
+      name: 'valid with any status',
+      find: 'json.isValid === true && status === 200',
+      replace: 'json.isValid === true',
+      grep: 'is valid on 200 alone',
+    },
+  ]),
+];
+
+const answered = [
+  ...of('handling', 'paid-promises', [
+    {
+      name: 'answers are not checked against the contract',
+      find: 'routes.checkReply(route.operation, reply) ?? unsendable(reply.headers)',
+      replace: 'unsendable(reply.headers)',
+      grep: 'a body without what is required: 502',
+    },
+    {
+      name: 'headers are not checked before the answer is sold',
+      find: 'routes.checkReply(route.operation, reply) ?? unsendable(reply.headers)',
+      replace: 'routes.checkReply(route.operation, reply)',
+      grep: 'a header that can not be sent: 502',
+    },
+  ]),
+  ...of('payments/told', 'callers', [
+    {
+      name: 'a receipt without its amount',
+      find: ', network, amount: amount.toString() }',
+      replace: ", network, amount: '0' }",
+      grep: 'the receipt of the price that was paid',
+    },
+  ]),
+  ...of('payments/told', 'charge', [
+    {
+      name: 'a doubt has the receipt of a success',
+      find: "receipt: failed(paid, network, 'settlement_pending')",
+      replace: 'receipt: success(paid, network)',
+      grep: 'on every resend, across a restart, asked once',
+    },
+  ]),
+  ...of('payments/outcome', 'charge', [
+    {
+      name: 'answers with an identifier live ten minutes',
+      find: 'identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES',
+      replace: 'false',
+      grep: 'for 24 hours with a payment-identifier',
+    },
+    {
+      name: 'large answers live a day',
+      find: 'identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES',
+      replace: 'identifier !== null',
+      grep: 'for 24 hours with a payment-identifier',
+    },
+  ]),
+];
+
+export const paymentMutants: readonly Mutant[] = [
+  ...judged,
+  ...worked,
+  ...verified,
+  ...settled,
+  ...answered,
+  ...callerMutants,
+];

@@ -1,0 +1,127 @@
+import type { Mutant } from './mutants.js';
+
+type Change = Omit<Mutant, 'file' | 'test'>;
+
+/** `src/ledger/settle.ts`: whether a payment is settled, redeems an earlier one, or waits. */
+const CHANGES: readonly Change[] = [
+  {
+    name: 'the gate does not ask whether somebody waits',
+    find: 'return ours && own.caller_until > moment;',
+    replace: 'return ours;',
+    grep: 'is closed also where an earlier sale could be redeemed',
+  },
+  {
+    name: 'the gate does not ask whose claim it is',
+    find: 'return ours && own.caller_until > moment;',
+    replace: 'return own.caller_until > moment;',
+    grep: 'is closed also where an earlier sale could be redeemed',
+  },
+  {
+    name: 'a closed gate keeps the lease',
+    find: 'yield* ask(endLease(fence));',
+    replace: '',
+    grep: 'asks for nothing once its caller',
+  },
+  {
+    name: 'an identifier that was paid for is paid for again',
+    find: '(yield* ask(identifierPaid({ id }))).length > 0',
+    replace: 'false',
+    grep: 'is closed to a second payment with an identifier',
+  },
+  {
+    name: 'a call that had two callers is another sale, too',
+    find: 'return row.callers === 1 && row.caller_until > moment;',
+    replace: 'return row.caller_until > moment;',
+    grep: 'redeems also where a copy, a 503 or a dead socket was there',
+  },
+  {
+    name: 'a call whose caller is gone is another sale, too',
+    find: 'return row.callers === 1 && row.caller_until > moment;',
+    replace: 'return row.callers === 1;',
+    grep: 'redeems an equal one that is',
+  },
+  {
+    name: 'no call is another sale',
+    find: 'return row.callers === 1 && row.caller_until > moment;',
+    replace: 'return false;',
+    grep: 'is another sale, once it was seen after this one came',
+  },
+  {
+    name: 'nobody waits for a sign of life',
+    find: 'if (unseen.length > 0)',
+    replace: 'if (false)',
+    grep: 'counts as gone once it was not seen for so long',
+  },
+  {
+    name: 'a sign of life from before counts',
+    find: 'own.created_at + CALLER_LIVE_MS + HANG_UP_MARGIN_MS',
+    replace: 'own.created_at',
+    grep: 'counts as gone once it was not seen for so long',
+  },
+  {
+    name: 'an answer written to an older caller counts as written',
+    find: 'row.written_to !== row.callers || ',
+    replace: '',
+    grep: 'redeems what a stranger un-wrote',
+  },
+  {
+    name: 'an answer written after the payment came counts for it',
+    find: 'return row.callers === 1 || row.written_at <= own.created_at;',
+    replace: 'return true;',
+    grep: 'an answer went to the last of several callers',
+  },
+  {
+    name: 'the newest is redeemed, not the oldest',
+    find: 'return a.created_at - b.created_at ||',
+    replace: 'return b.created_at - a.created_at ||',
+    grep: 'redeems the oldest of several',
+  },
+  {
+    name: 'an equal payment that may have been paid is not joined',
+    find: 'if (target)',
+    replace: 'if (false)',
+    grep: 'redeems an equal one that is',
+  },
+  {
+    name: 'the look before the work settles',
+    find: 'if (sent.attachOnly)',
+    replace: 'if (false)',
+    grep: 'asks before its work only for what it may redeem',
+  },
+  {
+    name: 'settling binds no equal claim',
+    find: 'yield* ask(bind({ id, alias_of: fence.id }));',
+    replace: 'void id;',
+    grep: 'binds every equal claim that is no sale of its own',
+  },
+  {
+    name: 'joining binds itself only',
+    find: 'for (const { id } of [own, ...claimed])',
+    replace: 'for (const { id } of [own])',
+    grep: 'binds them to what it redeems itself',
+  },
+  {
+    name: 'one sale has any number of aliases',
+    find: 'if ((count?.aliases ?? 0) + claimed.length + 1 > MAX_ALIASES)',
+    replace: 'if (false)',
+    grep: 'changes nothing where the earlier sale has 32 aliases',
+  },
+  {
+    name: 'an older caller goes over to what is redeemed',
+    find: 'const goesOver = sent.newestLocal === own.callers;',
+    replace: 'const goesOver = true;',
+    grep: 'takes nobody along whose own newest request waits elsewhere',
+  },
+  {
+    name: 'the answer is not kept with the move',
+    find: 'yield* ask(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));',
+    replace: '',
+    grep: 'keeps the answer with the move',
+  },
+];
+
+export const settleMutants: readonly Mutant[] = CHANGES.map(change => ({
+  ...change,
+  file: 'src/ledger/settle.js',
+  test: 'ledger-callers',
+}));

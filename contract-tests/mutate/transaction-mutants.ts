@@ -1,0 +1,73 @@
+import type { Mutant } from './mutants.js';
+
+type Change = Pick<Mutant, 'name' | 'find' | 'replace' | 'grep'>;
+
+/** `src/payments/transaction.ts`: what a transfer must be to pay. */
+const CHANGES: readonly Change[] = [
+  {
+    name: 'a payment may be too small',
+    find: 'if (amount !== expected.amount)',
+    replace: 'if (amount > expected.amount)',
+    grep: 'pays one unit too little',
+  },
+  {
+    name: 'a payment may be too large',
+    find: 'if (amount !== expected.amount)',
+    replace: 'if (amount < expected.amount)',
+    grep: 'pays one unit too much',
+  },
+  {
+    name: 'any mint will do',
+    find: 'if (mint !== ours.mint)',
+    replace: 'if (false)',
+    grep: 'pays in another mint',
+  },
+  {
+    name: 'any receiver will do',
+    find: 'if (destination !== ours.destination)',
+    replace: 'if (false)',
+    grep: 'pays somebody else',
+  },
+  {
+    name: 'the fee payer may be a program’s account',
+    find: 'program === 0 || accounts.includes(0)',
+    replace: 'program === 0',
+    grep: 'has the fee payer sign a memo',
+  },
+  {
+    name: 'any instruction may follow',
+    find: 'keys[program] !== MEMO && keys[program] !== LIGHTHOUSE',
+    replace: 'false',
+    grep: 'transfers a second time',
+  },
+  {
+    name: 'the fee payer’s signature stays in what is passed on',
+    find: 'bytes.fill(0, 1, 1 + SIGNATURE_BYTES);',
+    replace: '',
+    grep: 'does not vary with what is in the fee payer’s slot',
+  },
+  {
+    name: 'the payer need not sign',
+    find: 'if (!verify(null, message, publicKeyOf(signer), signature))',
+    replace: 'if (false)',
+    grep: 'is not signed by the payer',
+  },
+  {
+    name: 'the second signer need not own the money',
+    find: 'if (authority !== keys[1])',
+    replace: 'if (false)',
+    grep: 'is signed by somebody else than the owner of the money',
+  },
+  {
+    name: 'other spellings of the same base64 are read',
+    find: "bytes.length === 0 || bytes.toString('base64') !== base64",
+    replace: 'bytes.length === 0',
+    grep: 'has spaces in its base64',
+  },
+];
+
+export const transactionMutants: readonly Mutant[] = CHANGES.map(change => ({
+  ...change,
+  file: 'src/payments/transaction.js',
+  test: 'transaction',
+}));
