@@ -393,6 +393,22 @@ describe('work that is not paid for', () => {
     expect(world.facilitator.settles).to.equal(2);
   });
 
+  it('of a payer without standing ten runs may be under way at once, the others are told to wait', async () => {
+    const payer = Keypair.generate();
+    const gate = new Gate();
+    const sent = Array.from({ length: 14 }, (_, n) =>
+      world.redeem(world.payment({ payer, identifier: `${ID}${n}` }), {
+        work: () => gate.wait(answer('{}')),
+      }),
+    );
+    await gate.reached;
+    await new Promise(resolve => setTimeout(resolve, 300));
+    gate.open();
+    const kinds = (await Promise.all(sent)).map(({ kind }) => kind);
+    expect(kinds.filter(kind => kind === 'unavailable')).to.have.length(4);
+    expect(world.facilitator.settles).to.equal(10);
+  });
+
   it('a settlement that nobody knows costs a payer its standing', async () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });

@@ -56,11 +56,12 @@ const LONG_WORK_MS = 1_000;
 
 /**
  * Bounds the work that a payer lets begin and does not pay for, because it hangs up or its money can't be moved: ten runs, of which one is
- * forgiven every six seconds. Work of more than a second counts double.
+ * forgiven every six seconds. Work of more than a second counts double. Of a payer without standing ten runs may be under way at once.
  */
 export class UnpaidWork {
   readonly #now: () => number;
   readonly #payers = new LRUCache<string, { spent: number; at: number }>({ max: MAX_PAYERS });
+  readonly #running = new Map<string, number>();
 
   constructor(now: () => number = Date.now) {
     this.#now = now;
@@ -69,6 +70,21 @@ export class UnpaidWork {
   /** Whether work may begin for a payer. */
   allows(payer: string): boolean {
     return this.#spentBy(payer) + 1 <= UNPAID_WORK;
+  }
+
+  /** Begins work of a payer without standing: what is under way counts as if it were not going to be paid. @returns false if it may not */
+  begin(payer: string): boolean {
+    const running = this.#running.get(payer) ?? 0;
+    if (this.#spentBy(payer) + running + 1 > UNPAID_WORK) return false;
+    this.#running.set(payer, running + 1);
+    return true;
+  }
+
+  /** Work that was begun by `begin` is over. */
+  end(payer: string): void {
+    const others = (this.#running.get(payer) ?? 1) - 1;
+    if (others > 0) this.#running.set(payer, others);
+    else this.#running.delete(payer);
   }
 
   /** Work that took `ms` was not paid for. */

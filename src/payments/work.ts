@@ -1,5 +1,5 @@
 import type { Ledger } from '../ledger/store.js';
-import type { SharedBucket } from './admission.js';
+import type { SharedBucket, UnpaidWork } from './admission.js';
 import type { BlockhashLife } from './blockhash-life.js';
 import type { Callers } from './callers.js';
 import type { Facilitator, Verdict } from './facilitator.js';
@@ -9,6 +9,7 @@ import {
   NOT_CHARGED,
   refused,
   tooManyNewPayers,
+  tooMuchUnpaidWork,
   unavailable,
   type Answer,
   type Log,
@@ -40,6 +41,7 @@ export type WorkParts = {
   now: () => number;
   /** Shared by payers that never paid: their wallets may be empty. */
   newPayersWork: SharedBucket;
+  unpaidWork: UnpaidWork;
   blocksLeft?: BlocksLeft;
   workDeadlineMs?: number;
 };
@@ -66,12 +68,12 @@ export class Work {
     const working = early ? this.work(call, stop) : undefined;
     try {
       await this.verify(run, early);
-      if (!working) await this.#mayBegin(run);
+      if (!working && !run.payerKnown) await this.#mayBegin(run);
     } catch (error) {
       stop.abort(new Error('the payment was not valid'));
       throw error;
     }
-    const answer = await (working ?? this.work(call, stop));
+    const answer = await (working ?? this.#work(run, stop));
     // Work that takes too long costs the buyer nothing and us a lot.
     if (stop.signal.reason instanceof TooLate) await end.distrust(run);
     if (abandoned.aborted) {
@@ -140,10 +142,22 @@ export class Work {
   async #mayBegin(run: Run): Promise<void> {
     const { newPayersWork, end, blocksLeft } = this.#parts;
     const { payment, source = '' } = run.call;
-    if (run.payerKnown) return;
     const left = await blocksLeft?.(payment.checked.blockhash);
     // The row stays, free: a copy that is late must find what became of the call.
     if (left !== undefined && left < WORK_BLOCKS) return end.over(run, tell(refused(TOO_OLD)), false);
     if (!newPayersWork.take(source)) await end.over(run, tell(tooManyNewPayers()), false);
+  }
+
+  /** Bounded for each payer whose money was only looked at; a payer with standing is not held up. */
+  async #work(run: Run, stop: AbortController): Promise<Answer> {
+    const { unpaidWork, end } = this.#parts;
+    const { payer } = run.call.payment.checked;
+    if (run.payerKnown) return this.work(run.call, stop);
+    if (!unpaidWork.begin(payer)) return end.over(run, tell(tooMuchUnpaidWork()), false);
+    try {
+      return await this.work(run.call, stop);
+    } finally {
+      unpaidWork.end(payer);
+    }
   }
 }
