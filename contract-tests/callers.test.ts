@@ -205,6 +205,84 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(0);
   });
 
+  it('a payment waits for another one with its payment-identifier, whose work fails elsewhere: it is sold itself', async () => {
+    const gate = new Gate();
+    const failing = world.redeem(world.payment({ payer, identifier: ID }), {
+      work: () => gate.wait(failed(502)),
+    });
+    await gate.reached;
+    const second = world.payment({ payer, identifier: ID });
+    const answered = other.redeem(world.call(second));
+    await until('it waits', async () => (await world.ledger.list({ limit: 1 }))[0]?.callers === 2);
+    gate.open();
+    expect(await failing).to.have.nested.property('answer.status', 502);
+    const late = new Promise<undefined>(resolve => setTimeout(() => resolve(undefined), 3_000));
+    const outcome = await Promise.race([answered, late]);
+    expect(outcome && read(outcome), 'in time').to.equal('{"summary":"run 1"}');
+    expect(world.facilitator.settles).to.equal(1);
+    const row = await world.ledger.find(second.checked.id);
+    expect(row).to.include({ state: 'delivered', callers: 1 });
+  });
+
+  it('the newest caller hangs up just as its payment redeems an earlier one: an older one does not take its place', async () => {
+    const gate = new Gate();
+    world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
+    const gone = new AbortController();
+    const first = world.payment({ payer });
+    const earlier = world.redeem(first, { gone: gone.signal });
+    await gate.reached;
+    gone.abort();
+    gate.open();
+    await earlier;
+    const hangsUp = new AbortController();
+    const ledger = {
+      ...world.ledger,
+      settle: async (...how: Parameters<typeof world.ledger.settle>) => {
+        const moved = await world.ledger.settle(...how);
+        hangsUp.abort();
+        return moved;
+      },
+    };
+    const verifying = new Gate();
+    world.facilitator.onVerify = () => verifying.wait({ kind: 'valid' });
+    const charge = world.newCharge({ ledger });
+    const anew = world.payment({ payer });
+    const hidden = charge.redeem(world.call(anew));
+    await verifying.reached;
+    const newest = charge.redeem(world.call(anew, { gone: hangsUp.signal }));
+    await until('it waits', async () => (await world.ledger.find(anew.checked.id))?.callers === 2);
+    verifying.open();
+    expectUnavailable(await hidden, /being worked on/);
+    await newest;
+  });
+
+  it('a copy that waits long enough while the money moves is told that it may have moved', async () => {
+    const gate = new Gate();
+    const first = world.payment({ payer });
+    world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
+    const here = world.redeem(first);
+    await gate.reached;
+    expectPending(await world.redeem(first, { holdMs: 50 }));
+    gate.open();
+    expect(bodyOf(await here)).to.equal('{"summary":"run 1"}');
+  });
+
+  it('a copy that comes when the lease of a run here has ended waits for that run, and then its own begins', async () => {
+    const gate = new Gate();
+    world.charge = world.newCharge({ leaseMs: 200 });
+    const first = world.payment({ payer });
+    const gone = new AbortController();
+    const slow = world.redeem(first, { gone: gone.signal, work: () => gate.wait(answer('{"n":1}')) });
+    await gate.reached;
+    await new Promise(resolve => setTimeout(resolve, 250));
+    const copy = world.redeem(first);
+    await new Promise(resolve => setTimeout(resolve, 50));
+    expect(await world.ledger.find(first.checked.id)).to.include({ claim: 1 });
+    gate.open();
+    await Promise.all([slow, copy]).then(all => all.map(bodyOf));
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
   it('a caller that the ledger has not heard of for five seconds is not charged', async () => {
     const first = world.payment({ payer });
     const outcome = await world.redeem(first, {

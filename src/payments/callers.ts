@@ -110,10 +110,9 @@ export class Callers {
     return newest;
   }
 
-  /** The newest caller of a payment waits for another one's answer from now on. */
-  goOver(id: string, to: Caller): void {
-    const newest = this.newest(id);
-    const moving = [...(this.#waiting.get(id) ?? [])].find(({ caller }) => caller.number === newest);
+  /** A caller of a payment waits for another one's answer from now on. Where it has hung up meanwhile, none takes its place. */
+  goOver({ id, number }: Caller, to: Caller): void {
+    const moving = [...(this.#waiting.get(id) ?? [])].find(({ caller }) => caller.number === number);
     if (!moving) return;
     this.remove(moving);
     moving.caller = to;

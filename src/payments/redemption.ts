@@ -108,7 +108,7 @@ export class Redemption {
     if (this.#began) return run;
     const tooLong = new AbortController();
     const left = Math.max(0, this.#until - this.#parts.now());
-    const late = sleep(left, tell(inProgress()), { signal: tooLong.signal, ref: false });
+    const late = sleep(left, 'look' as const, { signal: tooLong.signal, ref: false });
     try {
       return await Promise.race([run, late]);
     } finally {
@@ -137,7 +137,7 @@ export class Redemption {
   /** Does what the judgement says. @returns what to tell the caller, or undefined to look again */
   async #next(judgement: Judgement): Promise<Told | undefined> {
     if (judgement.kind === 'over') return tell(judgement.outcome);
-    if (judgement.kind === 'sell') return this.#sell();
+    if (judgement.kind === 'sell') return (await this.#returned()) ? undefined : this.#sell();
     const { row, proven } = judgement;
     if (!this.#waiting) return this.#wait(row, proven);
     if (judgement.kind === 'answer') return this.#redeliver(row);
@@ -161,6 +161,14 @@ export class Redemption {
     return callers.count(id) > MAX_CALLERS_PER_PAYMENT ? tell(inProgress()) : undefined;
   }
 
+  /** Nothing came of another payment with the same payment-identifier: it waits no longer for that one, and its own may be sold. */
+  async #returned(): Promise<boolean> {
+    if (!this.#waiting || this.#waiting.caller.id === this.#call.payment.checked.id) return false;
+    await this.#waiting.leave();
+    this.#waiting = undefined;
+    return true;
+  }
+
   #stopWaiting(): void {
     this.#waiting?.close();
     this.#waiting = undefined;
@@ -168,11 +176,12 @@ export class Redemption {
 
   /** Nothing was sold for this payment: claims it under today's offer and begins. */
   async #sell(): Promise<Told | undefined> {
-    const { seller, claiming, now } = this.#parts;
+    const { seller, claiming, runs, now } = this.#parts;
     const call = this.#call;
     const { id } = call.payment.checked;
     if (call.gone.aborted) return tell(inProgress());
-    if (claiming.has(id)) {
+    // A run whose lease has ended, or which has just freed its claim, must be over before another one begins.
+    if (claiming.has(id) || runs.get(id)) {
       await this.#lookLater(id);
       return undefined;
     }

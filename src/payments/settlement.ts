@@ -128,7 +128,7 @@ export class Settlement {
         case 'sell':
           return;
         case 'attached':
-          if (moved.caller) callers.goOver(run.id, moved.caller);
+          if (moved.caller) callers.goOver({ id: run.id, number: newestLocal }, moved.caller);
           throw new Over('look');
         case 'limit':
           return end.over(run, tell(overLimit('aliases')), false);
