@@ -487,6 +487,15 @@ describe('work that is not paid for', () => {
     expect(world.facilitator.settles).to.equal(10);
   });
 
+  it('work beside too many equal payments counts among the runs of its payment', async () => {
+    const ledger = { ...world.ledger, settle: async () => ({ kind: 'limit' as const }) };
+    world.charge = world.newCharge({ ledger });
+    const payment = world.payment();
+    for (let n = 0; n < 3; n++) expectUnavailable(await world.redeem(payment), /Too many new signatures/);
+    expectRefused(await world.redeem(payment), /failed 3 times and nothing was charged/, false);
+    expect(world.runs).to.equal(3);
+  });
+
   it('a settlement that nobody knows costs a payer its standing', async () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });

@@ -131,7 +131,7 @@ describe('A server that is starting', function () {
     const answer = await paid.answer;
     expect(answer.status).to.equal(503);
     expect(answer.headers['retry-after']).to.match(/^\d+$/);
-    expect(answer.json.error).to.include('You were not charged');
+    expect(answer.json.error).to.include('You were not charged for this request');
     expect(await faultOf(opened.ready)).to.equal(fault);
     expect(asked()).to.equal(before);
     await expectClosed();

@@ -7,7 +7,7 @@ const MAX_WAITING = 1_000;
 const WAIT_MS = 20_000;
 const RETRY_SECONDS = 2;
 
-const NOT_CHARGED = 'You were not charged; send the same request again.';
+const NOT_CHARGED = 'You were not charged for this request; send it again.';
 const STARTING = `The server is still starting. ${NOT_CHARGED}`;
 const CLOSING = `The server is shutting down. ${NOT_CHARGED}`;
 

@@ -131,7 +131,7 @@ export class Settlement {
           if (moved.caller) callers.goOver({ id: run.id, number: newestLocal }, moved.caller);
           throw new Over('look');
         case 'limit':
-          return end.over(run, tell(overLimit('aliases')), false);
+          return end.over(run, tell(overLimit('aliases')), sent.answer !== undefined);
         case 'gone':
           return this.#nobodyWaits(run, sent.answer !== undefined);
         case 'wait':
