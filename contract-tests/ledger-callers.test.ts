@@ -291,6 +291,7 @@ function promises(make: () => Promise<Place>): void {
         if (state === 'owed') await ledger.owe(first.request.id, first.claim, { settlement: 's' });
         if (state === 'delivered') await deliver(ledger, first, clock + 10 ** 9);
         const second = await held(ledger);
+        expect(second.earlier).to.equal(false);
         expect((await settle(ledger, second)).kind).to.equal('wait');
         if (state === 'delivered') await ledger.written(first.caller, 0);
         else {
@@ -344,6 +345,14 @@ function promises(make: () => Promise<Place>): void {
         const known = await ledger.claim(second.request);
         expect(known).to.deep.nested.include({ kind: 'known', 'seen.target.id': first.request.id });
       });
+
+    it('redeems nothing that was bought with an identifier', async () => {
+      const marked = await sold({ identifier: 'mine' });
+      await ledger.leave(marked.caller);
+      const second = await held(ledger);
+      expect(second.earlier).to.equal(false);
+      expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
+    });
 
     it('redeems also where a copy, a 503 or a dead socket was there: only one caller ever, and there, is another sale', async () => {
       const first = await sold();

@@ -84,7 +84,11 @@ function counted(row: Row): Row {
 }
 
 for (const { name, make } of PLACES) {
-  if (make) describe(`A ledger of version 1.0.0 on ${name}`, () => upgrades(make));
+  if (make)
+    describe(`A ledger of version 1.0.0 on ${name}`, () => {
+      upgrades(make);
+      if (name === 'PostgreSQL') besideServers(make);
+    });
   else
     describe.skip(`A ledger of version 1.0.0 on ${name} (set TEST_DATABASE_URL=postgres://… to run these)`, () =>
       upgrades(sqlitePlace));
@@ -166,5 +170,35 @@ function upgrades(make: () => Promise<Place>): void {
     expect(await ledger.deliver(OWED, owed.claim, how)).to.equal(true);
     expect(await ledger.finishOrder(OWED)).to.equal(true);
     expect((await ledger.answer(OWED))?.body.equals(body)).to.equal(true);
+  });
+}
+
+function besideServers(make: () => Promise<Place>): void {
+  let place: Place;
+
+  beforeEach(async () => {
+    place = await make();
+    await bringOld(place);
+  });
+
+  afterEach(() => place.remove());
+
+  it('stays as it is while a server of that version runs: the start says to stop it', async () => {
+    const before = await rowsOf(place);
+    await inPostgres(place, async old => {
+      // All that such a server shows of itself.
+      await old.query('select pg_advisory_lock_shared(8403, hashtext(current_schema()))');
+      const refused = await openLedger({ url: place.url, ...OWNER }).catch((error: Error) => error.message);
+      expect(refused).to.match(/1 running server\(s\) of an earlier version.*Stop them.*Nothing was changed/);
+      expect(await rowsOf(place)).to.deep.equal(before);
+    });
+    const ledger = await openLedger({ url: place.url, ...OWNER });
+    await ledger.close();
+  });
+
+  it('is brought up to date once by servers of this version that start together', async () => {
+    const servers = await Promise.all([1, 2, 3, 4].map(() => openLedger({ url: place.url, ...OWNER })));
+    expect((await servers[3]!.counts()).delivered.payments).to.equal(6);
+    await Promise.all(servers.map(server => server.close()));
   });
 }
