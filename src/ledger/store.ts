@@ -50,7 +50,7 @@ export type LedgerOptions = {
   url: string;
   payTo: string;
   network: string;
-  /** The process's clock, where it is not `Date.now`; see `clockOf`. */
+  /** A clock that stands for the ledger's; see `clockOf`. */
   now?: () => number;
   /** Bytes of stored answers beyond which nothing new is claimed. Default 256 MB. */
   answerBudgetBytes?: number;
