@@ -20,7 +20,7 @@ import pg from 'pg';
 import { csvLine } from '../src/bookkeeper/csv.js';
 import { publicName } from '../src/ledger/copy.js';
 import { openBooks, openLedger } from '../src/ledger/store.js';
-import type { Ledger, LedgerOptions } from '../src/ledger/store.js';
+import type { Ledger, LedgerOptions, Payment } from '../src/ledger/store.js';
 import { Heights } from '../src/payments/heights.js';
 import { startSandbox } from '../src/sandbox/start.js';
 import { aRefund, PLACES, paymentIn, postgresPlace, sqlitePlace } from './support/places.js';
@@ -437,7 +437,10 @@ function copies(from: () => Promise<Place>, to: () => Promise<Place>): void {
     expect(past.stderr).to.include('retired');
     const books = await openBooks({ url: target.url });
     opened.push(books);
-    expect(await Promise.all(ids.map(id => books.find(id)))).to.deep.equal(rows);
+    const still = (row: Payment | undefined): object | undefined =>
+      row && { ...row, leased: false, attended: false };
+    const moved = await Promise.all(ids.map(id => books.find(id)));
+    expect(moved.map(still)).to.deep.equal(rows.map(still));
     expect((await books.answer(heavy))?.body.equals(answer?.body ?? Buffer.alloc(0))).to.equal(true);
     const ledger = await open(target.url);
     expect(await ledger.order(heavy)).to.include({ wanted: 3, deadline: 9 });
@@ -472,7 +475,7 @@ function copies(from: () => Promise<Place>, to: () => Promise<Place>): void {
     expect(status).to.equal(1);
     expect(stderr).to.include('retired');
     if (source.url.startsWith('postgres'))
-      await execute(source.url, `update payments set reason = 'late' where id = '${id}'`).then(
+      await execute(source.url, `update payments set reason = 'late' where id = decode('${id}', 'hex')`).then(
         () => expect.fail('a late server wrote to the retired ledger'),
         (error: Error) => expect(error.message).to.include('retired'),
       );

@@ -3,9 +3,9 @@ import type { Connection } from './connection.js';
 import { ask } from './engine.js';
 import type { Operation } from './engine.js';
 import { LedgerFault } from './fault.js';
+import { idOf } from './ids.js';
 import * as queries from './queries/answers.js';
 import type { Fence, Id } from './queries/conditions.js';
-import type { AnswerRow } from './schema.js';
 
 /** An answer as it is given to the ledger; when it expires is decided at its delivery. */
 export type Kept = Omit<StoredAnswer, 'expiresAt'>;
@@ -87,8 +87,9 @@ function* prune(now: Connection['now']): Operation<{ pruned: number; bytes: numb
   const rows = yield* ask(queries.expired({ now: now(), limit: SLICE }));
   let bytes = 0;
   for (const row of rows) {
-    bytes += yield* dropAnswer(row);
-    yield* ask(queries.forgetAnswer(row));
+    const id = idOf(row.id);
+    bytes += yield* dropAnswer({ id });
+    yield* ask(queries.forgetAnswer({ id }));
   }
   return { pruned: rows.length, bytes };
 }
@@ -99,7 +100,7 @@ export function* dropAnswer({ id }: Id): Operation<number> {
   return dropped?.size ?? 0;
 }
 
-export function answerRow(payment: string, { status, headers, body }: Kept): Omit<AnswerRow, 'saved_at'> {
+export function answerRow(payment: string, { status, headers, body }: Kept): queries.NewAnswer {
   return { payment, status, headers: JSON.stringify(headers), body, size: body.byteLength };
 }
 

@@ -3,6 +3,7 @@ import type { Connection } from './connection.js';
 import type { Operation, Query } from './engine.js';
 import { sql } from './sql.js';
 import { LedgerFault } from './fault.js';
+import { bytesOf } from './ids.js';
 import { ordersOf } from './orders.js';
 import type { Orders } from './orders.js';
 import { paymentOf } from './payment.js';
@@ -155,9 +156,9 @@ export function archiveOf({ engine, now }: Connection): Archive {
       return rows.map(row => ({ ...row, amount: BigInt(row.amount) }));
     },
     startingWith: async prefix => {
-      const rows = await engine.read(() =>
-        ask(reports.startingWith({ prefix, end: `${prefix}g`, now: now() })),
-      );
+      if (!/^[0-9a-f]{0,64}$/.test(prefix)) return [];
+      const ids = { first: prefix.padEnd(64, '0'), last: prefix.padEnd(64, 'f') };
+      const rows = await engine.read(() => ask(reports.startingWith({ ...ids, now: now() })));
       return rows.map(paymentOf);
     },
     answerFacts: async id => {
@@ -226,11 +227,4 @@ function answerOf(row: answers.SavedAnswer): StoredAnswer {
 /** Keeps remembered texts apart from what the ledger notes about itself. */
 function noteKey(key: string): string {
   return `note:${key}`;
-}
-
-/** libsql hands out an ArrayBuffer, pg a Buffer. */
-function bytesOf(body: Uint8Array | ArrayBuffer): Buffer {
-  return body instanceof ArrayBuffer
-    ? Buffer.from(body)
-    : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }

@@ -3,6 +3,7 @@ import type { Caller, Seen } from './callers.js';
 import type { Now } from './clock.js';
 import { ask } from './engine.js';
 import type { Dialect, Operation, Query } from './engine.js';
+import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as claims from './queries/claims.js';
@@ -113,7 +114,7 @@ function* reserve(
   context: ClaimContext,
 ): Operation<Claimed> {
   const { now } = context;
-  const earlier = redeemedBy(request, view.earlier);
+  const earlier = redeemedBy(request, view.earlier && idOf(view.earlier));
   const refusal =
     (yield* identifierConflict(request, now)) ??
     limitOf(request, context, { ...view, runs: row?.runs ?? 0 }) ??

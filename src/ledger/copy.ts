@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { engineOf, opening } from './connect.js';
 import type { Engine, Run } from './engine.js';
 import { LedgerFault } from './fault.js';
+import { idOf } from './ids.js';
 import { checkReadable, migrate } from './migrate.js';
 import { NOT_OWN_META } from './queries/meta.js';
 import { list, raw, sql } from './sql.js';
@@ -89,9 +90,9 @@ async function copyBetween(source: Engine, target: Engine, names: Names): Promis
       await holdStill(target, write);
       await refuseRows(write);
       await write(sql`delete from meta where key like 'note:%'`);
-      for (const plan of PLANS) await copyTable(plan, { read, write });
+      for (const plan of PLANS) await copyTable(plan, { read, target, write });
       await write(sql`insert into meta (key, value) values ('arriving', ${names.predecessor})`);
-      return verify({ read, write });
+      return verify({ read, target, write });
     });
     await retire(source, read, successor);
     return { tables, resumed: false };
@@ -112,7 +113,7 @@ async function resume(
   return target.transact(async write => {
     if (!(await metaOf(write)).has('arriving'))
       throw new LedgerFault('open', `This ledger was copied to ${retired} before, completely. Use that one.`);
-    return verify({ read, write });
+    return verify({ read, target, write });
   });
 }
 
@@ -155,7 +156,7 @@ async function refuseRows(run: Run): Promise<void> {
   }
 }
 
-type Copying = { read: Run; write: Run };
+type Copying = { read: Run; target: Engine; write: Run };
 
 async function copyTable(plan: Plan, { read, write }: Copying): Promise<void> {
   for await (const rows of slicesOf(plan, read)) {
@@ -201,13 +202,13 @@ function withBytes(row: RawRow): Row {
 }
 
 /** Compares every row of the source with its copy. @throws LedgerFault `failed` at the first difference */
-async function verify({ read, write }: Copying): Promise<CopiedTable[]> {
+async function verify({ read, target, write }: Copying): Promise<CopiedTable[]> {
   const report: CopiedTable[] = [];
   for (const plan of PLANS) {
     const sum = Buffer.alloc(32);
     let rows = 0;
     for await (const slice of slicesOf(plan, read)) {
-      const copies = await copiesOf(plan, slice, write);
+      const copies = await copiesOf(plan, slice, target, write);
       for (const row of slice) {
         const hash = hashOf(row);
         const copy = copies.get(keyOf(plan, row));
@@ -225,8 +226,11 @@ async function verify({ read, write }: Copying): Promise<CopiedTable[]> {
   return report;
 }
 
-async function copiesOf(plan: Plan, slice: Row[], write: Run): Promise<Map<string, Buffer>> {
-  const keys = list(slice.map(row => sql`(${list(valuesOf(row, plan.key))})`));
+async function copiesOf(plan: Plan, slice: Row[], target: Engine, write: Run): Promise<Map<string, Buffer>> {
+  // PostgreSQL takes a bare value in a list of values for text.
+  const typed = (value: Value): Query =>
+    value instanceof Uint8Array ? sql`cast(${value} as ${raw(target.dialect.bytes)})` : sql`${value}`;
+  const keys = list(slice.map(row => sql`(${list(valuesOf(row, plan.key).map(typed))})`));
   const rows = await write(
     sql<RawRow>`select * from ${raw(plan.table)} where (${raw(plan.key.join(', '))}) in (values ${keys})`,
   );
@@ -234,7 +238,9 @@ async function copiesOf(plan: Plan, slice: Row[], write: Run): Promise<Map<strin
 }
 
 function keyOf(plan: Plan, row: Row): string {
-  return plan.key.map(column => String(row[column])).join(' ');
+  const text = (value: Value | undefined): string =>
+    value instanceof Uint8Array ? idOf(value) : String(value);
+  return plan.key.map(column => text(row[column])).join(' ');
 }
 
 /** Columns by name, values with their type and length: no two different rows read the same. */

@@ -8,6 +8,7 @@ export const MIGRATIONS: readonly Migration[] = [
   aliasesApart,
   refundsOfTheirOwn,
   callersCounted,
+  idsAsBytes,
 ];
 
 /** The schema version this program writes. */
@@ -79,5 +80,45 @@ function callersCounted(): string[] {
     `create index payments_unwritten on payments (payer, request_hash)
        where unwritten = 1 and alias_of is null and identifier is null`,
     'create index payments_rewritten on payments (payer, written_at) where callers > 1 and written_at is not null',
+  ];
+}
+
+/** Columns that hold payment ids, by table. */
+const ID_COLUMNS = [
+  ['payments', 'id'],
+  ['payments', 'alias_of'],
+  ['answers', 'payment'],
+  ['orders', 'payment'],
+  ['replies', 'payment'],
+  ['refunds', 'payment'],
+] as const;
+
+const REFERENCES = [
+  ['answers', 'payments (id) on delete cascade'],
+  ['orders', 'payments (id)'],
+  ['replies', 'orders (payment)'],
+  ['refunds', 'payments (id)'],
+] as const;
+
+/**
+ * 32 bytes instead of 64 hex digits: ids are in most indexes. SQLite keeps bytes as they are in columns that are declared as text, so
+ * only their values change there; PostgreSQL changes the columns, and for that lets go of the references for a moment.
+ */
+function idsAsBytes({ name }: Dialect): string[] {
+  if (name === 'sqlite')
+    return [
+      'pragma defer_foreign_keys = on',
+      ...ID_COLUMNS.map(([table, column]) => `update ${table} set ${column} = unhex(${column})`),
+    ];
+  return [
+    ...REFERENCES.map(([table]) => `alter table ${table} drop constraint ${table}_payment_fkey`),
+    ...ID_COLUMNS.map(
+      ([table, column]) =>
+        `alter table ${table} alter column ${column} type bytea using decode(${column}, 'hex')`,
+    ),
+    ...REFERENCES.map(
+      ([table, to]) =>
+        `alter table ${table} add constraint ${table}_payment_fkey foreign key (payment) references ${to}`,
+    ),
   ];
 }

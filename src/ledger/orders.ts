@@ -1,4 +1,5 @@
 import type { Connection } from './connection.js';
+import { idOf } from './ids.js';
 import { ask } from './engine.js';
 import type { Operation, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
@@ -143,7 +144,7 @@ function* reopen(payment: string, deadline: number): Operation<OrderRow[]> {
   return row?.state === 'owed' ? yield* ask(queries.reopenOrder({ payment, deadline })) : [];
 }
 
-function* add(row: NewReply & { now: Query }): Operation<'added' | 'duplicate' | 'full' | 'closed'> {
+function* add(row: queries.NewReply & { now: Query }): Operation<'added' | 'duplicate' | 'full' | 'closed'> {
   const { payment } = row;
   const [order] = yield* ask(queries.findOrderToChange({ payment }));
   if (!order || order.finished_at !== null) return 'closed';
@@ -161,7 +162,7 @@ function* add(row: NewReply & { now: Query }): Operation<'added' | 'duplicate' |
 
 function orderOf(row: OrderRow): Order {
   return {
-    payment: row.payment,
+    payment: idOf(row.payment),
     request: row.request,
     wanted: row.wanted,
     deadline: row.deadline,
@@ -183,9 +184,7 @@ function replyOf(row: ReplyRow): Reply {
   };
 }
 
-type NewReply = Omit<ReplyRow, 'created_at' | 'rejected_at'>;
-
-function replyRow(payment: string, reply: Reply): NewReply {
+function replyRow(payment: string, reply: Reply): queries.NewReply {
   return {
     payment,
     reply: reply.id,

@@ -1,3 +1,4 @@
+import { idOf } from './ids.js';
 import type { PaymentView } from './schema.js';
 import type { State } from './states.js';
 
@@ -56,7 +57,7 @@ export type Payment = {
 
 export function paymentOf(row: PaymentView): Payment {
   return {
-    id: row.id,
+    id: idOf(row.id),
     operation: row.operation,
     requestHash: row.request_hash,
     request: row.request,
@@ -81,7 +82,7 @@ export function paymentOf(row: PaymentView): Payment {
     claimHeight: row.claim_height,
     settlement: row.settlement,
     reason: row.reason,
-    aliasOf: row.alias_of,
+    aliasOf: row.alias_of && idOf(row.alias_of),
     createdAt: row.created_at,
     settlingAt: row.settling_at,
     settledAt: row.settled_at,

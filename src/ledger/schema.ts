@@ -1,3 +1,4 @@
+import type { IdBytes } from './ids.js';
 import type { State } from './states.js';
 
 /*
@@ -6,8 +7,8 @@ import type { State } from './states.js';
  */
 
 export type PaymentRow = {
-  /** sha256 of the signed message bytes, hex. */
-  id: string;
+  /** sha256 of the signed message bytes. */
+  id: IdBytes;
   operation: string;
   request_hash: string;
   /** Canonical JSON of the request, for orders that are worked on after the caller has gone. */
@@ -36,7 +37,7 @@ export type PaymentRow = {
   claim_height: number;
   settlement: string | null;
   reason: string | null;
-  alias_of: string | null;
+  alias_of: IdBytes | null;
   /** First claim, never changed by a later one. */
   created_at: number;
   settling_at: number | null;
@@ -65,7 +66,7 @@ export type PaymentView = PaymentRow & {
 
 /** What a refunded payment was paid back with, as the chain shows it. */
 export type RefundRow = {
-  payment: string;
+  payment: IdBytes;
   /** Of the transaction that paid the money back; no two refunds share one. */
   signature: string;
   /** What its payer got, at least what was paid. */
@@ -76,7 +77,7 @@ export type RefundRow = {
 };
 
 export type AnswerRow = {
-  payment: string;
+  payment: IdBytes;
   status: number;
   headers: string;
   body: Uint8Array;
@@ -85,7 +86,7 @@ export type AnswerRow = {
 };
 
 export type OrderRow = {
-  payment: string;
+  payment: IdBytes;
   request: string;
   wanted: number;
   deadline: number;
@@ -97,7 +98,7 @@ export type OrderRow = {
 };
 
 export type ReplyRow = {
-  payment: string;
+  payment: IdBytes;
   reply: string;
   /** Grows within an order, so that replies have an order of their own even within one millisecond. */
   number: number;

@@ -6,6 +6,7 @@ import { MAX_ALIASES } from './claim.js';
 import type { Now } from './clock.js';
 import { ask } from './engine.js';
 import type { Dialect, Operation } from './engine.js';
+import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import { holdForAnswer, saveAnswer } from './queries/answers.js';
@@ -67,7 +68,7 @@ export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext)
   const { id } = fence;
   const [came] = yield* ask(dialect.concurrentWriters ? lockPayerOf({ id }) : createdAt({ id }));
   if (!came) return { kind: 'gone' };
-  const rows = yield* ask(rowsToLock({ id, created_at: came.created_at }, sent, now));
+  const rows = (yield* ask(rowsToLock({ id, created_at: came.created_at }, sent, now))).map(locked);
   const own = rows.find(row => row.id === id);
   const moment = rows.at(-1)?.now ?? 0;
   if (!own || !mayGo(own, fence, moment)) return yield* drop(fence);
@@ -86,6 +87,13 @@ export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext)
   return yield* settleOwn(claimed, all);
 }
 
+/** A row with its id as it is written outside the tables. */
+type Locked = Omit<LockedRow, 'id'> & { id: string };
+
+function locked(row: LockedRow): Locked {
+  return { ...row, id: idOf(row.id) };
+}
+
 type Came = { id: string; created_at: number };
 
 function rowsToLock(came: Came, { call }: Sent, now: Now): ReturnType<typeof lockRow> {
@@ -95,23 +103,23 @@ function rowsToLock(came: Came, { call }: Sent, now: Now): ReturnType<typeof loc
 }
 
 /** The gate: it is ours, and its newest caller is there. */
-function mayGo(own: LockedRow, { claim, owner }: Fence, moment: number): boolean {
+function mayGo(own: Locked, { claim, owner }: Fence, moment: number): boolean {
   const ours = own.state === 'claimed' && own.claim === claim && own.owner === owner && own.alias_of === null;
   return ours && own.caller_until > moment;
 }
 
 /** It may have changed between the look and the lock. */
-function isOpen({ state, alias_of }: LockedRow): boolean {
+function isOpen({ state, alias_of }: Locked): boolean {
   return alias_of === null && state !== 'released' && state !== 'refunded';
 }
 
 /** One request ever, and it is there: a sale of its own. */
-function isSole(row: LockedRow, moment: number): boolean {
+function isSole(row: Locked, moment: number): boolean {
   return row.callers === 1 && row.caller_until > moment;
 }
 
 /** To its newest caller; and, where several waited, before the payment came that asks. Or nobody can fetch it any more. */
-function isWritten(row: LockedRow, own: LockedRow, moment: number): boolean {
+function isWritten(row: Locked, own: Locked, moment: number): boolean {
   if (row.state !== 'delivered') return false;
   if (row.answer_expires_at === null || row.answer_expires_at <= moment) return true;
   if (row.written_to !== row.callers || row.written_at === null) return false;
@@ -119,11 +127,11 @@ function isWritten(row: LockedRow, own: LockedRow, moment: number): boolean {
 }
 
 /** Its caller was there after this payment came; a hang-up before that would have been noted by now. */
-function seenSince(row: LockedRow, own: LockedRow): boolean {
+function seenSince(row: Locked, own: Locked): boolean {
   return row.caller_until >= own.created_at + CALLER_LIVE_MS + HANG_UP_MARGIN_MS;
 }
 
-function byAge(a: LockedRow, b: LockedRow): number {
+function byAge(a: Locked, b: Locked): number {
   return a.created_at - b.created_at || (a.id < b.id ? -1 : 1);
 }
 
@@ -133,9 +141,9 @@ function* drop(fence: Fence): Operation<Result> {
 }
 
 function* attachTo(
-  target: LockedRow,
-  own: LockedRow,
-  claimed: readonly LockedRow[],
+  target: Locked,
+  own: Locked,
+  claimed: readonly Locked[],
   { sent, context: { now } }: Settle,
 ): Operation<Result> {
   const [count] = yield* ask(countAliases({ id: target.id }));
@@ -146,11 +154,11 @@ function* attachTo(
     ? yield* ask(watch({ id: target.id, live_ms: CALLER_LIVE_MS, now: now() }))
     : yield* ask(find({ id: target.id, now: now() }));
   if (!row) throw new Error(`the payment ${target.id} vanished under its lock`);
-  const caller = goesOver ? { id: row.id, number: row.callers } : undefined;
+  const caller = goesOver ? { id: target.id, number: row.callers } : undefined;
   return { kind: 'attached', target: paymentOf(row), caller };
 }
 
-function* settleOwn(claimed: readonly LockedRow[], { fence, sent, context }: Settle): Operation<Result> {
+function* settleOwn(claimed: readonly Locked[], { fence, sent, context }: Settle): Operation<Result> {
   const { answer } = sent;
   if (answer && context.answers.isFull(answer.body.byteLength)) {
     const [held] = yield* ask(holdForAnswer(fence));

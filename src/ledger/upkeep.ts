@@ -3,6 +3,7 @@ import type { AnswerStore } from './answer-store.js';
 import type { Connection } from './connection.js';
 import { ask } from './engine.js';
 import type { Operation } from './engine.js';
+import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as claims from './queries/claims.js';
@@ -84,8 +85,9 @@ function* removeDead(height: number, now: Connection['now']): Operation<{ delete
   const rows = yield* ask(claims.dead({ height, now: now(), limit: SLICE }));
   let bytes = 0;
   for (const row of rows) {
-    bytes += yield* dropAnswer(row);
-    yield* ask(claims.remove(row));
+    const id = idOf(row.id);
+    bytes += yield* dropAnswer({ id });
+    yield* ask(claims.remove({ id }));
   }
   return { deleted: rows.length, bytes };
 }

@@ -1,8 +1,12 @@
+import { idBytes } from '../ids.js';
 import { one, sql } from '../sql.js';
 import type { AnswerRow } from '../schema.js';
 import type { State } from '../states.js';
 import { ours } from './conditions.js';
-import type { At, Fence, Id } from './conditions.js';
+import type { At, Fence, Id, IdRow } from './conditions.js';
+
+/** An answer as it is written. */
+export type NewAnswer = Omit<AnswerRow, 'payment' | 'saved_at'> & { payment: string };
 
 /** The claim, held until the commit, so that nobody takes it over while its answer is written. */
 export const holdForAnswer = (p: Fence) =>
@@ -11,10 +15,10 @@ export const holdForAnswer = (p: Fence) =>
     where ${ours(p)} and state in ('claimed', 'settling', 'released', 'owed')
     for update of payments`;
 
-export const saveAnswer = (p: Omit<AnswerRow, 'saved_at'> & At) =>
+export const saveAnswer = (p: NewAnswer & At) =>
   sql`
     insert into answers (payment, status, headers, size, saved_at, body)
-    values (${p.payment}, ${p.status}, ${p.headers}, ${p.size}, ${p.now}, ${p.body})
+    values (${idBytes(p.payment)}, ${p.status}, ${p.headers}, ${p.size}, ${p.now}, ${p.body})
     on conflict (payment) do update set status = excluded.status, headers = excluded.headers, size = excluded.size,
       saved_at = excluded.saved_at, body = excluded.body`;
 
@@ -26,23 +30,23 @@ export type SavedAnswer = Pick<AnswerRow, 'status' | 'headers' | 'body'> & {
 export const answer = ({ id, now }: Id & At) =>
   one<SavedAnswer>`
     select status, headers, body, answer_expires_at from answers join payments on payments.id = answers.payment
-    where answers.payment = ${id} and (answer_expires_at is null or answer_expires_at > ${now})`;
+    where answers.payment = ${idBytes(id)} and (answer_expires_at is null or answer_expires_at > ${now})`;
 
 export const answerFacts = ({ id }: Id) =>
   one<Pick<AnswerRow, 'status' | 'size' | 'saved_at'>>`
-    select status, size, saved_at from answers where payment = ${id}`;
+    select status, size, saved_at from answers where payment = ${idBytes(id)}`;
 
 export const dropAnswer = ({ id }: Id) =>
-  one<{ size: number }>`delete from answers where payment = ${id} returning size`;
+  one<{ size: number }>`delete from answers where payment = ${idBytes(id)} returning size`;
 
 export const answerBytes = () =>
   one<{ bytes: string }>`select cast(coalesce(sum(size), 0) as text) as bytes from answers`;
 
 /** Payments whose answers have expired. The moment is looked up once, so that an index can be searched for it. */
 export const expired = (p: At & { limit: number }) =>
-  sql<Id>`
+  sql<IdRow>`
     select id from payments where answer_expires_at is not null and answer_expires_at <= (select ${p.now})
     limit ${p.limit} for update skip locked`;
 
 export const forgetAnswer = ({ id }: Id) =>
-  sql`update payments set answer_expires_at = null where id = ${id}`;
+  sql`update payments set answer_expires_at = null where id = ${idBytes(id)}`;

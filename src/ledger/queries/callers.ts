@@ -1,7 +1,8 @@
+import { idBytes } from '../ids.js';
 import { one } from '../sql.js';
 import type { PaymentView } from '../schema.js';
 import { viewed } from './conditions.js';
-import type { At, Id } from './conditions.js';
+import type { At, Id, IdRow } from './conditions.js';
 
 /** A request that waits for a row, by its number among the callers of that row. */
 type CallerKey = Id & { number: number };
@@ -10,20 +11,20 @@ type CallerKey = Id & { number: number };
 export const watch = (p: Id & At & { live_ms: number }) =>
   one<PaymentView>`
     update payments set callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms}
-    where id = ${p.id} and alias_of is null and state in ('claimed', 'settling', 'owed', 'delivered')
+    where id = ${idBytes(p.id)} and alias_of is null and state in ('claimed', 'settling', 'owed', 'delivered')
     returning ${viewed(p.now)}`;
 
 /** Who left, or whose row has a newer caller, is never revived. */
 export const renew = (p: CallerKey & At & { live_ms: number }) =>
-  one<Id>`
+  one<IdRow>`
     update payments set caller_until = ${p.now} + ${p.live_ms}
-    where id = ${p.id} and callers = ${p.number} and caller_until > 0 and alias_of is null returning id`;
+    where id = ${idBytes(p.id)} and callers = ${p.number} and caller_until > 0 and alias_of is null returning id`;
 
 export const leave = (p: CallerKey) =>
-  one<Id>`update payments set caller_until = 0 where id = ${p.id} and callers = ${p.number} returning id`;
+  one<IdRow>`update payments set caller_until = 0 where id = ${idBytes(p.id)} and callers = ${p.number} returning id`;
 
 /** Only an answer that went to the newest caller counts as written. */
 export const written = (p: CallerKey & At & { ms_ago: number }) =>
-  one<Id>`
+  one<IdRow>`
     update payments set written_to = callers, unwritten = 0, written_at = ${p.now} - ${p.ms_ago}, caller_until = 0
-    where id = ${p.id} and state = 'delivered' and callers = ${p.number} returning id`;
+    where id = ${idBytes(p.id)} and state = 'delivered' and callers = ${p.number} returning id`;

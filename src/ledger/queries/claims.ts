@@ -1,14 +1,16 @@
+import { idBytes } from '../ids.js';
+import type { IdBytes } from '../ids.js';
 import { one, sql } from '../sql.js';
 import type { PaymentRow, PaymentView } from '../schema.js';
 import { nextClaim, ours, SUM_OF_AMOUNTS, viewed } from './conditions.js';
-import type { At, Call, Fence, Id } from './conditions.js';
+import type { At, Call, Fence, Id, IdRow } from './conditions.js';
 import { redeemable } from './equal-calls.js';
 
 export const find = (p: Id & At) =>
-  one<PaymentView>`select ${viewed(p.now)} from payments where id = ${p.id}`;
+  one<PaymentView>`select ${viewed(p.now)} from payments where id = ${idBytes(p.id)}`;
 
 export const findToChange = ({ id }: Id) =>
-  one<PaymentRow>`select * from payments where id = ${id} for update`;
+  one<PaymentRow>`select * from payments where id = ${idBytes(id)} for update`;
 
 export type Look = { payer_known: number | null } & (PaymentView | { id: null });
 
@@ -19,7 +21,7 @@ export const look = (p: Id & At & { payer: string }) =>
     left join payers on payers.payer = ${p.payer}
     left join (
       select ${viewed(p.now)} from payments
-      where id in (select id from payments where id = ${p.id} union all select alias_of from payments where id = ${p.id})
+      where id in (select id from payments where id = ${idBytes(p.id)} union all select alias_of from payments where id = ${idBytes(p.id)})
     ) as found on 1 = 1`;
 
 /** Claims of one payer are counted one after the other. PostgreSQL only: SQLite has one writer. */
@@ -29,15 +31,15 @@ export const lockPayer = ({ payer }: { payer: string }) =>
 /** The same for the payer of a payment. */
 export const lockPayerOf = ({ id }: Id) =>
   one<{ created_at: number }>`
-    select created_at, pg_advisory_xact_lock(hashtextextended(payer, 0)) from payments where id = ${id}`;
+    select created_at, pg_advisory_xact_lock(hashtextextended(payer, 0)) from payments where id = ${idBytes(id)}`;
 
 export const createdAt = ({ id }: Id) =>
-  one<{ created_at: number }>`select created_at from payments where id = ${id}`;
+  one<{ created_at: number }>`select created_at from payments where id = ${idBytes(id)}`;
 
 export const sameIdentifier = (p: At & { payer: string; identifier: string; id: string }) =>
   one<PaymentView>`
     select ${viewed(p.now)} from payments
-    where payer = ${p.payer} and identifier is not null and identifier = ${p.identifier} and id <> ${p.id}
+    where payer = ${p.payer} and identifier is not null and identifier = ${p.identifier} and id <> ${idBytes(p.id)}
       and alias_of is null
       and (state in ('settling', 'delivered', 'owed', 'refunded') or (state = 'claimed' and lease_until > ${p.now}))
     limit 1`;
@@ -46,8 +48,8 @@ export type ClaimView = {
   payments: number;
   amount: string;
   known: number | null;
-  seen: string | null;
-  earlier: string | null;
+  seen: IdBytes | null;
+  earlier: IdBytes | null;
 };
 
 /**
@@ -58,7 +60,7 @@ export const claimView = (p: Call & Id & At) =>
   one<ClaimView>`
     select count(*) as payments, ${SUM_OF_AMOUNTS} as amount,
       (select known from payers where payers.payer = ${p.payer}) as known,
-      (select id from payments where id = ${p.id}) as seen,
+      (select id from payments where id = ${idBytes(p.id)}) as seen,
       (select id from payments where ${redeemable(p)} order by created_at + 0, id limit 1) as earlier
     from payments
     where payer = ${p.payer} and decided_at is null and alias_of is null and state in ('claimed', 'settling')
@@ -67,7 +69,6 @@ export const claimView = (p: Call & Id & At) =>
 /** What a claim says about a payment, and for how long its worker and its caller count as present. */
 export type NewClaim = Pick<
   PaymentRow,
-  | 'id'
   | 'operation'
   | 'request_hash'
   | 'request'
@@ -81,7 +82,8 @@ export type NewClaim = Pick<
   | 'owner'
   | 'claim_slot'
   | 'claim_height'
-> & { fresh: number; lease_ms: number; live_ms: number };
+> &
+  Id & { fresh: number; lease_ms: number; live_ms: number };
 
 export type ClaimedRow = { claim: number; runs: number; callers: number };
 
@@ -89,7 +91,7 @@ export const insert = (p: NewClaim & At) =>
   one<ClaimedRow>`
     insert into payments (id, operation, request_hash, request, payer, amount, network, x402_version, signed_transaction, identifier,
       flow, state, claim, owner, lease_until, callers, caller_until, runs, asks, claim_slot, claim_height, created_at)
-    values (${p.id}, ${p.operation}, ${p.request_hash}, ${p.request}, ${p.payer}, ${p.amount}, ${p.network}, ${p.x402_version},
+    values (${idBytes(p.id)}, ${p.operation}, ${p.request_hash}, ${p.request}, ${p.payer}, ${p.amount}, ${p.network}, ${p.x402_version},
       ${p.signed_transaction}, ${p.identifier}, ${p.flow}, 'claimed', ${p.fresh}, ${p.owner}, ${p.now} + ${p.lease_ms}, 1,
       ${p.now} + ${p.live_ms}, 1, 0, ${p.claim_slot}, ${p.claim_height}, ${p.now})
     on conflict do nothing returning claim, runs, callers`;
@@ -100,14 +102,14 @@ export const retake = (p: NewClaim & At) =>
     update payments set operation = ${p.operation}, request_hash = ${p.request_hash}, request = ${p.request},
       x402_version = ${p.x402_version}, signed_transaction = ${p.signed_transaction}, identifier = ${p.identifier},
       flow = ${p.flow}, callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms}, ${takenOver(p)}
-    where id = ${p.id} and state = 'claimed' and alias_of is null and lease_until <= ${p.now}
+    where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null and lease_until <= ${p.now}
     returning claim, runs, callers`;
 
 /** The same by a request that waits for the row already: it stays the row of this call, and its callers are who they were. */
 export const retakeForCaller = (p: NewClaim & At) =>
   one<ClaimedRow>`
     update payments set ${takenOver(p)}
-    where id = ${p.id} and state = 'claimed' and alias_of is null and lease_until <= ${p.now}
+    where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null and lease_until <= ${p.now}
       and caller_until > ${p.now} and operation = ${p.operation} and request_hash = ${p.request_hash}
     returning claim, runs, callers`;
 
@@ -118,28 +120,28 @@ const takenOver = (p: NewClaim & At) =>
 
 /** Ends a claim and keeps the row; `uncounted`: how many of its runs never happened. */
 export const free = (p: Fence & { uncounted: number }) =>
-  one<Id>`
+  one<IdRow>`
     update payments set lease_until = 0, runs = runs - ${p.uncounted}, claim = claim + 1
     where ${ours(p)} and state = 'claimed' and alias_of is null returning id`;
 
 /** Deletes a claim. Its answer goes with it. */
 export const forget = (p: Fence) =>
-  one<Id>`delete from payments where ${ours(p)} and state = 'claimed' and alias_of is null returning id`;
+  one<IdRow>`delete from payments where ${ours(p)} and state = 'claimed' and alias_of is null returning id`;
 
 /** Ends the lease of what can't be settled by this claim. */
 export const endLease = (p: Fence) =>
-  one<Id>`update payments set lease_until = 0 where ${ours(p)} and state = 'claimed' returning id`;
+  one<IdRow>`update payments set lease_until = 0 where ${ours(p)} and state = 'claimed' returning id`;
 
 /** The lease of a worker. */
 export const hold = (p: Fence & At & { lease_ms: number }) =>
-  one<Id>`
+  one<IdRow>`
     update payments set lease_until = ${p.now} + ${p.lease_ms} where ${ours(p)} and alias_of is null returning id`;
 
 /** Takes over what nobody holds and is beyond `claimed`. */
 export const adopt = (p: Id & At & { fresh: number; owner: string; lease_ms: number }) =>
   one<PaymentView>`
     update payments set claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}
-    where id = ${p.id} and state <> 'claimed' and lease_until <= ${p.now} returning ${viewed(p.now)}`;
+    where id = ${idBytes(p.id)} and state <> 'claimed' and lease_until <= ${p.now} returning ${viewed(p.now)}`;
 
 /**
  * Only the one server of a SQLite file may do this: it knows that all workers and callers of former ones are gone. What is decided and
@@ -156,7 +158,7 @@ export const endEverything = () => [
 
 /** Claims that can't be settled any more. An alias stays as long as what it stands for can still be answered. */
 export const dead = (p: At & { height: number; limit: number }) =>
-  sql<Id>`
+  sql<IdRow>`
     select p.id from payments as p
     where p.state = 'claimed' and p.decided_at is null and p.lease_until <= ${p.now} and p.claim_height < ${p.height}
       and not exists (
@@ -165,4 +167,4 @@ export const dead = (p: At & { height: number; limit: number }) =>
     limit ${p.limit} for update of p skip locked`;
 
 export const remove = ({ id }: Id) =>
-  one<Id>`delete from payments where id = ${id} and state = 'claimed' returning id`;
+  one<IdRow>`delete from payments where id = ${idBytes(id)} and state = 'claimed' returning id`;

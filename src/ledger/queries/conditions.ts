@@ -1,7 +1,10 @@
+import { idBytes } from '../ids.js';
+import type { IdBytes } from '../ids.js';
 import { raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 
 export type Id = { id: string };
+export type IdRow = { id: IdBytes };
 
 /** The moment at which the statement runs; see clock.ts. */
 export type At = { now: Query };
@@ -13,7 +16,7 @@ export type Fence = { id: string; claim: number; owner: string };
 export type Call = { payer: string; operation: string; request_hash: string };
 
 export const ours = ({ id, claim, owner }: Fence): Query =>
-  sql`id = ${id} and claim = ${claim} and owner = ${owner}`;
+  sql`id = ${idBytes(id)} and claim = ${claim} and owner = ${owner}`;
 
 /** A row with what is true of it at this moment: the columns of a `PaymentView`. */
 export const viewed = (now: Query): Query =>

@@ -1,7 +1,8 @@
+import { idBytes } from '../ids.js';
 import { one, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { PaymentRow } from '../schema.js';
-import type { At, Call, Id } from './conditions.js';
+import type { At, Call, Id, IdRow } from './conditions.js';
 
 /*
  * Payments for the same call: same payer, operation and request, without identifier. One that was paid, or may have been, and was not
@@ -25,7 +26,7 @@ export type LockedRow = PaymentRow & { now: number };
 /** The row itself alone: it has an identifier, and so no equals. */
 export const lockRow = (p: Id & At) =>
   sql<LockedRow>`
-    select locked.*, ${p.now} as now from (select * from payments where id = ${p.id} for update) as locked`;
+    select locked.*, ${p.now} as now from (select * from payments where id = ${idBytes(p.id)} for update) as locked`;
 
 /**
  * The row itself and every payment that it has to be judged beside, locked in the order of their ids: all that were not written, and
@@ -36,7 +37,7 @@ export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: 
   sql<LockedRow>`
     select locked.*, ${p.now} as now from (
       select * from payments where id in (
-        select id from payments where id = ${p.id}
+        select id from payments where id = ${idBytes(p.id)}
         union all
         select id from (select id from payments
           where ${sameCall(p)} and unwritten = 1 and state in ('claimed', 'settling', 'owed', 'delivered')
@@ -49,18 +50,18 @@ export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: 
 
 /** Whether another payment with the identifier of this one was, or may have been, paid. */
 export const identifierPaid = ({ id }: Id) =>
-  one<Id>`
+  one<IdRow>`
     select other.id from payments as own
     join payments as other on other.payer = own.payer and other.identifier = own.identifier
-    where own.id = ${id} and own.identifier is not null and other.identifier is not null and other.id <> own.id
+    where own.id = ${idBytes(id)} and own.identifier is not null and other.identifier is not null and other.id <> own.id
       and other.alias_of is null and other.state in ('settling', 'delivered', 'owed', 'refunded')
     limit 1`;
 
 /** Makes a claim the alias of another payment: it is never settled, nobody works on it or waits for it. */
 export const bind = (p: Id & { alias_of: string }) =>
-  one<Id>`
-    update payments set alias_of = ${p.alias_of}, lease_until = 0, caller_until = 0
-    where id = ${p.id} and state = 'claimed' and alias_of is null returning id`;
+  one<IdRow>`
+    update payments set alias_of = ${idBytes(p.alias_of)}, lease_until = 0, caller_until = 0
+    where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null returning id`;
 
 export const countAliases = ({ id }: Id) =>
-  one<{ aliases: number }>`select count(*) as aliases from payments where alias_of = ${id}`;
+  one<{ aliases: number }>`select count(*) as aliases from payments where alias_of = ${idBytes(id)}`;

@@ -1,14 +1,18 @@
+import { idBytes } from '../ids.js';
+import type { IdBytes } from '../ids.js';
 import { one, sql } from '../sql.js';
 import type { At } from './conditions.js';
 import type { OrderRow, ReplyRow } from '../schema.js';
 
 type Key = { payment: string };
+type KeyRow = { payment: IdBytes };
 
-export const findOrder = ({ payment }: Key) => one<OrderRow>`select * from orders where payment = ${payment}`;
+export const findOrder = ({ payment }: Key) =>
+  one<OrderRow>`select * from orders where payment = ${idBytes(payment)}`;
 
 /** Whoever changes what belongs to an order holds its row until the commit. */
 export const findOrderToChange = ({ payment }: Key) =>
-  one<OrderRow>`select * from orders where payment = ${payment} for update`;
+  one<OrderRow>`select * from orders where payment = ${idBytes(payment)} for update`;
 
 /** Of owed payments only: a crash between delivery and the end of the order leaves an order that nobody works on. */
 export const openOrders = ({ limit }: { limit: number }) =>
@@ -23,45 +27,48 @@ export const openOrders = ({ limit }: { limit: number }) =>
 export const insertOrder = (p: Key & At & { request: string; wanted: number; deadline: number }) =>
   sql`
     insert into orders (payment, request, wanted, deadline, attempts, intent, created_at, finished_at)
-    values (${p.payment}, ${p.request}, ${p.wanted}, ${p.deadline}, 1, null, ${p.now}, null)
+    values (${idBytes(p.payment)}, ${p.request}, ${p.wanted}, ${p.deadline}, 1, null, ${p.now}, null)
     on conflict do nothing`;
 
 export const finishOrder = (p: Key & At) =>
-  one<Key>`
-    update orders set finished_at = ${p.now} where payment = ${p.payment} and finished_at is null returning payment`;
+  one<KeyRow>`
+    update orders set finished_at = ${p.now} where payment = ${idBytes(p.payment)} and finished_at is null returning payment`;
 
 /** A worker that slept through its lease must not end the attempt of the next one. */
 export const finishAttempt = (p: Key & At & { attempt: number }) =>
-  one<Key>`
+  one<KeyRow>`
     update orders set finished_at = ${p.now}
-    where payment = ${p.payment} and attempts = ${p.attempt} and finished_at is null returning payment`;
+    where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null returning payment`;
 
 export const reopenOrder = (p: Key & { deadline: number }) =>
   one<OrderRow>`
     update orders set attempts = attempts + 1, deadline = ${p.deadline}, finished_at = null
-    where payment = ${p.payment} and finished_at is not null returning *`;
+    where payment = ${idBytes(p.payment)} and finished_at is not null returning *`;
 
 export const saveIntent = (p: Key & { intent: string }) =>
-  one<Key>`update orders set intent = ${p.intent} where payment = ${p.payment} returning payment`;
+  one<KeyRow>`update orders set intent = ${p.intent} where payment = ${idBytes(p.payment)} returning payment`;
+
+/** A reply as it is written. */
+export type NewReply = Omit<ReplyRow, 'payment' | 'created_at' | 'rejected_at'> & Key;
 
 /** All of them, rejected ones too. An order holds few. */
 export const everyReply = ({ payment }: Key) =>
   sql<Pick<ReplyRow, 'reply' | 'respondent' | 'house' | 'rejected_at' | 'number'>>`
-    select reply, respondent, house, rejected_at, number from replies where payment = ${payment} order by number`;
+    select reply, respondent, house, rejected_at, number from replies where payment = ${idBytes(payment)} order by number`;
 
 export const countingReplies = ({ payment }: Key) =>
-  sql<ReplyRow>`select * from replies where payment = ${payment} and rejected_at is null order by number`;
+  sql<ReplyRow>`select * from replies where payment = ${idBytes(payment)} and rejected_at is null order by number`;
 
-export const insertReply = (p: Omit<ReplyRow, 'created_at' | 'rejected_at'> & At) =>
+export const insertReply = (p: NewReply & At) =>
   sql`
     insert into replies (payment, reply, number, text, sentiment, respondent, inferred, house, created_at, rejected_at)
-    values (${p.payment}, ${p.reply}, ${p.number}, ${p.text}, ${p.sentiment}, ${p.respondent}, ${p.inferred}, ${p.house},
+    values (${idBytes(p.payment)}, ${p.reply}, ${p.number}, ${p.text}, ${p.sentiment}, ${p.respondent}, ${p.inferred}, ${p.house},
       ${p.now}, null)`;
 
 export const removeReply = (p: Key & { reply: string }) =>
-  sql`delete from replies where payment = ${p.payment} and reply = ${p.reply}`;
+  sql`delete from replies where payment = ${idBytes(p.payment)} and reply = ${p.reply}`;
 
 export const rejectReply = (p: Key & At & { reply: string }) =>
   one<{ reply: string }>`
     update replies set rejected_at = ${p.now}
-    where payment = ${p.payment} and reply = ${p.reply} and rejected_at is null returning reply`;
+    where payment = ${idBytes(p.payment)} and reply = ${p.reply} and rejected_at is null returning reply`;

@@ -1,3 +1,4 @@
+import { idBytes } from '../ids.js';
 import { one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { PaymentView } from '../schema.js';
@@ -19,9 +20,9 @@ export const turnover = () =>
     group by settled_at / 86400000, operation, state
     order by day, operation, state`;
 
-/** The ids from `prefix` to before `end`. */
-export const startingWith = (p: At & { prefix: string; end: string }) =>
-  sql<PaymentView>`select ${viewed(p.now)} from payments where id >= ${p.prefix} and id < ${p.end} order by id limit 2`;
+export const startingWith = (p: At & { first: string; last: string }) =>
+  sql<PaymentView>`
+    select ${viewed(p.now)} from payments where id >= ${idBytes(p.first)} and id <= ${idBytes(p.last)} order by id limit 2`;
 
 export const firstSlot = () => one<{ slot: number | null }>`select min(claim_slot) as slot from payments`;
 
@@ -43,7 +44,7 @@ const listed = (p: Listed): Query =>
   sql`
     payer = coalesce(${p.payer}, payer) and operation = coalesce(${p.operation}, operation)
       and lease_until <= ${p.leased} and created_at >= ${p.created_at}
-      and (created_at > ${p.created_at} or id > ${p.id})`;
+      and (created_at > ${p.created_at} or id > ${idBytes(p.id)})`;
 
 /** The state comes first: where payments are walked through, it rules out most of them. */
 export const listPayments = (p: Listed & { state: State | null }, newest: boolean) =>

@@ -1,0 +1,20 @@
+/** Payment ids are 32 bytes in the tables, and 64 lower-case hex digits everywhere else. */
+export type IdBytes = Uint8Array | ArrayBuffer;
+
+const NO_ID = Buffer.alloc(0);
+
+/** @returns no bytes, which no payment has and which come before all others, for what is not an id */
+export function idBytes(id: string): Buffer {
+  return /^[0-9a-f]{64}$/.test(id) ? Buffer.from(id, 'hex') : NO_ID;
+}
+
+export function idOf(bytes: IdBytes): string {
+  return bytesOf(bytes).toString('hex');
+}
+
+/** libsql hands out an ArrayBuffer, pg a Buffer. */
+export function bytesOf(value: IdBytes): Buffer {
+  return value instanceof ArrayBuffer
+    ? Buffer.from(value)
+    : Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+}
