@@ -1,5 +1,6 @@
 import type { Connection } from './connection.js';
 import { ask } from './engine.js';
+import type { Operation } from './engine.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as queries from './queries/callers.js';
@@ -56,8 +57,7 @@ export function callersOf({ engine, now }: Connection): Callers {
   };
   return {
     shared: engine.dialect.concurrentWriters,
-    look: async (id, payer) =>
-      seenOf(id, await engine.read(() => ask(claims.look({ id, payer, now: now() })))),
+    look: (id, payer) => engine.read(() => lookUp(id, payer, now)),
     watch: async (id, { proven }) => {
       const [row] = await engine.write(() => ask(queries.watch({ id, live_ms: CALLER_LIVE_MS, now: now() })));
       if (!row) return undefined;
@@ -85,12 +85,9 @@ export function callersOf({ engine, now }: Connection): Callers {
   };
 }
 
-export function seenOf(id: string, rows: readonly claims.Look[]): Seen {
-  const found = rows.flatMap(row => (row.id === null ? [] : [paymentOf(row)]));
-  const row = found.find(each => each.id === id);
-  return {
-    row,
-    target: found.find(each => each.id === row?.aliasOf),
-    payerKnown: rows[0]?.payer_known === 1,
-  };
+export function* lookUp(id: string, payer: string, now: Connection['now']): Operation<Seen> {
+  const [seen] = yield* ask(claims.look({ id, payer, now: now() }));
+  const row = seen && seen.id !== null ? paymentOf(seen) : undefined;
+  const [target] = row?.aliasOf ? yield* ask(claims.find({ id: row.aliasOf, now: now() })) : [];
+  return { row, target: target && paymentOf(target), payerKnown: seen?.payer_known === 1 };
 }

@@ -1,4 +1,4 @@
-import { CALLER_LIVE_MS, seenOf } from './callers.js';
+import { CALLER_LIVE_MS, lookUp } from './callers.js';
 import type { Caller, Seen } from './callers.js';
 import type { Now } from './clock.js';
 import { ask } from './engine.js';
@@ -141,7 +141,7 @@ function mayTake(row: LockedRow, request: ClaimRequest, caller: Caller | undefin
 }
 
 function* known({ id, payer }: ClaimRequest, now: Now): Operation<Claimed> {
-  return { kind: 'known', seen: seenOf(id, yield* ask(claims.look({ id, payer, now: now() }))) };
+  return { kind: 'known', seen: yield* lookUp(id, payer, now) };
 }
 
 /** One that uses payment-identifier says itself whether it means a new sale. */

@@ -11,9 +11,16 @@ import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import { holdForAnswer, saveAnswer } from './queries/answers.js';
 import { watch } from './queries/callers.js';
-import { createdAt, endLease, find, lockPayerOf } from './queries/claims.js';
+import { endLease, find, lockPayerOf } from './queries/claims.js';
 import type { Fence } from './queries/conditions.js';
-import { bind, countAliases, identifierPaid, lockEqualCalls, lockRow } from './queries/equal-calls.js';
+import {
+  besideWhat,
+  bind,
+  countAliases,
+  identifierPaid,
+  lockEqualCalls,
+  lockRow,
+} from './queries/equal-calls.js';
 import type { LockedRow } from './queries/equal-calls.js';
 import { settle } from './queries/moves.js';
 
@@ -66,9 +73,7 @@ type Result =
 export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext): Operation<Result> {
   const { dialect, now } = context;
   const { id } = fence;
-  const [came] = yield* ask(dialect.concurrentWriters ? lockPayerOf({ id }) : createdAt({ id }));
-  if (!came) return { kind: 'gone' };
-  const rows = (yield* ask(rowsToLock({ id, created_at: came.created_at }, sent, now))).map(locked);
+  const rows = (yield* lockRows(id, sent, dialect, now)).map(locked);
   const own = rows.find(row => row.id === id);
   const moment = rows.at(-1)?.now ?? 0;
   if (!own || !mayGo(own, fence, moment)) return yield* drop(fence);
@@ -94,12 +99,22 @@ function locked(row: LockedRow): Locked {
   return { ...row, id: idOf(row.id) };
 }
 
-type Came = { id: string; created_at: number };
-
-function rowsToLock(came: Came, { call }: Sent, now: Now): ReturnType<typeof lockRow> {
-  if (!call) return lockRow({ id: came.id, now: now() });
+/** The row, and those that it has to be judged beside. On PostgreSQL nobody else claims a payment of this payer from then on. */
+function* lockRows(
+  id: string,
+  { call }: Sent,
+  { concurrentWriters }: Dialect,
+  now: Now,
+): Operation<LockedRow[]> {
+  const [locking] = concurrentWriters ? yield* ask(lockPayerOf({ id })) : [];
+  if (!call) return yield* ask(lockRow({ id, now: now() }));
   const { payer, operation, requestHash: request_hash } = call;
-  return lockEqualCalls({ ...came, payer, operation, request_hash, limit: MAX_EQUAL, now: now() });
+  const equal = { id, payer, operation, request_hash, now: now() };
+  const [beside] = concurrentWriters ? [] : yield* ask(besideWhat(equal));
+  const created_at = locking?.created_at ?? beside?.created_at;
+  if (created_at === undefined) return [];
+  if (beside?.others === 0) return yield* ask(lockRow({ id, now: now() }));
+  return yield* ask(lockEqualCalls({ ...equal, created_at, limit: MAX_EQUAL, now: now() }));
 }
 
 /** The gate: it is ours, and its newest caller is there. */

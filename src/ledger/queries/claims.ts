@@ -14,15 +14,12 @@ export const findToChange = ({ id }: Id) =>
 
 export type Look = { payer_known: number | null } & (PaymentView | { id: null });
 
-/** A payment and what it is an alias of, and the payer's standing: one row at least, with an `id` of null where there is no payment. */
+/** A payment and its payer's standing: always one row, with an `id` of null where there is no payment. */
 export const look = (p: Id & At & { payer: string }) =>
-  sql<Look>`
+  one<Look>`
     select payers.known as payer_known, found.* from (select 1 as one) as asked
     left join payers on payers.payer = ${p.payer}
-    left join (
-      select ${viewed(p.now)} from payments
-      where id in (select id from payments where id = ${idBytes(p.id)} union all select alias_of from payments where id = ${idBytes(p.id)})
-    ) as found on 1 = 1`;
+    left join (select ${viewed(p.now)} from payments where id = ${idBytes(p.id)}) as found on 1 = 1`;
 
 /** Claims of one payer are counted one after the other. PostgreSQL only: SQLite has one writer. */
 export const lockPayer = ({ payer }: { payer: string }) =>
@@ -32,9 +29,6 @@ export const lockPayer = ({ payer }: { payer: string }) =>
 export const lockPayerOf = ({ id }: Id) =>
   one<{ created_at: number }>`
     select created_at, pg_advisory_xact_lock(hashtextextended(payer, 0)) from payments where id = ${idBytes(id)}`;
-
-export const createdAt = ({ id }: Id) =>
-  one<{ created_at: number }>`select created_at from payments where id = ${idBytes(id)}`;
 
 export const sameIdentifier = (p: At & { payer: string; identifier: string; id: string }) =>
   one<PaymentView>`

@@ -25,8 +25,20 @@ export type LockedRow = PaymentRow & { now: number };
 
 /** The row itself alone: it has an identifier, and so no equals. */
 export const lockRow = (p: Id & At) =>
-  sql<LockedRow>`
+  one<LockedRow>`
     select locked.*, ${p.now} as now from (select * from payments where id = ${idBytes(p.id)} for update) as locked`;
+
+/** When the row came, and whether there is any payment that it has to be judged beside: seldom, and one row is read at less cost. */
+export const besideWhat = (p: Id & Call & At) =>
+  one<{ created_at: number; others: number }>`
+    select own.created_at, case when
+      exists (select 1 from payments
+        where ${sameCall(p)} and unwritten = 1 and state in ('claimed', 'settling', 'owed', 'delivered') and ${answerable(p.now)}
+          and id <> own.id)
+      or exists (select 1 from payments
+        where ${sameCall(p)} and callers > 1 and written_at is not null and state = 'delivered' and ${answerable(p.now)}
+          and written_at > own.created_at) then 1 else 0 end as others
+    from payments as own where own.id = ${idBytes(p.id)}`;
 
 /**
  * The row itself and every payment that it has to be judged beside, locked in the order of their ids: all that were not written, and
