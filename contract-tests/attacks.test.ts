@@ -18,18 +18,9 @@ import { Desk } from '../src/payments/desk.js';
 import { createHttpServer } from '../src/server.js';
 import { startSandbox, type Sandbox } from '../src/sandbox/start.js';
 import { base64Json, craftPayment, v2Header, withIdentifier, type Recipe } from './support/craft.js';
-import {
-  askedFor,
-  Cell,
-  jsonAnswer,
-  memoryPlace,
-  pause,
-  settleFault,
-  signed,
-  Stage,
-  SUMMARIZE,
-  until,
-} from './support/faults.js';
+import { askedFor, pause, settleFault, until } from './support/faults.js';
+import { Cell, jsonAnswer, signed } from './support/cell.js';
+import { memoryPlace, Stage, SUMMARIZE } from './support/stage.js';
 import { postgresPlace, type Place } from './support/places.js';
 import { countingProxy, type CountingProxy } from './support/proxy.js';
 import {

@@ -4,21 +4,9 @@ import { PublicKey, type Keypair } from '@solana/web3.js';
 import type { Ledger } from '../src/ledger/store.js';
 import { findPayment } from '../src/payments/proof.js';
 import { trustIn } from '../src/payments/trust.js';
-import {
-  askedFor,
-  BRAND,
-  Cell,
-  jsonAnswer,
-  memoryPlace,
-  pause,
-  rpcFault,
-  settleFault,
-  signed,
-  Stage,
-  until,
-  type Sent,
-  type Shop,
-} from './support/faults.js';
+import { Cell, jsonAnswer, signed, type Sent, type Shop } from './support/cell.js';
+import { askedFor, pause, rpcFault, settleFault, until } from './support/faults.js';
+import { BRAND, memoryPlace, Stage } from './support/stage.js';
 import { PLACES, type Place } from './support/places.js';
 import { countingProxy, type CountingProxy } from './support/proxy.js';
 

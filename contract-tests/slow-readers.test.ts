@@ -6,7 +6,8 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { Desk } from '../src/payments/desk.js';
 import { createHttpServer } from '../src/server.js';
-import { pause, SUMMARIZE } from './support/faults.js';
+import { pause } from './support/faults.js';
+import { SUMMARIZE } from './support/stage.js';
 import { openWorld, post, receiptOf, signFor, type World } from './support/world.js';
 
 const STALL_MS = 1_000;

@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Keypair } from '@solana/web3.js';
 import { craftPayment, v2Header } from '../support/craft.js';
-import { Stage } from '../support/faults.js';
+import { Stage } from '../support/stage.js';
 import { challengeOf, post, TEXT } from '../support/world.js';
 
 /**

@@ -23,8 +23,8 @@ export type CountingProxy = {
   close(): Promise<void>;
 };
 
-/** An HTTP server in front of a real one, which counts what passes and can be told to misbehave. */
-export async function countingProxy(target: string): Promise<CountingProxy> {
+/** An HTTP server in front of a real one (which one may depend on the body), which counts what passes and can be told to misbehave. */
+export async function countingProxy(target: string | ((body: Buffer) => string)): Promise<CountingProxy> {
   const counts = new Map<string, number>();
   let intervention: Intervention | undefined;
   const server = createServer((incoming, outgoing) => {
@@ -40,7 +40,8 @@ export async function countingProxy(target: string): Promise<CountingProxy> {
     const respond = (status: number, answer: string | Buffer): void => {
       outgoing.writeHead(status, { 'content-type': 'application/json' }).end(answer);
     };
-    const forward = () => pass(target, incoming, body);
+    const to = typeof target === 'string' ? target : target(body);
+    const forward = () => pass(to, incoming, body);
     if (intervention) {
       return void (await intervention({
         path,

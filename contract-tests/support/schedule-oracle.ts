@@ -1,0 +1,97 @@
+import type { Payment as Row } from '../../src/ledger/store.js';
+import type { Sent } from './cell.js';
+import { pause } from './faults.js';
+import { storyOf, targetOf, type Record } from './schedule-record.js';
+import type { Schedule } from './schedule.js';
+import { BRAND } from './stage.js';
+
+const SETTLED = ['delivered', 'owed', 'refunded'];
+const MAX_RUNS = 3;
+
+type Ended = Pick<Schedule, 'records' | 'byId' | 'lied' | 'runs' | 'deaths' | 'shops' | 'books'>;
+
+/**
+ * What a schedule that is over has broken: every purchase is charged at most once, money on chain is settled rows of the same amount, and
+ * every settled row has its answer, the same bytes from every server.
+ * @param landed how often each payment landed, by its id
+ */
+export async function faultsIn(schedule: Ended, landed: Map<string, number>): Promise<string[]> {
+  const { byId, books } = schedule;
+  const rows = (await Promise.all([...byId.keys()].map(id => books.find(id)))).filter(
+    row => row !== undefined,
+  );
+  const sold = rows.filter(row => SETTLED.includes(row.state) && row.aliasOf === null);
+  const faults = [...moneyFaults(schedule, landed, rows, sold)];
+  for (const record of schedule.records) {
+    const transfers = record.attempts.filter(({ id }) => landed.has(id)).length;
+    if (transfers > 1)
+      faults.push(`purchase ${record.n} was paid ${transfers} times: ${await storyOf(books, record)}`);
+    if (record.bodies.size > 1)
+      faults.push(
+        `purchase ${record.n} got ${record.bodies.size} different answers: ${await storyOf(books, record)}`,
+      );
+    faults.push(...runFaults(schedule, record));
+  }
+  for (const row of sold) faults.push(...(await redeliveryFaults(schedule, row)));
+  return faults;
+}
+
+function* moneyFaults(
+  { byId, lied }: Ended,
+  landed: Map<string, number>,
+  rows: Row[],
+  sold: Row[],
+): Generator<string> {
+  const settled = new Set(sold.map(({ id }) => id));
+  for (const [id, times] of landed) {
+    if (times > 1) yield `${id} landed ${times} times`;
+    if (!settled.has(id)) yield `${id} landed and is ${rows.find(row => row.id === id)?.state ?? 'unknown'}`;
+  }
+  for (const { id, state, amount } of sold) {
+    if (!landed.has(id) && !lied.has(id)) yield `${id} is ${state} and never landed`;
+    const signed = byId.get(id)?.attempts.find(one => one.id === id)?.amount;
+    if (signed !== amount) yield `${id} paid ${signed} and was sold for ${amount}`;
+  }
+  for (const row of rows) if (row.runs > MAX_RUNS) yield `${row.id} had ${row.runs} runs`;
+}
+
+/** The work of a payment is done once; once more only where a server died, the ledger failed it or its buyer hung up. */
+function* runFaults({ runs, deaths }: Ended, record: Record): Generator<string> {
+  const excused = 1 + record.failures + deaths;
+  const request = JSON.stringify({ text: record.text });
+  const keys = record.operation === BRAND ? [request] : record.attempts.map(({ id }) => id);
+  for (const key of keys) {
+    const times = runs.get(key) ?? 0;
+    if (times > excused) yield `${key} of purchase ${record.n} was worked on ${times} times, not ${excused}`;
+  }
+}
+
+async function redeliveryFaults({ shops, byId, books }: Ended, { id }: Row): Promise<string[]> {
+  const record = byId.get(id)!;
+  const { header } = record.attempts.find(one => one.id === id)!;
+  const { text, operation } = record;
+  const faults: string[] = [];
+  const bodies = new Set<string>();
+  for (const shop of shops) {
+    const sent = await patiently(() => shop.receive({ header, operation, text }));
+    if (sent.kind === 'answer' && sent.answer.status === 200) bodies.add(sent.answer.body.toString());
+    else if (
+      sent.kind !== 'unavailable' ||
+      operation !== BRAND ||
+      (await targetOf(books, id))?.state !== 'owed'
+    )
+      faults.push(`settled payment ${id} of purchase ${record.n}: ${JSON.stringify(sent)}`);
+  }
+  if (bodies.size > 1) faults.push(`purchase ${record.n} was redelivered in ${bodies.size} forms`);
+  return faults;
+}
+
+/** A killed worker's order is taken up when its lease ends, and a kill may come late. */
+async function patiently(again: () => Promise<Sent>): Promise<Sent> {
+  let sent = await again();
+  for (let times = 0; times < 20 && ['unavailable', 'cut'].includes(sent.kind); times++) {
+    await pause(100);
+    sent = await again();
+  }
+  return sent;
+}

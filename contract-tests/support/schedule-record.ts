@@ -1,0 +1,53 @@
+import type { Keypair } from '@solana/web3.js';
+import type { PricedOperation } from '../../src/contract.js';
+import type { Payment as Row } from '../../src/ledger/store.js';
+import type { Sent, Shop } from './cell.js';
+
+/** One signature of a purchase. `amount` in atomic units; `pending`: the buyer was told that its settlement is open. */
+export type Attempt = { id: string; header: string; amount: bigint; pending: boolean };
+
+/** What a buyer wants once, and what came of it. */
+export type Record = {
+  n: number;
+  payer: Keypair;
+  text: string;
+  operation: PricedOperation;
+  attempts: Attempt[];
+  sends: number;
+  bodies: Set<string>;
+  refusals: string[];
+  /** How often its ledger failed or it hung up, which excuses one more run each. */
+  failures: number;
+  last?: Sent | typeof GIVEN_UP;
+  /** What the buyer did, in order. */
+  trace: string[];
+};
+
+/** The buyer hung up without an answer. */
+export const GIVEN_UP = { kind: 'given up' } as const;
+
+/** The row of a payment, or of the one whose answer it redeems. */
+export async function targetOf(books: Shop['books'], id: string): Promise<Row | undefined> {
+  const row = await books.find(id).catch(() => undefined);
+  return row?.aliasOf ? books.find(row.aliasOf).catch(() => undefined) : row;
+}
+
+/** A purchase as its rows and its buyer tell it. */
+export async function storyOf(books: Shop['books'], { attempts, trace }: Record): Promise<string> {
+  const rows = await Promise.all(attempts.map(({ id }) => books.find(id)));
+  const told = rows.map((row, n) => [
+    attempts[n]!.id.slice(0, 8),
+    attempts[n]!.pending ? 'pending' : '',
+    row && [
+      row.state,
+      row.aliasOf?.slice(0, 8),
+      `asks ${row.asks}`,
+      `callers ${row.callers} until ${row.callerUntil}`,
+      `created ${row.createdAt}`,
+      `settling ${row.settlingAt}`,
+      `settled ${row.settledAt}`,
+      `written to ${row.writtenTo} at ${row.writtenAt}`,
+    ],
+  ]);
+  return `${JSON.stringify(told)}\n    ${trace.join('\n    ')}`;
+}

@@ -1,0 +1,242 @@
+import { BuyerSide } from './schedule-buyers.js';
+import { faultsIn } from './schedule-oracle.js';
+import { Cell, signed, type Shop } from './cell.js';
+import type { Dice } from './dice.js';
+import {
+  askedFor,
+  pause,
+  rpcFault,
+  settleFault,
+  until,
+  type LedgerFaultKind,
+  type LedgerFaults,
+  type RpcFault,
+  type SettleFault,
+} from './faults.js';
+import type { Place } from './places.js';
+import type { Attempt, Record } from './schedule-record.js';
+import type { Stage } from './stage.js';
+
+const PAYERS = 3;
+const PURCHASES = 10;
+const CALM_AFTER_MS = 2_500;
+/** What servers charge, as multiples of the contract's prices. */
+const PRICE_FACTORS = [1n, 2n, 3n] as const;
+const MOVES = [
+  'claim',
+  'watch',
+  'renew',
+  'leave',
+  'saveAnswer',
+  'settle',
+  'askAgain',
+  'deliver',
+  'owe',
+  'release',
+  'adopt',
+  'free',
+  'forget',
+  'hold',
+  'written',
+];
+const SETTLE_FAULTS: [number, SettleFault][] = [
+  [10, 'none'],
+  [2, 'slow'],
+  [3, 'dropAfter'],
+  [3, 'dropBefore'],
+  [2, 'errorAfter'],
+  [2, 'errorBefore'],
+  [2, 'twice'],
+  [2, 'duplicate'],
+  [2, 'simulationFailed'],
+  [2, 'sendThrew'],
+  [1, 'garbled'],
+];
+const RPC_FAULTS: [number, RpcFault][] = [
+  [60, 'none'],
+  [10, 'slow'],
+  [8, 'dropAfter'],
+  [8, 'error'],
+  [8, 'lag'],
+  [8, 'noRow'],
+];
+const LEDGER_FAULTS: [number, LedgerFaultKind | undefined][] = [
+  [170, undefined],
+  [4, 'fail'],
+  [4, 'failAfter'],
+  [4, 'stall'],
+  [2, 'killBefore'],
+  [2, 'killAfter'],
+];
+
+/**
+ * One run of everything that can go wrong, decided by a seed: the servers, what they are made to suffer, and the buyers. Servers of one cell
+ * differ in their prices and fee payers.
+ */
+export class Schedule {
+  readonly dice: Dice;
+  readonly stage: Stage;
+  readonly records: Record[] = [];
+  readonly byId = new Map<string, Record>();
+  /** Payments whose settlement the facilitator made up. */
+  readonly lied = new Set<string>();
+  readonly violations: string[] = [];
+  /** How often the work was done, by payment; an order's by its request. */
+  readonly runs = new Map<string, number>();
+  deaths = 0;
+  over = false;
+  shops: Shop[] = [];
+  readonly #place: Place;
+  readonly #servers: number;
+  readonly #lying: boolean;
+  readonly #asks = new Map<string, number>();
+  readonly #calls = new Map<string, number>();
+  #calm = false;
+  #opened = 0;
+  #cell!: Cell;
+
+  constructor(stage: Stage, place: Place, servers: number, dice: Dice) {
+    this.dice = dice;
+    this.stage = stage;
+    this.#place = place;
+    this.#servers = servers;
+    this.#lying = dice.roll('lying') < 0.25;
+  }
+
+  async run(): Promise<void> {
+    this.#cell = await Cell.open(this.stage, this.#place.url);
+    try {
+      const payers = await this.stage.payers(PAYERS);
+      this.shops = await Promise.all(Array.from({ length: this.#servers }, () => this.#open()));
+      // A ledger that has never seen the chain has to believe the first server it asks.
+      this.#misbehave();
+      const calm = setTimeout(() => (this.#calm = true), CALM_AFTER_MS);
+      const reviving = this.#revive();
+      const buyers = new BuyerSide(this);
+      const stranger = buyers.replayLanded(payers);
+      await Promise.all(Array.from({ length: PURCHASES }, (_, n) => buyers.purchase(n, payers[n % PAYERS]!)));
+      clearTimeout(calm);
+      this.#calm = true;
+      await buyers.ended();
+      await this.#settleDown();
+      this.violations.push(...(await faultsIn(this, this.stage.landed(payers))));
+      this.over = true;
+      await Promise.all([reviving, stranger]);
+    } finally {
+      this.#calm = true;
+      this.over = true;
+      await this.#cell.close();
+      await this.#place.remove();
+    }
+    if (this.violations.length > 0)
+      throw new Error(`FAULT_SEED=${this.dice.seed}\n  ${this.violations.join('\n  ')}`);
+  }
+
+  shop(...about: (string | number)[]): Shop {
+    return this.shops[Math.floor(this.dice.roll('server', ...about) * this.shops.length)]!;
+  }
+
+  /** The ledger behind all faults. */
+  get books(): Shop['books'] {
+    return (this.shops.find(shop => !shop.dead) ?? this.shops[0]!).books;
+  }
+
+  /** A buyer signs what one of the servers offers. */
+  sign(record: Record): Attempt {
+    const { operation, attempts } = record;
+    const offering = this.shop('offer', record.n, attempts.length);
+    const { id, header, amount } = signed(this.stage, offering, { ...record, operation });
+    const attempt = { id, header, amount, pending: false };
+    attempts.push(attempt);
+    this.byId.set(id, record);
+    return attempt;
+  }
+
+  ran(what: string): number {
+    const run = (this.runs.get(what) ?? 0) + 1;
+    this.runs.set(what, run);
+    return run;
+  }
+
+  /** A process that dies loses its connections at once; one that is only played dead, when it is cleared away. */
+  async cleared(): Promise<void> {
+    const dead = this.shops.filter(shop => shop.dead);
+    while (dead.some(shop => this.shops.includes(shop))) await pause(10);
+  }
+
+  #misbehave(): void {
+    this.#cell.onSettle(async ask => {
+      const id = askedFor(ask.body);
+      const nth = (this.#asks.get(id) ?? 0) + 1;
+      this.#asks.set(id, nth);
+      const record = this.byId.get(id);
+      const attempt = record?.attempts.findIndex(one => one.id === id) ?? 0;
+      const kind = this.#calm ? 'none' : this.#settleFaultOf(record?.n ?? 0, attempt, nth);
+      if (kind === 'lie') this.lied.add(id);
+      await settleFault(kind)(ask);
+    });
+    let calls = 0;
+    this.#cell.rpc.intervene(ask => {
+      const kind = this.#calm ? 'none' : this.dice.pick<RpcFault>(RPC_FAULTS, 'rpc', ++calls);
+      return rpcFault(kind, this.stage)(ask);
+    });
+  }
+
+  #settleFaultOf(...about: number[]): SettleFault {
+    const lies = [this.#lying ? 6 : 0, 'lie'] as const;
+    return this.dice.pick<SettleFault>([...SETTLE_FAULTS, lies], 'settle', ...about);
+  }
+
+  /** At every move of the ledger something may happen, once per payment, move and server life. */
+  readonly #ledgerFaults: LedgerFaults = (method, id) => {
+    if (this.#calm || !MOVES.includes(method)) return undefined;
+    const record = id === undefined ? undefined : this.byId.get(id);
+    const key = `${method} ${record?.n ?? '-'}`;
+    const nth = (this.#calls.get(key) ?? 0) + 1;
+    this.#calls.set(key, nth);
+    const fault = this.dice.pick<LedgerFaultKind | undefined>(LEDGER_FAULTS, 'ledger', key, nth);
+    // A renewal that arrives this late makes the hang-up after it a hidden one.
+    if (fault === 'stall' && method === 'renew') return undefined;
+    if (fault?.startsWith('kill')) this.deaths += 1;
+    else if (fault && record) record.failures += 1;
+    return fault;
+  };
+
+  #open(): Promise<Shop> {
+    const nth = ++this.#opened;
+    const { feePayers } = this.stage;
+    return this.#cell.shop({
+      faults: this.#ledgerFaults,
+      ordered: request => void this.ran(request),
+      priceFactor: PRICE_FACTORS[Math.floor(this.dice.roll('price', nth) * PRICE_FACTORS.length)]!,
+      feePayer: feePayers[Math.floor(this.dice.roll('fee payer', nth) * feePayers.length)]!,
+    });
+  }
+
+  /** Starts a new server wherever one has died. */
+  async #revive(): Promise<void> {
+    while (!this.over) {
+      for (const [n, shop] of this.shops.entries()) {
+        if (!shop.dead) continue;
+        await shop.close();
+        this.shops[n] = await this.#open();
+      }
+      await pause(20);
+    }
+  }
+
+  /** Everything undecided is decided, with all servers up and everybody behaving. */
+  async #settleDown(): Promise<void> {
+    await this.cleared();
+    const { books } = this;
+    await until(
+      'nothing is in doubt',
+      async () => {
+        const settling = await books.list({ state: 'settling' });
+        const released = await books.list({ state: 'released' });
+        return settling.length === 0 && released.every(row => row.auditedAt !== null);
+      },
+      30_000,
+    );
+  }
+}
