@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { Keypair } from '@solana/web3.js';
+import { getAssociatedTokenAddressSync } from '@solana/spl-token';
+import { Connection, Keypair, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
 import { Pool } from 'undici';
 import { readConfig } from '../src/config.js';
@@ -18,8 +19,8 @@ import { Desk } from '../src/payments/desk.js';
 import { createHttpServer } from '../src/server.js';
 import { startSandbox, type Sandbox } from '../src/sandbox/start.js';
 import { base64Json, craftPayment, v2Header, withIdentifier, type Recipe } from './support/craft.js';
-import { askedFor, pause, settleFault, until } from './support/faults.js';
 import { Cell, jsonAnswer, signed } from './support/cell.js';
+import { askedFor, pause, settleFault, until } from './support/faults.js';
 import { memoryPlace, Stage, SUMMARIZE } from './support/stage.js';
 import { postgresPlace, type Place } from './support/places.js';
 import { countingProxy, type CountingProxy } from './support/proxy.js';
@@ -339,9 +340,9 @@ describe('attacks with signed payments', function () {
 });
 
 (DATABASE ? describe : describe.skip)('promise 1 over four processes on PostgreSQL', function () {
-  this.timeout(300_000);
-  const PAYMENTS = Number(process.env['ATTACK_COPIES'] ?? 100);
-  const COPIES = PAYMENTS;
+  this.timeout(600_000);
+  const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? 500);
+  const COPIES = 20;
   const PROCESSES = 4;
   let folder: string;
   let place: Place;
@@ -365,6 +366,13 @@ describe('attacks with signed payments', function () {
     await place.remove();
     await rm(folder, { recursive: true, force: true });
   });
+
+  async function earned(): Promise<bigint> {
+    const { payTo, usdcMint } = sandbox.info;
+    const account = getAssociatedTokenAddressSync(new PublicKey(usdcMint), new PublicKey(payTo), true);
+    const { value } = await new Connection(sandbox.rpc.url, 'confirmed').getTokenAccountBalance(account);
+    return BigInt(value.amount);
+  }
 
   async function serve(n: number): Promise<string> {
     const env = {
@@ -399,6 +407,7 @@ describe('attacks with signed payments', function () {
       const header = v2Header(offer, craftPayment(recipeOf(offer, buyer)).transaction);
       return { header, body: JSON.stringify({ text: `${TEXT} This is call number ${n}.` }) };
     };
+    const before = await earned();
     const payments: ReturnType<typeof sign>[] = [];
     const answers = Array.from({ length: PAYMENTS }, () => new Set<string>());
     const send = async (at: number, n: number): Promise<number> => {
@@ -419,13 +428,20 @@ describe('attacks with signed payments', function () {
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
       }
     };
+    const began = Date.now();
     await Promise.all(Array.from({ length: 400 }, worker));
+    const seconds = (Date.now() - began) / 1_000;
+    process.stdout.write(`      ${PAYMENTS * COPIES} requests took ${seconds.toFixed(1)} s\n`);
     expect([...statuses.keys()].filter(status => status !== 200 && status !== 503)).to.deep.equal([]);
     for (let n = 0; n < PAYMENTS; n++)
-      for (let at = 0; at < PROCESSES; at++)
-        await until(`server ${at} has the answer ${n}`, async () => (await send(at, n)) === 200);
+      await Promise.all(
+        urls.map((_, at) =>
+          until(`server ${at} has the answer ${n}`, async () => (await send(at, n)) === 200),
+        ),
+      );
     for (const equal of answers) expect(equal.size).to.equal(1);
     expect(facilitator.count('/settle')).to.equal(PAYMENTS);
+    expect((await earned()) - before).to.equal(BigInt(PAYMENTS) * SUMMARIZE.price.atomic);
     const books = await openBooks({ url: place.url });
     const rows = await books.list();
     await books.close();
