@@ -431,6 +431,8 @@ describe('a price that changed judges unknown payments only', () => {
     await world.redeem(world.examined(header), { work: async () => failed(502) });
     expectRefused(await world.redeem(under(header), { operation: dearer }), /the price is 20000/, true);
     expect(world.facilitator.settles).to.equal(0);
+    const row = await world.ledger.find(world.examined(header).checked.id);
+    expect(row, 'sent away, and the ledger knows').to.include({ callers: 2, callerUntil: 0 });
   });
 
   it('an offer of the new price is sold at the new price', async () => {

@@ -218,6 +218,14 @@ function promises(make: () => Promise<Place>): void {
       expect(await settle(ledger, { ...next, request: one.request })).to.deep.equal({ kind: 'settling' });
     });
 
+    it('a caller that waits does not take the payment again as a sale of another kind, with an identifier or without', async () => {
+      const one = await held(ledger);
+      await ledger.free(one.request.id, one.claim, { keepRun: true });
+      const named = { ...one.request, identifier: 'order-0000000000001' };
+      expect((await ledger.claim(named, one.caller)).kind).to.equal('known');
+      expect((await ledger.claim(one.request, one.caller)).kind).to.equal('claimed');
+    });
+
     it('is closed also where an earlier sale could be redeemed: who left or lost the claim attaches to nothing', async () => {
       await forsaken();
       const left = await held(ledger);

@@ -137,7 +137,9 @@ function mayTake(row: LockedRow, request: ClaimRequest, caller: Caller | undefin
   if (row.state !== 'claimed' || row.alias_of !== null || row.lease_until > row.now) return false;
   if (!caller) return true;
   const same = row.operation === request.operation && row.request_hash === request.requestHash;
-  return same && row.caller_until > row.now;
+  // With or without identifier is another kind of sale: whoever comes next takes the payment for its own.
+  const sameSale = row.identifier === (request.identifier ?? null);
+  return same && sameSale && row.caller_until > row.now;
 }
 
 function* known({ id, payer }: ClaimRequest, now: Now): Operation<Claimed> {

@@ -280,7 +280,8 @@ export class Redemption {
     const network = this.#call.payment.version === 2 ? desk.terms.network : desk.terms.v1Network;
     const outcome = told({ network, sale: this.#waiting ?? NO_SALE });
     if ('sale' in outcome) return outcome;
-    if (outcome.kind === 'unavailable' && !this.#waiting && (this.#isKnown || failed)) {
+    const sentAway = outcome.kind === 'unavailable' || (outcome.kind === 'refused' && outcome.fresh);
+    if (sentAway && !this.#waiting && (this.#isKnown || failed)) {
       const { id, payer } = this.#call.payment.checked;
       await callers.turnAway(id, payer);
     }
