@@ -285,7 +285,8 @@ function report({ account, history, tally, settled, young, unjudged }: Outcome):
     `Ledger: ${settled} settled payments.`,
     `Money out: ${usdc(out.refunded)} USDC in ${out.refunds.size} refunds, ${usdc(out.withdrawn)} USDC in ${out.others} other transactions.`,
   ];
-  if (young > 0) lines.push(`${young} settled within the last two minutes are not finalized yet, and not judged.`);
+  if (young > 0)
+    lines.push(`${young} settled within the last two minutes are not finalized yet, and not judged.`);
   if (!history.complete)
     lines.push(`The history is longer than --limit: ${unjudged} older payments were not judged.`);
   if (differences.length === 0) lines.push('No differences.');
