@@ -43,7 +43,7 @@ describe('A deadline', function () {
     const said = await run(`
       import { Reconciler } from ${imported('payments/reconciler.js')};
       const rows = Array.from({ length: 8 }, (_, n) => ({
-        id: String(n), state: 'released', claim: 1, auditedAt: null, createdAt: 0, claimHeight: 0, claimSlot: 0,
+        id: String(n), payer: 'payer', state: 'released', claim: 1, auditedAt: null, createdAt: 0, claimHeight: 0, claimSlot: 0,
       }));
       let left = 0, ended = 0;
       const ledger = {
