@@ -86,8 +86,13 @@ export function callersOf({ engine, now }: Connection): Callers {
 }
 
 export function* lookUp(id: string, payer: string, now: Connection['now']): Operation<Seen> {
-  const [seen] = yield* ask(claims.look({ id, payer, now: now() }));
-  const row = seen && seen.id !== null ? paymentOf(seen) : undefined;
-  const [target] = row?.aliasOf ? yield* ask(claims.find({ id: row.aliasOf, now: now() })) : [];
-  return { row, target: target && paymentOf(target), payerKnown: seen?.payer_known === 1 };
+  const [glance] = yield* ask(claims.glance({ id, payer }));
+  const row = glance?.seen ? yield* findPayment(id, now) : undefined;
+  const target = row?.aliasOf ? yield* findPayment(row.aliasOf, now) : undefined;
+  return { row, target, payerKnown: glance?.known === 1 };
+}
+
+function* findPayment(id: string, now: Connection['now']): Operation<Payment | undefined> {
+  const [row] = yield* ask(claims.find({ id, now: now() }));
+  return row && paymentOf(row);
 }

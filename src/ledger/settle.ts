@@ -11,8 +11,8 @@ import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import { holdForAnswer, saveAnswer } from './queries/answers.js';
 import { watch } from './queries/callers.js';
-import { endLease, find, lockPayerOf } from './queries/claims.js';
-import type { Fence } from './queries/conditions.js';
+import { createdAt, endLease, find, lockPayerOf } from './queries/claims.js';
+import type { Call as CallColumns, Fence } from './queries/conditions.js';
 import {
   besideWhat,
   bind,
@@ -73,6 +73,8 @@ type Result =
 export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext): Operation<Result> {
   const { dialect, now } = context;
   const { id } = fence;
+  const all = { fence, sent, context };
+  if (yield* isAlone(id, sent, context)) return yield* settleOwn([], all);
   const rows = (yield* lockRows(id, sent, dialect, now)).map(locked);
   const own = rows.find(row => row.id === id);
   const moment = rows.at(-1)?.now ?? 0;
@@ -85,7 +87,6 @@ export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext)
   const shared = equals.filter(row => !isSole(row, moment));
   const claimed = shared.filter(row => row.state === 'claimed');
   const [target] = shared.filter(row => row.state !== 'claimed').sort(byAge);
-  const all = { fence, sent, context };
   if (target) return yield* attachTo(target, own, claimed, all);
   if (sent.attachOnly) return { kind: 'sell' };
   if (claimed.length > MAX_ALIASES) return { kind: 'limit' };
@@ -99,22 +100,27 @@ function locked(row: LockedRow): Locked {
   return { ...row, id: idOf(row.id) };
 }
 
+/**
+ * Nearly all payments have no equals, and SQLite has no need to lock any: then the move itself is the gate. On PostgreSQL equals may come
+ * until the payer is locked.
+ */
+function* isAlone(id: string, sent: Sent, { dialect, now }: SettleContext): Operation<boolean> {
+  if (dialect.concurrentWriters || !sent.call || sent.attachOnly) return false;
+  const [beside] = yield* ask(besideWhat({ id, now: now() }));
+  return beside?.others === 0;
+}
+
 /** The row, and those that it has to be judged beside. On PostgreSQL nobody else claims a payment of this payer from then on. */
-function* lockRows(
-  id: string,
-  { call }: Sent,
-  { concurrentWriters }: Dialect,
-  now: Now,
-): Operation<LockedRow[]> {
-  const [locking] = concurrentWriters ? yield* ask(lockPayerOf({ id })) : [];
+function* lockRows(id: string, { call }: Sent, dialect: Dialect, now: Now): Operation<LockedRow[]> {
+  const [came] = yield* ask(dialect.concurrentWriters ? lockPayerOf({ id }) : createdAt({ id }));
+  if (!came) return [];
   if (!call) return yield* ask(lockRow({ id, now: now() }));
-  const { payer, operation, requestHash: request_hash } = call;
-  const equal = { id, payer, operation, request_hash, now: now() };
-  const [beside] = concurrentWriters ? [] : yield* ask(besideWhat(equal));
-  const created_at = locking?.created_at ?? beside?.created_at;
-  if (created_at === undefined) return [];
-  if (beside?.others === 0) return yield* ask(lockRow({ id, now: now() }));
-  return yield* ask(lockEqualCalls({ ...equal, created_at, limit: MAX_EQUAL, now: now() }));
+  const { created_at } = came;
+  return yield* ask(lockEqualCalls({ id, ...equalTo(call), created_at, limit: MAX_EQUAL, now: now() }));
+}
+
+function equalTo({ payer, operation, requestHash }: Call): CallColumns {
+  return { payer, operation, request_hash: requestHash };
 }
 
 /** The gate: it is ours, and its newest caller is there. */

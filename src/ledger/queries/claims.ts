@@ -12,14 +12,11 @@ export const find = (p: Id & At) =>
 export const findToChange = ({ id }: Id) =>
   one<PaymentRow>`select * from payments where id = ${idBytes(id)} for update`;
 
-export type Look = { payer_known: number | null } & (PaymentView | { id: null });
-
-/** A payment and its payer's standing: always one row, with an `id` of null where there is no payment. */
-export const look = (p: Id & At & { payer: string }) =>
-  one<Look>`
-    select payers.known as payer_known, found.* from (select 1 as one) as asked
-    left join payers on payers.payer = ${p.payer}
-    left join (select ${viewed(p.now)} from payments where id = ${idBytes(p.id)}) as found on 1 = 1`;
+/** Whether there is such a payment, and its payer's standing. Most have never been seen, and their rows are wide. */
+export const glance = (p: Id & { payer: string }) =>
+  one<{ known: number | null; seen: IdBytes | null }>`
+    select (select known from payers where payer = ${p.payer}) as known,
+      (select id from payments where id = ${idBytes(p.id)}) as seen`;
 
 /** Claims of one payer are counted one after the other. PostgreSQL only: SQLite has one writer. */
 export const lockPayer = ({ payer }: { payer: string }) =>
@@ -29,6 +26,9 @@ export const lockPayer = ({ payer }: { payer: string }) =>
 export const lockPayerOf = ({ id }: Id) =>
   one<{ created_at: number }>`
     select created_at, pg_advisory_xact_lock(hashtextextended(payer, 0)) from payments where id = ${idBytes(id)}`;
+
+export const createdAt = ({ id }: Id) =>
+  one<{ created_at: number }>`select created_at from payments where id = ${idBytes(id)}`;
 
 export const sameIdentifier = (p: At & { payer: string; identifier: string; id: string }) =>
   one<PaymentView>`

@@ -1,5 +1,5 @@
 import { idBytes } from '../ids.js';
-import { one, sql } from '../sql.js';
+import { one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { PaymentRow } from '../schema.js';
 import type { At, Call, Id, IdRow } from './conditions.js';
@@ -20,25 +20,52 @@ export const redeemable = (p: Call & At): Query =>
     ${sameCall(p)} and unwritten = 1 and state in ('settling', 'owed', 'delivered')
       and ${answerable(p.now)} and not (callers = 1 and caller_until > ${p.now})`;
 
-/** A row with the moment at which it, and those before it, had been locked. */
-export type LockedRow = PaymentRow & { now: number };
+const DECISIVE = [
+  'id',
+  'operation',
+  'request_hash',
+  'identifier',
+  'state',
+  'claim',
+  'owner',
+  'lease_until',
+  'callers',
+  'caller_until',
+  'runs',
+  'alias_of',
+  'created_at',
+  'written_to',
+  'written_at',
+  'answer_expires_at',
+] as const;
+const DECISIVE_COLUMNS = raw(DECISIVE.join(', '));
+
+/** What is decided by of a row (reading the others would cost more), with the moment at which it, and those before it, had been locked. */
+export type LockedRow = Pick<PaymentRow, (typeof DECISIVE)[number]> & { now: number };
 
 /** The row itself alone: it has an identifier, and so no equals. */
 export const lockRow = (p: Id & At) =>
   one<LockedRow>`
-    select locked.*, ${p.now} as now from (select * from payments where id = ${idBytes(p.id)} for update) as locked`;
+    select locked.*, ${p.now} as now
+    from (select ${DECISIVE_COLUMNS} from payments where id = ${idBytes(p.id)} for update) as locked`;
 
-/** When the row came, and whether there is any payment that it has to be judged beside: seldom, and one row is read at less cost. */
-export const besideWhat = (p: Id & Call & At) =>
-  one<{ created_at: number; others: number }>`
-    select own.created_at, case when
-      exists (select 1 from payments
-        where ${sameCall(p)} and unwritten = 1 and state in ('claimed', 'settling', 'owed', 'delivered') and ${answerable(p.now)}
-          and id <> own.id)
-      or exists (select 1 from payments
-        where ${sameCall(p)} and callers > 1 and written_at is not null and state = 'delivered' and ${answerable(p.now)}
-          and written_at > own.created_at) then 1 else 0 end as others
+/** Whether a payment without identifier has any that it has to be judged beside: seldom, and so this is all that is read of them. */
+export const besideWhat = (p: Id & At) =>
+  one<{ others: number }>`
+    select case when
+      exists (select 1 from payments as other
+        where ${equalToOwn} and other.unwritten = 1 and other.state in ('claimed', 'settling', 'owed', 'delivered')
+          and (other.state <> 'delivered' or other.answer_expires_at > ${p.now}) and other.id <> own.id)
+      or exists (select 1 from payments as other
+        where ${equalToOwn} and other.callers > 1 and other.written_at is not null and other.state = 'delivered'
+          and other.answer_expires_at > ${p.now} and other.written_at > own.created_at)
+      then 1 else 0 end as others
     from payments as own where own.id = ${idBytes(p.id)}`;
+
+const equalToOwn = raw(
+  `other.payer = own.payer and other.request_hash = own.request_hash and other.operation = own.operation
+          and other.identifier is null and other.alias_of is null`,
+);
 
 /**
  * The row itself and every payment that it has to be judged beside, locked in the order of their ids: all that were not written, and
@@ -48,7 +75,7 @@ export const besideWhat = (p: Id & Call & At) =>
 export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: number }) =>
   sql<LockedRow>`
     select locked.*, ${p.now} as now from (
-      select * from payments where id in (
+      select ${DECISIVE_COLUMNS} from payments where id in (
         select id from payments where id = ${idBytes(p.id)}
         union all
         select id from (select id from payments
