@@ -3,6 +3,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { expect } from 'chai';
 import pg from 'pg';
 import { copyLedger } from '../src/ledger/copy.js';
+import { PRESENCE_LOCK } from '../src/ledger/queries/presence.js';
 import { openLedger } from '../src/ledger/store.js';
 import type { Ledger } from '../src/ledger/store.js';
 import { until } from './support/faults.js';
@@ -158,7 +159,8 @@ function severalServers(make: () => Promise<Place>): void {
         (
           await client.query(
             `select 1 from pg_locks join pg_stat_activity using (pid)
-             where locktype = 'advisory' and mode = 'ShareLock' and backend_start > $1`,
+             where locktype = 'advisory' and mode = 'ShareLock' and classid = ${PRESENCE_LOCK} and backend_start > $1
+               and objid = (hashtext(current_schema())::bigint & 4294967295)::oid`,
             [ended],
           )
         ).rows.length;
