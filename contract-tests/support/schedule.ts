@@ -132,7 +132,9 @@ export class Schedule {
       throw new Error(`FAULT_SEED=${this.dice.seed}\n  ${this.violations.join('\n  ')}`);
   }
 
+  /** Once all is calm, buyers stay with the server whose price they were named: on a slow machine they would not come to an end. */
   shop(...about: (string | number)[]): Shop {
+    if (this.#calm) return this.shops.find(shop => !shop.dead) ?? this.shops[0]!;
     return this.shops[Math.floor(this.dice.roll('server', ...about) * this.shops.length)]!;
   }
 
