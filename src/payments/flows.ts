@@ -1,6 +1,5 @@
 import type { Ledger } from '../ledger/store.js';
-import type { UnpaidWork } from './admission.js';
-import { type SharedBucket } from './admission.js';
+import type { SharedBucket, UnpaidWork } from './admission.js';
 import type { Callers } from './callers.js';
 import type { Desk } from './desk.js';
 import type { Facilitator } from './facilitator.js';
