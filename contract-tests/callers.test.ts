@@ -3,29 +3,20 @@ import { expect } from 'chai';
 import { CALLER_LIVE_MS } from '../src/ledger/store.js';
 import type { Charge } from '../src/payments/charge.js';
 import type { Payment } from '../src/payments/examine.js';
-import { Orders, type OrderWork } from '../src/payments/orders.js';
-import type { Answer, Outcome } from '../src/payments/outcome.js';
-import { requirementsOf } from '../src/payments/offer.js';
+import type { Outcome } from '../src/payments/outcome.js';
 import {
-  ACCEPTED,
   answer,
   bodyOf,
   eachInANewWorld,
   expectPending,
-  expectRefused,
   expectUnavailable,
   failed,
   FEE_PAYER,
   Gate,
   ID,
-  operation,
-  RECIPE,
   SIGNATURE,
-  SUMMARIZE,
-  TERMS,
   world,
 } from './support/charge-world.js';
-import { craftPayment, v2Header } from './support/craft.js';
 import { until } from './support/faults.js';
 
 /** What a client does with its answer. */
@@ -334,210 +325,5 @@ describe('a settlement that nobody knows is asked for once more, while somebody 
     world.desk.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 900 + 151 });
     expectPending(await world.redeem(early));
     expect(world.facilitator.settles).to.equal(1);
-  });
-});
-
-describe('a server that stops says “not charged” only where the ledger does', () => {
-  eachInANewWorld();
-
-  const closing = AbortSignal.abort(new Error('shutting down'));
-
-  it('unknown: 503, not charged', async () => {
-    expectUnavailable(
-      await world.redeem(world.payment(), { closing }),
-      /shutting down. You were not charged/,
-    );
-    expect(world.facilitator.verifies).to.equal(0);
-  });
-
-  it('delivered: its answer', async () => {
-    const payment = world.payment();
-    const first = await world.redeem(payment);
-    expect(bodyOf(await world.redeem(payment, { closing }))).to.equal(bodyOf(first));
-  });
-
-  it('settling: 503 with a pending receipt', async () => {
-    const payment = world.payment();
-    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
-    await world.redeem(payment);
-    expectPending(await world.redeem(payment, { closing }));
-    expectPending(await world.charge.turnAway(payment, 'The server is busy', 1));
-  });
-
-  it('an order that is worked on: 503 with the receipt of its payment', async () => {
-    const work: OrderWork = { wanted: () => 1, work: () => new Promise(() => {}) };
-    const log = { info: () => {}, warn: () => {}, error: () => {} };
-    const orders = new Orders({ ledger: world.ledger, work, log, attemptMs: 60_000 });
-    world.charge = world.newCharge({ orders, confirm: async () => true });
-    const brand = operation('brandFeedback');
-    const { transaction } = craftPayment({ ...RECIPE, amount: brand.price.atomic });
-    const payment = world.examined(v2Header(requirementsOf(brand, TERMS, FEE_PAYER), transaction), brand);
-    const upfront = { request: '{}', ready: async () => undefined };
-    const call = { operation: brand, upfront, holdMs: 50 };
-    for (const change of [{}, { closing }]) {
-      const outcome = await world.redeem(payment, { ...call, ...change });
-      expectUnavailable(outcome, /^Paid, and in progress/);
-      expect(outcome).to.have.nested.property('receipt.success', true);
-      expect(outcome).to.have.nested.property('receipt.amount', '500000');
-    }
-    expect(world.facilitator.settles).to.equal(1);
-  });
-});
-
-describe('a price that changed judges unknown payments only', () => {
-  eachInANewWorld();
-
-  const dearer = { ...SUMMARIZE, price: { ...SUMMARIZE.price, atomic: 20_000n } };
-
-  /** The payment as a server with another price reads it. */
-  function under(header: string): Payment {
-    const examined = world.charge.examine({ 'payment-signature': header }, dearer);
-    if (examined.kind !== 'mismatch') throw new Error(examined.kind);
-    expect(examined.error).to.match(/the price is 20000/);
-    return examined.payment;
-  }
-
-  it('delivered before: the same answer, with the receipt of the price that was paid', async () => {
-    const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
-    const first = await world.redeem(world.examined(header));
-    const again = await world.redeem(under(header), { operation: dearer });
-    expect(bodyOf(again)).to.equal(bodyOf(first));
-    expect(again).to.have.nested.property('receipt.amount', '10000');
-  });
-
-  it('settling before: still pending, never refused', async () => {
-    const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
-    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
-    await world.redeem(world.examined(header));
-    expect(await world.charge.knows(under(header))).to.equal(true);
-    expectPending(await world.redeem(under(header), { operation: dearer }));
-  });
-
-  it('another receiver: what was delivered is handed out', async () => {
-    const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
-    const first = await world.redeem(world.examined(header));
-    const elsewhere = { ...TERMS, payTo: Keypair.generate().publicKey.toBase58() };
-    const desk = world.newDesk(FEE_PAYER, elsewhere);
-    const charge = world.newCharge({ desk });
-    const examined = charge.examine({ 'payment-signature': header }, SUMMARIZE);
-    if (examined.kind !== 'mismatch') throw new Error(examined.kind);
-    expect(bodyOf(await charge.redeem(world.call(examined.payment)))).to.equal(bodyOf(first));
-    desk.close();
-  });
-
-  it('unknown: refused by today’s price, also where its work failed before', async () => {
-    const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
-    expect(await world.charge.knows(under(header))).to.equal(false);
-    await world.redeem(world.examined(header), { work: async () => failed(502) });
-    expectRefused(await world.redeem(under(header), { operation: dearer }), /the price is 20000/, true);
-    expect(world.facilitator.settles).to.equal(0);
-    const row = await world.ledger.find(world.examined(header).checked.id);
-    expect(row, 'sent away, and the ledger knows').to.include({ callers: 2, callerUntil: 0 });
-  });
-
-  it('an offer of the new price is sold at the new price', async () => {
-    const { transaction } = craftPayment({ ...RECIPE, amount: 20_000n });
-    const payment = world.examined(v2Header(requirementsOf(dearer, TERMS, FEE_PAYER), transaction), dearer);
-    const outcome = await world.redeem(payment, { operation: dearer });
-    expect(outcome).to.have.nested.property('receipt.amount', '20000');
-  });
-});
-
-describe('work that is not paid for', () => {
-  eachInANewWorld();
-
-  it('a payer that lets work be done and hangs up is verified first from then on, and soon has to wait', async () => {
-    const payer = await world.knownPayer();
-    for (let n = 0; n < 10; n++) {
-      const gone = new AbortController();
-      const gate = new Gate();
-      const work = world.redeem(world.payment({ payer, identifier: `${ID}${n}` }), {
-        gone: gone.signal,
-        work: () => gate.wait(answer('{}')),
-      });
-      await gate.reached;
-      gone.abort();
-      gate.open();
-      await work;
-      await world.charge.idle();
-    }
-    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
-    world.runs = 0;
-    expectUnavailable(await world.redeem(world.payment({ payer })), /not charged/);
-    expect(world.runs).to.equal(0);
-    expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('answer');
-    world.now += 60_000;
-    world.desk.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 950 });
-    const later = await world.redeem(world.payment({ payer }), { text: 'another' });
-    expect(later.kind, 'it is forgiven').to.equal('answer');
-    expect(world.facilitator.settles).to.equal(2);
-  });
-
-  it('of a payer without standing ten runs may be under way at once, the others are told to wait', async () => {
-    const payer = Keypair.generate();
-    const gate = new Gate();
-    const sent = Array.from({ length: 14 }, (_, n) =>
-      world.redeem(world.payment({ payer, identifier: `${ID}${n}` }), {
-        work: () => gate.wait(answer('{}')),
-      }),
-    );
-    await gate.reached;
-    await new Promise(resolve => setTimeout(resolve, 300));
-    gate.open();
-    const kinds = (await Promise.all(sent)).map(({ kind }) => kind);
-    expect(kinds.filter(kind => kind === 'unavailable')).to.have.length(4);
-    expect(world.facilitator.settles).to.equal(10);
-  });
-
-  it('work beside too many equal payments counts among the runs of its payment', async () => {
-    const ledger = { ...world.ledger, settle: async () => ({ kind: 'limit' as const }) };
-    world.charge = world.newCharge({ ledger });
-    const payment = world.payment();
-    for (let n = 0; n < 3; n++) expectUnavailable(await world.redeem(payment), /Too many new signatures/);
-    expectRefused(await world.redeem(payment), /failed 3 times and nothing was charged/, false);
-    expect(world.runs).to.equal(3);
-  });
-
-  it('a settlement that nobody knows costs a payer its standing', async () => {
-    const payer = await world.knownPayer();
-    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
-    expectPending(await world.redeem(world.payment({ payer })));
-    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
-  });
-
-  it('work that takes too long costs a payer its standing', async () => {
-    const payer = await world.knownPayer();
-    world.charge = world.newCharge({ workDeadlineMs: 50 });
-    const work = (): Promise<Answer> => new Promise(() => {});
-    const outcome = await world.redeem(world.payment({ payer }), { work });
-    expect(outcome).to.have.nested.property('answer.status', 502);
-    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
-  });
-
-  it('new payers whose verify was slow share a burst of work, however many came meanwhile', async () => {
-    world.charge = world.newCharge({ unknownPayers: { rate: 10, burst: 3 } });
-    const gate = new Gate();
-    world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
-    const buy = (n: number): Promise<Outcome> =>
-      world.redeem(world.payment(), { source: `source ${n}`, text: `text ${n}` });
-    const first = [0, 1, 2].map(buy);
-    await until('the first are verified', () => world.facilitator.verifies === 3);
-    await new Promise(resolve => setTimeout(resolve, 350));
-    const second = [3, 4, 5].map(buy);
-    await until('all are verified', () => world.facilitator.verifies === 6);
-    gate.open();
-    const refused = (await Promise.all([...first, ...second])).filter(({ kind }) => kind === 'unavailable');
-    expect(refused).to.not.be.empty;
-    expect(world.runs).to.equal(6 - refused.length);
-    for (const outcome of refused) expectUnavailable(outcome, /Too many new payers.*not charged/);
-  });
-
-  it('new payers of one source leave room for those of another', async () => {
-    world.charge = world.newCharge({ unknownPayers: { rate: 0, burst: 50 } });
-    let refused = 0;
-    for (let n = 0; n < 60; n++)
-      if ((await world.redeem(world.payment(), { source: 'crowd' })).kind === 'unavailable') refused += 1;
-    expect(refused).to.be.greaterThan(10);
-    expect((await world.redeem(world.payment(), { source: 'somebody else' })).kind).to.equal('answer');
   });
 });

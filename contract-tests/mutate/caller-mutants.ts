@@ -7,7 +7,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/redemption.js',
     find: 'await this.#waiting?.leave();\n        return outcome;',
     replace: 'this.#waiting?.close();\n        return outcome;',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'told 503 at another server and heard of nowhere since',
   },
   {
@@ -15,7 +15,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/charge.js',
     find: 'await this.#parts.callers.turnAway(id, payer);\n            if (worth.state',
     replace: 'if (worth.state',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'a server that has no view of the chain sends a copy away',
   },
   {
@@ -23,7 +23,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/charge.js',
     find: '!row?.attended && ',
     replace: '',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'the caller hangs up here while its copy waits elsewhere',
   },
   {
@@ -31,7 +31,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/callers.js',
     find: 'await this.#record(caller.id, () => this.#ledger.written(caller, Math.max(0, this.#now() - at)));',
     replace: '',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'once the answer was read, the next payment for the same call is a new sale',
   },
   {
@@ -39,7 +39,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/callers.js',
     find: 'const renewed = await this.#ledger.renew(',
     replace: 'const renewed = (',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'two calls on purpose, both connected, are two sales',
   },
   {
@@ -47,7 +47,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/redemption.js',
     find: 'row.asks >= MAX_ASKS || ',
     replace: '',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'there is no third',
   },
   {
@@ -55,7 +55,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/redemption.js',
     find: 'row.asks >= MAX_ASKS || !due || !alive',
     replace: 'row.asks >= MAX_ASKS || !alive',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'not before the first ask had time to land',
   },
   {
@@ -63,7 +63,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/redemption.js',
     find: 'row.asks >= MAX_ASKS || !due || !alive',
     replace: 'row.asks >= MAX_ASKS || !due',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'nor once the blockhash is dead',
   },
   {
@@ -71,7 +71,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/redemption.js',
     find: 'callers.count(id) > MAX_CALLERS_PER_PAYMENT',
     replace: 'false',
-    test: 'charge',
+    test: 'charge-*',
     grep: 'at most 512 callers wait for one run',
   },
   {
@@ -79,7 +79,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/seller.js',
     find: 'if (mismatch !== undefined)',
     replace: 'if (false)',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'unknown: refused by today’s price',
   },
   {
@@ -87,7 +87,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/seller.js',
     find: 'if (!desk.isOffered(checked.feePayer)) {',
     replace: 'if (false) {',
-    test: 'charge',
+    test: 'charge-*',
     grep: 'a fee payer that was never offered is refused',
   },
   {
@@ -95,7 +95,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/seller.js',
     find: 'if (!unpaidWork.allows(checked.payer))',
     replace: 'if (false)',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'a payer that lets work be done and hangs up',
   },
   {
@@ -103,7 +103,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/seller.js',
     find: "if (!payerKnown && !newPayers.take(call.source ?? ''))",
     replace: 'if (false)',
-    test: 'charge',
+    test: 'charge-*',
     grep: 'too many unknown payers: 503, no facilitator call',
   },
   {
@@ -111,7 +111,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/admission.js',
     find: 'entry.spent - seconds * FORGIVEN_PER_SECOND',
     replace: 'entry.spent',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'a payer that lets work be done and hangs up',
   },
   {
@@ -119,7 +119,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/admission.js',
     find: ' || used > SHARE * this.#tokens',
     replace: '',
-    test: 'callers',
+    test: '{callers,charge-*}',
     grep: 'new payers of one source leave room for those of another',
   },
   {
@@ -127,7 +127,7 @@ export const callerMutants: readonly Mutant[] = [
     file: 'src/payments/admission.js',
     find: 'return Math.max(0, to - from) / 1000;',
     replace: 'return (to - from) / 1000;',
-    test: 'charge',
+    test: 'charge-*',
     grep: 'a clock that is set back does not empty a bucket',
   },
 ];

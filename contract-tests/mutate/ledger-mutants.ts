@@ -87,7 +87,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/claims.js',
     find: 'where payer = ${p.payer} and identifier is not null and identifier = ${p.identifier}',
     replace: 'where ${p.payer} = ${p.payer} and identifier is not null and identifier = ${p.identifier}',
-    test: 'charge',
+    test: 'charge-*',
     grep: 'ids are per payer',
   },
   {

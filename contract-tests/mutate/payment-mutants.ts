@@ -71,7 +71,7 @@ const judged = of('payments/judge', 'judge', [
   },
 ]);
 
-const worked = of('payments/work', 'callers', [
+const worked = of('payments/work', '{callers,charge-*}', [
   {
     name: 'new payers share no budget of work',
     find: 'if (!newPayersWork.take(source))',
@@ -92,7 +92,7 @@ const worked = of('payments/work', 'callers', [
   },
 ]);
 
-const verified = of('payments/work', 'charge', [
+const verified = of('payments/work', 'charge-*', [
   {
     name: 'work begins on a blockhash that dies before it is done',
     find: 'left !== undefined && left < WORK_BLOCKS',
@@ -138,7 +138,7 @@ const verified = of('payments/work', 'charge', [
 ]);
 
 const settled = [
-  ...of('payments/settlement', 'charge', [
+  ...of('payments/settlement', 'charge-*', [
     {
       name: 'the answer is not saved before the money is asked for',
       find: 'await this.#toSettling(run, answer ? { answer } : {});',
@@ -164,7 +164,7 @@ const settled = [
       grep: 'a facilitator that throws: 503',
     },
   ]),
-  ...of('payments/settlement', 'callers', [
+  ...of('payments/settlement', '{callers,charge-*}', [
     {
       name: 'a refusal of the second ask counts',
       find: "if (settled.kind !== 'settled')\n                return pending(row);",
@@ -250,7 +250,7 @@ const answered = [
       grep: 'a header that can not be sent: 502',
     },
   ]),
-  ...of('payments/told', 'callers', [
+  ...of('payments/told', '{callers,charge-*}', [
     {
       name: 'a receipt without its amount',
       find: ', network, amount: amount.toString() }',
@@ -258,7 +258,7 @@ const answered = [
       grep: 'the receipt of the price that was paid',
     },
   ]),
-  ...of('payments/told', 'charge', [
+  ...of('payments/told', 'charge-*', [
     {
       name: 'a doubt has the receipt of a success',
       find: "receipt: failed(paid, network, 'settlement_pending')",
@@ -266,7 +266,7 @@ const answered = [
       grep: 'on every resend, across a restart, asked once',
     },
   ]),
-  ...of('payments/outcome', 'charge', [
+  ...of('payments/outcome', 'charge-*', [
     {
       name: 'answers with an identifier live ten minutes',
       find: 'identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES',

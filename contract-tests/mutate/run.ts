@@ -24,7 +24,7 @@ function mocha(test: string, options: readonly string[], limitMs: number): Spawn
   const always = ['--no-package', '--fail-zero', '--timeout', '10000', '--require', `./${COPY}/src/quiet.js`];
   return spawnSync(
     join(ROOT, 'node_modules/.bin/mocha'),
-    [...always, ...options, `${COPY}/contract-tests/${test}.test.js`],
+    [...always, ...options, `${COPY}/contract-tests/**/${test}.test.js`],
     { cwd: ROOT, encoding: 'utf8', timeout: limitMs, killSignal: 'SIGKILL', maxBuffer: 64 * 1024 * 1024 },
   );
 }
