@@ -31,10 +31,11 @@ export class BodyReader {
     if (encoding !== undefined && encoding !== 'identity')
       throw new BodyFault('the body must not be compressed');
     if (Number(length) > maxBytes) throw tooLarge(maxBytes);
-    const collecting = new AbortController();
-    const hold = this.#budget.open(owner, () => collecting.abort(new BodiesFull()));
+    let evict = (): void => {};
+    const hold = this.#budget.open(owner, () => evict());
     try {
-      return parseJsonObject(await collect(request, new Collected(maxBytes, hold), collecting.signal));
+      const body = new Collected(maxBytes, hold, Number(length));
+      return parseJsonObject(await collect(request, body, stop => (evict = stop)));
     } finally {
       hold.close();
     }
@@ -46,12 +47,15 @@ function tooLarge(maxBytes: number): BodyFault {
   return new BodyFault(`the body is larger than ${limit}`);
 }
 
-/** Rejects with the reason of `stop` once that aborts. What follows of the body is then left unread. */
-function collect(request: IncomingMessage, into: Collected, stop: AbortSignal): Promise<Buffer> {
+/** `stoppable` is given what ends the reading with BodiesFull. What follows of the body is then left unread. */
+function collect(
+  request: IncomingMessage,
+  into: Collected,
+  stoppable: (stop: () => void) => void,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const done = (error?: Error): void => {
       request.off('data', add).off('end', done).off('close', broken).pause();
-      stop.removeEventListener('abort', stopped);
       if (error) reject(error);
       else resolve(into.bytes());
     };
@@ -63,10 +67,9 @@ function collect(request: IncomingMessage, into: Collected, stop: AbortSignal): 
       }
     };
     const broken = (): void => done(new BodyFault('the body did not arrive whole'));
-    const stopped = (): void => done(stop.reason as Error);
     if (request.destroyed) return broken();
     request.on('data', add).once('end', done).once('close', broken);
-    stop.addEventListener('abort', stopped, { once: true });
+    stoppable(() => done(new BodiesFull()));
   });
 }
 
@@ -74,15 +77,19 @@ function collect(request: IncomingMessage, into: Collected, stop: AbortSignal): 
 class Collected {
   readonly #maxBytes: number;
   readonly #hold: Hold;
-  #buffer = Buffer.alloc(0);
+  #buffer: Buffer;
   #length = 0;
   #progress = 0;
 
-  /** @throws BodiesFull */
-  constructor(maxBytes: number, hold: Hold) {
+  /**
+   * @param announced its Content-Length, or NaN
+   * @throws BodiesFull
+   */
+  constructor(maxBytes: number, hold: Hold, announced: number) {
     this.#maxBytes = maxBytes;
     this.#hold = hold;
     if (!hold.grow(SMALLEST_BYTES)) throw new BodiesFull();
+    this.#buffer = Buffer.allocUnsafe(announced <= SMALLEST_BYTES ? announced : 0);
   }
 
   /** @throws BodyFault, BodiesFull */

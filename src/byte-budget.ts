@@ -6,6 +6,7 @@ const SHARES = { payment: 1 / 8, payer: 1 / 4, source: 1 / 2 };
 /** Who made progress within this time is not evicted. */
 const PATIENCE_MS = 1_000;
 
+type Kind = keyof Owner;
 type Pool = { limit: number; held: number; slowestFirst: Set<Hold> };
 
 /**
@@ -14,18 +15,22 @@ type Pool = { limit: number; held: number; slowestFirst: Set<Hold> };
  */
 export class ByteBudget {
   readonly #all: Pool;
-  readonly #limits: Record<keyof Owner, number>;
   readonly #patienceMs: number;
-  readonly #pools = new Map<string, Pool>();
+  readonly #limits: Record<Kind, number>;
+  readonly #pools: Record<Kind, Map<string, Pool>> = {
+    payment: new Map(),
+    payer: new Map(),
+    source: new Map(),
+  };
 
   constructor(total: number, patienceMs = PATIENCE_MS) {
     this.#all = newPool(total);
+    this.#patienceMs = patienceMs;
     this.#limits = {
       payment: total * SHARES.payment,
       payer: total * SHARES.payer,
       source: total * SHARES.source,
     };
-    this.#patienceMs = patienceMs;
   }
 
   get held(): number {
@@ -34,19 +39,28 @@ export class ByteBudget {
 
   /** A holder without bytes yet. `evict` is called at most once, after its bytes are counted as free. */
   open(owner: Owner, evict: () => void): Hold {
-    const kinds = ['payment', 'payer', 'source'] as const;
-    const keys = kinds.map(kind => `${kind} ${owner[kind]}`);
-    const pools = kinds.map((kind, index) => this.#pool(keys[index] ?? '', this.#limits[kind]));
+    const pools = [
+      this.#pool('payment', owner),
+      this.#pool('payer', owner),
+      this.#pool('source', owner),
+      this.#all,
+    ];
     const forget = (): void => {
-      for (const key of keys) if (this.#pools.get(key)?.slowestFirst.size === 0) this.#pools.delete(key);
+      this.#forget('payment', owner);
+      this.#forget('payer', owner);
+      this.#forget('source', owner);
     };
-    return new Hold([...pools, this.#all], { evict, forget, patienceMs: this.#patienceMs });
+    return new Hold(pools, { evict, forget, patienceMs: this.#patienceMs });
   }
 
-  #pool(key: string, limit: number): Pool {
-    const pool = this.#pools.get(key) ?? newPool(limit);
-    this.#pools.set(key, pool);
+  #pool(kind: Kind, owner: Owner): Pool {
+    let pool = this.#pools[kind].get(owner[kind]);
+    if (!pool) this.#pools[kind].set(owner[kind], (pool = newPool(this.#limits[kind])));
     return pool;
+  }
+
+  #forget(kind: Kind, owner: Owner): void {
+    if (this.#pools[kind].get(owner[kind])?.slowestFirst.size === 0) this.#pools[kind].delete(owner[kind]);
   }
 }
 

@@ -17,6 +17,7 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
  * @throws BodyFault
  */
 export function requireJsonType(header = ''): void {
+  if (header === 'application/json') return;
   const { type, parameters } = parseType(header);
   if (!JSON_TYPE.test(type)) {
     throw new BodyFault('the body must be JSON, sent with Content-Type: application/json');
@@ -93,6 +94,7 @@ function addName(open: (Set<string> | undefined)[], string: Buffer | undefined):
 
 /** Two spellings of one name (`a` and `\u0061`) are one name. */
 function nameOf(string: Buffer): string | undefined {
+  if (!string.includes(BACKSLASH)) return string.toString('utf8', 1, string.length - 1);
   try {
     return JSON.parse(string.toString('utf8')) as string;
   } catch {

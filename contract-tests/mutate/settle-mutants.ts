@@ -84,13 +84,13 @@ const CHANGES: readonly Change[] = [
   },
   {
     name: 'the look before the work settles',
-    find: 'if (sent.attachOnly)',
+    find: 'if (all.sent.attachOnly)',
     replace: 'if (false)',
     grep: 'asks before its work only for what it may redeem',
   },
   {
     name: 'settling binds no equal claim',
-    find: 'yield* ask(bind({ id, alias_of: fence.id }));',
+    find: 'yield* ask(bind({ id: other.id, alias_of: own.id }));',
     replace: 'void id;',
     grep: 'binds every equal claim that is no sale of its own',
   },

@@ -13,14 +13,7 @@ import { holdForAnswer, saveAnswer } from './queries/answers.js';
 import { watch } from './queries/callers.js';
 import { createdAt, endLease, find, lockPayerOf } from './queries/claims.js';
 import type { Call as CallColumns, Fence } from './queries/conditions.js';
-import {
-  besideWhat,
-  bind,
-  countAliases,
-  identifierPaid,
-  lockEqualCalls,
-  lockRow,
-} from './queries/equal-calls.js';
+import { bind, countAliases, identifierPaid, lockEqualCalls, lockRow } from './queries/equal-calls.js';
 import type { LockedRow } from './queries/equal-calls.js';
 import { settle } from './queries/moves.js';
 
@@ -74,7 +67,10 @@ export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext)
   const { dialect, now } = context;
   const { id } = fence;
   const all = { fence, sent, context };
-  if (yield* isAlone(id, sent, context)) return yield* settleOwn([], all);
+  if (maySettleAlone(all)) {
+    const settled = yield* settleOwn(all, true);
+    if (settled) return settled;
+  }
   const rows = (yield* lockRows(id, sent, dialect, now)).map(locked);
   const own = rows.find(row => row.id === id);
   const moment = rows.at(-1)?.now ?? 0;
@@ -82,15 +78,27 @@ export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext)
   if (!sent.call && (yield* ask(identifierPaid({ id }))).length > 0) return yield* drop(fence);
   if (rows.length > MAX_EQUAL) return { kind: 'limit' };
   const equals = rows.filter(row => row !== own && isOpen(row) && !isWritten(row, own, moment));
+  return yield* settleBeside(equals, own, moment, all);
+}
+
+function* settleBeside(
+  equals: readonly Locked[],
+  own: Locked,
+  moment: number,
+  all: Settle,
+): Operation<Result> {
   const unseen = equals.filter(row => isSole(row, moment) && !seenSince(row, own)).map(row => row.id);
   if (unseen.length > 0) return { kind: 'wait', unseen };
   const shared = equals.filter(row => !isSole(row, moment));
   const claimed = shared.filter(row => row.state === 'claimed');
   const [target] = shared.filter(row => row.state !== 'claimed').sort(byAge);
   if (target) return yield* attachTo(target, own, claimed, all);
-  if (sent.attachOnly) return { kind: 'sell' };
+  if (all.sent.attachOnly) return { kind: 'sell' };
   if (claimed.length > MAX_ALIASES) return { kind: 'limit' };
-  return yield* settleOwn(claimed, all);
+  const settled = yield* settleOwn(all, false);
+  if (!settled) return yield* drop(all.fence);
+  for (const other of claimed) yield* ask(bind({ id: other.id, alias_of: own.id }));
+  return settled;
 }
 
 /** A row with its id as it is written outside the tables. */
@@ -104,10 +112,8 @@ function locked(row: LockedRow): Locked {
  * Nearly all payments have no equals, and SQLite has no need to lock any: then the move itself is the gate. On PostgreSQL equals may come
  * until the payer is locked.
  */
-function* isAlone(id: string, sent: Sent, { dialect, now }: SettleContext): Operation<boolean> {
-  if (dialect.concurrentWriters || !sent.call || sent.attachOnly) return false;
-  const [beside] = yield* ask(besideWhat({ id, now: now() }));
-  return beside?.others === 0;
+function maySettleAlone({ sent, context }: Settle): boolean {
+  return !context.dialect.concurrentWriters && sent.call !== undefined && !sent.attachOnly;
 }
 
 /** The row, and those that it has to be judged beside. On PostgreSQL nobody else claims a payment of this payer from then on. */
@@ -179,22 +185,25 @@ function* attachTo(
   return { kind: 'attached', target: paymentOf(row), caller };
 }
 
-function* settleOwn(claimed: readonly Locked[], { fence, sent, context }: Settle): Operation<Result> {
+/** Moves the payment and keeps its answer. @returns undefined where it may not be moved, or not `alone` */
+function* settleOwn({ fence, sent, context }: Settle, alone: boolean): Operation<Result | undefined> {
   const { answer } = sent;
   if (answer && context.answers.isFull(answer.body.byteLength)) {
     const [held] = yield* ask(holdForAnswer(fence));
-    if (held && context.answers.isFull(answer.body.byteLength - (held.size ?? 0))) return { kind: 'full' };
+    // Whoever redeems an earlier sale needs no room: that is for those with equals to find out first.
+    if (held && context.answers.isFull(answer.body.byteLength - (held.size ?? 0)))
+      return alone ? undefined : { kind: 'full' };
   }
   const [row] = yield* ask(
     settle({
       ...fence,
+      alone,
       settlement: sent.settlement ?? null,
       signed_transaction: sent.transaction ?? null,
       now: context.now(),
     }),
   );
-  if (!row) return yield* drop(fence);
-  for (const { id } of claimed) yield* ask(bind({ id, alias_of: fence.id }));
+  if (!row) return undefined;
   if (!answer) return { kind: 'settling', grown: 0 };
   yield* ask(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));
   return { kind: 'settling', grown: answer.body.byteLength - (row.answered ?? 0) };

@@ -202,7 +202,7 @@ export class Desk {
 
   /** Whether a transaction with this fee payer answers an offer of the last five minutes. */
   isOffered(feePayer: string): boolean {
-    return this.offeredFeePayers().some(entry => entry.feePayer === feePayer);
+    return feePayer === this.feePayer || this.offeredFeePayers().some(entry => entry.feePayer === feePayer);
   }
 
   /** All fee payers that count as offered, the present one first. */

@@ -87,6 +87,8 @@ const POST_HEADERS = { ...GET_HEADERS, 'content-type': 'application/json' };
 export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): Facilitator {
   const { origin, path: base, search, headers, name, conceal } = endpointOf(url);
   const prefix = base.replace(/(?<!\/)\/+$/, '');
+  const getHeaders = { ...headers, ...GET_HEADERS };
+  const postHeaders = { ...headers, ...POST_HEADERS };
   const pool = new Pool(origin, {
     connections: 128,
     keepAliveTimeout: 60_000,
@@ -103,7 +105,7 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
       {
         path: prefix + path + search,
         method: body === undefined ? 'GET' : 'POST',
-        headers: { ...headers, ...(body === undefined ? GET_HEADERS : POST_HEADERS) },
+        headers: body === undefined ? getHeaders : postHeaders,
         body: body ?? null,
       },
       { ms },

@@ -64,8 +64,10 @@ export class Redemption {
   readonly #until: number;
   /** Set while the ledger knows it as a caller. */
   #waiting: WaitingCaller | undefined;
-  /** The ledger knows its payment. */
-  #isKnown = false;
+  /** The ledger was asked what it knows of the payment. */
+  #looked = false;
+  /** Unless the ledger said that it does not know the payment. */
+  #mayBeKnown = true;
   #payerKnown = false;
   #began = false;
   #arrived = (): void => {};
@@ -119,7 +121,7 @@ export class Redemption {
 
   /** What the ledger says of the row that the request waits for, or of its payment. */
   async #judge(): Promise<Judgement> {
-    const { ledger, now } = this.#parts;
+    const { ledger, seller, now } = this.#parts;
     if (this.#waiting) {
       const row = await ledger.find(this.#waiting.caller.id);
       if (!row) this.#stopWaiting();
@@ -127,10 +129,16 @@ export class Redemption {
       if (row && row.aliasOf !== null) return { kind: 'over', outcome: inProgress() };
       return judge({ row, target: undefined }, this.#asked, now());
     }
+    if (!this.#looked && seller.maySkipLook(this.#call)) {
+      this.#looked = true;
+      this.#payerKnown = true;
+      return { kind: 'sell' };
+    }
     const { id, payer } = this.#call.payment.checked;
     const seen = await ledger.look(id, payer);
+    this.#looked = true;
     this.#payerKnown = seen.payerKnown;
-    this.#isKnown = seen.row !== undefined;
+    this.#mayBeKnown = seen.row !== undefined;
     return judge(seen, this.#asked, now());
   }
 
@@ -281,7 +289,7 @@ export class Redemption {
     const outcome = told({ network, sale: this.#waiting ?? NO_SALE });
     if ('sale' in outcome) return outcome;
     const sentAway = outcome.kind === 'unavailable' || (outcome.kind === 'refused' && outcome.fresh);
-    if (sentAway && !this.#waiting && (this.#isKnown || failed)) {
+    if (sentAway && !this.#waiting && (this.#mayBeKnown || failed)) {
       const { id, payer } = this.#call.payment.checked;
       await callers.turnAway(id, payer);
     }

@@ -49,23 +49,19 @@ export const lockRow = (p: Id & At) =>
     select locked.*, ${p.now} as now
     from (select ${DECISIVE_COLUMNS} from payments where id = ${idBytes(p.id)} for update) as locked`;
 
-/** Whether a payment without identifier has any that it has to be judged beside: seldom, and so this is all that is read of them. */
-export const besideWhat = (p: Id & At) =>
-  one<{ others: number }>`
-    select case when
-      exists (select 1 from payments as other
-        where ${equalToOwn} and other.unwritten = 1 and other.state in ('claimed', 'settling', 'owed', 'delivered')
-          and (other.state <> 'delivered' or other.answer_expires_at > ${p.now}) and other.id <> own.id)
-      or exists (select 1 from payments as other
-        where ${equalToOwn} and other.callers > 1 and other.written_at is not null and other.state = 'delivered'
-          and other.answer_expires_at > ${p.now} and other.written_at > own.created_at)
-      then 1 else 0 end as others
-    from payments as own where own.id = ${idBytes(p.id)}`;
-
 const equalToOwn = raw(
   `other.payer = own.payer and other.request_hash = own.request_hash and other.operation = own.operation
           and other.identifier is null and other.alias_of is null`,
 );
+
+/** That the row called `own`, of a payment without identifier, has none that it has to be judged beside. */
+export const hasNoEquals = ({ now }: At): Query => sql`not (
+      exists (select 1 from payments as other
+        where ${equalToOwn} and other.unwritten = 1 and other.state in ('claimed', 'settling', 'owed', 'delivered')
+          and (other.state <> 'delivered' or other.answer_expires_at > ${now}) and other.id <> own.id)
+      or exists (select 1 from payments as other
+        where ${equalToOwn} and other.callers > 1 and other.written_at is not null and other.state = 'delivered'
+          and other.answer_expires_at > ${now} and other.written_at > own.created_at))`;
 
 /**
  * The row itself and every payment that it has to be judged beside, locked in the order of their ids: all that were not written, and

@@ -6,6 +6,7 @@ import { sourcesOf } from '../states.js';
 import type { Ground, State } from '../states.js';
 import { nextClaim, ours, viewed } from './conditions.js';
 import type { At, Fence, Id, IdRow } from './conditions.js';
+import { hasNoEquals } from './equal-calls.js';
 
 /** The table of legal moves decides from which states a move starts: `state in ('settling', 'owed')`. */
 function mayBecome(to: State, ground: Ground): Query {
@@ -21,12 +22,15 @@ const MAY_DELIVER = { work: mayBecome('delivered', 'work'), chain: mayBecome('de
 /** `work`: our own ask succeeded; `chain`: the transfer was found there. */
 type Proof = { by: 'work' | 'chain' };
 
-/** Only while its newest caller is there, and only the claim that worked on it. */
-export const settle = (p: Fence & At & { settlement: string | null; signed_transaction: string | null }) =>
+/** Only while its newest caller is there, only the claim that worked on it, and only if `alone` where that is asked for. */
+export const settle = (
+  p: Fence & At & { settlement: string | null; signed_transaction: string | null; alone: boolean },
+) =>
   one<{ answered: number | null }>`
-    update payments set state = 'settling', asks = asks + 1, settling_at = ${p.now}, settlement = ${p.settlement},
+    update payments as own set state = 'settling', asks = asks + 1, settling_at = ${p.now}, settlement = ${p.settlement},
       signed_transaction = coalesce(${p.signed_transaction}, signed_transaction)
     where ${ours(p)} and ${MAY_SETTLE} and alias_of is null and caller_until > ${p.now}
+      and ${p.alone ? hasNoEquals(p) : raw('true')}
     returning (select size from answers where payment = ${idBytes(p.id)}) as answered`;
 
 /** The second ask, of which only a success counts, once nobody works on it any more. */
