@@ -1,6 +1,7 @@
 import { best, ratio, record, table } from './figures.js';
 import { BRIEF, startFleet } from './fleet.js';
 import { interleave, paid, unpaid } from './measure.js';
+import { PAYERS } from './terms.js';
 import { textOf } from './text.js';
 
 /** @typedef {import('./measure.js').Bench} Bench */
@@ -54,7 +55,7 @@ async function largeBodies(bench, fleet) {
 
 /** @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
 async function sales(bench, fleet) {
-  const of = table('Paid call, instant backend, 64 connections, 64 payers', 'calls/s');
+  const of = table(`Paid call, instant backend, 64 connections, ${PAYERS} payers`, 'calls/s');
   const spent = table('Processor time of the server per paid call', 'µs', 'less');
   const job = { ...BRIEF, connections: 64, seconds: bench.quick ? 1.5 : 4 };
   const busy = [];

@@ -23,17 +23,12 @@ type Part = Value | Query;
 const texts = new WeakMap<TemplateStringsArray, { text: string; inner: (string | undefined)[] }>();
 
 export function sql<Row = unknown>(strings: TemplateStringsArray, ...parts: Part[]): Query<Row> {
-  const parameters: Value[] = [];
-  for (const part of parts) {
-    if (isQuery(part)) parameters.push(...part.parameters);
-    else parameters.push(part);
-  }
-  return { sql: textOf(strings, parts), parameters };
+  return { sql: textOf(strings, parts), parameters: valuesOf(parts) };
 }
 
 /** A statement that returns one row at most. */
 export function one<Row = unknown>(strings: TemplateStringsArray, ...parts: Part[]): Query<Row> {
-  return { ...sql<Row>(strings, ...parts), single: true };
+  return { sql: textOf(strings, parts), parameters: valuesOf(parts), single: true };
 }
 
 /** Text that is no value: a name, or a piece of SQL that the program itself is made of. Never anything from outside. */
@@ -43,22 +38,35 @@ export function raw(text: string): Query {
 
 /** A list, separated by commas. */
 export function list(parts: readonly Part[]): Query {
-  return {
-    sql: parts.map(part => (isQuery(part) ? part.sql : '?')).join(', '),
-    parameters: parts.flatMap(part => (isQuery(part) ? part.parameters : [part])),
-  };
+  return { sql: parts.map(part => (isQuery(part) ? part.sql : '?')).join(', '), parameters: valuesOf(parts) };
+}
+
+function valuesOf(parts: readonly Part[]): Value[] {
+  const values: Value[] = [];
+  for (const part of parts) {
+    if (!isQuery(part)) values.push(part);
+    else for (const value of part.parameters) values.push(value);
+  }
+  return values;
 }
 
 function isQuery(part: Part): part is Query {
-  return typeof part === 'object' && part !== null && 'sql' in part;
+  return typeof part === 'object' && part !== null && !(part instanceof Uint8Array);
 }
 
 function textOf(strings: TemplateStringsArray, parts: readonly Part[]): string {
   const known = texts.get(strings);
-  if (known && parts.every((part, index) => known.inner[index] === (isQuery(part) ? part.sql : undefined)))
-    return known.text;
+  if (known && isUnchanged(known.inner, parts)) return known.text;
   const inner = parts.map(part => (isQuery(part) ? part.sql : undefined));
   const text = strings.reduce((made, next, index) => `${made}${inner[index - 1] ?? '?'}${next}`);
   texts.set(strings, { text, inner });
   return text;
+}
+
+function isUnchanged(inner: readonly (string | undefined)[], parts: readonly Part[]): boolean {
+  for (let index = 0; index < parts.length; index++) {
+    const part = parts[index] as Part;
+    if (inner[index] !== (isQuery(part) ? part.sql : undefined)) return false;
+  }
+  return true;
 }
