@@ -17,7 +17,7 @@ import {
   AUTHORITY,
   FakeRpc,
   extendedMint,
-  failureOf,
+  publicFailureOf,
   mintBytes,
   never,
   type Answer,
@@ -195,19 +195,19 @@ describe('mint facts from the chain', () => {
       [/closed/, () => read(Buffer.alloc(0))],
     ];
     for (const [words, ask] of cases) {
-      const failure = await failureOf(ask());
+      const failure = await publicFailureOf(ask());
       expect(failure.kind).to.equal('invalid');
       expect(failure.message).to.match(words);
       expect(failure.message, 'what to do').to.match(/send the/);
     }
-    const missing = await failureOf(readMint(chain, AUTHORITY.toBase58(), never));
+    const missing = await publicFailureOf(readMint(chain, AUTHORITY.toBase58(), never));
     expect(missing.kind).to.equal('invalid');
     expect(missing.message).to.match(/does not exist on this chain/);
   });
 
   it('refuses what is base58 but not 32 bytes, without asking the chain', async () => {
     for (const mint of ['1'.repeat(44), 'z'.repeat(44), 'z'.repeat(32), '2'.repeat(43)]) {
-      const failure = await failureOf(readMint(chain, mint, never));
+      const failure = await publicFailureOf(readMint(chain, mint, never));
       expect(failure.kind, mint).to.equal('invalid');
       expect(failure.message).to.match(/32 bytes/);
     }
@@ -234,22 +234,22 @@ describe('mint facts from the chain', () => {
     ];
     for (const [index, answer] of wrongs.entries()) {
       rpc.answer = answer;
-      const failure = await failureOf(readMint(chain, ADDRESS.toBase58(), never));
+      const failure = await publicFailureOf(readMint(chain, ADDRESS.toBase58(), never));
       expect(failure.kind, `answer ${index}`).to.equal('failed');
     }
   });
 
   it('is unavailable on 5xx, on 429 with its time, and on a node that is behind', async () => {
     rpc.answer = response => response.writeHead(429, { 'retry-after': '9' }).end('slow down');
-    expect(await failureOf(readMint(chain, ADDRESS.toBase58(), never))).to.include({
+    expect(await publicFailureOf(readMint(chain, ADDRESS.toBase58(), never))).to.include({
       kind: 'unavailable',
       retryAfterSeconds: 9,
     });
     expect(rpc.calls, 'no retry on 429').to.have.length(1);
     rpc.answer = response => response.writeHead(502).end('<html>');
-    expect((await failureOf(readMint(chain, ADDRESS.toBase58(), never))).kind).to.equal('unavailable');
+    expect((await publicFailureOf(readMint(chain, ADDRESS.toBase58(), never))).kind).to.equal('unavailable');
     rpc.answer = (response, _call, id) =>
       response.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32005, message: 'behind' } }));
-    expect((await failureOf(readMint(chain, ADDRESS.toBase58(), never))).kind).to.equal('unavailable');
+    expect((await publicFailureOf(readMint(chain, ADDRESS.toBase58(), never))).kind).to.equal('unavailable');
   });
 });

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
 import type { People } from '../src/upstreams/people/people.js';
 import { createRapidataPeople, type RapidataOptions } from '../src/upstreams/people/rapidata.js';
 import { type FakeRapidata, type Labeler, startFakeRapidata } from './support/rapidata.js';
 import { aQuestion, aReply, createMemoryBook, type MemoryBook } from './support/reply-book.js';
+import { failureOf } from './support/failure.js';
 
 const NEVER = new AbortController().signal;
 
@@ -14,15 +14,6 @@ const say = (count: number, prefix = 'worker'): Labeler[] =>
     id: `${prefix}-${n}`,
     age: '30-39',
   }));
-
-async function failureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
-  const error: unknown = await promise.then(
-    () => expect.fail('it did not fail'),
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof UpstreamFailure)) throw error;
-  return error;
-}
 
 describe('people of the marketplace', () => {
   let fake: FakeRapidata;

@@ -2,7 +2,6 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
 import { createBrandFeedback } from '../src/upstreams/people/aggregate.js';
 import { classify } from '../src/upstreams/people/classify.js';
 import { houseReply } from '../src/upstreams/people/house.js';
@@ -18,18 +17,10 @@ import {
   createMemoryNotes,
   somebodyThere,
 } from './support/reply-book.js';
+import { failureOf } from './support/failure.js';
 
 const NEVER = new AbortController().signal;
 setMaxListeners(0, NEVER);
-
-async function failureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
-  const error: unknown = await promise.then(
-    () => expect.fail('it did not fail'),
-    (reason: unknown) => reason,
-  );
-  expect(error).to.be.instanceOf(UpstreamFailure);
-  return error as UpstreamFailure;
-}
 
 describe('people on the panel', () => {
   it('are waited for until the wanted replies are there', async () => {

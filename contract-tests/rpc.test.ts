@@ -5,7 +5,15 @@ import { expect } from 'chai';
 import { UpstreamFailure } from '../src/upstreams/failure.js';
 import { readMint } from '../src/upstreams/solana/mint.js';
 import { createChain, type SolanaChain } from '../src/upstreams/solana/rpc.js';
-import { ADDRESS, AUTHORITY, FakeRpc, failureOf, mintBytes, never, type Answer } from './support/fake-rpc.js';
+import {
+  ADDRESS,
+  AUTHORITY,
+  FakeRpc,
+  publicFailureOf,
+  mintBytes,
+  never,
+  type Answer,
+} from './support/fake-rpc.js';
 
 describe('Solana chain behind several RPC servers', () => {
   let first: FakeRpc;
@@ -68,17 +76,17 @@ describe('Solana chain behind several RPC servers', () => {
 
   it('is unavailable when all are down, failed when one answers wrongly or late', async () => {
     const gone = connect({ urls: ['http://127.0.0.1:1/', 'http://127.0.0.1:2/'] });
-    const failure = await failureOf(gone.blockHeight('confirmed', never));
+    const failure = await publicFailureOf(gone.blockHeight('confirmed', never));
     expect(failure.kind).to.equal('unavailable');
     expect(failure.retryAfterSeconds).to.be.greaterThan(0);
     const late = connect({ urls: ['http://127.0.0.1:1/', urls[1] ?? ''], timeoutMs: 200 });
     second.answer = () => undefined;
-    expect((await failureOf(late.blockHeight('confirmed', never))).kind).to.equal('failed');
+    expect((await publicFailureOf(late.blockHeight('confirmed', never))).kind).to.equal('failed');
   });
 
   it('stops at the caller’s deadline and asks nobody else', async () => {
     first.answer = () => undefined;
-    const failure = await failureOf(
+    const failure = await publicFailureOf(
       connect({ timeoutMs: 5_000 }).blockHeight('confirmed', AbortSignal.timeout(100)),
     );
     expect(failure.kind).to.equal('failed');
@@ -88,8 +96,8 @@ describe('Solana chain behind several RPC servers', () => {
   it('refuses more reads at once than it may hold', async () => {
     first.answer = second.answer = () => undefined;
     const chain = connect({ maxInFlight: 1, timeoutMs: 200 });
-    const held = failureOf(chain.blockHeight('confirmed', never));
-    expect((await failureOf(chain.blockHeight('confirmed', never))).kind).to.equal('unavailable');
+    const held = publicFailureOf(chain.blockHeight('confirmed', never));
+    expect((await publicFailureOf(chain.blockHeight('confirmed', never))).kind).to.equal('unavailable');
     await held;
   });
 
@@ -207,7 +215,7 @@ describe('Solana chain behind several RPC servers', () => {
     for (const [ask, results] of wrongs) {
       for (const result of results) {
         first.answer = (response, _call, id) => first.send(response, id, result);
-        expect((await failureOf(ask())).kind, JSON.stringify(result)).to.equal('failed');
+        expect((await publicFailureOf(ask())).kind, JSON.stringify(result)).to.equal('failed');
       }
     }
   });
@@ -232,7 +240,7 @@ describe('Solana chain behind several RPC servers', () => {
   it('gives up at once when the caller leaves, before it asks and while it waits', async () => {
     const chain = connect();
     const failed = async (signal: AbortSignal) =>
-      (await failureOf(chain.blockHeight('confirmed', signal))).kind;
+      (await publicFailureOf(chain.blockHeight('confirmed', signal))).kind;
     expect(await failed(AbortSignal.abort())).to.equal('failed');
     expect(first.calls).to.have.length(0);
     const caller = new AbortController();
@@ -273,7 +281,9 @@ describe('Solana chain behind several RPC servers', () => {
       { slot: 1, meta: { err: null }, transaction: ['AQ==', 'base64'] },
     ]) {
       first.results.set('getTransaction', broken);
-      expect((await failureOf(chain.transaction('signature', 'finalized', never))).kind).to.equal('failed');
+      expect((await publicFailureOf(chain.transaction('signature', 'finalized', never))).kind).to.equal(
+        'failed',
+      );
     }
   });
 

@@ -1,25 +1,15 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect } from 'chai';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
 import { createFliteSpeaker, loadFlite } from '../src/upstreams/voices/flite.js';
 import { speakingSeconds } from '../src/upstreams/voices/speaking-time.js';
 import type { Speaker } from '../src/upstreams/voices/voices.js';
 import { loudness, readWav } from '../src/upstreams/voices/wav.js';
 import { SpeechWorkers } from '../src/upstreams/voices/workers.js';
+import { failureOf } from './support/failure.js';
 
 const NEVER = new AbortController().signal;
 const SENTENCE = 'The quick brown fox jumps over the lazy dog near the river bank, and nobody minds. ';
 const LONG = SENTENCE.repeat(31).slice(0, 2_500);
-
-async function failureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof UpstreamFailure) return error;
-    throw error;
-  }
-  throw new Error('expected an UpstreamFailure');
-}
 
 /** Checks every field of the header and that the sound is neither silent nor clipped; gives its length in seconds. */
 function seconds(wav: Buffer): number {

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
 import { createPiperSpeaker, type PiperOptions } from '../src/upstreams/voices/piper.js';
 import type { Speaker } from '../src/upstreams/voices/voices.js';
 import { loudness, readWav } from '../src/upstreams/voices/wav.js';
+import { failureOf } from './support/failure.js';
 
 const NEVER = new AbortController().signal;
 
@@ -97,15 +97,6 @@ describe('voices: a Piper server', function () {
       server.close();
     }
   });
-
-  async function failureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
-    const error = await promise.then(
-      () => new Error('expected a failure'),
-      (thrown: unknown) => thrown,
-    );
-    if (error instanceof UpstreamFailure) return error;
-    throw error;
-  }
 
   async function kindOf(synthesize: Answering, options: Partial<PiperOptions> = {}): Promise<string> {
     const { speaker } = await piper(current(synthesize), options);

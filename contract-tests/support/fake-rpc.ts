@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { AccountLayout, AccountType, MintLayout } from '@solana/spl-token';
 import { Keypair, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
-import { UpstreamFailure } from '../../src/upstreams/failure.js';
+import type { UpstreamFailure } from '../../src/upstreams/failure.js';
+import { failureOf } from './failure.js';
 
 export type Call = { method: string; params: unknown[]; port: number | undefined };
 export type StoredAccount = { owner: PublicKey; data: Buffer; lamports?: number; executable?: boolean };
@@ -109,13 +110,9 @@ export function extendedMint(
   return Buffer.concat([mintBytes(fields), padding, Buffer.from([type]), ...tlv]);
 }
 
-export async function failureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
-  const error: unknown = await promise.then(
-    value => expect.fail(`answered ${JSON.stringify(value)}`),
-    (reason: unknown) => reason,
-  );
-  expect(error).to.be.instanceOf(UpstreamFailure);
-  const failure = error as UpstreamFailure;
+/** The failure of a call, whose message shows nothing of the server it was sent to. */
+export async function publicFailureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
+  const failure = await failureOf(promise);
   expect(failure.message, 'public message').to.not.match(
     /127\.0\.0\.1|secret|api-key|undici|ECONN|Struct|status \d/i,
   );

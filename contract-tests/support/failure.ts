@@ -1,0 +1,12 @@
+import { expect } from 'chai';
+import { UpstreamFailure } from '../../src/upstreams/failure.js';
+
+/** The failure that a call of a backend ends with. */
+export async function failureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
+  const error: unknown = await promise.then(
+    value => expect.fail(`answered ${JSON.stringify(value)}`),
+    (reason: unknown) => reason,
+  );
+  if (error instanceof UpstreamFailure) return error;
+  throw error;
+}

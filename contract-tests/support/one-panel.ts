@@ -1,0 +1,132 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import Koa from 'koa';
+import { createPanel, type PanelOptions } from '../../src/panel/panel.js';
+import { Presence } from '../../src/upstreams/people/presence.js';
+import { createMemoryBook, createMemoryNotes, type MemoryBook, type MemoryNotes } from './reply-book.js';
+
+export const TOKEN = 'a-token-that-nobody-guesses';
+
+export type Panel = {
+  url: string;
+  book: MemoryBook;
+  notes: MemoryNotes;
+  presence: Presence;
+  server: Server;
+  time: { now: number };
+  end: AbortController;
+};
+
+export async function startPanel(
+  options: Partial<PanelOptions> & { notes?: MemoryNotes } = {},
+): Promise<Panel> {
+  const time = { now: Date.now() };
+  const book = createMemoryBook(() => time.now);
+  const notes = options.notes ?? createMemoryNotes();
+  const presence = new Presence({ notes, now: () => time.now });
+  const end = new AbortController();
+  const router = createPanel({
+    book,
+    presence,
+    notes,
+    token: TOKEN,
+    now: () => time.now,
+    secure: false,
+    signal: end.signal,
+    ...options,
+  });
+  const app = new Koa();
+  app.silent = true;
+  app.use(async (ctx, next) => {
+    ctx.set('Access-Control-Allow-Origin', '*');
+    await next();
+  });
+  app.use(router.routes() as Koa.Middleware);
+  app.use(ctx => {
+    ctx.status = 404;
+    ctx.body = 'the contract';
+  });
+  const handle = app.callback();
+  const server = createServer((request, response) => void handle(request, response));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, book, notes, presence, server, time, end };
+}
+
+export type Answer = { status: number; headers: Headers; text: string };
+
+/** A browser without JavaScript: keeps the cookie, sends forms. */
+export class Visitor {
+  readonly #url: string;
+  cookie = '';
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  async get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#send(path, { headers });
+  }
+
+  async post(
+    path: string,
+    fields: Record<string, string>,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    return this.#send(path, {
+      method: 'POST',
+      body: new URLSearchParams(fields),
+      headers: { origin: this.#url, ...headers },
+    });
+  }
+
+  async signIn(): Promise<this> {
+    const answer = await this.post('/panel/login', { token: TOKEN });
+    expect(answer.status).to.equal(303);
+    return this;
+  }
+
+  async formKey(): Promise<string> {
+    return (
+      /name="form" value="([^"]+)"/.exec((await this.get('/panel/')).text)?.[1] ?? expect.fail('no form')
+    );
+  }
+
+  async reply(
+    question: string,
+    text: string,
+    sentiment = 'positive',
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    return this.post('/panel/reply', { form: await this.formKey(), question, text, sentiment }, headers);
+  }
+
+  async #send(path: string, init: RequestInit & { headers: Record<string, string> }): Promise<Answer> {
+    const headers = this.cookie ? { ...init.headers, cookie: this.cookie } : init.headers;
+    const answer = await fetch(this.#url + path, { ...init, headers, redirect: 'manual' });
+    const cookie = answer.headers.get('set-cookie');
+    if (cookie) this.cookie = cookie.split(';', 1)[0] ?? '';
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  }
+}
+
+export let panel: Panel;
+
+export let visitor: Visitor;
+
+/** Gives every test of a suite a panel, and a visitor who is not signed in yet. */
+export function eachWithANewPanel(): void {
+  beforeEach(async () => {
+    panel = await startPanel();
+    visitor = new Visitor(panel.url);
+  });
+
+  afterEach(async () => {
+    panel.end.abort();
+    panel.server.closeAllConnections();
+    await new Promise(resolve => panel.server.close(resolve));
+  });
+}
