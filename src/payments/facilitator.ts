@@ -1,8 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import { readAddress } from '../address.js';
-import { exchange } from '../exchange.js';
-import { endpointOf } from '../net/endpoint.js';
-import { Pool } from '../pool.js';
+import { HttpClient } from '../net/http-client.js';
 
 /** What a facilitator is asked about: our own offer and our own encoding of the buyer's transaction, nothing echoed. */
 export type Ask = { transaction: string; requirements: PaymentRequirements };
@@ -77,38 +75,23 @@ type JsonAnswer = { status: number; json: Record<string, unknown> };
 /** How long a facilitator may take for each question. */
 export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: number };
 
-const GET_HEADERS = { accept: 'application/json' };
-const POST_HEADERS = { ...GET_HEADERS, 'content-type': 'application/json' };
-
 /**
  * A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). User, password and query of its URL go with every question, and
  * into no message.
  */
 export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): Facilitator {
-  const { origin, path: base, search, headers, name, conceal } = endpointOf(url);
-  const prefix = base.replace(/(?<!\/)\/+$/, '');
-  const getHeaders = { ...headers, ...GET_HEADERS };
-  const postHeaders = { ...headers, ...POST_HEADERS };
-  const pool = new Pool(origin, {
+  // Never sends again by itself: a settlement whose connection ended may have been carried out.
+  const client = new HttpClient(url, {
     connections: 128,
-    keepAliveTimeout: 60_000,
-    keepAliveMaxTimeout: 600_000,
-    maxResponseSize: MAX_ANSWER_BYTES,
-    // Every question has its own deadline.
-    headersTimeout: 0,
-    bodyTimeout: 0,
+    maxAnswerBytes: MAX_ANSWER_BYTES,
+    headers: { accept: 'application/json' },
+    resend: false,
   });
+  const { name, conceal } = client;
 
   async function ask(path: string, ms: number, body?: string): Promise<JsonAnswer> {
-    const { status, text } = await exchange(
-      pool,
-      {
-        path: prefix + path + search,
-        method: body === undefined ? 'GET' : 'POST',
-        headers: body === undefined ? getHeaders : postHeaders,
-        body: body ?? null,
-      },
-      { ms },
+    const { status, text } = await client.request(
+      body === undefined ? { method: 'GET', path, ms } : { method: 'POST', path, body, ms },
     );
     const json: unknown = JSON.parse(text);
     if (typeof json !== 'object' || json === null) throw new Error('the answer is not a JSON object');
@@ -144,7 +127,7 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
         return { kind: 'unknown', reason: conceal(messageOf(error)), signature: '' };
       }
     },
-    close: () => pool.destroy(),
+    close: () => client.close(),
   };
 }
 

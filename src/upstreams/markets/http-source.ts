@@ -7,9 +7,8 @@ import {
   type IBackoff,
   type IBreaker,
 } from 'cockatiel';
-import { Pool, type Dispatcher } from '../../pool.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
-import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
+import { HttpClient, NoAnswer, type HttpAnswer } from '../../net/http-client.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 
 /** What an operator may set for any source. */
@@ -40,15 +39,6 @@ export type WireFormat = {
 const MAX_BODY_BYTES = 2_000_000;
 const MAX_REST_MS = 60_000;
 const MAX_BACKOFF_SECONDS = 120;
-const UNREACHABLE = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 type Answer = { status: number; body: unknown };
 
@@ -74,17 +64,12 @@ class ConsecutiveOrTripped implements IBreaker {
   }
 }
 
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : '';
-}
-
 /**
  * When a source that refused us wants to be asked again, in seconds from 1 to 120: `Retry-After`, else
  * `x-ratelimit-reset`, which is found in the wild as seconds from now, Unix seconds and Unix milliseconds.
  */
 export function backoffSeconds(
-  headers: Record<string, string | string[] | undefined>,
+  headers: { 'retry-after'?: string | undefined; 'x-ratelimit-reset'?: string | undefined },
   now = Date.now(),
 ): number | undefined {
   const retryAfter = readRetryAfter(headers['retry-after'], now);
@@ -98,32 +83,26 @@ export function backoffSeconds(
 /** One aggregator's connections and circuit. */
 class Endpoint {
   readonly #name: string;
-  readonly #headers: Record<string, string>;
-  readonly #prefix: string;
   readonly #deadlineMs: number;
   readonly #restMs: number;
-  readonly #pool: Pool;
+  readonly #client: HttpClient;
   readonly #counter: ConsecutiveOrTripped;
   readonly #circuit: CircuitBreakerPolicy;
   #askedToWaitUntil = 0;
   #restsUntil = 0;
   #latencyMs: number | undefined;
   #lastFailure: string | undefined;
-  #closed: Promise<void> | undefined;
 
   constructor(name: string, format: WireFormat, options: SourceOptions) {
-    const base = new URL(options.url ?? format.url);
     this.#name = name;
-    this.#prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
-    this.#headers = { accept: 'application/json', 'user-agent': 'coinslot', ...format.headers };
     this.#deadlineMs = options.deadlineMs ?? 4_000;
     this.#restMs = options.breaker?.restMs ?? 5_000;
-    this.#pool = new Pool(base.origin, {
+    this.#client = new HttpClient(options.url ?? format.url, {
       connections: 8,
-      keepAliveTimeout: 60_000,
-      keepAliveMaxTimeout: 600_000,
-      maxResponseSize: MAX_BODY_BYTES,
-      connect: { timeout: Math.ceil(this.#deadlineMs * 0.75) },
+      maxAnswerBytes: MAX_BODY_BYTES,
+      connectMs: Math.ceil(this.#deadlineMs * 0.75),
+      headers: { accept: 'application/json', 'user-agent': 'coinslot', ...format.headers },
+      resend: true,
     });
     this.#counter = new ConsecutiveOrTripped(options.breaker?.failures ?? 5);
     this.#circuit = circuitBreaker(
@@ -163,7 +142,7 @@ class Endpoint {
   }
 
   close(): Promise<void> {
-    return (this.#closed ??= this.#pool.close());
+    return this.#client.close();
   }
 
   #rest(attempt: number): IBackoff<{ attempt: number }> {
@@ -182,23 +161,10 @@ class Endpoint {
 
   async #fetch(path: string, signal: AbortSignal): Promise<Answer> {
     try {
-      return await withDeadline(this.#deadlineMs, signal, async inTime =>
-        this.#read(await this.#request(path, inTime)),
-      );
+      return this.#read(await this.#client.request({ method: 'GET', path, ms: this.#deadlineMs, signal }));
     } catch (error) {
       if (signal.aborted) throw new CallerLeft('the caller left');
       throw this.#explain(error);
-    }
-  }
-
-  async #request(path: string, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
-    const request = { method: 'GET' as const, path: this.#prefix + path, headers: this.#headers, signal };
-    try {
-      return await this.#pool.request(request);
-    } catch (error) {
-      // A kept-alive connection may be closed by the other side just as we use it; asking once more is harmless.
-      if (signal.aborted || !STALE_CONNECTION.has(codeOf(error))) throw error;
-      return this.#pool.request(request);
     }
   }
 
@@ -206,10 +172,9 @@ class Endpoint {
    * Failures of the source as a whole throw here, inside the circuit. A 4xx about one token is returned instead: nobody
    * shall be able to close a source for all by asking about an odd token.
    */
-  async #read(response: Dispatcher.ResponseData): Promise<Answer> {
-    const { statusCode: status, headers } = response;
-    const text = await response.body.text();
-    if (status === 429 || status === 503) throw this.#refused(status, headers);
+  #read(answer: HttpAnswer): Answer {
+    const { status, text } = answer;
+    if (status === 429 || status === 503) throw this.#refused(answer);
     if (status === 401 || status === 403) {
       const message = `${this.#name} refused our access (${status}); the operator has to check its key`;
       throw new UpstreamFailure('failed', message);
@@ -232,8 +197,12 @@ class Endpoint {
     }
   }
 
-  #refused(status: number, headers: Dispatcher.ResponseData['headers']): UpstreamFailure {
-    const seconds = backoffSeconds(headers);
+  #refused(answer: HttpAnswer): UpstreamFailure {
+    const { status } = answer;
+    const seconds = backoffSeconds({
+      'retry-after': answer.header('retry-after'),
+      'x-ratelimit-reset': answer.header('x-ratelimit-reset'),
+    });
     if (status === 429 || seconds !== undefined) {
       const waitMs = seconds === undefined ? Math.max(this.#restMs, 1_000) : seconds * 1_000;
       this.#askedToWaitUntil = Date.now() + waitMs;
@@ -248,14 +217,16 @@ class Endpoint {
   #explain(error: unknown): UpstreamFailure {
     if (error instanceof UpstreamFailure) return error;
     const told = { cause: error };
-    if (error instanceof DeadlineExceeded) {
-      return new UpstreamFailure('failed', `${this.#name} did not answer in time; try again later`, told);
-    }
-    const code = codeOf(error);
-    if (UNREACHABLE.has(code)) {
+    const kind = error instanceof NoAnswer ? error.kind : 'broken';
+    if (kind === 'unreachable') {
       return new UpstreamFailure('unavailable', `${this.#name} can't be reached; try again later`, told);
     }
-    const what = code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE' ? 'answered too much' : 'broke off its answer';
+    const what =
+      kind === 'late'
+        ? 'did not answer in time'
+        : kind === 'too large'
+          ? 'answered too much'
+          : 'broke off its answer';
     return new UpstreamFailure('failed', `${this.#name} ${what}; try again later`, told);
   }
 }

@@ -1,4 +1,4 @@
-import { type Dispatcher, Pool } from '../../pool.js';
+import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 
 export type RapidataCredentials = { clientId: string; clientSecret: string };
@@ -47,7 +47,6 @@ export class RapidataFault extends Error {
   }
 }
 
-type Answer = { status: number; headers: Dispatcher.ResponseData['headers']; body: Buffer };
 type Call = { method: 'GET' | 'POST'; path: string; body?: Json };
 
 const TRIES = 4;
@@ -62,10 +61,8 @@ const DEFAULT_TOKEN_SECONDS = 300;
  * in `openapi/schemas/` of RapidataAI/rapidata-python-sdk.
  */
 export class RapidataApi {
-  readonly #api: Pool;
-  readonly #auth: Pool;
-  readonly #apiPrefix: string;
-  readonly #authPrefix: string;
+  readonly #api: HttpClient;
+  readonly #auth: HttpClient;
   readonly #credentials: RapidataCredentials;
   readonly #requestMs: number;
   readonly #retryMs: number;
@@ -74,30 +71,25 @@ export class RapidataApi {
 
   constructor(options: RapidataApiOptions) {
     const { clientId, clientSecret, requestMs = 10_000, retryMs = 500 } = options;
-    const api = new URL(options.apiUrl ?? 'https://api.rapidata.ai');
-    const auth = new URL(options.authUrl ?? 'https://auth.rapidata.ai');
     const limits = {
       connections: 8,
-      keepAliveTimeout: 60_000,
-      keepAliveMaxTimeout: 600_000,
-      maxResponseSize: MAX_BODY_BYTES,
-      connect: { timeout: 3_000 },
+      maxAnswerBytes: MAX_BODY_BYTES,
+      connectMs: 3_000,
+      headers: { accept: 'application/json' },
     };
-    this.#api = new Pool(api.origin, limits);
-    this.#auth = new Pool(auth.origin, limits);
-    this.#apiPrefix = api.pathname.replace(/(?<!\/)\/+$/, '');
-    this.#authPrefix = auth.pathname.replace(/(?<!\/)\/+$/, '');
+    this.#api = new HttpClient(options.apiUrl ?? 'https://api.rapidata.ai', limits);
+    this.#auth = new HttpClient(options.authUrl ?? 'https://auth.rapidata.ai', limits);
     this.#credentials = { clientId, clientSecret };
     this.#requestMs = requestMs;
     this.#retryMs = retryMs;
   }
 
   async close(): Promise<void> {
-    await Promise.allSettled([this.#api.destroy(), this.#auth.destroy()]);
+    await Promise.allSettled([this.#api.close(), this.#auth.close()]);
   }
 
   /** Sent again, up to four times in all, while the failure is a passing one. For requests that may be carried out twice. */
-  async repeatable(call: Call, signal: AbortSignal): Promise<Answer> {
+  async repeatable(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     return this.#again(
       () => this.once(call, signal),
       fault => fault.passing,
@@ -106,7 +98,7 @@ export class RapidataApi {
   }
 
   /** Sent again only when the marketplace said that it did nothing (429). */
-  async unrepeatable(call: Call, signal: AbortSignal): Promise<Answer> {
+  async unrepeatable(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     return this.#again(
       () => this.once(call, signal),
       fault => fault.status === 429,
@@ -115,7 +107,7 @@ export class RapidataApi {
   }
 
   /** @throws RapidataFault for every status but 2xx; the signal's reason. */
-  async once(call: Call, signal: AbortSignal): Promise<Answer> {
+  async once(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     const answer = await this.#authorised(call, await this.#bearer(signal), signal);
     // The token may have ended early; a second 401 means that it is not the token.
     const last =
@@ -125,10 +117,10 @@ export class RapidataApi {
   }
 
   async #again(
-    ask: () => Promise<Answer>,
+    ask: () => Promise<HttpAnswer>,
     worth: (fault: RapidataFault) => boolean,
     signal: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<HttpAnswer> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await ask();
@@ -140,15 +132,10 @@ export class RapidataApi {
     }
   }
 
-  #authorised(call: Call, token: string, signal: AbortSignal): Promise<Answer> {
-    const headers: Record<string, string> = { authorization: `Bearer ${token}`, accept: 'application/json' };
-    if (call.body) headers['content-type'] = 'application/json';
-    const body = call.body ? JSON.stringify(call.body) : undefined;
-    return this.#send(
-      this.#api,
-      { method: call.method, path: this.#apiPrefix + call.path, headers, body },
-      signal,
-    );
+  #authorised({ method, path, body }: Call, token: string, signal: AbortSignal): Promise<HttpAnswer> {
+    const headers = { authorization: `Bearer ${token}` };
+    const sent = body ? { body: JSON.stringify(body) } : {};
+    return this.#send(this.#api, { method, path, headers, ...sent, signal });
   }
 
   async #bearer(signal: AbortSignal): Promise<string> {
@@ -171,15 +158,9 @@ export class RapidataApi {
       client_secret: this.#credentials.clientSecret,
       scope: 'openid',
     });
-    const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
-    const call: Call = { method: 'POST', path: '/connect/token' };
-    const request = {
-      method: call.method,
-      path: this.#authPrefix + call.path,
-      headers,
-      body: form.toString(),
-    };
-    const answer = await this.#send(this.#auth, request, new AbortController().signal);
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const call = { method: 'POST', path: '/connect/token' } as const;
+    const answer = await this.#send(this.#auth, { ...call, headers, body: form.toString() });
     if (answer.status !== 200) throw faultOf(call, answer);
     const { access_token: value, expires_in: seconds } = readJson(answer.body);
     if (typeof value !== 'string' || value === '')
@@ -189,30 +170,20 @@ export class RapidataApi {
     return value;
   }
 
-  async #send(pool: Pool, request: Dispatcher.RequestOptions, signal: AbortSignal): Promise<Answer> {
-    signal.throwIfAborted();
-    const cut = new AbortController();
-    const follow = () => cut.abort(signal.reason);
-    signal.addEventListener('abort', follow, { once: true });
-    const timer = setTimeout(
-      () => cut.abort(new Error(`no answer within ${this.#requestMs} ms`)),
-      this.#requestMs,
-    );
+  async #send(client: HttpClient, request: Omit<HttpRequest, 'ms'>): Promise<HttpAnswer> {
     try {
-      const { statusCode, headers, body } = await pool.request({ ...request, signal: cut.signal });
-      return { status: statusCode, headers, body: Buffer.from(await body.arrayBuffer()) };
-    } catch (cause) {
-      signal.throwIfAborted();
+      return await client.request({ ...request, ms: this.#requestMs });
+    } catch (error) {
+      request.signal?.throwIfAborted();
+      const cause = error instanceof NoAnswer ? error.cause : error;
       throw new RapidataFault(0, `${request.method} ${request.path}: no answer`, { cause });
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', follow);
     }
   }
 }
 
-function faultOf({ method, path }: Call, { status, headers, body }: Answer): RapidataFault {
-  const retryAfterSeconds = readRetryAfter(headers['retry-after']);
+function faultOf({ method, path }: Pick<Call, 'method' | 'path'>, answer: HttpAnswer): RapidataFault {
+  const { status, body } = answer;
+  const retryAfterSeconds = readRetryAfter(answer.header('retry-after'));
   const detail = body.toString('utf8', 0, 300);
   const options = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
   return new RapidataFault(status, `${method} ${path.split('?', 1)[0]}: ${status} ${detail}`, options);

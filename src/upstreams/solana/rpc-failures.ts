@@ -1,4 +1,4 @@
-import { NoAnswer } from '../../exchange.js';
+import { NoAnswer } from '../../net/http-client.js';
 import { UpstreamFailure } from '../failure.js';
 
 /** JSON-RPC codes that mean "not now": rate limit, node behind, slot not reached yet. */
@@ -27,9 +27,6 @@ export const down = (cause: unknown, retryAfterSeconds = 5): UpstreamFailure =>
     retryAfterSeconds,
   });
 
-export const errorCode = (error: unknown): unknown =>
-  error instanceof Error && 'code' in error ? error.code : undefined;
-
 /** Any error of a read, as the failure it means. */
 export function asFailure(cause: unknown): UpstreamFailure {
   if (cause instanceof UpstreamFailure) return cause;
@@ -39,7 +36,7 @@ export function asFailure(cause: unknown): UpstreamFailure {
   return wrong(cause);
 }
 
-function transportFailure({ late: isLate, answered, cause }: NoAnswer): UpstreamFailure {
-  if (isLate) return late(cause);
-  return answered || String(errorCode(cause)).startsWith('HPE_') ? wrong(cause) : down(cause);
+function transportFailure({ kind, cause }: NoAnswer): UpstreamFailure {
+  if (kind === 'late' || kind === 'aborted') return late(cause);
+  return kind === 'broken' || kind === 'too large' ? wrong(cause) : down(cause);
 }

@@ -1,9 +1,7 @@
-import { exchange, NoAnswer, type HttpAnswer } from '../../exchange.js';
 import { orAbort } from '../../net/deadline.js';
-import { endpointOf, type Endpoint } from '../../net/endpoint.js';
-import { Pool } from '../../pool.js';
+import { HttpClient } from '../../net/http-client.js';
 import { readRetryAfter } from '../failure.js';
-import { asFailure, down, errorCode, NotBelieved, RpcError, wrong } from './rpc-failures.js';
+import { asFailure, down, NotBelieved, RpcError, wrong } from './rpc-failures.js';
 import { isRecord, readHash } from './rpc-results.js';
 
 /** One question to an RPC server. */
@@ -32,14 +30,11 @@ export class RpcServer {
   /** Its URL without credentials. */
   readonly name: string;
   restUntil = 0;
-  readonly #pool: Pool;
-  readonly #endpoint: Endpoint;
+  readonly #client: HttpClient;
   readonly #timeoutMs: number;
   readonly #network: string | undefined;
   readonly #log: RpcLog | undefined;
-  readonly #headers: Record<string, string>;
-  /** Connections opened so far, and how many of them when the server was last seen to serve our chain. */
-  #opened = 0;
+  /** How many connections had been opened when the server was last seen to serve our chain. */
   #openedAtCheck = -1;
   #checking: Promise<void> | undefined;
   #reportedAt = -Infinity;
@@ -49,27 +44,17 @@ export class RpcServer {
     options: { timeoutMs: number; network: string | undefined; log: RpcLog | undefined },
   ) {
     const { timeoutMs, network, log } = options;
-    this.#endpoint = endpointOf(url);
-    this.name = this.#endpoint.name;
+    this.#client = new HttpClient(url, {
+      connections: CONNECTIONS,
+      maxAnswerBytes: MAX_ANSWER_BYTES,
+      connectMs: timeoutMs,
+      headers: { accept: 'application/json' },
+      resend: true,
+    });
+    this.name = this.#client.name;
     this.#timeoutMs = timeoutMs;
     this.#network = network;
     this.#log = log;
-    this.#headers = {
-      ...this.#endpoint.headers,
-      'content-type': 'application/json',
-      accept: 'application/json',
-    };
-    this.#pool = new Pool(this.#endpoint.origin, {
-      connections: CONNECTIONS,
-      keepAliveTimeout: 60_000,
-      keepAliveMaxTimeout: 600_000,
-      // Every exchange has a deadline of its own.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      maxResponseSize: MAX_ANSWER_BYTES,
-      connect: { timeout: timeoutMs },
-    });
-    this.#pool.on('connect', () => (this.#opened += 1));
   }
 
   /**
@@ -91,11 +76,11 @@ export class RpcServer {
   }
 
   close(): Promise<void> {
-    return this.#pool.destroy();
+    return this.#client.close();
   }
 
   async #checkChain(signal: AbortSignal): Promise<void> {
-    if (this.#network === undefined || this.#openedAtCheck === this.#opened) return;
+    if (this.#network === undefined || this.#openedAtCheck === this.#client.opened) return;
     this.#checking ??= this.#readChain(this.#network).finally(() => (this.#checking = undefined));
     await orAbort(this.#checking, signal);
   }
@@ -105,38 +90,27 @@ export class RpcServer {
     const genesis = await this.#read(query, NEVER);
     if (!isGenesisOf(network, genesis))
       throw new NotBelieved(`it serves another chain than ${network}: its genesis is ${genesis}`);
-    this.#openedAtCheck = this.#opened;
+    this.#openedAtCheck = this.#client.opened;
   }
 
   async #read<T>({ method, params, read }: Query<T>, signal: AbortSignal): Promise<T> {
     const text = await this.#post(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), signal);
-    return read(resultOf(text, this.#endpoint.conceal));
+    return read(resultOf(text, this.#client.conceal));
   }
 
   async #post(body: string, signal: AbortSignal): Promise<string> {
-    const { status, retryAfter, text } = await this.#exchange(body, signal);
-    if (status === 200) return text;
-    const cause = new Error(`status ${status}: ${this.#endpoint.conceal(text).slice(0, 500)}`);
-    throw status === 429 || status >= 500 ? down(cause, readRetryAfter(retryAfter)) : wrong(cause);
-  }
-
-  /** A connection that died before any answer (an idle one closed by the server, say) is tried once more. */
-  async #exchange(body: string, signal: AbortSignal): Promise<HttpAnswer> {
-    const { path, search } = this.#endpoint;
-    const until = performance.now() + this.#timeoutMs;
-    const request = {
+    const answer = await this.#client.request({
       method: 'POST',
-      path: path + search,
-      headers: this.#headers,
+      path: '',
       body,
-    } as const;
-    try {
-      return await exchange(this.#pool, request, { ms: this.#timeoutMs, signal });
-    } catch (error) {
-      const died = error instanceof NoAnswer && !error.late && !error.answered;
-      if (!died || errorCode(error.cause) !== 'UND_ERR_SOCKET') throw error;
-      return exchange(this.#pool, request, { ms: until - performance.now(), signal });
-    }
+      ms: this.#timeoutMs,
+      signal,
+    });
+    const { status, text } = answer;
+    if (status === 200) return text;
+    const cause = new Error(`status ${status}: ${this.#client.conceal(text).slice(0, 500)}`);
+    const notNow = status === 429 || status >= 500;
+    throw notNow ? down(cause, readRetryAfter(answer.header('retry-after'))) : wrong(cause);
   }
 
   #report({ message }: NotBelieved): void {

@@ -1,5 +1,5 @@
 import { withAbortAfter } from '../../net/deadline.js';
-import { Pool, type Dispatcher } from '../../pool.js';
+import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
@@ -64,55 +64,46 @@ const unreachable = (cause: unknown, retryAfterSeconds = 5): UpstreamFailure =>
     retryAfterSeconds,
   });
 
-type Answer = { status: number; body: string; retryAfter: number | undefined };
-
-/** One HTTP exchange, body bounded by the pool. A connection that died before any answer is tried once more. */
-async function exchange(pool: Pool, request: Dispatcher.RequestOptions, again = true): Promise<Answer> {
-  let response: Dispatcher.ResponseData;
+async function exchange(client: HttpClient, request: HttpRequest): Promise<HttpAnswer> {
   try {
-    response = await pool.request(request);
-  } catch (cause) {
-    if (isAbort(cause)) throw late(cause);
-    if (again && errorCode(cause) === 'UND_ERR_SOCKET') return exchange(pool, request, false);
-    throw errorCode(cause)?.startsWith('HPE_') ? unusable(cause) : unreachable(cause);
-  }
-  try {
-    const body = await response.body.text();
-    return { status: response.statusCode, body, retryAfter: readRetryAfter(response.headers['retry-after']) };
-  } catch (cause) {
-    throw isAbort(cause) ? late(cause) : unusable(cause);
+    return await client.request(request);
+  } catch (error) {
+    throw error instanceof NoAnswer ? failureOf(error) : error;
   }
 }
 
-const errorCode = (error: unknown): string | undefined =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+function failureOf({ kind, cause }: NoAnswer): UpstreamFailure {
+  if (kind === 'late' || kind === 'aborted') return late(cause);
+  return kind === 'broken' || kind === 'too large' ? unusable(cause) : unreachable(cause);
+}
 
 const isAbort = (error: unknown): boolean =>
-  (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')) ||
-  /^UND_ERR_(?:ABORTED|HEADERS_TIMEOUT|BODY_TIMEOUT)$/.test(errorCode(error) ?? '');
+  error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError');
 
-function checkStatus({ status, body, retryAfter }: Answer): void {
+function checkStatus(answer: HttpAnswer): void {
+  const { status, text } = answer;
   if (status === 200) return;
-  const cause = new Error(`status ${status}: ${body.slice(0, 500)}`);
-  if (status === 429 || status >= 500) throw unreachable(cause, retryAfter);
+  const cause = new Error(`status ${status}: ${text.slice(0, 500)}`);
+  if (status === 429 || status >= 500) throw unreachable(cause, readRetryAfter(answer.header('retry-after')));
   throw unusable(cause);
 }
 
-function openPool(origin: string, timeoutMs: number): Pool {
-  return new Pool(origin, {
+function openClient({ url, apiKey }: OpenAiOptions, timeoutMs: number): HttpClient {
+  return new HttpClient(url, {
     connections: CONNECTIONS,
-    keepAliveTimeout: 60_000,
-    keepAliveMaxTimeout: 600_000,
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
-    maxResponseSize: MAX_ANSWER_BYTES,
-    connect: { timeout: Math.min(5_000, timeoutMs) },
+    maxAnswerBytes: MAX_ANSWER_BYTES,
+    connectMs: Math.min(5_000, timeoutMs),
+    headers: {
+      accept: 'application/json',
+      ...(apiKey ? { authorization: `Bearer ${apiKey}` } : {}),
+    },
+    resend: true,
   });
 }
 
 /** A server without a list of models is there all the same; one that does not take our key is of no use. */
-async function checkModels(pool: Pool, request: Dispatcher.RequestOptions): Promise<void> {
-  const { status } = await exchange(pool, request);
+async function checkModels(client: HttpClient, ms: number, signal: AbortSignal): Promise<void> {
+  const { status } = await exchange(client, { method: 'GET', path: '/models', ms, signal });
   if (status === 401 || status === 403 || status >= 500) throw new Error(`status ${status}`);
 }
 
@@ -122,14 +113,9 @@ async function checkModels(pool: Pool, request: Dispatcher.RequestOptions): Prom
  * flight) or `failed` (late, cut off, off the schema, a refusal).
  */
 export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
-  const base = new URL(options.url);
-  const prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
-  const path = `${prefix}/chat/completions${base.search}`;
   const timeoutMs = options.timeoutMs ?? 18_000;
   const maxInFlight = options.maxInFlight ?? 64;
-  const pool = openPool(base.origin, timeoutMs);
-  const headers: Record<string, string> = { 'content-type': 'application/json', accept: 'application/json' };
-  if (options.apiKey) headers.authorization = `Bearer ${options.apiKey}`;
+  const client = openClient(options, timeoutMs);
   const threads = new Threads({ filename: SUMMARY_WORKER, threads: 1 });
   const slots = Math.min(CONNECTIONS, maxInFlight);
   const queue = new FairQueue({
@@ -146,12 +132,13 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
     ];
     for (let tried = manner; ; tried += 1) {
       const body = JSON.stringify({ model: options.model, messages, stream: false, ...MANNERS[tried] });
-      const answer = await exchange(pool, { method: 'POST', path, headers, body, signal });
+      const request = { method: 'POST', path: '/chat/completions', body, ms: timeoutMs, signal } as const;
+      const answer = await exchange(client, request);
       const understood = answer.status !== 400 && answer.status !== 422;
       if (!understood && tried + 1 < MANNERS.length) continue;
       checkStatus(answer);
       manner = tried;
-      return readSentences(answer.body, document);
+      return readSentences(answer.text, document);
     }
   };
 
@@ -176,11 +163,10 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
         throw isAbort(cause) ? late(cause) : cause;
       }
     },
-    check: signal =>
-      checkModels(pool, { method: 'GET', path: `${prefix}/models${base.search}`, headers, signal }),
+    check: signal => checkModels(client, timeoutMs, signal),
     async close() {
       queue.close(unreachable('the summarizer is closed'));
-      await Promise.all([pool.destroy(), threads.close()]);
+      await Promise.all([client.close(), threads.close()]);
     },
   };
 }

@@ -1,6 +1,5 @@
 import { circuitBreaker, BrokenCircuitError, CircuitState, ConsecutiveBreaker, handleWhen } from 'cockatiel';
-import type { Dispatcher } from '../../pool.js';
-import { errors, Pool } from '../../pool.js';
+import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
 import { readRetryAfter, UpstreamFailure } from '../failure.js';
 import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
 import { FairQueue } from '../fair-queue.js';
@@ -54,59 +53,39 @@ const CONVERT_THREADS = 1;
 /** Used where the server can't name its one voice. */
 const UNNAMED_VOICE = 'en_US-default-medium';
 const MODEL_CARD = 'see the MODEL_CARD of the voice in rhasspy/piper-voices';
-const UNREACHABLE = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_DESTROYED',
-  'UND_ERR_CLOSED',
-]);
-/** A kept connection that the server had closed; the request was not answered, and asking twice changes nothing. */
-const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
-
-type Answer = {
-  status: number;
-  headers: Record<string, string | string[] | undefined>;
-  body: Uint8Array<ArrayBuffer>;
-};
+const DEADLINE_MS = 18_000;
 
 /** `named` is false for a server that can't say which voices it has. */
 type Catalogue = { list: VoiceList; named: boolean; readAt: number };
 
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : '';
-}
-
 function toFailure(error: unknown): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   const options = { cause: error };
-  if (error instanceof DeadlineExceeded)
+  const kind = error instanceof NoAnswer ? error.kind : undefined;
+  if (kind === 'late' || error instanceof DeadlineExceeded)
     return new UpstreamFailure(
       'failed',
       'The speech server did not answer in time; try again or send less text.',
       options,
     );
-  if (UNREACHABLE.has(codeOf(error)))
+  if (kind === 'unreachable')
     return new UpstreamFailure('unavailable', 'The speech server can not be reached; try again.', {
       ...options,
       retryAfterSeconds: 10,
     });
-  if (error instanceof errors.ResponseExceededMaxSizeError)
+  if (kind === 'too large')
     return new UpstreamFailure('failed', 'The speech server sent too much; send less text.', options);
   return new UpstreamFailure('failed', 'The speech server broke off its answer; try again.', options);
 }
 
-function refusal({ status, headers }: Answer): UpstreamFailure {
+function refusal(answer: HttpAnswer): UpstreamFailure {
+  const { status } = answer;
   const cause = new Error(`status ${status}`);
   if (status !== 429 && status !== 503)
     return new UpstreamFailure('failed', 'The speech server refused the text or failed; try again.', {
       cause,
     });
-  const retryAfterSeconds = readRetryAfter(headers['retry-after']) ?? 5;
+  const retryAfterSeconds = readRetryAfter(answer.header('retry-after')) ?? 5;
   return new UpstreamFailure('unavailable', 'The speech server is busy; try again.', {
     cause,
     retryAfterSeconds,
@@ -118,27 +97,22 @@ function isOutage(status: number): boolean {
   return status >= 500 || status === 429;
 }
 
+type Question = Omit<HttpRequest, 'ms'> & { signal: AbortSignal };
+
 /** Connections and circuit of one server. */
 class Endpoint {
-  readonly #pool: Pool;
-  readonly #prefix: string;
-  readonly #maxBodyBytes: number;
+  readonly #client: HttpClient;
+  readonly #deadlineMs: number;
   readonly #restSeconds: number;
   readonly #circuit;
 
   constructor(options: PiperOptions) {
-    const base = new URL(options.url);
-    this.#prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
-    this.#maxBodyBytes = options.maxBodyBytes ?? 64_000_000;
-    this.#pool = new Pool(base.origin, {
+    this.#deadlineMs = options.deadlineMs ?? DEADLINE_MS;
+    this.#client = new HttpClient(options.url, {
       connections: (options.connections ?? 4) + 1,
-      keepAliveTimeout: 60_000,
-      keepAliveMaxTimeout: 600_000,
-      maxResponseSize: this.#maxBodyBytes,
-      connect: { timeout: 3_000 },
-      // Our own deadline ends a request, from the first byte to the last.
-      headersTimeout: 0,
-      bodyTimeout: 0,
+      maxAnswerBytes: options.maxBodyBytes ?? 64_000_000,
+      connectMs: 3_000,
+      resend: true,
     });
     const restMs = options.breaker?.restMs ?? 10_000;
     this.#restSeconds = Math.ceil(restMs / 1_000);
@@ -146,7 +120,7 @@ class Endpoint {
       // A caller who left says nothing about the server, except that a probe of it proved nothing.
       handleWhen(
         error => error instanceof UpstreamFailure || this.#circuit.state === CircuitState.HalfOpen,
-      ).orWhenResult(answer => isOutage((answer as Answer).status)),
+      ).orWhenResult(answer => isOutage((answer as HttpAnswer).status)),
       { breaker: new ConsecutiveBreaker(options.breaker?.failures ?? 5), halfOpenAfter: restMs },
     );
   }
@@ -155,13 +129,13 @@ class Endpoint {
     return this.#circuit.state === CircuitState.Open;
   }
 
-  get(path: string, signal: AbortSignal): Promise<Answer> {
-    return this.#guarded(signal, { method: 'GET', path });
+  get(path: string, signal: AbortSignal): Promise<HttpAnswer> {
+    return this.#guarded({ method: 'GET', path, signal });
   }
 
-  post(dialect: Dialect, text: string, voice: string | undefined, signal: AbortSignal): Promise<Answer> {
+  post(dialect: Dialect, text: string, voice: string | undefined, signal: AbortSignal): Promise<HttpAnswer> {
     const json = dialect.body === 'json';
-    return this.#guarded(signal, {
+    return this.#guarded({
       method: 'POST',
       path: dialect.path,
       headers: {
@@ -169,43 +143,34 @@ class Endpoint {
         accept: 'audio/wav',
       },
       body: json ? JSON.stringify(voice === undefined ? { text } : { text, voice }) : text,
+      signal,
     });
   }
 
   async close(): Promise<void> {
-    await this.#pool.destroy();
+    await this.#client.close();
   }
 
   /** Resolves to an answer of any status; the circuit counts those that `isOutage`. */
-  async #guarded(signal: AbortSignal, request: Dispatcher.RequestOptions): Promise<Answer> {
+  async #guarded(request: Question): Promise<HttpAnswer> {
     // While one request probes a recovering server, the others don't queue up behind it.
     if (this.#circuit.state === CircuitState.HalfOpen) throw this.#resting();
     try {
-      return await this.#circuit.execute(() => this.#request(signal, request));
+      return await this.#circuit.execute(() => this.#request(request));
     } catch (error) {
       if (error instanceof BrokenCircuitError) throw this.#resting(error);
       throw error;
     }
   }
 
-  async #request(signal: AbortSignal, request: Dispatcher.RequestOptions): Promise<Answer> {
+  async #request(request: Question): Promise<HttpAnswer> {
+    const { signal } = request;
     try {
-      const response = await this.#send({ ...request, path: this.#prefix + request.path, signal });
-      const body = new Uint8Array(await response.body.arrayBuffer());
-      return { status: response.statusCode, headers: response.headers, body };
+      return await this.#client.request({ ...request, ms: this.#deadlineMs });
     } catch (error) {
       const reason: unknown = signal.aborted ? signal.reason : error;
       if (signal.aborted && !(reason instanceof DeadlineExceeded)) throw reason;
       throw toFailure(reason);
-    }
-  }
-
-  async #send(request: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData> {
-    try {
-      return await this.#pool.request(request);
-    } catch (error) {
-      if (!STALE_CONNECTION.has(codeOf(error))) throw error;
-      return this.#pool.request(request);
     }
   }
 
@@ -249,7 +214,7 @@ function pickDefault(ids: string[], wanted: string | undefined): string {
   throw new UpstreamFailure('failed', 'The speech server has no voice; try again later.');
 }
 
-function readCatalogue(answer: Answer, wanted: string | undefined, now: number): Catalogue {
+function readCatalogue(answer: HttpAnswer, wanted: string | undefined, now: number): Catalogue {
   if (answer.status === 404 || answer.status === 405) {
     const voice = describe(wanted ?? UNNAMED_VOICE, undefined);
     return { list: { default: voice.id, voices: [voice] }, named: false, readAt: now };
@@ -257,7 +222,7 @@ function readCatalogue(answer: Answer, wanted: string | undefined, now: number):
   if (answer.status !== 200) throw refusal(answer);
   let map: unknown;
   try {
-    map = answer.body.length > MAX_VOICES_BYTES ? undefined : JSON.parse(Buffer.from(answer.body).toString());
+    map = answer.body.length > MAX_VOICES_BYTES ? undefined : JSON.parse(answer.text);
   } catch {
     map = undefined;
   }
@@ -339,12 +304,12 @@ class Synthesis {
   ): Promise<Uint8Array<ArrayBuffer>> {
     const named = voice !== undefined;
     const older = named ? [ROOT_JSON] : [ROOT_TEXT, ROOT_JSON];
-    let answer: Answer | undefined;
+    let answer: HttpAnswer | undefined;
     for (const dialect of this.#dialect ? [this.#dialect] : [SYNTHESIZE, ...older]) {
       answer = await this.#endpoint.post(dialect, spoken, voice, signal);
       if (answer.status === 200) {
         this.#dialect = dialect;
-        return answer.body;
+        return new Uint8Array(answer.body);
       }
       if (!isMisunderstood(answer.status, dialect)) break;
       // Remembered, but the server was replaced by one of another generation: the next call tries all again.
@@ -425,7 +390,7 @@ export function createPiperSpeaker(options: PiperOptions): Speaker {
     async speak(spoken, voiceId, signal, caller) {
       checkText(spoken);
       try {
-        return await withDeadline(options.deadlineMs ?? 18_000, signal, inTime =>
+        return await withDeadline(options.deadlineMs ?? DEADLINE_MS, signal, inTime =>
           work(spoken, voiceId, inTime, caller),
         );
       } catch (error) {

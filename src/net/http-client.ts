@@ -1,0 +1,239 @@
+import { Pool, type Dispatcher } from '../pool.js';
+import { DeadlineExceeded } from './deadline.js';
+import { endpointOf } from './endpoint.js';
+
+export type HttpClientOptions = {
+  connections: number;
+  maxAnswerBytes: number;
+  /** Sent with every request. */
+  headers?: Record<string, string>;
+  /** How long opening a connection may take. */
+  connectMs?: number;
+  /**
+   * Sends a request a second time when its connection ended before any answer, as an idle one does that the server closes. Only for
+   * requests that may be carried out twice.
+   */
+  resend?: boolean;
+};
+
+export type HttpRequest = {
+  method: 'GET' | 'POST';
+  /** Appended to the path of the client's URL; `''` is that path itself. */
+  path: string;
+  headers?: Record<string, string>;
+  /** JSON, unless `headers` has a `content-type`. */
+  body?: string;
+  /** From now to the last byte of the answer. */
+  ms: number;
+  /** Ends the exchange at once. */
+  signal?: AbortSignal;
+};
+
+/** A whole answer, whatever its status. */
+export class HttpAnswer {
+  readonly status: number;
+  readonly body: Buffer;
+  /** Names and values take turns. */
+  readonly #headers: readonly Buffer[];
+
+  constructor(status: number, headers: readonly Buffer[], body: Buffer) {
+    this.status = status;
+    this.#headers = headers;
+    this.body = body;
+  }
+
+  /** The body as UTF-8, without a byte order mark. */
+  get text(): string {
+    const text = this.body.toString('utf8');
+    return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+  }
+
+  /** @param name in lower case */
+  header(name: string): string | undefined {
+    for (let at = 0; at + 1 < this.#headers.length; at += 2) {
+      if (this.#headers[at]?.toString('latin1').toLowerCase() === name)
+        return this.#headers[at + 1]?.toString('latin1');
+    }
+    return undefined;
+  }
+}
+
+/**
+ * Why there is no answer:
+ * - `aborted`: the request's signal aborted; `cause` is its reason;
+ * - `late`: the deadline passed;
+ * - `unreachable`: no connection could be opened, or the client is closed;
+ * - `cut`: the connection ended before an answer began;
+ * - `broken`: the answer is not HTTP or ended early;
+ * - `too large`: the answer exceeds the client's bound.
+ */
+export type NoAnswerKind = 'aborted' | 'late' | 'unreachable' | 'cut' | 'broken' | 'too large';
+
+export class NoAnswer extends Error {
+  readonly kind: NoAnswerKind;
+
+  constructor(kind: NoAnswerKind, cause: unknown) {
+    super(cause instanceof Error && cause.message ? cause.message : 'no answer', { cause });
+    this.kind = kind;
+  }
+}
+
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_DESTROYED',
+  'UND_ERR_CLOSED',
+]);
+const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+/**
+ * Exchanges with one HTTP service, over a pool of kept-alive connections. User and password of its URL go with every request, as does the
+ * query; `conceal` takes them out of what came from the service.
+ */
+export class HttpClient {
+  /** The URL without credentials. */
+  readonly name: string;
+  readonly conceal: (text: string) => string;
+  /** Connections opened so far. */
+  opened = 0;
+  readonly #pool: Pool;
+  readonly #path: string;
+  readonly #prefix: string;
+  readonly #search: string;
+  readonly #headers: Record<string, string>;
+  readonly #headersOfJson: Record<string, string>;
+  readonly #resend: boolean;
+
+  /** @throws TypeError where `url` is no URL */
+  constructor(url: string, options: HttpClientOptions) {
+    const { origin, path, search, headers, name, conceal } = endpointOf(url);
+    this.name = name;
+    this.conceal = conceal;
+    this.#path = path;
+    this.#prefix = path.replace(/(?<!\/)\/+$/, '');
+    this.#search = search;
+    this.#headers = { ...headers, ...options.headers };
+    this.#headersOfJson = { ...this.#headers, 'content-type': 'application/json' };
+    this.#resend = options.resend ?? false;
+    this.#pool = new Pool(origin, {
+      connections: options.connections,
+      keepAliveTimeout: 60_000,
+      keepAliveMaxTimeout: 600_000,
+      maxResponseSize: options.maxAnswerBytes,
+      // Every request has a deadline of its own.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      ...(options.connectMs === undefined ? {} : { connect: { timeout: options.connectMs } }),
+    });
+    this.#pool.on('connect', () => (this.opened += 1));
+  }
+
+  /** @throws NoAnswer */
+  request(request: HttpRequest): Promise<HttpAnswer> {
+    return this.#resend ? this.#insist(request) : this.#exchange(request);
+  }
+
+  /** Ends what is under way. */
+  close(): Promise<void> {
+    return this.#pool.destroy();
+  }
+
+  async #insist(request: HttpRequest): Promise<HttpAnswer> {
+    const until = performance.now() + request.ms;
+    try {
+      return await this.#exchange(request);
+    } catch (error) {
+      const stale =
+        error instanceof NoAnswer && error.kind === 'cut' && STALE_CONNECTION.has(codeOf(error.cause));
+      if (!stale) throw error;
+      return this.#exchange({ ...request, ms: until - performance.now() });
+    }
+  }
+
+  #exchange({ method, path, headers, body, ms, signal }: HttpRequest): Promise<HttpAnswer> {
+    const common = body === undefined ? this.#headers : this.#headersOfJson;
+    const request = {
+      method,
+      path: this.#target(path),
+      headers: headers ? { ...common, ...headers } : common,
+      body: body ?? null,
+    };
+    return exchange(this.#pool, request, ms, signal);
+  }
+
+  #target(path: string): string {
+    const whole = path === '' ? this.#path : this.#prefix + path;
+    if (this.#search === '') return whole;
+    return whole + (path.includes('?') ? this.#search.replace('?', '&') : this.#search);
+  }
+}
+
+/** Straight on undici's dispatcher: its streams, timers and combined signals cost more than the exchange. */
+function exchange(
+  pool: Pool,
+  request: Dispatcher.DispatchOptions,
+  ms: number,
+  signal: AbortSignal | undefined,
+): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    let status = 0;
+    let headers: readonly Buffer[] = [];
+    const chunks: Buffer[] = [];
+    let failed: NoAnswer | undefined;
+    let abort: ((error: Error) => void) | undefined;
+    const leave = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
+    };
+    const fail = (failure: NoAnswer): void => {
+      leave();
+      failed ??= failure;
+      reject(failed);
+      abort?.(failed);
+    };
+    const stop = (): void => fail(new NoAnswer('aborted', signal?.reason));
+    const expire = (): void =>
+      fail(new NoAnswer('late', new DeadlineExceeded(`no answer within ${Math.round(ms)} ms`)));
+    const timer = setTimeout(expire, ms);
+    signal?.addEventListener('abort', stop);
+    if (signal?.aborted) return stop();
+    pool.dispatch(request, {
+      onConnect(give) {
+        abort = give;
+        if (failed) give(failed);
+      },
+      onHeaders(received, lines) {
+        if (received >= 200) [status, headers] = [received, lines];
+        return true;
+      },
+      onData(chunk) {
+        chunks.push(chunk);
+        return true;
+      },
+      onComplete() {
+        leave();
+        resolve(new HttpAnswer(status, headers, Buffer.concat(chunks)));
+      },
+      onError(cause) {
+        abort = undefined;
+        fail(new NoAnswer(kindOf(cause, status !== 0), cause));
+      },
+    });
+  });
+}
+
+function kindOf(cause: Error, answered: boolean): NoAnswerKind {
+  const code = codeOf(cause);
+  if (UNREACHABLE.has(code)) return 'unreachable';
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return 'too large';
+  return answered || code.startsWith('HPE_') ? 'broken' : 'cut';
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : '';
+}
