@@ -13,7 +13,7 @@ import { Connection, Keypair, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
 import { Pool } from 'undici';
 import { readConfig } from '../src/config.js';
-import { start } from '../src/main.js';
+import { compose } from '../src/compose.js';
 import { openBooks } from '../src/ledger/store.js';
 import { Desk } from '../src/payments/desk.js';
 import { createHttpServer } from '../src/server.js';
@@ -71,7 +71,7 @@ describe('attacks over HTTP', function () {
     expect((await summarize(headers)).status).to.equal(200);
     const earned = await world.earned();
     const stateDir = await mkdtemp(join(tmpdir(), 'coinslot-fresh-'));
-    const fresh = await start(readConfig({ ...world.env, STATE_DIR: stateDir }));
+    const fresh = await compose(readConfig({ ...world.env, STATE_DIR: stateDir }));
     try {
       for (let n = 0; n < 3; n++) {
         const answer = await post(`${fresh.url}/v1/summarize`, { text: TEXT }, headers);

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readConfig, type Config } from '../src/config.js';
 import { openBooks, openLedger, type Archive, type Books } from '../src/ledger/store.js';
-import { start } from '../src/main.js';
+import { compose } from '../src/compose.js';
 import { toBase58 } from '../src/sandbox/base58.js';
 import { withIdentifier, v2Header } from './support/craft.js';
 import { aRefund, paymentIn } from './support/places.js';
@@ -76,7 +76,7 @@ describe('brandFeedback, paid first and answered later', function () {
   ): Promise<Shop> {
     const stateDir = join(world.stateDir, name);
     const environment = { ...world.env, PEOPLE: 'panel', PANEL_TOKEN, STATE_DIR: stateDir, ...env };
-    const running = await start({ ...readConfig(environment), ...config });
+    const running = await compose({ ...readConfig(environment), ...config });
     const books = await openBooks({ url: fileUrl(join(stateDir, 'ledger.db')) });
     const shop: Shop = {
       url: running.url,

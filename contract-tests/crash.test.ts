@@ -13,7 +13,7 @@ import { Connection, Keypair, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
 import { ConfigFault, readConfig } from '../src/config.js';
 import { LedgerFault } from '../src/ledger/fault.js';
-import { start } from '../src/main.js';
+import { compose } from '../src/compose.js';
 import { FacilitatorFault } from '../src/payments/facilitator.js';
 import { readInfo } from '../src/sandbox/info.js';
 import { startSandbox, type Sandbox } from '../src/sandbox/start.js';
@@ -528,7 +528,7 @@ type Fault = typeof ConfigFault | typeof FacilitatorFault;
 /** Starts a server in this process that should not start. Faults of these kinds are what `main` prints as they are. */
 async function attempt(env: Environment): Promise<unknown> {
   try {
-    await (await start(readConfig(env))).stop();
+    await (await compose(readConfig(env))).stop();
     return undefined;
   } catch (error) {
     return error;

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ConfigFault, readConfig } from '../src/config.js';
 import type { Json } from '../src/contract.js';
-import { start, type Running } from '../src/main.js';
+import { compose, type Running } from '../src/compose.js';
 import { FacilitatorFault } from '../src/payments/facilitator.js';
 
 const CAIP2 = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
@@ -192,7 +192,7 @@ describe('On mainnet', function () {
       SOLANA_RPC_URL: rpcUrls ?? `${addressOf(rpcServer)}/?key=1`,
       FACILITATOR_URL: `${addressOf(facilitatorServer)}/x402`,
     });
-    running = await start(config);
+    running = await compose(config);
   }
 
   async function faultOfStart(kind: new (message: string) => Error): Promise<string> {
@@ -352,7 +352,7 @@ describe('On mainnet', function () {
       SOLANA_RPC_URL: addressOf(rpcServer),
       FACILITATOR_URL: addressOf(facilitatorServer),
     });
-    const fault = await start(config).then(
+    const fault = await compose(config).then(
       server => void (running = server),
       (error: unknown) => error,
     );

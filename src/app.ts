@@ -4,15 +4,14 @@ import { BodiesFull, BodyFault, type BodyReader } from './body.js';
 import type { Owner } from './byte-budget.js';
 import type { PricedOperation } from './contract.js';
 import type { Deliveries } from './deliveries.js';
-import type { HealthReport } from './health.js';
+import type { FreeAnswers } from './free-answers.js';
 import { Koa, Router } from './koa.js';
 import { failureAnswer, JSON_TYPE, runHandler, type HandlingParts, type Routed } from './handling.js';
-import type { OperationId, Readiness } from './operation.js';
+import type { Readiness } from './operation.js';
 import { challengeVersion, type Challenge, type ChallengeVersion } from './payments/challenge.js';
 import type { Charge } from './payments/charge.js';
 import type { Desk } from './payments/desk.js';
 import type { SharedFeePayers } from './payments/fee-payers.js';
-import type { StaticDocument } from './payments/discovery.js';
 import type { Payment } from './payments/examine.js';
 import { canonicalJson, fingerprint, TooDeep } from './payments/fingerprint.js';
 import type { Outcome, Sale, Success } from './payments/outcome.js';
@@ -22,12 +21,6 @@ import type { Route } from './routes.js';
 import { sourceOf } from './source.js';
 import { whenClosed } from './closed.js';
 import { EXPOSED_HEADERS } from './server.js';
-
-/** The free operations: those that never change while the server runs, and those made anew for each request. */
-export type FreeAnswers = {
-  documents: Partial<Record<OperationId, StaticDocument>>;
-  live: Partial<Record<OperationId, () => Promise<HealthReport | object>>>;
-};
 
 export type AppParts = HandlingParts & {
   charge: Charge;

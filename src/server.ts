@@ -149,8 +149,8 @@ function composeHead(response: Sent, challenge: Challenge, expects: boolean): vo
   if (response.shouldKeepAlive && typeof head === 'string') composed.set(challenge, { head, second });
 }
 
-/** The contract's error object, as an answer of those who stand in front of the app. */
-export function sendFault(
+/** The contract's error object. */
+function sendFault(
   response: ServerResponse,
   status: number,
   error: string,

@@ -8,7 +8,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../src/config.js';
-import { start, type Running } from '../../src/main.js';
+import { compose, type Running } from '../../src/compose.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import { countingProxy, type CountingProxy } from './proxy.js';
 
@@ -43,7 +43,7 @@ export async function openWorld(env: Record<string, string> = {}): Promise<World
     LOG_LEVEL: 'silent',
     ...env,
   };
-  const server = await start(readConfig(environment));
+  const server = await compose(readConfig(environment));
   const connection = new Connection(sandbox.rpc.url, 'confirmed');
   const { payTo, usdcMint } = sandbox.info;
   const receiver = getAssociatedTokenAddressSync(new PublicKey(usdcMint), new PublicKey(payTo), true);

@@ -1,0 +1,250 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import type { Middleware } from 'koa';
+import pino from 'pino';
+import { BACKENDS_ASKED, createHandlers, createReadiness } from '../handlers/index.js';
+import { createApp } from './app.js';
+import { createBackends, type BuiltBackends, type Panel } from './backends.js';
+import { BodyReader } from './body.js';
+import { checkHandlers } from './check-handlers.js';
+import { ConfigFault, type Config } from './config.js';
+import { COMPILED_FILE, CONTRACT_FILE, loadContract, type Contract, type Json } from './contract.js';
+import { Deliveries } from './deliveries.js';
+import { resolveEndpoints, type Endpoints } from './endpoints.js';
+import { freeAnswers } from './free-answers.js';
+import { orderWork } from './handling.js';
+import { Health } from './health.js';
+import { openLedger, type Ledger } from './ledger/store.js';
+import { drain, findFreePort, listen } from './listen.js';
+import { createPanel } from './panel/panel.js';
+import { BlockhashLife } from './payments/blockhash-life.js';
+import { Charge } from './payments/charge.js';
+import { Desk } from './payments/desk.js';
+import { httpFacilitator, type Facilitator } from './payments/facilitator.js';
+import { SharedFeePayers } from './payments/fee-payers.js';
+import { boundedHistory, Heights } from './payments/heights.js';
+import type { Terms } from './payments/offer.js';
+import { Orders } from './payments/orders.js';
+import type { Log } from './payments/outcome.js';
+import { confirmTransfer } from './payments/proof.js';
+import { Reconciler } from './payments/reconciler.js';
+import type { Confirm } from './payments/settlement.js';
+import { trustIn } from './payments/trust.js';
+import { RecentCalls } from './recent-calls.js';
+import { replyBookOf } from './replybook.js';
+import { Routes } from './routes.js';
+import { createHttpServer, type Listener } from './server.js';
+import { checkChain, checkHeaderSizes } from './startup-checks.js';
+import { Presence } from './upstreams/people/presence.js';
+import { recentBlockhashes } from './upstreams/solana/recent-blockhashes.js';
+import { createChain, type SolanaChain } from './upstreams/solana/rpc.js';
+import { firstFeePayer, rememberedFeePayers, Watch } from './watch.js';
+
+const CHAIN_TRY_MS = 3_000;
+const FIRST_LOOK_MS = 5_000;
+
+/** A server. `stop` finishes what is in flight within 25 s. */
+export type Running = { url: string; stop(): Promise<void> };
+
+type Disposer = () => Promise<unknown>;
+
+/** What everything else is made from. */
+type Base = {
+  config: Config;
+  contract: Contract;
+  endpoints: Endpoints;
+  terms: Terms;
+  log: Log;
+  /** Aborts when the server shuts down. */
+  closing: AbortSignal;
+  /** What is to be closed, the last opened first. */
+  disposers: Disposer[];
+};
+
+/** What names prices. */
+type Offering = {
+  chain: SolanaChain;
+  ledger: Ledger;
+  facilitator: Facilitator;
+  heights: Heights;
+  desk: Desk;
+  feePayers: SharedFeePayers;
+};
+
+/** What sells. `idle` resolves when no payment is in flight. */
+type Selling = { app: Listener; idle(): Promise<void> };
+
+/**
+ * Builds everything once, and opens the port when the server is ready to be paid. Closes it all in reverse: on `stop`, or where
+ * something fails.
+ * @throws ConfigFault, ContractFault, LedgerFault, FacilitatorFault: each with sentences for the operator
+ */
+export async function compose(config: Config, onSandboxExit: () => void = () => {}): Promise<Running> {
+  const log = pino({
+    level: config.logLevel,
+    serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
+  });
+  const contract = loadContract(CONTRACT_FILE, COMPILED_FILE);
+  await makeStateDir(config.stateDir);
+  const port = await findFreePort(config.host, config.port);
+  const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
+  const disposers: Disposer[] = [];
+  const closing = new AbortController();
+  try {
+    const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
+    disposers.unshift(() => endpoints.stop());
+    const terms = termsOf(config, endpoints, publicUrl);
+    const base = { config, contract, endpoints, terms, log, closing: closing.signal, disposers };
+    const offering = await openOffering(base);
+    const selling = await openSelling(base, offering);
+    const server = createHttpServer(selling.app, offering.desk, contract.paid);
+    await listen(server, config.host, port);
+    log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
+    const close = async (): Promise<void> => {
+      log.info({}, 'stopping: what is in flight is finished, nothing new is sold');
+      closing.abort(new Error('the server is shutting down'));
+      await drain(server, () => selling.idle());
+      await closeAll(disposers);
+      log.info({}, 'stopped');
+    };
+    let closed: Promise<void> | undefined;
+    return { url: publicUrl, stop: () => (closed ??= close()) };
+  } catch (error) {
+    await closeAll(disposers);
+    throw error;
+  }
+}
+
+async function closeAll(disposers: Disposer[]): Promise<void> {
+  for (const dispose of disposers.splice(0)) await dispose().catch(() => {});
+}
+
+async function makeStateDir(stateDir: string): Promise<void> {
+  await mkdir(stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    throw new ConfigFault(`STATE_DIR: ${stateDir} can't be used as a folder: ${(error as Error).message}`);
+  });
+}
+
+function hostInUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+function termsOf(config: Config, { payTo }: Endpoints, publicUrl: string): Terms {
+  const { caip2, v1, usdcMint } = config.network;
+  return { network: caip2, v1Network: v1, asset: usdcMint, payTo, publicUrl };
+}
+
+/** Checks whom the money goes to and who moves it, and finds out all that a challenge says. */
+async function openOffering(base: Base): Promise<Offering> {
+  const { config, contract, endpoints, terms, log, disposers } = base;
+  const { network, payTo } = terms;
+  const chain = createChain({ urls: endpoints.rpcUrls, network, timeoutMs: CHAIN_TRY_MS, log });
+  disposers.unshift(() => chain.close());
+  await checkChain(chain, terms, log);
+  const { databaseUrl: url, answerBudgetBytes } = config;
+  const ledger = await openLedger({ url, payTo, network, answerBudgetBytes });
+  disposers.unshift(() => ledger.close());
+  for (const warning of ledger.warnings) log.warn({}, warning);
+  const facilitator = httpFacilitator(endpoints.facilitatorUrl);
+  disposers.unshift(() => facilitator.close());
+  const remembered = await rememberedFeePayers(ledger);
+  const feePayer = await firstFeePayer(facilitator, network, remembered, log);
+  const desk = new Desk(contract.paid, terms, feePayer, remembered);
+  checkHeaderSizes(contract, terms);
+  const heights = new Heights(ledger);
+  const feePayers = new SharedFeePayers({ ledger, desk, log });
+  const watch = new Watch({ desk, chain, heights, feePayers, facilitator, ledger, log });
+  disposers.unshift(async () => {
+    watch.stop();
+    desk.close();
+  });
+  await watch.start();
+  return { chain, ledger, facilitator, heights, desk, feePayers };
+}
+
+/** Builds what answers calls, and looks once at payments in doubt. */
+async function openSelling(base: Base, offering: Offering): Promise<Selling> {
+  const { config, contract, endpoints, terms, log, closing, disposers } = base;
+  const { chain, ledger, desk, feePayers, heights } = offering;
+  const presence = new Presence({ notes: ledger, presentMs: config.respondentMs });
+  const panel = { book: replyBookOf(ledger), presence };
+  const backends = await createBackends(config, chain, panel, endpoints.marketUrl);
+  disposers.unshift(() => backends.close());
+  const routes = await Routes.create(contract);
+  const calls = new RecentCalls();
+  const handlers = calls.watch(createHandlers(backends), BACKENDS_ASKED);
+  const handling = { routes, handlers, log };
+  const orders = new Orders({ ledger, work: orderWork(handling, contract), log, attemptMs: config.orderMs });
+  const readiness = createReadiness(backends);
+  checkHandlers(contract, handlers, readiness);
+  const trust = await trustIn(ledger, endpoints.facilitatorUrl, log);
+  const life = new BlockhashLife({ desk, recent: signal => recentBlockhashes(chain, signal), closing });
+  const charge = new Charge({
+    ...offering,
+    log,
+    orders,
+    trust,
+    confirm: confirmIn(ledger, chain),
+    blocksLeft: blockhash => life.blocksLeft(blockhash),
+    maxUnsettledPerPayer: config.maxUnsettledPerPayer,
+  });
+  const reconciler = new Reconciler({ ledger, chain: boundedHistory(chain, heights), trust, log });
+  disposers.unshift(() => reconciler.stop());
+  await reconciler.start(FIRST_LOOK_MS);
+  orders.start();
+  disposers.unshift(() => orders.stop());
+  const health = healthOf(base, offering, backends, calls);
+  disposers.unshift(async () => health.stop());
+  const siteUrl = config.siteUrl ?? terms.publicUrl;
+  const callback = createApp({
+    ...handling,
+    charge,
+    desk,
+    feePayers,
+    bodies: new BodyReader(),
+    deliveries: new Deliveries(),
+    readiness,
+    free: freeAnswers({ contract, terms, siteUrl, health, backends }),
+    holdMs: config.holdMs,
+    panel: panelOf(base, ledger, panel),
+    closing,
+  }).callback();
+  void routes.warm();
+  return { app: (request, response) => void callback(request, response), idle: () => charge.idle() };
+}
+
+function confirmIn(ledger: Ledger, chain: SolanaChain): Confirm {
+  return async (id, signature) => {
+    const row = await ledger.find(id);
+    return row !== undefined && confirmTransfer(chain, row, signature);
+  };
+}
+
+function healthOf(
+  { contract, terms }: Base,
+  { facilitator, ledger }: Offering,
+  backends: BuiltBackends,
+  calls: RecentCalls,
+): Health {
+  const probes = {
+    ...backends.probes,
+    facilitator: async () => void (await facilitator.supported(terms.network)),
+    ledger: () => ledger.check(),
+  };
+  const health = new Health(String((contract.document.info as Json).version), probes, calls);
+  health.start();
+  return health;
+}
+
+function panelOf({ config, terms, closing, log }: Base, ledger: Ledger, panel: Panel): Middleware {
+  const token = config.panelToken ?? randomBytes(18).toString('base64url');
+  const url = `${terms.publicUrl}/panel/`;
+  if (config.panelToken === undefined) log.warn({ url, token }, `people answer at ${url}#${token}`);
+  return createPanel({
+    ...panel,
+    notes: ledger,
+    token,
+    secure: terms.publicUrl.startsWith('https:'),
+    signal: closing,
+  }).routes() as Middleware;
+}
