@@ -8,7 +8,7 @@ import { CONTRACT_FILE, loadContract } from '../src/contract.js';
 import type { Handlers } from '../src/operation.js';
 import type { PaidCall } from '../src/payments/paid-call.js';
 import { Routes } from '../src/routes.js';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
+import { UpstreamFailure } from '../src/net/failure.js';
 import { FairQueue } from '../src/upstreams/fair-queue.js';
 import { post, type Answer } from './support/world.js';
 

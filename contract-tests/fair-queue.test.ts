@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { setMaxListeners } from 'node:events';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
+import { UpstreamFailure } from '../src/net/failure.js';
 import { FairQueue } from '../src/upstreams/fair-queue.js';
 
 const NEVER = new AbortController().signal;

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Health, type HealthReport } from '../src/health.js';
 import type { Handlers } from '../src/operation.js';
 import { RecentCalls } from '../src/recent-calls.js';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
+import { UpstreamFailure } from '../src/net/failure.js';
 import { QueueFull } from '../src/upstreams/fair-queue.js';
 import { call, openWorld, post, signFor, TEXT, type World } from './support/world.js';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { BodyFault, requireJsonType } from '../src/json-body.js';
-import { readRetryAfter } from '../src/upstreams/failure.js';
+import { readRetryAfter } from '../src/net/failure.js';
 import { cleanName } from '../src/upstreams/markets/fields.js';
 import { createBrandFeedback } from '../src/upstreams/people/aggregate.js';
 import { classify } from '../src/upstreams/people/classify.js';

@@ -270,13 +270,13 @@ describe('The check of the house', () => {
     ['src/payments/a.ts', "const a = await import('openapi-backend');", 'imports openapi-backend'],
     [
       'src/payments/deep/a.ts',
-      "import { a } from '../../upstreams/failure.js';",
-      'imports src/upstreams/failure.ts',
+      "import { a } from '../../upstreams/fair-queue.js';",
+      'imports src/upstreams/fair-queue.ts',
     ],
     [
       'src/payments/a.ts',
-      "type A = import('../upstreams/failure.js').A;",
-      'imports src/upstreams/failure.ts',
+      "type A = import('../upstreams/fair-queue.js').A;",
+      'imports src/upstreams/fair-queue.ts',
     ],
     ['src/ledger/a.ts', "import type { A } from '../contract.js';", 'imports src/contract.ts'],
     ['src/ledger/a.ts', "import '../payments/price.js';", 'imports src/payments/price.ts'],

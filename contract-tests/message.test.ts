@@ -8,8 +8,8 @@ import {
 } from '@solana/web3.js';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isOnCurve, keyOf, readAddress, toAddress } from '../src/address.js';
-import { MessageFault, readTransaction, type SolanaTransaction } from '../src/payments/message.js';
+import { isOnCurve, keyOf, readAddress, toAddress } from '../src/solana/address.js';
+import { MessageFault, readTransaction, type SolanaTransaction } from '../src/solana/message.js';
 import { receiverAccount, TransactionChecker } from '../src/payments/transaction.js';
 import {
   craftPayment,

@@ -10,8 +10,8 @@ import {
 import { PublicKey, SystemProgram } from '@solana/web3.js';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { formatUnits, readMint, type MintFacts } from '../src/upstreams/solana/mint.js';
-import { createChain, type SolanaChain } from '../src/upstreams/solana/rpc.js';
+import { formatUnits, readMint, type MintFacts } from '../src/upstreams/mints/mint.js';
+import { createChain, type SolanaChain } from '../src/solana/rpc.js';
 import {
   ADDRESS,
   AUTHORITY,

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
+import { UpstreamFailure } from '../src/net/failure.js';
 import { createEmbeddedSummarizer } from '../src/upstreams/summarizers/embedded.js';
 import { extractSummary } from '../src/upstreams/summarizers/extract.js';
 import { toBlocks } from '../src/upstreams/summarizers/plain-text.js';

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
+import { UpstreamFailure } from '../src/net/failure.js';
 import { createOpenAiSummarizer, type OpenAiOptions } from '../src/upstreams/summarizers/openai.js';
 import type { Summarizer } from '../src/upstreams/summarizers/summarizer.js';
 

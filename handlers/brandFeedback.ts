@@ -1,5 +1,5 @@
 import type { Handler, Readiness } from '../src/operation.js';
-import { UpstreamFailure } from '../src/upstreams/failure.js';
+import { UpstreamFailure } from '../src/net/failure.js';
 import { createBrandFeedback } from '../src/upstreams/people/aggregate.js';
 import type { People, ReplyBook } from '../src/upstreams/people/people.js';
 

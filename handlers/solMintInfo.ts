@@ -1,11 +1,11 @@
 import type { Handler } from '../src/operation.js';
-import type { SolanaChain } from '../src/upstreams/solana/rpc.js';
+import type { SolanaChain } from '../src/solana/rpc.js';
 
 /** Sells the on-chain facts of a mint. `network` is the CAIP-2 name of the chain that is asked. */
 export function solMintInfo(chain: SolanaChain, network: string): Handler<'solMintInfo'> {
   return async ({ body, signal }) => {
     // Loaded when it is first sold: @solana/spl-token would take a third of the start.
-    const { readMint } = await import('../src/upstreams/solana/mint.js');
+    const { readMint } = await import('../src/upstreams/mints/mint.js');
     const facts = await readMint(chain, body.mint, signal);
     return { status: 200, body: { ...facts, network, sources: ['solana-rpc'] } };
   };

@@ -6,7 +6,7 @@ import { createPanelPeople } from './upstreams/people/panel.js';
 import type { People, ReplyBook } from './upstreams/people/people.js';
 import type { Presence } from './upstreams/people/presence.js';
 import { createSandboxPeople } from './upstreams/people/sandbox.js';
-import type { SolanaChain } from './upstreams/solana/rpc.js';
+import type { SolanaChain } from './solana/rpc.js';
 import { createEmbeddedSummarizer } from './upstreams/summarizers/embedded.js';
 import type { Summarizer } from './upstreams/summarizers/summarizer.js';
 import { createFliteSpeaker } from './upstreams/voices/flite.js';
@@ -47,7 +47,7 @@ export async function createBackends(
     sources: createMarketSources({ marketUrl, label, jupiterApiKey: config.jupiterApiKey }),
     supplyOf: async (mint, signal) => {
       // It takes @solana/spl-token along, which is slow to load.
-      const { readMint } = await import('./upstreams/solana/mint.js');
+      const { readMint } = await import('./upstreams/mints/mint.js');
       return readMint(chain, mint, signal);
     },
     label,

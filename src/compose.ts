@@ -36,8 +36,8 @@ import { Routes } from './routes.js';
 import { createHttpServer, type Listener } from './server.js';
 import { checkChain, checkHeaderSizes } from './startup-checks.js';
 import { Presence } from './upstreams/people/presence.js';
-import { recentBlockhashes } from './upstreams/solana/recent-blockhashes.js';
-import { createChain, type SolanaChain } from './upstreams/solana/rpc.js';
+import { recentBlockhashes } from './solana/recent-blockhashes.js';
+import { createChain, type SolanaChain } from './solana/rpc.js';
 import { firstFeePayer, rememberedFeePayers, Watch } from './watch.js';
 
 const CHAIN_TRY_MS = 3_000;

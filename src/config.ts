@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { readAddress } from './address.js';
+import { readAddress } from './solana/address.js';
 import { shownUrl } from './net/endpoint.js';
 
 /** The configuration can't be used. `message` lists every fault at once, each with the variable's name. */

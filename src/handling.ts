@@ -4,7 +4,7 @@ import type { OrderWork } from './payments/orders.js';
 import type { Answer, Failure, Log } from './payments/outcome.js';
 import type { Call, Handler, Handlers, OperationId, OrderRef, PaidOperationId } from './operation.js';
 import type { Route, Routes } from './routes.js';
-import { UpstreamFailure } from './upstreams/failure.js';
+import { UpstreamFailure } from './net/failure.js';
 
 export type Routed = Extract<Route, { kind: 'operation' }>;
 export type HandlingParts = { handlers: Handlers; routes: Routes; log: Log };

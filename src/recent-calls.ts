@@ -1,5 +1,5 @@
 import type { Handler, Handlers, PaidOperationId } from './operation.js';
-import { UpstreamFailure } from './upstreams/failure.js';
+import { UpstreamFailure } from './net/failure.js';
 import { QueueFull } from './upstreams/fair-queue.js';
 
 /** Calls of a backend that failed one after the other. Times in ms since 1970; `why` is public. */

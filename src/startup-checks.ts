@@ -4,8 +4,8 @@ import { MAX_HEADER_BYTES, renderChallenge } from './payments/challenge.js';
 import type { Terms } from './payments/offer.js';
 import type { Log } from './payments/outcome.js';
 import { receiverAccount, TOKEN_PROGRAM } from './payments/transaction.js';
-import type { Account, SolanaChain, SurveyedServer } from './upstreams/solana/rpc.js';
-import { isGenesisOf } from './upstreams/solana/rpc-server.js';
+import type { Account, SolanaChain, SurveyedServer } from './solana/rpc.js';
+import { isGenesisOf } from './solana/rpc-server.js';
 
 const CHAIN_CHECK_MS = 5_000;
 const LONGEST_ADDRESS = 'z'.repeat(44);

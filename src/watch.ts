@@ -5,7 +5,7 @@ import { FacilitatorFault, FacilitatorUnreachable, type Facilitator } from './pa
 import type { SharedFeePayers } from './payments/fee-payers.js';
 import type { Heights } from './payments/heights.js';
 import { heightOf } from './payments/proof.js';
-import type { SolanaChain } from './upstreams/solana/rpc.js';
+import type { SolanaChain } from './solana/rpc.js';
 
 /** How often it is asked whether the chain is to be looked at; see `lookAfterMs`. */
 const TICK_MS = 200;

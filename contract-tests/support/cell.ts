@@ -16,7 +16,7 @@ import type { PaidCall } from '../../src/payments/paid-call.js';
 import { confirmTransfer } from '../../src/payments/proof.js';
 import { Reconciler } from '../../src/payments/reconciler.js';
 import { trustIn, type KeptTrust } from '../../src/payments/trust.js';
-import { createChain } from '../../src/upstreams/solana/rpc.js';
+import { createChain } from '../../src/solana/rpc.js';
 import { readView, rememberedFeePayers } from '../../src/watch.js';
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
 import { mortal, pause, withFaults, type LedgerFaults } from './faults.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { UpstreamFailure } from '../../src/upstreams/failure.js';
+import { UpstreamFailure } from '../../src/net/failure.js';
 
 /** The failure that a call of a backend ends with. */
 export async function failureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {

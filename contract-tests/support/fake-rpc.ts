@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { AccountLayout, AccountType, MintLayout } from '@solana/spl-token';
 import { Keypair, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { UpstreamFailure } from '../../src/upstreams/failure.js';
+import type { UpstreamFailure } from '../../src/net/failure.js';
 import { failureOf } from './failure.js';
 
 export type Call = { method: string; params: unknown[]; port: number | undefined };

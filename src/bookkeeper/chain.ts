@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Identity } from '../ledger/books.js';
-import type { SolanaChain } from '../upstreams/solana/rpc.js';
+import type { SolanaChain } from '../solana/rpc.js';
 import { BookFault } from './print.js';
 
 /** USDC on the networks that a ledger can belong to. */

@@ -1,6 +1,6 @@
 import type { Identity } from '../ledger/books.js';
 import type { Payment, Refund } from '../ledger/store.js';
-import { createChain, type LandedTransaction, type SolanaChain } from '../upstreams/solana/rpc.js';
+import { createChain, type LandedTransaction, type SolanaChain } from '../solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './chain.js';
 import { BookFault, usdc } from './print.js';
 import type { Report } from './print.js';

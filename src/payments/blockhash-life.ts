@@ -1,6 +1,6 @@
 import { withDeadline } from '../net/deadline.js';
 import type { Desk } from './desk.js';
-import type { Key } from './message.js';
+import type { Key } from '../solana/message.js';
 
 /** The chain's recent blockhashes as keys, the newest first, one per block; undefined where it does not serve them. */
 export type RecentBlockhashes = (signal: AbortSignal) => Promise<Key[] | undefined>;

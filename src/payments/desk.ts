@@ -10,7 +10,7 @@ import {
 } from './challenge.js';
 import { SharedBucket } from './admission.js';
 import { BLOCKHASH_LIFE_BLOCKS, blocksWithin } from './blockhash-life.js';
-import type { Key } from './message.js';
+import type { Key } from '../solana/message.js';
 import { requirementsOf, type Terms } from './offer.js';
 import { bytesOf, type CheckedTransaction } from './transaction.js';
 

@@ -1,5 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import { readAddress } from '../address.js';
+import { readAddress } from '../solana/address.js';
 import { HttpClient } from '../net/http-client.js';
 
 /** What a facilitator is asked about: our own offer and our own encoding of the buyer's transaction, nothing echoed. */

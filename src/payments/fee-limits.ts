@@ -1,5 +1,5 @@
-import { keyOf } from '../address.js';
-import type { Instruction, Key, SolanaTransaction } from './message.js';
+import { keyOf } from '../solana/address.js';
+import type { Instruction, Key, SolanaTransaction } from '../solana/message.js';
 
 /** What a facilitator, which pays the fees, accepts of one payment. An ordinary one uses 20 000 units and costs 10 000 lamports. */
 export const MAX_COMPUTE_UNITS = 200_000;

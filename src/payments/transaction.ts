@@ -1,5 +1,5 @@
 import { createPublicKey, hash, verify } from 'node:crypto';
-import { keyOf, programAddress, toAddress } from '../address.js';
+import { keyOf, programAddress, toAddress } from '../solana/address.js';
 import { feeFault } from './fee-limits.js';
 import {
   isSane,
@@ -8,7 +8,7 @@ import {
   type Instruction,
   type Key,
   type SolanaTransaction,
-} from './message.js';
+} from '../solana/message.js';
 import { USDC_DECIMALS } from './price.js';
 
 /** A payment whose transaction we checked ourselves: layout, mint, amount, receiver and the payer's signature. */

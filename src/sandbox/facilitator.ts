@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { x402Facilitator as Facilitator } from '@x402/core/facilitator';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { feeFault, type FeeFault } from '../payments/fee-limits.js';
-import { readTransaction } from '../payments/message.js';
+import { readTransaction } from '../solana/message.js';
 import { NETWORK, V1_NETWORK } from './genesis.js';
 import { serveHttp, type HttpAnswer, type HttpRequest, type HttpServer } from './http.js';
 import { ID_HEADER } from './rpc.js';

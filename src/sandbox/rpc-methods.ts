@@ -5,7 +5,7 @@ import {
   VersionedMessage,
   VersionedTransaction,
 } from '@solana/web3.js';
-import { readAddress } from '../address.js';
+import { readAddress } from '../solana/address.js';
 import { fromBase58 } from './base58.js';
 import { feeOf, STATUS_SLOTS, type Chain, type Commitment } from './chain.js';
 import { GENESIS_HASH, signWith, walletOf } from './genesis.js';

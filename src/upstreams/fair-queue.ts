@@ -1,4 +1,4 @@
-import { UpstreamFailure } from './failure.js';
+import { UpstreamFailure } from '../net/failure.js';
 
 /** No place in the queue: says something about the other callers, nothing about the backend. */
 export class QueueFull extends UpstreamFailure {}

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import { believe, lowerMedian, median, tidy } from './consensus.js';
 import { orAbort, withDeadline } from '../../net/deadline.js';
 import { cleanName, cleanSymbol } from './fields.js';

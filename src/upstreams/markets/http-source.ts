@@ -7,7 +7,7 @@ import {
   type IBackoff,
   type IBreaker,
 } from 'cockatiel';
-import { readRetryAfter, UpstreamFailure } from '../failure.js';
+import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 import { HttpClient, NoAnswer, type HttpAnswer } from '../../net/http-client.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { withEither } from '../../net/deadline.js';
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import type { People, ReplyBook } from './people.js';
 import type { Presence } from './presence.js';
 import { ReplyWatch } from './watch.js';

@@ -1,4 +1,4 @@
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 
 /** Texts that outlive a server and are shared by all servers on one ledger. */
 export type SharedNotes = {

@@ -1,5 +1,5 @@
 import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
-import { readRetryAfter, UpstreamFailure } from '../failure.js';
+import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 
 export type RapidataCredentials = { clientId: string; clientSecret: string };
 

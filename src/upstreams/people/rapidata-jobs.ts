@@ -1,4 +1,4 @@
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import {
   isJson,
   type Json,

@@ -1,5 +1,5 @@
 import { withEither } from '../../net/deadline.js';
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import { checkAsked, checkCapacity, createClosing, shuttingDown, REPLY_POLL_MS } from './panel.js';
 import type { People, Question, ReplyBook } from './people.js';
 import {

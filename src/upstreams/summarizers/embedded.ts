@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { orAbort } from '../../net/deadline.js';
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
 import type { Summarizer } from './summarizer.js';

@@ -1,4 +1,4 @@
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import { MAX_SENTENCES } from './extract.js';
 
 /** A summary's sentence is far shorter; a longer one is the document again. */

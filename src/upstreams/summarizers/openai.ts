@@ -1,6 +1,6 @@
 import { withAbortAfter } from '../../net/deadline.js';
 import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
-import { readRetryAfter, UpstreamFailure } from '../failure.js';
+import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
 import { NOTHING_TO_SAY, SUMMARY_WORKER } from './embedded.js';

@@ -1,6 +1,6 @@
 import { access, readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
 import { FairQueue } from '../fair-queue.js';
 import { requireLength } from './spoken-text.js';

@@ -1,6 +1,6 @@
 import { circuitBreaker, BrokenCircuitError, CircuitState, ConsecutiveBreaker, handleWhen } from 'cockatiel';
 import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
-import { readRetryAfter, UpstreamFailure } from '../failure.js';
+import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
 import { FairQueue } from '../fair-queue.js';
 import { MAX_SPEECH_SECONDS, speakingSeconds, tooLongMessage } from './speaking-time.js';

@@ -3,7 +3,7 @@
  * already reads well is left to it: ordinals, thousands separators, times, simple fractions, abbreviations.
  */
 
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import { MAX_TEXT_CHARACTERS } from './voices.js';
 
 /** The text would make a longer speech than we sell. */

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { UpstreamFailure } from '../failure.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import { Threads } from '../threads.js';
 import type { Outcome, SpeakTask, WorkerData } from './worker.js';
 

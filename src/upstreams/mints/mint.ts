@@ -8,8 +8,8 @@ import {
   type Mint,
 } from '@solana/spl-token';
 import { PublicKey, SystemProgram } from '@solana/web3.js';
-import { UpstreamFailure } from '../failure.js';
-import type { Account, SolanaChain } from './rpc.js';
+import { UpstreamFailure } from '../../net/failure.js';
+import type { Account, SolanaChain } from '../../solana/rpc.js';
 
 /**
  * What the chain says about a token mint (specification 2.6). `supply` is in whole tokens with exactly `decimals` fractional

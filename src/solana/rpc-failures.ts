@@ -1,5 +1,5 @@
-import { NoAnswer } from '../../net/http-client.js';
-import { UpstreamFailure } from '../failure.js';
+import { NoAnswer } from '../net/http-client.js';
+import { UpstreamFailure } from '../net/failure.js';
 
 /** JSON-RPC codes that mean "not now": rate limit, node behind, slot not reached yet. */
 const NOT_NOW = new Set<unknown>([429, -32429, -32005, -32004, -32014, -32016]);

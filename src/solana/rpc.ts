@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import { keyOf } from '../../address.js';
-import type { UpstreamFailure } from '../failure.js';
+import { keyOf } from './address.js';
+import type { UpstreamFailure } from '../net/failure.js';
 import { asFailure, down, late } from './rpc-failures.js';
 import {
   readAccount,

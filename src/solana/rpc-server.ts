@@ -1,6 +1,6 @@
-import { orAbort } from '../../net/deadline.js';
-import { HttpClient } from '../../net/http-client.js';
-import { readRetryAfter } from '../failure.js';
+import { orAbort } from '../net/deadline.js';
+import { HttpClient } from '../net/http-client.js';
+import { readRetryAfter } from '../net/failure.js';
 import { asFailure, down, NotBelieved, RpcError, wrong } from './rpc-failures.js';
 import { isRecord, readHash } from './rpc-results.js';
 

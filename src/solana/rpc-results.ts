@@ -1,4 +1,4 @@
-import { readAddress } from '../../address.js';
+import { readAddress } from './address.js';
 import type { Account, LandedTransaction, LatestBlockhash, SignatureEntry, TokenChange } from './rpc.js';
 import { wrong } from './rpc-failures.js';
 
