@@ -1,11 +1,9 @@
 import { expect } from 'chai';
-import type { LedgerFault } from '../src/ledger/fault.js';
 import { openBooks, openLedger } from '../src/ledger/store.js';
 import type { Ledger, Reply } from '../src/ledger/store.js';
-import { aRefund, PLACES, claimRequest, paymentIn, sqlitePlace } from './support/places.js';
+import { faultOf, OWNER } from './support/ledgers.js';
+import { aRefund, claimRequest, onEachEngine, paymentIn } from './support/places.js';
 import type { Place } from './support/places.js';
-
-const OWNER = { payTo: 'Receiver111', network: 'solana:test' };
 
 let serial = 0;
 
@@ -22,24 +20,10 @@ function reply(overrides: Partial<Reply> = {}): Reply {
   };
 }
 
-async function faultOf(work: Promise<unknown>): Promise<LedgerFault> {
-  try {
-    await work;
-  } catch (error) {
-    return error as LedgerFault;
-  }
-  throw new Error('expected a fault');
-}
-
 /** PostgreSQL's own clock goes on while a test stands still. */
 const SLOW_MS = 10_000;
 
-for (const { name, make } of PLACES) {
-  if (make) describe(`orders on ${name}`, () => promises(make, name === 'PostgreSQL' ? 3 : 1));
-  else
-    describe.skip(`orders on ${name} (set TEST_DATABASE_URL=postgres://… to run these)`, () =>
-      promises(sqlitePlace, 1));
-}
+onEachEngine('orders', (make, engine) => promises(make, engine === 'PostgreSQL' ? 3 : 1));
 
 function promises(make: () => Promise<Place>, servers: number): void {
   let place: Place;

@@ -6,7 +6,7 @@ import Database from 'libsql';
 import pg from 'pg';
 import { openBooks, openLedger } from '../src/ledger/store.js';
 import type { Ledger } from '../src/ledger/store.js';
-import { PLACES, claimRequest, sqlitePlace } from './support/places.js';
+import { claimRequest, onEachEngine } from './support/places.js';
 import type { Place } from './support/places.js';
 
 const RELEASED = fileURLToPath(new URL('../../contract-tests/released/', import.meta.url));
@@ -83,16 +83,10 @@ function counted(row: Row): Row {
   return { ...row, callers: 1, written_to: written ? 1 : null, unwritten: written ? 0 : 1 };
 }
 
-for (const { name, make } of PLACES) {
-  if (make)
-    describe(`A ledger of version 1.0.0 on ${name}`, () => {
-      upgrades(make);
-      if (name === 'PostgreSQL') besideServers(make);
-    });
-  else
-    describe.skip(`A ledger of version 1.0.0 on ${name} (set TEST_DATABASE_URL=postgres://… to run these)`, () =>
-      upgrades(sqlitePlace));
-}
+onEachEngine('A ledger of version 1.0.0', (make, engine) => {
+  upgrades(make);
+  if (engine === 'PostgreSQL') besideServers(make);
+});
 
 function upgrades(make: () => Promise<Place>): void {
   let place: Place;

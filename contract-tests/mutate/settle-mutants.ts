@@ -123,5 +123,5 @@ const CHANGES: readonly Change[] = [
 export const settleMutants: readonly Mutant[] = CHANGES.map(change => ({
   ...change,
   file: 'src/ledger/settle.js',
-  test: 'ledger-callers',
+  test: 'ledger-{callers,equal-payments}',
 }));

@@ -35,6 +35,19 @@ export const PLACES: { name: string; make?: () => Promise<Place> }[] = [
   { name: 'PostgreSQL', ...(database ? { make: () => postgresPlace(database) } : {}) },
 ];
 
+/** Runs a suite on SQLite, and on PostgreSQL where there is one; elsewhere its tests count as skipped. */
+export function onEachEngine(
+  title: string,
+  suite: (make: () => Promise<Place>, engine: string) => void,
+): void {
+  for (const { name, make } of PLACES) {
+    if (make) describe(`${title} on ${name}`, () => suite(make, name));
+    else
+      describe.skip(`${title} on ${name} (set TEST_DATABASE_URL=postgres://… to run these)`, () =>
+        suite(sqlitePlace, name));
+  }
+}
+
 export function claimRequest(overrides: Partial<ClaimRequest> = {}): ClaimRequest {
   return {
     id: randomBytes(32).toString('hex'),

@@ -1,0 +1,54 @@
+import { expect } from 'chai';
+import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from '../../src/ledger/store.js';
+import type { Caller, Claim, ClaimRequest, Ledger, Sent, Settling } from '../../src/ledger/store.js';
+import { callOf, claim, payment } from './ledgers.js';
+import { ledger, time } from './ledger-suite.js';
+
+/** A claim of a payment, and what its server knows of it. */
+export type Held = Claim & { request: ClaimRequest };
+
+// A second more than needed: PostgreSQL's clock goes on while a test stands still.
+export const MARGIN = HANG_UP_MARGIN_MS + 1_000;
+export const LAPSED = CALLER_LIVE_MS + HANG_UP_MARGIN_MS + 1_000;
+
+export async function held(ledger: Ledger, overrides: Partial<ClaimRequest> = {}): Promise<Held> {
+  const request = payment(overrides);
+  return { ...(await claim(ledger, request)), request };
+}
+
+/** @param newestLocal the newest request that waits for it at this server; by default the one that claimed */
+export function settle(
+  ledger: Ledger,
+  { request, claim: number, caller }: Held,
+  sent: Partial<Sent> = {},
+): Promise<Settling> {
+  const call = request.identifier ? {} : { call: callOf(request) };
+  return ledger.settle(request.id, number, { ...call, newestLocal: caller.number, ...sent });
+}
+
+export async function deliver(
+  ledger: Ledger,
+  { request, claim: number }: Held,
+  answerExpiresAt: number,
+): Promise<void> {
+  const how = { settlement: 'sig', answerExpiresAt };
+  if (!(await ledger.deliver(request.id, number, how))) throw new Error('expected it to be delivered');
+}
+
+export const copyOf = async ({ request }: Held, proven = false): Promise<Caller> =>
+  (await ledger.watch(request.id, { proven }))!.caller;
+
+/** Sold, its answer kept, and delivered: nobody was written to yet. */
+export const sold = async (overrides: Partial<ClaimRequest> = {}): Promise<Held> => {
+  const one = await held(ledger, overrides);
+  expect(await settle(ledger, one)).to.deep.equal({ kind: 'settling' });
+  await deliver(ledger, one, time.now + 10 ** 9);
+  return one;
+};
+
+/** Paid, or possibly paid, and its caller is gone: what a new signature redeems. */
+export const forsaken = async (): Promise<Held> => {
+  const one = await sold();
+  expect(await ledger.leave(one.caller)).to.equal(true);
+  return one;
+};

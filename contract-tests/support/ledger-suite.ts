@@ -1,0 +1,44 @@
+import { openLedger } from '../../src/ledger/store.js';
+import type { Ledger, LedgerOptions } from '../../src/ledger/store.js';
+import { OWNER } from './ledgers.js';
+import type { Place } from './places.js';
+
+/** What a test may change: the ledger's clock. */
+export const time = { now: 0 };
+export let place: Place;
+export let ledger: Ledger;
+const opened: { close: () => Promise<void> }[] = [];
+
+/** Gives every test of a suite a place and a ledger of its own. */
+export function eachWithANewLedger(make: () => Promise<Place>): void {
+  beforeEach(async () => {
+    time.now = 1_800_000_000_000;
+    place = await make();
+    ledger = await open();
+  });
+
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map(each => each.close()));
+    await place.remove();
+  });
+}
+
+/** One more ledger on the same place; it is closed after the test. */
+export async function open(options: Partial<LedgerOptions> = {}): Promise<Ledger> {
+  const result = await openLedger({ url: place.url, ...OWNER, now: () => time.now, ...options });
+  closeLater(result);
+  return result;
+}
+
+/** Closes the ledger of the test, and opens it with other options. */
+export async function reopen(options: Partial<LedgerOptions> = {}): Promise<void> {
+  await ledger.close();
+  ledger = await open(options);
+}
+
+export function closeLater(one: { close: () => Promise<void> }): void {
+  opened.push(one);
+}
+
+/** PostgreSQL's own clock goes on while a test stands still. */
+export const SLOW_MS = 10_000;
