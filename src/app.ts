@@ -314,17 +314,16 @@ async function deliver(
     await sale.lost();
     return sendError(ctx, 503, NO_ROOM, { ...receipts, 'Retry-After': '1' });
   }
-  whenClosed(ctx.req, ctx.res, () => delivery.close());
-  watchDelivery(ctx, sale);
-  send(ctx, status, delivery.body, headers);
-  ctx.length = body.length;
-}
-
-/** A response whose socket is destroyed with bytes still to write is finished all the same, so that alone says nothing. */
-function watchDelivery({ req, res }: Context, sale: Sale): void {
+  const { req, res } = ctx;
   let out = false;
+  // A response whose socket is destroyed with bytes still to write is finished all the same, so that alone says nothing.
   res.once('finish', () => (out = !req.socket.destroyed));
-  whenClosed(req, res, () => void (out ? sale.written() : sale.lost()));
+  whenClosed(req, res, () => {
+    delivery.close();
+    void (out ? sale.written() : sale.lost());
+  });
+  send(ctx, status, delivery.body, headers);
+  if (delivery.body !== body) ctx.length = body.length;
 }
 
 function receiptHeaders(payment: Payment, receipt: Receipt | undefined): Record<string, string> {
