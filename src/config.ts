@@ -1,32 +1,10 @@
 import { resolve } from 'node:path';
 import { readAddress } from './solana/address.js';
+import { NETWORKS, type Network, type NetworkName } from './solana/networks.js';
 import { shownUrl } from './net/endpoint.js';
 
 /** The configuration can't be used. `message` lists every fault at once, each with the variable's name. */
 export class ConfigFault extends Error {}
-
-export type NetworkName = 'sandbox' | 'devnet' | 'mainnet';
-
-/** How a Solana network is called in x402 v2 (CAIP-2) and v1, and the address of its USDC mint. */
-export type Network = { name: NetworkName; caip2: string; v1: string; usdcMint: string };
-
-const DEVNET = {
-  caip2: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1',
-  v1: 'solana-devnet',
-  usdcMint: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
-};
-
-// The sandbox calls itself devnet: the official clients refuse chains and mints that they don't know.
-const NETWORKS: Record<NetworkName, Network> = {
-  sandbox: { name: 'sandbox', ...DEVNET },
-  devnet: { name: 'devnet', ...DEVNET },
-  mainnet: {
-    name: 'mainnet',
-    caip2: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
-    v1: 'solana',
-    usdcMint: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-  },
-};
 
 const DEFAULT_RPC: Record<NetworkName, string | undefined> = {
   sandbox: undefined,

@@ -3,9 +3,9 @@ import type { Contract } from './contract.js';
 import { MAX_HEADER_BYTES, renderChallenge } from './payments/challenge.js';
 import type { Terms } from './payments/offer.js';
 import type { Log } from './payments/outcome.js';
-import { receiverAccount, TOKEN_PROGRAM } from './payments/transaction.js';
+import { receiverAccount } from './payments/transaction.js';
 import type { Account, SolanaChain, SurveyedServer } from './solana/rpc.js';
-import { isGenesisOf } from './solana/rpc-server.js';
+import { networkOf, TOKEN_PROGRAM } from './solana/networks.js';
 
 const CHAIN_CHECK_MS = 5_000;
 const LONGEST_ADDRESS = 'z'.repeat(44);
@@ -39,7 +39,7 @@ type Foreign = { name: string; genesis: string };
 
 function foreignAmong(servers: SurveyedServer[], { network }: Terms): Foreign[] {
   return servers.filter(
-    (server): server is Foreign => server.genesis !== undefined && !isGenesisOf(network, server.genesis),
+    (server): server is Foreign => server.genesis !== undefined && networkOf(server.genesis) !== network,
   );
 }
 

@@ -3,6 +3,7 @@ import { VersionedMessage } from '@solana/web3.js';
 import type { Identity } from '../ledger/books.js';
 import type { Payment } from '../ledger/store.js';
 import { receiverAccount } from '../payments/transaction.js';
+import { ASSOCIATED_TOKEN_PROGRAM, TOKEN_PROGRAM } from '../solana/networks.js';
 import { createChain } from '../solana/rpc.js';
 import type { LandedTransaction, SignatureEntry, SolanaChain } from '../solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './chain.js';
@@ -11,9 +12,6 @@ import type { Report } from './print.js';
 import { changeOf, findRefund } from './refund.js';
 import { pages } from './reports.js';
 import type { Shelf } from './reports.js';
-
-const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
-const ACCOUNT_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 
 const PAGE = 1_000;
 const FETCHES = 4;
@@ -243,7 +241,7 @@ export function incoming(bytes: Uint8Array, account: string): bigint | undefined
   let sum = 0n;
   for (const { programIdIndex, accountKeyIndexes, data } of message.compiledInstructions) {
     const program = keys[programIdIndex];
-    if (!accountKeyIndexes.includes(index) || program === ACCOUNT_PROGRAM) continue;
+    if (!accountKeyIndexes.includes(index) || program === ASSOCIATED_TOKEN_PROGRAM) continue;
     if (program === TOKEN_PROGRAM) sum += tokenAmount(Buffer.from(data), accountKeyIndexes, index);
     else if (message.isAccountWritable(index)) return undefined;
   }

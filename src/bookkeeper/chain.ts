@@ -1,19 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Identity } from '../ledger/books.js';
+import { networkOf, NETWORKS } from '../solana/networks.js';
 import type { SolanaChain } from '../solana/rpc.js';
 import { BookFault } from './print.js';
 
-/** USDC on the networks that a ledger can belong to. */
-const MINTS: Record<string, string> = {
-  'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp': 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-  'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1': '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
-};
 const MAX_TRIES = 4;
 
 /** @throws BookFault */
 export function usdcMintOf({ network }: Identity): string {
-  const mint = MINTS[network];
-  if (mint !== undefined) return mint;
+  const known = Object.values(NETWORKS).find(({ caip2 }) => caip2 === network);
+  if (known) return known.usdcMint;
   throw new BookFault(`This ledger belongs to ${network}, where USDC is not known.`);
 }
 
@@ -23,10 +19,10 @@ export async function checkNetwork(
   { network }: Identity,
   signal: AbortSignal,
 ): Promise<void> {
-  const genesis = await patiently(() => chain.genesisHash(signal), signal);
-  if (network === `solana:${genesis.slice(0, 32)}`) return;
+  const served = networkOf(await patiently(() => chain.genesisHash(signal), signal));
+  if (network === served) return;
   throw new BookFault(
-    `The ledger belongs to ${network}, the RPC server to solana:${genesis.slice(0, 32)}. Correct SOLANA_RPC_URL.`,
+    `The ledger belongs to ${network}, the RPC server to ${served}. Correct SOLANA_RPC_URL.`,
   );
 }
 

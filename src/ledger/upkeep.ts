@@ -13,8 +13,11 @@ import { payerKnown, refusePayer } from './queries/payers.js';
 import { sql } from './sql.js';
 
 const SLICE = 100;
-/** Blocks after which a payment signed before the claim can't land any more, with room to spare. */
-const DEAD_AFTER_BLOCKS = 300;
+/**
+ * A payment whose claim is this many blocks old can't land any more: a blockhash lives 150, and the height that the claim was dated
+ * with was at most 40 s (100 blocks) old and read from a server at most 50 blocks behind.
+ */
+export const DEAD_AFTER_BLOCKS = 300;
 
 /** What a server does beside selling. All of them reject with a LedgerFault when the database fails. */
 export type Upkeep = {

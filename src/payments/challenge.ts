@@ -1,7 +1,7 @@
 import type { Json, PricedOperation } from '../contract.js';
 import { requirementsOf, resourceUrl, type Terms } from './offer.js';
 import { USDC_DECIMALS } from './price.js';
-import { TOKEN_PROGRAM } from './transaction.js';
+import { TOKEN_PROGRAM } from '../solana/networks.js';
 
 /** A 402 answer ready to be sent: the body, and its base64 for the PAYMENT-REQUIRED header. */
 export type Challenge = { body: Buffer; header: string };

@@ -1,5 +1,6 @@
 import { keyOf } from '../solana/address.js';
 import type { Instruction, Key, SolanaTransaction } from '../solana/message.js';
+import { COMPUTE_BUDGET_PROGRAM } from '../solana/networks.js';
 
 /** What a facilitator, which pays the fees, accepts of one payment. An ordinary one uses 20 000 units and costs 10 000 lamports. */
 export const MAX_COMPUTE_UNITS = 200_000;
@@ -9,7 +10,7 @@ const MAX_MICROLAMPORTS_PER_UNIT = 5_000_000n;
 const SIGNATURES = 2;
 
 const MICROLAMPORTS_PER_LAMPORT = 1_000_000n;
-const COMPUTE_BUDGET = keyOf('ComputeBudget111111111111111111111111111111').toString('latin1');
+const COMPUTE_BUDGET = keyOf(COMPUTE_BUDGET_PROGRAM).toString('latin1');
 const SET_COMPUTE_UNIT_LIMIT = 2;
 const SET_COMPUTE_UNIT_PRICE = 3;
 

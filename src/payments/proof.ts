@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Payment as Row } from '../ledger/store.js';
+import { DEAD_AFTER_BLOCKS } from '../ledger/upkeep.js';
 import { BLOCKHASH_LIFE_BLOCKS } from './blockhash-life.js';
 import { sourceAccountOf } from './transaction.js';
 
@@ -38,11 +39,6 @@ const MAX_PAGES = 10;
 const MAX_KNOWN = 50_000;
 const CONFIRM_DEADLINE_MS = 30_000;
 const CONFIRM_POLL_MS = 400;
-/**
- * A payment whose claim is this many blocks old can't land any more: a blockhash lives 150, and the height that the claim was dated
- * with was at most 40 s (100 blocks) old and read from a server at most 50 blocks behind.
- */
-export const DEAD_AFTER_BLOCKS = 300;
 
 /**
  * Which payment a landed signature is, for as many as fit: a look that runs out of time, or the next payment of the same payer,

@@ -9,6 +9,12 @@ import {
   type Key,
   type SolanaTransaction,
 } from '../solana/message.js';
+import {
+  ASSOCIATED_TOKEN_PROGRAM,
+  LIGHTHOUSE_PROGRAM,
+  MEMO_PROGRAM,
+  TOKEN_PROGRAM,
+} from '../solana/networks.js';
 import { USDC_DECIMALS } from './price.js';
 
 /** A payment whose transaction we checked ourselves: layout, mint, amount, receiver and the payer's signature. */
@@ -37,14 +43,11 @@ export type TransactionCheck =
 
 const MAX_TRANSACTION_BYTES = 1232;
 const SIGNATURE_BYTES = 64;
-/** Written out: @solana/spl-token takes longer to load than all else here, and the receiver's account is one derivation. */
-export const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
-const ASSOCIATED_TOKEN_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 /** An address or blockhash as a key. */
 export const bytesOf = (address: string): Key => keyOf(address).toString('latin1');
 const TOKEN = bytesOf(TOKEN_PROGRAM);
-const MEMO = bytesOf('MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr');
-const LIGHTHOUSE = bytesOf('L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95');
+const MEMO = bytesOf(MEMO_PROGRAM);
+const LIGHTHOUSE = bytesOf(LIGHTHOUSE_PROGRAM);
 const TRANSFER_CHECKED = 12;
 const MAX_INSTRUCTIONS = 7;
 

@@ -3,7 +3,7 @@ import type { x402Facilitator as Facilitator } from '@x402/core/facilitator';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { feeFault, type FeeFault } from '../payments/fee-limits.js';
 import { readTransaction } from '../solana/message.js';
-import { NETWORK, V1_NETWORK } from './genesis.js';
+import { NETWORKS } from '../solana/networks.js';
 import { serveHttp, type HttpAnswer, type HttpRequest, type HttpServer } from './http.js';
 import { ID_HEADER } from './rpc.js';
 
@@ -74,9 +74,10 @@ async function createFacilitator({ rpcUrl, feePayer }: FacilitatorOptions): Prom
   const keyPair = await createKeyPairSignerFromBytes(feePayer);
   const signer = svm.toFacilitatorSvmSigner(keyPair, { defaultRpcUrl: rpcUrl });
   const cache = new svm.SettlementCache();
+  const { caip2, v1 } = NETWORKS.sandbox;
   return new x402Facilitator()
-    .register(NETWORK, new ExactSvmScheme(signer, cache))
-    .registerV1(V1_NETWORK as PaymentRequirements['network'], new ExactSvmSchemeV1(signer, cache));
+    .register(caip2, new ExactSvmScheme(signer, cache))
+    .registerV1(v1 as PaymentRequirements['network'], new ExactSvmSchemeV1(signer, cache));
 }
 
 async function answer(facilitator: Facilitator, { method, path, body }: HttpRequest): Promise<HttpAnswer> {

@@ -1,15 +1,11 @@
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { NETWORKS } from '../solana/networks.js';
 import { toBase58 } from './base58.js';
 import type { Account, Vm } from './vm.js';
 
-/** The chain calls itself Solana devnet: the official clients refuse chains and mints they don't know. */
-export const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
-export const V1_NETWORK = 'solana-devnet';
-export const GENESIS_HASH = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';
 /** The mint that the examples in openapi.yaml name. */
 export const EXAMPLE_MINT = 'JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN';
-export const USDC_MINT = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
 
 /** The VM's programs count as deployed from this slot on, the first of epoch 1036. */
 export const FIRST_SLOT = 447_552_000;
@@ -74,7 +70,13 @@ async function createGenesis(vm: Vm, slotMs: number): Promise<Genesis> {
   const [authority, feePayer, seller, buyer] = [keys.authority, keys.feePayer, keys.seller, keys.buyer].map(
     key => walletOf(key).address,
   ) as [string, string, string, string];
-  const { mints, addresses } = foundTokens(vm, { authority, feePayer, seller, buyer, usdcMint: USDC_MINT });
+  const { mints, addresses } = foundTokens(vm, {
+    authority,
+    feePayer,
+    seller,
+    buyer,
+    usdcMint: NETWORKS.sandbox.usdcMint,
+  });
   const accounts: Genesis['accounts'] = {};
   for (const address of addresses) accounts[address] = storeAccount(vm.account(address));
   return {

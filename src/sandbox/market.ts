@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { SampleMints } from './genesis.js';
+import { NETWORKS } from '../solana/networks.js';
 
 export type MarketOptions = {
   host: string;
@@ -34,7 +35,7 @@ type Token = {
 
 type Quote = { priceUsd: number; liquidityUsd: number; volumeUsd: number; holders: number };
 
-const USDC = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
+const USDC = NETWORKS.sandbox.usdcMint;
 const HOUR_MS = 3_600_000;
 
 /** A number in [0, 1) that depends on the words alone. */

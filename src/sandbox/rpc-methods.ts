@@ -8,7 +8,8 @@ import {
 import { readAddress } from '../solana/address.js';
 import { fromBase58 } from './base58.js';
 import { feeOf, STATUS_SLOTS, type Chain, type Commitment } from './chain.js';
-import { GENESIS_HASH, signWith, walletOf } from './genesis.js';
+import { DEVNET_GENESIS, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../solana/networks.js';
+import { signWith, walletOf } from './genesis.js';
 import type { Entry } from './history.js';
 import {
   encodeAccount,
@@ -18,7 +19,7 @@ import {
   type DataSlice,
 } from './rpc-encoding.js';
 import { RpcFault } from './rpc-fault.js';
-import { readMint, readTokenAccount, TOKEN_2022_PROGRAM, TOKEN_PROGRAM, uiAmount } from './tokens.js';
+import { readMint, readTokenAccount, uiAmount } from './tokens.js';
 import type { Account, Simulation, TransactionError } from './vm.js';
 import { isSignature, readTransaction, WireFault, type WireTransaction } from './wire.js';
 
@@ -38,7 +39,7 @@ const MAX_AIRDROP = 1_000_000_000_000;
 export const METHODS: { [name: string]: Method } = {
   getHealth: () => 'ok',
   getVersion: () => VERSION,
-  getGenesisHash: () => GENESIS_HASH,
+  getGenesisHash: () => DEVNET_GENESIS,
   getSlot: (chain, params) => chain.slot(view(chain, params, 0)),
   getBlockHeight: (chain, params) => chain.slot(view(chain, params, 0)),
   getEpochInfo: (chain, params) => epochInfo(chain.slot(view(chain, params, 0))),

@@ -1,16 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { NETWORKS } from '../solana/networks.js';
 import { Chain } from './chain.js';
 import { serveFacilitator } from './facilitator.js';
-import {
-  NETWORK,
-  USDC_MINT,
-  V1_NETWORK,
-  openGenesis,
-  walletOf,
-  writeAtomically,
-  type Genesis,
-} from './genesis.js';
+import { openGenesis, walletOf, writeAtomically, type Genesis } from './genesis.js';
 import { infoFile, isAlive, readInfo, type SandboxInfo } from './info.js';
 import { takeLock } from './lock.js';
 import { startMarket } from './market.js';
@@ -132,9 +125,9 @@ function describeSandbox(options: SandboxOptions, genesis: Genesis, urls: Urls):
   return {
     url: options.publicUrl ?? 'http://127.0.0.1:8402',
     ...urls,
-    network: NETWORK,
-    v1Network: V1_NETWORK,
-    usdcMint: USDC_MINT,
+    network: NETWORKS.sandbox.caip2,
+    v1Network: NETWORKS.sandbox.v1,
+    usdcMint: NETWORKS.sandbox.usdcMint,
     payTo: walletOf(keys.seller).address,
     feePayer: walletOf(keys.feePayer).address,
     buyer: walletOf(keys.buyer).address,

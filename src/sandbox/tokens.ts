@@ -1,8 +1,6 @@
 import { toBase58 } from './base58.js';
 import type { Account } from './vm.js';
-
-export const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
-export const TOKEN_2022_PROGRAM = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
+import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../solana/networks.js';
 
 const MINT_BYTES = 82;
 const ACCOUNT_BYTES = 165;

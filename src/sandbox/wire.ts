@@ -1,14 +1,12 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { VersionedTransaction, type VersionedMessage } from '@solana/web3.js';
 import { fromBase58, toBase58 } from './base58.js';
+import { MEMO_PROGRAM } from '../solana/networks.js';
 
 /** The most bytes a Solana transaction may have: one IPv6 packet. */
 export const MAX_TRANSACTION_BYTES = 1232;
 
-const MEMO_PROGRAMS = [
-  'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr',
-  'Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo',
-];
+const MEMO_PROGRAMS = [MEMO_PROGRAM, 'Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo'];
 
 /** A transaction as it was received. Signature slots that are still empty hold zeros. */
 export type WireTransaction = {

@@ -1,6 +1,6 @@
+import { RECENT_BLOCKHASHES_SYSVAR } from './networks.js';
 import type { SolanaChain } from './rpc.js';
 
-const SYSVAR = 'SysvarRecentB1ockHashes11111111111111111111';
 const COUNT_BYTES = 8;
 const HASH_BYTES = 32;
 /** A hash and its fee per signature (u64). */
@@ -15,7 +15,7 @@ export async function recentBlockhashes(
   chain: Pick<SolanaChain, 'account'>,
   signal: AbortSignal,
 ): Promise<string[] | undefined> {
-  const account = await chain.account(SYSVAR, signal);
+  const account = await chain.account(RECENT_BLOCKHASHES_SYSVAR, signal);
   if (!account || account.data.length < COUNT_BYTES) return undefined;
   const { data } = account;
   const fitting = Math.floor((data.length - COUNT_BYTES) / ENTRY_BYTES);

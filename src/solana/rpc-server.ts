@@ -1,6 +1,7 @@
 import { orAbort } from '../net/deadline.js';
 import { HttpClient } from '../net/http-client.js';
 import { readRetryAfter } from '../net/failure.js';
+import { networkOf } from './networks.js';
 import { asFailure, down, NotBelieved, RpcError, wrong } from './rpc-failures.js';
 import { isRecord, readHash } from './rpc-results.js';
 
@@ -88,7 +89,7 @@ export class RpcServer {
   async #readChain(network: string): Promise<void> {
     const query = { method: 'getGenesisHash', params: [], read: readHash };
     const genesis = await this.#read(query, NEVER);
-    if (!isGenesisOf(network, genesis))
+    if (networkOf(genesis) !== network)
       throw new NotBelieved(`it serves another chain than ${network}: its genesis is ${genesis}`);
     this.#openedAtCheck = this.#client.opened;
   }
@@ -122,11 +123,6 @@ export class RpcServer {
       `the RPC server ${this.name} of SOLANA_RPC_URL is not believed: ${message}`,
     );
   }
-}
-
-/** Whether a chain's genesis hash is that of `solana:<reference>`. */
-export function isGenesisOf(network: string, genesis: string): boolean {
-  return `solana:${genesis.slice(0, 32)}` === network;
 }
 
 function believe<T>(check: (result: T) => void, result: T): void {
