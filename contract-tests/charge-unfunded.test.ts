@@ -15,6 +15,7 @@ import {
   TERMS,
   world,
 } from './support/charge-world.js';
+import { commitsOf } from './support/commits.js';
 import { craftPayment, v2Header } from './support/craft.js';
 
 describe('charge: promise 8, nobody runs work on money that is not there', () => {
@@ -30,6 +31,31 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     gate.open();
     expect((await outcome).kind).to.equal('answer');
     expect(world.runs).to.equal(1);
+  });
+
+  it('payments that verify refuses one after the other cost the ledger one commit each', async () => {
+    const commits = (): number => commitsOf(`${world.folder}/ledger.db`);
+    world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
+    await world.redeem(world.payment());
+    const before = commits();
+    const payments = Array.from({ length: 20 }, () => world.payment());
+    for (const payment of payments) expectRefused(await world.redeem(payment), /funds/, true);
+    expect(commits() - before).to.be.within(1, payments.length);
+    for (const payment of payments) expect(await world.stateOf(payment)).to.equal(undefined);
+    expect(world.logged).to.deep.equal([]);
+  });
+
+  it('a refusal after half a lease: the row is deleted before anybody is answered', async () => {
+    const payment = world.payment();
+    let before = 0;
+    world.facilitator.onVerify = () => {
+      before = commitsOf(`${world.folder}/ledger.db`);
+      world.now += 46_000;
+      return { kind: 'refused', reason: 'insufficient_funds' };
+    };
+    expectRefused(await world.redeem(payment), /funds/, true);
+    expect(commitsOf(`${world.folder}/ledger.db`) - before).to.equal(1);
+    expect(await world.stateOf(payment)).to.equal(undefined);
   });
 
   it('a known payer: the work runs beside verify, and is stopped when verify says no', async () => {

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { CALLER_LIVE_MS } from '../src/ledger/store.js';
+import type { ClaimRequest } from '../src/ledger/store.js';
 import { OWNER, claim as claimWhole, claimed, delivered, payment, settles } from './support/ledgers.js';
-import { SLOW_MS, eachWithANewLedger, ledger, time } from './support/ledger-suite.js';
+import { SLOW_MS, eachWithANewLedger, ledger, reopen, time } from './support/ledger-suite.js';
 import { onEachEngine } from './support/places.js';
 import type { Place } from './support/places.js';
 
@@ -168,6 +169,32 @@ function promises(make: () => Promise<Place>): void {
       expect(await ledger.release(request.id, old, 'no')).to.equal(false);
       expect((await ledger.find(request.id))?.state).to.equal('settling');
       expect(await ledger.answer(request.id)).to.equal(undefined);
+    });
+
+    it('shows and gives back nothing of a claim that is to be deleted soon, and deletes none that is not ours', async () => {
+      const [seen, looked, again, stale, left] = [payment(), payment(), payment(), payment(), payment()];
+      const claims = new Map<ClaimRequest, number>();
+      for (const request of [seen, looked, again, stale, left])
+        claims.set(request, await claimed(ledger, request));
+      const soon = [seen, looked, again, left].map(request =>
+        ledger.forgetSoon(request.id, claims.get(request) as number),
+      );
+      const wrong = ledger.forgetSoon(stale.id, (claims.get(stale) as number) + 1);
+      expect(await ledger.find(seen.id)).to.equal(undefined);
+      expect((await ledger.look(looked.id, looked.payer)).row).to.equal(undefined);
+      expect(await claimed(ledger, again)).to.be.greaterThan(claims.get(again) as number);
+      expect(await ledger.find(again.id)).to.include({ state: 'claimed', leased: true });
+      expect(await Promise.all(soon)).to.deep.equal([true, true, true, true]);
+      expect(await wrong).to.equal(false);
+      expect(await ledger.find(stale.id)).to.include({ state: 'claimed', leased: true });
+    });
+
+    it('deletes what was to be deleted soon before it closes', async () => {
+      const request = payment();
+      const soon = ledger.forgetSoon(request.id, await claimed(ledger, request));
+      await reopen();
+      expect(await soon).to.equal(true);
+      expect(await ledger.find(request.id)).to.equal(undefined);
     });
 
     it('gives no old claim number to a row that was deleted and claimed anew', async () => {

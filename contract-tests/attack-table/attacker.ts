@@ -8,7 +8,8 @@ import { craftPayment, v2Header } from '../support/craft.js';
 const [name = '', url = '', seconds = '0'] = process.argv.slice(2);
 const { hostname, port } = new URL(url);
 const funded = Keypair.fromSecretKey(Buffer.from(process.env['SECRET'] ?? '', 'base64'));
-const end = Date.now() + Number(seconds) * 1_000;
+const began = Date.now();
+const end = began + Number(seconds) * 1_000;
 const MOST_SOCKETS = 700;
 const SPEECH = { text: 'One coin buys one call, and the harbour is quiet today. '.repeat(44) };
 
@@ -156,6 +157,12 @@ const ATTACKS: Record<string, () => Promise<void>> = {
     );
     clearInterval(refresh);
   },
+  'lone refused payments': () =>
+    repeat(1, async () => {
+      const signed = payment(await offerOf('/v1/summarize'), Keypair.generate());
+      note(await call('/v1/summarize', signed, { text: `Alone ${Math.random()}.` }));
+      await pause(400);
+    }),
   'big unfunded bodies': async () => {
     const offer = await offerOf('/brand-feedback');
     const sizes = [2_000_000, 50_000];
@@ -171,5 +178,7 @@ const ATTACKS: Record<string, () => Promise<void>> = {
 const attack = ATTACKS[name];
 if (!attack) throw new Error(`unknown attack: ${name}. There are: ${Object.keys(ATTACKS).join(', ')}`);
 await attack();
-process.stdout.write(JSON.stringify(Object.fromEntries(statuses)));
+const answers = [...statuses.values()].reduce((sum, count) => sum + count, 0);
+const perSecond = Math.round((10 * answers) / ((Date.now() - began) / 1_000)) / 10;
+process.stdout.write(JSON.stringify({ statuses: Object.fromEntries(statuses), perSecond }));
 process.exit(0);

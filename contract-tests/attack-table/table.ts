@@ -1,21 +1,23 @@
 import '../../src/quiet.js';
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Keypair } from '@solana/web3.js';
+import { spawnSandbox, type SpawnedSandbox } from '../../src/sandbox/child.js';
 import { craftPayment, v2Header } from '../support/craft.js';
-import { Stage } from '../support/stage.js';
 import { challengeOf, post, TEXT } from '../support/world.js';
+import { fundedPayers } from './funding.js';
+import { Target, type Size } from './target.js';
 
 /**
- * Runs each attack against a server in the sandbox and says what honest callers saw meanwhile. ATTACKS="held bodies;unfunded flood" selects,
- * SECONDS is how long each lasts (15), AFTER how long its memory may linger (60). Exits with 1 where a bound is broken.
+ * Runs each attack against a server in the sandbox and says what honest callers saw meanwhile. The server, the sandbox (chain and
+ * facilitator), the attacker and the honest callers have a process each; the attacker runs at a lower priority, as a machine of its own
+ * would take nothing from them. ATTACKS="held bodies;unfunded flood" selects, SECONDS is how long each lasts (15), AFTER how long its memory
+ * may linger (60). Exits with 1 where a bound is broken.
  */
 const ALL = [
   'nothing',
@@ -28,55 +30,45 @@ const ALL = [
   'abandoned work',
   'unfunded flood',
   'big unfunded bodies',
+  'lone refused payments',
 ];
 const CHOSEN = process.env['ATTACKS']?.split(/\s*;\s*/) ?? ALL;
 const ATTACK_SECONDS = Number(process.env['SECONDS'] ?? 15);
 const AFTER_SECONDS = Number(process.env['AFTER'] ?? 60);
 /** A payment is sent so long after it was signed, shortly before its blockhash dies. */
 const LATE_SECONDS = 60;
-const SLOT_MS = 400;
 const CALL_MS = 20_000;
 const PAUSE_MS = 250;
-const MEGABYTE = 1024 * 1024;
-const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+const NICE = 10;
+const PAYERS = 40;
+/** Attacks of which each commit is counted: nobody else buys meanwhile. */
+const ALONE = new Set(['lone refused payments']);
+/** A server that is asked notes the chain's height as often. */
+const LOOK_SECONDS = 2;
 const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
 /** An honest known buyer may wait so much longer than without an attack; so much memory may be left of one. */
 const MAX_DELAY_MS = 1_000;
 const MAX_LEFT_MB = 100;
+/** Of the ledger, for each payment that was refused. */
+const MAX_COMMITS = 1;
 
-type Seen = { slowestMs: number; failures: number; calls: number };
-type Size = { rssMb: number; ledgerMb: number };
+type Seen = { waitsMs: number[]; failures: string[] };
+type Said = { statuses: Record<string, number>; perSecond: number };
 type Row = {
   attack: string;
   known: Seen;
   fresh: Seen;
   health: Seen;
-  sizes: [Size, Size, Size];
-  said: string;
+  sizes: [before: Size, most: Size, end: Size, after: Size];
+  seconds: number;
+  said: Said;
 };
 
-const unseen = (): Seen => ({ slowestMs: 0, failures: 0, calls: 0 });
-
-async function serve(stage: Stage, folder: string): Promise<{ url: string; child: ChildProcess }> {
-  const env = {
-    PATH: process.env['PATH'] ?? '',
-    NETWORK: 'sandbox',
-    PORT: '0',
-    STATE_DIR: folder,
-    SOLANA_RPC_URL: stage.sandbox.rpc.url,
-    FACILITATOR_URL: stage.sandbox.facilitator.url,
-    PAY_TO: stage.sandbox.info.payTo,
-  };
-  const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  for await (const line of createInterface(child.stdout)) {
-    const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
-    if (url === undefined) continue;
-    child.stdout.resume();
-    return { url, child };
-  }
-  throw new Error('the server ended');
-}
+const unseen = (): Seen => ({ waitsMs: [], failures: [] });
+const slowest = ({ waitsMs }: Seen): number => Math.max(0, ...waitsMs);
+const median = ({ waitsMs }: Seen): number =>
+  [...waitsMs].sort((a, b) => a - b)[Math.floor(waitsMs.length / 2)] ?? 0;
 
 let bought = 0;
 async function buy(url: string, payer: Keypair): Promise<void> {
@@ -97,105 +89,161 @@ async function watch(seen: Seen, over: AbortSignal, call: () => Promise<unknown>
   while (!over.aborted) {
     const began = performance.now();
     const late = pause(CALL_MS).then(() => Promise.reject(new Error('no answer')));
-    await Promise.race([call(), late]).catch(() => (seen.failures += 1));
+    await Promise.race([call(), late]).catch((error: unknown) => seen.failures.push(String(error)));
     late.catch(() => {});
-    seen.slowestMs = Math.max(seen.slowestMs, Math.round(performance.now() - began));
-    seen.calls += 1;
+    seen.waitsMs.push(Math.round(performance.now() - began));
     await pause(PAUSE_MS);
   }
 }
 
-function sizeOf(pid: number, folder: string): Size {
-  const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
-  const bytes = ['ledger.db', 'ledger.db-wal'].map(
-    name => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0,
-  );
-  return {
-    rssMb: Math.round(kilobytes / 1024),
-    ledgerMb: bytes.reduce((sum, each) => sum + each, 0) / MEGABYTE,
-  };
+async function attacked(attack: string, url: string, attacker: Keypair, seconds: number): Promise<Said> {
+  const attacking = spawn(process.execPath, [ATTACKER, attack, url, String(seconds)], {
+    env: { PATH: process.env['PATH'] ?? '', SECRET: Buffer.from(attacker.secretKey).toString('base64') },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: (seconds + 60) * 1_000,
+  });
+  if (attacking.pid !== undefined) setPriority(attacking.pid, NICE);
+  let said = '';
+  attacking.stdout.on('data', chunk => (said += String(chunk)));
+  await once(attacking, 'close');
+  return JSON.parse(said || '{"statuses":{},"perSecond":0}') as Said;
 }
 
-async function measure(attack: string, stage: Stage): Promise<Row> {
-  const folder = await mkdtemp(join(tmpdir(), 'coinslot-attacked-'));
-  const { url, child } = await serve(stage, folder);
+async function measure(attack: string, sandbox: SpawnedSandbox, folder: string): Promise<Row> {
+  const target = await Target.start(sandbox.info);
+  const { url } = target;
   try {
-    const [known, attacker, ...fresh] = (await stage.payers(30)) as [Keypair, Keypair, ...Keypair[]];
+    const payers = await fundedPayers(sandbox.info, folder, PAYERS);
+    const [known, attacker, ...fresh] = payers as [Keypair, Keypair, ...Keypair[]];
     for (let n = 0; n < 3; n++) await buy(url, known);
     await buy(url, attacker);
-    const size = (): Size => sizeOf(child.pid ?? 0, folder);
-    const before = size();
-    const during = { ...before };
-    const row = { attack, known: unseen(), fresh: unseen(), health: unseen(), said: '' };
+    const before = target.size();
+    const most = { ...before };
+    const row = { attack, known: unseen(), fresh: unseen(), health: unseen() };
     const over = new AbortController();
-    const seconds = attack === 'late-signed work' ? LATE_SECONDS + ATTACK_SECONDS : ATTACK_SECONDS;
-    const attacking = spawn(process.execPath, [ATTACKER, attack, url, String(seconds)], {
-      env: { PATH: process.env['PATH'] ?? '', SECRET: Buffer.from(attacker.secretKey).toString('base64') },
-      stdio: ['ignore', 'pipe', 'inherit'],
-      timeout: (seconds + 60) * 1_000,
-    });
-    attacking.stdout.on('data', chunk => (row.said += String(chunk)));
     const sampling = setInterval(() => {
-      const now = size();
-      during.rssMb = Math.max(during.rssMb, now.rssMb);
-      during.ledgerMb = Math.max(during.ledgerMb, now.ledgerMb);
+      const now = target.size();
+      most.rssMb = Math.max(most.rssMb, now.rssMb);
+      most.ledgerMb = Math.max(most.ledgerMb, now.ledgerMb);
     }, 500);
-    const watching = [
-      watch(row.known, over.signal, () => buy(url, known)),
-      watch(row.fresh, over.signal, async () => {
-        const next = fresh.shift();
-        await (next ? buy(url, next) : pause(1_000));
-      }),
-      watch(row.health, over.signal, () => fetch(`${url}/health`).then(answer => answer.text())),
-    ];
-    await once(attacking, 'exit');
+    const watching = ALONE.has(attack)
+      ? []
+      : [
+          watch(row.known, over.signal, () => buy(url, known)),
+          watch(row.fresh, over.signal, async () => {
+            const next = fresh.shift();
+            await (next ? buy(url, next) : pause(1_000));
+          }),
+          watch(row.health, over.signal, () => fetch(`${url}/health`).then(answer => answer.text())),
+        ];
+    const began = performance.now();
+    const asked = attack === 'late-signed work' ? LATE_SECONDS + ATTACK_SECONDS : ATTACK_SECONDS;
+    const said = await attacked(attack, url, attacker, asked);
     over.abort();
     await Promise.all(watching);
+    const seconds = (performance.now() - began) / 1_000;
+    const end = target.size();
     clearInterval(sampling);
     if (attack !== 'nothing') await pause(AFTER_SECONDS * 1_000);
-    return { ...row, sizes: [before, during, size()] };
+    return { ...row, seconds, said, sizes: [before, most, end, target.size()] };
   } finally {
-    child.kill('SIGKILL');
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-    await rm(folder, { recursive: true, force: true });
+    await target.stop();
   }
 }
+/** Commits that the attack cost, per payment that was refused; undefined where none was. */
+function commitsPerRefusal(
+  { attack, sizes: [before, , end], seconds, said }: Row,
+  quiet: Row,
+): number | undefined {
+  const refused = said.statuses['402'] ?? 0;
+  if (refused === 0) return undefined;
+  const usual = ALONE.has(attack) ? 1 / LOOK_SECONDS : commitsOf(quiet) / quiet.seconds;
+  return Math.max(0, end.commits - before.commits - usual * seconds) / refused;
+}
 
-function faultsOf({ known, sizes: [before, , after] }: Row, quiet: Seen): string[] {
-  const delay = known.slowestMs - quiet.slowestMs;
+function commitsOf({ sizes: [before, , end] }: Row): number {
+  return end.commits - before.commits;
+}
+
+function faultsOf(row: Row, quiet: Row): string[] {
+  const { known, sizes } = row;
+  const delay = slowest(known) - slowest(quiet.known);
+  const left = Math.round(sizes[3].rssMb - sizes[0].rssMb);
+  const commits = commitsPerRefusal(row, quiet) ?? 0;
   return [
-    ...(known.failures > 0 ? [`the known buyer failed ${known.failures} times`] : []),
+    ...(known.failures.length > 0 ? [`the known buyer failed ${known.failures.length} times`] : []),
     ...(delay > MAX_DELAY_MS ? [`the known buyer waited ${delay} ms longer`] : []),
-    ...(after.rssMb - before.rssMb > MAX_LEFT_MB ? [`${after.rssMb - before.rssMb} MB are left`] : []),
+    ...(left > MAX_LEFT_MB ? [`${left} MB are left`] : []),
+    ...(commits > MAX_COMMITS ? [`${commits.toFixed(2)} commits for each refused payment`] : []),
   ];
 }
 
-function printed({ attack, known, fresh, health, sizes }: Row, faults: string[]): string {
-  const seen = ({ slowestMs, failures, calls }: Seen): string =>
-    `${slowestMs} ms, ${failures} of ${calls} failed`;
-  const each = (name: keyof Size): string => sizes.map(size => Math.round(size[name] * 10) / 10).join(' / ');
-  const verdict = faults.length === 0 ? 'held' : `MISSED: ${faults.join('; ')}`;
-  const cells = [attack, seen(known), seen(fresh), seen(health), each('rssMb'), each('ledgerMb'), verdict];
+const COLUMNS = [
+  'attack',
+  'the attacker got',
+  'known buyer, usual / slowest',
+  'new buyers',
+  'health',
+  'memory in MB before / most / after',
+  'ledger in MB',
+  'commits per refused payment',
+  'processor time of the server',
+  'bounds',
+];
+
+function printed(row: Row, quiet: Row, faults: string[]): string {
+  const { attack, said, known, fresh, health, sizes, seconds } = row;
+  const seen = (who: Seen): string => {
+    const { waitsMs, failures } = who;
+    if (waitsMs.length === 0) return '–';
+    const failed = failures.length === 0 ? '' : `, ${failures.length} of ${waitsMs.length} failed`;
+    return `${median(who)} / ${slowest(who)} ms${failed}`;
+  };
+  const [before, most, end, after] = sizes;
+  const each = (name: 'rssMb' | 'ledgerMb', digits: number): string =>
+    [before, most, after].map(size => size[name].toFixed(digits)).join(' / ');
+  const got = Object.entries(said.statuses).map(
+    ([status, count]) => `${count} × ${status === '0' ? 'none' : status}`,
+  );
+  const cells = [
+    attack,
+    got.length === 0 ? '–' : `${got.join(', ')} (${said.perSecond} a second)`,
+    seen(known),
+    seen(fresh),
+    seen(health),
+    each('rssMb', 0),
+    each('ledgerMb', 1),
+    commitsPerRefusal(row, quiet)?.toFixed(2) ?? '–',
+    `${Math.round((100 * (end.cpuSeconds - before.cpuSeconds)) / seconds)} %`,
+    faults.length === 0 ? 'held' : `MISSED: ${faults.join('; ')}`,
+  ];
   return `| ${cells.join(' | ')} |\n`;
 }
 
-const stage = await Stage.open(SLOT_MS);
+const folder = await mkdtemp(join(tmpdir(), 'coinslot-attack-table-'));
+const sandbox = await spawnSandbox({
+  stateDir: folder,
+  host: '127.0.0.1',
+  rpcPort: 0,
+  facilitatorPort: 0,
+  publicUrl: 'http://127.0.0.1:8402',
+  onExit: reason => process.stderr.write(`${reason}\n`),
+});
 let missed = 0;
 try {
-  process.stdout.write(
-    '| attack | known buyer, slowest | new buyers, slowest | health, slowest | memory in MB before / most / after | ledger in MB | bounds |\n' +
-      '| --- | --- | --- | --- | --- | --- | --- |\n',
-  );
-  let quiet: Seen | undefined;
+  process.stdout.write(`| ${COLUMNS.join(' | ')} |\n| ${COLUMNS.map(() => '---').join(' | ')} |\n`);
+  let quiet: Row | undefined;
   for (const attack of ['nothing', ...CHOSEN.filter(name => name !== 'nothing')]) {
-    const row = await measure(attack, stage);
-    quiet ??= row.known;
+    const row = await measure(attack, sandbox, folder);
+    quiet ??= row;
     const faults = faultsOf(row, quiet);
     missed += faults.length;
-    process.stdout.write(printed(row, faults));
-    process.stderr.write(`${attack}: the attacker got ${row.said || 'nothing'}\n`);
+    process.stdout.write(printed(row, quiet, faults));
+    for (const failure of new Set([...row.known.failures, ...row.fresh.failures, ...row.health.failures]))
+      process.stderr.write(`${attack}: ${failure}\n`);
   }
 } finally {
-  await stage.close();
+  await sandbox.stop();
+  await rm(folder, { recursive: true, force: true });
 }
 process.exit(missed === 0 ? 0 : 1);

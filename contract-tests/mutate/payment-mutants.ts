@@ -125,9 +125,21 @@ const verified = of('payments/work', 'charge-*', [
   },
   {
     name: 'a refused payment keeps its row',
-    find: 'if (await ledger.forget(run.id, run.claim))',
-    replace: 'if (false)',
+    find: 'ledger.forgetSoon(id, claim)',
+    replace: 'Promise.resolve()',
     grep: 'refused by verify: 402, the row is gone',
+  },
+  {
+    name: 'a refused payment has a commit to itself for its deletion',
+    find: 'ms > leaseMs / 2',
+    replace: 'true',
+    grep: 'cost the ledger one commit each',
+  },
+  {
+    name: 'a refused claim that may be somebody else’s is deleted later',
+    find: 'ms > leaseMs / 2',
+    replace: 'false',
+    grep: 'a refusal after half a lease',
   },
   {
     name: 'a payer that verify refused stays known',

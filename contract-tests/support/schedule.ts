@@ -36,6 +36,7 @@ const MOVES = [
   'adopt',
   'free',
   'forget',
+  'forgetSoon',
   'hold',
   'written',
 ];

@@ -63,6 +63,8 @@ export type Moves = {
   readonly free: (id: string, claim: number, options: { keepRun: boolean }) => Promise<boolean>;
   /** Deletes a claim that can't ever be settled: verify refused it. */
   readonly forget: (id: string, claim: number) => Promise<boolean>;
+  /** The same, some time later: with another commit, or within seconds. To `find`, `look` and `claim` here it is gone at once. */
+  readonly forgetSoon: (id: string, claim: number) => Promise<boolean>;
   /** Extends the lease of a worker on its row, in any state. */
   readonly hold: (id: string, claim: number, leaseMs: number) => Promise<boolean>;
   /** Takes over a row beyond `claimed` that nobody works on, under a new claim. @returns undefined when somebody holds it */
@@ -70,10 +72,15 @@ export type Moves = {
 };
 
 export function movesOf(connection: ServerConnection, answers: AnswerStore): Moves {
-  const { engine, now, nextClaim } = connection;
+  const { engine, now, nextClaim, refused } = connection;
   const { owner, dialect } = engine;
   const changes = async (query: () => Query): Promise<boolean> =>
     (await engine.write(() => ask(query()))).length === 1;
+  const dropped = async (freed: Promise<number | undefined>): Promise<boolean> => {
+    const bytes = await freed;
+    answers.grow(-(bytes ?? 0));
+    return bytes !== undefined;
+  };
   const taken = (id: string, leaseMs: number): Taken => ({
     id,
     owner,
@@ -109,16 +116,9 @@ export function movesOf(connection: ServerConnection, answers: AnswerStore): Mov
         moves.owe({ id, claim, owner, by: proofOf(how), settlement: how.settlement, now: now() }),
       ),
     release: (id, claim, reason) => changes(() => moves.release({ id, claim, owner, reason, now: now() })),
-    free: async (id, claim, { keepRun }) => {
-      const bytes = await engine.write(() => free({ id, claim, owner }, keepRun));
-      answers.grow(-(bytes ?? 0));
-      return bytes !== undefined;
-    },
-    forget: async (id, claim) => {
-      const bytes = await engine.write(() => forget({ id, claim, owner }));
-      answers.grow(-(bytes ?? 0));
-      return bytes !== undefined;
-    },
+    free: (id, claim, { keepRun }) => dropped(engine.write(() => free({ id, claim, owner }, keepRun))),
+    forget: (id, claim) => dropped(engine.write(() => removeClaim({ id, claim, owner }))),
+    forgetSoon: (id, claim) => dropped(refused.add({ id, claim, owner })),
     hold: (id, claim, leaseMs) =>
       changes(() => claims.hold({ id, claim, owner, lease_ms: leaseMs, now: now() })),
     adopt: async (id, leaseMs) => {
@@ -148,7 +148,7 @@ function* free(fence: Fence, keepRun: boolean): Operation<number | undefined> {
 }
 
 /** The same. The row is locked before its answer goes. */
-function* forget(fence: Fence): Operation<number | undefined> {
+export function* removeClaim(fence: Fence): Operation<number | undefined> {
   const bytes = yield* free(fence, true);
   if (bytes === undefined) return undefined;
   yield* ask(claims.remove(fence));

@@ -12,12 +12,13 @@ import type { Operation } from './engine.js';
 import { feePayersOf } from './fee-payers.js';
 import type { FeePayers, OfferedFeePayer } from './fee-payers.js';
 import { checkReadable, migrate } from './migrate.js';
-import { movesOf } from './moves.js';
+import { movesOf, removeClaim } from './moves.js';
 import type { Moves } from './moves.js';
 import { ordersOf } from './orders.js';
 import type { Order, Orders, Reply } from './orders.js';
 import type { Payment } from './payment.js';
 import { endEverything } from './queries/claims.js';
+import { RefusedClaims } from './refused-claims.js';
 import type { Call, Sent, Settling } from './settle.js';
 import { upkeepOf } from './upkeep.js';
 import type { Upkeep } from './upkeep.js';
@@ -64,10 +65,12 @@ export type Ledger = Books & Orders & Callers & Moves & Upkeep & FeePayers;
  * @throws LedgerFault `open` when the ledger is locked, somebody else's, retired, newer than this program or unreachable
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
-  const engine = await engineOf(options.url, 'server');
+  const opened = await engineOf(options.url, 'server');
+  const refused = new RefusedClaims(opened, removeClaim);
+  const { engine } = refused;
   const now = clockOf(engine.dialect, options.now);
   let claims = 0;
-  const connection = { engine, now, nextClaim: () => (claims += 1) };
+  const connection = { engine, now, nextClaim: () => (claims += 1), refused };
   const answers = new AnswerStore(connection, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
   try {
     await opening(engine.write(() => migrate(engine.dialect, options)));
@@ -77,14 +80,25 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     await engine.close();
     throw error;
   }
+  const books = booksOf(connection);
+  const callers = callersOf(connection);
+  const moves = movesOf(connection, answers);
   return {
-    ...booksOf(connection),
+    ...books,
     ...ordersOf(connection),
-    ...callersOf(connection),
-    ...movesOf(connection, answers),
+    ...callers,
+    ...moves,
     ...upkeepOf(connection, answers),
     ...feePayersOf(connection),
+    find: id => afterwards(refused.gone(id), () => books.find(id)),
+    look: (id, payer) => afterwards(refused.gone(id), () => callers.look(id, payer)),
+    claim: (request, caller) => afterwards(refused.gone(request.id), () => moves.claim(request, caller)),
   };
+}
+
+/** For what must not see a row that is on its way to be deleted. */
+function afterwards<T>(gone: Promise<unknown> | undefined, next: () => Promise<T>): Promise<T> {
+  return gone ? gone.then(next) : next();
 }
 
 function* forgetFormerServer(): Operation<void> {

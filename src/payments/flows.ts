@@ -52,7 +52,7 @@ export class Flows {
     this.#now = parts.now;
     this.#takesOrders = parts.orders !== undefined;
     this.#end = new RunEnd(parts);
-    const shared = { ...parts, end: this.#end, asker: new Asker(parts.desk) };
+    const shared = { ...parts, end: this.#end, asker: new Asker(parts.desk), leaseMs: this.leaseMs };
     this.#work = new Work(shared);
     this.#settlement = new Settlement(shared);
   }

@@ -44,6 +44,7 @@ export type WorkParts = {
   unpaidWork: UnpaidWork;
   blocksLeft?: BlocksLeft;
   workDeadlineMs?: number;
+  leaseMs: number;
 };
 
 /** The steps before the money is asked for: verify, and the work. Each ends the run where it can't go on. */
@@ -86,12 +87,16 @@ export class Work {
 
   /** Asks the facilitator whether the payment is good. `working`: its work goes on already. */
   async verify(run: Run, working = false): Promise<void> {
-    const { end, log } = this.#parts;
+    const { end, log, now } = this.#parts;
     const givenUp = (): boolean => run.abandoned.aborted && !working;
     if (run.verified) return;
     if (givenUp()) return end.over(run, 'look', false);
+    const began = now();
     const verdict = await this.#verdict(run);
-    if (verdict.kind === 'refused') return this.#refused(run, verdict.reason, working);
+    if (verdict.kind === 'refused') {
+      await this.#delete(run, now() - began);
+      return this.#refused(run, verdict.reason, working);
+    }
     if (verdict.kind === 'unavailable') {
       log.warn({ detail: verdict.detail }, 'the facilitator did not verify');
       const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
@@ -130,9 +135,23 @@ export class Work {
     }
   }
 
+  /** Nobody need wait for the deletion of a claim that is ours for certain. `ms`: how long verify took. */
+  async #delete(run: Run, ms: number): Promise<void> {
+    const { ledger, callers, end, log, leaseMs } = this.#parts;
+    const { id, claim } = run;
+    if (ms > leaseMs / 2) {
+      if (await ledger.forget(id, claim)) callers.deleted(id);
+      return;
+    }
+    callers.deleted(id);
+    ledger.forgetSoon(id, claim).catch(async (error: unknown) => {
+      log.warn({ payment: id, error }, 'a refused claim could not be deleted');
+      await end.free(run, true);
+    });
+  }
+
   async #refused(run: Run, reason: string, worked: boolean): Promise<never> {
-    const { ledger, callers, end, now } = this.#parts;
-    if (await ledger.forget(run.id, run.claim)) callers.deleted(run.id);
+    const { end, now } = this.#parts;
     if (worked) end.unpaid(run, now());
     if (run.payerKnown) await end.distrust(run);
     throw new Over(tell(refused(explain(reason))));
