@@ -1,4 +1,4 @@
-import { Pool, type Dispatcher } from '../pool.js';
+import { Pool, type Dispatcher } from 'undici';
 import { DeadlineExceeded } from './deadline.js';
 import { endpointOf } from './endpoint.js';
 
