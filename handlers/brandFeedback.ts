@@ -6,6 +6,10 @@ import type { People, ReplyBook } from '../src/upstreams/people/people.js';
 const DEFAULT_RESPONDENTS = 5;
 const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 
+export function respondentsWanted({ n }: { n?: number }): number {
+  return n ?? DEFAULT_RESPONDENTS;
+}
+
 /**
  * Sells the opinions of real people. Asks until enough have replied or the deadline has passed; what came until then is the
  * answer. Safe to run again for the same order: the replies are in the book.
@@ -13,7 +17,7 @@ const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 export function brandFeedback(people: People, book: ReplyBook): Handler<'brandFeedback'> {
   return async ({ body, signal, order }) => {
     if (!order) throw new Error('brandFeedback is worked on as an order only');
-    const asked = { brand: body.brand, question: body.question, wanted: body.n ?? DEFAULT_RESPONDENTS };
+    const asked = { brand: body.brand, question: body.question, wanted: respondentsWanted(body) };
     await people.ask({ ...order, ...asked }, signal);
     const replies = await book.replies(order.id);
     if (replies.length === 0) {
@@ -26,13 +30,14 @@ export function brandFeedback(people: People, book: ReplyBook): Handler<'brandFe
 
 /** Turns an order away, before it is paid, when nobody could be asked. */
 export function brandFeedbackReady(people: People): NonNullable<Readiness['brandFeedback']> {
-  return async ({ brand, question, n }) => {
+  return async body => {
+    const { brand, question } = body;
     if (!VISIBLE.test(brand) || !VISIBLE.test(question)) {
       throw new UpstreamFailure(
         'invalid',
         'brand and question must each hold at least one letter, digit or sign',
       );
     }
-    await people.ready(n ?? DEFAULT_RESPONDENTS, { brand, question });
+    await people.ready(respondentsWanted(body), { brand, question });
   };
 }

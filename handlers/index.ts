@@ -1,6 +1,7 @@
 import type { Backends } from '../src/backends.js';
-import type { Handlers, PaidOperationId, Readiness } from '../src/operation.js';
-import { brandFeedback, brandFeedbackReady } from './brandFeedback.js';
+import type { Sections } from '../src/free-answers.js';
+import type { Handlers, OrderSizes, PaidOperationId, Readiness } from '../src/operation.js';
+import { brandFeedback, brandFeedbackReady, respondentsWanted } from './brandFeedback.js';
 import { solMintInfo } from './solMintInfo.js';
 import { solTokenBrief } from './solTokenBrief.js';
 import { summarize } from './summarize.js';
@@ -30,3 +31,19 @@ export const BACKENDS_ASKED: Record<PaidOperationId, string> = {
 export function createReadiness(backends: Backends) {
   return { brandFeedback: brandFeedbackReady(backends.people) } satisfies Readiness;
 }
+
+/** How many replies an order of an operation asks for. */
+export const ORDER_SIZES: OrderSizes = { brandFeedback: respondentsWanted };
+
+/**
+ * What the documents of a section of the service list: a discovery document the operations with these tags, a health document the backends
+ * with these names.
+ */
+export const SECTIONS: Sections = {
+  discovery: {
+    getSellerDiscovery: ['Text', 'Solana'],
+    getBrandDiscovery: ['Humans'],
+    getTtsDiscovery: ['Audio'],
+  },
+  health: { getBrandHealth: ['people'], getTtsHealth: ['speech'] },
+};

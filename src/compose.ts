@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Middleware } from 'koa';
 import pino from 'pino';
-import { BACKENDS_ASKED, createHandlers, createReadiness } from '../handlers/index.js';
+import { BACKENDS_ASKED, createHandlers, createReadiness, ORDER_SIZES, SECTIONS } from '../handlers/index.js';
 import { createApp } from './app.js';
 import { createBackends, type BuiltBackends, type Panel } from './backends.js';
 import { BodyReader } from './body.js';
@@ -31,7 +31,7 @@ import { Reconciler } from './payments/reconciler.js';
 import type { Confirm } from './payments/settlement.js';
 import { trustIn } from './payments/trust.js';
 import { RecentCalls } from './recent-calls.js';
-import { replyBookOf } from './replybook.js';
+import { replyBookOf } from './upstreams/people/order-replies.js';
 import { Routes } from './routes.js';
 import { createHttpServer, type Listener } from './server.js';
 import { checkChain, checkHeaderSizes } from './startup-checks.js';
@@ -174,7 +174,12 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const calls = new RecentCalls();
   const handlers = calls.watch(createHandlers(backends), BACKENDS_ASKED);
   const handling = { routes, handlers, log };
-  const orders = new Orders({ ledger, work: orderWork(handling, contract), log, attemptMs: config.orderMs });
+  const orders = new Orders({
+    ledger,
+    work: orderWork(handling, contract, ORDER_SIZES),
+    log,
+    attemptMs: config.orderMs,
+  });
   const readiness = createReadiness(backends);
   checkHandlers(contract, handlers, readiness);
   const trust = await trustIn(ledger, endpoints.facilitatorUrl, log);
@@ -204,7 +209,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     bodies: new BodyReader(),
     deliveries: new Deliveries(),
     readiness,
-    free: freeAnswers({ contract, terms, siteUrl, health, backends }),
+    free: freeAnswers({ contract, terms, siteUrl, health, backends, sections: SECTIONS }),
     holdMs: config.holdMs,
     panel: panelOf(base, ledger, panel),
     closing,

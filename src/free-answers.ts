@@ -12,6 +12,12 @@ export type FreeAnswers = {
   live: Partial<Record<OperationId, () => Promise<HealthReport | object>>>;
 };
 
+/** The tags of the operations that a discovery document lists, and the names of the backends that a health document lists. */
+export type Sections = {
+  discovery: Partial<Record<OperationId, readonly string[]>>;
+  health: Partial<Record<OperationId, readonly string[]>>;
+};
+
 export type FreeParts = {
   contract: Contract;
   terms: Terms;
@@ -19,11 +25,13 @@ export type FreeParts = {
   siteUrl: string;
   health: Health;
   backends: BuiltBackends;
+  sections: Sections;
 };
 
 /** What the free operations answer. */
-export function freeAnswers({ contract, terms, siteUrl, health, backends }: FreeParts): FreeAnswers {
-  const tagged = (...tags: string[]) =>
+export function freeAnswers(parts: FreeParts): FreeAnswers {
+  const { contract, terms, siteUrl, health, backends, sections } = parts;
+  const tagged = (tags: readonly string[]) =>
     documentOf(
       discoveryOf(
         contract.paid.filter(operation => tags.includes(operation.tag)),
@@ -34,18 +42,22 @@ export function freeAnswers({ contract, terms, siteUrl, health, backends }: Free
     documents: {
       getIndex: documentOf(indexOf(contract, siteUrl)),
       getDiscovery: documentOf(discoveryOf(contract.paid, terms)),
-      getSellerDiscovery: tagged('Text', 'Solana'),
-      getBrandDiscovery: tagged('Humans'),
-      getTtsDiscovery: tagged('Audio'),
+      ...mapped(sections.discovery, tagged),
       getOpenapi: documentOf(servedContract(contract, terms, siteUrl)),
     },
     live: {
       getHealth: async () => health.report(),
-      getBrandHealth: async () => health.report(['people']),
-      getTtsHealth: async () => health.report(['speech']),
+      ...mapped(sections.health, names => async () => health.report(names)),
       listVoices: () => backends.speaker.voices(),
     },
   };
+}
+
+function mapped<A, B>(
+  entries: Partial<Record<OperationId, A>>,
+  map: (value: A) => B,
+): Partial<Record<OperationId, B>> {
+  return Object.fromEntries(Object.entries(entries).map(([id, value]) => [id, map(value)]));
 }
 
 function documentOf(value: Json): StaticDocument {

@@ -1,8 +1,16 @@
 import { validateHeaderValue } from 'node:http';
 import { ContractFault, type Contract } from './contract.js';
 import type { OrderWork } from './payments/orders.js';
-import type { Answer, Failure, Log } from './payments/outcome.js';
-import type { Call, Handler, Handlers, OperationId, OrderRef, PaidOperationId } from './operation.js';
+import { NOT_CHARGED, type Answer, type Failure, type Log } from './payments/outcome.js';
+import type {
+  Call,
+  Handler,
+  Handlers,
+  OperationId,
+  OrderRef,
+  OrderSizes,
+  PaidOperationId,
+} from './operation.js';
 import type { Route, Routes } from './routes.js';
 import { UpstreamFailure } from './net/failure.js';
 
@@ -11,8 +19,6 @@ export type HandlingParts = { handlers: Handlers; routes: Routes; log: Log };
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 const UNAVAILABLE_RETRY_SECONDS = 5;
-/** Of a call that is paid after its work. An order was paid before, and says itself what to do. */
-const NOT_CHARGED = ' You were not charged';
 const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
 
 /** Runs the handler and turns whatever comes of it into an answer that keeps the contract. Never rejects. */
@@ -30,7 +36,7 @@ export async function runHandler(
       log.error({ operation: id, fault }, 'a handler broke the contract');
       return errorAnswer(
         502,
-        `The backend gave an unusable answer.${call.order ? '' : `${NOT_CHARGED}; try again.`}`,
+        `The backend gave an unusable answer.${call.order ? '' : ` ${NOT_CHARGED}; try again.`}`,
       );
     }
     return reply.status === 200
@@ -53,18 +59,21 @@ function unsendable(headers: Record<string, string> = {}): string | undefined {
   }
 }
 
-/** The answer to a call whose backend threw: 400, 502 or 503 by the kind of failure, 502 for a fault of ours. */
+/**
+ * The answer to a call whose backend threw: 400, 502 or 503 by the kind of failure, 502 for a fault of ours. `paid`: before its work, so
+ * that the money has moved.
+ */
 export function failureAnswer(error: unknown, log: Log, paid = false): Failure {
   if (!(error instanceof UpstreamFailure)) {
     log.error({ error }, 'a handler failed');
-    return errorAnswer(502, `The backend failed.${paid ? '' : `${NOT_CHARGED}; try again.`}`);
+    return errorAnswer(502, `The backend failed.${paid ? '' : ` ${NOT_CHARGED}; try again.`}`);
   }
   if (error.kind !== 'invalid') log.warn({ error, cause: error.cause }, 'an upstream failed');
   const seconds = error.retryAfterSeconds ?? UNAVAILABLE_RETRY_SECONDS;
   const headers: Record<string, string> =
     error.kind === 'unavailable' ? { 'Retry-After': String(seconds) } : {};
-  const told = paid || /not charged/.test(error.message);
-  const message = told ? error.message : `${error.message.replace(/\.$/, '')}.${NOT_CHARGED}.`;
+  const told = paid || error.message.includes(NOT_CHARGED);
+  const message = told ? error.message : `${error.message.replace(/\.$/, '')}. ${NOT_CHARGED}.`;
   return errorAnswer(STATUS_OF[error.kind], message, headers);
 }
 
@@ -97,14 +106,15 @@ function routeOf(routes: Routes, path: string, id: OperationId): Routed {
 }
 
 /** Work on an order is the handler's, with the request as the ledger kept it. */
-export function orderWork(handling: HandlingParts, contract: Contract): OrderWork {
+export function orderWork(handling: HandlingParts, contract: Contract, sizes: OrderSizes): OrderWork {
   const upfront = contract.paid.filter(operation => operation.flow === 'upfront');
   const [operation] = upfront;
   if (!operation || upfront.length > 1)
     throw new ContractFault('One operation must have the flow upfront, and only one');
   const route = routeOf(handling.routes, operation.path, operation.id);
+  const sizeOf = sizes[operation.id];
   return {
-    wanted: request => (JSON.parse(request) as { n?: number }).n ?? 1,
+    wanted: request => sizeOf?.(JSON.parse(request) as never) ?? 1,
     work: async ({ id, request, deadline, attempt }, signal) => {
       const body = JSON.parse(request) as object;
       const order = { id, deadline, attempt };

@@ -56,7 +56,7 @@ export class Health {
   }
 
   /** The report on all backends, or on the named ones. */
-  report(names: string[] = [...this.#statuses.keys()]): HealthReport {
+  report(names: readonly string[] = [...this.#statuses.keys()]): HealthReport {
     const upstreams: Record<string, UpstreamStatus> = {};
     for (const name of names) upstreams[name] = this.#statusOf(name);
     const well = Object.values(upstreams).every(({ status }) => status === 'ok' || status === 'unknown');

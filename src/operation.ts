@@ -65,3 +65,6 @@ export type Handlers = { [K in PaidOperationId]: Handler<K> };
 
 /** Asked before an operation is paid up front. Throws `UpstreamFailure` where the order could not be worked on. */
 export type Readiness = { [K in PaidOperationId]?: (body: Body<K>) => Promise<void> };
+
+/** How many replies an order of an operation asks for; 1 where nothing is said. */
+export type OrderSizes = { readonly [K in PaidOperationId]?: (body: Body<K>) => number };

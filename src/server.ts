@@ -11,6 +11,7 @@ import type { PricedOperation } from './contract.js';
 import { challengeVersion, type Challenge } from './payments/challenge.js';
 import type { Desk } from './payments/desk.js';
 import { carriesPayment } from './payments/headers.js';
+import { NOT_CHARGED } from './payments/outcome.js';
 
 export const EXPOSED_HEADERS =
   'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, ETag, X-TTS-Voice-Id, X-TTS-Format';
@@ -87,7 +88,7 @@ function admit(connections: Connections, request: IncomingMessage, response: Ser
     sendFault(
       response,
       503,
-      'Too many requests of this connection wait for their answers. You were not charged for this one; read the answers, then send it again.',
+      `Too many requests of this connection wait for their answers. ${NOT_CHARGED} for this one; read the answers, then send it again.`,
       { 'Retry-After': '1', Connection: 'close' },
     );
   }

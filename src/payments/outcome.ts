@@ -53,6 +53,7 @@ export function answerLifeMs(identifier: string | null, bytes: number): number {
   return identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES ? IDENTIFIED_ANSWER_LIFE_MS : ANSWER_LIFE_MS;
 }
 
+/** How an answer says that the call cost nothing. */
 export const NOT_CHARGED = 'You were not charged';
 
 export function refused(error: string, fresh = true): Outcome & { kind: 'refused' } {

@@ -1,3 +1,4 @@
+import { NOT_CHARGED } from '../../payments/outcome.js';
 import { UpstreamFailure } from '../../net/failure.js';
 
 /** Texts that outlive a server and are shared by all servers on one ledger. */
@@ -59,7 +60,7 @@ export class Presence {
     if (absence === undefined) return;
     throw new UpstreamFailure(
       'unavailable',
-      'No respondents are present at the moment, so nobody would answer. You were not charged; try again later.',
+      `No respondents are present at the moment, so nobody would answer. ${NOT_CHARGED}; try again later.`,
       { retryAfterSeconds: ABSENT_RETRY_SECONDS },
     );
   }

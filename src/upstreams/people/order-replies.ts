@@ -1,5 +1,5 @@
-import type { Ledger, Order } from './ledger/store.js';
-import type { Question, ReplyBook } from './upstreams/people/people.js';
+import type { Ledger, Order } from '../../ledger/store.js';
+import type { Question, ReplyBook } from './people.js';
 
 /** The replies of the orders in the ledger, as those see them who ask people. */
 export function replyBookOf(ledger: Ledger): ReplyBook {
