@@ -1,13 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { getAssociatedTokenAddressSync } from '@solana/spl-token';
 import { Connection, Keypair, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
@@ -18,17 +15,19 @@ import { openBooks } from '../src/ledger/store.js';
 import { Desk } from '../src/payments/desk.js';
 import { createHttpServer } from '../src/server.js';
 import { startSandbox, type Sandbox } from '../src/sandbox/start.js';
-import { base64Json, craftPayment, v2Header, withIdentifier, type Recipe } from './support/craft.js';
+import { base64Json, craftPayment, v2Header, withIdentifier } from './support/craft.js';
 import { Cell, jsonAnswer, signed } from './support/cell.js';
 import { askedFor, pause, settleFault, until } from './support/faults.js';
 import { memoryPlace, Stage, SUMMARIZE } from './support/stage.js';
 import { postgresPlace, type Place } from './support/places.js';
 import { countingProxy, type CountingProxy } from './support/proxy.js';
+import { keypairOf, serve, type Served } from './support/server-process.js';
 import {
-  challengeOf,
+  offerOf,
   openWorld,
   post,
   receiptOf,
+  recipeOf,
   signFor,
   TEXT,
   type Answer,
@@ -38,18 +37,7 @@ import {
 const EMPTY_WALLETS = Number(process.env['ATTACK_WALLETS'] ?? 2_000);
 const GARBAGE = Number(process.env['ATTACK_GARBAGE'] ?? 20_000);
 const DATABASE = process.env['TEST_DATABASE_URL'];
-const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
 const MEGABYTE = 1024 * 1024;
-
-type Offer = { extra: { feePayer: string; recentBlockhash: string }; payTo: string };
-
-async function offerOf(url: string): Promise<Offer> {
-  return challengeOf(await post(`${url}/v1/summarize`, {})).accepts[0] as Offer;
-}
-
-function recipeOf({ extra, payTo }: Offer, payer: Keypair): Recipe {
-  return { feePayer: extra.feePayer, blockhash: extra.recentBlockhash, payTo, payer };
-}
 
 describe('attacks over HTTP', function () {
   this.timeout(120_000 + 10 * GARBAGE);
@@ -349,7 +337,7 @@ describe('attacks with signed payments', function () {
   let place: Place;
   let sandbox: Sandbox;
   let facilitator: CountingProxy;
-  const children: ChildProcess[] = [];
+  const servers: Served[] = [];
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'coinslot-copies-'));
@@ -359,9 +347,7 @@ describe('attacks with signed payments', function () {
     facilitator = await countingProxy(sandbox.facilitator.url);
   });
   after(async () => {
-    for (const child of children) child.kill('SIGKILL');
-    for (const child of children)
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    await Promise.all(servers.map(server => server.kill()));
     await facilitator.close();
     await sandbox.close();
     await place.remove();
@@ -375,33 +361,23 @@ describe('attacks with signed payments', function () {
     return BigInt(value.amount);
   }
 
-  async function serve(n: number): Promise<string> {
-    const env = {
-      PATH: process.env['PATH'] ?? '',
+  async function serveAs(n: number): Promise<string> {
+    const served = await serve({
       PORT: '0',
       STATE_DIR: join(folder, `server-${n}`),
       DATABASE_URL: place.url,
       SOLANA_RPC_URL: sandbox.rpc.url,
       FACILITATOR_URL: facilitator.url,
       PAY_TO: sandbox.info.payTo,
-    };
-    const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-    children.push(child);
-    for await (const line of createInterface(child.stdout)) {
-      const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
-      if (url === undefined) continue;
-      child.stdout.resume();
-      return url;
-    }
-    throw new Error('a server ended');
+    });
+    servers.push(served);
+    return served.url;
   }
 
   it(`${PAYMENTS * COPIES} requests with copies of ${PAYMENTS} payments: ${PAYMENTS} transfers, ${PAYMENTS} runs, equal answers`, async () => {
-    const urls = await Promise.all(Array.from({ length: PROCESSES }, (_, n) => serve(n)));
+    const urls = await Promise.all(Array.from({ length: PROCESSES }, (_, n) => serveAs(n)));
     const pools = urls.map(url => new Pool(url, { connections: 100 }));
-    const buyer = Keypair.fromSecretKey(
-      Uint8Array.from(JSON.parse(await readFile(join(folder, 'buyer.json'), 'utf8')) as number[]),
-    );
+    const buyer = await keypairOf(folder);
     // Each is signed when its first copy is due, so that its blockhash lives.
     const sign = async (n: number): Promise<{ header: string; body: string }> => {
       const offer = await offerOf(urls[n % PROCESSES]!);

@@ -1,12 +1,9 @@
 import { expect } from 'chai';
-import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { getAssociatedTokenAddressSync } from '@solana/spl-token';
 import { Connection, PublicKey } from '@solana/web3.js';
 import { openBooks, openLedger, type Archive, type Books } from '../src/ledger/store.js';
@@ -15,10 +12,9 @@ import { startSandbox, type Sandbox } from '../src/sandbox/start.js';
 import { paymentIn, sqlitePlace } from './support/places.js';
 import { countingProxy, type CountingProxy } from './support/proxy.js';
 import { BRAND_PATH, BRAND_PRICE, PANEL_TOKEN, Respondent, signBrand } from './support/respondent.js';
+import { serve, type Served } from './support/server-process.js';
 import { post, receiptOf, type Answer } from './support/world.js';
 
-const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
-const READY_MS = 30_000;
 const ANSWERED_MS = 40_000;
 
 type Stage = {
@@ -111,37 +107,23 @@ describe('brandFeedback on a server that is killed', function () {
   let facilitator: CountingProxy;
   let connection: Connection;
   let buyer: Uint8Array;
-  let served: { url: string; child: ChildProcess };
+  let served: Served;
   let books: (Books & Archive) | undefined;
   const people = [new Respondent(''), new Respondent('')];
   let sales = 0;
 
-  async function serve(): Promise<void> {
-    const child = spawn(process.execPath, [MAIN], {
-      env: {
-        PATH: process.env['PATH'] ?? '',
-        STATE_DIR: join(folder, 'server'),
-        PORT: '0',
-        SOLANA_RPC_URL: rpc.url,
-        FACILITATOR_URL: facilitator.url,
-        PAY_TO: sandbox.info.payTo,
-        PEOPLE: 'panel',
-        PANEL_TOKEN,
-        HOLD_SECONDS: '1',
-      },
-      stdio: ['ignore', 'pipe', 'inherit'],
+  async function serveAgain(): Promise<void> {
+    served = await serve({
+      STATE_DIR: join(folder, 'server'),
+      PORT: '0',
+      SOLANA_RPC_URL: rpc.url,
+      FACILITATOR_URL: facilitator.url,
+      PAY_TO: sandbox.info.payTo,
+      PEOPLE: 'panel',
+      PANEL_TOKEN,
+      HOLD_SECONDS: '1',
     });
-    const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
-    for await (const line of createInterface(child.stdout)) {
-      const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
-      if (url === undefined) continue;
-      clearTimeout(timer);
-      child.stdout.resume();
-      served = { url, child };
-      people.forEach(person => person.moveTo(url));
-      return;
-    }
-    throw new Error('the server did not start');
+    people.forEach(person => person.moveTo(served.url));
   }
 
   async function ended(): Promise<void> {
@@ -157,7 +139,7 @@ describe('brandFeedback on a server that is killed', function () {
     facilitator = await countingProxy(sandbox.facilitator.url);
     connection = new Connection(sandbox.rpc.url, 'confirmed');
     buyer = Uint8Array.from(JSON.parse(await readFile(join(stateDir, 'buyer.json'), 'utf8')) as number[]);
-    await serve();
+    await serveAgain();
     // Signed in once: the cookies must outlive every crash.
     for (const person of people) expect(await person.signIn()).to.equal(303);
     books = await openBooks({ url: `file:${join(folder, 'server', 'ledger.db')}` });
@@ -212,7 +194,7 @@ describe('brandFeedback on a server that is killed', function () {
       await cut;
       facilitator.intervene(undefined);
       rpc.intervene(undefined);
-      await serve();
+      await serveAgain();
       const answer = await collect(id, () => send(1));
       expect(answer.status, answer.body.toString()).to.equal(200);
       expect(answer.json()['responses']).to.deep.equal(

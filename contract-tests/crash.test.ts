@@ -1,146 +1,43 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { getAssociatedTokenAddressSync } from '@solana/spl-token';
-import { Connection, Keypair, PublicKey } from '@solana/web3.js';
+import { Connection, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
-import { ConfigFault, readConfig } from '../src/config.js';
-import { LedgerFault } from '../src/ledger/fault.js';
-import { compose } from '../src/compose.js';
-import { FacilitatorFault } from '../src/payments/facilitator.js';
 import { readInfo } from '../src/sandbox/info.js';
-import { startSandbox, type Sandbox } from '../src/sandbox/start.js';
 import { craftPayment, v2Header, type Recipe } from './support/craft.js';
-import { countingProxy, type CountingProxy, type Intervention } from './support/proxy.js';
-import { call, challengeOf, post, receiptOf, TEXT, type Answer } from './support/world.js';
+import { type Intervention } from './support/proxy.js';
+import { sha256 } from './support/stage.js';
+import { offerOf, post, receiptOf, recipeOf, TEXT, type Answer } from './support/world.js';
+import {
+  allOnOneChain,
+  buyer,
+  children,
+  connection,
+  facilitator,
+  folder,
+  keypairOf,
+  proxied,
+  sandbox,
+  serve,
+  type Environment,
+  type Served,
+} from './support/server-process.js';
 
-const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
 const PRICE = 10_000n;
-const READY_MS = 30_000;
-const STACK_TRACE = /^\s+at .+:\d+:\d+\)?$/m;
-
-type Environment = Record<string, string>;
-type Ended = { code: number | null; signal: NodeJS.Signals | null };
-
-/** A server process. */
-type Served = { url: string; child: ChildProcess; ended: Promise<Ended>; kill(): Promise<Ended> };
 /** A payment that nobody has seen yet, and the call that it pays. */
 type Sale = { id: string; transaction: string; headers: Environment; body: { text: string } };
 
-describe('a server that is killed, stopped or started wrongly', function () {
+describe('a server that is killed or stopped', function () {
   this.timeout(90_000);
-  let folder: string;
-  let sandbox: Sandbox;
-  let rpc: CountingProxy;
-  let facilitator: CountingProxy;
-  let connection: Connection;
-  let buyer: Keypair;
-  const children: ChildProcess[] = [];
   // No two calls are equal: a new payment for an equal call that is in doubt would attach to it instead of being settled.
   let calls = 0;
-
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'coinslot-crash-'));
-    const stateDir = join(folder, 'chain');
-    sandbox = await startSandbox({ stateDir, rpcPort: 0, facilitatorPort: 0 });
-    rpc = await countingProxy(sandbox.rpc.url);
-    facilitator = await countingProxy(sandbox.facilitator.url);
-    connection = new Connection(sandbox.rpc.url, 'confirmed');
-    buyer = await keypairOf(stateDir);
-  });
-  after(async () => {
-    await Promise.all([rpc.close(), facilitator.close()]);
-    await sandbox.close();
-    await rm(folder, { recursive: true, force: true });
-  });
-  afterEach(async () => {
-    rpc.intervene(undefined);
-    facilitator.intervene(undefined);
-    for (const child of children.splice(0)) {
-      if (child.exitCode !== null || child.signalCode !== null) continue;
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    }
-  });
-
-  const keypairOf = async (stateDir: string): Promise<Keypair> =>
-    Keypair.fromSecretKey(
-      Uint8Array.from(JSON.parse(await readFile(join(stateDir, 'buyer.json'), 'utf8')) as number[]),
-    );
-
-  /** A server on a state folder of its own, which reaches the chain and the facilitator through the proxies. */
-  const proxied = (name: string, more: Environment = {}): Environment => ({
-    STATE_DIR: join(folder, name),
-    PORT: '0',
-    SOLANA_RPC_URL: rpc.url,
-    FACILITATOR_URL: facilitator.url,
-    PAY_TO: sandbox.info.payTo,
-    ...more,
-  });
-
-  function launch(env: Environment): {
-    child: ChildProcess;
-    lines: AsyncIterable<string>;
-    said: () => string;
-  } {
-    const child = spawn(process.execPath, [MAIN], {
-      env: { PATH: process.env['PATH'] ?? '', ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    children.push(child);
-    let said = '';
-    child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
-    return { child, lines: createInterface(child.stdout), said: () => said };
-  }
-
-  async function serve(env: Environment): Promise<Served> {
-    const { child, lines, said } = launch(env);
-    const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
-    const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
-    for await (const line of lines) {
-      const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
-      if (url === undefined) continue;
-      clearTimeout(timer);
-      child.stdout?.resume();
-      const kill = (): Promise<Ended> => {
-        child.kill('SIGKILL');
-        return ended;
-      };
-      return { url, child, ended, kill };
-    }
-    throw new Error(`the server ended: ${said()}`);
-  }
-
-  /** Runs a server that is expected to refuse to start, and returns what it says. */
-  async function refusedStart(env: Environment): Promise<string> {
-    const { child, said } = launch(env);
-    child.stdout?.resume();
-    const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
-    const [code] = (await once(child, 'close')) as [number | null];
-    clearTimeout(timer);
-    expect(code, said()).to.equal(1);
-    expect(said()).to.not.match(STACK_TRACE);
-    return said();
-  }
-
-  async function offerOf(url: string): Promise<{ offer: object; recipe: Recipe }> {
-    const [offer = {}] = challengeOf(await post(`${url}/v1/summarize`, {})).accepts;
-    const { extra, payTo } = offer as { extra: { feePayer: string; recentBlockhash: string }; payTo: string };
-    return {
-      offer,
-      recipe: { feePayer: extra.feePayer, blockhash: extra.recentBlockhash, payTo, payer: buyer },
-    };
-  }
+  allOnOneChain();
 
   async function sign(url: string, count: number, bend: Recipe = {}): Promise<Sale[]> {
-    const { offer, recipe } = await offerOf(url);
+    const offer = await offerOf(url);
+    const recipe = recipeOf(offer, buyer);
     return Array.from({ length: count }, () => {
       const { transaction, messageBytes } = craftPayment({ ...recipe, ...bend });
       return {
@@ -449,95 +346,7 @@ describe('a server that is killed, stopped or started wrongly', function () {
     expect(await till().earned()).to.equal(earned + 2n * PRICE);
     await again.kill();
   });
-
-  it('a second server on the same ledger, and one with another receiver, are refused with a sentence', async () => {
-    const first = await serve(proxied('shared'));
-    expect(await refusedStart(proxied('shared'))).to.match(
-      /in use by another running server.*DATABASE_URL=postgres/s,
-    );
-    expect((await call(`${first.url}/health`)).status).to.equal(200);
-    await first.kill();
-    const { buyer: other, payTo } = sandbox.info;
-    const error = await attempt(proxied('shared', { PAY_TO: other, LOG_LEVEL: 'silent' }));
-    expect(error)
-      .to.be.instanceOf(LedgerFault)
-      .with.property('message')
-      .that.includes(payTo)
-      .and.includes(other);
-  });
-
-  it('every fault of the configuration is told at once', async () => {
-    const said = await refusedStart({
-      NETWORK: 'moon',
-      PORT: '99999',
-      PUBLIC_URL: 'ftp://shop',
-      PAY_TO: 'me',
-      DATABASE_URL: 'mysql://x',
-      LOG_LEVEL: 'loud',
-      STATE_DIR: folder,
-    });
-    for (const name of ['NETWORK', 'PORT', 'PUBLIC_URL', 'PAY_TO', 'DATABASE_URL', 'LOG_LEVEL']) {
-      expect(said).to.match(new RegExp(`^  ${name}: .*\\S`, 'm'));
-    }
-  });
-
-  it('a state folder that is a file is a sentence, too', async () => {
-    const said = await refusedStart(proxied('', { STATE_DIR: join(folder, 'chain', 'buyer.json') }));
-    expect(said).to.match(/^STATE_DIR: .*can't be used as a folder/);
-  });
-
-  const nobody = Keypair.generate().publicKey.toBase58();
-  const faults: [string, RegExp, Fault, () => Environment][] = [
-    [
-      'a receiver without a USDC account',
-      /PAY_TO: .* no USDC token account/,
-      ConfigFault,
-      () => ({ PAY_TO: nobody }),
-    ],
-    [
-      'a facilitator that never answered',
-      /did not answer/,
-      FacilitatorFault,
-      () => ({ FACILITATOR_URL: 'http://127.0.0.1:1' }),
-    ],
-    [
-      'a facilitator that is something else',
-      /^facilitator http/,
-      FacilitatorFault,
-      () => ({ FACILITATOR_URL: rpc.url }),
-    ],
-    ['a port that is taken', /PORT: \d+ is in use/, ConfigFault, () => ({ PORT: new URL(rpc.url).port })],
-    ['half a sandbox', /set both or neither/, ConfigFault, () => ({ FACILITATOR_URL: '' })],
-    [
-      'a PUBLIC_URL too long for a header',
-      /PUBLIC_URL: so long/,
-      ConfigFault,
-      () => ({ PUBLIC_URL: `https://${'a.'.repeat(600)}b` }),
-    ],
-  ];
-  for (const [name, says, kind, env] of faults) {
-    it(`${name} stops the start with a sentence`, async () => {
-      const error = await attempt(proxied('faulty', { LOG_LEVEL: 'silent', ...env() }));
-      expect(error).to.be.instanceOf(kind).with.property('message').that.matches(says);
-    });
-  }
 });
-
-type Fault = typeof ConfigFault | typeof FacilitatorFault;
-
-/** Starts a server in this process that should not start. Faults of these kinds are what `main` prints as they are. */
-async function attempt(env: Environment): Promise<unknown> {
-  try {
-    await (await compose(readConfig(env))).stop();
-    return undefined;
-  } catch (error) {
-    return error;
-  }
-}
-
-function sha256(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex');
-}
 
 function pass(
   { status, body }: { status: number; body: Buffer },

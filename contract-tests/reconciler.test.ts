@@ -4,115 +4,31 @@ import { PublicKey, type Keypair } from '@solana/web3.js';
 import type { Ledger } from '../src/ledger/store.js';
 import { findPayment } from '../src/payments/proof.js';
 import { trustIn } from '../src/payments/trust.js';
-import { Cell, jsonAnswer, signed, type Sent, type Shop } from './support/cell.js';
+import { Cell, signed } from './support/cell.js';
 import { askedFor, pause, rpcFault, settleFault, until } from './support/faults.js';
-import { BRAND, memoryPlace, Stage } from './support/stage.js';
-import { PLACES, type Place } from './support/places.js';
+import { Stage } from './support/stage.js';
+import { PLACES } from './support/places.js';
 import { countingProxy, type CountingProxy } from './support/proxy.js';
-
-let stage: Stage;
-let payer: Keypair;
-let place: Place;
-let cell: Cell;
-let shop: Shop;
-/** The method of the ledger that fails now. */
-let failing: string | undefined;
-let calls = 0;
-
-type Bought = {
-  id: string;
-  text: string;
-  payment: ReturnType<typeof signed>['payment'];
-  sent: Sent;
-  transaction: string;
-};
-
-async function buy(
-  from: Shop = shop,
-  bend: Parameters<typeof signed>[3] & { upfront?: boolean } = {},
-): Promise<Bought> {
-  const text = `call ${++calls}`;
-  const operation = bend.upfront ? { operation: BRAND } : {};
-  const made = signed(stage, from, { payer, text, ...operation }, bend);
-  return { ...made, text, sent: await from.send({ payment: made.payment, text, ...operation }) };
-}
-
-const again = (bought: Pick<Bought, 'payment' | 'text'>, from: Shop = shop): Promise<Sent> =>
-  from.send({ payment: bought.payment, text: bought.text });
-const landed = (id: string, by = payer): number => stage.landed([by]).get(id) ?? 0;
-const rowOf = async (id: string) => {
-  const row = await shop.books.find(id);
-  if (!row) throw new Error('no such row');
-  return row;
-};
-const stateBecomes = (id: string, state: string, ms?: number): Promise<void> =>
-  until(`${id.slice(0, 8)} is ${state}`, async () => (await shop.books.find(id))?.state === state, ms);
-
-function expectPending(sent: Sent): void {
-  expect(sent, JSON.stringify(sent)).to.include({ kind: 'unavailable' });
-  expect((sent as Sent & { kind: 'unavailable' }).receipt).to.include({ errorReason: 'settlement_pending' });
-}
-
-function answerOf(sent: Sent): string {
-  if (sent.kind !== 'answer') throw new Error(`no answer: ${JSON.stringify(sent)}`);
-  expect(sent.answer.status, sent.answer.body.toString()).to.equal(200);
-  return sent.answer.body.toString();
-}
-
-/** Lands a payment behind everybody's back, as a facilitator does that was asked and never answered. */
-async function land(transaction: string): Promise<void> {
-  const { facilitator } = stage.sandbox;
-  const { feePayer, network, usdcMint: asset, payTo } = stage.sandbox.info;
-  const requirements = {
-    scheme: 'exact',
-    network,
-    amount: '10000',
-    asset,
-    payTo,
-    maxTimeoutSeconds: 60,
-    extra: { feePayer },
-  };
-  const paymentPayload = { x402Version: 2, payload: { transaction }, accepted: requirements };
-  const response = await fetch(`${facilitator.url}/settle`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ x402Version: 2, paymentPayload, paymentRequirements: requirements }),
-  });
-  expect(await response.json()).to.include({ success: true });
-}
-
-/** Whoever signs anew for this call gets its answer by the first payment, the only one that lands. */
-async function expectNextAttaches(first: string, text: string): Promise<void> {
-  const second = signed(stage, shop, { payer, text });
-  await until('it is decided', async () => {
-    const sent = await shop.send({ payment: second.payment, text });
-    return sent.kind === 'answer';
-  });
-  expect([landed(first), landed(second.id)]).to.deep.equal([1, 0]);
-  expect(await rowOf(second.id)).to.include({ aliasOf: first });
-}
+import {
+  again,
+  allOnOneStage,
+  answerOf,
+  buy,
+  cell,
+  expectPending,
+  land,
+  landed,
+  openShop,
+  payer,
+  rowOf,
+  shop,
+  stage,
+  stateBecomes,
+} from './support/one-stage.js';
 
 describe('reconciler: the chain decides what nobody knows', function () {
   this.timeout(60_000);
-  before(async () => {
-    stage = await Stage.open(14);
-    [payer] = (await stage.payers(1)) as [Keypair];
-  });
-  after(() => stage.close());
-  beforeEach(async () => {
-    place = await memoryPlace();
-    cell = await Cell.open(stage, place.url);
-    let runs = 0;
-    failing = undefined;
-    shop = await cell.shop({
-      work: async () => jsonAnswer({ summary: `run ${++runs}` }),
-      faults: method => (method === failing ? 'fail' : undefined),
-    });
-  });
-  afterEach(async () => {
-    await cell.close();
-    await place.remove();
-  });
+  allOnOneStage();
 
   for (const kind of [
     'dropAfter',
@@ -255,7 +171,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     const foreign = await foreignCluster();
     try {
       await shop.close();
-      shop = await cell.shop({ moreRpcUrls: [foreign.url] });
+      await openShop({ moreRpcUrls: [foreign.url] });
       cell.onSettle(settleFault('dropAfter'));
       cell.rpc.intervene(({ drop }) => drop());
       const bought = await buy();
@@ -355,7 +271,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     const second = await buy();
     expectPending(second.sent);
     await shop.close();
-    shop = await cell.shop();
+    await openShop();
     expect(shop.trust.facilitatorLied).to.equal(true);
     expectPending((await buy()).sent);
     cell.onSettle(undefined);
@@ -428,177 +344,6 @@ describe('reconciler: the chain decides what nobody knows', function () {
     const bought = await buy();
     await stateBecomes(bought.id, 'delivered');
     expect((await rowOf(unreadable)).state).to.equal('settling');
-  });
-
-  it('a new signature for the same call attaches to what is in doubt, and its row is never settled or looked for', async () => {
-    cell.onSettle(settleFault('dropAfter'));
-    const text = 'signed anew';
-    const first = signed(stage, shop, { payer, text });
-    expectPending(await shop.send({ payment: first.payment, text }));
-    const second = signed(stage, shop, { payer, text });
-    await until('the alias gets the answer', async () => {
-      const sent = await shop.send({ payment: second.payment, text });
-      expect(sent.kind, JSON.stringify(sent)).to.be.oneOf(['answer', 'unavailable']);
-      return sent.kind === 'answer';
-    });
-    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
-    expect(await rowOf(second.id)).to.include({ aliasOf: first.id, asks: 0 });
-  });
-
-  it('who hangs up and pays on another connection in the same moment is charged once', async () => {
-    cell.onSettle(settleFault('slow'));
-    const text = 'hung up and paid at once';
-    const [first, second] = [signed(stage, shop, { payer, text }), signed(stage, shop, { payer, text })];
-    const gone = new AbortController();
-    const sent = shop.send({ payment: first.payment, text }, { gone: gone.signal });
-    await stateBecomes(first.id, 'settling');
-    const other = shop.send({ payment: second.payment, text });
-    // A closed connection is noticed some turns after what came on another one.
-    for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve));
-    gone.abort();
-    await Promise.all([sent, other]);
-    await until('it is answered', async () => {
-      const more = await shop.send({ payment: second.payment, text });
-      return more.kind === 'answer';
-    });
-    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
-  });
-
-  it('who hangs up while the money moves may sign anew at once and is charged once', async () => {
-    cell.onSettle(settleFault('slow'));
-    const text = 'hung up';
-    const first = signed(stage, shop, { payer, text });
-    const gone = new AbortController();
-    const sent = shop.send({ payment: first.payment, text }, { gone: gone.signal });
-    await stateBecomes(first.id, 'settling');
-    gone.abort();
-    await pause(30);
-    const second = signed(stage, shop, { payer, text });
-    const early = await shop.send({ payment: second.payment, text });
-    expect(early.kind).to.be.oneOf(['unavailable', 'answer']);
-    await sent;
-    await until(
-      'the answer is there',
-      async () => (await shop.send({ payment: second.payment, text })).kind === 'answer',
-    );
-    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
-  });
-
-  it('a ledger that fails just after `settling` was written: no second sale, and at most one transfer', async () => {
-    await shop.close();
-    let failed = false;
-    shop = await cell.shop({
-      faults: method => {
-        if (method !== 'settle' || failed) return undefined;
-        failed = true;
-        return 'failAfter';
-      },
-    });
-    const text = 'unknown commit';
-    const first = signed(stage, shop, { payer, text });
-    expect(await shop.send({ payment: first.payment, text })).to.include({ kind: 'unavailable' });
-    await expectNextAttaches(first.id, text);
-  });
-
-  it('a ledger that fails when a caller is sent away: told only when it is noted, so a new signature attaches', async () => {
-    await shop.close();
-    let failures = 2;
-    shop = await cell.shop({ faults: method => (method === 'leave' && failures-- > 0 ? 'fail' : undefined) });
-    cell.onSettle(settleFault('dropAfter'));
-    const text = 'sent away';
-    const first = signed(stage, shop, { payer, text });
-    expectPending(await shop.send({ payment: first.payment, text }));
-    expect(failures).to.be.below(0);
-    await expectNextAttaches(first.id, text);
-  });
-
-  it('who hangs up just before the money is asked for is not charged: the next signature is the only sale', async () => {
-    await shop.close();
-    const gone = new AbortController();
-    shop = await cell.shop({ faults: method => (method === 'settle' ? 'stall' : undefined) });
-    const text = 'hung up while the answer was saved';
-    const first = signed(stage, shop, { payer, text });
-    const sent = shop.send(
-      { payment: first.payment, text },
-      {
-        gone: gone.signal,
-        work: async () => {
-          setTimeout(() => gone.abort(), 50);
-          return jsonAnswer({ summary: 'done' });
-        },
-      },
-    );
-    await until('it has hung up', () => gone.signal.aborted);
-    const second = signed(stage, shop, { payer, text });
-    const other = shop.send({ payment: second.payment, text });
-    await Promise.all([sent, other]);
-    await until('it is answered', async () => {
-      const more = await shop.send({ payment: second.payment, text });
-      return more.kind === 'answer';
-    });
-    expect([landed(first.id), landed(second.id)]).to.deep.equal([0, 1]);
-  });
-
-  it('who hangs up while it is asked whether anybody can be asked is not charged for an order', async () => {
-    const text = 'hung up before the order';
-    const gone = new AbortController();
-    let ask = (): void => undefined;
-    const asked = new Promise<void>(resolve => (ask = resolve));
-    const ready = async (): Promise<undefined> => {
-      gone.abort();
-      await asked;
-      return undefined;
-    };
-    const upfront = { request: '{}', ready };
-    const first = signed(stage, shop, { payer, text, operation: BRAND });
-    const call = { operation: BRAND, text };
-    const sent = shop.send({ payment: first.payment, ...call }, { gone: gone.signal, upfront });
-    await until('it has hung up', () => gone.signal.aborted);
-    const second = signed(stage, shop, { payer, text, operation: BRAND });
-    answerOf(await shop.send({ payment: second.payment, ...call }));
-    ask();
-    await sent;
-    expect([landed(first.id), landed(second.id)]).to.deep.equal([0, 1]);
-  });
-
-  it('an order whose answer was lost on its way: a new signature attaches to it', async () => {
-    const text = 'lost on its way';
-    const first = signed(stage, shop, { payer, text, operation: BRAND });
-    const sent = await shop.send({ payment: first.payment, text, operation: BRAND });
-    answerOf(sent);
-    if ('sale' in sent) await sent.sale.lost();
-    await pause(50);
-    const second = signed(stage, shop, { payer, text, operation: BRAND });
-    answerOf(await shop.send({ payment: second.payment, text, operation: BRAND }));
-    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
-  });
-
-  it('an order that failed and stays owed: a new signature attaches to it and begins the next attempt', async () => {
-    await shop.close();
-    let attempts = 0;
-    shop = await cell.shop({ ordered: () => (++attempts === 1 ? 'Nobody answered.' : undefined) });
-    const text = 'failed at first';
-    const first = signed(stage, shop, { payer, text, operation: BRAND });
-    const failed = await shop.send({ payment: first.payment, text, operation: BRAND });
-    if (failed.kind !== 'answer') throw new Error(JSON.stringify(failed));
-    expect(failed.answer.status, failed.answer.body.toString()).to.equal(502);
-    const second = signed(stage, shop, { payer, text, operation: BRAND });
-    answerOf(await shop.send({ payment: second.payment, text, operation: BRAND }));
-    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
-    expect(attempts).to.equal(2);
-  });
-
-  it('an answer that was lost, then a 503 because the ledger failed: a new signature attaches to the first', async () => {
-    const text = 'lost, then failed';
-    const first = signed(stage, shop, { payer, text });
-    // Delivered, and neither written nor known to be lost: its server could have died here.
-    answerOf(await shop.send({ payment: first.payment, text }));
-    failing = 'look';
-    setTimeout(() => (failing = undefined), 150);
-    expect(await shop.send({ payment: first.payment, text })).to.include({ kind: 'unavailable' });
-    const second = signed(stage, shop, { payer, text });
-    answerOf(await shop.send({ payment: second.payment, text }));
-    expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
   });
 });
 

@@ -3,13 +3,14 @@ import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { ExactSvmSchemeV1 } from '@x402/svm/exact/v1/client';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { getAssociatedTokenAddressSync } from '@solana/spl-token';
-import { Connection, PublicKey } from '@solana/web3.js';
+import { Connection, PublicKey, type Keypair } from '@solana/web3.js';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../src/config.js';
 import { compose, type Running } from '../../src/compose.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
+import type { Recipe } from './craft.js';
 import { countingProxy, type CountingProxy } from './proxy.js';
 
 /** A real local chain with its facilitator, and a server that reaches both through proxies that count. */
@@ -139,3 +140,15 @@ export function challengeOf(answer: Answer): {
 export const TEXT =
   'The harbour bridge will close for repairs on Monday. Ferries run every ten minutes until it opens again. ' +
   'The city expects the work to take six weeks.';
+
+export type Offer = { extra: { feePayer: string; recentBlockhash: string }; payTo: string };
+
+/** What a server asks for a summary, as its challenge says. */
+export async function offerOf(url: string): Promise<Offer> {
+  return challengeOf(await post(`${url}/v1/summarize`, {})).accepts[0] as Offer;
+}
+
+/** How a payer crafts a payment for an offer. */
+export function recipeOf({ extra, payTo }: Offer, payer: Keypair): Recipe {
+  return { feePayer: extra.feePayer, blockhash: extra.recentBlockhash, payTo, payer };
+}

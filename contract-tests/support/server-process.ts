@@ -1,0 +1,118 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Connection, Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
+import { countingProxy, type CountingProxy } from './proxy.js';
+
+const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+const READY_MS = 30_000;
+const STACK_TRACE = /^\s+at .+:\d+:\d+\)?$/m;
+
+export type Environment = Record<string, string>;
+type Ended = { code: number | null; signal: NodeJS.Signals | null };
+
+/** A server process. */
+export type Served = { url: string; child: ChildProcess; ended: Promise<Ended>; kill(): Promise<Ended> };
+
+export let folder: string;
+export let sandbox: Sandbox;
+export let rpc: CountingProxy;
+export let facilitator: CountingProxy;
+export let connection: Connection;
+export let buyer: Keypair;
+
+export const children: ChildProcess[] = [];
+
+export const keypairOf = async (stateDir: string): Promise<Keypair> =>
+  Keypair.fromSecretKey(
+    Uint8Array.from(JSON.parse(await readFile(join(stateDir, 'buyer.json'), 'utf8')) as number[]),
+  );
+
+/** A server on a state folder of its own, which reaches the chain and the facilitator through the proxies. */
+export const proxied = (name: string, more: Environment = {}): Environment => ({
+  STATE_DIR: join(folder, name),
+  PORT: '0',
+  SOLANA_RPC_URL: rpc.url,
+  FACILITATOR_URL: facilitator.url,
+  PAY_TO: sandbox.info.payTo,
+  ...more,
+});
+
+function launch(env: Environment): {
+  child: ChildProcess;
+  lines: AsyncIterable<string>;
+  said: () => string;
+} {
+  const child = spawn(process.execPath, [MAIN], {
+    env: { PATH: process.env['PATH'] ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  children.push(child);
+  let said = '';
+  child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  return { child, lines: createInterface(child.stdout), said: () => said };
+}
+
+/** Runs a server until it is ready to be paid. */
+export async function serve(env: Environment): Promise<Served> {
+  const { child, lines, said } = launch(env);
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
+  const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
+  for await (const line of lines) {
+    const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
+    if (url === undefined) continue;
+    clearTimeout(timer);
+    child.stdout?.resume();
+    const kill = (): Promise<Ended> => {
+      child.kill('SIGKILL');
+      return ended;
+    };
+    return { url, child, ended, kill };
+  }
+  throw new Error(`the server ended: ${said()}`);
+}
+
+/** Runs a server that is expected to refuse to start, and returns what it says. */
+export async function refusedStart(env: Environment): Promise<string> {
+  const { child, said } = launch(env);
+  child.stdout?.resume();
+  const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
+  const [code] = (await once(child, 'close')) as [number | null];
+  clearTimeout(timer);
+  expect(code, said()).to.equal(1);
+  expect(said()).to.not.match(STACK_TRACE);
+  return said();
+}
+
+/** Gives the tests of a suite one chain with its facilitator, each behind a proxy, and ends the servers of each test. */
+export function allOnOneChain(): void {
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'coinslot-crash-'));
+    const stateDir = join(folder, 'chain');
+    sandbox = await startSandbox({ stateDir, rpcPort: 0, facilitatorPort: 0 });
+    rpc = await countingProxy(sandbox.rpc.url);
+    facilitator = await countingProxy(sandbox.facilitator.url);
+    connection = new Connection(sandbox.rpc.url, 'confirmed');
+    buyer = await keypairOf(stateDir);
+  });
+  after(async () => {
+    await Promise.all([rpc.close(), facilitator.close()]);
+    await sandbox.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  afterEach(async () => {
+    rpc.intervene(undefined);
+    facilitator.intervene(undefined);
+    for (const child of children.splice(0)) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+  });
+}
