@@ -270,8 +270,7 @@ class Panel {
   }
 
   async #turnAway(ctx: Context): Promise<void> {
-    const wait = this.#badLogins.wait(ctx.ip);
-    this.#badLogins.note(ctx.ip);
+    const wait = this.#badLogins.take(ctx.ip);
     if (wait === 0) return html(ctx, 401, loginPage('Incorrect token. Ask the operator for it.'));
     if (this.#heldBack < MAX_HELD_BACK) {
       this.#heldBack++;
@@ -321,12 +320,11 @@ class Panel {
   }
 
   #throttle(respondent: string): void {
-    const wait = this.#replies.wait(respondent);
+    const wait = this.#replies.take(respondent);
     if (wait > 0)
       throw new PanelFault(429, `Too many replies at once. Try again in ${wait} seconds.`, {
         'Retry-After': String(wait),
       });
-    this.#replies.note(respondent);
   }
 
   /** The first questions, those that this person can still answer before the others; `kept` is shown in any case. */

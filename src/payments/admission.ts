@@ -1,9 +1,11 @@
 import { LRUCache } from 'lru-cache';
+import { LeakyBuckets } from '../net/leaky-buckets.js';
 
 const MAX_SOURCES = 10_000;
 const MAX_PAYERS = 10_000;
 /** One source may use this many times as much as it leaves for all others. */
 const SHARE = 4;
+const ALL = '';
 
 /**
  * A token bucket that several sources share: `rate` a second on average, `burst` at once. A source gets nothing while its recent use
@@ -13,26 +15,23 @@ export class SharedBucket {
   readonly #rate: number;
   readonly #burst: number;
   readonly #now: () => number;
+  readonly #bucket: LeakyBuckets;
   readonly #used = new LRUCache<string, { tokens: number; at: number }>({ max: MAX_SOURCES });
-  #tokens: number;
-  #filledAt: number;
 
-  constructor(options: { rate: number; burst: number; now?: () => number }) {
-    this.#rate = options.rate;
-    this.#burst = options.burst;
-    this.#now = options.now ?? Date.now;
-    this.#tokens = options.burst;
-    this.#filledAt = this.#now();
+  constructor({ rate, burst, now = Date.now }: { rate: number; burst: number; now?: () => number }) {
+    this.#rate = rate;
+    this.#burst = burst;
+    this.#now = now;
+    this.#bucket = new LeakyBuckets({ capacity: burst, perSecond: rate, maxKeys: 1, now });
   }
 
   /** Takes one token for a source; false when there is none for it. */
   take(source: string): boolean {
     const now = this.#now();
-    this.#tokens = Math.min(this.#burst, this.#tokens + this.#seconds(this.#filledAt, now) * this.#rate);
-    this.#filledAt = now;
+    const left = this.#burst - this.#bucket.level(ALL);
     const used = this.#usedBy(source, now);
-    if (this.#tokens < 1 || used > SHARE * this.#tokens) return false;
-    this.#tokens -= 1;
+    if (left < 1 || used > SHARE * left) return false;
+    this.#bucket.add(ALL);
     this.#used.set(source, { tokens: used + 1, at: now });
     return true;
   }
@@ -41,12 +40,8 @@ export class SharedBucket {
   #usedBy(source: string, now: number): number {
     const used = this.#used.get(source);
     if (!used) return 0;
-    return used.tokens * Math.exp((-this.#seconds(used.at, now) * this.#rate) / this.#burst);
-  }
-
-  /** A clock that is set back must not empty the bucket. */
-  #seconds(from: number, to: number): number {
-    return Math.max(0, to - from) / 1000;
+    const seconds = Math.max(0, now - used.at) / 1_000;
+    return used.tokens * Math.exp((-seconds * this.#rate) / this.#burst);
   }
 }
 
@@ -59,23 +54,28 @@ const LONG_WORK_MS = 1_000;
  * forgiven every six seconds. Work of more than a second counts double. Of a payer without standing ten runs may be under way at once.
  */
 export class UnpaidWork {
-  readonly #now: () => number;
-  readonly #payers = new LRUCache<string, { spent: number; at: number }>({ max: MAX_PAYERS });
+  readonly #spent: LeakyBuckets;
   readonly #running = new Map<string, number>();
 
   constructor(now: () => number = Date.now) {
-    this.#now = now;
+    this.#spent = new LeakyBuckets({
+      capacity: UNPAID_WORK,
+      perSecond: FORGIVEN_PER_SECOND,
+      highest: 2 * UNPAID_WORK,
+      maxKeys: MAX_PAYERS,
+      now,
+    });
   }
 
   /** Whether work may begin for a payer. */
   allows(payer: string): boolean {
-    return this.#spentBy(payer) + 1 <= UNPAID_WORK;
+    return this.#spent.wait(payer) === 0;
   }
 
   /** Begins work of a payer without standing: what is under way counts as if it were not going to be paid. @returns false if it may not */
   begin(payer: string): boolean {
     const running = this.#running.get(payer) ?? 0;
-    if (this.#spentBy(payer) + running + 1 > UNPAID_WORK) return false;
+    if (this.#spent.wait(payer, running + 1) > 0) return false;
     this.#running.set(payer, running + 1);
     return true;
   }
@@ -89,14 +89,6 @@ export class UnpaidWork {
 
   /** Work that took `ms` was not paid for. */
   add(payer: string, ms: number): void {
-    const spent = this.#spentBy(payer) + (ms > LONG_WORK_MS ? 2 : 1);
-    this.#payers.set(payer, { spent: Math.min(spent, 2 * UNPAID_WORK), at: this.#now() });
-  }
-
-  #spentBy(payer: string): number {
-    const entry = this.#payers.get(payer);
-    if (!entry) return 0;
-    const seconds = Math.max(0, this.#now() - entry.at) / 1000;
-    return Math.max(0, entry.spent - seconds * FORGIVEN_PER_SECOND);
+    this.#spent.add(payer, ms > LONG_WORK_MS ? 2 : 1);
   }
 }

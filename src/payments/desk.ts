@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { PaymentRequirements } from '@x402/core/types';
 import type { PricedOperation } from '../contract.js';
 import type { OfferedFeePayer } from '../ledger/store.js';
@@ -63,7 +64,7 @@ export class Desk {
   #usedUp = false;
   /** Told when a blockhash was used up, so that another one is looked for. */
   onUsedUp: () => void = () => {};
-  readonly #requirements = new Map<string, PaymentRequirements>();
+  readonly #requirements = new LRUCache<string, PaymentRequirements>({ max: MAX_REQUIREMENTS });
   #view: (ChainView & { readAt: number }) | undefined;
   #blockhashTimer: NodeJS.Timeout | undefined;
 
@@ -93,7 +94,6 @@ export class Desk {
     let requirements = this.#requirements.get(key);
     if (!requirements) {
       requirements = requirementsOf(operation, this.#terms, feePayer);
-      if (this.#requirements.size >= MAX_REQUIREMENTS) this.#requirements.clear();
       this.#requirements.set(key, requirements);
     }
     return requirements;

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 import type { Answer, Log } from './outcome.js';
 
@@ -35,7 +36,7 @@ export class Orders {
   readonly #attemptMs: number;
   readonly #now: () => number;
   readonly #running = new Map<string, Promise<void>>();
-  readonly #failures = new Map<string, string>();
+  readonly #failures = new LRUCache<string, string>({ max: MAX_REMEMBERED_FAILURES });
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking = false;
@@ -170,9 +171,6 @@ export class Orders {
     if (result.kind === 'failed') {
       this.#log.warn({ payment: row.id, reason: result.error }, 'an order failed and stays owed');
       this.#failures.set(row.id, result.error);
-      const oldest = this.#failures.keys().next().value;
-      if (this.#failures.size > MAX_REMEMBERED_FAILURES && oldest !== undefined)
-        this.#failures.delete(oldest);
       await this.#ledger.finishOrder(row.id, attempt);
       return;
     }

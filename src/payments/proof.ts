@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
 import type { Payment as Row } from '../ledger/store.js';
 import { DEAD_AFTER_BLOCKS } from '../ledger/upkeep.js';
@@ -44,18 +45,13 @@ const CONFIRM_POLL_MS = 400;
  * Which payment a landed signature is, for as many as fit: a look that runs out of time, or the next payment of the same payer,
  * need not fetch the same transactions again. A signature stands for one message for ever, whatever becomes of it.
  */
-export class KnownTransfers {
-  readonly #ids = new Map<string, string>();
+export type KnownTransfers = {
+  get(signature: string): string | undefined;
+  set(signature: string, id: string): unknown;
+};
 
-  get(signature: string): string | undefined {
-    return this.#ids.get(signature);
-  }
-
-  set(signature: string, id: string): void {
-    const oldest = this.#ids.keys().next().value;
-    if (this.#ids.size >= MAX_KNOWN && oldest !== undefined) this.#ids.delete(oldest);
-    this.#ids.set(signature, id);
-  }
+export function knownTransfers(): KnownTransfers {
+  return new LRUCache({ max: MAX_KNOWN });
 }
 
 /**
@@ -68,7 +64,7 @@ export async function findPayment(
   row: Sought & Pick<Row, 'transaction'>,
   { finality, minContextSlot }: { finality: Finality; minContextSlot?: number },
   signal: AbortSignal,
-  known = new KnownTransfers(),
+  known: KnownTransfers = new Map(),
 ): Promise<Finding> {
   const account = sourceAccountOf(row.transaction);
   const least = minContextSlot === undefined ? {} : { minContextSlot };

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 import { withAbortAfter } from '../net/deadline.js';
 import { recordLanded } from './landed.js';
@@ -6,7 +7,7 @@ import {
   deadSince,
   findPayment,
   isTransfer,
-  KnownTransfers,
+  knownTransfers,
   type ChainHistory,
   type Finding,
 } from './proof.js';
@@ -65,8 +66,8 @@ export class Reconciler {
   readonly #log: Log;
   readonly #now: () => number;
   readonly #timing: Timing;
-  readonly #known = new KnownTransfers();
-  readonly #restUntil = new Map<string, number>();
+  readonly #known = knownTransfers();
+  readonly #restUntil = new LRUCache<string, number>({ max: MAX_RESTING });
   readonly #watched = new Map<string, Row>();
   readonly #stop = new AbortController();
   /** Where the next page of each list begins. */
@@ -186,7 +187,6 @@ export class Reconciler {
   #rest({ id, settledAt, settlingAt, createdAt }: Row): void {
     const { rest, longestRest } = this.#timing;
     const age = this.#now() - (settledAt ?? settlingAt ?? createdAt);
-    if (this.#restUntil.size >= MAX_RESTING) this.#restUntil.clear();
     this.#restUntil.set(id, this.#now() + Math.min(Math.max(rest, age / 20), longestRest));
   }
 

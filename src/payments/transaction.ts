@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { keyOf, programAddress, toAddress } from '../solana/address.js';
 import { feeFault } from './fee-limits.js';
@@ -137,7 +138,7 @@ function decodeBytes(base64: string): Buffer {
 }
 
 const NAME_CACHE_SIZE = 8_192;
-const names = new Map<Key, string>();
+const names = new LRUCache<Key, string>({ max: NAME_CACHE_SIZE });
 
 /** Base58 of an account key, which costs as much as reading the whole transaction: payers and their accounts come back. */
 function nameOf(key: Key | undefined): string {
@@ -145,7 +146,6 @@ function nameOf(key: Key | undefined): string {
   let name = names.get(key);
   if (name === undefined) {
     name = toAddress(Buffer.from(key, 'latin1'));
-    if (names.size >= NAME_CACHE_SIZE) names.clear();
     names.set(key, name);
   }
   return name;
@@ -228,7 +228,7 @@ function mismatchOf(
 }
 
 const KEY_CACHE_SIZE = 4096;
-const publicKeys = new Map<Key, ReturnType<typeof createPublicKey>>();
+const publicKeys = new LRUCache<Key, ReturnType<typeof createPublicKey>>({ max: KEY_CACHE_SIZE });
 
 /** One check with node:crypto costs a tenth of what the JavaScript implementations take. */
 function checkSignature(signer: Key, message: Buffer, signature: Buffer): void {
@@ -242,7 +242,6 @@ function publicKeyOf(signer: Key): ReturnType<typeof createPublicKey> {
   if (!key) {
     const x = Buffer.from(signer, 'latin1').toString('base64url');
     key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
-    if (publicKeys.size >= KEY_CACHE_SIZE) publicKeys.clear();
     publicKeys.set(signer, key);
   }
   return key;

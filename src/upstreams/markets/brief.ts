@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { setMaxListeners } from 'node:events';
 import { UpstreamFailure } from '../../net/failure.js';
 import { believe, lowerMedian, median, tidy } from './consensus.js';
@@ -176,27 +177,6 @@ function render(
   };
 }
 
-/** Snapshots by mint: the least recently used goes first when full. */
-class Snapshots {
-  readonly #entries = new Map<string, { brief: TokenBrief; until: number }>();
-
-  get(mint: string, now: number): TokenBrief | undefined {
-    const entry = this.#entries.get(mint);
-    if (!entry) return undefined;
-    this.#entries.delete(mint);
-    if (entry.until <= now) return undefined;
-    this.#entries.set(mint, entry);
-    return entry.brief;
-  }
-
-  set(mint: string, brief: TokenBrief, until: number): void {
-    this.#entries.delete(mint);
-    this.#entries.set(mint, { brief, until });
-    const oldest = this.#entries.keys().next().value;
-    if (this.#entries.size > MAX_CACHED && oldest !== undefined) this.#entries.delete(oldest);
-  }
-}
-
 function labelled(source: MarketSource, label: string | undefined): MarketSource {
   if (!label || source.name.startsWith(`${label}:`)) return source;
   return {
@@ -246,7 +226,7 @@ export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
   if (given.sources.length === 0) throw new Error('createTokenBrief needs at least one market-data source');
   const options = { ...given, sources: given.sources.map(source => labelled(source, given.label)) };
   const now = options.now ?? Date.now;
-  const snapshots = new Snapshots();
+  const snapshots = new LRUCache<string, { brief: TokenBrief; until: number }>({ max: MAX_CACHED });
   const rounds = new Map<string, Promise<TokenBrief>>();
   const closing = new AbortController();
   // Every wait of every round listens to it; Node warns from the eleventh on.
@@ -255,7 +235,7 @@ export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
   async function run(mint: string): Promise<TokenBrief> {
     try {
       const brief = await takeSnapshot(mint, options, closing.signal);
-      snapshots.set(mint, brief, now() + (options.cacheMs ?? 15_000));
+      snapshots.set(mint, { brief, until: now() + (options.cacheMs ?? 15_000) });
       return brief;
     } catch (error) {
       if (!closing.signal.aborted) throw error;
@@ -283,7 +263,8 @@ export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
     async brief(mint, signal) {
       signal.throwIfAborted();
       if (!MINT.test(mint)) throw new UpstreamFailure('invalid', 'mint must be a base58 Solana mint address');
-      const brief = snapshots.get(mint, now()) ?? (await orAbort(join(mint), signal));
+      const kept = snapshots.get(mint);
+      const brief = kept && kept.until > now() ? kept.brief : await orAbort(join(mint), signal);
       return { ...brief, sources: [...brief.sources] };
     },
     health: () => Object.fromEntries(options.sources.map(source => [source.name, source.health()])),
