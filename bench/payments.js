@@ -75,7 +75,7 @@ class Press {
 /** @param {bigint} amount @param {number} count */
 function fileOf(amount, count) {
   const what = createHash('sha256').update(new Press(amount).unsigned(0)).digest('hex').slice(0, 12);
-  return join(CACHE, `signatures-${what}-${amount}-${count}.bin`);
+  return join(CACHE, `signatures-${what}-${PAYERS}-${amount}-${count}.bin`);
 }
 
 /** Signs payments 0 to `count` unless that was done before. @param {bigint} amount @param {number} count */

@@ -53,9 +53,9 @@ describe('wire: a payment is read by its shape, not by the name of its header', 
 
   it('is none without a header', () => {
     expect(decodePayment({}).kind).to.equal('none');
-    expect(carriesPayment({ authorization: 'x' })).to.equal(false);
-    expect(carriesPayment({ 'x-payment': '' })).to.equal(true);
-    expect(carriesPayment({ 'payment-signature': V2 })).to.equal(true);
+    expect(carriesPayment(['Authorization', 'x', 'X-Other', 'X-PAYMENT'])).to.equal(false);
+    expect(carriesPayment(['Host', 'a', 'X-PAYMENT', ''])).to.equal(true);
+    expect(carriesPayment(['Payment-Signature', V2])).to.equal(true);
   });
 
   it('reads the same payment in both headers once, and refuses two different ones', () => {

@@ -1,11 +1,11 @@
-import type { Context, Middleware } from 'koa';
+import Router from '@koa/router';
+import Koa, { type Context, type Middleware } from 'koa';
 import type { Readable } from 'node:stream';
 import { BodiesFull, BodyFault, type BodyReader } from './body.js';
 import type { Owner } from './byte-budget.js';
 import type { PricedOperation } from './contract.js';
 import type { Deliveries } from './deliveries.js';
 import type { FreeAnswers } from './free-answers.js';
-import { Koa, Router } from './koa.js';
 import { failureAnswer, JSON_TYPE, runHandler, type HandlingParts, type Routed } from './handling.js';
 import type { Readiness } from './operation.js';
 import { challengeVersion, type Challenge, type ChallengeVersion } from './payments/challenge.js';

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 
 /** Requests of one connection that may wait for their turn or for their answers to be taken. Pipelining clients send a few. */
 const MAX_WAITING = 8;
@@ -11,6 +12,7 @@ export class Connections {
   readonly #stallMs: number;
   readonly #open = new Map<Socket, Progress | undefined>();
   readonly #waiting = new WeakMap<Socket, number>();
+  readonly #unfinished = new WeakMap<Duplex, Set<ServerResponse>>();
 
   /** @param stallMs how long a connection with something to send may take nothing */
   constructor(server: Server, stallMs: number, checkMs: number) {
@@ -35,6 +37,19 @@ export class Connections {
     if (waiting > MAX_WAITING) return waiting === MAX_WAITING + 1 ? 'refuse' : 'ignore';
     response.once('close', () => this.#waiting.set(socket, (this.#waiting.get(socket) ?? 1) - 1));
     return 'yes';
+  }
+
+  /** Notes a response that will be written later. */
+  track({ socket }: IncomingMessage, response: ServerResponse): void {
+    const unfinished = this.#unfinished.get(socket) ?? new Set();
+    this.#unfinished.set(socket, unfinished.add(response));
+    response.once('finish', () => unfinished.delete(response));
+  }
+
+  /** Whether an answer of this connection has begun, or is still to come for a request that came whole. */
+  isAnswering(socket: Duplex): boolean {
+    const unfinished = this.#unfinished.get(socket) ?? [];
+    return [...unfinished].some(response => response.headersSent || response.req.complete);
   }
 
   #endStalled(): void {

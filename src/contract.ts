@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type * as Yaml from 'yaml';
+import { LineCounter, parseDocument, type Document } from 'yaml';
 import { bodyLimit } from './body-limit.js';
 import type { OperationId, PaidOperationId } from './operation.js';
 import { toAtomic } from './payments/price.js';
@@ -61,8 +60,6 @@ export function loadContract(file: URL | string, compiled?: URL): Contract {
 
 /** Like loadContract, from the text of the document; `name` is what faults call the file. */
 export function parseContract(text: string, name = 'openapi.yaml'): Contract {
-  // Loaded here: a server that was built has no YAML to read.
-  const { LineCounter, parseDocument } = createRequire(import.meta.url)('yaml') as typeof Yaml;
   const lines = new LineCounter();
   const yaml = parseDocument(text, { lineCounter: lines });
   const first = yaml.errors[0];
@@ -215,7 +212,7 @@ function readBody(
   return { requestSchema: schema, maxBodyBytes: bodyLimit(schema), requestExample: example };
 }
 
-function lineOf(yaml: Yaml.Document, lines: Yaml.LineCounter, path: string[]): number {
+function lineOf(yaml: Document, lines: LineCounter, path: string[]): number {
   for (let length = path.length; length > 0; length--) {
     const node = yaml.getIn(path.slice(0, length), true) as { range?: [number, number, number] } | undefined;
     if (node?.range) return lines.linePos(node.range[0]).line;

@@ -1,9 +1,7 @@
-import type * as Ajv from 'ajv';
-import type { KeywordDefinition } from 'ajv';
-import type * as AjvOf2020 from 'ajv/dist/2020.js';
-import { createRequire } from 'node:module';
-import type * as OpenApiBackend from 'openapi-backend';
-import type { Operation } from 'openapi-backend';
+import { _, str, type KeywordDefinition } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import { OpenAPIBackend, type Operation } from 'openapi-backend';
 import type { Contract, PricedOperation } from './contract.js';
 import type { OperationId } from './operation.js';
 
@@ -16,15 +14,6 @@ export type Route =
   | { kind: 'notFound' };
 
 export type BodyCheck = { ok: true } | { ok: false; error: string };
-
-// As CommonJS: an `import` reads their three hundred modules twice.
-const require = createRequire(import.meta.url);
-const { OpenAPIBackend } = require('openapi-backend') as typeof OpenApiBackend;
-const { Ajv2020 } = require('ajv/dist/2020.js') as typeof AjvOf2020;
-const { _, str } = require('ajv') as typeof Ajv;
-const addFormats = require('ajv-formats') as (ajv: Ajv.default) => void;
-
-type Ajv2020 = AjvOf2020.Ajv2020;
 
 // openapi-backend's own check of the document knows 3.0 only and would leave a 3.1 document without any operation.
 class Backend extends OpenAPIBackend {
@@ -178,7 +167,7 @@ function createAjv(useDefaults: boolean): Ajv2020 {
     meta: false,
     validateSchema: false,
   });
-  addFormats(ajv);
+  formats.default(ajv);
   ajv.addFormat('binary', true);
   for (const fast of [minLength, maxLength]) {
     ajv.removeKeyword(fast.keyword as string);

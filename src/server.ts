@@ -8,9 +8,9 @@ import {
 import type { Duplex } from 'node:stream';
 import { Connections } from './connections.js';
 import type { PricedOperation } from './contract.js';
-import { challengeVersion, type Challenge } from './payments/challenge.js';
+import { challengeVersion } from './payments/challenge.js';
 import type { Desk } from './payments/desk.js';
-import { carriesPayment } from './payments/headers.js';
+import { carriesPayment, hasHeader } from './payments/headers.js';
 import { NOT_CHARGED } from './payments/outcome.js';
 
 export const EXPOSED_HEADERS =
@@ -49,11 +49,15 @@ export function createHttpServer(
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
   const priced = new Map(operations.map(operation => [operation.path, operation]));
+  const serve: Listener = (request, response) => {
+    connections.track(request, response);
+    app(request, response);
+  };
   const listener: Listener = (request, response) => {
-    if (request.headers.host === undefined && request.httpVersion === '1.1')
+    if (request.httpVersion === '1.1' && !hasHeader(request.rawHeaders, 'host'))
       return sendFault(response, 400, 'An HTTP/1.1 request needs a Host header.');
     if (!admit(connections, request, response)) return;
-    if (!refuseUnpaid(request, response, { desk, priced, expects: false })) app(request, response);
+    if (!refuseUnpaid(request, response, { desk, priced })) serve(request, response);
   };
   const server = createServer(
     {
@@ -72,13 +76,13 @@ export function createHttpServer(
   // A client that asks before it sends its body gets the price at once, and only a payer is told to go on.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!admit(connections, request, response)) return;
-    if (refuseUnpaid(request, response, { desk, priced, expects: true })) return;
+    if (refuseUnpaid(request, response, { desk, priced })) return;
     response.writeContinue();
-    app(request, response);
+    serve(request, response);
   });
   // Node would answer any other expectation with 417, which the contract does not declare.
   server.on('checkExpectation', listener);
-  server.on('clientError', answerMalformed);
+  server.on('clientError', (error, socket) => answerMalformed(error, socket, connections));
   return server;
 }
 
@@ -98,40 +102,15 @@ function admit(connections: Connections, request: IncomingMessage, response: Ser
 function refuseUnpaid(
   request: IncomingMessage,
   response: ServerResponse,
-  { desk, priced, expects }: { desk: Desk; priced: Map<string, PricedOperation>; expects: boolean },
+  { desk, priced }: { desk: Desk; priced: Map<string, PricedOperation> },
 ): boolean {
-  if (request.method !== 'POST' || carriesPayment(request.headers)) return false;
+  if (request.method !== 'POST' || carriesPayment(request.rawHeaders)) return false;
   const url = request.url ?? '';
   const question = url.indexOf('?');
   const operation = priced.get(question < 0 ? url : url.slice(0, question));
   if (!operation) return false;
   const version = question < 0 ? 2 : challengeVersion(url.slice(question + 1));
   const challenge = desk.challenge(operation, version);
-  composeHead(response, challenge, expects);
-  response.end(challenge.body);
-  return true;
-}
-
-/** A head as Node composed it for a kept connection, date and all, and the second it is good for. */
-type Composed = { head: string; second: number };
-/** Where every version of Node keeps the head until it is sent. */
-type Sent = ServerResponse & { _header?: unknown };
-
-const composed = new WeakMap<Challenge, Composed>();
-
-/**
- * Checking and joining 4 KB of headers is an eighth of a refusal's time, and yields the same bytes a thousand times a second: what
- * Node composed is sent again until the date changes. Connections that end after this answer get a head of their own: Node ends those
- * of callers who still hold their body back, too, for what comes next on them might be that body.
- */
-function composeHead(response: Sent, challenge: Challenge, expects: boolean): void {
-  const second = Math.floor(Date.now() / 1_000);
-  const kept = response.shouldKeepAlive && !expects ? composed.get(challenge) : undefined;
-  if (kept?.second === second && response._header === null) {
-    response.statusCode = 402;
-    response._header = kept.head;
-    return;
-  }
   response.writeHead(402, [
     'Content-Type',
     'application/json; charset=utf-8',
@@ -146,8 +125,8 @@ function composeHead(response: Sent, challenge: Challenge, expects: boolean): vo
     'Access-Control-Expose-Headers',
     EXPOSED_HEADERS,
   ]);
-  const head = response._header;
-  if (response.shouldKeepAlive && typeof head === 'string') composed.set(challenge, { head, second });
+  response.end(challenge.body);
+  return true;
 }
 
 /** The contract's error object. */
@@ -173,11 +152,10 @@ const FAULTS: Record<string, string> = {
 };
 
 /** Node's own answers to malformed HTTP (400, 408, 431) have no body: the contract's error object, as 400. */
-function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
-  const answering = (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage;
+function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex, connections: Connections): void {
   // Garbage behind a whole request whose answer is still to come must not pass for that answer.
-  const behind = answering && (answering.headersSent || answering.req.complete);
-  if (behind || error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  if (connections.isAnswering(socket) || error.code === 'ECONNRESET' || !socket.writable)
+    return void socket.destroy();
   const body = JSON.stringify({ error: FAULTS[error.code ?? ''] ?? 'The request is not valid HTTP/1.1.' });
   socket.end(
     `HTTP/1.1 400 ${STATUS_CODES[400]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +

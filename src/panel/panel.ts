@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { RouterMiddleware } from '@koa/router';
+import Router, { type RouterMiddleware } from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import { Router } from '../koa.js';
 import { classify } from '../upstreams/people/classify.js';
 import {
   type Added,

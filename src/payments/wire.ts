@@ -1,6 +1,5 @@
-import type * as AjvPackage from 'ajv';
+import { Ajv } from 'ajv';
 import type { IncomingHttpHeaders } from 'node:http';
-import { createRequire } from 'node:module';
 import { PAYMENT_HEADERS } from './headers.js';
 
 /** The parts of a decoded payment that we read. Everything else in it is ignored. */
@@ -43,8 +42,6 @@ const payload = {
   required: ['transaction'],
   properties: { transaction: text(8192) },
 } as const;
-
-const { Ajv } = createRequire(import.meta.url)('ajv') as typeof AjvPackage;
 
 // The schemas are our own: compiling the meta-schema to check them would cost the start more than all else in this folder.
 const ajv = new Ajv({ allowUnionTypes: true, meta: false, validateSchema: false });

@@ -1,12 +1,5 @@
-import { createRequire } from 'node:module';
+import sentiment from 'wink-sentiment';
 import { MAX_REPLY_CHARACTERS, type Sentiment } from './people.js';
-
-type Score = { score: number; normalizedScore: number };
-
-/** CommonJS without types; loaded as what its documentation says it is, when the first reply comes. */
-function score(phrase: string): Score {
-  return (createRequire(import.meta.url)('wink-sentiment') as (phrase: string) => Score)(phrase);
-}
 
 /** A mean of ±0.5 on AFINN's scale of −5 to 5 is the weakest word counted half: below that, nothing was said either way. */
 const NEUTRAL_BAND = 0.5;
@@ -24,7 +17,7 @@ const LONG_WORD = /\S{30}/gu;
 export function classify(text: string): Sentiment {
   const phrase = text.slice(0, MAX_REPLY_CHARACTERS).replace(INHERITED, ' ').replace(LONG_WORD, '$& ').trim();
   if (phrase === '') return 'neutral';
-  const { normalizedScore } = score(phrase);
+  const { normalizedScore } = sentiment(phrase);
   if (normalizedScore > NEUTRAL_BAND) return 'positive';
   return normalizedScore < -NEUTRAL_BAND ? 'negative' : 'neutral';
 }
