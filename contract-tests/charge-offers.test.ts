@@ -123,5 +123,9 @@ describe('charge: offers', () => {
     expect(['a', 'b', 'c', 'd'].map(source => bucket.take(source))).to.deep.equal([true, true, true, false]);
     now += 2_000;
     expect(['e', 'f', 'g'].map(source => bucket.take(source))).to.deep.equal([true, true, false]);
+    now -= 900_000;
+    expect(bucket.take('h')).to.equal(false);
+    now += 1_000;
+    expect(['i', 'j'].map(source => bucket.take(source))).to.deep.equal([true, false]);
   });
 });

@@ -26,8 +26,9 @@ export class LeakyBuckets {
   level(key: string): number {
     const bucket = this.#buckets.get(key);
     if (!bucket) return 0;
-    // A clock that is set back must not fill the bucket.
-    const seconds = Math.max(0, this.#options.now() - bucket.at) / 1_000;
+    // A clock that is set back must neither fill the bucket nor stop its draining.
+    bucket.at = Math.min(bucket.at, this.#options.now());
+    const seconds = (this.#options.now() - bucket.at) / 1_000;
     return Math.max(0, bucket.level - seconds * this.#options.perSecond);
   }
 
