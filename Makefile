@@ -25,15 +25,19 @@ test: build ## install what is missing, build, and run every test
 	@$(MAKE) --no-print-directory skipped
 	@exec $(BIN)/mocha
 
+.PHONY: test-quick
+test-quick: build ## run the tests that take a second or two each (all but those in *.slow.test.ts)
+	@exec $(BIN)/mocha --ignore '**/*.slow.test.js'
+
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
 	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/quiet.js --reporter dot -g PostgreSQL \
-	  --ignore '**/faults.test.js' 'dist/contract-tests/**/*.test.js'
+	  --ignore '**/faults.slow.test.js' 'dist/contract-tests/**/*.test.js'
 
 .PHONY: faults
 faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES=200; TEST_DATABASE_URL=… on PostgreSQL too)
 	@FAULT_SCHEDULES=$${SCHEDULES:-200} exec $(BIN)/mocha --no-package --require ./dist/src/quiet.js --reporter spec \
-	  dist/contract-tests/faults.test.js
+	  'dist/contract-tests/**/faults.slow.test.js'
 
 .PHONY: mutate
 mutate: build ## break payments and ledger in some hundred ways, and fail where the test named for it notices nothing (ONLY=settle)
@@ -46,7 +50,7 @@ attack-table: build ## measure what honest callers see under each attack (ATTACK
 .PHONY: attacks
 attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (COUNT=100000)
 	@ATTACK_GARBAGE=$${COUNT:-100000} ATTACK_WALLETS=$${COUNT:-100000} exec $(BIN)/mocha --no-package \
-	  --require ./dist/src/quiet.js --reporter spec -g 'garbage payments|empty wallets' dist/contract-tests/attacks.test.js
+	  --require ./dist/src/quiet.js --reporter spec -g 'garbage payments|empty wallets' 'dist/contract-tests/**/attacks.slow.test.js'
 
 clients: build ## generate foreign clients, let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
 	@contract-tests/clients/run.sh
@@ -91,7 +95,7 @@ contract-diff: build ## fail where openapi.yaml breaks what version 1.0.0 promis
 
 tools: build $(TOOLS_STAMP) ## ask every tool about the contract, and write the table of what they say
 	@$(MAKE) --no-print-directory lint-contract contract-diff fuzz clients
-	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot dist/contract-tests/prism.test.js dist/contract-tests/mutations.test.js
+	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot 'dist/contract-tests/**/{prism,mutations}.test.js'
 	@$(MAKE) --no-print-directory conformance-table
 
 conformance-table: build ## write docs/conformance.md from what the tools said last
@@ -103,9 +107,12 @@ conformance-check: build ## print that table, and fail where docs/conformance.md
 format: install ## format every file
 	$(BIN)/prettier --write --log-level warn .
 
+# What was compiled from a file that is gone goes, too: mocha would run it.
 build: install ## compile into dist/, the contract too
 	@test -d dist || echo 'Compiling; this takes half a minute the first time'
 	@$(BIN)/tsc
+	@find dist -name '*.js' | while read -r file; do source=$${file#dist/}; \
+	  test -f "$${source%.js}.ts" || rm -f "$$file" "$$file.map"; done
 	@$(MAKE) -s --no-print-directory $(COMPILED)
 
 # The server reads this instead of the YAML, unless the YAML was changed since.
