@@ -52,8 +52,6 @@ async function openApp() {
     routes: await Routes.create(loadContract(CONTRACT_FILE)),
     log: { info: () => {}, warn: () => {}, error: () => {} },
     charge,
-    desk: { use: () => {} },
-    feePayers: { lookUp: async () => {} },
     bodies: new BodyReader(),
     panel: (_ctx: unknown, next: () => unknown) => next(),
     free: { documents: {}, live: {} },

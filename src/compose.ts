@@ -165,7 +165,7 @@ async function openOffering(base: Base): Promise<Offering> {
 /** Builds what answers calls, and looks once at payments in doubt. */
 async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const { config, contract, endpoints, terms, log, closing, disposers } = base;
-  const { chain, ledger, desk, feePayers, heights } = offering;
+  const { chain, ledger, desk, heights } = offering;
   const presence = new Presence({ notes: ledger, presentMs: config.respondentMs });
   const panel = { book: replyBookOf(ledger), presence };
   const backends = await createBackends(config, chain, panel, endpoints.marketUrl);
@@ -205,7 +205,6 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     ...handling,
     charge,
     desk,
-    feePayers,
     bodies: new BodyReader(),
     deliveries: new Deliveries(),
     readiness,

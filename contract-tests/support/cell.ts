@@ -75,7 +75,6 @@ export class Shop {
   readonly reconciler: Reconciler;
   readonly trust: KeptTrust;
   readonly feePayer: string;
-  readonly #feePayers: SharedFeePayers;
   readonly #priced: ReadonlyMap<string, PricedOperation>;
   readonly #real: Ledger;
   readonly #died: Promise<typeof CUT>;
@@ -89,7 +88,6 @@ export class Shop {
     charge: Charge;
     reconciler: Reconciler;
     trust: KeptTrust;
-    feePayers: SharedFeePayers;
     feePayer: string;
     priced: ReadonlyMap<string, PricedOperation>;
     closers: (() => Promise<unknown>)[];
@@ -103,7 +101,6 @@ export class Shop {
     this.reconciler = parts.reconciler;
     this.trust = parts.trust;
     this.feePayer = parts.feePayer;
-    this.#feePayers = parts.feePayers;
     this.#priced = parts.priced;
     this.#closers = parts.closers;
     this.#state = parts.state;
@@ -154,6 +151,7 @@ export class Shop {
       ledger,
       facilitator: mortal(facilitator, state),
       desk,
+      feePayers,
       log,
       trust,
       orders,
@@ -196,7 +194,6 @@ export class Shop {
       charge,
       reconciler,
       trust,
-      feePayers,
       feePayer,
       priced,
       closers,
@@ -230,7 +227,6 @@ export class Shop {
     const { payment } = examined;
     const received = async (): Promise<Sent> => {
       if (examined.kind === 'mismatch' && !(await this.charge.knows(payment))) return refused(examined.error);
-      await this.#feePayers.lookUp(payment.checked.feePayer);
       return this.send({ payment, operation: priced, text }, more);
     };
     return Promise.race([received(), this.#died]);

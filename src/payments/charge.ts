@@ -6,6 +6,7 @@ import { Callers } from './callers.js';
 import type { Desk } from './desk.js';
 import { Examiner, type Examined, type Payment } from './examine.js';
 import type { Facilitator } from './facilitator.js';
+import type { SharedFeePayers } from './fee-payers.js';
 import { Flows } from './flows.js';
 import { HeldCallers } from './held-callers.js';
 import { moneyNote } from './judge.js';
@@ -26,6 +27,8 @@ export type ChargeParts = {
   ledger: Ledger;
   facilitator: Facilitator;
   desk: Desk;
+  /** Without it, only the fee payers that this server offered are taken. */
+  feePayers?: Pick<SharedFeePayers, 'lookUp'>;
   log: Log;
   maxUnsettledPerPayer: number;
   /** Without it, `upfront` operations answer 503. */
@@ -52,6 +55,7 @@ export type ChargeParts = {
 export class Charge {
   readonly #ledger: Ledger;
   readonly #desk: Desk;
+  readonly #feePayers: ChargeParts['feePayers'];
   readonly #log: Log;
   readonly #examiner: Examiner;
   readonly #parts: RedemptionParts;
@@ -60,6 +64,7 @@ export class Charge {
     const { ledger, desk, log, now = Date.now, unknownPayers = NEW_PAYERS } = parts;
     this.#ledger = ledger;
     this.#desk = desk;
+    this.#feePayers = parts.feePayers;
     this.#log = log;
     this.#examiner = new Examiner(desk.terms);
     const callers = new Callers({ ledger, log, now, emptied: id => void this.#abandon(id) });
@@ -118,8 +123,11 @@ export class Charge {
   }
 
   /** Redeems a payment for the answer of a call. Never rejects. */
-  redeem(call: PaidCall): Promise<Outcome> {
-    return new Redemption(this.#parts, call).outcome();
+  async redeem(call: PaidCall): Promise<Outcome> {
+    const { checked } = call.payment;
+    this.#desk.use(checked, false);
+    if (this.#feePayers) await this.#feePayers.lookUp(checked.feePayer);
+    return this.#useUp(call.payment, await new Redemption(this.#parts, call).outcome());
   }
 
   /**
@@ -136,7 +144,11 @@ export class Charge {
       await this.#parts.callers.turnAway(id, payer);
       if (worth.state === 'settling' || worth.state === 'owed') {
         const { network, v1Network } = this.#desk.terms;
-        return unfinished(worth)({ network: payment.version === 2 ? network : v1Network, sale: NO_SALE });
+        const told = unfinished(worth)({
+          network: payment.version === 2 ? network : v1Network,
+          sale: NO_SALE,
+        });
+        return this.#useUp(payment, told);
       }
     } catch (error) {
       this.#log.warn({ error }, 'the ledger could not be asked about a payment');
@@ -148,6 +160,12 @@ export class Charge {
   /** Waits until nothing is in flight any more. */
   idle(): Promise<void> {
     return this.#parts.runs.idle();
+  }
+
+  /** Where money moved, or may have moved, the blockhash of its transaction is offered no more. */
+  #useUp({ checked }: Payment, outcome: Outcome): Outcome {
+    if ('receipt' in outcome && outcome.receipt) this.#desk.use(checked, true);
+    return outcome;
   }
 
   /** The last caller here is gone: the work stops, unless somebody waits at another server. */
