@@ -73,6 +73,18 @@ describe('fingerprint: what the same call means', () => {
     expect(canonicalJson(one)).to.equal(canonicalJson(other));
   });
 
+  it('writes the examples of RFC 8785 (3.2.2 and 3.2.3) as it has them', () => {
+    const input = String.raw`{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],
+      "string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}`;
+    expect(canonicalJson(JSON.parse(input))).to.equal(
+      String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`,
+    );
+    const names = ['\u20ac', '\r', '\ufb33', '1', '\u{1f600}', '\u0080', '\u00f6'];
+    const sorted = ['\r', '1', '\u0080', '\u00f6', '\u20ac', '\u{1f600}', '\ufb33'];
+    const text = canonicalJson(Object.fromEntries(names.map(name => [name, 0])));
+    expect(text).to.equal(`{${sorted.map(name => `${JSON.stringify(name)}:0`).join(',')}}`);
+  });
+
   it('accepts 64 levels and refuses more, without exhausting the stack', () => {
     expect(fingerprint('summarize', nested(64, 1))).to.match(/^[0-9a-f]{64}$/);
     expect(() => fingerprint('summarize', nested(66, 1))).to.throw(TooDeep, /nested too deeply/);

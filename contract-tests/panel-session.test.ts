@@ -6,6 +6,8 @@ import { createPanel } from '../src/panel/panel.js';
 import { aQuestion } from './support/reply-book.js';
 import { TOKEN, Visitor, panel, startPanel, visitor, eachWithANewPanel } from './support/one-panel.js';
 
+const SESSION_MS = 7 * 24 * 3_600_000;
+
 describe('the panel page', () => {
   eachWithANewPanel();
 
@@ -26,12 +28,14 @@ describe('the panel page', () => {
       expect([answer.status, answer.headers.get('location')]).to.deep.equal([303, '/panel/']);
       const cookie = answer.headers.get('set-cookie') ?? '';
       expect(cookie)
-        .to.match(/; HttpOnly/)
-        .and.match(/; SameSite=Strict/)
-        .and.match(/; Path=\/panel(;|$)/);
+        .to.match(/; HttpOnly/i)
+        .and.match(/; SameSite=Strict/i)
+        .and.match(/; Path=\/panel(;|$)/i);
       expect(cookie)
         .to.not.contain(TOKEN)
-        .and.not.match(/Secure/);
+        .and.not.match(/Secure/i);
+      const expires = Date.parse(/; Expires=([^;]+)/i.exec(cookie)?.[1] ?? '');
+      expect(expires - Date.now()).to.be.within(SESSION_MS - 60_000, SESSION_MS);
       expect((await visitor.get('/panel/')).text).to.contain('Sign out');
     });
 
@@ -163,7 +167,7 @@ describe('the panel page', () => {
   it('asks for the cookie to be sent over https only where people come by https', async () => {
     const secure = await startPanel({ secure: true });
     const answer = await new Visitor(secure.url).post('/panel/login', { token: TOKEN });
-    expect(answer.headers.get('set-cookie')).to.match(/; Secure/);
+    expect(answer.headers.get('set-cookie')).to.match(/; Secure/i);
     secure.server.close();
   });
 });

@@ -285,8 +285,15 @@ class Panel {
   }
 
   #setCookie(ctx: Context, session: Session): void {
-    const value = `${COOKIE}=${this.#sessions.write(session)}; Path=/panel; Max-Age=${this.#sessions.seconds}`;
-    ctx.append('Set-Cookie', `${value}; HttpOnly; SameSite=Strict${this.#secure ? '; Secure' : ''}`);
+    // By the URL that people come to: a proxy in front may speak plain HTTP with us.
+    ctx.cookies.secure = this.#secure;
+    ctx.cookies.set(COOKIE, this.#sessions.write(session), {
+      path: '/panel',
+      maxAge: this.#sessions.lifeMs,
+      httpOnly: true,
+      sameSite: 'strict',
+      secure: this.#secure,
+    });
   }
 
   async #session(ctx: Context): Promise<Session | undefined> {

@@ -87,8 +87,8 @@ export class Sessions {
     return same(key, this.formKey(session));
   }
 
-  get seconds(): number {
-    return SESSION_MS / 1_000;
+  get lifeMs(): number {
+    return SESSION_MS;
   }
 
   #sign(text: string): string {

@@ -5,7 +5,11 @@ const MAX_DEPTH = 64;
 /** The body is nested deeper than 64 levels. */
 export class TooDeep extends Error {}
 
-/** JSON with sorted keys and no white space: equal values give equal text. @throws TooDeep */
+/**
+ * JSON as RFC 8785 (JCS) has it: no white space, members sorted by the UTF-16 code units of their names, numbers and strings as
+ * ECMAScript writes them. Of values that I-JSON excludes, a lone surrogate is written as its escape instead of being refused.
+ * @throws TooDeep
+ */
 export function canonicalJson(value: unknown, depth = 0): string {
   if (depth > MAX_DEPTH) throw new TooDeep('the body is nested too deeply');
   if (Array.isArray(value)) return `[${value.map(item => canonicalJson(item, depth + 1)).join(',')}]`;
