@@ -77,3 +77,20 @@ export async function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Prom
     signal.removeEventListener('abort', leave);
   }
 }
+
+/** Waits, or throws the signal's reason. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  let timer: NodeJS.Timeout | undefined;
+  let abort = () => {};
+  try {
+    await new Promise<void>((resolve, reject) => {
+      abort = () => reject(signal.reason as Error);
+      signal.addEventListener('abort', abort, { once: true });
+      timer = setTimeout(resolve, ms);
+    });
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+}

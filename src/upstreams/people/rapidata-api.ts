@@ -1,3 +1,4 @@
+import { pause } from '../../net/deadline.js';
 import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
 import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 
@@ -127,7 +128,7 @@ export class RapidataApi {
       } catch (error) {
         if (!(error instanceof RapidataFault) || !worth(error) || attempt >= TRIES) throw error;
         const hinted = (error.retryAfterSeconds ?? 0) * 1_000;
-        await rest(Math.min(Math.max(this.#retryMs * 2 ** (attempt - 1), hinted), MAX_PAUSE_MS), signal);
+        await pause(Math.min(Math.max(this.#retryMs * 2 ** (attempt - 1), hinted), MAX_PAUSE_MS), signal);
       }
     }
   }
@@ -213,23 +214,6 @@ export function textField(json: Json, name: string): string {
   if (typeof value !== 'string' || value === '' || value.length > 200)
     throw new RapidataFault(502, `the answer has no ${name}`);
   return value;
-}
-
-/** Waits, or throws the signal's reason. */
-export async function rest(ms: number, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  let timer: NodeJS.Timeout | undefined;
-  let abort = () => {};
-  try {
-    await new Promise<void>((resolve, reject) => {
-      abort = () => reject(signal.reason as Error);
-      signal.addEventListener('abort', abort, { once: true });
-      timer = setTimeout(resolve, ms);
-    });
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', abort);
-  }
 }
 
 /** What a fault means to a caller. */

@@ -1,13 +1,6 @@
+import { pause } from '../../net/deadline.js';
 import { UpstreamFailure } from '../../net/failure.js';
-import {
-  isJson,
-  type Json,
-  type RapidataApi,
-  RapidataFault,
-  readJson,
-  rest,
-  textField,
-} from './rapidata-api.js';
+import { isJson, type Json, type RapidataApi, RapidataFault, readJson, textField } from './rapidata-api.js';
 
 export type Job = { id: string; state: string; pipelineId: string };
 
@@ -74,7 +67,7 @@ export class RapidataJobs {
       } catch (error) {
         if (!(error instanceof RapidataFault) || error.status !== 409 || Date.now() >= until) throw error;
       }
-      await rest(this.#pollMs, signal);
+      await pause(this.#pollMs, signal);
     }
   }
 
@@ -145,7 +138,7 @@ export class RapidataJobs {
     do {
       const { status, body } = await this.#api.repeatable({ method: 'GET', path }, signal);
       if (status !== 202) return readJson(body);
-      await rest(Math.min(this.#pollMs, 1_000), signal);
+      await pause(Math.min(this.#pollMs, 1_000), signal);
     } while (Date.now() < until);
     return undefined;
   }

@@ -1,15 +1,8 @@
-import { withEither } from '../../net/deadline.js';
+import { DeadlineExceeded, pause, withDeadline, withEither } from '../../net/deadline.js';
 import { UpstreamFailure } from '../../net/failure.js';
 import { checkAsked, checkCapacity, createClosing, shuttingDown, REPLY_POLL_MS } from './panel.js';
 import type { People, Question, ReplyBook } from './people.js';
-import {
-  failureOf,
-  type Json,
-  RapidataApi,
-  type RapidataApiOptions,
-  RapidataFault,
-  rest,
-} from './rapidata-api.js';
+import { failureOf, type Json, RapidataApi, type RapidataApiOptions, RapidataFault } from './rapidata-api.js';
 import { type Job, parseDollars, RapidataJobs, tooDear } from './rapidata-jobs.js';
 import { readResults } from './rapidata-results.js';
 import { ReplyWatch } from './watch.js';
@@ -116,20 +109,16 @@ class Desk {
   ): Promise<void> {
     checkAsked(about, MAX_ASKED);
     await checkCapacity(this.#book, this.#options.maxOpen ?? 50);
-    const late = new AbortController();
-    const timer = setTimeout(
-      () => late.abort(new RapidataFault(0, 'no price and no answer in time')),
-      READY_MS,
-    );
     try {
-      const perResponse = await orAbort(this.#currentPrice(closing), late.signal);
-      if (perResponse * BigInt(wanted) > this.#budget) throw tooDear(wanted);
-      if (Date.now() - this.#aliveAt > ALIVE_TTL_MS) await this.#jobs.probe(late.signal);
+      await withDeadline(READY_MS, closing, async inTime => {
+        const perResponse = await this.#currentPrice(closing);
+        if (perResponse * BigInt(wanted) > this.#budget) throw tooDear(wanted);
+        if (Date.now() - this.#aliveAt > ALIVE_TTL_MS) await this.#jobs.probe(inTime);
+      });
       this.#well();
     } catch (error) {
-      throw this.#unavailable(error);
-    } finally {
-      clearTimeout(timer);
+      const late = error instanceof DeadlineExceeded;
+      throw this.#unavailable(late ? new RapidataFault(0, 'no price and no answer in time') : error);
     }
   }
 
@@ -219,7 +208,7 @@ class Desk {
       }
       const left = stopAt - Date.now();
       if (left <= 0) return undefined;
-      await rest(Math.min(this.#pollMs, left), signal);
+      await pause(Math.min(this.#pollMs, left), signal);
     }
   }
 
@@ -255,7 +244,7 @@ class Desk {
     let found = await this.#jobs.named(round.name, signal);
     const settled = round.publishedAt + (this.#options.settleMs ?? 30_000);
     while (found.length === 0 && Date.now() < settled) {
-      await rest(Math.min(this.#pollMs, Math.max(settled - Date.now(), 1)), signal);
+      await pause(Math.min(this.#pollMs, Math.max(settled - Date.now(), 1)), signal);
       found = await this.#jobs.named(round.name, signal);
     }
     const [job, ...doubles] = found;
@@ -292,7 +281,7 @@ class Desk {
       if ((await this.#missing(question)) <= 0) return 'enough';
       const left = stopAt - Date.now();
       if (left <= 0) return 'late';
-      await rest(Math.min(this.#pollMs, left), signal);
+      await pause(Math.min(this.#pollMs, left), signal);
     }
   }
 
@@ -388,20 +377,6 @@ class Desk {
         retryAfterSeconds: Math.max(error.retryAfterSeconds ?? 30, 1),
       },
     );
-  }
-}
-
-/** Waits for `promise`, or throws the signal's reason as soon as it aborts; the promise itself goes on. */
-async function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  let abort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', abort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }
 
