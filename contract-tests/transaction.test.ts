@@ -5,6 +5,7 @@ import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { sourceAccountOf } from '../src/payments/transaction.js';
 import {
   craftPayment,
   DEVNET,
@@ -58,7 +59,7 @@ describe('transaction: what pays our price is accepted', () => {
 
   it('says which token account the money leaves', () => {
     const source = stranger();
-    expect(accept(craft({ source })).source).to.equal(source.toBase58());
+    expect(sourceAccountOf(accept(craft({ source })).transaction)).to.equal(source.toBase58());
   });
 });
 

@@ -1,7 +1,7 @@
 import type { Json } from './contract.js';
 
 /** No body may be larger, whatever its schema allows. */
-export const MAX_BODY_BYTES = 2 * 1024 * 1024;
+const MAX_BODY_BYTES = 2 * 1024 * 1024;
 /** For spaces and for fields that the schema does not name. */
 const SPARE_BYTES = 16 * 1024;
 /** A character beyond the first plane, written as two escapes: `\ud83d\udcb8`. */

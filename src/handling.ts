@@ -77,7 +77,7 @@ export function failureAnswer(error: unknown, log: Log, paid = false): Failure {
   return errorAnswer(STATUS_OF[error.kind], message, headers);
 }
 
-export function errorAnswer(
+function errorAnswer(
   status: Failure['status'],
   error: string,
   headers: Record<string, string> = {},

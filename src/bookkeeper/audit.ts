@@ -233,7 +233,7 @@ function missing(payment: Payment): string {
  * @returns what a message moves into a token account by instructions of its own (SPL Token: Transfer 3, MintTo 7,
  *   TransferChecked 12, MintToChecked 14), or undefined when another program may have moved something too
  */
-export function incoming(bytes: Uint8Array, account: string): bigint | undefined {
+function incoming(bytes: Uint8Array, account: string): bigint | undefined {
   const message = VersionedMessage.deserialize(bytes);
   const keys = message.staticAccountKeys.map(key => key.toBase58());
   const index = keys.indexOf(account);

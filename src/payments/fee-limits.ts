@@ -3,8 +3,8 @@ import type { Instruction, Key, SolanaTransaction } from '../solana/message.js';
 import { COMPUTE_BUDGET_PROGRAM } from '../solana/networks.js';
 
 /** What a facilitator, which pays the fees, accepts of one payment. An ordinary one uses 20 000 units and costs 10 000 lamports. */
-export const MAX_COMPUTE_UNITS = 200_000;
-export const MAX_PRIORITY_FEE_LAMPORTS = 20_000n;
+const MAX_COMPUTE_UNITS = 200_000;
+const MAX_PRIORITY_FEE_LAMPORTS = 20_000n;
 /** x402's own bound of the scheme exact on SVM: 5 lamports per unit, however few they are. */
 const MAX_MICROLAMPORTS_PER_UNIT = 5_000_000n;
 const SIGNATURES = 2;

@@ -16,7 +16,7 @@ type Meta = Pick<Ledger, 'getMeta' | 'setMeta'>;
 type Latest = { lastValidBlockHeight: number };
 
 /** A height that can't be true, or is too old to date a payment with. */
-export class HeightRefused extends Error {}
+class HeightRefused extends Error {}
 
 /** @returns undefined where no server of this ledger has looked at the chain since it was made or reset */
 export async function seenHeight(ledger: Pick<Meta, 'getMeta'>): Promise<SeenHeight | undefined> {

@@ -24,8 +24,6 @@ export type CheckedTransaction = {
   id: string;
   /** Base58 address whose money moves. */
   payer: string;
-  /** Base58 token account that the money leaves. */
-  source: string;
   feePayer: string;
   /** Base64 of the transaction as we pass it on: our own encoding, the fee payer's slot emptied. */
   transaction: string;
@@ -79,7 +77,7 @@ export class TransactionChecker {
     const bytes = decodeBytes(base64);
     const transaction = readTransaction(bytes);
     checkLayout(transaction);
-    const { source, payer, mismatch } = checkTransfer(transaction, expected, this.#accountsOf(expected));
+    const { payer, mismatch } = checkTransfer(transaction, expected, this.#accountsOf(expected));
     checkSignature(payer, transaction.message, bytes.subarray(1 + SIGNATURE_BYTES, 1 + 2 * SIGNATURE_BYTES));
     if (!isSane(transaction)) {
       throw new Fault('transaction: its header or an instruction points at accounts that it does not have');
@@ -89,7 +87,6 @@ export class TransactionChecker {
     const checked = {
       id: hash('sha256', transaction.message),
       payer: nameOf(payer),
-      source: nameOf(source),
       feePayer: nameOf(transaction.keys[0]),
       transaction: bytes.toString('base64'),
       blockhash: transaction.blockhash,
@@ -186,7 +183,7 @@ function checkTransfer(
   { instructions, keys }: SolanaTransaction,
   expected: Expected,
   ours: Accounts,
-): { source: Key; payer: Key; mismatch: string | undefined } {
+): { payer: Key; mismatch: string | undefined } {
   const instruction = instructions[2];
   const isTransfer =
     instruction &&
@@ -210,7 +207,7 @@ function checkTransfer(
   if (source === destination) throw new Fault('transaction: pays from the account that it pays to');
   if (authority !== keys[1]) throw new Fault('transaction: the second signer must be the owner of the money');
   const amount = data.readBigUInt64LE(1);
-  return { source, payer: authority, mismatch: mismatchOf({ mint, destination, amount }, expected, ours) };
+  return { payer: authority, mismatch: mismatchOf({ mint, destination, amount }, expected, ours) };
 }
 
 /** Why a transfer does not pay an offer, if so. */

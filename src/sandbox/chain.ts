@@ -11,9 +11,9 @@ import { memoOf, signaturesHold, withBlockhash, type WireTransaction } from './w
 export type Commitment = 'processed' | 'confirmed' | 'finalized';
 
 /** For how many slots a blockhash can be used. */
-export const BLOCKHASH_SLOTS = 150;
+const BLOCKHASH_SLOTS = 150;
 /** After how many slots a transaction is final. */
-export const FINAL_SLOTS = 32;
+const FINAL_SLOTS = 32;
 /** For how many slots a bank answers statuses without a search in its history. */
 export const STATUS_SLOTS = 300;
 const LAMPORTS_PER_SIGNATURE = 5000;

@@ -8,7 +8,7 @@ import type { Account, Vm } from './vm.js';
 export const EXAMPLE_MINT = 'JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN';
 
 /** The VM's programs count as deployed from this slot on, the first of epoch 1036. */
-export const FIRST_SLOT = 447_552_000;
+const FIRST_SLOT = 447_552_000;
 
 /** Slots are counted from here: slot `slot` began at `time` (ms since 1970), and each lasts `slotMs`. */
 export type SlotClock = { slot: number; time: number; slotMs: number };

@@ -46,11 +46,6 @@ export class Journal {
     return journal;
   }
 
-  /** Bytes written so far. */
-  get size(): number {
-    return this.#end;
-  }
-
   append(record: unknown): Place {
     const line = Buffer.from(`${JSON.stringify(record)}\n`);
     const place = { offset: this.#end, length: line.length - 1 };

@@ -37,7 +37,7 @@ export type Sandbox = {
 };
 
 /** The message of a start that found another sandbox on the state folder begins with this. */
-export const ALREADY_RUNNING = 'Another sandbox already runs on';
+const ALREADY_RUNNING = 'Another sandbox already runs on';
 
 const LOCK_WAIT_MS = 5000;
 

@@ -4,7 +4,7 @@ import { fromBase58, toBase58 } from './base58.js';
 import { MEMO_PROGRAM } from '../solana/networks.js';
 
 /** The most bytes a Solana transaction may have: one IPv6 packet. */
-export const MAX_TRANSACTION_BYTES = 1232;
+const MAX_TRANSACTION_BYTES = 1232;
 
 const MEMO_PROGRAMS = [MEMO_PROGRAM, 'Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo'];
 

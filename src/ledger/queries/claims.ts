@@ -118,10 +118,6 @@ export const free = (p: Fence & { uncounted: number }) =>
     update payments set lease_until = 0, runs = runs - ${p.uncounted}, claim = claim + 1
     where ${ours(p)} and state = 'claimed' and alias_of is null returning id`;
 
-/** Deletes a claim. Its answer goes with it. */
-export const forget = (p: Fence) =>
-  one<IdRow>`delete from payments where ${ours(p)} and state = 'claimed' and alias_of is null returning id`;
-
 /** Ends the lease of what can't be settled by this claim. */
 export const endLease = (p: Fence) =>
   one<IdRow>`update payments set lease_until = 0 where ${ours(p)} and state = 'claimed' returning id`;

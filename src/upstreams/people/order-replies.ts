@@ -15,7 +15,7 @@ export function replyBookOf(ledger: Ledger): ReplyBook {
 }
 
 /** The question that an order asks; its request is the canonical JSON of a validated body. */
-export function questionOf(order: Order): Question {
+function questionOf(order: Order): Question {
   const { brand, question } = JSON.parse(order.request) as { brand: string; question: string };
   const { payment: id, wanted, deadline, attempts: attempt } = order;
   return { id, brand, question, wanted, deadline, attempt };

@@ -84,7 +84,7 @@ function pictures(blocks: Block[]): string[] | null {
 }
 
 /** The first three sentences of `sentences` read together, so that whoever counts them again counts no more. */
-export function atMostThree(sentences: string[]): string[] {
+function atMostThree(sentences: string[]): string[] {
   const joined = sentences.join(' ');
   const again = splitSentences(joined);
   return again.length <= MAX_SENTENCES ? sentences : again.slice(0, MAX_SENTENCES);

@@ -20,7 +20,7 @@ export const unusable = (cause: unknown): UpstreamFailure =>
 const refused = (cause: unknown): UpstreamFailure =>
   new UpstreamFailure('failed', 'the model behind the summarizer declined to summarize this text', { cause });
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
+const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function parseJson(text: string): unknown {
