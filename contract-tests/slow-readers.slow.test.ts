@@ -6,7 +6,7 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { Desk } from '../src/payments/desk.js';
 import { createHttpServer } from '../src/server.js';
-import { pause } from './support/faults.js';
+import { pause, until } from './support/faults.js';
 import { SUMMARIZE } from './support/stage.js';
 import { openWorld, post, receiptOf, signFor, type World } from './support/world.js';
 
@@ -131,6 +131,27 @@ describe('connections that do not read', function () {
     expect(new Set(statuses.slice(0, -1))).to.deep.equal(new Set(['HTTP/1.1 200']));
     expect(statuses.at(-1)).to.equal('HTTP/1.1 503');
     expect(text).to.match(/\{"error":".*wait.*"\}$/);
+  });
+
+  it('far more requests than may wait, over several connections: the last of them are cut, the first is left', async () => {
+    const deadlines = { headersMs: 60_000, requestMs: 60_000, checkMs: 100, stallMs: 60_000 };
+    const silent = createHttpServer(() => {}, desk, [SUMMARIZE], deadlines);
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    try {
+      const { port } = silent.address() as AddressInfo;
+      const closed: number[] = [];
+      for (let n = 0; n < 6; n++) {
+        const socket = connect(port, '127.0.0.1', () => socket.write(GET.repeat(1_000)));
+        sockets.push(socket.on('error', () => {}).on('close', () => closed.push(n)));
+        if (n === 0) await once(socket, 'connect');
+      }
+      await until('a connection is cut', () => closed.length > 0);
+      expect(closed).not.to.include(0);
+    } finally {
+      silent.closeAllConnections();
+      silent.close();
+    }
   });
 });
 

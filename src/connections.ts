@@ -4,6 +4,11 @@ import type { Duplex } from 'node:stream';
 
 /** Requests of one connection that may wait for their turn or for their answers to be taken. Pipelining clients send a few. */
 const MAX_WAITING = 8;
+/**
+ * Requests of all connections that are not even answered. Beyond these, connections that send more are cut at once: each such request costs
+ * time to be cleared away, and thousands of connections may end in one moment.
+ */
+const MAX_IGNORED = 4_096;
 
 type Progress = { taken: number; since: number };
 
@@ -13,13 +18,18 @@ export class Connections {
   readonly #open = new Map<Socket, Progress | undefined>();
   readonly #waiting = new WeakMap<Socket, number>();
   readonly #unfinished = new WeakMap<Duplex, Set<ServerResponse>>();
+  readonly #ignoredOf = new WeakMap<Socket, number>();
+  #ignored = 0;
 
   /** @param stallMs how long a connection with something to send may take nothing */
   constructor(server: Server, stallMs: number, checkMs: number) {
     this.#stallMs = stallMs;
     server.on('connection', (socket: Socket) => {
       this.#open.set(socket, undefined);
-      socket.once('close', () => this.#open.delete(socket));
+      socket.once('close', () => {
+        this.#open.delete(socket);
+        this.#ignored -= this.#ignoredOf.get(socket) ?? 0;
+      });
     });
     const timer = setInterval(() => this.#endStalled(), checkMs).unref();
     server.once('close', () => clearInterval(timer));
@@ -34,7 +44,8 @@ export class Connections {
     if (response.socket !== null && socket.writableLength === 0) return 'yes';
     const waiting = (this.#waiting.get(socket) ?? 0) + 1;
     this.#waiting.set(socket, waiting);
-    if (waiting > MAX_WAITING) return waiting === MAX_WAITING + 1 ? 'refuse' : 'ignore';
+    if (waiting === MAX_WAITING + 1) return 'refuse';
+    if (waiting > MAX_WAITING) return this.#ignore(socket);
     response.once('close', () => this.#waiting.set(socket, (this.#waiting.get(socket) ?? 1) - 1));
     return 'yes';
   }
@@ -50,6 +61,13 @@ export class Connections {
   isAnswering(socket: Duplex): boolean {
     const unfinished = this.#unfinished.get(socket) ?? [];
     return [...unfinished].some(response => response.headersSent || response.req.complete);
+  }
+
+  #ignore(socket: Socket): 'ignore' {
+    this.#ignored += 1;
+    this.#ignoredOf.set(socket, (this.#ignoredOf.get(socket) ?? 0) + 1);
+    if (this.#ignored > MAX_IGNORED) socket.destroy();
+    return 'ignore';
   }
 
   #endStalled(): void {

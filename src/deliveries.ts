@@ -47,7 +47,8 @@ export class Deliveries {
 
   #share(payment: string, body: Buffer): { body: Buffer; callers: number } {
     const before = this.#shared.get(payment);
-    const shared = before?.body.equals(body) ? before : { body, callers: 0 };
+    const shared =
+      before && (before.body === body || before.body.equals(body)) ? before : { body, callers: 0 };
     shared.callers += 1;
     this.#shared.set(payment, shared);
     return shared;

@@ -1,9 +1,13 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Keypair } from '@solana/web3.js';
+import { Agent, fetch } from 'undici';
 import { craftPayment, v2Header } from '../support/craft.js';
 
-/** Runs one attack against a server for some seconds, then ends: `node attacker.js <name> <url> <seconds>`, the keypair of a funded payer in SECRET. */
+/**
+ * Runs one attack against a server for some seconds, then ends: `node attacker.js <name> <url> <seconds>`, the keypair of a funded payer in
+ * SECRET. It comes from an address of its own.
+ */
 
 const [name = '', url = '', seconds = '0'] = process.argv.slice(2);
 const { hostname, port } = new URL(url);
@@ -11,12 +15,19 @@ const funded = Keypair.fromSecretKey(Buffer.from(process.env['SECRET'] ?? '', 'b
 const began = Date.now();
 const end = began + Number(seconds) * 1_000;
 const MOST_SOCKETS = 700;
+const localAddress = '127.0.0.2';
+const dispatcher = new Agent({ localAddress });
 const SPEECH = { text: 'One coin buys one call, and the harbour is quiet today. '.repeat(44) };
 
 type Offer = { amount: string; payTo: string; extra: { feePayer: string; recentBlockhash: string } };
 
 async function offerOf(path: string): Promise<Offer> {
-  const answer = await fetch(url + path, { method: 'POST', body: '{}', signal: AbortSignal.timeout(10_000) });
+  const answer = await fetch(url + path, {
+    method: 'POST',
+    body: '{}',
+    signal: AbortSignal.timeout(10_000),
+    dispatcher,
+  });
   return ((await answer.json()) as { accepts: Offer[] }).accepts[0] as Offer;
 }
 
@@ -36,6 +47,7 @@ async function call(path: string, signed: string, body: object | string, ms = 30
       headers: { 'content-type': 'application/json', 'payment-signature': signed },
       body: typeof body === 'string' ? body : JSON.stringify(body),
       signal: AbortSignal.timeout(ms),
+      dispatcher,
     });
     await answer.arrayBuffer();
     return answer.status;
@@ -51,7 +63,9 @@ const sockets = new Set<Socket>();
 /** A connection on which `text` is sent and nothing is read. */
 function unread(text: string): void {
   if (sockets.size >= MOST_SOCKETS) return;
-  const socket = connect(Number(port), hostname, () => socket.pause().write(text));
+  const socket = connect({ port: Number(port), host: hostname, localAddress }, () =>
+    socket.pause().write(text),
+  );
   sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)));
 }
 
@@ -104,10 +118,11 @@ async function hostile(path: string, longest: number): Promise<void> {
   });
 }
 
+/** Keeps so many connections open, 100 new ones a second at most. */
 async function keepUnread(count: number, text: () => Promise<string> | string): Promise<void> {
   await repeat(1, async () => {
     const said = await text();
-    while (sockets.size < count) unread(said);
+    for (let opened = 0; opened < 20 && sockets.size < count; opened++) unread(said);
     await pause(200);
   });
 }

@@ -10,6 +10,7 @@ import type { SharedFeePayers } from './fee-payers.js';
 import { Flows } from './flows.js';
 import { HeldCallers } from './held-callers.js';
 import { moneyNote } from './judge.js';
+import { KeptAnswers } from './kept-answers.js';
 import type { Orders } from './orders.js';
 import { NOT_CHARGED, unavailable, type Log, type Outcome } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
@@ -90,6 +91,7 @@ export class Charge {
         leaseMs: flows.leaseMs,
       }),
       held: new HeldCallers(),
+      answers: new KeptAnswers(ledger),
       runs: new SingleFlight(),
       looks: new SingleFlight(),
       claiming: new Set(),

@@ -6,6 +6,7 @@ import type { Desk } from './desk.js';
 import type { Flows } from './flows.js';
 import type { HeldCallers } from './held-callers.js';
 import { judge, judgeIdentifier, type Asked, type Judgement } from './judge.js';
+import type { KeptAnswers } from './kept-answers.js';
 import type { Orders } from './orders.js';
 import {
   failedToProcess,
@@ -44,6 +45,7 @@ export type RedemptionParts = {
   flows: Flows;
   callers: Callers;
   held: HeldCallers;
+  answers: KeptAnswers;
   /** What this server is doing, by payment; looks at rows that others work on are shared, too. */
   runs: SingleFlight<Ended>;
   looks: SingleFlight<void>;
@@ -237,8 +239,8 @@ export class Redemption {
   }
 
   async #redeliver(row: Row): Promise<Told> {
-    const kept = await this.#parts.ledger.answer(row.id);
-    if (kept) return sold(row, { status: 200, headers: kept.headers, body: kept.body });
+    const kept = await this.#parts.answers.get(row.id);
+    if (kept) return sold(row, kept);
     return tell(refused('this payment was used and its answer is no longer kept: sign a new one', false));
   }
 

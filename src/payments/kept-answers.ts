@@ -1,0 +1,31 @@
+import { LRUCache } from 'lru-cache';
+import type { Ledger } from '../ledger/store.js';
+import type { Success } from './outcome.js';
+
+const MAX_REMEMBERED = 256;
+
+type Remembered = { headers: Record<string, string>; body: WeakRef<Buffer> };
+
+/**
+ * Answers of delivered payments, which change no more. One that is still in memory, since it is being sent to somebody, is not read again:
+ * hundreds of copies of a payment would be as many copies of megabytes.
+ */
+export class KeptAnswers {
+  readonly #ledger: Pick<Ledger, 'answer'>;
+  readonly #remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
+
+  constructor(ledger: Pick<Ledger, 'answer'>) {
+    this.#ledger = ledger;
+  }
+
+  /** The answer of a payment that was delivered and may still be redeemed; undefined where it expired meanwhile. */
+  async get(id: string): Promise<Success | undefined> {
+    const before = this.#remembered.get(id);
+    const body = before?.body.deref();
+    if (before && body) return { status: 200, headers: before.headers, body };
+    const kept = await this.#ledger.answer(id);
+    if (!kept) return undefined;
+    this.#remembered.set(id, { headers: kept.headers, body: new WeakRef(kept.body) });
+    return { status: 200, headers: kept.headers, body: kept.body };
+  }
+}
