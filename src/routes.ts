@@ -15,22 +15,15 @@ export type Route =
 
 export type BodyCheck = { ok: true } | { ok: false; error: string };
 
-// openapi-backend's own check of the document knows 3.0 only and would leave a 3.1 document without any operation.
-class Backend extends OpenAPIBackend {
-  override validateDefinition(): never {
-    return this.document as never;
-  }
-}
-
 /**
  * The one router and the validators of the contract: openapi-backend with ajv in the 2020 dialect that OpenAPI 3.1 uses.
  */
 export class Routes {
-  readonly #backend: Backend;
+  readonly #backend: OpenAPIBackend;
   readonly #priced: Map<string, PricedOperation>;
   readonly #allow: Map<string, string>;
 
-  private constructor(backend: Backend, contract: Contract) {
+  private constructor(backend: OpenAPIBackend, contract: Contract) {
     this.#backend = backend;
     this.#priced = new Map(contract.paid.map(operation => [operation.id, operation]));
     this.#allow = new Map([
@@ -41,10 +34,11 @@ export class Routes {
 
   static async create(contract: Contract): Promise<Routes> {
     const instances = new Map<string, Ajv2020>();
-    const backend = new Backend({
+    const backend = new OpenAPIBackend({
       definition: contract.document as never,
       strict: true,
-      // The document is checked before it is released, not at every start; validators are compiled when first used, or by `warm`.
+      // The document is checked before it is released, not at every start (openapi-backend's check knows 3.0 only, and would leave a 3.1
+      // document without any operation); validators are compiled when first used, or by `warm`.
       quick: true,
       ignoreTrailingSlashes: false,
       ajvOpts: { strict: false, allErrors: false },
