@@ -58,6 +58,25 @@ describe('charge: offers', () => {
     expect(world.facilitator.verifies).to.equal(0);
   });
 
+  it('a fee payer that another server offered is looked up before it is refused', async () => {
+    const feePayer = Keypair.generate().publicKey.toBase58();
+    const { transaction } = craftPayment({ ...RECIPE, feePayer });
+    const payment = world.examined(v2Header(ACCEPTED, transaction));
+    const lookUp = async (wanted: string): Promise<void> =>
+      world.desk.learn([{ feePayer: wanted, lastOfferedAt: world.now }]);
+    const charge = world.newCharge({ feePayers: { lookUp } });
+    expect((await charge.redeem(world.call(payment))).kind).to.equal('answer');
+  });
+
+  it('a blockhash that a payment without a memo was signed over is offered no more', async () => {
+    const blockhash = offeredBlockhash();
+    expect(blockhash).to.be.a('string');
+    await world.redeem(world.payment({ blockhash: String(blockhash) }));
+    expect(offeredBlockhash(), 'a memo tells payments apart').to.equal(blockhash);
+    await world.redeem(world.payment({ blockhash: String(blockhash), memo: null }));
+    expect(offeredBlockhash()).to.equal(undefined);
+  });
+
   it('no view of the chain: 503, but what was delivered is handed out', async () => {
     const sold = world.payment();
     await world.redeem(sold);
@@ -129,3 +148,9 @@ describe('charge: offers', () => {
     expect(['i', 'j'].map(source => bucket.take(source))).to.deep.equal([true, false]);
   });
 });
+
+function offeredBlockhash(): unknown {
+  const { body } = world.desk.challenge(SUMMARIZE, 2);
+  const { accepts } = JSON.parse(body.toString()) as { accepts: { extra: Record<string, unknown> }[] };
+  return accepts[0]?.extra.recentBlockhash;
+}
