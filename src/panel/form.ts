@@ -1,4 +1,6 @@
 import type { Context } from 'koa';
+import { koaBody } from 'koa-body';
+import { DeadlineExceeded, withDeadline } from '../net/deadline.js';
 
 /** Answered as a page (or JSON) with this status; the message says what to do next. */
 export class PanelFault extends Error {
@@ -15,46 +17,41 @@ export class PanelFault extends Error {
 /** 2 000 characters of four bytes, each byte written as %XX, and the other fields. */
 const MAX_FORM_BYTES = 32_768;
 const FORM_DEADLINE_MS = 10_000;
+const CLOSE = { Connection: 'close' };
+
+const parse = koaBody({
+  json: false,
+  text: false,
+  formLimit: MAX_FORM_BYTES,
+  // Flat fields only, as our own forms have them; the first of two with one name counts.
+  queryString: { allowDots: false, depth: 0, parameterLimit: 20, duplicates: 'first' } as object,
+});
 
 /**
  * Reads a form as browsers send it.
- * @throws PanelFault 415 for other types, 413 above 32 KB, 408 when it does not arrive within 10 s.
+ * @throws PanelFault 415 for other types, 413 above 32 KB, 408 when it does not arrive within 10 s, 400 when it breaks off.
  */
 export async function readForm(ctx: Context): Promise<URLSearchParams> {
   if (!ctx.is('application/x-www-form-urlencoded'))
-    throw new PanelFault(415, 'Send a form as application/x-www-form-urlencoded.', { Connection: 'close' });
-  const tooLarge = new PanelFault(
-    413,
-    `This is more than ${MAX_FORM_BYTES} bytes. Shorten it and send it again.`,
-    {
-      Connection: 'close',
-    },
-  );
-  if (Number(ctx.get('Content-Length')) > MAX_FORM_BYTES) throw tooLarge;
-  const chunks: Buffer[] = [];
-  let size = 0;
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(
-      () =>
-        reject(
-          new PanelFault(408, 'The form took too long to arrive. Send it again.', { Connection: 'close' }),
-        ),
-      FORM_DEADLINE_MS,
+    throw new PanelFault(415, 'Send a form as application/x-www-form-urlencoded.', CLOSE);
+  try {
+    await withDeadline(FORM_DEADLINE_MS, new AbortController().signal, async () => {
+      await parse(ctx, async () => {});
+    });
+  } catch (error) {
+    throw faultOf(error);
+  }
+  return new URLSearchParams((ctx.request as { body?: Record<string, string> }).body);
+}
+
+function faultOf(error: unknown): PanelFault {
+  if (error instanceof DeadlineExceeded)
+    return new PanelFault(408, 'The form took too long to arrive. Send it again.', CLOSE);
+  if ((error as { status?: unknown }).status === 413)
+    return new PanelFault(
+      413,
+      `This is more than ${MAX_FORM_BYTES} bytes. Shorten it and send it again.`,
+      CLOSE,
     );
-    const end = (settle: () => void) => {
-      clearTimeout(timer);
-      ctx.req.off('data', onData);
-      settle();
-    };
-    const onData = (chunk: Buffer) => {
-      size += chunk.length;
-      chunks.push(chunk);
-      if (size > MAX_FORM_BYTES) end(() => reject(tooLarge));
-    };
-    ctx.req.on('data', onData);
-    ctx.req.once('end', () => end(resolve));
-    ctx.req.once('close', () => end(() => reject(new PanelFault(400, 'The form broke off. Send it again.'))));
-    ctx.req.once('error', () => end(() => reject(new PanelFault(400, 'The form broke off. Send it again.'))));
-  });
-  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
+  return new PanelFault(400, 'The form broke off. Send it again.');
 }

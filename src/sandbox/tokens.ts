@@ -1,21 +1,36 @@
-import { toBase58 } from './base58.js';
+import {
+  ACCOUNT_SIZE,
+  AccountLayout,
+  AccountState,
+  AccountType,
+  ExtensionType,
+  MINT_SIZE,
+  MetadataPointerLayout,
+  MintCloseAuthorityLayout,
+  MintLayout,
+  PermanentDelegateLayout,
+  TransferFeeAmountLayout,
+  TransferFeeConfigLayout,
+  type TransferFee,
+  type TransferFeeConfig,
+} from '@solana/spl-token';
+import { unpack, type TokenMetadata } from '@solana/spl-token-metadata';
+import { PublicKey } from '@solana/web3.js';
 import type { Account } from './vm.js';
 import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../solana/networks.js';
 
-const MINT_BYTES = 82;
-const ACCOUNT_BYTES = 165;
 /** Token-2022 writes the kind of account here and its extensions behind it, in mints and token accounts alike. */
-const KIND_AT = 165;
-const KIND_MINT = 1;
-const KIND_ACCOUNT = 2;
-const ACCOUNT_STATES = ['uninitialized', 'initialized', 'frozen'];
-// In the order of their numbers in Token-2022, from 0.
-const EXTENSIONS =
-  `uninitialized transferFeeConfig transferFeeAmount mintCloseAuthority confidentialTransferMint
-  confidentialTransferAccount defaultAccountState immutableOwner memoTransfer nonTransferable interestBearingConfig
-  cpiGuard permanentDelegate nonTransferableAccount transferHook transferHookAccount confidentialTransferFeeConfig
-  confidentialTransferFeeAmount metadataPointer tokenMetadata groupPointer tokenGroup groupMemberPointer
-  tokenGroupMember confidentialMintBurn scaledUiAmountConfig pausableConfig pausableAccount`.split(/\s+/);
+const KIND_AT = ACCOUNT_SIZE;
+const STATES = new Map([
+  [AccountState.Initialized, 'initialized'],
+  [AccountState.Frozen, 'frozen'],
+]);
+/** Extensions whose numbers spl-token leaves out. */
+const MORE_EXTENSIONS: Record<number, string> = {
+  16: 'ConfidentialTransferFeeConfig',
+  17: 'ConfidentialTransferFeeAmount',
+  24: 'ConfidentialMintBurn',
+};
 
 export type Mint = {
   mintAuthority: string | null;
@@ -41,31 +56,33 @@ export type UiAmount = { amount: string; decimals: number; uiAmount: number; uiA
 /** Reads an initialised mint of either token program; null for every other account. */
 export function readMint(account: Account | null): Mint | null {
   const bytes = tokenBytes(account);
-  if (!bytes || !(bytes.length === MINT_BYTES || bytes[KIND_AT] === KIND_MINT) || bytes[45] !== 1)
-    return null;
+  if (!bytes || !(bytes.length === MINT_SIZE || bytes[KIND_AT] === AccountType.Mint)) return null;
+  const mint = MintLayout.decode(bytes);
+  if (!mint.isInitialized) return null;
   return {
-    mintAuthority: optionalAddress(bytes, 0),
-    supply: bytes.readBigUInt64LE(36),
-    decimals: bytes[44] ?? 0,
-    freezeAuthority: optionalAddress(bytes, 46),
+    mintAuthority: mint.mintAuthorityOption === 1 ? mint.mintAuthority.toBase58() : null,
+    supply: mint.supply,
+    decimals: mint.decimals,
+    freezeAuthority: mint.freezeAuthorityOption === 1 ? mint.freezeAuthority.toBase58() : null,
   };
 }
 
 /** Reads an initialised token account of either token program; null for every other account. */
 export function readTokenAccount(account: Account | null): TokenAccount | null {
   const bytes = tokenBytes(account);
-  if (!bytes || !(bytes.length === ACCOUNT_BYTES || bytes[KIND_AT] === KIND_ACCOUNT)) return null;
-  const state = ACCOUNT_STATES[bytes[108] ?? 0];
-  if (!state || state === 'uninitialized') return null;
+  if (!bytes || !(bytes.length === ACCOUNT_SIZE || bytes[KIND_AT] === AccountType.Account)) return null;
+  const held = AccountLayout.decode(bytes);
+  const state = STATES.get(held.state);
+  if (!state) return null;
   return {
-    mint: address(bytes, 0),
-    owner: address(bytes, 32),
-    amount: bytes.readBigUInt64LE(64),
-    delegate: optionalAddress(bytes, 72),
-    delegatedAmount: bytes.readBigUInt64LE(121),
+    mint: held.mint.toBase58(),
+    owner: held.owner.toBase58(),
+    amount: held.amount,
+    delegate: held.delegateOption === 1 ? held.delegate.toBase58() : null,
+    delegatedAmount: held.delegatedAmount,
     state,
-    isNative: bytes.readUInt32LE(109) === 1 ? bytes.readBigUInt64LE(113) : null,
-    closeAuthority: optionalAddress(bytes, 129),
+    isNative: held.isNativeOption === 1 ? held.isNative : null,
+    closeAuthority: held.closeAuthorityOption === 1 ? held.closeAuthority.toBase58() : null,
   };
 }
 
@@ -109,22 +126,14 @@ export function parseTokenData(account: Account, decimalsOf: (mint: string) => n
 }
 
 function tokenBytes(account: Account | null): Buffer | null {
-  if (!account || account.data.length < MINT_BYTES) return null;
+  if (!account || account.data.length < MINT_SIZE) return null;
   if (account.owner !== TOKEN_PROGRAM && account.owner !== TOKEN_2022_PROGRAM) return null;
   return Buffer.from(account.data.buffer, account.data.byteOffset, account.data.length);
 }
 
-function address(bytes: Buffer, at: number): string {
-  return toBase58(bytes.subarray(at, at + 32));
-}
-
-function optionalAddress(bytes: Buffer, at: number): string | null {
-  return bytes.readUInt32LE(at) === 1 ? address(bytes, at + 4) : null;
-}
-
 /** Extensions write "none" as an address of zeros. */
-function nonZeroAddress(bytes: Buffer, at: number): string | null {
-  return bytes.subarray(at, at + 32).every(byte => byte === 0) ? null : address(bytes, at);
+function orNull(address: PublicKey | undefined): string | null {
+  return address && !address.equals(PublicKey.default) ? address.toBase58() : null;
 }
 
 function readExtensions(bytes: Buffer): object[] {
@@ -132,65 +141,54 @@ function readExtensions(bytes: Buffer): object[] {
   for (let at = KIND_AT + 1; at + 4 <= bytes.length;) {
     const type = bytes.readUInt16LE(at);
     const length = bytes.readUInt16LE(at + 2);
-    if (type === 0) break;
-    const extension = EXTENSIONS[type] ?? 'unparseableExtension';
-    const state = extensionState(extension, bytes.subarray(at + 4, at + 4 + length));
-    found.push(state ? { extension, state } : { extension });
+    if (type === (ExtensionType.Uninitialized as number)) break;
+    const state = extensionState(type, bytes.subarray(at + 4, at + 4 + length));
+    found.push({ extension: extensionName(type), ...(state && { state }) });
     at += 4 + length;
   }
   return found;
 }
 
-function extensionState(extension: string, bytes: Buffer): object | null {
-  switch (extension) {
-    case 'metadataPointer':
-      return { authority: nonZeroAddress(bytes, 0), metadataAddress: nonZeroAddress(bytes, 32) };
-    case 'permanentDelegate':
-      return { delegate: nonZeroAddress(bytes, 0) };
-    case 'mintCloseAuthority':
-      return { closeAuthority: nonZeroAddress(bytes, 0) };
-    case 'transferFeeAmount':
-      return { withheldAmount: Number(bytes.readBigUInt64LE(0)) };
-    case 'transferFeeConfig':
-      return {
-        transferFeeConfigAuthority: nonZeroAddress(bytes, 0),
-        withdrawWithheldAuthority: nonZeroAddress(bytes, 32),
-        withheldAmount: Number(bytes.readBigUInt64LE(64)),
-        olderTransferFee: transferFee(bytes, 72),
-        newerTransferFee: transferFee(bytes, 90),
-      };
-    case 'tokenMetadata':
-      return tokenMetadata(bytes);
+function extensionName(type: number): string {
+  const name = ExtensionType[type] ?? MORE_EXTENSIONS[type] ?? 'UnparseableExtension';
+  return name.charAt(0).toLowerCase() + name.slice(1);
+}
+
+function extensionState(type: ExtensionType, bytes: Buffer): object | null {
+  switch (type) {
+    case ExtensionType.MetadataPointer: {
+      const { authority, metadataAddress } = MetadataPointerLayout.decode(bytes);
+      return { authority: orNull(authority), metadataAddress: orNull(metadataAddress) };
+    }
+    case ExtensionType.PermanentDelegate:
+      return { delegate: orNull(PermanentDelegateLayout.decode(bytes).delegate) };
+    case ExtensionType.MintCloseAuthority:
+      return { closeAuthority: orNull(MintCloseAuthorityLayout.decode(bytes).closeAuthority) };
+    case ExtensionType.TransferFeeAmount:
+      return { withheldAmount: Number(TransferFeeAmountLayout.decode(bytes).withheldAmount) };
+    case ExtensionType.TransferFeeConfig:
+      return transferFeeConfig(TransferFeeConfigLayout.decode(bytes));
+    case ExtensionType.TokenMetadata:
+      return tokenMetadata(unpack(bytes));
     default:
       return null;
   }
 }
 
-function transferFee(bytes: Buffer, at: number): object {
+function transferFeeConfig(config: TransferFeeConfig): object {
   return {
-    epoch: Number(bytes.readBigUInt64LE(at)),
-    maximumFee: Number(bytes.readBigUInt64LE(at + 8)),
-    transferFeeBasisPoints: bytes.readUInt16LE(at + 16),
+    transferFeeConfigAuthority: orNull(config.transferFeeConfigAuthority),
+    withdrawWithheldAuthority: orNull(config.withdrawWithheldAuthority),
+    withheldAmount: Number(config.withheldAmount),
+    olderTransferFee: transferFee(config.olderTransferFee),
+    newerTransferFee: transferFee(config.newerTransferFee),
   };
 }
 
-function tokenMetadata(bytes: Buffer): object {
-  let at = 64;
-  const text = (): string => {
-    const length = bytes.readUInt32LE(at);
-    at += 4 + length;
-    return bytes.toString('utf8', at - length, at);
-  };
-  const [name, symbol, uri] = [text(), text(), text()];
-  const count = bytes.readUInt32LE(at);
-  at += 4;
-  const additionalMetadata = Array.from({ length: Math.min(count, 100) }, () => [text(), text()]);
-  return {
-    updateAuthority: nonZeroAddress(bytes, 0),
-    mint: address(bytes, 32),
-    name,
-    symbol,
-    uri,
-    additionalMetadata,
-  };
+function transferFee({ epoch, maximumFee, transferFeeBasisPoints }: TransferFee): object {
+  return { epoch: Number(epoch), maximumFee: Number(maximumFee), transferFeeBasisPoints };
+}
+
+function tokenMetadata({ updateAuthority, mint, ...texts }: TokenMetadata): object {
+  return { updateAuthority: orNull(updateAuthority), mint: mint.toBase58(), ...texts };
 }
