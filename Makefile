@@ -31,12 +31,12 @@ test-quick: build ## run the tests that take a second or two each (all but those
 
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
-	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/quiet.js --reporter dot -g PostgreSQL \
+	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/solana/silence-bigint-warning.js --reporter dot -g PostgreSQL \
 	  --ignore '**/faults.slow.test.js' 'dist/contract-tests/**/*.test.js'
 
 .PHONY: faults
 faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES=200; TEST_DATABASE_URL=… on PostgreSQL too)
-	@FAULT_SCHEDULES=$${SCHEDULES:-200} exec $(BIN)/mocha --no-package --require ./dist/src/quiet.js --reporter spec \
+	@FAULT_SCHEDULES=$${SCHEDULES:-200} exec $(BIN)/mocha --no-package --require ./dist/src/solana/silence-bigint-warning.js --reporter spec \
 	  'dist/contract-tests/**/faults.slow.test.js'
 
 .PHONY: mutate
@@ -50,7 +50,7 @@ attack-table: build ## measure what honest callers see under each attack (ATTACK
 .PHONY: attacks
 attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (COUNT=100000)
 	@ATTACK_GARBAGE=$${COUNT:-100000} ATTACK_WALLETS=$${COUNT:-100000} exec $(BIN)/mocha --no-package \
-	  --require ./dist/src/quiet.js --reporter spec -g 'garbage payments|empty wallets' 'dist/contract-tests/**/attacks.slow.test.js'
+	  --require ./dist/src/solana/silence-bigint-warning.js --reporter spec -g 'garbage payments|empty wallets' 'dist/contract-tests/**/attacks.slow.test.js'
 
 clients: build ## generate foreign clients, let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
 	@contract-tests/clients/run.sh
@@ -59,8 +59,8 @@ clients: build ## generate foreign clients, let them and the official ones pay a
 bench: build $(PEERS_STAMP) ## measure the server beside its peers (about half an hour; QUICK=1: under four minutes)
 	@exec node bench/run.js
 
-conformance: build ## examine a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
-	@node dist/contract-tests/conformance.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
+conformance: build ## check a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
+	@node dist/contract-tests/tools/conformance.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
 	  $(if $(RPC_URL),--rpc $(RPC_URL)) $(URL)
 
 lint: install ## check format, style, types, that the generated types are fresh, and the contract (lint-contract)
@@ -116,8 +116,8 @@ build: install ## compile into dist/, the contract too
 	@$(MAKE) -s --no-print-directory $(COMPILED)
 
 # The server reads this instead of the YAML, unless the YAML was changed since.
-$(COMPILED): openapi.yaml package-lock.json dist/src/contract.js dist/src/compile.js dist/src/payments/price.js
-	@node dist/src/compile.js
+$(COMPILED): openapi.yaml package-lock.json dist/src/contract/contract.js dist/src/contract/compile.js dist/src/contract/price.js
+	@node dist/src/contract/compile.js
 
 install: $(STAMP) ## install what is missing
 

@@ -80,7 +80,7 @@ async function claims(file, count) {
       claimed.push([asked.id, result.claim]);
     };
     const free = () =>
-      Promise.all(claimed.splice(0).map(([id, of]) => ledger.free(id, of, { keepRun: false })));
+      Promise.all(claimed.splice(0).map(([id, of]) => ledger.freeClaim(id, of, { keepRun: false })));
     for (let number = 0; number < count; number++) {
       const began = performance.now();
       await claim(number);

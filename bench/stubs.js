@@ -1,7 +1,7 @@
 import process from 'node:process';
 import { MINT_SIZE, MintLayout, TOKEN_PROGRAM_ID } from '@solana/spl-token';
 import { PublicKey } from '@solana/web3.js';
-import { startMarket } from '../dist/src/sandbox/market.js';
+import { startMarket } from '../dist/src/sandbox/market-server.js';
 import { addressOf, FEE_PAYER, GENESIS_HASH, MINT, NETWORK } from './terms.js';
 import { serveRaw } from './wire.js';
 

@@ -1,7 +1,7 @@
-import type { Handler, Readiness } from '../src/operation.js';
+import type { Handler, Readiness } from '../src/contract/operation.js';
 import { UpstreamFailure } from '../src/net/failure.js';
 import { createBrandFeedback } from '../src/upstreams/people/aggregate.js';
-import type { People, ReplyBook } from '../src/upstreams/people/people.js';
+import type { People, ReplyStore } from '../src/upstreams/people/people.js';
 
 const DEFAULT_RESPONDENTS = 5;
 const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
@@ -14,12 +14,12 @@ export function respondentsWanted({ n }: { n?: number }): number {
  * Sells the opinions of real people. Asks until enough have replied or the deadline has passed; what came until then is the
  * answer. Safe to run again for the same order: the replies are in the book.
  */
-export function brandFeedback(people: People, book: ReplyBook): Handler<'brandFeedback'> {
+export function brandFeedback(people: People, replyStore: ReplyStore): Handler<'brandFeedback'> {
   return async ({ body, signal, order }) => {
     if (!order) throw new Error('brandFeedback is worked on as an order only');
     const asked = { brand: body.brand, question: body.question, wanted: respondentsWanted(body) };
     await people.ask({ ...order, ...asked }, signal);
-    const replies = await book.replies(order.id);
+    const replies = await replyStore.replies(order.id);
     if (replies.length === 0) {
       throw new UpstreamFailure('failed', 'Nobody answered in time.');
     }

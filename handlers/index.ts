@@ -1,6 +1,6 @@
-import type { Backends } from '../src/backends.js';
-import type { Sections } from '../src/free-answers.js';
-import type { Handlers, OrderSizes, PaidOperationId, Readiness } from '../src/operation.js';
+import type { Sections } from '../src/contract/operation.js';
+import type { Backends } from '../src/upstreams/backends.js';
+import type { Handlers, OrderSizes, PaidOperationId, Readiness } from '../src/contract/operation.js';
 import { brandFeedback, brandFeedbackReady, respondentsWanted } from './brandFeedback.js';
 import { solMintInfo } from './solMintInfo.js';
 import { solTokenBrief } from './solTokenBrief.js';
@@ -13,7 +13,7 @@ export function createHandlers(backends: Backends) {
     summarize: summarize(backends.summarizer),
     solTokenBrief: solTokenBrief(backends.briefs),
     solMintInfo: solMintInfo(backends.chain, backends.network),
-    brandFeedback: brandFeedback(backends.people, backends.book),
+    brandFeedback: brandFeedback(backends.people, backends.replyStore),
     textToSpeech: textToSpeech(backends.speaker),
   } satisfies Handlers;
 }

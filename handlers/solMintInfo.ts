@@ -1,4 +1,4 @@
-import type { Handler } from '../src/operation.js';
+import type { Handler } from '../src/contract/operation.js';
 import type { SolanaChain } from '../src/solana/rpc.js';
 
 /** Sells the on-chain facts of a mint. `network` is the CAIP-2 name of the chain that is asked. */

@@ -1,4 +1,4 @@
-import type { Handler } from '../src/operation.js';
+import type { Handler } from '../src/contract/operation.js';
 import type { TokenBriefService } from '../src/upstreams/markets/brief.js';
 
 /** Sells a market snapshot of a token, with one line that says it. */

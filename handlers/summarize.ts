@@ -1,4 +1,4 @@
-import type { Handler } from '../src/operation.js';
+import type { Handler } from '../src/contract/operation.js';
 import type { Summarizer } from '../src/upstreams/summarizers/summarizer.js';
 
 /** Sells a summary of one to three sentences. */

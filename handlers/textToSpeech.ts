@@ -1,4 +1,4 @@
-import type { Handler } from '../src/operation.js';
+import type { Handler } from '../src/contract/operation.js';
 import { OUTPUT_FORMAT, type Speaker } from '../src/upstreams/voices/voices.js';
 
 /** Sells a text as WAV, mono, 22.05 kHz. */

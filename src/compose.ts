@@ -1,44 +1,45 @@
+import type { Log } from './net/log.js';
+import type { Json } from './contract/json.js';
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Middleware } from 'koa';
 import pino from 'pino';
 import { BACKENDS_ASKED, createHandlers, createReadiness, ORDER_SIZES, SECTIONS } from '../handlers/index.js';
-import { createApp } from './app.js';
-import { createBackends, type BuiltBackends, type Panel } from './backends.js';
-import { BodyReader } from './body.js';
-import { checkHandlers } from './check-handlers.js';
+import { createApp } from './http/app.js';
+import { createBackends, type BuiltBackends, type Panel } from './upstreams/backends.js';
+import { BodyReader } from './http/body.js';
+import { checkHandlers } from './contract/check-handlers.js';
 import { ConfigFault, type Config } from './config.js';
-import { COMPILED_FILE, CONTRACT_FILE, loadContract, type Contract, type Json } from './contract.js';
-import { Deliveries } from './deliveries.js';
-import { resolveEndpoints, type Endpoints } from './endpoints.js';
-import { freeAnswers } from './free-answers.js';
-import { orderWork } from './handling.js';
-import { Health } from './health.js';
+import { COMPILED_FILE, CONTRACT_FILE, loadContract, type Contract } from './contract/contract.js';
+import { Deliveries } from './http/deliveries.js';
+import { resolveEndpoints, type Endpoints } from './sandbox/endpoints.js';
+import { freeAnswers } from './http/free-answers.js';
+import { orderWork } from './http/run-handler.js';
+import { Health } from './http/health.js';
 import { openLedger, type Ledger } from './ledger/store.js';
-import { drain, findFreePort, listen } from './listen.js';
+import { drain, findFreePort, listen } from './http/listen.js';
 import { createPanel } from './panel/panel.js';
 import { BlockhashLife } from './payments/blockhash-life.js';
 import { Charge } from './payments/charge.js';
-import { Desk } from './payments/desk.js';
+import { Offers } from './payments/offers.js';
 import { httpFacilitator, type Facilitator } from './payments/facilitator.js';
-import { SharedFeePayers } from './payments/fee-payers.js';
-import { boundedHistory, Heights } from './payments/heights.js';
-import type { Terms } from './payments/offer.js';
-import { Orders } from './payments/orders.js';
-import type { Log } from './payments/outcome.js';
-import { confirmTransfer } from './payments/proof.js';
+import { SharedFeePayers } from './payments/shared-fee-payers.js';
+import { boundedHistory, ChainHeights } from './payments/chain-heights.js';
+import type { Terms } from './payments/requirements.js';
+import { OrderWorker } from './payments/order-worker.js';
+import { confirmTransfer } from './payments/find-transfer.js';
 import { Reconciler } from './payments/reconciler.js';
 import type { Confirm } from './payments/settlement.js';
-import { trustIn } from './payments/trust.js';
-import { RecentCalls } from './recent-calls.js';
-import { replyBookOf } from './upstreams/people/order-replies.js';
-import { Routes } from './routes.js';
-import { createHttpServer, type Listener } from './server.js';
-import { checkChain, checkHeaderSizes } from './startup-checks.js';
-import { Presence } from './upstreams/people/presence.js';
+import { loadFacilitatorTrust } from './payments/facilitator-trust.js';
+import { RecentCalls } from './http/recent-calls.js';
+import { replyStoreOf } from './upstreams/people/reply-store.js';
+import { Routes } from './http/router.js';
+import { createHttpServer, type Listener } from './http/server.js';
+import { checkChain, checkHeaderSizes } from './payments/startup-checks.js';
+import { Respondents } from './upstreams/people/respondents.js';
 import { recentBlockhashes } from './solana/recent-blockhashes.js';
 import { createChain, type SolanaChain } from './solana/rpc.js';
-import { firstFeePayer, rememberedFeePayers, Watch } from './watch.js';
+import { firstFeePayer, rememberedFeePayers, OfferRefresher } from './payments/refresh-offers.js';
 
 const CHAIN_TRY_MS = 3_000;
 const FIRST_LOOK_MS = 5_000;
@@ -66,8 +67,8 @@ type Offering = {
   chain: SolanaChain;
   ledger: Ledger;
   facilitator: Facilitator;
-  heights: Heights;
-  desk: Desk;
+  heights: ChainHeights;
+  offers: Offers;
   feePayers: SharedFeePayers;
 };
 
@@ -97,7 +98,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const base = { config, contract, endpoints, terms, log, closing: closing.signal, disposers };
     const offering = await openOffering(base);
     const selling = await openSelling(base, offering);
-    const server = createHttpServer(selling.app, offering.desk, contract.paid);
+    const server = createHttpServer(selling.app, offering.offers, contract.paid);
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const close = async (): Promise<void> => {
@@ -149,41 +150,41 @@ async function openOffering(base: Base): Promise<Offering> {
   disposers.unshift(() => facilitator.close());
   const remembered = await rememberedFeePayers(ledger);
   const feePayer = await firstFeePayer(facilitator, network, remembered, log);
-  const desk = new Desk(contract.paid, terms, feePayer, remembered);
+  const offers = new Offers(contract.paid, terms, feePayer, remembered);
   checkHeaderSizes(contract, terms);
-  const heights = new Heights(ledger);
-  const feePayers = new SharedFeePayers({ ledger, desk, log });
-  const watch = new Watch({ desk, chain, heights, feePayers, facilitator, ledger, log });
+  const heights = new ChainHeights(ledger);
+  const feePayers = new SharedFeePayers({ ledger, offers, log });
+  const watch = new OfferRefresher({ offers, chain, heights, feePayers, facilitator, ledger, log });
   disposers.unshift(async () => {
     watch.stop();
-    desk.close();
+    offers.close();
   });
   await watch.start();
-  return { chain, ledger, facilitator, heights, desk, feePayers };
+  return { chain, ledger, facilitator, heights, offers, feePayers };
 }
 
 /** Builds what answers calls, and looks once at payments in doubt. */
 async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const { config, contract, endpoints, terms, log, closing, disposers } = base;
-  const { chain, ledger, desk, heights } = offering;
-  const presence = new Presence({ notes: ledger, presentMs: config.respondentMs });
-  const panel = { book: replyBookOf(ledger), presence };
+  const { chain, ledger, offers, heights } = offering;
+  const presence = new Respondents({ notes: ledger, presentMs: config.respondentMs });
+  const panel = { replyStore: replyStoreOf(ledger), presence };
   const backends = await createBackends(config, chain, panel, endpoints.marketUrl);
   disposers.unshift(() => backends.close());
   const routes = await Routes.create(contract);
   const calls = new RecentCalls();
-  const handlers = calls.watch(createHandlers(backends), BACKENDS_ASKED);
-  const handling = { routes, handlers, log };
-  const orders = new Orders({
+  const handlers = calls.observe(createHandlers(backends), BACKENDS_ASKED);
+  const handlerParts = { routes, handlers, log };
+  const orders = new OrderWorker({
     ledger,
-    work: orderWork(handling, contract, ORDER_SIZES),
+    work: orderWork(handlerParts, contract, ORDER_SIZES),
     log,
     attemptMs: config.orderMs,
   });
   const readiness = createReadiness(backends);
   checkHandlers(contract, handlers, readiness);
-  const trust = await trustIn(ledger, endpoints.facilitatorUrl, log);
-  const life = new BlockhashLife({ desk, recent: signal => recentBlockhashes(chain, signal), closing });
+  const trust = await loadFacilitatorTrust(ledger, endpoints.facilitatorUrl, log);
+  const life = new BlockhashLife({ offers, recent: signal => recentBlockhashes(chain, signal), closing });
   const charge = new Charge({
     ...offering,
     log,
@@ -202,9 +203,9 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   disposers.unshift(async () => health.stop());
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const callback = createApp({
-    ...handling,
+    ...handlerParts,
     charge,
-    desk,
+    offers,
     bodies: new BodyReader(),
     deliveries: new Deliveries(),
     readiness,

@@ -38,7 +38,7 @@ export type Config = Readonly<{
   maxUnsettledPerPayer: number;
   /** Room for paid answers until they expire; beyond it nothing new is sold. */
   answerBudgetBytes: number;
-  /** Who is asked: the operator's own panel, the panel with house respondents, or a marketplace. */
+  /** Who is asked: the operator's own panel, the panel with sample respondents, or a marketplace. */
   people: 'panel' | 'sandbox' | 'rapidata';
   /** Opens the panel page. Undefined: a new one is made and printed at start. */
   panelToken: string | undefined;
@@ -109,7 +109,7 @@ function checkTogether(read: Reader, config: Config): void {
     read.fault('SOLANA_RPC_URL and FACILITATOR_URL: in the sandbox set both or neither');
   }
   if (config.people === 'sandbox' && !sandbox) {
-    read.fault('PEOPLE: house respondents answer in the sandbox only, choose panel or a marketplace');
+    read.fault('PEOPLE: sample respondents answer in the sandbox only, choose panel or a marketplace');
   }
   if (config.people === 'rapidata') {
     read.demand(

@@ -1,7 +1,7 @@
-import './quiet.js';
+import './solana/silence-bigint-warning.js';
 import { compose, type Running } from './compose.js';
 import { ConfigFault, readConfig } from './config.js';
-import { ContractFault } from './contract.js';
+import { ContractFault } from './contract/contract.js';
 import { LedgerFault } from './ledger/fault.js';
 import { FacilitatorFault } from './payments/facilitator.js';
 

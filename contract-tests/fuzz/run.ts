@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadContract } from '../../src/contract.js';
-import { toDecimal } from '../../src/payments/price.js';
+import { loadContract } from '../../src/contract/contract.js';
+import { toDecimal } from '../../src/contract/price.js';
 import { record, recordMissing } from '../tools/record.js';
 import { openWorld, signFor, type World } from '../support/world.js';
 

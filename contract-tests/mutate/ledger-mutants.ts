@@ -7,7 +7,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/conditions.js',
     find: ' and claim = ${claim} and owner = ${owner}`',
     replace: ' and ${claim} = ${claim} and owner = ${owner}`',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'lets a server that slept through its lease change nothing',
   },
   {
@@ -15,7 +15,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/conditions.js',
     find: 'case when claim >= ${fresh} then claim + 1 else ${fresh} end',
     replace: 'case when claim >= ${fresh} then claim else claim end',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'lets a server that slept through its lease change nothing',
   },
   {
@@ -23,7 +23,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/store.js',
     find: 'return gone ? gone.then(next) : next();',
     replace: 'return next();',
-    test: 'ledger-claims',
+    test: 'ledger/claims',
     grep: 'of a claim that is to be deleted soon',
   },
   {
@@ -31,7 +31,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/refused-claims.js',
     find: 'await this.flush();',
     replace: '',
-    test: 'ledger-claims',
+    test: 'ledger/claims',
     grep: 'deletes what was to be deleted soon before it closes',
   },
   {
@@ -39,7 +39,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/claims.js',
     find: "state <> 'claimed' and lease_until <= ${p.now} returning",
     replace: "state <> 'claimed' returning",
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'hands an undecided payment to one of its adopters',
   },
   {
@@ -47,7 +47,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/claim.js',
     find: ' || row.lease_until > row.now)',
     replace: ')',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'knows a copy of what is worked on, or was settled',
   },
   {
@@ -55,7 +55,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/claim.js',
     find: "if (row.state !== 'claimed' || row.alias_of",
     replace: 'if (row.alias_of',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'knows a copy of what is worked on, or was settled',
   },
   {
@@ -63,7 +63,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/claim.js',
     find: 'if (open.runs >= limits.maxRuns)',
     replace: 'if (false)',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'gives a payment three runs of its work',
   },
   {
@@ -71,7 +71,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/claim.js',
     find: 'if (open.payments + 1 > limits.maxUnsettledPerPayer)',
     replace: 'if (open.payments > limits.maxUnsettledPerPayer)',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'counts unsettled payments inside the claim',
   },
   {
@@ -79,7 +79,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/claim.js',
     find: 'BigInt(open.amount) + amount >',
     replace: 'BigInt(open.amount) >',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'counts unsettled money exactly',
   },
   {
@@ -87,7 +87,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/claim.js',
     find: 'if (answersFull)',
     replace: 'if (false)',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'claims nothing while the stored answers fill their budget',
   },
   {
@@ -95,7 +95,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/claim.js',
     find: "return other && { kind: 'identifier', payment: paymentOf(other) };",
     replace: 'return undefined;',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'finds the other payment of the same payer and identifier',
   },
   {
@@ -103,7 +103,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/claims.js',
     find: 'where payer = ${p.payer} and identifier is not null and identifier = ${p.identifier}',
     replace: 'where ${p.payer} = ${p.payer} and identifier is not null and identifier = ${p.identifier}',
-    test: 'charge-*',
+    test: 'payments/charge-*',
     grep: 'ids are per payer',
   },
   {
@@ -111,15 +111,15 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/claim.js',
     find: 'count.aliases >= MAX_ALIASES',
     replace: 'count.aliases > 10_000',
-    test: 'ledger-{callers,equal-payments}',
+    test: 'ledger/{callers,equal-payments}',
     grep: 'changes nothing where the earlier sale has 32 aliases',
   },
   {
     name: 'a run that never began is counted',
-    file: 'src/ledger/moves.js',
+    file: 'src/ledger/transitions.js',
     find: 'uncounted: keepRun ? 0 : 1',
     replace: 'uncounted: 0',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'ends a claim and keeps its row',
   },
   {
@@ -127,7 +127,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/callers.js',
     find: ' and caller_until > 0 and alias_of is null',
     replace: ' and alias_of is null',
-    test: 'ledger-{callers,equal-payments}',
+    test: 'ledger/{callers,equal-payments}',
     grep: 'that left or were sent away are never revived',
   },
   {
@@ -135,7 +135,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/callers.js',
     find: 'where id = ${idBytes(p.id)} and callers = ${p.number} and caller_until > 0',
     replace: 'where id = ${idBytes(p.id)} and callers >= ${p.number} and caller_until > 0',
-    test: 'ledger-{callers,equal-payments}',
+    test: 'ledger/{callers,equal-payments}',
     grep: 'are numbered, and the newest alone can renew',
   },
   {
@@ -143,7 +143,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/callers.js',
     find: 'set caller_until = 0 where id = ${idBytes(p.id)} and callers = ${p.number}',
     replace: 'set caller_until = 0 where id = ${idBytes(p.id)} and callers >= ${p.number}',
-    test: 'ledger-{callers,equal-payments}',
+    test: 'ledger/{callers,equal-payments}',
     grep: 'are numbered, and the newest alone can renew',
   },
   {
@@ -151,7 +151,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/callers.js',
     find: "state = 'delivered' and callers = ${p.number}",
     replace: "state = 'delivered' and callers >= ${p.number}",
-    test: 'ledger-{callers,equal-payments}',
+    test: 'ledger/{callers,equal-payments}',
     grep: 'are numbered, and the newest alone can renew',
   },
   {
@@ -159,23 +159,23 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/callers.js',
     find: "proven || row.state === 'claimed' ? row.callers : 0",
     replace: 'row.callers',
-    test: 'ledger-{callers,equal-payments}',
+    test: 'ledger/{callers,equal-payments}',
     grep: 'that come once the payment may be public prove nothing',
   },
   {
     name: 'a second ask may be made again and again',
-    file: 'src/ledger/queries/moves.js',
+    file: 'src/ledger/queries/transitions.js',
     find: "state = 'settling' and asks = 1 and",
     replace: "state = 'settling' and",
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'asks a second time, once, when nobody works on it',
   },
   {
     name: 'a second ask is made while the first is under way',
-    file: 'src/ledger/queries/moves.js',
+    file: 'src/ledger/queries/transitions.js',
     find: 'and asks = 1 and lease_until <= ${p.now} returning',
     replace: 'and asks = 1 returning',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'asks a second time, once, when nobody works on it',
   },
   {
@@ -183,15 +183,15 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/states.js',
     find: "{ from: 'released', to: 'delivered', grounds: ['chain'] }",
     replace: "{ from: 'released', to: 'delivered', grounds: ['work', 'chain'] }",
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'revives a released payment by chain proof only',
   },
   {
     name: 'a worker goes on after a refund',
-    file: 'src/ledger/queries/moves.js',
+    file: 'src/ledger/queries/transitions.js',
     find: 'answer_expires_at = ${p.now}, claim = claim + 1',
     replace: 'answer_expires_at = ${p.now}',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'takes an order from its worker when the operator refunds it',
   },
   {
@@ -199,7 +199,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/refunds.js',
     find: 'on conflict do nothing returning payment',
     replace: 'on conflict (signature) do update set slot = excluded.slot returning payment',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'takes one transaction for the refund of one payment only',
   },
   {
@@ -207,7 +207,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/payers.js',
     find: 'update payers set known = 0,',
     replace: 'update payers set known = 1,',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'are known after a delivery, until one of their payments is refused',
   },
   {
@@ -215,7 +215,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/answers.js',
     find: 'where answer_expires_at is not null and answer_expires_at <= (select ${p.now})',
     replace: 'where coalesce(answer_expires_at, 0) <= (select ${p.now})',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'are kept while undecided, however long, and pruned after they expired',
   },
   {
@@ -223,15 +223,15 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/answers.js',
     find: 'and (answer_expires_at is null or answer_expires_at > ${now})`',
     replace: 'and ${now} = ${now}`',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'are kept while undecided, however long, and pruned after they expired',
   },
   {
     name: 'rows are deleted before their blockhash is dead',
-    file: 'src/ledger/upkeep.js',
-    find: 'const DEAD_AFTER_BLOCKS = 300;',
-    replace: 'const DEAD_AFTER_BLOCKS = 0;',
-    test: 'ledger-{claims,moves,upkeep,opening}',
+    file: 'src/ledger/maintenance.js',
+    find: 'const EXPIRED_AFTER_BLOCKS = 300;',
+    replace: 'const EXPIRED_AFTER_BLOCKS = 0;',
+    test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'deletes what never settled and is dead, in slices, and nothing else',
   },
   {
@@ -239,7 +239,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/claims.js',
     find: 'where target.id = p.alias_of and (',
     replace: 'where 1 = 0 and (',
-    test: 'ledger-{callers,equal-payments}',
+    test: 'ledger/{callers,equal-payments}',
     grep: 'leaves aliases where they are as long as there is something to redeem',
   },
   {
@@ -247,7 +247,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/orders.js',
     find: "if (row?.state !== 'owed')",
     replace: 'if (!row)',
-    test: 'ledger-orders',
+    test: 'ledger/orders',
     grep: 'opens no order for money that is not there',
   },
   {
@@ -255,7 +255,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/orders.js',
     find: 'where payment = ${idBytes(p.payment)} and finished_at is not null returning',
     replace: 'where payment = ${idBytes(p.payment)} returning',
-    test: 'ledger-orders',
+    test: 'ledger/orders',
     grep: 'gives one of many calls the new attempt',
   },
   {
@@ -263,7 +263,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/orders.js',
     find: 'if (all.some(other => other.respondent === row.respondent || other.reply === row.reply))',
     replace: 'if (all.some(other => other.reply === row.reply))',
-    test: 'ledger-orders',
+    test: 'ledger/orders',
     grep: 'takes one reply of a respondent, however many they send at once',
   },
   {
@@ -271,7 +271,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/orders.js',
     find: 'if (counting.length >= order.wanted)',
     replace: 'if (false)',
-    test: 'ledger-orders',
+    test: 'ledger/orders',
     grep: 'never counts more replies than wanted',
   },
 ];

@@ -7,7 +7,7 @@ function of(module: string, test: string, changes: readonly Change[]): Mutant[] 
   return changes.map(change => ({ ...change, file: `src/${module}.js`, test }));
 }
 
-const judged = of('payments/judge', 'judge', [
+const judged = of('payments/next-step', 'payments/next-step', [
   {
     name: 'an alias is sold for',
     find: "if (!row || (row.state === 'claimed' && row.aliasOf === null && !row.leased))",
@@ -71,7 +71,7 @@ const judged = of('payments/judge', 'judge', [
   },
 ]);
 
-const worked = of('payments/work', '{callers,charge-*}', [
+const worked = of('payments/work', 'payments/{callers,charge-*}', [
   {
     name: 'new payers share no budget of work',
     find: 'if (!newPayersWork.take(source))',
@@ -86,13 +86,13 @@ const worked = of('payments/work', '{callers,charge-*}', [
   },
   {
     name: 'work that was given up costs nothing',
-    find: 'end.unpaid(run, began);',
+    find: 'cleanup.recordUnpaidWork(run, began);',
     replace: '',
     grep: 'a payer that lets work be done and hangs up',
   },
 ]);
 
-const verified = of('payments/work', 'charge-*', [
+const verified = of('payments/work', 'payments/charge-*', [
   {
     name: 'work begins on a blockhash that dies before it is done',
     find: 'left !== undefined && left < WORK_BLOCKS',
@@ -107,7 +107,7 @@ const verified = of('payments/work', 'charge-*', [
   },
   {
     name: 'failed work is settled',
-    find: "return answer.status === 200 ? answer : end.over(run, tell({ kind: 'answer', answer }), true);",
+    find: "return answer.status === 200 ? answer : cleanup.endRun(run, sameForAll({ kind: 'answer', answer }), true);",
     replace: 'return answer;',
     grep: 'work that ends with',
   },
@@ -143,14 +143,14 @@ const verified = of('payments/work', 'charge-*', [
   },
   {
     name: 'a payer that verify refused stays known',
-    find: 'if (run.payerKnown)\n            await end.distrust(run);',
+    find: 'if (run.payerKnown)\n            await cleanup.distrust(run);',
     replace: '',
     grep: 'a payer that was refused is unknown again',
   },
 ]);
 
 const settled = [
-  ...of('payments/settlement', 'charge-*', [
+  ...of('payments/settlement', 'payments/charge-*', [
     {
       name: 'the answer is not saved before the money is asked for',
       find: 'await this.#toSettling(run, answer ? { answer } : {});',
@@ -176,7 +176,7 @@ const settled = [
       grep: 'a facilitator that throws: 503',
     },
   ]),
-  ...of('payments/settlement', '{callers,charge-*}', [
+  ...of('payments/settlement', 'payments/{callers,charge-*}', [
     {
       name: 'a refusal of the second ask counts',
       find: "if (settled.kind !== 'settled')\n                return pending(row);",
@@ -186,12 +186,12 @@ const settled = [
     },
     {
       name: 'an unknown settlement leaves a payer its standing',
-      find: 'await end.distrust(run);\n        if (settled.kind',
+      find: 'await cleanup.distrust(run);\n        if (settled.kind',
       replace: 'if (settled.kind',
       grep: 'a settlement that nobody knows costs a payer its standing',
     },
   ]),
-  ...of('payments/settlement', 'paid-promises', [
+  ...of('payments/settlement', 'main/paid-promises', [
     {
       name: 'a lie changes nothing',
       find: 'if (trust?.facilitatorLied && ',
@@ -205,7 +205,7 @@ const settled = [
       grep: 'the second ask’s success counts only once it was seen',
     },
   ]),
-  ...of('payments/flows', 'paid-promises', [
+  ...of('payments/flows', 'main/paid-promises', [
     {
       name: 'a failed rerun of owed work is delivered',
       find: 'if (answer.status !== 200)',
@@ -225,7 +225,7 @@ const settled = [
       grep: 'an order whose transfer was not seen is in doubt',
     },
   ]),
-  ...of('payments/facilitator', 'facilitator', [
+  ...of('payments/facilitator', 'payments/facilitator', [
     {
       name: 'any refusal to settle is certain',
       find: ' && REFUSALS_BEFORE_SIGNING.has(reason)',
@@ -248,7 +248,7 @@ const settled = [
 ];
 
 const answered = [
-  ...of('handling', 'paid-promises', [
+  ...of('http/run-handler', 'main/paid-promises', [
     {
       name: 'answers are not checked against the contract',
       find: 'routes.checkReply(route.operation, reply) ?? unsendable(reply.headers)',
@@ -262,7 +262,7 @@ const answered = [
       grep: 'a header that can not be sent: 502',
     },
   ]),
-  ...of('payments/told', '{callers,charge-*}', [
+  ...of('payments/shared-outcome', 'payments/{callers,charge-*}', [
     {
       name: 'a receipt without its amount',
       find: ', network, amount: amount.toString() }',
@@ -270,7 +270,7 @@ const answered = [
       grep: 'the receipt of the price that was paid',
     },
   ]),
-  ...of('payments/told', 'charge-*', [
+  ...of('payments/shared-outcome', 'payments/charge-*', [
     {
       name: 'a doubt has the receipt of a success',
       find: "receipt: failed(paid, network, 'settlement_pending')",
@@ -278,7 +278,7 @@ const answered = [
       grep: 'on every resend, across a restart, asked once',
     },
   ]),
-  ...of('payments/outcome', 'charge-*', [
+  ...of('payments/outcome', 'payments/charge-*', [
     {
       name: 'answers with an identifier live ten minutes',
       find: 'identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES',

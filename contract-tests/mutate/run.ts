@@ -21,7 +21,14 @@ function say(line: string): void {
 }
 
 function mocha(test: string, options: readonly string[], limitMs: number): SpawnSyncReturns<string> {
-  const always = ['--no-package', '--fail-zero', '--timeout', '10000', '--require', `./${COPY}/src/quiet.js`];
+  const always = [
+    '--no-package',
+    '--fail-zero',
+    '--timeout',
+    '10000',
+    '--require',
+    `./${COPY}/src/solana/silence-bigint-warning.js`,
+  ];
   return spawnSync(
     join(ROOT, 'node_modules/.bin/mocha'),
     [...always, ...options, `${COPY}/contract-tests/**/${test}.test.js`],

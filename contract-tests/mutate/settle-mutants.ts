@@ -18,13 +18,13 @@ const CHANGES: readonly Change[] = [
   },
   {
     name: 'a closed gate keeps the lease',
-    find: 'yield* ask(endLease(fence));',
+    find: 'yield* execute(endLease(fence));',
     replace: '',
     grep: 'asks for nothing once its caller',
   },
   {
     name: 'an identifier that was paid for is paid for again',
-    find: '(yield* ask(identifierPaid({ id }))).length > 0',
+    find: '(yield* execute(identifierPaid({ id }))).length > 0',
     replace: 'false',
     grep: 'is closed to a second payment with an identifier',
   },
@@ -90,7 +90,7 @@ const CHANGES: readonly Change[] = [
   },
   {
     name: 'settling binds no equal claim',
-    find: 'yield* ask(bind({ id: other.id, alias_of: own.id }));',
+    find: 'yield* execute(bind({ id: other.id, alias_of: own.id }));',
     replace: 'void id;',
     grep: 'binds every equal claim that is no sale of its own',
   },
@@ -114,7 +114,7 @@ const CHANGES: readonly Change[] = [
   },
   {
     name: 'the answer is not kept with the move',
-    find: 'yield* ask(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));',
+    find: 'yield* execute(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));',
     replace: '',
     grep: 'keeps the answer with the move',
   },
@@ -123,5 +123,5 @@ const CHANGES: readonly Change[] = [
 export const settleMutants: readonly Mutant[] = CHANGES.map(change => ({
   ...change,
   file: 'src/ledger/settle.js',
-  test: 'ledger-{callers,equal-payments}',
+  test: 'ledger/{callers,equal-payments}',
 }));

@@ -69,5 +69,5 @@ const CHANGES: readonly Change[] = [
 export const transactionMutants: readonly Mutant[] = CHANGES.map(change => ({
   ...change,
   file: 'src/payments/transaction.js',
-  test: 'transaction*',
+  test: 'payments/transaction*',
 }));

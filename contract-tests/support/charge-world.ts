@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { loadContract, type PricedOperation } from '../../src/contract.js';
+import { loadContract, type PricedOperation } from '../../src/contract/contract.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge, type ChargeParts } from '../../src/payments/charge.js';
-import { Desk } from '../../src/payments/desk.js';
-import type { Payment } from '../../src/payments/examine.js';
-import type { Facilitator, Settlement, Verdict } from '../../src/payments/facilitator.js';
+import { Offers } from '../../src/payments/offers.js';
+import type { Payment } from '../../src/payments/check-payment.js';
+import type { Facilitator, SettleResult, VerifyResult } from '../../src/payments/facilitator.js';
 import { fingerprint } from '../../src/payments/fingerprint.js';
-import { requirementsOf, type Terms } from '../../src/payments/offer.js';
+import { requirementsOf, type Terms } from '../../src/payments/requirements.js';
 import {
   failure,
   type Answer,
@@ -57,19 +57,19 @@ export const ID = 'order-0000000000001';
 export class FakeFacilitator implements Facilitator {
   verifies = 0;
   settles = 0;
-  onVerify: () => Verdict | Promise<Verdict> = () => ({ kind: 'valid' });
-  onSettle: () => Settlement | Promise<Settlement> = () => ({ kind: 'settled', signature: SIGNATURE });
+  onVerify: () => VerifyResult | Promise<VerifyResult> = () => ({ kind: 'valid' });
+  onSettle: () => SettleResult | Promise<SettleResult> = () => ({ kind: 'settled', signature: SIGNATURE });
 
   async supported(): Promise<{ feePayer: string }> {
     return { feePayer: FEE_PAYER };
   }
 
-  async verify(): Promise<Verdict> {
+  async verify(): Promise<VerifyResult> {
     this.verifies += 1;
     return this.onVerify();
   }
 
-  async settle(): Promise<Settlement> {
+  async settle(): Promise<SettleResult> {
     this.settles += 1;
     return this.onSettle();
   }
@@ -96,13 +96,13 @@ export class Gate {
   }
 }
 
-/** One server: a real ledger in a file, a desk with a view of the chain, a charge. */
+/** One server: a real ledger in a file, offers with a view of the chain, a charge. */
 export class World {
   readonly folder: string;
   readonly facilitator = new FakeFacilitator();
   readonly logged: string[] = [];
   ledger: Ledger;
-  desk: Desk;
+  offers: Offers;
   charge: Charge;
   runs = 0;
   readonly #time: { ahead: number };
@@ -113,7 +113,7 @@ export class World {
     this.#time = time;
     this.folder = folder;
     this.ledger = ledger;
-    this.desk = this.newDesk();
+    this.offers = this.newDesk();
     this.charge = this.newCharge();
   }
 
@@ -138,10 +138,10 @@ export class World {
     this.#time.ahead = now - Date.now();
   }
 
-  newDesk(feePayer = FEE_PAYER, terms = TERMS): Desk {
-    const desk = new Desk(paid, terms, feePayer, [], this.clock);
-    desk.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
-    return desk;
+  newDesk(feePayer = FEE_PAYER, terms = TERMS): Offers {
+    const offers = new Offers(paid, terms, feePayer, [], this.clock);
+    offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
+    return offers;
   }
 
   newCharge(options: Partial<ChargeParts> = {}): Charge {
@@ -149,7 +149,7 @@ export class World {
     return new Charge({
       ledger: this.ledger,
       facilitator: this.facilitator,
-      desk: this.desk,
+      offers: this.offers,
       log: { info: note, warn: note, error: note },
       maxUnsettledPerPayer: 256,
       now: this.clock,
@@ -171,15 +171,15 @@ export class World {
   }
 
   async close(): Promise<void> {
-    this.desk.close();
+    this.offers.close();
     await this.charge.idle();
     await this.ledger.close();
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  examined(header: string, of: PricedOperation = SUMMARIZE): Payment {
-    const result = this.charge.examine({ 'payment-signature': header }, of);
-    if (result.kind !== 'payment') throw new Error(`examined: ${JSON.stringify(result)}`);
+  checkedPayment(header: string, of: PricedOperation = SUMMARIZE): Payment {
+    const result = this.charge.checkPayment({ 'payment-signature': header }, of);
+    if (result.kind !== 'payment') throw new Error(`checked: ${JSON.stringify(result)}`);
     return result.payment;
   }
 
@@ -187,7 +187,7 @@ export class World {
   payment(recipe: Recipe & { identifier?: string } = {}): Payment {
     const { transaction } = craftPayment({ ...RECIPE, ...recipe });
     const extensions = recipe.identifier === undefined ? undefined : withIdentifier(recipe.identifier);
-    return this.examined(v2Header(ACCEPTED, transaction, extensions));
+    return this.checkedPayment(v2Header(ACCEPTED, transaction, extensions));
   }
 
   call(payment: Payment, change: Partial<PaidCall> & { text?: string } = {}): PaidCall {
@@ -206,7 +206,7 @@ export class World {
   }
 
   redeem(payment: Payment, change: Partial<PaidCall> & { text?: string } = {}): Promise<Outcome> {
-    return this.charge.redeem(this.call(payment, change));
+    return this.charge.process(this.call(payment, change));
   }
 
   /** A payer with a delivered payment. */

@@ -2,7 +2,7 @@ import { VersionedTransaction } from '@solana/web3.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import type { Intervention } from './proxy.js';
-import { sha256, type Stage } from './stage.js';
+import { sha256, type TestChain } from './test-chain.js';
 
 /** What happens at one call of the ledger. `kill…`: the whole server dies there, like a process. */
 export type LedgerFaultKind = 'fail' | 'failAfter' | 'stall' | 'killBefore' | 'killAfter';
@@ -119,7 +119,7 @@ type RpcResult = { result?: unknown; error?: unknown };
 type Latest = { context: { slot: number }; value: { lastValidBlockHeight: number } };
 
 /** An RPC server that misbehaves at one call. `lag`: it is 400 slots behind; `noRow`: it has lost a transaction. */
-export function rpcFault(kind: RpcFault, stage: Stage): Intervention {
+export function rpcFault(kind: RpcFault, testChain: TestChain): Intervention {
   const lag = 400;
   return async ({ method, body, forward, respond, drop }) => {
     if (kind === 'error') return respond(500, '{}');
@@ -131,7 +131,7 @@ export function rpcFault(kind: RpcFault, stage: Stage): Intervention {
     if (kind !== 'lag') return respond(answer.status, answer.body);
     const { params } = JSON.parse(body.toString()) as { params?: unknown[] };
     const json = JSON.parse(answer.body.toString()) as RpcResult;
-    lagged(method, params ?? [], json, stage.sandbox.chain.slot('processed') - lag, lag);
+    lagged(method, params ?? [], json, testChain.sandbox.chain.slot('processed') - lag, lag);
     respond(200, JSON.stringify(json));
   };
 }

@@ -1,6 +1,13 @@
 import { expect } from 'chai';
 import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from '../../src/ledger/store.js';
-import type { Caller, Claim, ClaimRequest, Ledger, Sent, Settling } from '../../src/ledger/store.js';
+import type {
+  Caller,
+  Claim,
+  ClaimRequest,
+  Ledger,
+  SettleRequest,
+  SettleDecision,
+} from '../../src/ledger/store.js';
 import { callOf, claim, payment } from './ledgers.js';
 import { ledger, time } from './ledger-suite.js';
 
@@ -20,8 +27,8 @@ export async function held(ledger: Ledger, overrides: Partial<ClaimRequest> = {}
 export function settle(
   ledger: Ledger,
   { request, claim: number, caller }: Held,
-  sent: Partial<Sent> = {},
-): Promise<Settling> {
+  sent: Partial<SettleRequest> = {},
+): Promise<SettleDecision> {
   const call = request.identifier ? {} : { call: callOf(request) };
   return ledger.settle(request.id, number, { ...call, newestLocal: caller.number, ...sent });
 }
@@ -36,7 +43,7 @@ export async function deliver(
 }
 
 export const copyOf = async ({ request }: Held, proven = false): Promise<Caller> =>
-  (await ledger.watch(request.id, { proven }))!.caller;
+  (await ledger.addCaller(request.id, { proven }))!.caller;
 
 /** Sold, its answer kept, and delivered: nobody was written to yet. */
 export const sold = async (overrides: Partial<ClaimRequest> = {}): Promise<Held> => {
@@ -47,8 +54,8 @@ export const sold = async (overrides: Partial<ClaimRequest> = {}): Promise<Held>
 };
 
 /** Paid, or possibly paid, and its caller is gone: what a new signature redeems. */
-export const forsaken = async (): Promise<Held> => {
+export const abandoned = async (): Promise<Held> => {
   const one = await sold();
-  expect(await ledger.leave(one.caller)).to.equal(true);
+  expect(await ledger.removeCaller(one.caller)).to.equal(true);
   return one;
 };

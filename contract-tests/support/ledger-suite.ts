@@ -1,16 +1,16 @@
 import { openLedger } from '../../src/ledger/store.js';
 import type { Ledger, LedgerOptions } from '../../src/ledger/store.js';
 import { OWNER } from './ledgers.js';
-import type { Place } from './places.js';
+import type { LedgerPlace } from './ledger-places.js';
 
 /** What a test may change: the ledger's clock. */
 export const time = { now: 0 };
-export let place: Place;
+export let place: LedgerPlace;
 export let ledger: Ledger;
 const opened: { close: () => Promise<void> }[] = [];
 
 /** Gives every test of a suite a place and a ledger of its own. */
-export function eachWithANewLedger(make: () => Promise<Place>): void {
+export function eachWithANewLedger(make: () => Promise<LedgerPlace>): void {
   beforeEach(async () => {
     time.now = 1_800_000_000_000;
     place = await make();

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { LedgerFault } from '../../src/ledger/fault.js';
-import type { Call, Claim, ClaimRequest, Ledger } from '../../src/ledger/store.js';
+import type { CallKey, Claim, ClaimRequest, Ledger } from '../../src/ledger/store.js';
 
 export const OWNER = { payTo: 'Receiver111', network: 'solana:test' };
 
@@ -23,7 +23,7 @@ export function payment(overrides: Partial<ClaimRequest> = {}): ClaimRequest {
   };
 }
 
-export function callOf({ payer, operation, requestHash }: ClaimRequest): Call {
+export function callOf({ payer, operation, requestHash }: ClaimRequest): CallKey {
   return { payer, operation, requestHash };
 }
 

@@ -4,16 +4,21 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import Koa from 'koa';
 import { createPanel, type PanelOptions } from '../../src/panel/panel.js';
-import { Presence } from '../../src/upstreams/people/presence.js';
-import { createMemoryBook, createMemoryNotes, type MemoryBook, type MemoryNotes } from './reply-book.js';
+import { Respondents } from '../../src/upstreams/people/respondents.js';
+import {
+  createMemoryBook,
+  createMemoryNotes,
+  type MemoryReplyStore,
+  type MemoryNotes,
+} from './memory-reply-store.js';
 
 export const TOKEN = 'a-token-that-nobody-guesses';
 
 export type Panel = {
   url: string;
-  book: MemoryBook;
+  replyStore: MemoryReplyStore;
   notes: MemoryNotes;
-  presence: Presence;
+  presence: Respondents;
   server: Server;
   time: { now: number };
   end: AbortController;
@@ -23,12 +28,12 @@ export async function startPanel(
   options: Partial<PanelOptions> & { notes?: MemoryNotes } = {},
 ): Promise<Panel> {
   const time = { now: Date.now() };
-  const book = createMemoryBook(() => time.now);
+  const replyStore = createMemoryBook(() => time.now);
   const notes = options.notes ?? createMemoryNotes();
-  const presence = new Presence({ notes, now: () => time.now });
+  const presence = new Respondents({ notes, now: () => time.now });
   const end = new AbortController();
   const router = createPanel({
-    book,
+    replyStore,
     presence,
     notes,
     token: TOKEN,
@@ -53,7 +58,7 @@ export async function startPanel(
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, book, notes, presence, server, time, end };
+  return { url, replyStore, notes, presence, server, time, end };
 }
 
 export type Answer = { status: number; headers: Headers; text: string };

@@ -1,10 +1,10 @@
 import type { Keypair } from '@solana/web3.js';
 import type { Success } from '../../src/payments/outcome.js';
-import { jsonAnswer, type Sent } from './cell.js';
+import { jsonAnswer, type Sent } from './test-server.js';
 import { pause } from './faults.js';
 import { GIVEN_UP, storyOf, targetOf, type Attempt, type Record } from './schedule-record.js';
 import type { Schedule } from './schedule.js';
-import { BRAND, SUMMARIZE } from './stage.js';
+import { BRAND, SUMMARIZE } from './test-chain.js';
 
 /**
  * How a payment is sent. `copies`: to several servers at once. `hidden`: the buyer gives up, and a proxy keeps its connection open.
@@ -27,7 +27,7 @@ const NOTICED_LATE_MS = { least: 50, most: 400 };
 const REPLAYED = 0.4;
 
 /** What one sending tells its buyer. `told`: a server that knew the payment has sent it away, or refused it. */
-type Told = { sent: Sent | typeof GIVEN_UP; told: boolean };
+type SendResult = { sent: Sent | typeof GIVEN_UP; told: boolean };
 
 /** The buyers of a schedule, and a stranger who reads the chain. */
 export class BuyerSide {
@@ -41,16 +41,16 @@ export class BuyerSide {
 
   /** Sends the same payment again, or signs anew after a 503, a refusal, a cut or a hang-up, until it has its answer. */
   async purchase(n: number, payer: Keypair): Promise<void> {
-    const { dice, records, violations, books } = this.#schedule;
+    const { random, records, violations, reader } = this.#schedule;
     const record = newRecord(n, payer);
     records.push(record);
-    await pause(dice.roll('begin', n) * 1_000);
+    await pause(random.roll('begin', n) * 1_000);
     let attempt = this.#schedule.sign(record);
     // A hidden hang-up and then a new signature look like two calls on purpose: such a buyer first sends its payment again.
     let hidden = false;
     for (const end = Date.now() + 150_000; Date.now() < end; await pause(120)) {
-      const way = dice.pick(WAYS, 'way', n, ++record.sends);
-      const anew = dice.roll('anew', n, record.sends) < 0.5;
+      const way = random.pick(WAYS, 'way', n, ++record.sends);
+      const anew = random.roll('anew', n, record.sends) < 0.5;
       const sending = this.#send(record, attempt, way, anew && !hidden);
       const { sent, told } = await sending;
       record.last = sent;
@@ -65,7 +65,7 @@ export class BuyerSide {
       this.#trace(record, `signed ${attempt.id.slice(0, 8)} for ${attempt.amount}`);
     }
     violations.push(
-      `purchase ${n} never got an answer: ${record.sends} ${JSON.stringify(record.refusals)} ${await storyOf(books, record)}`,
+      `purchase ${n} never got an answer: ${record.sends} ${JSON.stringify(record.refusals)} ${await storyOf(reader, record)}`,
     );
   }
 
@@ -76,15 +76,15 @@ export class BuyerSide {
 
   /** A stranger who takes landed payments from the chain, guesses what they are for, and reads the answers. */
   async replayLanded(payers: Keypair[]): Promise<void> {
-    const { dice, stage, byId } = this.#schedule;
+    const { random, testChain, byId } = this.#schedule;
     const seen = new Set<string>();
     for (; !this.#schedule.over; await pause(30)) {
-      for (const id of stage.landed(payers).keys()) {
+      for (const id of testChain.landed(payers).keys()) {
         const record = byId.get(id);
         if (!record || seen.has(id)) continue;
         seen.add(id);
         const attempt = record.attempts.findIndex(one => one.id === id);
-        if (dice.roll('replayed', record.n, attempt) >= REPLAYED) continue;
+        if (random.roll('replayed', record.n, attempt) >= REPLAYED) continue;
         const sent = await this.#sendOnce(record, record.attempts[attempt]!, `stranger ${attempt}`);
         this.#trace(record, `a stranger sends ${id.slice(0, 8)}: ${shown(sent)}`);
         if (sent.kind === 'answer' && sent.answer.status === 200) this.#read(record, sent);
@@ -95,7 +95,7 @@ export class BuyerSide {
   /** The answer reaches the client, or its connection breaks in the last moment. */
   async #answered(record: Record, sent: Sent & { kind: 'answer' }): Promise<void> {
     if (!('sale' in sent)) throw new Error('an answer was sold without a receipt');
-    if (this.#schedule.dice.roll('written', record.n, record.sends) < 0.8) sent.sale.written();
+    if (this.#schedule.random.roll('written', record.n, record.sends) < 0.8) sent.sale.written();
     else await sent.sale.lost();
   }
 
@@ -104,7 +104,7 @@ export class BuyerSide {
     if ('sale' in sent) sent.sale.written();
   }
 
-  async #send(record: Record, attempt: Attempt, way: Way, anewAtOnce: boolean): Promise<Told> {
+  async #send(record: Record, attempt: Attempt, way: Way, anewAtOnce: boolean): Promise<SendResult> {
     if (way === 'hidden') return this.#sendHidden(record, attempt);
     if (way === 'hangUp') return this.#hangUp(record, attempt, anewAtOnce ? NOTICED_MS : NOTICED_LATE_MS);
     const { pending } = attempt;
@@ -130,16 +130,17 @@ export class BuyerSide {
     const { n, sends, text, operation } = record;
     const work = (): Promise<Success> => this.#work(record, attempt.id);
     return this.#schedule
-      .shop(n, sends, copy)
+      .testServer(n, sends, copy)
       .receive({ header: attempt.header, operation, text }, { work, gone });
   }
 
   /** The server goes on, and writes its answer where nobody reads it. */
-  async #sendHidden(record: Record, attempt: Attempt): Promise<Told> {
+  async #sendHidden(record: Record, attempt: Attempt): Promise<SendResult> {
     const { pending } = attempt;
     const sending = this.#sendOnce(record, attempt, 'hidden');
     const sent = await this.#orGivenUp(record, attempt, sending);
-    if (sent.kind !== 'given up') return this.#note(record, attempt, sent, pending).then(() => toldBy(sent));
+    if (sent.kind !== 'given up')
+      return this.#note(record, attempt, sent, pending).then(() => resultOf(sent));
     record.failures += 1;
     this.#afterwards(sending, late => {
       this.#trace(record, `nobody reads of ${attempt.id.slice(0, 8)}: ${shown(late)}`);
@@ -153,14 +154,15 @@ export class BuyerSide {
   }
 
   /** The server notices before it writes: what it wrote to a connection that is gone, it would know as lost. */
-  async #hangUp(record: Record, attempt: Attempt, { least, most }: typeof NOTICED_MS): Promise<Told> {
+  async #hangUp(record: Record, attempt: Attempt, { least, most }: typeof NOTICED_MS): Promise<SendResult> {
     const { pending } = attempt;
     const gone = new AbortController();
     const sending = this.#sendOnce(record, attempt, 'hang-up', gone.signal);
     const sent = await this.#orGivenUp(record, attempt, sending);
-    if (sent.kind !== 'given up') return this.#note(record, attempt, sent, pending).then(() => toldBy(sent));
+    if (sent.kind !== 'given up')
+      return this.#note(record, attempt, sent, pending).then(() => resultOf(sent));
     record.failures += 1;
-    const roll = this.#schedule.dice.roll('noticed', record.n, record.sends);
+    const roll = this.#schedule.random.roll('noticed', record.n, record.sends);
     setTimeout(() => gone.abort(), least + roll * (most - least));
     this.#afterwards(sending, async late => {
       this.#trace(record, `lost of ${attempt.id.slice(0, 8)}: ${shown(late)}`);
@@ -175,14 +177,14 @@ export class BuyerSide {
     attempt: Attempt,
     sending: Promise<Sent>,
   ): Promise<Sent | typeof GIVEN_UP> {
-    const { books, dice } = this.#schedule;
+    const { reader, random } = this.#schedule;
     const callers = async (): Promise<number> =>
-      (await books.find(attempt.id).catch(() => undefined))?.callers ?? 0;
+      (await reader.find(attempt.id).catch(() => undefined))?.callers ?? 0;
     const before = await callers();
     let over = false;
     const ended = sending.finally(() => (over = true));
     while (!over && (await callers()) <= before) await pause(10);
-    const patience = pause(dice.roll('patience', record.n, record.sends) * PATIENCE_MS);
+    const patience = pause(random.roll('patience', record.n, record.sends) * PATIENCE_MS);
     return Promise.race([ended, patience.then(() => GIVEN_UP)]);
   }
 
@@ -193,7 +195,7 @@ export class BuyerSide {
       attempt.pending = true;
     if (sent.kind !== 'refused') return;
     record.refusals.push(sent.error);
-    const row = pending ? await targetOf(this.#schedule.books, attempt.id) : undefined;
+    const row = pending ? await targetOf(this.#schedule.reader, attempt.id) : undefined;
     if (row && row.state !== 'released')
       this.#schedule.violations.push(
         `a 402 after an open settlement without proof: ${sent.error} (${row.state})`,
@@ -202,7 +204,7 @@ export class BuyerSide {
 
   async #work(record: Record, id: string): Promise<Success> {
     const run = this.#schedule.ran(id);
-    await pause(this.#schedule.dice.roll('work', record.n, run) * 60);
+    await pause(this.#schedule.random.roll('work', record.n, run) * 60);
     // Another run is another answer, so that one that replaced an answer that was handed out is noticed.
     return jsonAnswer({ summary: `${record.text}, ${id}, run ${run}` });
   }
@@ -227,7 +229,7 @@ function newRecord(n: number, payer: Keypair): Record {
   };
 }
 
-function toldBy(sent: Sent): Told {
+function resultOf(sent: Sent): SendResult {
   return { sent, told: sent.kind === 'unavailable' || sent.kind === 'refused' };
 }
 

@@ -1,23 +1,26 @@
 import type { Payment as Row } from '../../src/ledger/store.js';
-import type { Sent } from './cell.js';
+import type { Sent } from './test-server.js';
 import { pause } from './faults.js';
 import { storyOf, targetOf, type Record } from './schedule-record.js';
 import type { Schedule } from './schedule.js';
-import { BRAND } from './stage.js';
+import { BRAND } from './test-chain.js';
 
 const SETTLED = ['delivered', 'owed', 'refunded'];
 const MAX_RUNS = 3;
 
-type Ended = Pick<Schedule, 'records' | 'byId' | 'lied' | 'runs' | 'deaths' | 'shops' | 'books'>;
+type FinishedSchedule = Pick<
+  Schedule,
+  'records' | 'byId' | 'lied' | 'runs' | 'deaths' | 'testServers' | 'reader'
+>;
 
 /**
  * What a schedule that is over has broken: every purchase is charged at most once, money on chain is settled rows of the same amount, and
  * every settled row has its answer, the same bytes from every server.
  * @param landed how often each payment landed, by its id
  */
-export async function faultsIn(schedule: Ended, landed: Map<string, number>): Promise<string[]> {
-  const { byId, books } = schedule;
-  const rows = (await Promise.all([...byId.keys()].map(id => books.find(id)))).filter(
+export async function faultsIn(schedule: FinishedSchedule, landed: Map<string, number>): Promise<string[]> {
+  const { byId, reader } = schedule;
+  const rows = (await Promise.all([...byId.keys()].map(id => reader.find(id)))).filter(
     row => row !== undefined,
   );
   const sold = rows.filter(row => SETTLED.includes(row.state) && row.aliasOf === null);
@@ -25,10 +28,10 @@ export async function faultsIn(schedule: Ended, landed: Map<string, number>): Pr
   for (const record of schedule.records) {
     const transfers = record.attempts.filter(({ id }) => landed.has(id)).length;
     if (transfers > 1)
-      faults.push(`purchase ${record.n} was paid ${transfers} times: ${await storyOf(books, record)}`);
+      faults.push(`purchase ${record.n} was paid ${transfers} times: ${await storyOf(reader, record)}`);
     if (record.bodies.size > 1)
       faults.push(
-        `purchase ${record.n} got ${record.bodies.size} different answers: ${await storyOf(books, record)}`,
+        `purchase ${record.n} got ${record.bodies.size} different answers: ${await storyOf(reader, record)}`,
       );
     faults.push(...runFaults(schedule, record));
   }
@@ -37,7 +40,7 @@ export async function faultsIn(schedule: Ended, landed: Map<string, number>): Pr
 }
 
 function* moneyFaults(
-  { byId, lied }: Ended,
+  { byId, lied }: FinishedSchedule,
   landed: Map<string, number>,
   rows: Row[],
   sold: Row[],
@@ -56,7 +59,7 @@ function* moneyFaults(
 }
 
 /** The work of a payment is done once; once more only where a server died, the ledger failed it or its buyer hung up. */
-function* runFaults({ runs, deaths }: Ended, record: Record): Generator<string> {
+function* runFaults({ runs, deaths }: FinishedSchedule, record: Record): Generator<string> {
   const excused = 1 + record.failures + deaths;
   const request = JSON.stringify({ text: record.text });
   const keys = record.operation === BRAND ? [request] : record.attempts.map(({ id }) => id);
@@ -66,19 +69,22 @@ function* runFaults({ runs, deaths }: Ended, record: Record): Generator<string> 
   }
 }
 
-async function redeliveryFaults({ shops, byId, books }: Ended, { id }: Row): Promise<string[]> {
+async function redeliveryFaults(
+  { testServers, byId, reader }: FinishedSchedule,
+  { id }: Row,
+): Promise<string[]> {
   const record = byId.get(id)!;
   const { header } = record.attempts.find(one => one.id === id)!;
   const { text, operation } = record;
   const faults: string[] = [];
   const bodies = new Set<string>();
-  for (const shop of shops) {
-    const sent = await patiently(() => shop.receive({ header, operation, text }));
+  for (const testServer of testServers) {
+    const sent = await patiently(() => testServer.receive({ header, operation, text }));
     if (sent.kind === 'answer' && sent.answer.status === 200) bodies.add(sent.answer.body.toString());
     else if (
       sent.kind !== 'unavailable' ||
       operation !== BRAND ||
-      (await targetOf(books, id))?.state !== 'owed'
+      (await targetOf(reader, id))?.state !== 'owed'
     )
       faults.push(`settled payment ${id} of purchase ${record.n}: ${JSON.stringify(sent)}`);
   }

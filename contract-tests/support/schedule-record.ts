@@ -1,7 +1,7 @@
 import type { Keypair } from '@solana/web3.js';
-import type { PricedOperation } from '../../src/contract.js';
+import type { PricedOperation } from '../../src/contract/contract.js';
 import type { Payment as Row } from '../../src/ledger/store.js';
-import type { Sent, Shop } from './cell.js';
+import type { Sent, TestServer } from './test-server.js';
 
 /** One signature of a purchase. `amount` in atomic units; `pending`: the buyer was told that its settlement is open. */
 export type Attempt = { id: string; header: string; amount: bigint; pending: boolean };
@@ -27,14 +27,14 @@ export type Record = {
 export const GIVEN_UP = { kind: 'given up' } as const;
 
 /** The row of a payment, or of the one whose answer it redeems. */
-export async function targetOf(books: Shop['books'], id: string): Promise<Row | undefined> {
-  const row = await books.find(id).catch(() => undefined);
-  return row?.aliasOf ? books.find(row.aliasOf).catch(() => undefined) : row;
+export async function targetOf(reader: TestServer['reader'], id: string): Promise<Row | undefined> {
+  const row = await reader.find(id).catch(() => undefined);
+  return row?.aliasOf ? reader.find(row.aliasOf).catch(() => undefined) : row;
 }
 
 /** A purchase as its rows and its buyer tell it. */
-export async function storyOf(books: Shop['books'], { attempts, trace }: Record): Promise<string> {
-  const rows = await Promise.all(attempts.map(({ id }) => books.find(id)));
+export async function storyOf(reader: TestServer['reader'], { attempts, trace }: Record): Promise<string> {
+  const rows = await Promise.all(attempts.map(({ id }) => reader.find(id)));
   const told = rows.map((row, n) => [
     attempts[n]!.id.slice(0, 8),
     attempts[n]!.pending ? 'pending' : '',

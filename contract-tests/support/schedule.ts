@@ -1,7 +1,7 @@
 import { BuyerSide } from './schedule-buyers.js';
 import { faultsIn } from './schedule-oracle.js';
-import { Cell, signed, type Shop } from './cell.js';
-import type { Dice } from './dice.js';
+import { TestCluster, signed, type TestServer } from './test-server.js';
+import type { SeededRandom } from './seeded-random.js';
 import {
   askedFor,
   pause,
@@ -13,9 +13,9 @@ import {
   type RpcFault,
   type SettleFault,
 } from './faults.js';
-import type { Place } from './places.js';
+import type { LedgerPlace } from './ledger-places.js';
 import type { Attempt, Record } from './schedule-record.js';
-import type { Stage } from './stage.js';
+import type { TestChain } from './test-chain.js';
 
 const PAYERS = 3;
 const PURCHASES = 10;
@@ -24,9 +24,9 @@ const CALM_AFTER_MS = 2_500;
 const PRICE_FACTORS = [1n, 2n, 3n] as const;
 const MOVES = [
   'claim',
-  'watch',
-  'renew',
-  'leave',
+  'addCaller',
+  'renewCallers',
+  'removeCaller',
   'saveAnswer',
   'settle',
   'askAgain',
@@ -34,11 +34,11 @@ const MOVES = [
   'owe',
   'release',
   'adopt',
-  'free',
-  'forget',
+  'freeClaim',
+  'deleteClaim',
   'forgetSoon',
-  'hold',
-  'written',
+  'extendLease',
+  'markWritten',
 ];
 const SETTLE_FAULTS: [number, SettleFault][] = [
   [10, 'none'],
@@ -75,8 +75,8 @@ const LEDGER_FAULTS: [number, LedgerFaultKind | undefined][] = [
  * differ in their prices and fee payers.
  */
 export class Schedule {
-  readonly dice: Dice;
-  readonly stage: Stage;
+  readonly random: SeededRandom;
+  readonly testChain: TestChain;
   readonly records: Record[] = [];
   readonly byId = new Map<string, Record>();
   /** Payments whose settlement the facilitator made up. */
@@ -86,29 +86,29 @@ export class Schedule {
   readonly runs = new Map<string, number>();
   deaths = 0;
   over = false;
-  shops: Shop[] = [];
-  readonly #place: Place;
+  testServers: TestServer[] = [];
+  readonly #place: LedgerPlace;
   readonly #servers: number;
   readonly #lying: boolean;
   readonly #asks = new Map<string, number>();
   readonly #calls = new Map<string, number>();
   #calm = false;
   #opened = 0;
-  #cell!: Cell;
+  #cluster!: TestCluster;
 
-  constructor(stage: Stage, place: Place, servers: number, dice: Dice) {
-    this.dice = dice;
-    this.stage = stage;
+  constructor(testChain: TestChain, place: LedgerPlace, servers: number, random: SeededRandom) {
+    this.random = random;
+    this.testChain = testChain;
     this.#place = place;
     this.#servers = servers;
-    this.#lying = dice.roll('lying') < 0.25;
+    this.#lying = random.roll('lying') < 0.25;
   }
 
   async run(): Promise<void> {
-    this.#cell = await Cell.open(this.stage, this.#place.url);
+    this.#cluster = await TestCluster.open(this.testChain, this.#place.url);
     try {
-      const payers = await this.stage.payers(PAYERS);
-      this.shops = await Promise.all(Array.from({ length: this.#servers }, () => this.#open()));
+      const payers = await this.testChain.payers(PAYERS);
+      this.testServers = await Promise.all(Array.from({ length: this.#servers }, () => this.#open()));
       // A ledger that has never seen the chain has to believe the first server it asks.
       this.#misbehave();
       const calm = setTimeout(() => (this.#calm = true), CALM_AFTER_MS);
@@ -120,35 +120,35 @@ export class Schedule {
       this.#calm = true;
       await buyers.ended();
       await this.#settleDown();
-      this.violations.push(...(await faultsIn(this, this.stage.landed(payers))));
+      this.violations.push(...(await faultsIn(this, this.testChain.landed(payers))));
       this.over = true;
       await Promise.all([reviving, stranger]);
     } finally {
       this.#calm = true;
       this.over = true;
-      await this.#cell.close();
+      await this.#cluster.close();
       await this.#place.remove();
     }
     if (this.violations.length > 0)
-      throw new Error(`FAULT_SEED=${this.dice.seed}\n  ${this.violations.join('\n  ')}`);
+      throw new Error(`FAULT_SEED=${this.random.seed}\n  ${this.violations.join('\n  ')}`);
   }
 
   /** Once all is calm, buyers stay with the server whose price they were named: on a slow machine they would not come to an end. */
-  shop(...about: (string | number)[]): Shop {
-    if (this.#calm) return this.shops.find(shop => !shop.dead) ?? this.shops[0]!;
-    return this.shops[Math.floor(this.dice.roll('server', ...about) * this.shops.length)]!;
+  testServer(...about: (string | number)[]): TestServer {
+    if (this.#calm) return this.testServers.find(testServer => !testServer.dead) ?? this.testServers[0]!;
+    return this.testServers[Math.floor(this.random.roll('server', ...about) * this.testServers.length)]!;
   }
 
   /** The ledger behind all faults. */
-  get books(): Shop['books'] {
-    return (this.shops.find(shop => !shop.dead) ?? this.shops[0]!).books;
+  get reader(): TestServer['reader'] {
+    return (this.testServers.find(testServer => !testServer.dead) ?? this.testServers[0]!).reader;
   }
 
   /** A buyer signs what one of the servers offers. */
   sign(record: Record): Attempt {
     const { operation, attempts } = record;
-    const offering = this.shop('offer', record.n, attempts.length);
-    const { id, header, amount } = signed(this.stage, offering, { ...record, operation });
+    const offering = this.testServer('offer', record.n, attempts.length);
+    const { id, header, amount } = signed(this.testChain, offering, { ...record, operation });
     const attempt = { id, header, amount, pending: false };
     attempts.push(attempt);
     this.byId.set(id, record);
@@ -163,12 +163,12 @@ export class Schedule {
 
   /** A process that dies loses its connections at once; one that is only played dead, when it is cleared away. */
   async cleared(): Promise<void> {
-    const dead = this.shops.filter(shop => shop.dead);
-    while (dead.some(shop => this.shops.includes(shop))) await pause(10);
+    const dead = this.testServers.filter(testServer => testServer.dead);
+    while (dead.some(testServer => this.testServers.includes(testServer))) await pause(10);
   }
 
   #misbehave(): void {
-    this.#cell.onSettle(async ask => {
+    this.#cluster.onSettle(async ask => {
       const id = askedFor(ask.body);
       const nth = (this.#asks.get(id) ?? 0) + 1;
       this.#asks.set(id, nth);
@@ -179,15 +179,15 @@ export class Schedule {
       await settleFault(kind)(ask);
     });
     let calls = 0;
-    this.#cell.rpc.intervene(ask => {
-      const kind = this.#calm ? 'none' : this.dice.pick<RpcFault>(RPC_FAULTS, 'rpc', ++calls);
-      return rpcFault(kind, this.stage)(ask);
+    this.#cluster.rpc.intervene(ask => {
+      const kind = this.#calm ? 'none' : this.random.pick<RpcFault>(RPC_FAULTS, 'rpc', ++calls);
+      return rpcFault(kind, this.testChain)(ask);
     });
   }
 
   #settleFaultOf(...about: number[]): SettleFault {
     const lies = [this.#lying ? 6 : 0, 'lie'] as const;
-    return this.dice.pick<SettleFault>([...SETTLE_FAULTS, lies], 'settle', ...about);
+    return this.random.pick<SettleFault>([...SETTLE_FAULTS, lies], 'settle', ...about);
   }
 
   /** At every move of the ledger something may happen, once per payment, move and server life. */
@@ -197,32 +197,32 @@ export class Schedule {
     const key = `${method} ${record?.n ?? '-'}`;
     const nth = (this.#calls.get(key) ?? 0) + 1;
     this.#calls.set(key, nth);
-    const fault = this.dice.pick<LedgerFaultKind | undefined>(LEDGER_FAULTS, 'ledger', key, nth);
+    const fault = this.random.pick<LedgerFaultKind | undefined>(LEDGER_FAULTS, 'ledger', key, nth);
     // A renewal that arrives this late makes the hang-up after it a hidden one.
-    if (fault === 'stall' && method === 'renew') return undefined;
+    if (fault === 'stall' && method === 'renewCallers') return undefined;
     if (fault?.startsWith('kill')) this.deaths += 1;
     else if (fault && record) record.failures += 1;
     return fault;
   };
 
-  #open(): Promise<Shop> {
+  #open(): Promise<TestServer> {
     const nth = ++this.#opened;
-    const { feePayers } = this.stage;
-    return this.#cell.shop({
+    const { feePayers } = this.testChain;
+    return this.#cluster.testServer({
       faults: this.#ledgerFaults,
       ordered: request => void this.ran(request),
-      priceFactor: PRICE_FACTORS[Math.floor(this.dice.roll('price', nth) * PRICE_FACTORS.length)]!,
-      feePayer: feePayers[Math.floor(this.dice.roll('fee payer', nth) * feePayers.length)]!,
+      priceFactor: PRICE_FACTORS[Math.floor(this.random.roll('price', nth) * PRICE_FACTORS.length)]!,
+      feePayer: feePayers[Math.floor(this.random.roll('fee payer', nth) * feePayers.length)]!,
     });
   }
 
   /** Starts a new server wherever one has died. */
   async #revive(): Promise<void> {
     while (!this.over) {
-      for (const [n, shop] of this.shops.entries()) {
-        if (!shop.dead) continue;
-        await shop.close();
-        this.shops[n] = await this.#open();
+      for (const [n, testServer] of this.testServers.entries()) {
+        if (!testServer.dead) continue;
+        await testServer.close();
+        this.testServers[n] = await this.#open();
       }
       await pause(20);
     }
@@ -231,12 +231,12 @@ export class Schedule {
   /** Everything undecided is decided, with all servers up and everybody behaving. */
   async #settleDown(): Promise<void> {
     await this.cleared();
-    const { books } = this;
+    const { reader } = this;
     await until(
       'nothing is in doubt',
       async () => {
-        const settling = await books.list({ state: 'settling' });
-        const released = await books.list({ state: 'released' });
+        const settling = await reader.list({ state: 'settling' });
+        const released = await reader.list({ state: 'released' });
         return settling.length === 0 && released.every(row => row.auditedAt !== null);
       },
       30_000,

@@ -15,10 +15,15 @@ const READY_MS = 30_000;
 const STACK_TRACE = /^\s+at .+:\d+:\d+\)?$/m;
 
 export type Environment = Record<string, string>;
-type Ended = { code: number | null; signal: NodeJS.Signals | null };
+type ProcessExit = { code: number | null; signal: NodeJS.Signals | null };
 
 /** A server process. */
-export type Served = { url: string; child: ChildProcess; ended: Promise<Ended>; kill(): Promise<Ended> };
+export type Served = {
+  url: string;
+  child: ChildProcess;
+  ended: Promise<ProcessExit>;
+  kill(): Promise<ProcessExit>;
+};
 
 export let folder: string;
 export let sandbox: Sandbox;
@@ -69,7 +74,7 @@ export async function serve(env: Environment): Promise<Served> {
     if (url === undefined) continue;
     clearTimeout(timer);
     child.stdout?.resume();
-    const kill = (): Promise<Ended> => {
+    const kill = (): Promise<ProcessExit> => {
       child.kill('SIGKILL');
       return ended;
     };

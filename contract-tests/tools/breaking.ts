@@ -1,6 +1,6 @@
+import type { Json } from '../../src/contract/json.js';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import type { Json } from '../../src/contract.js';
 
 const FOLDER = new URL('../../../contract-tests/released/', import.meta.url);
 const read = (file: string): unknown => parse(readFileSync(new URL(file, FOLDER), 'utf8'));

@@ -1,9 +1,9 @@
+import type { Json } from '../../src/contract/json.js';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
-import type { Json } from '../../src/contract.js';
 import { acceptedChanges, breaksRelease } from './breaking.js';
 import { record, recordMissing } from './record.js';
 

@@ -1,8 +1,9 @@
+import type { Json } from '../../src/contract/json.js';
 import { readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { loadContract, type Contract, type Json, type PricedOperation } from '../../src/contract.js';
+import { loadContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
 import { discoveryOf, indexOf, servedContract } from '../../src/payments/discovery.js';
-import type { Terms } from '../../src/payments/offer.js';
+import type { Terms } from '../../src/payments/requirements.js';
 import { receiptHeader } from '../../src/payments/wire.js';
 
 /**

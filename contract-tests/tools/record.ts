@@ -13,7 +13,7 @@ export type Finding = {
   result: string;
 };
 
-const FOLDER = fileURLToPath(new URL('../../../dist/conformance/', import.meta.url));
+const FOLDER = fileURLToPath(new URL('../../conformance/', import.meta.url));
 const MUTATIONS = join(FOLDER, '..', 'mutations.json');
 
 /** Notes what a tool found; the table is written from the notes of the last runs (`make conformance-table`). */

@@ -3,7 +3,7 @@ import { CLIENTS, noteOf } from './clients.js';
 import { recorded, recordedMutations } from './record.js';
 
 /**
- * Writes docs/conformance.md from what the tools noted on their last runs. With `--print`, shows the table of tools only; with
+ * Writes docs/conformance.md from what the tools reported on their last runs. With `--print`, shows the table of tools only; with
  * `--check`, too, and fails where the page says otherwise of a tool's version or result than its last run.
  */
 
@@ -22,7 +22,8 @@ const TOOLS: [note: string, tool: string, command: string][] = [
   ...CLIENTS.map(({ tool }): [string, string, string] => [noteOf(tool), tool, 'make clients']),
 ];
 
-const row = (cells: string[]): string => `| ${cells.map(cell => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+const row = (cells: string[]): string =>
+  `| ${cells.map(cluster => cluster.replaceAll('|', '\\|')).join(' | ')} |`;
 const head = (...cells: string[]): string[] => [row(cells), row(cells.map(() => '---'))];
 
 function toolRows(): string[] {
@@ -67,7 +68,7 @@ const text = [
   '',
   '## Deliberate faults',
   '',
-  'A check that can’t fail proves nothing. `contract-tests/mutations.test.ts` breaks the server or the document in one way each',
+  'A check that can’t fail proves nothing. `contract-tests/tools/mutations.test.ts` breaks the server or the document in one way each',
   'and asks who notices.',
   '',
   ...mutationRows(),

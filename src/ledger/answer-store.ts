@@ -1,14 +1,14 @@
-import type { StoredAnswer } from './books.js';
+import type { StoredAnswer } from './reader.js';
 import type { Connection } from './connection.js';
-import { ask } from './engine.js';
-import type { Operation } from './engine.js';
+import { execute } from './engine.js';
+import type { TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { idOf } from './ids.js';
 import * as queries from './queries/answers.js';
 import type { Fence, Id } from './queries/conditions.js';
 
 /** An answer as it is given to the ledger; when it expires is decided at its delivery. */
-export type Kept = Omit<StoredAnswer, 'expiresAt'>;
+export type AnswerContent = Omit<StoredAnswer, 'expiresAt'>;
 
 /** How long another server's answers may go uncounted. */
 const RECOUNT_MS = 10_000;
@@ -47,7 +47,7 @@ export class AnswerStore {
   /** Counts anew; several servers on one database need it now and then. */
   async recount(): Promise<void> {
     this.#countedAt = performance.now();
-    const [row] = await this.#connection.engine.read(() => ask(queries.answerBytes()));
+    const [row] = await this.#connection.engine.read(() => execute(queries.answerBytes()));
     this.#bytes = Number(row?.bytes ?? 0);
   }
 
@@ -56,7 +56,7 @@ export class AnswerStore {
     if (performance.now() - this.#countedAt > RECOUNT_MS) await this.recount();
   }
 
-  async save(fence: Fence, answer: Kept): Promise<boolean> {
+  async save(fence: Fence, answer: AnswerContent): Promise<boolean> {
     const { engine } = this.#connection;
     const saved = await engine.write(() => this.#save(fence, answer), answer.body.byteLength);
     if (saved === 'full') throw fullFault();
@@ -73,34 +73,34 @@ export class AnswerStore {
   }
 
   /** Resolves to the bytes by which the store grew. */
-  *#save(fence: Fence, answer: Kept): Operation<false | 'full' | number> {
-    const [held] = yield* ask(queries.holdForAnswer(fence));
+  *#save(fence: Fence, answer: AnswerContent): TransactionBody<false | 'full' | number> {
+    const [held] = yield* execute(queries.holdForAnswer(fence));
     if (!held) return false;
     const grown = answer.body.byteLength - (held.size ?? 0);
     if (held.state === 'claimed' && this.isFull(grown)) return 'full';
-    yield* ask(queries.saveAnswer({ ...answerRow(fence.id, answer), now: this.#connection.now() }));
+    yield* execute(queries.saveAnswer({ ...answerRow(fence.id, answer), now: this.#connection.now() }));
     return grown;
   }
 }
 
-function* prune(now: Connection['now']): Operation<{ pruned: number; bytes: number }> {
-  const rows = yield* ask(queries.expired({ now: now(), limit: SLICE }));
+function* prune(now: Connection['now']): TransactionBody<{ pruned: number; bytes: number }> {
+  const rows = yield* execute(queries.expired({ now: now(), limit: SLICE }));
   let bytes = 0;
   for (const row of rows) {
     const id = idOf(row.id);
     bytes += yield* dropAnswer({ id });
-    yield* ask(queries.forgetAnswer({ id }));
+    yield* execute(queries.forgetAnswer({ id }));
   }
   return { pruned: rows.length, bytes };
 }
 
 /** Deletes the answer of a payment. @returns its size */
-export function* dropAnswer({ id }: Id): Operation<number> {
-  const [dropped] = yield* ask(queries.dropAnswer({ id }));
+export function* dropAnswer({ id }: Id): TransactionBody<number> {
+  const [dropped] = yield* execute(queries.dropAnswer({ id }));
   return dropped?.size ?? 0;
 }
 
-export function answerRow(payment: string, { status, headers, body }: Kept): queries.NewAnswer {
+export function answerRow(payment: string, { status, headers, body }: AnswerContent): queries.NewAnswer {
   return { payment, status, headers: JSON.stringify(headers), body, size: body.byteLength };
 }
 

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js';
-import { ask } from './engine.js';
-import type { Operation } from './engine.js';
+import { execute } from './engine.js';
+import type { TransactionBody } from './engine.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as queries from './queries/callers.js';
@@ -8,7 +8,7 @@ import * as claims from './queries/claims.js';
 
 /** How long a caller counts as present after it was seen. */
 export const CALLER_LIVE_MS = 5_000;
-/** Within this time a hang-up is noticed and noted. */
+/** Within this time a hang-up is noticed and recorded. */
 export const HANG_UP_MARGIN_MS = 250;
 /** Renewals that are under way at a time where each is a transaction of its own. */
 const RENEWED_TOGETHER = 4;
@@ -19,7 +19,7 @@ const RENEWED_TOGETHER = 4;
  */
 export type Caller = { id: string; number: number };
 
-export type Seen = {
+export type PaymentLookup = {
   row: Payment | undefined;
   /** What the row is an alias of. */
   target: Payment | undefined;
@@ -27,44 +27,46 @@ export type Seen = {
 };
 
 /** Who waits for a payment is a fact in the ledger. All of them reject with a LedgerFault when the database fails. */
-export type Callers = {
+export type CallerStore = {
   /** Other servers may be on this ledger, and have callers of the same payments. */
   readonly shared: boolean;
   /** A payment, what it stands for, and its payer's standing, in one read. */
-  readonly look: (id: string, payer: string) => Promise<Seen>;
+  readonly lookUp: (id: string, payer: string) => Promise<PaymentLookup>;
   /**
    * One more request waits for this payment. `proven`: it came by a payment of its own (an alias of this one, or one with the same
    * identifier), so it is no stranger even if this payment is public.
    * @returns undefined where nobody can wait: it is gone, released, refunded or an alias
    */
-  readonly watch: (
+  readonly addCaller: (
     id: string,
     options: { proven: boolean },
   ) => Promise<{ row: Payment; caller: Caller } | undefined>;
   /** They are there. @returns those that are the newest of their rows and were not sent away; the others stop renewing */
-  readonly renew: (callers: readonly Caller[]) => Promise<Caller[]>;
+  readonly renewCallers: (callers: readonly Caller[]) => Promise<Caller[]>;
   /** Its socket closed, or it is about to be sent away. @returns false if a newer caller came, or the row is gone */
-  readonly leave: (caller: Caller) => Promise<boolean>;
+  readonly removeCaller: (caller: Caller) => Promise<boolean>;
   /** The last byte of the answer went to its intact socket so long ago. @returns false if that does not count, since a newer caller came */
-  readonly written: (caller: Caller, msAgo: number) => Promise<boolean>;
+  readonly markWritten: (caller: Caller, msAgo: number) => Promise<boolean>;
 };
 
-export function callersOf({ engine, now }: Connection): Callers {
+export function callersOf({ engine, now }: Connection): CallerStore {
   const renewOne = async (caller: Caller): Promise<Caller[]> => {
     const query = (): ReturnType<typeof queries.renew> =>
       queries.renew({ ...caller, live_ms: CALLER_LIVE_MS, now: now() });
-    return (await engine.write(() => ask(query()))).length === 1 ? [caller] : [];
+    return (await engine.write(() => execute(query()))).length === 1 ? [caller] : [];
   };
   return {
     shared: engine.dialect.concurrentWriters,
-    look: (id, payer) => engine.read(() => lookUp(id, payer, now)),
-    watch: async (id, { proven }) => {
-      const [row] = await engine.write(() => ask(queries.watch({ id, live_ms: CALLER_LIVE_MS, now: now() })));
+    lookUp: (id, payer) => engine.read(() => readPayment(id, payer, now)),
+    addCaller: async (id, { proven }) => {
+      const [row] = await engine.write(() =>
+        execute(queries.watch({ id, live_ms: CALLER_LIVE_MS, now: now() })),
+      );
       if (!row) return undefined;
       const number = proven || row.state === 'claimed' ? row.callers : 0;
       return { row: paymentOf(row), caller: { id, number } };
     },
-    renew: async callers => {
+    renewCallers: async callers => {
       const numbered = callers.filter(({ number }) => number > 0);
       const together = engine.dialect.concurrentWriters ? RENEWED_TOGETHER : numbered.length;
       const present: Caller[] = [];
@@ -74,25 +76,29 @@ export function callersOf({ engine, now }: Connection): Callers {
       }
       return present;
     },
-    leave: async caller =>
-      caller.number > 0 && (await engine.write(() => ask(queries.leave(caller)))).length === 1,
-    written: async (caller, msAgo) => {
+    removeCaller: async caller =>
+      caller.number > 0 && (await engine.write(() => execute(queries.leave(caller)))).length === 1,
+    markWritten: async (caller, msAgo) => {
       if (caller.number === 0) return false;
       const query = (): ReturnType<typeof queries.written> =>
         queries.written({ ...caller, ms_ago: Math.round(msAgo), now: now() });
-      return (await engine.write(() => ask(query()))).length === 1;
+      return (await engine.write(() => execute(query()))).length === 1;
     },
   };
 }
 
-export function* lookUp(id: string, payer: string, now: Connection['now']): Operation<Seen> {
-  const [glance] = yield* ask(claims.glance({ id, payer }));
-  const row = glance?.seen ? yield* findPayment(id, now) : undefined;
+export function* readPayment(
+  id: string,
+  payer: string,
+  now: Connection['now'],
+): TransactionBody<PaymentLookup> {
+  const [summary] = yield* execute(claims.summary({ id, payer }));
+  const row = summary?.seen ? yield* findPayment(id, now) : undefined;
   const target = row?.aliasOf ? yield* findPayment(row.aliasOf, now) : undefined;
-  return { row, target, payerKnown: glance?.known === 1 };
+  return { row, target, payerKnown: summary?.known === 1 };
 }
 
-function* findPayment(id: string, now: Connection['now']): Operation<Payment | undefined> {
-  const [row] = yield* ask(claims.find({ id, now: now() }));
+function* findPayment(id: string, now: Connection['now']): TransactionBody<Payment | undefined> {
+  const [row] = yield* execute(claims.find({ id, now: now() }));
   return row && paymentOf(row);
 }

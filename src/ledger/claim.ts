@@ -1,8 +1,8 @@
-import { CALLER_LIVE_MS, lookUp } from './callers.js';
-import type { Caller, Seen } from './callers.js';
+import { CALLER_LIVE_MS, readPayment } from './callers.js';
+import type { Caller, PaymentLookup } from './callers.js';
 import type { Now } from './clock.js';
-import { ask } from './engine.js';
-import type { Dialect, Operation, Query } from './engine.js';
+import { execute } from './engine.js';
+import type { Dialect, TransactionBody, Query } from './engine.js';
 import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
@@ -50,7 +50,7 @@ export type Claim = {
 };
 
 /** `aliases`: of the earlier sale that the payment would redeem. */
-export type Limit = 'payments' | 'amount' | 'runs' | 'answers' | 'aliases';
+export type ClaimLimit = 'payments' | 'amount' | 'runs' | 'answers' | 'aliases';
 
 /**
  * - `claimed`: ours until the lease ends.
@@ -58,11 +58,11 @@ export type Limit = 'payments' | 'amount' | 'runs' | 'answers' | 'aliases';
  * - `identifier`: the payer used this identifier for `payment`, which is not this one.
  * - `limit`: too many unsettled payments or too much money in them, no run left, no room for an answer, or too many aliases.
  */
-export type Claimed =
+export type ClaimResult =
   | Claim
-  | { kind: 'known'; seen: Seen }
+  | { kind: 'known'; seen: PaymentLookup }
   | { kind: 'identifier'; payment: Payment }
-  | { kind: 'limit'; reason: Limit };
+  | { kind: 'limit'; reason: ClaimLimit };
 
 export type ClaimContext = {
   readonly dialect: Dialect;
@@ -90,19 +90,19 @@ export function checkClaim(request: ClaimRequest): void {
 }
 
 /** Reserves a payment, or says why not. Everything it counts is counted inside its own transaction. */
-export function* claimPayment(request: ClaimRequest, context: ClaimContext): Operation<Claimed> {
+export function* claimPayment(request: ClaimRequest, context: ClaimContext): TransactionBody<ClaimResult> {
   const { id, payer, operation, requestHash: request_hash } = request;
   const { dialect, now } = context;
   if (dialect.concurrentWriters) {
     // Copies of a payment need not queue up behind their payer's other claims to learn that they are copies.
-    const [found] = yield* ask(claims.find({ id, now: now() }));
+    const [found] = yield* execute(claims.find({ id, now: now() }));
     if (found && (found.state !== 'claimed' || found.alias_of !== null || found.leased === 1))
       return yield* known(request, now);
-    yield* ask(claims.lockPayer({ payer }));
+    yield* execute(claims.lockPayer({ payer }));
   }
-  const [view] = yield* ask(claims.claimView({ id, payer, operation, request_hash, now: now() }));
+  const [view] = yield* execute(claims.claimView({ id, payer, operation, request_hash, now: now() }));
   if (!view) throw new Error('a count has one row');
-  const [row] = view.seen === null ? [] : yield* ask(lockRow({ id, now: now() }));
+  const [row] = view.seen === null ? [] : yield* execute(lockRow({ id, now: now() }));
   if (row && !mayTake(row, request, context.caller)) return yield* known(request, now);
   return yield* reserve(request, view, row, context);
 }
@@ -112,7 +112,7 @@ function* reserve(
   view: claims.ClaimView,
   row: LockedRow | undefined,
   context: ClaimContext,
-): Operation<Claimed> {
+): TransactionBody<ClaimResult> {
   const { now } = context;
   const earlier = redeemedBy(request, view.earlier && idOf(view.earlier));
   const refusal =
@@ -120,7 +120,7 @@ function* reserve(
     limitOf(request, context, { ...view, runs: row?.runs ?? 0 }) ??
     (yield* aliasLimit(earlier));
   if (refusal) return refusal;
-  const [taken] = yield* ask(takeQuery(request, context, row !== undefined));
+  const [taken] = yield* execute(takeQuery(request, context, row !== undefined));
   if (!taken) return yield* known(request, now);
   return {
     kind: 'claimed',
@@ -142,8 +142,8 @@ function mayTake(row: LockedRow, request: ClaimRequest, caller: Caller | undefin
   return same && sameSale && row.caller_until > row.now;
 }
 
-function* known({ id, payer }: ClaimRequest, now: Now): Operation<Claimed> {
-  return { kind: 'known', seen: yield* lookUp(id, payer, now) };
+function* known({ id, payer }: ClaimRequest, now: Now): TransactionBody<ClaimResult> {
+  return { kind: 'known', seen: yield* readPayment(id, payer, now) };
 }
 
 /** One that uses payment-identifier says itself whether it means a new sale. */
@@ -152,9 +152,9 @@ function redeemedBy({ identifier }: ClaimRequest, earlier: string | null): strin
 }
 
 /** New signatures cost a caller nothing, so one sale takes only so many of them. */
-function* aliasLimit(earlier: string | null): Operation<Claimed | undefined> {
+function* aliasLimit(earlier: string | null): TransactionBody<ClaimResult | undefined> {
   if (earlier === null) return undefined;
-  const [count] = yield* ask(countAliases({ id: earlier }));
+  const [count] = yield* execute(countAliases({ id: earlier }));
   return count && count.aliases >= MAX_ALIASES ? { kind: 'limit', reason: 'aliases' } : undefined;
 }
 
@@ -162,7 +162,7 @@ function limitOf(
   { amount, limits }: ClaimRequest,
   { answersFull }: ClaimContext,
   open: { runs: number; payments: number; amount: string },
-): Claimed | undefined {
+): ClaimResult | undefined {
   if (open.runs >= limits.maxRuns) return { kind: 'limit', reason: 'runs' };
   if (answersFull) return { kind: 'limit', reason: 'answers' };
   if (open.payments + 1 > limits.maxUnsettledPerPayer) return { kind: 'limit', reason: 'payments' };
@@ -171,10 +171,10 @@ function limitOf(
   return undefined;
 }
 
-function* identifierConflict(request: ClaimRequest, now: Now): Operation<Claimed | undefined> {
+function* identifierConflict(request: ClaimRequest, now: Now): TransactionBody<ClaimResult | undefined> {
   const { identifier, payer, id } = request;
   if (identifier === null || identifier === undefined) return undefined;
-  const [other] = yield* ask(claims.sameIdentifier({ payer, identifier, id, now: now() }));
+  const [other] = yield* execute(claims.sameIdentifier({ payer, identifier, id, now: now() }));
   return other && { kind: 'identifier', payment: paymentOf(other) };
 }
 

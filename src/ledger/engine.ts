@@ -6,10 +6,10 @@ export type { Query };
  * What the ledger does inside one transaction: it yields queries and is resumed with their rows. SQLite runs it without
  * leaving the current turn of the event loop, PostgreSQL awaits every step; the operations themselves can't tell.
  */
-export type Operation<T> = Generator<Query, T, unknown[]>;
+export type TransactionBody<T> = Generator<Query, T, unknown[]>;
 
 /** Runs one query inside an operation. */
-export function* ask<Row>(query: Query<Row>): Operation<Row[]> {
+export function* execute<Row>(query: Query<Row>): TransactionBody<Row[]> {
   return (yield query) as Row[];
 }
 
@@ -50,12 +50,12 @@ export type Engine = {
   /** Sentences for the operator about settings that weaken the ledger's promises. */
   readonly warnings: readonly string[];
   /** Runs an operation that changes nothing. It may see what is committed but not yet on disk. */
-  read<T>(operation: () => Operation<T>): Promise<T>;
+  read<T>(operation: () => TransactionBody<T>): Promise<T>;
   /**
    * Runs an operation in a transaction and resolves once it is on disk. Operations that are asked for in one turn of the event loop,
    * or while the disk is busy, may share a transaction. `bytes` is the weight of what it writes.
    */
-  write<T>(operation: () => Operation<T>, bytes?: number): Promise<T>;
+  write<T>(operation: () => TransactionBody<T>, bytes?: number): Promise<T>;
   /**
    * Runs work that waits for other things inside one transaction, on one connection. On SQLite every other write is
    * refused meanwhile.
@@ -67,3 +67,11 @@ export type Engine = {
 
 /** Runs one query inside `transact`. */
 export type Run = <Row>(query: Query<Row>) => Promise<Row[]>;
+
+/**
+ * - `server`: sells; a SQLite file takes one, PostgreSQL any number.
+ * - `beside`: reads next to running servers.
+ * - `source`: an existing ledger that is to be copied; no server may have it open.
+ * - `target`: the place it is copied to; no server may have it open.
+ */
+export type Role = 'server' | 'beside' | 'source' | 'target';

@@ -1,5 +1,5 @@
 import type { Connection } from './connection.js';
-import { ask } from './engine.js';
+import { execute } from './engine.js';
 import * as queries from './queries/fee-payers.js';
 
 /** A fee payer that a server of this ledger named in challenges, and when last (ms since 1970). */
@@ -20,11 +20,11 @@ export type FeePayers = {
 export function feePayersOf({ engine, now }: Connection): FeePayers {
   return {
     offerFeePayer: async feePayer => {
-      await engine.write(() => ask(queries.offerFeePayer({ feePayer, now: now() })));
-      await engine.write(() => ask(queries.forgetFeePayers({ now: now(), ms: FORGOTTEN_AFTER_MS })));
+      await engine.write(() => execute(queries.offerFeePayer({ feePayer, now: now() })));
+      await engine.write(() => execute(queries.forgetFeePayers({ now: now(), ms: FORGOTTEN_AFTER_MS })));
     },
     offeredFeePayers: async () => {
-      const rows = await engine.read(() => ask(queries.offeredFeePayers({ limit: MAX_LISTED })));
+      const rows = await engine.read(() => execute(queries.offeredFeePayers({ limit: MAX_LISTED })));
       return rows.map(({ key, value }) => ({
         feePayer: key.slice(queries.PREFIX.length),
         lastOfferedAt: Number(value),

@@ -1,9 +1,9 @@
-import { ask } from './engine.js';
-import type { Dialect, Operation } from './engine.js';
+import { execute } from './engine.js';
+import type { Dialect, TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { META_TABLE, MIGRATIONS, SCHEMA_VERSION } from './migrations.js';
 import { ownMeta, setMeta } from './queries/meta.js';
-import { serversBehind } from './queries/presence.js';
+import { serversBehind } from './queries/server-presence.js';
 import { raw, sql } from './sql.js';
 
 /** Any number will do, if every version of this program uses the same one. */
@@ -14,25 +14,28 @@ const MIGRATION_LOCK = 8402;
  * nothing.
  * @throws LedgerFault `open` when the ledger is newer than this program, retired, somebody else's, or in use by servers of an earlier version
  */
-export function* migrate(dialect: Dialect, identity: { payTo: string; network: string }): Operation<void> {
-  if (dialect.concurrentWriters) yield* ask(sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`);
-  yield* ask(raw(META_TABLE));
+export function* migrate(
+  dialect: Dialect,
+  identity: { payTo: string; network: string },
+): TransactionBody<void> {
+  if (dialect.concurrentWriters) yield* execute(sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+  yield* execute(raw(META_TABLE));
   const meta = yield* readMeta();
   const version = checkVersion(meta.get('schema'));
   checkIdentity(meta, identity);
   if (version === SCHEMA_VERSION) return;
   if (version > 0 && dialect.concurrentWriters) yield* refuseServersBehind();
-  if (dialect.concurrentWriters) yield* ask(raw('set local statement_timeout = 0'));
+  if (dialect.concurrentWriters) yield* execute(raw('set local statement_timeout = 0'));
   for (const steps of MIGRATIONS.slice(version))
-    for (const step of steps(dialect)) yield* ask({ ...raw(step), slow: true });
-  yield* ask(setMeta({ key: 'schema', value: String(SCHEMA_VERSION) }));
-  yield* ask(setMeta({ key: 'pay_to', value: identity.payTo }));
-  yield* ask(setMeta({ key: 'network', value: identity.network }));
+    for (const step of steps(dialect)) yield* execute({ ...raw(step), slow: true });
+  yield* execute(setMeta({ key: 'schema', value: String(SCHEMA_VERSION) }));
+  yield* execute(setMeta({ key: 'pay_to', value: identity.payTo }));
+  yield* execute(setMeta({ key: 'network', value: identity.network }));
 }
 
 /** What they write would not be what this version reads. One that starts later refuses the schema by itself. */
-function* refuseServersBehind(): Operation<void> {
-  const [behind] = yield* ask(serversBehind({ version: SCHEMA_VERSION }));
+function* refuseServersBehind(): TransactionBody<void> {
+  const [behind] = yield* execute(serversBehind({ version: SCHEMA_VERSION }));
   if (!behind || behind.servers === 0) return;
   throw new LedgerFault(
     'open',
@@ -45,7 +48,7 @@ function* refuseServersBehind(): Operation<void> {
  * Checks that a ledger can be read by this program, without changing it.
  * @throws LedgerFault `open`
  */
-export function* checkReadable(): Operation<void> {
+export function* checkReadable(): TransactionBody<void> {
   const meta = yield* readMeta();
   if (checkVersion(meta.get('schema')) < SCHEMA_VERSION)
     throw new LedgerFault(
@@ -54,8 +57,8 @@ export function* checkReadable(): Operation<void> {
     );
 }
 
-function* readMeta(): Operation<Map<string, string>> {
-  const rows = yield* ask(ownMeta());
+function* readMeta(): TransactionBody<Map<string, string>> {
+  const rows = yield* execute(ownMeta());
   return new Map(rows.map(row => [row.key, row.value]));
 }
 

@@ -1,7 +1,7 @@
 import type { Connection } from './connection.js';
 import { idOf } from './ids.js';
-import { ask } from './engine.js';
-import type { Operation, Query } from './engine.js';
+import { execute } from './engine.js';
+import type { TransactionBody, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
 import type { OrderRow, ReplyRow } from './schema.js';
 import { findToChange } from './queries/claims.js';
@@ -37,12 +37,12 @@ export type Reply = {
   respondent: string;
   /** The sentiment was inferred from the text. */
   inferred: boolean;
-  /** A house respondent wrote it, not a person. */
-  house: boolean;
+  /** A sample respondent wrote it, not a person. */
+  isSample: boolean;
 };
 
 /** All of them reject with a LedgerFault when the database fails. */
-export type Orders = {
+export type OrderStore = {
   /**
    * Creates the order of a payment that is owed, as its first attempt, or returns the one that exists.
    * @throws LedgerFault `failed` when there is neither an order nor an owed payment
@@ -64,7 +64,7 @@ export type Orders = {
   readonly replies: (payment: string) => Promise<Reply[]>;
   /**
    * Adds one reply while the order is worked on: one per respondent (even if that one was rejected), one per reply id,
-   * never more than wanted. In a full order a person's reply takes the place of the newest house reply.
+   * never more than wanted. In a full order a person's reply takes the place of the newest sample reply.
    */
   readonly addReply: (payment: string, reply: Reply) => Promise<'added' | 'duplicate' | 'full' | 'closed'>;
   /** Its place is free again, its respondent can't reply again. @returns false when no such reply counts */
@@ -74,9 +74,9 @@ export type Orders = {
   readonly intent: (payment: string) => Promise<string | null>;
 };
 
-export function ordersOf({ engine, now }: Connection): Orders {
+export function ordersOf({ engine, now }: Connection): OrderStore {
   const order = async (payment: string): Promise<Order | undefined> => {
-    const [row] = await engine.read(() => ask(queries.findOrder({ payment })));
+    const [row] = await engine.read(() => execute(queries.findOrder({ payment })));
     return row && orderOf(row);
   };
   return {
@@ -96,18 +96,18 @@ export function ordersOf({ engine, now }: Connection): Orders {
           ? queries.finishOrder(ended)
           : queries.finishAttempt({ ...ended, attempt });
       };
-      return (await engine.write(() => ask(finish()))).length === 1;
+      return (await engine.write(() => execute(finish()))).length === 1;
     },
     reopenOrder: async (payment, deadline) => {
       const [row] = await engine.write(() => reopen(payment, deadline));
       return row && orderOf(row);
     },
     openOrders: async () => {
-      const rows = await engine.read(() => ask(queries.openOrders({ limit: MAX_OPEN })));
+      const rows = await engine.read(() => execute(queries.openOrders({ limit: MAX_OPEN })));
       return rows.map(row => ({ ...orderOf(row), replies: row.replies }));
     },
     replies: async payment => {
-      const rows = await engine.read(() => ask(queries.countingReplies({ payment })));
+      const rows = await engine.read(() => execute(queries.countingReplies({ payment })));
       return rows.map(replyOf);
     },
     addReply: async (payment, reply) => {
@@ -115,9 +115,9 @@ export function ordersOf({ engine, now }: Connection): Orders {
       return engine.write(() => add({ ...row, now: now() }));
     },
     rejectReply: async (payment, reply) =>
-      (await engine.write(() => ask(queries.rejectReply({ payment, reply, now: now() })))).length === 1,
+      (await engine.write(() => execute(queries.rejectReply({ payment, reply, now: now() })))).length === 1,
     saveIntent: async (payment, intent) => {
-      const saved = await engine.write(() => ask(queries.saveIntent({ payment, intent })));
+      const saved = await engine.write(() => execute(queries.saveIntent({ payment, intent })));
       if (saved.length !== 1) throw new LedgerFault('failed', `There is no order of payment ${payment}.`);
     },
     intent: async payment => (await order(payment))?.intent ?? null,
@@ -127,36 +127,38 @@ export function ordersOf({ engine, now }: Connection): Orders {
 function* open(
   order: { payment: string; request: string; wanted: number; deadline: number },
   now: Query,
-): Operation<OrderRow | undefined> {
+): TransactionBody<OrderRow | undefined> {
   const { payment, request, wanted, deadline } = order;
-  const [existing] = yield* ask(queries.findOrder({ payment }));
+  const [existing] = yield* execute(queries.findOrder({ payment }));
   if (existing) return existing;
-  const [row] = yield* ask(findToChange({ id: payment }));
+  const [row] = yield* execute(findToChange({ id: payment }));
   if (row?.state !== 'owed') return undefined;
-  yield* ask(queries.insertOrder({ payment, request, wanted, deadline, now }));
-  const [created] = yield* ask(queries.findOrder({ payment }));
+  yield* execute(queries.insertOrder({ payment, request, wanted, deadline, now }));
+  const [created] = yield* execute(queries.findOrder({ payment }));
   return created;
 }
 
 /** Payments are locked before orders everywhere, so that no two transactions wait for each other. */
-function* reopen(payment: string, deadline: number): Operation<OrderRow[]> {
-  const [row] = yield* ask(findToChange({ id: payment }));
-  return row?.state === 'owed' ? yield* ask(queries.reopenOrder({ payment, deadline })) : [];
+function* reopen(payment: string, deadline: number): TransactionBody<OrderRow[]> {
+  const [row] = yield* execute(findToChange({ id: payment }));
+  return row?.state === 'owed' ? yield* execute(queries.reopenOrder({ payment, deadline })) : [];
 }
 
-function* add(row: queries.NewReply & { now: Query }): Operation<'added' | 'duplicate' | 'full' | 'closed'> {
+function* add(
+  row: queries.NewReply & { now: Query },
+): TransactionBody<'added' | 'duplicate' | 'full' | 'closed'> {
   const { payment } = row;
-  const [order] = yield* ask(queries.findOrderToChange({ payment }));
+  const [order] = yield* execute(queries.findOrderToChange({ payment }));
   if (!order || order.finished_at !== null) return 'closed';
-  const all = yield* ask(queries.everyReply({ payment }));
+  const all = yield* execute(queries.everyReply({ payment }));
   if (all.some(other => other.respondent === row.respondent || other.reply === row.reply)) return 'duplicate';
   const counting = all.filter(other => other.rejected_at === null);
   if (counting.length >= order.wanted) {
     const house = row.house === 1 ? undefined : counting.findLast(other => other.house === 1);
     if (!house) return 'full';
-    yield* ask(queries.removeReply({ payment, reply: house.reply }));
+    yield* execute(queries.removeReply({ payment, reply: house.reply }));
   }
-  yield* ask(queries.insertReply({ ...row, number: (all.at(-1)?.number ?? 0) + 1 }));
+  yield* execute(queries.insertReply({ ...row, number: (all.at(-1)?.number ?? 0) + 1 }));
   return 'added';
 }
 
@@ -180,7 +182,7 @@ function replyOf(row: ReplyRow): Reply {
     sentiment: row.sentiment,
     respondent: row.respondent,
     inferred: row.inferred === 1,
-    house: row.house === 1,
+    isSample: row.house === 1,
   };
 }
 
@@ -194,6 +196,6 @@ function replyRow(payment: string, reply: Reply): queries.NewReply {
     sentiment: reply.sentiment,
     respondent: reply.respondent,
     inferred: reply.inferred ? 1 : 0,
-    house: reply.house ? 1 : 0,
+    house: reply.isSample ? 1 : 0,
   };
 }

@@ -1,4 +1,4 @@
-import type { Engine, Operation } from './engine.js';
+import type { Engine, TransactionBody } from './engine.js';
 import type { Fence } from './queries/conditions.js';
 
 /** Longer than a busy server goes without a write of its own (its looks at the chain), so that deletions seldom need a commit to themselves. */
@@ -19,14 +19,14 @@ type Deletion = {
  */
 export class RefusedClaims {
   readonly #engine: Engine;
-  readonly #remove: (fence: Fence) => Operation<number | undefined>;
+  readonly #remove: (fence: Fence) => TransactionBody<number | undefined>;
   readonly #waitMs: number;
   readonly #known = new Map<string, Promise<unknown>>();
   #gathered: Deletion[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   /** @param remove resolves to the bytes that were freed, or undefined where the claim is not ours */
-  constructor(engine: Engine, remove: (fence: Fence) => Operation<number | undefined>) {
+  constructor(engine: Engine, remove: (fence: Fence) => TransactionBody<number | undefined>) {
     this.#engine = engine;
     this.#remove = remove;
     this.#waitMs = engine.dialect.concurrentWriters ? OWN_COMMIT_MS : SHARED_COMMIT_MS;
@@ -70,7 +70,7 @@ export class RefusedClaims {
     }
   }
 
-  *#removeAll(batch: readonly Deletion[]): Operation<(number | undefined)[]> {
+  *#removeAll(batch: readonly Deletion[]): TransactionBody<(number | undefined)[]> {
     const freed = [];
     for (const { fence } of batch) freed.push(yield* this.#remove(fence));
     return freed;

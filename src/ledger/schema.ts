@@ -107,7 +107,7 @@ export type ReplyRow = {
   respondent: string;
   /** 1 where the sentiment was inferred from the text. */
   inferred: number;
-  /** 1 where a house respondent wrote it, not a person. */
+  /** 1 where a sample respondent wrote it, not a person. */
   house: number;
   created_at: number;
   rejected_at: number | null;

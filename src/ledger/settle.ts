@@ -1,11 +1,11 @@
 import { answerRow } from './answer-store.js';
-import type { AnswerStore, Kept } from './answer-store.js';
+import type { AnswerStore, AnswerContent } from './answer-store.js';
 import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
 import type { Caller } from './callers.js';
 import { MAX_ALIASES } from './claim.js';
 import type { Now } from './clock.js';
-import { ask } from './engine.js';
-import type { Dialect, Operation } from './engine.js';
+import { execute } from './engine.js';
+import type { Dialect, TransactionBody } from './engine.js';
 import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
@@ -15,20 +15,20 @@ import { createdAt, endLease, find, lockPayerOf } from './queries/claims.js';
 import type { Call as CallColumns, Fence } from './queries/conditions.js';
 import { bind, countAliases, identifierPaid, lockEqualCalls, lockRow } from './queries/equal-calls.js';
 import type { LockedRow } from './queries/equal-calls.js';
-import { settle } from './queries/moves.js';
+import { settle } from './queries/transitions.js';
 
 /** Equal payments that one is judged beside at most; more of them are a storm of new signatures for one call. */
 const MAX_EQUAL = 512;
 
 /** What makes two payments without identifier payments for the same call. `requestHash`: hex sha256 of operation and body. */
-export type Call = { payer: string; operation: string; requestHash: string };
+export type CallKey = { payer: string; operation: string; requestHash: string };
 
 /** What goes with a payment that is about to be settled. */
-export type Sent = {
+export type SettleRequest = {
   /** The call it is for; absent with an identifier, which says itself whether it is another sale. */
-  call?: Call;
+  call?: CallKey;
   /** The answer that is being paid, kept as `saveAnswer` keeps it. */
-  answer?: Kept;
+  answer?: AnswerContent;
   /** The greatest number among the callers of this row at this server; 0: none. */
   newestLocal: number;
   /** Asks only for an earlier sale to redeem: nothing is settled, since the work is not done yet. */
@@ -48,7 +48,7 @@ export type Sent = {
  * - `sell`: `attachOnly`, and there is nothing to attach to. Nothing has changed.
  * - `limit`: the earlier sale, or this one, would have too many aliases. Nothing has changed.
  */
-export type Settling =
+export type SettleDecision =
   | { kind: 'settling' }
   | { kind: 'attached'; target: Payment; caller: Caller | undefined }
   | { kind: 'wait'; unseen: string[] }
@@ -58,12 +58,16 @@ export type Settling =
 
 /** What the move to `settling` needs besides: see `settlePayment`. */
 export type SettleContext = { readonly dialect: Dialect; readonly now: Now; readonly answers: AnswerStore };
-type Settle = { fence: Fence; sent: Sent; context: SettleContext };
+type Settle = { fence: Fence; sent: SettleRequest; context: SettleContext };
 type Result =
-  Exclude<Settling, { kind: 'settling' }> | { kind: 'settling'; grown: number } | { kind: 'full' };
+  Exclude<SettleDecision, { kind: 'settling' }> | { kind: 'settling'; grown: number } | { kind: 'full' };
 
 /** The only place that decides whether a payment is settled; one transaction, after the answer is made. */
-export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext): Operation<Result> {
+export function* settlePayment(
+  fence: Fence,
+  sent: SettleRequest,
+  context: SettleContext,
+): TransactionBody<Result> {
   const { dialect, now } = context;
   const { id } = fence;
   const all = { fence, sent, context };
@@ -75,7 +79,7 @@ export function* settlePayment(fence: Fence, sent: Sent, context: SettleContext)
   const own = rows.find(row => row.id === id);
   const moment = rows.at(-1)?.now ?? 0;
   if (!own || !mayGo(own, fence, moment)) return yield* drop(fence);
-  if (!sent.call && (yield* ask(identifierPaid({ id }))).length > 0) return yield* drop(fence);
+  if (!sent.call && (yield* execute(identifierPaid({ id }))).length > 0) return yield* drop(fence);
   if (rows.length > MAX_EQUAL) return { kind: 'limit' };
   const equals = rows.filter(row => row !== own && isOpen(row) && !isWritten(row, own, moment));
   return yield* settleBeside(equals, own, moment, all);
@@ -86,7 +90,7 @@ function* settleBeside(
   own: Locked,
   moment: number,
   all: Settle,
-): Operation<Result> {
+): TransactionBody<Result> {
   const unseen = equals.filter(row => isSole(row, moment) && !seenSince(row, own)).map(row => row.id);
   if (unseen.length > 0) return { kind: 'wait', unseen };
   const shared = equals.filter(row => !isSole(row, moment));
@@ -97,7 +101,7 @@ function* settleBeside(
   if (claimed.length > MAX_ALIASES) return { kind: 'limit' };
   const settled = yield* settleOwn(all, false);
   if (!settled) return yield* drop(all.fence);
-  for (const other of claimed) yield* ask(bind({ id: other.id, alias_of: own.id }));
+  for (const other of claimed) yield* execute(bind({ id: other.id, alias_of: own.id }));
   return settled;
 }
 
@@ -117,15 +121,20 @@ function maySettleAlone({ sent, context }: Settle): boolean {
 }
 
 /** The row, and those that it has to be judged beside. On PostgreSQL nobody else claims a payment of this payer from then on. */
-function* lockRows(id: string, { call }: Sent, dialect: Dialect, now: Now): Operation<LockedRow[]> {
-  const [came] = yield* ask(dialect.concurrentWriters ? lockPayerOf({ id }) : createdAt({ id }));
+function* lockRows(
+  id: string,
+  { call }: SettleRequest,
+  dialect: Dialect,
+  now: Now,
+): TransactionBody<LockedRow[]> {
+  const [came] = yield* execute(dialect.concurrentWriters ? lockPayerOf({ id }) : createdAt({ id }));
   if (!came) return [];
-  if (!call) return yield* ask(lockRow({ id, now: now() }));
+  if (!call) return yield* execute(lockRow({ id, now: now() }));
   const { created_at } = came;
-  return yield* ask(lockEqualCalls({ id, ...equalTo(call), created_at, limit: MAX_EQUAL, now: now() }));
+  return yield* execute(lockEqualCalls({ id, ...equalTo(call), created_at, limit: MAX_EQUAL, now: now() }));
 }
 
-function equalTo({ payer, operation, requestHash }: Call): CallColumns {
+function equalTo({ payer, operation, requestHash }: CallKey): CallColumns {
   return { payer, operation, request_hash: requestHash };
 }
 
@@ -153,7 +162,7 @@ function isWritten(row: Locked, own: Locked, moment: number): boolean {
   return row.callers === 1 || row.written_at <= own.created_at;
 }
 
-/** Its caller was there after this payment came; a hang-up before that would have been noted by now. */
+/** Its caller was there after this payment came; a hang-up before that would have been recorded by now. */
 function seenSince(row: Locked, own: Locked): boolean {
   return row.caller_until >= own.created_at + CALLER_LIVE_MS + HANG_UP_MARGIN_MS;
 }
@@ -162,8 +171,8 @@ function byAge(a: Locked, b: Locked): number {
   return a.created_at - b.created_at || (a.id < b.id ? -1 : 1);
 }
 
-function* drop(fence: Fence): Operation<Result> {
-  yield* ask(endLease(fence));
+function* drop(fence: Fence): TransactionBody<Result> {
+  yield* execute(endLease(fence));
   return { kind: 'gone' };
 }
 
@@ -172,29 +181,29 @@ function* attachTo(
   own: Locked,
   claimed: readonly Locked[],
   { sent, context: { now } }: Settle,
-): Operation<Result> {
-  const [count] = yield* ask(countAliases({ id: target.id }));
+): TransactionBody<Result> {
+  const [count] = yield* execute(countAliases({ id: target.id }));
   if ((count?.aliases ?? 0) + claimed.length + 1 > MAX_ALIASES) return { kind: 'limit' };
-  for (const { id } of [own, ...claimed]) yield* ask(bind({ id, alias_of: target.id }));
+  for (const { id } of [own, ...claimed]) yield* execute(bind({ id, alias_of: target.id }));
   const goesOver = sent.newestLocal === own.callers;
   const [row] = goesOver
-    ? yield* ask(watch({ id: target.id, live_ms: CALLER_LIVE_MS, now: now() }))
-    : yield* ask(find({ id: target.id, now: now() }));
+    ? yield* execute(watch({ id: target.id, live_ms: CALLER_LIVE_MS, now: now() }))
+    : yield* execute(find({ id: target.id, now: now() }));
   if (!row) throw new Error(`the payment ${target.id} vanished under its lock`);
   const caller = goesOver ? { id: target.id, number: row.callers } : undefined;
   return { kind: 'attached', target: paymentOf(row), caller };
 }
 
 /** Moves the payment and keeps its answer. @returns undefined where it may not be moved, or not `alone` */
-function* settleOwn({ fence, sent, context }: Settle, alone: boolean): Operation<Result | undefined> {
+function* settleOwn({ fence, sent, context }: Settle, alone: boolean): TransactionBody<Result | undefined> {
   const { answer } = sent;
   if (answer && context.answers.isFull(answer.body.byteLength)) {
-    const [held] = yield* ask(holdForAnswer(fence));
+    const [held] = yield* execute(holdForAnswer(fence));
     // Whoever redeems an earlier sale needs no room: that is for those with equals to find out first.
     if (held && context.answers.isFull(answer.body.byteLength - (held.size ?? 0)))
       return alone ? undefined : { kind: 'full' };
   }
-  const [row] = yield* ask(
+  const [row] = yield* execute(
     settle({
       ...fence,
       alone,
@@ -205,6 +214,6 @@ function* settleOwn({ fence, sent, context }: Settle, alone: boolean): Operation
   );
   if (!row) return undefined;
   if (!answer) return { kind: 'settling', grown: 0 };
-  yield* ask(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));
+  yield* execute(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));
   return { kind: 'settling', grown: answer.body.byteLength - (row.answered ?? 0) };
 }

@@ -13,12 +13,12 @@ export type State = 'claimed' | 'settling' | 'released' | 'delivered' | 'owed' |
 export const STATES: readonly State[] = ['claimed', 'settling', 'released', 'delivered', 'owed', 'refunded'];
 
 /** What entitles a move: the server's own work, proof found on chain, or the operator's word. */
-export type Ground = 'work' | 'chain' | 'operator';
+export type TransitionCause = 'work' | 'chain' | 'operator';
 
-type Move = { readonly from: State; readonly to: State; readonly grounds: readonly Ground[] };
+type Transition = { readonly from: State; readonly to: State; readonly grounds: readonly TransitionCause[] };
 
 /** Every legal move. Deleting a row is legal from `claimed` alone. */
-export const MOVES: readonly Move[] = [
+export const TRANSITIONS: readonly Transition[] = [
   { from: 'claimed', to: 'settling', grounds: ['work'] },
   { from: 'settling', to: 'released', grounds: ['work', 'chain'] },
   { from: 'settling', to: 'delivered', grounds: ['work', 'chain'] },
@@ -30,11 +30,11 @@ export const MOVES: readonly Move[] = [
 ];
 
 /** @returns whether a payment may go `from` one state `to` another on this ground. */
-export function mayMove(from: State, to: State, ground: Ground): boolean {
-  return MOVES.some(move => move.from === from && move.to === to && move.grounds.includes(ground));
+export function mayTransition(from: State, to: State, ground: TransitionCause): boolean {
+  return TRANSITIONS.some(move => move.from === from && move.to === to && move.grounds.includes(ground));
 }
 
 /** @returns the states from which `to` may be reached on this ground; the store's UPDATE statements are made from it. */
-export function sourcesOf(to: State, ground: Ground): State[] {
-  return STATES.filter(from => mayMove(from, to, ground));
+export function sourcesOf(to: State, ground: TransitionCause): State[] {
+  return STATES.filter(from => mayTransition(from, to, ground));
 }

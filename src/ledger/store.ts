@@ -1,46 +1,46 @@
 import { AnswerStore } from './answer-store.js';
-import { archiveOf, booksOf } from './books.js';
-import type { Archive, Books, Refund, StoredAnswer } from './books.js';
+import { reportsOf, readerOf } from './reader.js';
+import type { LedgerReports, LedgerReader, Refund, StoredAnswer } from './reader.js';
 import { callersOf, CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
-import type { Caller, Callers, Seen } from './callers.js';
-import type { Claim, Claimed, ClaimRequest, Limit } from './claim.js';
+import type { Caller, CallerStore, PaymentLookup } from './callers.js';
+import type { Claim, ClaimResult, ClaimRequest, ClaimLimit } from './claim.js';
 import { clockOf } from './clock.js';
-import { engineOf, opening } from './connect.js';
+import { openEngine, opening } from './engines/open-engine.js';
 import type { Connection } from './connection.js';
-import { ask } from './engine.js';
-import type { Operation } from './engine.js';
+import { execute } from './engine.js';
+import type { TransactionBody } from './engine.js';
 import { feePayersOf } from './fee-payers.js';
 import type { FeePayers, OfferedFeePayer } from './fee-payers.js';
 import { checkReadable, migrate } from './migrate.js';
-import { movesOf, removeClaim } from './moves.js';
-import type { Moves } from './moves.js';
+import { transitionsOf, removeClaim } from './transitions.js';
+import type { Transitions } from './transitions.js';
 import { ordersOf } from './orders.js';
-import type { Order, Orders, Reply } from './orders.js';
+import type { Order, OrderStore, Reply } from './orders.js';
 import type { Payment } from './payment.js';
 import { endEverything } from './queries/claims.js';
 import { RefusedClaims } from './refused-claims.js';
-import type { Call, Sent, Settling } from './settle.js';
-import { upkeepOf } from './upkeep.js';
-import type { Upkeep } from './upkeep.js';
+import type { CallKey, SettleRequest, SettleDecision } from './settle.js';
+import { maintenanceOf } from './maintenance.js';
+import type { Maintenance } from './maintenance.js';
 
 export { CALLER_LIVE_MS, HANG_UP_MARGIN_MS };
 export type {
-  Archive,
-  Books,
-  Call,
+  LedgerReports,
+  LedgerReader,
+  CallKey,
   Caller,
   Claim,
-  Claimed,
+  ClaimResult,
   ClaimRequest,
-  Limit,
+  ClaimLimit,
   OfferedFeePayer,
   Order,
   Payment,
   Refund,
   Reply,
-  Seen,
-  Sent,
-  Settling,
+  PaymentLookup,
+  SettleRequest,
+  SettleDecision,
   StoredAnswer,
 };
 
@@ -58,14 +58,14 @@ export type LedgerOptions = {
 };
 
 /** The payments of one receiver, open for a server. */
-export type Ledger = Books & Orders & Callers & Moves & Upkeep & FeePayers;
+export type Ledger = LedgerReader & OrderStore & CallerStore & Transitions & Maintenance & FeePayers;
 
 /**
  * Opens the ledger of one receiver for a server. On SQLite it must be the only server: all leases end, and all callers are gone.
  * @throws LedgerFault `open` when the ledger is locked, somebody else's, retired, newer than this program or unreachable
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
-  const opened = await engineOf(options.url, 'server');
+  const opened = await openEngine(options.url, 'server');
   const refused = new RefusedClaims(opened, removeClaim);
   const { engine } = refused;
   const now = clockOf(engine.dialect, options.now);
@@ -74,24 +74,24 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const answers = new AnswerStore(connection, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
   try {
     await opening(engine.write(() => migrate(engine.dialect, options)));
-    if (!engine.dialect.concurrentWriters) await opening(engine.write(forgetFormerServer));
+    if (!engine.dialect.concurrentWriters) await opening(engine.write(endFormerServer));
     await opening(answers.recount());
   } catch (error) {
     await engine.close();
     throw error;
   }
-  const books = booksOf(connection);
+  const reader = readerOf(connection);
   const callers = callersOf(connection);
-  const moves = movesOf(connection, answers);
+  const moves = transitionsOf(connection, answers);
   return {
-    ...books,
+    ...reader,
     ...ordersOf(connection),
     ...callers,
     ...moves,
-    ...upkeepOf(connection, answers),
+    ...maintenanceOf(connection, answers),
     ...feePayersOf(connection),
-    find: id => afterwards(refused.gone(id), () => books.find(id)),
-    look: (id, payer) => afterwards(refused.gone(id), () => callers.look(id, payer)),
+    find: id => afterwards(refused.gone(id), () => reader.find(id)),
+    lookUp: (id, payer) => afterwards(refused.gone(id), () => callers.lookUp(id, payer)),
     claim: (request, caller) => afterwards(refused.gone(request.id), () => moves.claim(request, caller)),
   };
 }
@@ -101,20 +101,23 @@ function afterwards<T>(gone: Promise<unknown> | undefined, next: () => Promise<T
   return gone ? gone.then(next) : next();
 }
 
-function* forgetFormerServer(): Operation<void> {
-  for (const query of endEverything()) yield* ask(query);
+function* endFormerServer(): TransactionBody<void> {
+  for (const query of endEverything()) yield* execute(query);
 }
 
 /**
  * Opens a ledger beside a running server, to read it and to record refunds.
  * @throws LedgerFault `open`
  */
-export async function openBooks(options: { url: string; now?: () => number }): Promise<Books & Archive> {
-  const engine = await engineOf(options.url, 'beside');
+export async function openLedgerReader(options: {
+  url: string;
+  now?: () => number;
+}): Promise<LedgerReader & LedgerReports> {
+  const engine = await openEngine(options.url, 'beside');
   const connection: Connection = { engine, now: clockOf(engine.dialect, options.now) };
   try {
     await opening(engine.read(() => checkReadable()));
-    return { ...booksOf(connection), ...archiveOf(connection) };
+    return { ...readerOf(connection), ...reportsOf(connection) };
   } catch (error) {
     await engine.close();
     throw error;

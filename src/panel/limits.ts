@@ -4,7 +4,7 @@ const MAX_NAMES = 1_000;
 const ALL = '';
 
 /** Bounds events a minute, per name and over all. */
-export class Limit {
+export class RateLimit {
   readonly #perName: LeakyBuckets;
   readonly #overall: LeakyBuckets;
 

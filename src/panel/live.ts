@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import type { ReplyBook } from '../upstreams/people/people.js';
+import type { ReplyStore } from '../upstreams/people/people.js';
 
 const MAX_CLIENTS = 50;
 const LOOK_MS = 1_000;
@@ -13,15 +13,15 @@ const CHANGE = 'event: change\ndata: 1\n\n';
 
 /** Server-sent events that say *that* something changed, never what: the page then asks for the list. */
 export class LiveStreams {
-  readonly #book: ReplyBook;
+  readonly #replyStore: ReplyStore;
   readonly #clients = new Set<PassThrough>();
   readonly #keepAliveMs: number;
   readonly #ended: AbortSignal | undefined;
   #timer: NodeJS.Timeout | undefined;
   #seen = '';
 
-  constructor(book: ReplyBook, ended: AbortSignal | undefined, keepAliveMs = KEEP_ALIVE_MS) {
-    this.#book = book;
+  constructor(replyStore: ReplyStore, ended: AbortSignal | undefined, keepAliveMs = KEEP_ALIVE_MS) {
+    this.#replyStore = replyStore;
     this.#keepAliveMs = keepAliveMs;
     this.#ended = ended;
     ended?.addEventListener('abort', () => this.#endAll(), { once: true });
@@ -64,7 +64,7 @@ export class LiveStreams {
 
   async #look(): Promise<void> {
     try {
-      const open = await this.#book.open();
+      const open = await this.#replyStore.open();
       const state = JSON.stringify(open.map(({ id, replies, attempt }) => [id, replies, attempt]));
       if (state === this.#seen) return;
       this.#seen = state;

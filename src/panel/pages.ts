@@ -199,7 +199,7 @@ ${items}
 function replyItem(question: Question, reply: Reply, number: number, formKey: string): string {
   const notes = [
     reply.inferred ? 'inferred from the text' : '',
-    reply.house ? 'house respondent, not a person' : '',
+    reply.isSample ? 'sample respondent, not a person' : '',
   ];
   const remark = notes.filter(Boolean).join(', ');
   return `<li>${foreign(reply.text)}

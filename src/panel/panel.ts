@@ -7,14 +7,14 @@ import {
   type Added,
   MAX_REPLY_CHARACTERS,
   type Question,
-  type ReplyBook,
+  type ReplyStore,
   SENTIMENTS,
   type Sentiment,
 } from '../upstreams/people/people.js';
-import type { Presence, SharedNotes } from '../upstreams/people/presence.js';
+import type { Respondents, SharedMeta } from '../upstreams/people/respondents.js';
 import { charactersOf, tidyReply } from '../upstreams/people/reply-text.js';
 import { PanelFault, readForm } from './form.js';
-import { Limit } from './limits.js';
+import { RateLimit } from './limits.js';
 import { LiveStreams } from './live.js';
 import {
   type Board,
@@ -31,11 +31,11 @@ import { type Session, Sessions } from './session.js';
 import { STYLE } from './style.js';
 
 export type PanelOptions = {
-  book: ReplyBook;
+  replyStore: ReplyStore;
   /** Is told of everybody who is signed in and asks for anything. */
-  presence: Presence;
+  presence: Respondents;
   /** Where all servers find out who has signed out. */
-  notes: SharedNotes;
+  notes: SharedMeta;
   /** The operator's token, at least 16 characters. */
   token: string;
   /** ms since 1970. Default the clock. */
@@ -131,25 +131,25 @@ function fromElsewhere(ctx: Context): boolean {
 }
 
 class Panel {
-  readonly #book: ReplyBook;
-  readonly #presence: Presence;
+  readonly #replyStore: ReplyStore;
+  readonly #presence: Respondents;
   readonly #sessions: Sessions;
   readonly #live: LiveStreams;
   readonly #now: () => number;
   readonly #secure: boolean;
-  readonly #badLogins: Limit;
-  readonly #replies: Limit;
+  readonly #badLogins: RateLimit;
+  readonly #replies: RateLimit;
   #heldBack = 0;
 
-  constructor({ book, presence, notes, token, now = Date.now, secure, signal }: PanelOptions) {
-    this.#book = book;
+  constructor({ replyStore, presence, notes, token, now = Date.now, secure, signal }: PanelOptions) {
+    this.#replyStore = replyStore;
     this.#presence = presence;
     this.#sessions = new Sessions(token, notes, now);
-    this.#live = new LiveStreams(book, signal);
+    this.#live = new LiveStreams(replyStore, signal);
     this.#now = now;
     this.#secure = secure;
-    this.#badLogins = new Limit(10, 200, now);
-    this.#replies = new Limit(30, 600, now);
+    this.#badLogins = new RateLimit(10, 200, now);
+    this.#replies = new RateLimit(30, 600, now);
   }
 
   readonly guard: Middleware = async (ctx, next) => {
@@ -209,19 +209,19 @@ class Panel {
     const { session, form } = await this.#form(ctx, await this.#attend(ctx));
     this.#throttle(session.respondent);
     const id = form.get('question') ?? '';
-    const fault = this.#examine(id, form.get('text') ?? '', form.get('sentiment') ?? '');
+    const fault = this.#faultIn(id, form.get('text') ?? '', form.get('sentiment') ?? '');
     if (fault) return this.#correct(ctx, session, fault);
-    const open = (await this.#book.open()).some(question => question.id === id);
+    const open = (await this.#replyStore.open()).some(question => question.id === id);
     if (!open) return this.#tell(ctx, 'closed', id);
     const text = tidyReply(form.get('text') ?? '');
     const chosen = form.get('sentiment') ?? '';
-    const added = await this.#book.add(id, {
+    const added = await this.#replyStore.add(id, {
       id: randomBytes(12).toString('hex'),
       text,
       sentiment: chosen === '' ? classify(text) : (chosen as Sentiment),
       respondent: session.respondent,
       inferred: chosen === '',
-      house: false,
+      isSample: false,
     });
     this.#tell(ctx, added, id);
   };
@@ -229,13 +229,13 @@ class Panel {
   readonly reject = async (ctx: Context): Promise<void> => {
     const { form } = await this.#form(ctx, await this.#attend(ctx));
     const id = form.get('question') ?? '';
-    const open = (await this.#book.open()).some(question => question.id === id);
-    const done = open && (await this.#book.reject(id, form.get('reply') ?? ''));
+    const open = (await this.#replyStore.open()).some(question => question.id === id);
+    const done = open && (await this.#replyStore.reject(id, form.get('reply') ?? ''));
     this.#tell(ctx, done ? 'rejected' : 'absent', id);
   };
 
   /** What is wrong with a reply, if anything. A missing choice is not: the text then tells. */
-  #examine(question: string, raw: string, sentiment: string): Fault | undefined {
+  #faultIn(question: string, raw: string, sentiment: string): Fault | undefined {
     const say = (message: string): Fault => ({ question, message, text: raw, sentiment });
     if (tidyReply(raw) === '') return say('Please write your reply first.');
     const length = charactersOf(raw.replace(/\r\n?/g, '\n').trim());
@@ -335,12 +335,12 @@ class Panel {
 
   /** The first questions, those that this person can still answer before the others; `kept` is shown in any case. */
   async #board({ respondent, ...rest }: Session, kept?: string): Promise<Board> {
-    const open = await this.#book.open();
+    const open = await this.#replyStore.open();
     const cards: Card[] = [];
     const later: Card[] = [];
     for (const question of this.#inOrder(open, kept)) {
       if (cards.length >= MAX_CARDS) break;
-      const replies = await this.#book.replies(question.id);
+      const replies = await this.#replyStore.replies(question.id);
       const answered = replies.some(reply => reply.respondent === respondent);
       const done = answered || replies.length >= question.wanted;
       (done && question.id !== kept ? later : cards).push({ question, replies, answered });

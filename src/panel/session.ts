@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { SharedNotes } from '../upstreams/people/presence.js';
+import type { SharedMeta } from '../upstreams/people/respondents.js';
 
 /** A browser that was opened with the operator's token. */
 export type Session = {
@@ -21,11 +21,11 @@ const MIN_TOKEN_CHARACTERS = 16;
 export class Sessions {
   readonly #token: Buffer;
   readonly #key: Buffer;
-  readonly #notes: SharedNotes;
+  readonly #notes: SharedMeta;
   readonly #now: () => number;
 
   /** @throws RangeError when the token has fewer than 16 characters. */
-  constructor(token: string, notes: SharedNotes, now: () => number) {
+  constructor(token: string, notes: SharedMeta, now: () => number) {
     if (token.length < MIN_TOKEN_CHARACTERS)
       throw new RangeError(
         `The panel's token needs at least ${MIN_TOKEN_CHARACTERS} characters, better 32 random ones.`,

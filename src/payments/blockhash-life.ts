@@ -1,27 +1,30 @@
+import { blocksWithin } from '../solana/blocks.js';
+import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
 import { withDeadline } from '../net/deadline.js';
-import type { Desk } from './desk.js';
+import type { Offers } from './offers.js';
 import type { Key } from '../solana/message.js';
 
 /** The chain's recent blockhashes as keys, the newest first, one per block; undefined where it does not serve them. */
 export type RecentBlockhashes = (signal: AbortSignal) => Promise<Key[] | undefined>;
-
-/** A transaction can't land later than this many blocks after its blockhash (Solana's MAX_PROCESSING_AGE). */
-export const BLOCKHASH_LIFE_BLOCKS = 150;
-const BLOCK_MS = 400;
 /** How long one read of the chain serves, also one that failed. */
 const READ_LIFE_MS = 2_000;
 const READ_DEADLINE_MS = 1_000;
 
 /** Says how long a blockhash still lives, by what our own looks at the chain saw, else by the chain's list of recent ones. */
 export class BlockhashLife {
-  readonly #desk: Desk;
+  readonly #offers: Offers;
   readonly #recent: RecentBlockhashes;
   readonly #closing: AbortSignal;
   readonly #now: () => number;
   #read: { at: number; ages: Promise<ReadonlyMap<Key, number>> } | undefined;
 
-  constructor(parts: { desk: Desk; recent: RecentBlockhashes; closing: AbortSignal; now?: () => number }) {
-    this.#desk = parts.desk;
+  constructor(parts: {
+    offers: Offers;
+    recent: RecentBlockhashes;
+    closing: AbortSignal;
+    now?: () => number;
+  }) {
+    this.#offers = parts.offers;
     this.#recent = parts.recent;
     this.#closing = parts.closing;
     this.#now = parts.now ?? Date.now;
@@ -29,7 +32,7 @@ export class BlockhashLife {
 
   /** How many more blocks a transaction over it can land in; undefined where nobody knows. Never rejects. */
   async blocksLeft(blockhash: Key): Promise<number | undefined> {
-    const seen = this.#desk.ageOf(blockhash);
+    const seen = this.#offers.blockhashAge(blockhash);
     if (seen !== undefined) return BLOCKHASH_LIFE_BLOCKS - seen;
     const { at, ages } = this.#ages();
     const age = (await ages).get(blockhash);
@@ -46,9 +49,4 @@ export class BlockhashLife {
     }
     return this.#read;
   }
-}
-
-/** How many blocks the chain makes in so many ms. */
-export function blocksWithin(ms: number): number {
-  return Math.floor(Math.max(0, ms) / BLOCK_MS);
 }

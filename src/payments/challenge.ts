@@ -1,13 +1,14 @@
-import type { Json, PricedOperation } from '../contract.js';
-import { requirementsOf, resourceUrl, type Terms } from './offer.js';
-import { USDC_DECIMALS } from './price.js';
+import type { Json } from '../contract/json.js';
+import type { PricedOperation } from '../contract/contract.js';
+import { requirementsOf, resourceUrl, type Terms } from './requirements.js';
+import { USDC_DECIMALS } from '../contract/price.js';
 import { TOKEN_PROGRAM } from '../solana/networks.js';
 
 /** A 402 answer ready to be sent: the body, and its base64 for the PAYMENT-REQUIRED header. */
 export type Challenge = { body: Buffer; header: string };
 
 /** What changes while the server runs: who pays network fees, and a blockhash to sign over (read in the last 20 s). */
-export type Live = { feePayer: string; recentBlockhash?: string | undefined };
+export type OfferState = { feePayer: string; recentBlockhash?: string | undefined };
 
 /** Which protocol version a buyer asked its challenge in. */
 export type ChallengeVersion = 1 | 2;
@@ -31,7 +32,7 @@ const UNPAID = 'Payment required: sign one of the accepted payments and repeat t
 export function renderChallenge(
   operation: PricedOperation,
   terms: Terms,
-  live: Live,
+  live: OfferState,
   version: ChallengeVersion = 2,
   error?: string,
 ): Challenge {
@@ -48,7 +49,7 @@ export function renderChallenge(
 }
 
 /** Stands in for what changes while a server runs: nobody's address, and a blockhash of no chain. */
-const EXAMPLE_LIVE: Live = {
+const EXAMPLE_LIVE: OfferState = {
   feePayer: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb',
   recentBlockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N',
 };
@@ -68,7 +69,7 @@ function resourceOf(operation: PricedOperation, terms: Terms): Json {
   };
 }
 
-function option(operation: PricedOperation, terms: Terms, live: Live, version: ChallengeVersion): Json {
+function option(operation: PricedOperation, terms: Terms, live: OfferState, version: ChallengeVersion): Json {
   const { amount, extra, ...requirements } = requirementsOf(operation, terms, live.feePayer);
   return {
     ...requirements,
@@ -84,7 +85,7 @@ function option(operation: PricedOperation, terms: Terms, live: Live, version: C
 }
 
 /** What a buyer would ask an RPC about the mint and the chain: with it a payment can be signed without one. */
-function hintsOf({ recentBlockhash }: Live): Json {
+function hintsOf({ recentBlockhash }: OfferState): Json {
   return {
     decimals: USDC_DECIMALS,
     tokenProgram: TOKEN_PROGRAM,

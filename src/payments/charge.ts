@@ -1,24 +1,26 @@
+import { NOT_CHARGED } from '../contract/not-charged.js';
+import type { Log } from '../net/log.js';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { PricedOperation } from '../contract.js';
+import type { PricedOperation } from '../contract/contract.js';
 import type { Ledger } from '../ledger/store.js';
 import { SharedBucket, UnpaidWork } from './admission.js';
-import { Callers } from './callers.js';
-import type { Desk } from './desk.js';
-import { Examiner, type Examined, type Payment } from './examine.js';
+import { WaitingCallers } from './waiting-callers.js';
+import type { Offers } from './offers.js';
+import { PaymentChecker, type PaymentCheck, type Payment } from './check-payment.js';
 import type { Facilitator } from './facilitator.js';
-import type { SharedFeePayers } from './fee-payers.js';
+import type { SharedFeePayers } from './shared-fee-payers.js';
 import { Flows } from './flows.js';
-import { HeldCallers } from './held-callers.js';
-import { moneyNote } from './judge.js';
+import { HeldOrders } from './held-orders.js';
+import { moneyNote } from './next-step.js';
 import { KeptAnswers } from './kept-answers.js';
-import type { Orders } from './orders.js';
-import { NOT_CHARGED, unavailable, type Log, type Outcome } from './outcome.js';
+import type { OrderWorker } from './order-worker.js';
+import { unavailable, type Outcome } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
-import { NO_SALE, Redemption, unfinished, type RedemptionParts } from './redemption.js';
+import { NO_SALE, PaidRequest, unfinished, type PaidRequestParts } from './paid-request.js';
 import { Seller } from './seller.js';
 import type { Confirm } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
-import type { Trust } from './trust.js';
+import type { FacilitatorTrust } from './facilitator-trust.js';
 import type { BlocksLeft } from './work.js';
 
 /** Payers that never paid share these: their wallets may be empty. */
@@ -27,15 +29,15 @@ const NEW_PAYERS = { rate: 50, burst: 500 };
 export type ChargeParts = {
   ledger: Ledger;
   facilitator: Facilitator;
-  desk: Desk;
+  offers: Offers;
   /** Without it, only the fee payers that this server offered are taken. */
   feePayers?: Pick<SharedFeePayers, 'lookUp'>;
   log: Log;
   maxUnsettledPerPayer: number;
   /** Without it, `upfront` operations answer 503. */
-  orders?: Orders;
+  orders?: OrderWorker;
   confirm?: Confirm;
-  trust?: Trust;
+  trust?: FacilitatorTrust;
   /** How many more blocks a transaction over a blockhash can land in. Without it, a new payer's work begins whatever is left. */
   blocksLeft?: BlocksLeft;
   unknownPayers?: { rate: number; burst: number };
@@ -49,26 +51,26 @@ export type ChargeParts = {
 };
 
 /**
- * Redeems payments for answers. The ledger is asked first what a payment is worth (`judge.ts`); where nothing was sold for it yet, it is
+ * Redeems payments for answers. The ledger is asked first what a payment is worth (`next-step.ts`); where nothing was sold for it yet, it is
  * claimed under today's offer (`seller.ts`) and one of the two flows runs (`flows.ts`). Each request is a caller of a row in the ledger
- * (`callers.ts`) and gets what comes of that row, whichever server works on it (`redemption.ts`).
+ * (`waiting-callers.ts`) and gets what comes of that row, whichever server works on it (`paid-request.ts`).
  */
 export class Charge {
   readonly #ledger: Ledger;
-  readonly #desk: Desk;
+  readonly #offers: Offers;
   readonly #feePayers: ChargeParts['feePayers'];
   readonly #log: Log;
-  readonly #examiner: Examiner;
-  readonly #parts: RedemptionParts;
+  readonly #paymentChecker: PaymentChecker;
+  readonly #parts: PaidRequestParts;
 
   constructor(parts: ChargeParts) {
-    const { ledger, desk, log, now = Date.now, unknownPayers = NEW_PAYERS } = parts;
+    const { ledger, offers, log, now = Date.now, unknownPayers = NEW_PAYERS } = parts;
     this.#ledger = ledger;
-    this.#desk = desk;
+    this.#offers = offers;
     this.#feePayers = parts.feePayers;
     this.#log = log;
-    this.#examiner = new Examiner(desk.terms);
-    const callers = new Callers({ ledger, log, now, emptied: id => void this.#abandon(id) });
+    this.#paymentChecker = new PaymentChecker(offers.terms);
+    const callers = new WaitingCallers({ ledger, log, now, emptied: id => void this.#abandon(id) });
     const unpaidWork = new UnpaidWork(now);
     const flows = new Flows({
       ...parts,
@@ -79,7 +81,7 @@ export class Charge {
     });
     this.#parts = {
       ledger,
-      desk,
+      offers,
       log,
       now,
       callers,
@@ -90,10 +92,10 @@ export class Charge {
         newPayers: new SharedBucket(unknownPayers),
         leaseMs: flows.leaseMs,
       }),
-      held: new HeldCallers(),
+      held: new HeldOrders(),
       answers: new KeptAnswers(ledger),
       runs: new SingleFlight(),
-      looks: new SingleFlight(),
+      polls: new SingleFlight(),
       claiming: new Set(),
       orders: parts.orders,
       askAgainAfterMs: parts.askAgainAfterMs,
@@ -101,12 +103,12 @@ export class Charge {
   }
 
   /** Reads and checks the payment of a request without asking anybody. */
-  examine(headers: IncomingHttpHeaders, operation: PricedOperation): Examined {
-    return this.#examiner.examine(headers, operation);
+  checkPayment(headers: IncomingHttpHeaders, operation: PricedOperation): PaymentCheck {
+    return this.#paymentChecker.check(headers, operation);
   }
 
   /** Whether a payment that does not match today's offer was taken under an earlier one. Also true while the ledger can't say. */
-  async knows({ checked }: Payment): Promise<boolean> {
+  async isKnown({ checked }: Payment): Promise<boolean> {
     try {
       return (await this.#ledger.find(checked.id)) !== undefined;
     } catch {
@@ -114,7 +116,7 @@ export class Charge {
     }
   }
 
-  /** What a buyer is told about its money where its body can't be used; see `moneyNote` in judge.ts. Never rejects. */
+  /** What a buyer is told about its money where its body can't be used; see `moneyNote` in next-step.ts. Never rejects. */
   async moneyNote({ checked }: Payment): Promise<string> {
     try {
       return moneyNote(await this.#ledger.find(checked.id));
@@ -125,11 +127,11 @@ export class Charge {
   }
 
   /** Redeems a payment for the answer of a call. Never rejects. */
-  async redeem(call: PaidCall): Promise<Outcome> {
+  async process(call: PaidCall): Promise<Outcome> {
     const { checked } = call.payment;
-    this.#desk.use(checked, false);
+    this.#offers.markBlockhashUsed(checked, false);
     if (this.#feePayers) await this.#feePayers.lookUp(checked.feePayer);
-    return this.#useUp(call.payment, await new Redemption(this.#parts, call).outcome());
+    return this.#useUp(call.payment, await new PaidRequest(this.#parts, call).outcome());
   }
 
   /**
@@ -139,18 +141,18 @@ export class Charge {
   async turnAway(payment: Payment, why: string, retryAfterSeconds: number): Promise<Outcome> {
     const { id, payer } = payment.checked;
     try {
-      const { row, target } = await this.#ledger.look(id, payer);
+      const { row, target } = await this.#ledger.lookUp(id, payer);
       const worth = row?.aliasOf ? target : row;
       if (!worth)
         return unavailable(`${why}. ${NOT_CHARGED}; send the same payment again`, retryAfterSeconds);
       await this.#parts.callers.turnAway(id, payer);
       if (worth.state === 'settling' || worth.state === 'owed') {
-        const { network, v1Network } = this.#desk.terms;
-        const told = unfinished(worth)({
+        const { network, v1Network } = this.#offers.terms;
+        const shared = unfinished(worth)({
           network: payment.version === 2 ? network : v1Network,
           sale: NO_SALE,
         });
-        return this.#useUp(payment, told);
+        return this.#useUp(payment, shared);
       }
     } catch (error) {
       this.#log.warn({ error }, 'the ledger could not be asked about a payment');
@@ -166,7 +168,7 @@ export class Charge {
 
   /** Where money moved, or may have moved, the blockhash of its transaction is offered no more. */
   #useUp({ checked }: Payment, outcome: Outcome): Outcome {
-    if ('receipt' in outcome && outcome.receipt) this.#desk.use(checked, true);
+    if ('receipt' in outcome && outcome.receipt) this.#offers.markBlockhashUsed(checked, true);
     return outcome;
   }
 

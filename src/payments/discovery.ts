@@ -1,6 +1,7 @@
-import type { Contract, Json, PricedOperation } from '../contract.js';
+import type { Json } from '../contract/json.js';
+import type { Contract, PricedOperation } from '../contract/contract.js';
 import { exampleChallenge } from './challenge.js';
-import { resourceUrl, type Terms } from './offer.js';
+import { resourceUrl, type Terms } from './requirements.js';
 
 /** A free document: its JSON bytes and a strong ETag. */
 export type StaticDocument = { body: Buffer; etag: string };

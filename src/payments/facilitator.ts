@@ -3,16 +3,16 @@ import { readAddress } from '../solana/address.js';
 import { HttpClient } from '../net/http-client.js';
 
 /** What a facilitator is asked about: our own offer and our own encoding of the buyer's transaction, nothing echoed. */
-export type Ask = { transaction: string; requirements: PaymentRequirements };
+export type FacilitatorRequest = { transaction: string; requirements: PaymentRequirements };
 
-export type Verdict =
+export type VerifyResult =
   | { kind: 'valid' }
   /** The facilitator says no, and why. */
   | { kind: 'refused'; reason: string }
   /** Not reached, or no usable answer. */
   | { kind: 'unavailable'; detail: string };
 
-export type Settlement =
+export type SettleResult =
   | { kind: 'settled'; signature: string }
   /** A refusal of the fixed list, which precedes signing: the money did not and will not move by this ask. */
   | { kind: 'refused'; reason: string }
@@ -26,8 +26,8 @@ export type Supported = { feePayer: string };
 export type Facilitator = {
   /** @throws FacilitatorUnreachable, or FacilitatorFault when it can't serve our network in x402 v2. */
   supported(network: string): Promise<Supported>;
-  verify(ask: Ask): Promise<Verdict>;
-  settle(ask: Ask): Promise<Settlement>;
+  verify(ask: FacilitatorRequest): Promise<VerifyResult>;
+  settle(ask: FacilitatorRequest): Promise<SettleResult>;
   close(): Promise<void>;
 };
 
@@ -132,14 +132,14 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
 }
 
 /** A facilitator's reason goes into logs and to buyers, and some repeat the URL that they were asked at. */
-function concealed<T extends Verdict | Settlement>(found: T, conceal: (text: string) => string): T {
+function concealed<T extends VerifyResult | SettleResult>(found: T, conceal: (text: string) => string): T {
   return 'reason' in found ? { ...found, reason: conceal(found.reason) } : found;
 }
 
 const offers = new WeakMap<PaymentRequirements, string>();
 
 /** The body of both questions, as JSON. An offer is in it twice and the same in thousands of calls, so its text is kept. */
-function bodyOf({ transaction, requirements }: Ask): string {
+function bodyOf({ transaction, requirements }: FacilitatorRequest): string {
   let offer = offers.get(requirements);
   if (offer === undefined) offers.set(requirements, (offer = JSON.stringify(requirements)));
   const payload = `{"x402Version":2,"payload":{"transaction":${JSON.stringify(transaction)}},"accepted":${offer}}`;
@@ -181,7 +181,7 @@ function isAddress(value: unknown): value is string {
 /** Anything else would go into our ledger and headers as if it named a transfer. */
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 
-function readVerdict({ status, json }: JsonAnswer): Verdict {
+function readVerdict({ status, json }: JsonAnswer): VerifyResult {
   if (json.isValid === true && status === 200) return { kind: 'valid' };
   // Some facilitators say no with 400: a reason is what makes it a refusal.
   if (json.isValid === false && status < 500 && status !== 429) {
@@ -192,7 +192,7 @@ function readVerdict({ status, json }: JsonAnswer): Verdict {
   return { kind: 'unavailable', detail: `status ${status}` };
 }
 
-function readSettlement({ status, json }: JsonAnswer): Settlement {
+function readSettlement({ status, json }: JsonAnswer): SettleResult {
   const named = typeof json.transaction === 'string' ? json.transaction : '';
   const signature = SIGNATURE.test(named) ? named : '';
   const ok = status >= 200 && status < 300;

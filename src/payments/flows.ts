@@ -1,14 +1,16 @@
+import { NOT_CHARGED } from '../contract/not-charged.js';
+import type { Log } from '../net/log.js';
 import type { Ledger } from '../ledger/store.js';
 import type { SharedBucket, UnpaidWork } from './admission.js';
-import type { Callers } from './callers.js';
-import type { Desk } from './desk.js';
+import type { WaitingCallers } from './waiting-callers.js';
+import type { Offers } from './offers.js';
 import type { Facilitator } from './facilitator.js';
-import { answerLifeMs, failedToProcess, failure, NOT_CHARGED, type Log, type Success } from './outcome.js';
+import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
-import { Over, paidBy, RunEnd, type Ended, type Run } from './run.js';
-import { Asker, Settlement, type Confirm } from './settlement.js';
-import { failedOwed, pending, sold, tell } from './told.js';
-import type { Trust } from './trust.js';
+import { RunEnded, paidBy, RunCleanup, type RunResult, type Run } from './run.js';
+import { FacilitatorRequests, Settlement, type Confirm } from './settlement.js';
+import { failedOwed, pending, sold, sameForAll } from './shared-outcome.js';
+import type { FacilitatorTrust } from './facilitator-trust.js';
 import { Work, type BlocksLeft } from './work.js';
 
 /** Longer than verify, work and settle may take together, so that a live claim is never taken for a dead one. */
@@ -19,10 +21,10 @@ const STILL_OWED =
 export type FlowParts = {
   ledger: Ledger;
   facilitator: Facilitator;
-  desk: Desk;
-  callers: Callers;
+  offers: Offers;
+  callers: WaitingCallers;
   confirm?: Confirm;
-  trust?: Trust;
+  trust?: FacilitatorTrust;
   /** Without it nobody works on orders that are paid up front. */
   orders?: object;
   log: Log;
@@ -41,7 +43,7 @@ export class Flows {
   readonly #log: Log;
   readonly #now: () => number;
   readonly #takesOrders: boolean;
-  readonly #end: RunEnd;
+  readonly #cleanup: RunCleanup;
   readonly #work: Work;
   readonly #settlement: Settlement;
 
@@ -51,14 +53,19 @@ export class Flows {
     this.#log = parts.log;
     this.#now = parts.now;
     this.#takesOrders = parts.orders !== undefined;
-    this.#end = new RunEnd(parts);
-    const shared = { ...parts, end: this.#end, asker: new Asker(parts.desk), leaseMs: this.leaseMs };
+    this.#cleanup = new RunCleanup(parts);
+    const shared = {
+      ...parts,
+      cleanup: this.#cleanup,
+      requests: new FacilitatorRequests(parts.offers),
+      leaseMs: this.leaseMs,
+    };
     this.#work = new Work(shared);
     this.#settlement = new Settlement(shared);
   }
 
   /** `authorization`: verify ∥ work → settle → deliver. */
-  authorization(run: Run): Promise<Ended> {
+  authorization(run: Run): Promise<RunResult> {
     return this.#run(run, async () => {
       const answer = await this.#work.verifyAndWork(run);
       const settlement = await this.#settlement.settle(run, answer);
@@ -68,7 +75,7 @@ export class Flows {
   }
 
   /** `upfront`: verify → can anybody be asked? → settle → seen on chain → owed. The order's worker goes on from there. */
-  upfront(run: Run): Promise<Ended> {
+  upfront(run: Run): Promise<RunResult> {
     return this.#run(run, async () => {
       await this.#work.verify(run);
       await this.#readyForOrder(run);
@@ -76,22 +83,22 @@ export class Flows {
       const seen = await this.#settlement.confirmed(run.id, settlement);
       const owed = seen && (await this.#ledger.owe(run.id, run.claim, { settlement }));
       if (!owed) return this.#settlement.inDoubt(run, settlement);
-      await this.#end.endLease(run);
-      return 'look';
+      await this.#cleanup.endLease(run);
+      return 'reread';
     });
   }
 
   /** `settling`, and nobody knows: asks for the money once more. */
-  askAgain(id: string): Promise<Ended> {
+  askAgain(id: string): Promise<RunResult> {
     return this.#settlement.askAgain(id, this.leaseMs);
   }
 
   /** `owed`, and the answer was thrown away: the work is done again whenever the buyer asks, until there is an answer. */
-  async redoOwedWork(id: string, call: PaidCall): Promise<Ended> {
+  async redoOwedWork(id: string, call: PaidCall): Promise<RunResult> {
     const row = await this.#ledger.adopt(id, this.leaseMs);
-    if (!row) return 'look';
+    if (!row) return 'reread';
     try {
-      if (row.state !== 'owed') return 'look';
+      if (row.state !== 'owed') return 'reread';
       const answer = await this.#work.work(call, new AbortController());
       if (answer.status !== 200) return failedOwed(row, STILL_OWED);
       const how = {
@@ -99,24 +106,24 @@ export class Flows {
         answerExpiresAt: this.#now() + answerLifeMs(row.identifier, answer.body.length),
       };
       const saved = await this.#ledger.saveAnswer(id, row.claim, answer);
-      return saved && (await this.#ledger.deliver(id, row.claim, how)) ? sold(row, answer) : 'look';
+      return saved && (await this.#ledger.deliver(id, row.claim, how)) ? sold(row, answer) : 'reread';
     } finally {
-      await this.#end.endLease(row);
+      await this.#cleanup.endLease(row);
     }
   }
 
   /** Whatever breaks before `settling` frees the claim; whatever breaks after it leaves the row to the chain. */
-  async #run(run: Run, steps: () => Promise<Ended>): Promise<Ended> {
+  async #run(run: Run, steps: () => Promise<RunResult>): Promise<RunResult> {
     try {
       if (run.earlier) await this.#redeemEarlier(run);
       return await steps();
     } catch (error) {
-      if (error instanceof Over) return error.ended;
+      if (error instanceof RunEnded) return error.result;
       this.#log.error({ payment: run.id, operation: run.call.operation.id, error }, 'charge failed');
-      await this.#end.free(run, true);
+      await this.#cleanup.freeClaim(run, true);
       const row = await this.#ledger.find(run.id).catch(() => undefined);
-      if (row?.state !== 'settling') return tell(failedToProcess());
-      await this.#end.endLease(run);
+      if (row?.state !== 'settling') return sameForAll(failedToProcess());
+      await this.#cleanup.endLease(run);
       return pending(row);
     }
   }
@@ -133,7 +140,7 @@ export class Flows {
       this.#takesOrders && upfront
         ? await upfront.ready()
         : failure(503, `Nobody can be asked. ${NOT_CHARGED}`);
-    if (instead) await this.#end.over(run, tell({ kind: 'answer', answer: instead }), false);
+    if (instead) await this.#cleanup.endRun(run, sameForAll({ kind: 'answer', answer: instead }), false);
   }
 
   async #deliver({ id, claim, payerKnown, call }: Run, answer: Success, settlement: string): Promise<void> {

@@ -1,4 +1,5 @@
-import type { Limit } from '../ledger/store.js';
+import { NOT_CHARGED } from '../contract/not-charged.js';
+import type { ClaimLimit } from '../ledger/store.js';
 import type { Receipt } from './wire.js';
 
 type Bytes = { headers: Record<string, string>; body: Buffer };
@@ -36,12 +37,6 @@ export type Sale = {
   lost(): Promise<void>;
 };
 
-export type Log = {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-};
-
 export const MAX_RUNS = 3;
 
 const ANSWER_LIFE_MS = 10 * 60_000;
@@ -52,9 +47,6 @@ const IDENTIFIED_ANSWER_BYTES = 256 * 1024;
 export function answerLifeMs(identifier: string | null, bytes: number): number {
   return identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES ? IDENTIFIED_ANSWER_LIFE_MS : ANSWER_LIFE_MS;
 }
-
-/** How an answer says that the call cost nothing. */
-export const NOT_CHARGED = 'You were not charged';
 
 export function refused(error: string, fresh = true): Outcome & { kind: 'refused' } {
   return { kind: 'refused', error, fresh };
@@ -91,7 +83,7 @@ export function tooMuchUnpaidWork(): Outcome & { kind: 'unavailable' } {
   );
 }
 
-export function overLimit(reason: Limit): Unsold {
+export function overLimit(reason: ClaimLimit): Unsold {
   if (reason === 'runs') {
     return refused(
       `the work for this payment failed ${MAX_RUNS} times and nothing was charged: sign a new payment`,

@@ -1,5 +1,5 @@
-import type { PricedOperation } from '../contract.js';
-import type { Payment } from './examine.js';
+import type { PricedOperation } from '../contract/contract.js';
+import type { Payment } from './check-payment.js';
 import type { Answer, Failure } from './outcome.js';
 
 /** A paid call whose body is valid. */

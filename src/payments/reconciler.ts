@@ -1,18 +1,18 @@
+import type { Log } from '../net/log.js';
 import { LRUCache } from 'lru-cache';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 import { withAbortAfter } from '../net/deadline.js';
-import { recordLanded } from './landed.js';
-import type { Log } from './outcome.js';
+import { recordLanded } from './record-landed.js';
 import {
-  deadSince,
-  findPayment,
+  expiredSince,
+  findTransfer,
   isTransfer,
   knownTransfers,
   type ChainHistory,
-  type Finding,
-} from './proof.js';
+  type SearchResult,
+} from './find-transfer.js';
 import { sharedHistory } from './shared-history.js';
-import type { KeptTrust } from './trust.js';
+import type { StoredFacilitatorTrust } from './facilitator-trust.js';
 
 /** In ms, if not said otherwise. */
 type Timing = {
@@ -62,7 +62,7 @@ export class Reconciler {
   readonly #chain: ChainHistory;
   /** The chain of this round. */
   #history: ChainHistory;
-  readonly #trust: KeptTrust;
+  readonly #trust: StoredFacilitatorTrust;
   readonly #log: Log;
   readonly #now: () => number;
   readonly #timing: Timing;
@@ -80,7 +80,7 @@ export class Reconciler {
     ledger: Ledger;
     chain: ChainHistory;
     /** Told when the facilitator reported a settlement that is not on chain. */
-    trust: KeptTrust;
+    trust: StoredFacilitatorTrust;
     log: Log;
     timing?: Partial<Timing>;
     now?: () => number;
@@ -196,14 +196,14 @@ export class Reconciler {
     try {
       if (row.state === 'settling') await this.#bounded(signal => this.#decide(row, signal));
     } finally {
-      await this.#ledger.hold(row.id, row.claim, 0);
+      await this.#ledger.extendLease(row.id, row.claim, 0);
     }
   }
 
   async #decide(row: Row, signal: AbortSignal): Promise<void> {
     const finding = await this.#find(row, { finality: 'confirmed' }, signal);
     if (finding.kind === 'found' && !finding.failed) return this.#landed(row, finding.signature);
-    const slot = await deadSince(this.#history, row, signal);
+    const slot = await expiredSince(this.#history, row, signal);
     if (slot === undefined) return;
     const proof = await this.#find(row, { finality: 'finalized', minContextSlot: slot }, signal);
     if (proof.kind === 'found' && !proof.failed) return this.#landed(row, proof.signature);
@@ -214,7 +214,7 @@ export class Reconciler {
       // What failed for good is over; what was not found is looked for once more when it is twice as old.
       if (proof.kind === 'found') await this.#ledger.audited(row.id);
       this.#log.info({ payment: row.id, reason }, 'a payment in doubt was not charged');
-      await this.#ledger.refused(row.payer);
+      await this.#ledger.recordRefusal(row.payer);
     }
   }
 
@@ -230,12 +230,12 @@ export class Reconciler {
       if (row.state !== 'released' || row.auditedAt !== null) return void this.#watched.delete(row.id);
       await this.#bounded(signal => this.#lookAgain(row, signal));
     } finally {
-      await this.#ledger.hold(row.id, row.claim, 0);
+      await this.#ledger.extendLease(row.id, row.claim, 0);
     }
   }
 
   async #lookAgain(row: Row, signal: AbortSignal): Promise<void> {
-    const minContextSlot = await deadSince(this.#history, row, signal, this.#timing.watchBlocks);
+    const minContextSlot = await expiredSince(this.#history, row, signal, this.#timing.watchBlocks);
     const dead = minContextSlot !== undefined;
     const how = dead
       ? { finality: 'finalized' as const, minContextSlot }
@@ -250,7 +250,7 @@ export class Reconciler {
       () => undefined,
     );
     if (real === true) return void (await this.#ledger.audited(row.id));
-    const minContextSlot = await deadSince(this.#history, row, signal);
+    const minContextSlot = await expiredSince(this.#history, row, signal);
     if (minContextSlot === undefined) return;
     const finding = await this.#find(row, { finality: 'finalized', minContextSlot }, signal);
     if (finding.kind === 'unclear') return;
@@ -269,8 +269,8 @@ export class Reconciler {
     row: Row,
     how: { finality: 'confirmed' | 'finalized'; minContextSlot?: number },
     signal: AbortSignal,
-  ): Promise<Finding> {
-    return findPayment(this.#history, row, how, signal, this.#known);
+  ): Promise<SearchResult> {
+    return findTransfer(this.#history, row, how, signal, this.#known);
   }
 
   /** A look at one payment, which ends at its deadline and when the server stops. */

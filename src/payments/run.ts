@@ -1,8 +1,8 @@
+import type { Log } from '../net/log.js';
 import type { Ledger } from '../ledger/store.js';
 import type { UnpaidWork } from './admission.js';
-import type { Log } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
-import type { Paid, Told } from './told.js';
+import type { Paid, SharedOutcome } from './shared-outcome.js';
 
 /** One run of a payment that was claimed, for whoever waits for it. */
 export type Run = {
@@ -23,15 +23,15 @@ export type Run = {
 };
 
 /** How a run ended: what everybody who waits for it is told, or that the row itself says what comes next. */
-export type Ended = Told | 'look';
+export type RunResult = SharedOutcome | 'reread';
 
 /** Thrown by a step: the run is over, and its claim is free or left to the chain. */
-export class Over extends Error {
-  readonly ended: Ended;
+export class RunEnded extends Error {
+  readonly result: RunResult;
 
-  constructor(ended: Ended) {
+  constructor(result: RunResult) {
     super('the run is over');
-    this.ended = ended;
+    this.result = result;
   }
 }
 
@@ -41,7 +41,7 @@ export function paidBy({ call }: Run, settlement: string): Paid {
 }
 
 /** What becomes of the claim, and of the payer's standing, when a run ends without a sale. */
-export class RunEnd {
+export class RunCleanup {
   readonly #ledger: Ledger;
   readonly #log: Log;
   readonly #unpaidWork: UnpaidWork;
@@ -55,14 +55,14 @@ export class RunEnd {
   }
 
   /** Frees the claim and ends the run. `keepRun`: its work counts against the runs that one payment has. */
-  async over(run: Run, ended: Ended, keepRun: boolean): Promise<never> {
-    await this.free(run, keepRun);
-    throw new Over(ended);
+  async endRun(run: Run, ended: RunResult, keepRun: boolean): Promise<never> {
+    await this.freeClaim(run, keepRun);
+    throw new RunEnded(ended);
   }
 
-  async free({ id, claim }: Run, keepRun: boolean): Promise<void> {
+  async freeClaim({ id, claim }: Run, keepRun: boolean): Promise<void> {
     try {
-      await this.#ledger.free(id, claim, { keepRun });
+      await this.#ledger.freeClaim(id, claim, { keepRun });
     } catch (error) {
       this.#log.warn({ payment: id, error }, 'a claim could not be freed, its lease will end');
     }
@@ -71,14 +71,14 @@ export class RunEnd {
   /** Leaves a row beyond `claimed` to whoever looks at it next. */
   async endLease({ id, claim }: { id: string; claim: number }): Promise<void> {
     try {
-      await this.#ledger.hold(id, claim, 0);
+      await this.#ledger.extendLease(id, claim, 0);
     } catch (error) {
       this.#log.warn({ payment: id, error }, 'a lease could not be ended, it will run out');
     }
   }
 
   /** Work that began at `began` (ms) was not paid for, and that is the payer's doing. */
-  unpaid({ call }: Run, began: number): void {
+  recordUnpaidWork({ call }: Run, began: number): void {
     this.#unpaidWork.add(call.payment.checked.payer, this.#now() - began);
   }
 
@@ -86,7 +86,7 @@ export class RunEnd {
   async distrust({ call }: Run): Promise<void> {
     const { payer } = call.payment.checked;
     try {
-      await this.#ledger.refused(payer);
+      await this.#ledger.recordRefusal(payer);
     } catch (error) {
       this.#log.warn({ payer, error }, 'could not record that a payer is to be verified first');
     }

@@ -1,10 +1,10 @@
+import { NOT_CHARGED } from '../contract/not-charged.js';
 import { LRUCache } from 'lru-cache';
-import type { Caller, Claimed, ClaimRequest, Ledger } from '../ledger/store.js';
+import type { Caller, ClaimResult, ClaimRequest, Ledger } from '../ledger/store.js';
 import type { SharedBucket, UnpaidWork } from './admission.js';
-import type { Desk } from './desk.js';
+import type { Offers } from './offers.js';
 import {
   MAX_RUNS,
-  NOT_CHARGED,
   refused,
   tooManyNewPayers,
   tooMuchUnpaidWork,
@@ -25,7 +25,7 @@ export class Seller {
   readonly #regulars = new LRUCache<string, true>(REGULARS);
   readonly #parts: {
     ledger: Ledger;
-    desk: Desk;
+    offers: Offers;
     newPayers: SharedBucket;
     unpaidWork: UnpaidWork;
     maxUnsettledPerPayer: number;
@@ -34,7 +34,7 @@ export class Seller {
 
   constructor(parts: {
     ledger: Ledger;
-    desk: Desk;
+    offers: Offers;
     /** What payers that never paid may ask of the facilitator, all together. */
     newPayers: SharedBucket;
     unpaidWork: UnpaidWork;
@@ -45,17 +45,17 @@ export class Seller {
   }
 
   /** Why nothing may begin for this call, if so. Costs the ledger nothing. */
-  mayNotBegin(call: PaidCall, payerKnown: boolean): Unsold | undefined {
-    const { desk, unpaidWork, newPayers } = this.#parts;
+  refusalBeforeClaim(call: PaidCall, payerKnown: boolean): Unsold | undefined {
+    const { offers, unpaidWork, newPayers } = this.#parts;
     const { checked, mismatch } = call.payment;
     if (call.closing?.aborted) {
       return unavailable(`The server is shutting down. ${NOT_CHARGED}; send the same payment again`, 5);
     }
     if (mismatch !== undefined) return refused(mismatch);
-    if (!desk.view()) {
+    if (!offers.view()) {
       return unavailable(`The chain can't be reached. ${NOT_CHARGED}; send the same payment again`, 5);
     }
-    if (!desk.isOffered(checked.feePayer)) {
+    if (!offers.isOffered(checked.feePayer)) {
       return refused(
         `transaction: fee payer ${checked.feePayer} was not offered, sign over the one in this challenge`,
       );
@@ -71,11 +71,11 @@ export class Seller {
    */
   maySkipLook(call: PaidCall): boolean {
     const isRegular = this.#regulars.has(call.payment.checked.payer);
-    return isRegular && this.mayNotBegin(call, true) === undefined;
+    return isRegular && this.refusalBeforeClaim(call, true) === undefined;
   }
 
   /** Reserves the payment. `caller`: the request waits for its row already. */
-  async claim(call: PaidCall, caller: Caller | undefined): Promise<Claimed> {
+  async claim(call: PaidCall, caller: Caller | undefined): Promise<ClaimResult> {
     const { payer } = call.payment.checked;
     const claimed = await this.#parts.ledger.claim(this.#request(call), caller);
     if (claimed.kind !== 'claimed') return claimed;
@@ -85,8 +85,8 @@ export class Seller {
   }
 
   #request({ operation, payment, requestHash, upfront }: PaidCall): ClaimRequest {
-    const { desk, maxUnsettledPerPayer, leaseMs } = this.#parts;
-    const view = desk.view();
+    const { offers, maxUnsettledPerPayer, leaseMs } = this.#parts;
+    const view = offers.view();
     if (!view) throw new Error('the view of the chain grew old');
     return {
       id: payment.checked.id,
@@ -94,7 +94,7 @@ export class Seller {
       requestHash,
       payer: payment.checked.payer,
       amount: operation.price.atomic,
-      network: desk.terms.network,
+      network: offers.terms.network,
       x402Version: payment.version,
       transaction: payment.checked.transaction,
       identifier: payment.identifier,

@@ -1,16 +1,17 @@
+import type { Log } from '../net/log.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from '../ledger/store.js';
-import type { Ledger, Payment as Row, Sent } from '../ledger/store.js';
-import type { Callers } from './callers.js';
-import type { Desk } from './desk.js';
-import type { Ask, Facilitator, Settlement as Settled } from './facilitator.js';
-import { recordLanded } from './landed.js';
-import { requirementsOf } from './offer.js';
-import { explain, inProgress, overLimit, type Log, type Success } from './outcome.js';
-import { Over, paidBy, type Ended, type Run, type RunEnd } from './run.js';
-import { pending, refusedSettlement, tell } from './told.js';
+import type { Ledger, Payment as Row, SettleRequest } from '../ledger/store.js';
+import type { WaitingCallers } from './waiting-callers.js';
+import type { Offers } from './offers.js';
+import type { FacilitatorRequest, Facilitator, SettleResult as Settled } from './facilitator.js';
+import { recordLanded } from './record-landed.js';
+import { requirementsOf } from './requirements.js';
+import { explain, inProgress, overLimit, type Success } from './outcome.js';
+import { RunEnded, paidBy, type RunResult, type Run, type RunCleanup } from './run.js';
+import { pending, refusedSettlement, sameForAll } from './shared-outcome.js';
 import { feePayerOf } from './transaction.js';
-import type { Trust } from './trust.js';
+import type { FacilitatorTrust } from './facilitator-trust.js';
 
 /**
  * Sees for itself that a transfer took effect (commitment `confirmed`): true once it did, false when it did not within the time
@@ -22,33 +23,36 @@ export type Confirm = (id: string, signature: string) => Promise<boolean>;
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
 
 /** What a facilitator is asked about a payment. */
-export class Asker {
-  readonly #desk: Desk;
+export class FacilitatorRequests {
+  readonly #offers: Offers;
 
-  constructor(desk: Desk) {
-    this.#desk = desk;
+  constructor(offers: Offers) {
+    this.#offers = offers;
   }
 
-  ask({ call }: Run): Ask {
+  request({ call }: Run): FacilitatorRequest {
     const { transaction, feePayer } = call.payment.checked;
-    return { transaction, requirements: this.#desk.requirements(call.operation, feePayer) };
+    return { transaction, requirements: this.#offers.requirements(call.operation, feePayer) };
   }
 
   /** As it was offered when it was claimed, whatever the price is now. */
-  askAgain({ transaction, flow, amount }: Row): Ask {
+  repeatRequest({ transaction, flow, amount }: Row): FacilitatorRequest {
     const offered = { flow, price: { atomic: amount } };
-    return { transaction, requirements: requirementsOf(offered, this.#desk.terms, feePayerOf(transaction)) };
+    return {
+      transaction,
+      requirements: requirementsOf(offered, this.#offers.terms, feePayerOf(transaction)),
+    };
   }
 }
 
 export type SettlementParts = {
   ledger: Ledger;
   facilitator: Facilitator;
-  asker: Asker;
-  callers: Callers;
-  end: RunEnd;
+  requests: FacilitatorRequests;
+  callers: WaitingCallers;
+  cleanup: RunCleanup;
   confirm?: Confirm;
-  trust?: Trust;
+  trust?: FacilitatorTrust;
   log: Log;
   now: () => number;
 };
@@ -63,12 +67,12 @@ export class Settlement {
 
   /** Asks for the money while somebody waits, keeping the answer first. @returns the signature of the transfer */
   async settle(run: Run, answer?: Success): Promise<string> {
-    const { facilitator, asker, trust, now } = this.#parts;
+    const { facilitator, requests, trust, now } = this.#parts;
     const began = now();
     await this.#toSettling(run, answer ? { answer } : {});
     let settled: Settled;
     try {
-      settled = await facilitator.settle(asker.ask(run));
+      settled = await facilitator.settle(requests.request(run));
     } catch (error) {
       settled = { kind: 'unknown', reason: String(error), signature: '' };
     }
@@ -85,18 +89,18 @@ export class Settlement {
   }
 
   /** `settling`, and nobody knows: the facilitator is asked once more. Only a success counts, anything else may be about the first ask. */
-  async askAgain(id: string, leaseMs: number): Promise<Ended> {
-    const { ledger, facilitator, asker, end, now } = this.#parts;
+  async askAgain(id: string, leaseMs: number): Promise<RunResult> {
+    const { ledger, facilitator, requests, cleanup, now } = this.#parts;
     const row = await ledger.askAgain(id, leaseMs);
-    if (!row) return 'look';
+    if (!row) return 'reread';
     try {
-      const settled = await facilitator.settle(asker.askAgain(row));
+      const settled = await facilitator.settle(requests.repeatRequest(row));
       if (settled.kind !== 'settled') return pending(row);
       const { signature } = settled;
       if (!(await this.confirmed(id, signature))) return pending({ ...row, settlement: signature });
-      return (await recordLanded(ledger, row, signature, now())) ? 'look' : pending(row);
+      return (await recordLanded(ledger, row, signature, now())) ? 'reread' : pending(row);
     } finally {
-      await end.endLease(row);
+      await cleanup.endLease(row);
     }
   }
 
@@ -106,16 +110,16 @@ export class Settlement {
 
   /** Leaves the row to the chain, to copies of this payment, and to newly signed payments for the same call. */
   async inDoubt(run: Run, signature: string): Promise<never> {
-    await this.#parts.end.endLease(run);
-    throw new Over(pending(paidBy(run, signature)));
+    await this.#parts.cleanup.endLease(run);
+    throw new RunEnded(pending(paidBy(run, signature)));
   }
 
   /**
    * Moves the payment to `settling`, unless nobody waits for it any more or it redeems an equal call that was sold before. An equal call
    * whose caller may have hung up a moment ago is waited for until it was seen again.
    */
-  async #toSettling(run: Run, sent: Partial<Sent>): Promise<void> {
-    const { ledger, callers, end, now } = this.#parts;
+  async #toSettling(run: Run, sent: Partial<SettleRequest>): Promise<void> {
+    const { ledger, callers, cleanup, now } = this.#parts;
     const until = now() + EQUAL_SEEN_WITHIN_MS;
     const { payment, operation, requestHash } = run.call;
     const call = { payer: payment.checked.payer, operation: operation.id, requestHash };
@@ -128,14 +132,14 @@ export class Settlement {
         case 'sell':
           return;
         case 'attached':
-          if (moved.caller) callers.goOver({ id: run.id, number: newestLocal }, moved.caller);
-          throw new Over('look');
+          if (moved.caller) callers.reassign({ id: run.id, number: newestLocal }, moved.caller);
+          throw new RunEnded('reread');
         case 'limit':
-          return end.over(run, tell(overLimit('aliases')), sent.answer !== undefined);
+          return cleanup.endRun(run, sameForAll(overLimit('aliases')), sent.answer !== undefined);
         case 'gone':
           return this.#nobodyWaits(run, sent.answer !== undefined);
         case 'wait':
-          if (now() >= until) return end.over(run, tell(inProgress()), true);
+          if (now() >= until) return cleanup.endRun(run, sameForAll(inProgress()), true);
           await sleep(HANG_UP_MARGIN_MS);
           await callers.renew([run.id, ...moved.unseen]);
       }
@@ -143,12 +147,12 @@ export class Settlement {
   }
 
   async #nobodyWaits(run: Run, worked: boolean): Promise<never> {
-    const { callers, end, now } = this.#parts;
+    const { callers, cleanup, now } = this.#parts;
     if (worked && (run.abandoned.aborted || callers.count(run.id) === 0)) {
-      end.unpaid(run, now());
-      await end.distrust(run);
+      cleanup.recordUnpaidWork(run, now());
+      await cleanup.distrust(run);
     }
-    return end.over(run, 'look', worked);
+    return cleanup.endRun(run, 'reread', worked);
   }
 
   /** `worked`: when the work began that is not paid for now, in ms. */
@@ -157,16 +161,16 @@ export class Settlement {
     settled: Exclude<Settled, { kind: 'settled' }>,
     worked: number | undefined,
   ): Promise<never> {
-    const { ledger, log, end } = this.#parts;
+    const { ledger, log, cleanup } = this.#parts;
     const { reason } = settled;
-    if (worked !== undefined) end.unpaid(run, worked);
-    await end.distrust(run);
+    if (worked !== undefined) cleanup.recordUnpaidWork(run, worked);
+    await cleanup.distrust(run);
     if (settled.kind === 'unknown') {
       log.warn({ payment: run.id, reason }, 'a settlement is unresolved');
       return this.inDoubt(run, settled.signature);
     }
     const released = await ledger.release(run.id, run.claim, reason);
     const paid = paidBy(run, '');
-    throw new Over(released ? refusedSettlement(paid, explain(reason), reason) : pending(paid));
+    throw new RunEnded(released ? refusedSettlement(paid, explain(reason), reason) : pending(paid));
   }
 }

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { ChainHistory } from './proof.js';
+import type { ChainHistory } from './find-transfer.js';
 
 /** A page holds up to a thousand entries. */
 const MAX_PAGES = 64;

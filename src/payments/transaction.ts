@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { keyOf, programAddress, toAddress } from '../solana/address.js';
-import { feeFault } from './fee-limits.js';
+import { feeFault } from '../solana/fee-limits.js';
 import {
   isSane,
   MessageFault,
@@ -16,7 +16,7 @@ import {
   MEMO_PROGRAM,
   TOKEN_PROGRAM,
 } from '../solana/networks.js';
-import { USDC_DECIMALS } from './price.js';
+import { USDC_DECIMALS } from '../contract/price.js';
 
 /** A payment whose transaction we checked ourselves: layout, mint, amount, receiver and the payer's signature. */
 export type CheckedTransaction = {

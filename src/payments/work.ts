@@ -1,24 +1,24 @@
+import { NOT_CHARGED } from '../contract/not-charged.js';
+import type { Log } from '../net/log.js';
 import type { Ledger } from '../ledger/store.js';
 import type { SharedBucket, UnpaidWork } from './admission.js';
 import type { BlockhashLife } from './blockhash-life.js';
-import type { Callers } from './callers.js';
-import type { Facilitator, Verdict } from './facilitator.js';
+import type { WaitingCallers } from './waiting-callers.js';
+import type { Facilitator, VerifyResult } from './facilitator.js';
 import {
   explain,
   failure,
-  NOT_CHARGED,
   refused,
   tooManyNewPayers,
   tooMuchUnpaidWork,
   unavailable,
   type Answer,
-  type Log,
   type Success,
 } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
-import { Over, type Run, type RunEnd } from './run.js';
-import type { Asker } from './settlement.js';
-import { tell } from './told.js';
+import { RunEnded, type Run, type RunCleanup } from './run.js';
+import type { FacilitatorRequests } from './settlement.js';
+import { sameForAll } from './shared-outcome.js';
 
 const WORK_DEADLINE_MS = 20_000;
 /** As many blocks as the longest work takes: a transaction with fewer left may be dead before its money is asked for. */
@@ -34,9 +34,9 @@ class TooLate extends Error {}
 export type WorkParts = {
   ledger: Ledger;
   facilitator: Facilitator;
-  asker: Asker;
-  callers: Pick<Callers, 'deleted'>;
-  end: RunEnd;
+  requests: FacilitatorRequests;
+  callers: Pick<WaitingCallers, 'removeAll'>;
+  cleanup: RunCleanup;
   log: Log;
   now: () => number;
   /** Shared by payers that never paid: their wallets may be empty. */
@@ -60,7 +60,7 @@ export class Work {
   /** Verify and work: beside each other for payers we know, else one after the other. */
   async verifyAndWork(run: Run): Promise<Success> {
     const { call, abandoned } = run;
-    const { end, now } = this.#parts;
+    const { cleanup, now } = this.#parts;
     const stop = new AbortController();
     abandoned.addEventListener('abort', () => stop.abort(abandoned.reason), { once: true });
     // A run that came to nothing because the facilitator was away must not use up the payment's runs one by one.
@@ -76,21 +76,21 @@ export class Work {
     }
     const answer = await (working ?? this.#work(run, stop));
     // Work that takes too long costs the buyer nothing and us a lot.
-    if (stop.signal.reason instanceof TooLate) await end.distrust(run);
+    if (stop.signal.reason instanceof TooLate) await cleanup.distrust(run);
     if (abandoned.aborted) {
-      end.unpaid(run, began);
-      await end.distrust(run);
-      return end.over(run, 'look', true);
+      cleanup.recordUnpaidWork(run, began);
+      await cleanup.distrust(run);
+      return cleanup.endRun(run, 'reread', true);
     }
-    return answer.status === 200 ? answer : end.over(run, tell({ kind: 'answer', answer }), true);
+    return answer.status === 200 ? answer : cleanup.endRun(run, sameForAll({ kind: 'answer', answer }), true);
   }
 
   /** Asks the facilitator whether the payment is good. `working`: its work goes on already. */
   async verify(run: Run, working = false): Promise<void> {
-    const { end, log, now } = this.#parts;
+    const { cleanup, log, now } = this.#parts;
     const givenUp = (): boolean => run.abandoned.aborted && !working;
     if (run.verified) return;
-    if (givenUp()) return end.over(run, 'look', false);
+    if (givenUp()) return cleanup.endRun(run, 'reread', false);
     const began = now();
     const verdict = await this.#verdict(run);
     if (verdict.kind === 'refused') {
@@ -100,9 +100,9 @@ export class Work {
     if (verdict.kind === 'unavailable') {
       log.warn({ detail: verdict.detail }, 'the facilitator did not verify');
       const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
-      return end.over(run, tell(unavailable(error, 5)), working);
+      return cleanup.endRun(run, sameForAll(unavailable(error, 5)), working);
     }
-    if (givenUp()) return end.over(run, 'look', false);
+    if (givenUp()) return cleanup.endRun(run, 'reread', false);
     run.verified = true;
   }
 
@@ -127,9 +127,9 @@ export class Work {
     }
   }
 
-  async #verdict(run: Run): Promise<Verdict> {
+  async #verdict(run: Run): Promise<VerifyResult> {
     try {
-      return await this.#parts.facilitator.verify(this.#parts.asker.ask(run));
+      return await this.#parts.facilitator.verify(this.#parts.requests.request(run));
     } catch (error) {
       return { kind: 'unavailable', detail: String(error) };
     }
@@ -137,42 +137,43 @@ export class Work {
 
   /** Nobody need wait for the deletion of a claim that is ours for certain. `ms`: how long verify took. */
   async #delete(run: Run, ms: number): Promise<void> {
-    const { ledger, callers, end, log, leaseMs } = this.#parts;
+    const { ledger, callers, cleanup, log, leaseMs } = this.#parts;
     const { id, claim } = run;
     if (ms > leaseMs / 2) {
-      if (await ledger.forget(id, claim)) callers.deleted(id);
+      if (await ledger.deleteClaim(id, claim)) callers.removeAll(id);
       return;
     }
-    callers.deleted(id);
+    callers.removeAll(id);
     ledger.forgetSoon(id, claim).catch(async (error: unknown) => {
       log.warn({ payment: id, error }, 'a refused claim could not be deleted');
-      await end.free(run, true);
+      await cleanup.freeClaim(run, true);
     });
   }
 
   async #refused(run: Run, reason: string, worked: boolean): Promise<never> {
-    const { end, now } = this.#parts;
-    if (worked) end.unpaid(run, now());
-    if (run.payerKnown) await end.distrust(run);
-    throw new Over(tell(refused(explain(reason))));
+    const { cleanup, now } = this.#parts;
+    if (worked) cleanup.recordUnpaidWork(run, now());
+    if (run.payerKnown) await cleanup.distrust(run);
+    throw new RunEnded(sameForAll(refused(explain(reason))));
   }
 
   /** New payers share a budget of work, and none begins that their payment can't outlive. */
   async #mayBegin(run: Run): Promise<void> {
-    const { newPayersWork, end, blocksLeft } = this.#parts;
+    const { newPayersWork, cleanup, blocksLeft } = this.#parts;
     const { payment, source = '' } = run.call;
     const left = await blocksLeft?.(payment.checked.blockhash);
     // The row stays, free: a copy that is late must find what became of the call.
-    if (left !== undefined && left < WORK_BLOCKS) return end.over(run, tell(refused(TOO_OLD)), false);
-    if (!newPayersWork.take(source)) await end.over(run, tell(tooManyNewPayers()), false);
+    if (left !== undefined && left < WORK_BLOCKS)
+      return cleanup.endRun(run, sameForAll(refused(TOO_OLD)), false);
+    if (!newPayersWork.take(source)) await cleanup.endRun(run, sameForAll(tooManyNewPayers()), false);
   }
 
   /** Bounded for each payer whose money was only looked at; a payer with standing is not held up. */
   async #work(run: Run, stop: AbortController): Promise<Answer> {
-    const { unpaidWork, end } = this.#parts;
+    const { unpaidWork, cleanup } = this.#parts;
     const { payer } = run.call.payment.checked;
     if (run.payerKnown) return this.work(run.call, stop);
-    if (!unpaidWork.begin(payer)) return end.over(run, tell(tooMuchUnpaidWork()), false);
+    if (!unpaidWork.begin(payer)) return cleanup.endRun(run, sameForAll(tooMuchUnpaidWork()), false);
     try {
       return await this.work(run.call, stop);
     } finally {

@@ -6,7 +6,7 @@ import { History, type Entry, type Page } from './history.js';
 import { Journal, type Place } from './journal.js';
 import { readMint, readTokenAccount, uiAmount, type UiAmount } from './tokens.js';
 import type { Account, InnerInstructions, Simulation, TransactionError, Vm } from './vm.js';
-import { memoOf, signaturesHold, withBlockhash, type WireTransaction } from './wire.js';
+import { memoOf, signaturesHold, withBlockhash, type WireTransaction } from './wire-transaction.js';
 
 export type Commitment = 'processed' | 'confirmed' | 'finalized';
 

@@ -1,11 +1,10 @@
+import type { SampleMints } from './sample-mints.js';
+import { EXAMPLE_MINT } from './sample-mints.js';
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { NETWORKS } from '../solana/networks.js';
 import { toBase58 } from './base58.js';
 import type { Account, Vm } from './vm.js';
-
-/** The mint that the examples in openapi.yaml name. */
-export const EXAMPLE_MINT = 'JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN';
 
 /** The VM's programs count as deployed from this slot on, the first of epoch 1036. */
 const FIRST_SLOT = 447_552_000;
@@ -15,16 +14,6 @@ export type SlotClock = { slot: number; time: number; slotMs: number };
 
 /** An account in a file: null if it does not exist, else lamports, owner, base64 data, executable. */
 export type StoredAccount = null | [lamports: string, owner: string, data: string, executable: 0 | 1];
-
-export type SampleMints = {
-  /** The mint of the contract's examples, so that these can be bought here as they stand. */
-  example: string;
-  classic: string;
-  noAuthorities: string;
-  token2022: string;
-  untraded: string;
-  uninitialised: string;
-};
 
 /** What a chain starts from. Keys are 64 bytes as solana-keygen writes them: seed, then public key. */
 export type Genesis = {
@@ -53,8 +42,8 @@ export async function openGenesis(file: string, vm: Vm, slotMs: number): Promise
 /** Chains that were founded before the examples' mint was part of them get it when they are opened. */
 async function withExample(genesis: Genesis, vm: Vm): Promise<Genesis> {
   if (genesis.accounts[EXAMPLE_MINT]) return genesis;
-  const { foundExample } = await import('./mints.js');
-  const example = foundExample(vm);
+  const { createExampleMint } = await import('./create-mints.js');
+  const example = createExampleMint(vm);
   return {
     ...genesis,
     mints: { ...genesis.mints, example },
@@ -63,14 +52,14 @@ async function withExample(genesis: Genesis, vm: Vm): Promise<Genesis> {
 }
 
 async function createGenesis(vm: Vm, slotMs: number): Promise<Genesis> {
-  const { foundTokens } = await import('./mints.js');
+  const { createTokens } = await import('./create-mints.js');
   const time = Date.now();
   vm.setClock(FIRST_SLOT, Math.floor(time / 1000));
   const keys = { authority: newKey(), feePayer: newKey(), seller: newKey(), buyer: newKey() };
   const [authority, feePayer, seller, buyer] = [keys.authority, keys.feePayer, keys.seller, keys.buyer].map(
     key => walletOf(key).address,
   ) as [string, string, string, string];
-  const { mints, addresses } = foundTokens(vm, {
+  const { mints, addresses } = createTokens(vm, {
     authority,
     feePayer,
     seller,

@@ -1,6 +1,6 @@
+import type { SampleMints } from './sample-mints.js';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SampleMints } from './genesis.js';
 
 /** What `sandbox.json` in the state folder says: where the sandbox is and who is who on its chain. */
 export type SandboxInfo = {

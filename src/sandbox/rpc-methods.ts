@@ -1,3 +1,13 @@
+import { encodingOf } from './rpc-parameters.js';
+import { commitmentOf } from './rpc-parameters.js';
+import { list } from './rpc-parameters.js';
+import { count } from './rpc-parameters.js';
+import { text } from './rpc-parameters.js';
+import { settings } from './rpc-parameters.js';
+import { signatureOrNone } from './rpc-parameters.js';
+import { address } from './rpc-parameters.js';
+import type { Params } from './rpc-parameters.js';
+import type { Settings } from './rpc-parameters.js';
 import {
   PublicKey,
   SystemProgram,
@@ -5,7 +15,6 @@ import {
   VersionedMessage,
   VersionedTransaction,
 } from '@solana/web3.js';
-import { readAddress } from '../solana/address.js';
 import { fromBase58 } from './base58.js';
 import { feeOf, STATUS_SLOTS, type Chain, type Commitment } from './chain.js';
 import { DEVNET_GENESIS, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../solana/networks.js';
@@ -21,10 +30,7 @@ import {
 import { RpcFault } from './rpc-fault.js';
 import { readMint, readTokenAccount, uiAmount } from './tokens.js';
 import type { Account, Simulation, TransactionError } from './vm.js';
-import { isSignature, readTransaction, WireFault, type WireTransaction } from './wire.js';
-
-type Settings = { [name: string]: unknown };
-type Params = unknown[];
+import { isSignature, decodeTransaction, WireFault, type WireTransaction } from './wire-transaction.js';
 type Method = (chain: Chain, params: Params) => unknown;
 
 const VERSION = { 'solana-core': '2.2.0', 'feature-set': 0 };
@@ -190,7 +196,7 @@ async function requestAirdrop(chain: Chain, params: Params): Promise<string> {
     instructions: [SystemProgram.transfer({ fromPubkey: from, toPubkey: to, lamports })],
   }).compileToV0Message();
   const signed = new VersionedTransaction(message, [signWith(faucet, message.serialize())]);
-  const { signature, err } = await chain.submit(readTransaction(signed.serialize()));
+  const { signature, err } = await chain.submit(decodeTransaction(signed.serialize()));
   if (err) throw new RpcFault(-32603, `Airdrop failed: ${describe(err)}`);
   return signature;
 }
@@ -328,7 +334,7 @@ function transactionOf(params: Params, config: Settings): WireTransaction {
     throw new RpcFault(-32602, 'invalid base58 or base64 encoding');
   }
   try {
-    return readTransaction(bytes);
+    return decodeTransaction(bytes);
   } catch (error) {
     if (error instanceof WireFault) throw new RpcFault(-32602, error.message);
     throw error;
@@ -372,79 +378,4 @@ function view(chain: Chain, params: Params, at: number): Commitment {
     throw new RpcFault(-32016, 'Minimum context slot has not been reached', { contextSlot });
   }
   return commitment;
-}
-
-function commitmentOf(config: Settings): Commitment {
-  switch (config['commitment'] ?? 'finalized') {
-    case 'processed':
-    case 'recent':
-      return 'processed';
-    case 'confirmed':
-    case 'single':
-    case 'singleGossip':
-      return 'confirmed';
-    case 'finalized':
-    case 'max':
-    case 'root':
-      return 'finalized';
-    default:
-      throw new RpcFault(-32602, 'Invalid params: commitment must be processed, confirmed or finalized');
-  }
-}
-
-function encodingOf(config: Settings): { encoding: AccountEncoding; slice?: DataSlice } {
-  const encoding = config['encoding'] ?? 'binary';
-  const known: unknown[] = [
-    'binary',
-    'base58',
-    'base64',
-    'base64+zstd',
-    'jsonParsed',
-  ] satisfies AccountEncoding[];
-  if (!known.includes(encoding)) throw new RpcFault(-32602, 'Invalid params: unknown encoding');
-  const slice = config['dataSlice'] as { offset?: unknown; length?: unknown } | null | undefined;
-  if (typeof slice !== 'object' || slice === null) return { encoding: encoding as AccountEncoding };
-  const [offset, length] = [count([slice.offset], 0), count([slice.length], 0)];
-  return { encoding: encoding as AccountEncoding, slice: { offset, length } };
-}
-
-function settings(params: Params, at: number): Settings {
-  const value = params[at] ?? {};
-  if (typeof value !== 'object' || Array.isArray(value))
-    throw new RpcFault(-32602, `Invalid params: [${at}] is no object`);
-  return value as Settings;
-}
-
-function text(params: Params, at: number): string {
-  const value = params[at];
-  if (typeof value !== 'string') throw new RpcFault(-32602, `Invalid params: [${at}] must be a string`);
-  return value;
-}
-
-function count(params: Params, at: number, max = Number.MAX_SAFE_INTEGER): number {
-  const value = params[at];
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0 || value > max) {
-    throw new RpcFault(-32602, `Invalid params: [${at}] must be a whole number from 0 to ${max}`);
-  }
-  return value;
-}
-
-function list(params: Params, at: number, max: number): unknown[] {
-  const value = params[at];
-  if (!Array.isArray(value)) throw new RpcFault(-32602, `Invalid params: [${at}] must be a list`);
-  if (value.length > max) throw new RpcFault(-32602, `Too many inputs provided; max ${max}`);
-  return value as unknown[];
-}
-
-function address(params: Params, at: number): string {
-  const value = text(params, at);
-  if (readAddress(value) === undefined)
-    throw new RpcFault(-32602, 'Invalid param: not an address (32 bytes in base58)');
-  return value;
-}
-
-function signatureOrNone(value: unknown): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (!isSignature(value)) throw new RpcFault(-32602, 'Invalid param: not a signature (64 bytes in base58)');
-  return value;
 }

@@ -2,12 +2,12 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { NETWORKS } from '../solana/networks.js';
 import { Chain } from './chain.js';
-import { serveFacilitator } from './facilitator.js';
+import { serveFacilitator } from './facilitator-server.js';
 import { openGenesis, walletOf, writeAtomically, type Genesis } from './genesis.js';
 import { infoFile, isAlive, readInfo, type SandboxInfo } from './info.js';
 import { takeLock } from './lock.js';
-import { startMarket } from './market.js';
-import { serveRpc } from './rpc.js';
+import { startMarket } from './market-server.js';
+import { serveRpc } from './rpc-http.js';
 import { readMint, uiAmount } from './tokens.js';
 import { Vm } from './vm.js';
 

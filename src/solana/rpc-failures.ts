@@ -15,13 +15,13 @@ export class RpcError extends Error {
 }
 
 /** An RPC server answers as it should, and what it says can't be believed: it serves another chain, or its height can't be true. */
-export class NotBelieved extends Error {}
+export class UntrustedAnswer extends Error {}
 
-export const wrong = (cause: unknown): UpstreamFailure =>
+export const badAnswer = (cause: unknown): UpstreamFailure =>
   new UpstreamFailure('failed', 'the Solana RPC server gave no usable answer: try again', { cause });
-export const late = (cause: unknown): UpstreamFailure =>
+export const timedOut = (cause: unknown): UpstreamFailure =>
   new UpstreamFailure('failed', 'the Solana RPC server did not answer in time: try again', { cause });
-export const down = (cause: unknown, retryAfterSeconds = 5): UpstreamFailure =>
+export const unreachable = (cause: unknown, retryAfterSeconds = 5): UpstreamFailure =>
   new UpstreamFailure('unavailable', 'the Solana chain is not reachable: try again later', {
     cause,
     retryAfterSeconds,
@@ -31,12 +31,12 @@ export const down = (cause: unknown, retryAfterSeconds = 5): UpstreamFailure =>
 export function asFailure(cause: unknown): UpstreamFailure {
   if (cause instanceof UpstreamFailure) return cause;
   if (cause instanceof NoAnswer) return transportFailure(cause);
-  if (cause instanceof NotBelieved) return down(cause);
-  if (cause instanceof RpcError && NOT_NOW.has(cause.code)) return down(cause);
-  return wrong(cause);
+  if (cause instanceof UntrustedAnswer) return unreachable(cause);
+  if (cause instanceof RpcError && NOT_NOW.has(cause.code)) return unreachable(cause);
+  return badAnswer(cause);
 }
 
 function transportFailure({ kind, cause }: NoAnswer): UpstreamFailure {
-  if (kind === 'late' || kind === 'aborted') return late(cause);
-  return kind === 'broken' || kind === 'too large' ? wrong(cause) : down(cause);
+  if (kind === 'late' || kind === 'aborted') return timedOut(cause);
+  return kind === 'broken' || kind === 'too large' ? badAnswer(cause) : unreachable(cause);
 }

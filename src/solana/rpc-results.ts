@@ -1,6 +1,10 @@
+import type { TokenChange } from './rpc-types.js';
+import type { LandedTransaction } from './rpc-types.js';
+import type { SignatureEntry } from './rpc-types.js';
+import type { LatestBlockhash } from './rpc-types.js';
+import type { Account } from './rpc-types.js';
 import { readAddress } from './address.js';
-import type { Account, LandedTransaction, LatestBlockhash, SignatureEntry, TokenChange } from './rpc.js';
-import { wrong } from './rpc-failures.js';
+import { badAnswer } from './rpc-failures.js';
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
@@ -9,22 +13,22 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
 
 export function readCount(result: unknown): number {
-  if (!isCount(result)) throw wrong('unreadable number');
+  if (!isCount(result)) throw badAnswer('unreadable number');
   return result;
 }
 
 export function readHash(result: unknown): string {
   // A blockhash is written as an address is.
-  if (typeof result !== 'string' || !readAddress(result)) throw wrong('unreadable hash');
+  if (typeof result !== 'string' || !readAddress(result)) throw badAnswer('unreadable hash');
   return result;
 }
 
 /** A result with the slot that it was read at. */
 function readInContext(result: unknown): { slot: number; value: Record<string, unknown> | null } {
-  if (!isRecord(result) || !isRecord(result.context)) throw wrong('unreadable result');
+  if (!isRecord(result) || !isRecord(result.context)) throw badAnswer('unreadable result');
   const { slot } = result.context;
   const { value } = result;
-  if (!isCount(slot) || !(isRecord(value) || value === null)) throw wrong('unreadable result');
+  if (!isCount(slot) || !(isRecord(value) || value === null)) throw badAnswer('unreadable result');
   return { slot, value };
 }
 
@@ -38,12 +42,12 @@ export function readLatestBlockhash(result: unknown): LatestBlockhash {
 }
 
 export function readHistory(result: unknown): SignatureEntry[] {
-  if (!Array.isArray(result)) throw wrong('unreadable history');
+  if (!Array.isArray(result)) throw badAnswer('unreadable history');
   return result.map((entry: unknown) => {
     if (!isRecord(entry) || typeof entry.signature !== 'string' || !('err' in entry))
-      throw wrong('unreadable history');
+      throw badAnswer('unreadable history');
     const { signature, slot, err, blockTime = null } = entry;
-    if (blockTime !== null && typeof blockTime !== 'number') throw wrong('unreadable history');
+    if (blockTime !== null && typeof blockTime !== 'number') throw badAnswer('unreadable history');
     return { signature, slot: readCount(slot), failed: err !== null, blockTime };
   });
 }
@@ -54,22 +58,22 @@ function messageOf(transaction: Buffer): Uint8Array {
   let at = 0;
   for (let shift = 0; ; shift += 7) {
     const byte = transaction[at];
-    if (byte === undefined || shift > 14) throw wrong('unreadable transaction');
+    if (byte === undefined || shift > 14) throw badAnswer('unreadable transaction');
     at += 1;
     count |= (byte & 0x7f) << shift;
     if (byte < 0x80) break;
   }
   const message = transaction.subarray(at + 64 * count);
-  if (count === 0 || message.length === 0) throw wrong('unreadable transaction');
+  if (count === 0 || message.length === 0) throw badAnswer('unreadable transaction');
   return message;
 }
 
 export function readLanded(result: unknown): LandedTransaction | null {
   if (result === null) return null;
   if (!isRecord(result) || typeof result.slot !== 'number' || !isRecord(result.meta))
-    throw wrong('unreadable transaction');
+    throw badAnswer('unreadable transaction');
   const encoded: unknown = Array.isArray(result.transaction) ? result.transaction[0] : undefined;
-  if (typeof encoded !== 'string' || !('err' in result.meta)) throw wrong('unreadable transaction');
+  if (typeof encoded !== 'string' || !('err' in result.meta)) throw badAnswer('unreadable transaction');
   const transaction = Buffer.from(encoded, 'base64');
   return {
     slot: result.slot,
@@ -102,7 +106,7 @@ function readTokenChange(entry: unknown, sign: bigint): TokenChange {
     typeof amount !== 'string' ||
     !/^\d{1,20}$/.test(amount)
   )
-    throw wrong('unreadable token balance');
+    throw badAnswer('unreadable token balance');
   return { mint, owner, change: sign * BigInt(amount) };
 }
 
@@ -118,6 +122,6 @@ export function readAccount(result: unknown, bytes: number): Account | null {
     typeof lamports === 'number' &&
     typeof executable === 'boolean' &&
     typeof encoded === 'string';
-  if (!isAccount) throw wrong('unreadable account');
+  if (!isAccount) throw badAnswer('unreadable account');
   return { owner, lamports, executable, data: Buffer.from(encoded, 'base64').subarray(0, bytes) };
 }

@@ -2,7 +2,7 @@ import { orAbort } from '../net/deadline.js';
 import { HttpClient } from '../net/http-client.js';
 import { readRetryAfter } from '../net/failure.js';
 import { networkOf } from './networks.js';
-import { asFailure, down, NotBelieved, RpcError, wrong } from './rpc-failures.js';
+import { asFailure, unreachable, UntrustedAnswer, RpcError, badAnswer } from './rpc-failures.js';
 import { isRecord, readHash } from './rpc-results.js';
 
 /** One question to an RPC server. */
@@ -71,7 +71,7 @@ export class RpcServer {
       if (query.check) believe(query.check, result);
       return result;
     } catch (cause) {
-      if (cause instanceof NotBelieved) this.#report(cause);
+      if (cause instanceof UntrustedAnswer) this.#report(cause);
       throw asFailure(cause);
     }
   }
@@ -90,7 +90,7 @@ export class RpcServer {
     const query = { method: 'getGenesisHash', params: [], read: readHash };
     const genesis = await this.#read(query, NEVER);
     if (networkOf(genesis) !== network)
-      throw new NotBelieved(`it serves another chain than ${network}: its genesis is ${genesis}`);
+      throw new UntrustedAnswer(`it serves another chain than ${network}: its genesis is ${genesis}`);
     this.#openedAtCheck = this.#client.opened;
   }
 
@@ -111,10 +111,10 @@ export class RpcServer {
     if (status === 200) return text;
     const cause = new Error(`status ${status}: ${this.#client.conceal(text).slice(0, 500)}`);
     const notNow = status === 429 || status >= 500;
-    throw notNow ? down(cause, readRetryAfter(answer.header('retry-after'))) : wrong(cause);
+    throw notNow ? unreachable(cause, readRetryAfter(answer.header('retry-after'))) : badAnswer(cause);
   }
 
-  #report({ message }: NotBelieved): void {
+  #report({ message }: UntrustedAnswer): void {
     const now = performance.now();
     if (now - this.#reportedAt < REPORT_EVERY_MS) return;
     this.#reportedAt = now;
@@ -129,18 +129,18 @@ function believe<T>(check: (result: T) => void, result: T): void {
   try {
     check(result);
   } catch (error) {
-    throw new NotBelieved(error instanceof Error ? error.message : String(error), { cause: error });
+    throw new UntrustedAnswer(error instanceof Error ? error.message : String(error), { cause: error });
   }
 }
 
 function resultOf(text: string, conceal: (text: string) => string): unknown {
   const answer = parse(text);
-  if (!isRecord(answer)) throw wrong('the answer is no object');
+  if (!isRecord(answer)) throw badAnswer('the answer is no object');
   if (isRecord(answer.error)) {
     const { code, message } = answer.error;
     throw new RpcError(code, conceal(String(message)).slice(0, 500));
   }
-  if (!('result' in answer)) throw wrong('the answer has no result');
+  if (!('result' in answer)) throw badAnswer('the answer has no result');
   return answer.result;
 }
 
@@ -148,6 +148,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw wrong('the answer is no JSON');
+    throw badAnswer('the answer is no JSON');
   }
 }

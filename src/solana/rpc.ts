@@ -1,7 +1,12 @@
+import type { LandedTransaction } from './rpc-types.js';
+import type { SignatureEntry } from './rpc-types.js';
+import type { LatestBlockhash } from './rpc-types.js';
+import type { Account } from './rpc-types.js';
+import type { Finality } from './rpc-types.js';
 import { setMaxListeners } from 'node:events';
 import { keyOf } from './address.js';
 import type { UpstreamFailure } from '../net/failure.js';
-import { asFailure, down, late } from './rpc-failures.js';
+import { asFailure, unreachable, timedOut } from './rpc-failures.js';
 import {
   readAccount,
   readCount,
@@ -11,31 +16,6 @@ import {
   readLatestBlockhash,
 } from './rpc-results.js';
 import { RpcServer, type Query, type RpcLog } from './rpc-server.js';
-
-/** How sure a read is; `processed` is never read, since it can be taken back. */
-export type Finality = 'confirmed' | 'finalized';
-
-/** An account. `data` holds its first bytes, at most as many as were asked for. */
-export type Account = { owner: string; lamports: number; executable: boolean; data: Buffer };
-
-export type LatestBlockhash = { blockhash: string; lastValidBlockHeight: number; slot: number };
-
-/** One entry of an address's history, the newest first. `failed`: the transaction had no effect but its fee. */
-export type SignatureEntry = { signature: string; slot: number; failed: boolean; blockTime: number | null };
-
-/** A landed transaction; `message` is what its signatures sign, byte for byte as the chain has it. */
-export type LandedTransaction = {
-  slot: number;
-  failed: boolean;
-  transaction: Uint8Array;
-  message: Uint8Array;
-  /** Seconds since 1970; null where the server does not know. */
-  blockTime: number | null;
-  /** By how much each token account grew, in atomic units; null where the server does not say. */
-  tokens: TokenChange[] | null;
-};
-
-export type TokenChange = { mint: string; owner: string; change: bigint };
 
 /** What a probe found: how many RPC servers answer, and how long the first that did took. */
 export type ChainHealth = { answering: number; servers: number; latencyMs: number | null };
@@ -101,7 +81,7 @@ class Servers {
   }
 
   async ask<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
-    if (this.#inFlight >= this.#maxInFlight) throw down('too many reads in flight', 2);
+    if (this.#inFlight >= this.#maxInFlight) throw unreachable('too many reads in flight', 2);
     this.#inFlight += 1;
     // Many reads may share a signal, and each listens to it.
     setMaxListeners(this.#maxInFlight, signal);
@@ -115,18 +95,18 @@ class Servers {
   async #inTurn<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     const failures: UpstreamFailure[] = [];
     for (const server of this.#order()) {
-      if (signal.aborted) throw late(signal.reason);
+      if (signal.aborted) throw timedOut(signal.reason);
       try {
         const result = await server.ask(query, signal);
         server.restUntil = 0;
         return result;
       } catch (cause) {
-        if (signal.aborted) throw late(cause);
+        if (signal.aborted) throw timedOut(cause);
         failures.push(asFailure(cause));
         server.restUntil = Date.now() + REST_MS;
       }
     }
-    throw failures.find(({ kind }) => kind === 'failed') ?? failures[0] ?? down('no server');
+    throw failures.find(({ kind }) => kind === 'failed') ?? failures[0] ?? unreachable('no server');
   }
 
   /** The servers by preference, those that failed lately last. */

@@ -13,7 +13,7 @@ export const findToChange = ({ id }: Id) =>
   one<PaymentRow>`select * from payments where id = ${idBytes(id)} for update`;
 
 /** Whether there is such a payment, and its payer's standing. Most have never been seen, and their rows are wide. */
-export const glance = (p: Id & { payer: string }) =>
+export const summary = (p: Id & { payer: string }) =>
   one<{ known: number | null; seen: IdBytes | null }>`
     select (select known from payers where payer = ${p.payer}) as known,
       (select id from payments where id = ${idBytes(p.id)}) as seen`;

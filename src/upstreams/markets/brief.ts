@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { setMaxListeners } from 'node:events';
 import { UpstreamFailure } from '../../net/failure.js';
-import { believe, lowerMedian, median, tidy } from './consensus.js';
+import { plausibleQuotes, lowerMedian, median, tidy } from './consensus.js';
 import { orAbort, withDeadline } from '../../net/deadline.js';
 import { cleanName, cleanSymbol } from './fields.js';
 import { briefLine } from './line.js';
@@ -123,7 +123,7 @@ function combine({ quotes, silent }: Round, supply: string): Figures {
   const priced = quotes.flatMap(({ source, quote }) =>
     quote.priceUsd === undefined ? [] : [{ source, quote, priceUsd: quote.priceUsd }],
   );
-  const { kept, disputed } = believe(priced);
+  const { kept, disputed } = plausibleQuotes(priced);
   const trusted = priced.length > 0 ? kept : quotes;
   const amountOf = (field: 'mcapUsd' | 'liquidityUsd' | 'volume24hUsd'): number | null =>
     lowerMedian(trusted.map(({ quote }) => quote[field]).filter(value => value !== undefined)) ?? null;

@@ -34,7 +34,7 @@ export function nearMedian<T extends { priceUsd: number }>(items: readonly T[]):
  * differ by more than 1.5×, no majority exists and the lowest alone is kept: the mispriced pools seen in practice overstate.
  * `disputed` is true when a single price is left although several were given.
  */
-export function believe<T extends { priceUsd: number }>(
+export function plausibleQuotes<T extends { priceUsd: number }>(
   items: readonly T[],
 ): { kept: T[]; disputed: boolean } {
   const lowest = ascending(items.map(item => item.priceUsd))[0] ?? 0;

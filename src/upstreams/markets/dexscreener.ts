@@ -1,4 +1,4 @@
-import { believe, lowerMedian, median, nearMedian, tidy } from './consensus.js';
+import { plausibleQuotes, lowerMedian, median, nearMedian, tidy } from './consensus.js';
 import { amount, asObject, cleanName, cleanSymbol, decimalPrice, type JsonObject } from './fields.js';
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource } from './source.js';
@@ -56,7 +56,7 @@ function summarize(pools: PricedPool[]): MarketQuote {
   return {
     symbol: kept.find(pool => pool.symbol)?.symbol,
     name: kept.find(pool => pool.name)?.name,
-    priceUsd: tidy(median((kept.length < 3 ? believe(kept).kept : kept).map(pool => pool.priceUsd))),
+    priceUsd: tidy(median((kept.length < 3 ? plausibleQuotes(kept).kept : kept).map(pool => pool.priceUsd))),
     mcapUsd: lowerMedian(known(kept.map(pool => pool.mcapUsd))),
     liquidityUsd: tidy(kept.reduce((sum, pool) => sum + pool.liquidityUsd, 0)),
     volume24hUsd: volumes.length > 0 ? tidy(volumes.reduce((sum, volume) => sum + volume, 0)) : undefined,

@@ -1,3 +1,4 @@
+import type { Account } from '../../solana/rpc-types.js';
 import {
   ACCOUNT_SIZE,
   MINT_SIZE,
@@ -9,7 +10,7 @@ import {
 } from '@solana/spl-token';
 import { PublicKey, SystemProgram } from '@solana/web3.js';
 import { UpstreamFailure } from '../../net/failure.js';
-import type { Account, SolanaChain } from '../../solana/rpc.js';
+import type { SolanaChain } from '../../solana/rpc.js';
 
 /**
  * What the chain says about a token mint (specification 2.6). `supply` is in whole tokens with exactly `decimals` fractional

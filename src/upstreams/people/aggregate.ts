@@ -26,7 +26,7 @@ export function createBrandFeedback(
     n: wanted,
     responses: replies.map(({ text, sentiment }) => ({ text, sentiment })),
     aggregate: { ...counts, summary: summarise(counts, replies, wanted) },
-    mock: replies.some(({ house }) => house),
+    mock: replies.some(({ isSample }) => isSample),
   };
 }
 

@@ -15,8 +15,8 @@ export type Reply = {
   respondent: string;
   /** True when nobody chose the sentiment and it was inferred from the text. */
   inferred: boolean;
-  /** True when the sandbox's house respondents wrote it, not a person. */
-  house: boolean;
+  /** True when the sandbox's sample respondents wrote it, not a person. */
+  isSample: boolean;
 };
 
 export type Question = {
@@ -35,7 +35,7 @@ export type Question = {
 export type Added = 'added' | 'duplicate' | 'full' | 'closed';
 
 /** The replies to the questions that were paid for. Everything in it survives a crash. */
-export type ReplyBook = {
+export type ReplyStore = {
   /** Questions being asked now, oldest first, with the number of their replies. */
   open(): Promise<(Question & { replies: number })[]>;
   /** Replies that count, oldest first. */

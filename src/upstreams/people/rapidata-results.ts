@@ -31,7 +31,7 @@ function readEntry(questionId: string, entry: Json): Reply[] {
   const worker = idOf(details) ?? idOf(entry) ?? digest(JSON.stringify([text, details]));
   const respondent = `rapidata-${worker}`;
   const id = digest(`${questionId} ${respondent}`);
-  return [{ id, text, sentiment: classify(text), respondent, inferred: true, house: false }];
+  return [{ id, text, sentiment: classify(text), respondent, inferred: true, isSample: false }];
 }
 
 function textOf(entry: Json): string {

@@ -1,14 +1,14 @@
 import { DeadlineExceeded, pause, withDeadline, withEither } from '../../net/deadline.js';
 import { UpstreamFailure } from '../../net/failure.js';
-import { checkAsked, checkCapacity, createClosing, shuttingDown, REPLY_POLL_MS } from './panel.js';
-import type { People, Question, ReplyBook } from './people.js';
+import { checkAsked, checkCapacity, createClosing, shuttingDown, REPLY_POLL_MS } from './panel-people.js';
+import type { People, Question, ReplyStore } from './people.js';
 import { failureOf, type Json, RapidataApi, type RapidataApiOptions, RapidataFault } from './rapidata-api.js';
 import { type Job, parseDollars, RapidataJobs, tooDear } from './rapidata-jobs.js';
 import { readResults } from './rapidata-results.js';
-import { ReplyWatch } from './watch.js';
+import { ReplyWaiter } from './reply-waiter.js';
 
 export type RapidataOptions = RapidataApiOptions & {
-  book: ReplyBook;
+  replyStore: ReplyStore;
   /** Most that one attempt at a question may cost, in dollars, as a decimal string. */
   budget: string;
   /** Whom to ask. Default `global`, the audience that is always there. */
@@ -62,16 +62,16 @@ const READY_MS = 10_000;
  */
 export function createRapidataPeople(options: RapidataOptions): People {
   const api = new RapidataApi(options);
-  const desk = new Desk(
+  const people = new RapidataPeople(
     options,
     new RapidataJobs(api, options.audienceId ?? 'global', options.pollMs ?? 5_000),
   );
   const closing = createClosing();
   return {
     name: 'rapidata',
-    ready: (wanted, about) => desk.ready(wanted, about, closing.signal),
-    ask: (question, signal) => withEither(signal, closing.signal, both => desk.ask(question, both)),
-    health: async () => desk.health(),
+    ready: (wanted, about) => people.ready(wanted, about, closing.signal),
+    ask: (question, signal) => withEither(signal, closing.signal, both => people.ask(question, both)),
+    health: async () => people.health(),
     close: async () => {
       closing.abort(shuttingDown());
       await api.close();
@@ -79,11 +79,11 @@ export function createRapidataPeople(options: RapidataOptions): People {
   };
 }
 
-class Desk {
+class RapidataPeople {
   readonly #options: RapidataOptions;
-  readonly #book: ReplyBook;
+  readonly #replyStore: ReplyStore;
   readonly #jobs: RapidataJobs;
-  readonly #watch: ReplyWatch;
+  readonly #watch: ReplyWaiter;
   readonly #budget: bigint;
   readonly #pollMs: number;
   #price: { perResponse: bigint; readAt: number } | undefined;
@@ -94,11 +94,11 @@ class Desk {
 
   constructor(options: RapidataOptions, jobs: RapidataJobs) {
     this.#options = options;
-    this.#book = options.book;
+    this.#replyStore = options.replyStore;
     this.#jobs = jobs;
     this.#budget = parseDollars(options.budget);
     this.#pollMs = options.pollMs ?? 5_000;
-    this.#watch = new ReplyWatch(options.book, Math.min(REPLY_POLL_MS, this.#pollMs));
+    this.#watch = new ReplyWaiter(options.replyStore, Math.min(REPLY_POLL_MS, this.#pollMs));
   }
 
   /** @param closing ends what goes on when the caller has gone: a price that is on its way serves the next one */
@@ -108,7 +108,7 @@ class Desk {
     closing: AbortSignal,
   ): Promise<void> {
     checkAsked(about, MAX_ASKED);
-    await checkCapacity(this.#book, this.#options.maxOpen ?? 50);
+    await checkCapacity(this.#replyStore, this.#options.maxOpen ?? 50);
     try {
       await withDeadline(READY_MS, closing, async inTime => {
         const perResponse = await this.#currentPrice(closing);
@@ -151,17 +151,17 @@ class Desk {
   }
 
   async #missing(question: Question): Promise<number> {
-    return question.wanted - (await this.#book.replies(question.id)).length;
+    return question.wanted - (await this.#replyStore.replies(question.id)).length;
   }
 
   /** The question was answered or too old when we got it: what a crashed predecessor left running is stopped. */
   async #windUp(question: Question, signal: AbortSignal): Promise<void> {
-    const known = readIntent(await this.#book.intent(question.id));
+    const known = readIntent(await this.#replyStore.intent(question.id));
     for (const round of known?.rounds ?? []) if (!round.done) await this.#stop(question, round, signal);
   }
 
   async #intentOf(question: Question, signal: AbortSignal): Promise<Intent> {
-    const known = readIntent(await this.#book.intent(question.id));
+    const known = readIntent(await this.#replyStore.intent(question.id));
     if (known?.attempt === question.attempt) return known;
     // An earlier attempt ended at its deadline. What it bought counts; what it left running does not run on.
     for (const round of known?.rounds ?? []) if (!round.done) await this.#stop(question, round, signal);
@@ -169,7 +169,7 @@ class Desk {
   }
 
   async #save(question: Question, intent: Intent): Promise<void> {
-    await this.#book.saveIntent(question.id, JSON.stringify(intent));
+    await this.#replyStore.saveIntent(question.id, JSON.stringify(intent));
   }
 
   async #nextRound(question: Question, intent: Intent, missing: number): Promise<Round | undefined> {
@@ -309,7 +309,7 @@ class Desk {
 
   async #take(question: Question, file: Json): Promise<void> {
     for (const reply of readResults(question.id, file)) {
-      const added = await this.#book.add(question.id, reply);
+      const added = await this.#replyStore.add(question.id, reply);
       if (added === 'full' || added === 'closed') return;
     }
   }

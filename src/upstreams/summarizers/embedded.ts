@@ -7,7 +7,7 @@ import { Threads } from '../threads.js';
 import type { Summarizer } from './summarizer.js';
 
 /** The program of the summary threads. */
-export const SUMMARY_WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
+export const SUMMARY_WORKER = fileURLToPath(new URL('./summary-worker.js', import.meta.url));
 const WORKER_HEAP_MB = 512;
 
 /** `threads`: workers (1 or 2). `maxQueue`: texts that may wait for one; the next is refused as `unavailable`. */

@@ -6,8 +6,8 @@ import { FairQueue } from '../fair-queue.js';
 import { requireLength } from './spoken-text.js';
 import { OUTPUT_RATE_HZ, QUEUE_FULL, type Speaker, type SpeakerHealth, type Voice } from './voices.js';
 import { webAssembly } from './webassembly.js';
-import type { WorkerData } from './worker.js';
-import { SpeechWorkers } from './workers.js';
+import type { WorkerData } from './speech-worker.js';
+import { SpeechWorkers } from './speech-workers.js';
 
 export type FliteOptions = {
   /** Worker threads; default one less than there are cores, at least 1, at most 2. */

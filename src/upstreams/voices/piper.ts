@@ -14,7 +14,7 @@ import {
   type Voice,
   type VoiceList,
 } from './voices.js';
-import { SpeechWorkers } from './workers.js';
+import { SpeechWorkers } from './speech-workers.js';
 
 export type PiperOptions = {
   /** Base address of Piper's HTTP server, for instance `http://127.0.0.1:5000`; a path prefix is kept. */

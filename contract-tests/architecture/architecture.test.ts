@@ -1,0 +1,492 @@
+import { expect } from 'chai';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, posix, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const FOLDERS = ['src', 'handlers', 'contract-tests', 'bench'];
+const TEXTS = ['docs', 'README.md', 'CONTRIBUTING.md'];
+/** Lines that say something: neither blank nor a comment alone. */
+const MAX_LINES = 400;
+
+/** The only files at the root of src/. */
+const ROOT_FILES = ['src/main.ts', 'src/compose.ts', 'src/config.ts'];
+/** The rooms of src/, and handlers/: each imports only from rooms that stand further down. Those of one line don't know each other. */
+const ORDER = [
+  ['main'],
+  ['compose'],
+  ['cli', 'http', 'panel'],
+  ['payments'],
+  ['handlers'],
+  ['upstreams'],
+  ['ledger', 'sandbox'],
+  ['config'],
+  ['contract'],
+  ['solana'],
+  ['net'],
+];
+
+/** The only readers of the environment: the server, the sandbox process and the two commands have one each. */
+const ENVIRONMENT_READERS = [
+  'src/config.ts',
+  'src/sandbox/main.ts',
+  'src/cli/buy/main.ts',
+  'src/cli/ledger/main.ts',
+];
+
+/** Modules and folders that a part must not import. A folder ends with a slash, relative to the root. */
+const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]; typesToo?: false }[] = [
+  {
+    part: 'src/payments/',
+    imports: /^(koa|koa-.*|@koa\/.*|openapi-backend|src\/upstreams\/.*)$/,
+    why: 'payments know neither HTTP framework nor backends',
+  },
+  {
+    part: 'src/ledger/',
+    imports: /^(koa|koa-.*|@koa\/.*|openapi-backend|(src\/(?!ledger\/)|handlers\/|generated\/).*)$/,
+    why: 'the ledger imports nothing from other folders',
+  },
+  {
+    part: 'handlers/',
+    imports: /^(koa|koa-.*|@koa\/.*|src\/config\.ts)$/,
+    why: 'handlers import only types and ports',
+  },
+  {
+    part: '',
+    imports: /^src\/ledger\/(sql|queries\/.*)\.ts$/,
+    why: 'other rooms ask the ledger and write no SQL',
+    except: ['src/ledger/', 'contract-tests/'],
+    typesToo: false,
+  },
+  {
+    part: 'src/',
+    imports: /^handlers\//,
+    why: 'only compose.ts imports handlers',
+    except: ['src/compose.ts'],
+  },
+  {
+    part: 'src/',
+    imports: /^src\/sandbox\//,
+    why: 'only compose.ts imports the sandbox',
+    except: ['src/compose.ts', 'src/sandbox/'],
+  },
+  {
+    part: 'src/payments/',
+    imports: /^@solana\//,
+    why: 'a payment is read and checked without these packages, at a fraction of their cost',
+  },
+  { part: '', imports: /^contract-tests\//, why: 'nothing imports the tests', except: ['contract-tests/'] },
+];
+
+/** The insides of packages. The ones named here are entries that the package documents. */
+const PACKAGE_INSIDES = /^(@[^/]+\/)?[^@./][^/]*\/(lib|dist|src|build)\//;
+const DOCUMENTED = ['ajv/dist/2020.js', 'litesvm/dist/internal.js'];
+/** Node's own fields, and imports that no tool can follow. */
+const PRIVATE = /\b(createRequire|_header|_httpMessage|_headerSent)\b/;
+
+/** Names that say nothing to a reader who knows x402, HTTP, OpenAPI and Solana. Each has another name now. */
+const RETIRED_NAMES = new Set(
+  `Desk desk Lobby lobby openShop Front Door Books Archive Shelf ReplyBook replyBookOf openBooks booksOf archiveOf Examiner
+  Examined examine forsaken makeGood noted Told Addressee Ended Over Asker Redemption Judgement glance houseReply HeldCallers trustIn
+  KeptTrust whenClosed HandlingParts copyLedger movesOf upkeepOf Upkeep Stage Dice dice MemoryBook Founders foundTokens`.split(
+    /\s+/,
+  ),
+);
+const RETIRED_FILES =
+  /^(desk|lobby|shop|books|replybook|reply-book|examine|proof|trust|house|closed|quiet|handling|watch|exchange|pool|told|redemption|judge|callers-held|held-callers|cell|stage|dice|upkeep|moves)(\.slow)?(\.test)?\.ts$/;
+const RETIRED_FOLDERS = /(^|\/)(bookkeeper|buyer)\//;
+/** In texts, where a word may stand in any sentence: only those that are no English of this trade. */
+const RETIRED_WORDS = /\b(bookkeeper|house (respondents?|repl(y|ies))|replybook|the (desk|lobby))\b/i;
+/** These files of one folder describe the other: the ledger's statements have the names of what they do. */
+const SAME_NAME_ALLOWED = /^(src\/ledger\/queries\/|src\/([\w-]+\/)*main\.ts$)/;
+
+const ITSELF = 'contract-tests/architecture/architecture.test.ts';
+
+// Split, so that this file does not break its own rules.
+const UNFINISHED = new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME'].join('|')})\\b`);
+const FOREIGN: [RegExp, string][] = [
+  [new RegExp(`\\b${'iss' + 'ue'} #\\d*`, 'i'), 'the number of an issue'],
+  [new RegExp(`(?<![\\w.-])/${'wo' + 'rk'}/`), 'a path of somebody’s machine'],
+  [new RegExp(`\\b(earlier|previous|last|parallel) ${'sess' + 'ion'}s?\\b`, 'i'), 'who wrote it when'],
+];
+/** One named rule may be off for one line; never the compiler, nor the linter as a whole. */
+const SILENCERS = /@ts-(ignore|nocheck|expect-error)|eslint-disable(?!(-next)?-line @?[\w/-]+)/;
+
+function* filesIn(root: string, folder: string): Generator<string> {
+  const path = join(root, folder);
+  if (!existsSync(path)) return;
+  if (statSync(path).isFile()) return yield folder;
+  for (const entry of readdirSync(path, { withFileTypes: true })) {
+    // Installed, built or fetched, not ours: packages, virtual environments, build output.
+    if (/^(node_modules|dist(-.*)?|build|target|generated|\..*)$/.test(entry.name)) continue;
+    const name = posix.join(folder.split(sep).join('/'), entry.name);
+    if (entry.isDirectory()) yield* filesIn(root, name);
+    else yield name;
+  }
+}
+
+type Found = {
+  identifiers: Set<string>;
+  imports: { target: string; type: boolean }[];
+  readsEnvironment: boolean;
+  hasAny: boolean;
+};
+
+function read(file: string, text: string): Found {
+  const found: Found = { identifiers: new Set(), imports: [], readsEnvironment: false, hasAny: false };
+  const visit = (node: ts.Node): void => {
+    const target = importedBy(node);
+    const name = target?.startsWith('.') ? resolveImport(file, target) : target;
+    if (name) found.imports.push({ target: name, type: isErased(node) });
+    if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node))
+      found.identifiers.add(node.text.replace(/^#/, ''));
+    if (node.kind === ts.SyntaxKind.AnyKeyword) found.hasAny = true;
+    if (ts.isPropertyAccessExpression(node) && node.getText() === 'process.env')
+      found.readsEnvironment = true;
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(file, text, ts.ScriptTarget.ES2022, true));
+  return found;
+}
+
+function importedBy(node: ts.Node): string | undefined {
+  if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) {
+    return node.moduleSpecifier && ts.isStringLiteral(node.moduleSpecifier)
+      ? node.moduleSpecifier.text
+      : undefined;
+  }
+  if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument))
+    return node.argument.literal.getText().slice(1, -1);
+  if (ts.isCallExpression(node) && /^(import|require)$/.test(node.expression.getText())) {
+    const [target] = node.arguments;
+    return target && ts.isStringLiteralLike(target) ? target.text : undefined;
+  }
+  return undefined;
+}
+
+/** Nothing is loaded for it. Braces full of types alone are loaded all the same. */
+function isErased(node: ts.Node): boolean {
+  return (
+    ts.isTypeNode(node) ||
+    (ts.isImportDeclaration(node) && node.importClause?.isTypeOnly === true) ||
+    (ts.isExportDeclaration(node) && node.isTypeOnly)
+  );
+}
+
+function resolveImport(file: string, target: string): string {
+  return posix.normalize(posix.join(posix.dirname(file), target)).replace(/\.js$/, '.ts');
+}
+
+const within = (file: string, parts: string[] = []): boolean =>
+  parts.some(part => (part.endsWith('/') ? file.startsWith(part) : file === part));
+
+function codeFaults(file: string, text: string, found: Found): string[] {
+  const { imports, readsEnvironment, hasAny } = found;
+  const faults = [...importFaults(file, imports), ...shapeFaults(file, text), ...wordFaults(file, found)];
+  const tested = file.startsWith('contract-tests/') || file.startsWith('bench/');
+  if (readsEnvironment && !tested && !ENVIRONMENT_READERS.includes(file))
+    faults.push(`${file} reads process.env`);
+  // In tests the linter asks for a named exception.
+  if (hasAny && !tested) faults.push(`${file} has an any`);
+  if (SILENCERS.test(text) && file !== ITSELF) faults.push(`${file} silences the compiler or the linter`);
+  return faults;
+}
+
+/** The room of a file of src/ or handlers/. */
+function roomOf(file: string): string | undefined {
+  const [top, room = '', ...below] = file.split('/');
+  if (top === 'handlers') return top;
+  if (top !== 'src') return undefined;
+  return below.length > 0 ? room : room.replace(/\.ts$/, '');
+}
+
+function orderFaults(file: string, imports: Found['imports']): string[] {
+  const room = roomOf(file);
+  if (room === undefined) return [];
+  const levelOf = (name: string): number => ORDER.findIndex(rooms => rooms.includes(name));
+  if (file.startsWith('src/') && !file.includes('/', 4) && !ROOT_FILES.includes(file))
+    return [`${file} belongs in a folder`];
+  if (levelOf(room) < 0) return [`${file} is in a room that has no place in the order`];
+  return imports.flatMap(({ target }) => {
+    const other = roomOf(target);
+    if (other === undefined || other === room || levelOf(other) > levelOf(room)) return [];
+    return [`${file} imports ${target}: ${room} stands below or beside ${other}`];
+  });
+}
+
+/** Circles among the files, those of types included. */
+function circleFaults(graph: ReadonlyMap<string, string[]>): string[] {
+  const done = new Set<string>();
+  const faults: string[] = [];
+  const visit = (file: string, path: string[]): void => {
+    const at = path.indexOf(file);
+    if (at >= 0) faults.push(`${path.slice(at).join(' -> ')} -> ${file} is a circle`);
+    if (at >= 0 || done.has(file)) return;
+    for (const next of graph.get(file) ?? []) visit(next, [...path, file]);
+    done.add(file);
+  };
+  for (const file of graph.keys()) visit(file, []);
+  return faults;
+}
+
+/** One name, one thing: no two files of src/ have the same. */
+function sameNameFaults(files: Iterable<string>): string[] {
+  const seen = new Map<string, string>();
+  const faults: string[] = [];
+  for (const file of files) {
+    if (!file.startsWith('src/') || SAME_NAME_ALLOWED.test(file)) continue;
+    const name = posix.basename(file);
+    const other = seen.get(name);
+    if (other) faults.push(`${file} has the name of ${other}`);
+    seen.set(name, file);
+  }
+  return faults;
+}
+
+function wordFaults(file: string, { identifiers }: Found): string[] {
+  if (file === ITSELF || file.startsWith('bench/')) return [];
+  const faults = [...identifiers]
+    .filter(name => RETIRED_NAMES.has(name))
+    .map(name => `${file} uses the retired name ${name}`);
+  if (RETIRED_FILES.test(posix.basename(file)) || RETIRED_FOLDERS.test(file))
+    faults.push(`${file} has a retired name`);
+  return faults;
+}
+
+function importFaults(file: string, imports: Found['imports']): string[] {
+  const inside = imports
+    .filter(({ target }) => PACKAGE_INSIDES.test(target) && !DOCUMENTED.includes(target))
+    .filter(({ target }) => !/^(src|handlers|generated|contract-tests|dist)\//.test(target))
+    .filter(() => file.startsWith('src/') || file.startsWith('handlers/'))
+    .map(({ target }) => `${file} imports ${target}, the inside of a package`);
+  const forbidden = FORBIDDEN.filter(
+    ({ part, except }) => file.startsWith(part) && !within(file, except),
+  ).flatMap(({ imports: pattern, why, typesToo = true }) =>
+    imports
+      .filter(({ target, type }) => pattern.test(target) && (typesToo || !type))
+      .map(({ target }) => `${file} imports ${target}: ${why}`),
+  );
+  return [...inside, ...forbidden, ...orderFaults(file, imports)];
+}
+
+function shapeFaults(file: string, text: string): string[] {
+  const faults: string[] = [];
+  const name = posix.basename(file);
+  if (/^(utils?|common|helpers?)\.ts$/.test(name)) faults.push(`${file} is named after nothing`);
+  if (name === 'index.ts' && file !== 'handlers/index.ts') faults.push(`${file} is a barrel`);
+  const lines = text.split('\n').filter(line => !/^\s*($|\/\/|\/?\*)/.test(line)).length;
+  if (file.startsWith('src/') && lines > MAX_LINES)
+    faults.push(`${file} has ${lines} lines of code, at most ${MAX_LINES}`);
+  return faults;
+}
+
+function textFaults(file: string, text: string): string[] {
+  const faults = FOREIGN.filter(([pattern]) => pattern.test(text)).map(
+    ([, what]) => `${file} mentions ${what}`,
+  );
+  if (/^(src|handlers)\//.test(file) && PRIVATE.test(text)) faults.push(`${file} uses what is private`);
+  if (RETIRED_WORDS.test(text) && file !== ITSELF) faults.push(`${file} uses a retired word`);
+  if (UNFINISHED.test(text)) faults.push(`${file} is unfinished`);
+  return faults;
+}
+
+function packageFaults(root: string): string[] {
+  const faults: string[] = [];
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<
+    string,
+    Record<string, string>
+  >;
+  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+    if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+      faults.push(`package.json: ${name} ${version} is not an exact version`);
+  }
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { resolved?: string }>;
+  };
+  for (const [name, { resolved }] of Object.entries(lock.packages)) {
+    if (resolved !== undefined) faults.push(`package-lock.json: ${name} names its host`);
+  }
+  return faults;
+}
+
+/** Everything in the tree that breaks a rule. */
+function faultsOf(root: string): string[] {
+  const faults = packageFaults(root);
+  const graph = new Map<string, string[]>();
+  for (const file of [...FOLDERS, ...TEXTS].flatMap(folder => [...filesIn(root, folder)])) {
+    if (!/\.(ts|js|mjs|cjs|md|ya?ml|json|py|sh|sql|html|css|txt)$/.test(file)) continue;
+    const text = readFileSync(join(root, file), 'utf8');
+    faults.push(...textFaults(file, text));
+    if (!file.endsWith('.ts')) continue;
+    const found = read(file, text);
+    faults.push(...codeFaults(file, text, found));
+    if (roomOf(file))
+      graph.set(
+        file,
+        found.imports.map(({ target }) => target),
+      );
+  }
+  return [...faults, ...circleFaults(graph), ...sameNameFaults(graph.keys())];
+}
+
+describe('The architecture', () => {
+  it('keeps its rules', function () {
+    this.timeout(60_000);
+    expect([...filesIn(ROOT, 'src')]).to.have.length.above(30);
+    expect(faultsOf(ROOT).join('\n')).to.equal('');
+  });
+});
+
+describe('The check of the architecture', () => {
+  let root: string;
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), 'architecture-'));
+    write('package.json', '{"dependencies":{"koa":"3.3.0"},"devDependencies":{"chai":"6.3.0-rc.1"}}');
+    write('package-lock.json', '{"packages":{"":{},"node_modules/koa":{"version":"3.3.0"}}}');
+  });
+  afterEach(() => rmSync(root, { recursive: true }));
+
+  function write(file: string, text: string): void {
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    writeFileSync(join(root, file), text);
+  }
+
+  it('finds nothing in a tidy tree', () => {
+    write('src/main.ts', "import './compose.js';\n");
+    write(
+      'src/compose.ts',
+      "import Koa from 'koa';\nimport { a } from '../handlers/index.js';\nimport { b } from './sandbox/endpoints.js';\n",
+    );
+    write('src/sandbox/endpoints.ts', "const a = () => import('./child.js');\n");
+    write('src/config.ts', 'export const read = (env = process.env) => env;\n');
+    write(
+      'src/ledger/store.ts',
+      "import { a } from './sql.js';\nimport pg from 'pg';\n// anything goes\nexport const any = a;\n",
+    );
+    write('src/ledger/reader.ts', "import { find } from './queries/claims.js';\n");
+    write('src/payments/offers.ts', "import type { A } from '../contract/contract.js';\n");
+    write('src/http/router.ts', "import { Ajv2020 } from 'ajv/dist/2020.js';\n");
+    write('handlers/index.ts', "import type { A } from '../src/contract/operation.js';\n");
+    write(
+      'contract-tests/payments/a.test.ts',
+      "import { a } from '../../src/payments/offers.js';\nimport './b.js';\nprocess.env.A;\n",
+    );
+    write('src/net/long.ts', '// a comment\n\n'.repeat(1000));
+    write('src/net/text.ts', '// eslint-disable-next-line no-control-regex -- these are the ones to go\n');
+    write('README.md', 'A payment has no issue; a session ends after an hour.');
+    expect(faultsOf(root)).to.deep.equal([]);
+  });
+
+  it('finds a circle, also one of types alone', () => {
+    write('src/net/a.ts', "import type { B } from './b.js';");
+    write('src/net/b.ts', "import type { C } from './c.js';");
+    write('src/net/c.ts', "import { a } from './a.js';");
+    expect(faultsOf(root)).to.deep.equal([
+      'src/net/a.ts -> src/net/b.ts -> src/net/c.ts -> src/net/a.ts is a circle',
+    ]);
+  });
+
+  it('finds two files of one name', () => {
+    write('src/net/cache.ts', '');
+    write('src/http/cache.ts', '');
+    expect(faultsOf(root).join()).to.match(/cache\.ts has the name of src\/.*cache\.ts/);
+  });
+
+  const broken: [string, string, string][] = [
+    ['src/payments/a.ts', "import type { PublicKey } from '@solana/web3.js';", 'imports @solana/web3.js'],
+    ['src/payments/a.ts', "import Koa from 'koa';", 'imports koa'],
+    ['src/payments/a.ts', "import type { Context } from 'koa';", 'imports koa'],
+    ['src/payments/a.ts', "export * from '@koa/router';", 'imports @koa/router'],
+    ['src/payments/a.ts', "const a = await import('openapi-backend');", 'imports openapi-backend'],
+    [
+      'src/payments/deep/a.ts',
+      "import { a } from '../../upstreams/fair-queue.js';",
+      'imports src/upstreams/fair-queue.ts',
+    ],
+    [
+      'src/payments/a.ts',
+      "type A = import('../upstreams/fair-queue.js').A;",
+      'imports src/upstreams/fair-queue.ts',
+    ],
+    ['src/net/a.ts', "import type { A } from '../solana/rpc.js';", 'net stands below or beside solana'],
+    ['src/http/a.ts', "import { a } from '../panel/panel.js';", 'http stands below or beside panel'],
+    ['src/upstreams/a.ts', "const a = import('../http/health.js');", 'imports src/http/health.ts'],
+    ['src/shiny/a.ts', '', 'has no place in the order'],
+    ['src/a.ts', '', 'belongs in a folder'],
+    [
+      'src/ledger/a.ts',
+      "import type { A } from '../contract/contract.js';",
+      'imports src/contract/contract.ts',
+    ],
+    [
+      'src/ledger/a.ts',
+      "import type { A } from '../../generated/openapi.js';",
+      'imports generated/openapi.ts',
+    ],
+    [
+      'src/payments/a.ts',
+      "import { find } from '../ledger/queries/claims.js';",
+      'imports src/ledger/queries/claims.ts',
+    ],
+    ['src/http/app.ts', "const a = await import('../ledger/sql.js');", 'imports src/ledger/sql.ts'],
+    ['handlers/a.ts', "import { a } from '../src/config.js';", 'imports src/config.ts'],
+    ['handlers/a.ts', "import { a } from '../src/payments/offers.js';", 'imports src/payments/offers.ts'],
+    ['src/http/app.ts', "import { a } from '../../handlers/summarize.js';", 'imports handlers/summarize.ts'],
+    ['src/http/app.ts', "import { a } from '../sandbox/child.js';", 'imports src/sandbox/child.ts'],
+    ['src/cli/buy/main.ts', "import { a } from '../../sandbox/info.js';", 'imports src/sandbox/info.ts'],
+    [
+      'src/http/app.ts',
+      "import { a } from '../../contract-tests/support/a.js';",
+      'imports contract-tests/support/a.ts',
+    ],
+    ['src/net/a.ts', "import Pool from 'undici/lib/dispatcher/pool.js';", 'the inside of a package'],
+    ['src/net/a.ts', "const a = createRequire(import.meta.url)('undici');", 'uses what is private'],
+    ['src/http/a.ts', 'response._header;', 'uses what is private'],
+    ['src/http/app.ts', 'const port = process.env.PORT;', 'reads process.env'],
+    ['handlers/a.ts', "const port = process.env['PORT'];", 'reads process.env'],
+    ['src/net/a.ts', 'const a: any = 1;', 'has an any'],
+    ['handlers/a.ts', 'const a = 1 as any;', 'has an any'],
+    ['src/net/a.ts', '// @ts-ignore\n', 'silences'],
+    ['src/net/a.ts', '/* eslint-disable */', 'silences'],
+    ['src/net/a.ts', '// eslint-disable-next-line\n', 'silences'],
+    ['src/payments/charge.ts', 'a();\n'.repeat(401), 'has 401 lines of code'],
+    ['src/net/utils.ts', '', 'named after nothing'],
+    ['src/payments/common.ts', '', 'named after nothing'],
+    ['src/payments/index.ts', '', 'is a barrel'],
+    ['src/payments/a.ts', `class ${'De' + 'sk'} {}`, 'uses the retired name'],
+    ['contract-tests/payments/a.ts', `const { ${'exam' + 'ine'} } = a;`, 'uses the retired name'],
+    ['src/payments/proof.ts', '', 'has a retired name'],
+    ['docs/a.md', `the ${'book' + 'keeper'} prints it`, 'uses a retired word'],
+    ['src/net/a.ts', `// ${'TO' + 'DO'} later`, 'is unfinished'],
+    ['docs/a.md', `${'FIX' + 'ME'}: words`, 'is unfinished'],
+    ['README.md', `see ${'iss' + 'ue'} #12`, 'mentions the number'],
+    ['docs/a.md', `run it in /${'wo' + 'rk'}/main`, 'mentions a path'],
+    ['src/net/a.ts', `// written in an earlier ${'sess' + 'ion'}`, 'mentions who'],
+    ['package.json', '{"dependencies":{"koa":"^3.3.0"}}', 'not an exact version'],
+    ['package.json', '{"devDependencies":{"koa":"latest"}}', 'not an exact version'],
+    [
+      'package-lock.json',
+      '{"packages":{"node_modules/koa":{"resolved":"https://mirror.example/koa.tgz"}}}',
+      'names its host',
+    ],
+  ];
+  for (const [file, text, fault] of broken) {
+    it(`finds ${file}: ${text.slice(0, 60).trim() || 'its name'}`, () => {
+      write(file, text);
+      const faults = faultsOf(root);
+      expect(faults).to.have.length(1);
+      expect(faults[0]).to.contain(file).and.to.contain(fault);
+    });
+  }
+});

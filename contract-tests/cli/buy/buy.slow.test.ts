@@ -1,0 +1,370 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { openWorld, TEXT, type World } from '../../support/world.js';
+
+const BUYER = fileURLToPath(new URL('../../../src/cli/buy/main.js', import.meta.url));
+const RUN_MS = 40_000;
+
+type Bought = { code: number | null; out: string; err: string };
+type Relay = (
+  pass: () => Promise<Response>,
+  request: { path: string; payment: string | undefined },
+) => Promise<Response | 'drop'>;
+
+describe('npm run buy', function () {
+  this.timeout(60_000);
+  let world: World;
+  let folder: string;
+  /** A call that no other test makes. */
+  let body: string;
+  let calls = 0;
+  const children: ChildProcess[] = [];
+  const servers: Server[] = [];
+
+  before(async () => {
+    world = await openWorld();
+    folder = join(world.stateDir, 'caller');
+    await mkdir(folder);
+  });
+  after(() => world.close());
+  beforeEach(() => void (body = JSON.stringify({ text: `${TEXT} This is call number ${++calls}.` })));
+  afterEach(() => {
+    world.facilitator.intervene(undefined);
+    for (const child of children.splice(0)) if (child.exitCode === null) child.kill('SIGKILL');
+    for (const server of servers.splice(0)) server.close().closeAllConnections();
+  });
+
+  function launch(
+    args: string[],
+    env: Record<string, string> = {},
+  ): { child: ChildProcess; done: Promise<Bought>; err: () => string } {
+    const child = spawn(process.execPath, [BUYER, ...args], {
+      cwd: world.stateDir,
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        STATE_DIR: world.stateDir,
+        SOLANA_RPC_URL: world.sandbox.rpc.url,
+        INIT_CWD: folder,
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    children.push(child);
+    let [out, err] = ['', ''];
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
+    const timer = setTimeout(() => child.kill('SIGKILL'), RUN_MS);
+    const done = once(child, 'close').then(([code]) => {
+      clearTimeout(timer);
+      return { code: code as number | null, out, err };
+    });
+    return { child, done, err: () => err };
+  }
+
+  const buy = (operation: string, body: string, ...more: string[]): Promise<Bought> =>
+    launch([operation, body, '--url', world.url, ...more]).done;
+  const failed = ({ code, out }: Bought): void => {
+    expect(code).to.equal(1);
+    expect(out).to.equal('');
+  };
+  const pending = (): Promise<string[]> => readdir(join(world.stateDir, 'pending-payments')).catch(() => []);
+
+  async function serverOf(listener: Parameters<typeof createServer>[1]): Promise<string> {
+    const server = createServer(listener).listen(0, '127.0.0.1');
+    servers.push(server);
+    await once(server, 'listening');
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  /** Something between buyer and server that may answer itself or cut the connection. */
+  async function relayed(relay: Relay): Promise<string> {
+    return serverOf((request, response) => {
+      const handle = async (): Promise<void> => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of request) chunks.push(chunk as Buffer);
+        const { method = 'GET', url: path = '/' } = request;
+        const payment = request.headers['payment-signature'] as string | undefined;
+        const headers = {
+          'content-type': 'application/json',
+          ...(payment ? { 'PAYMENT-SIGNATURE': payment } : {}),
+        };
+        const sent = method === 'POST' ? Buffer.concat(chunks) : null;
+        const pass = (): Promise<Response> => fetch(world.url + path, { method, headers, body: sent });
+        const answer = await relay(pass, { path, payment });
+        if (answer === 'drop') return void response.destroy();
+        const kept = ['payment-required', 'payment-response', 'content-type', 'retry-after'];
+        for (const name of kept)
+          if (answer.headers.has(name)) response.setHeader(name, answer.headers.get(name)!);
+        response.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()));
+      };
+      handle().catch(() => response.destroy());
+    });
+  }
+
+  it('prints the answer alone on stdout, as plain JSON in a pipe, and price, payer and receipt on stderr', async () => {
+    const earned = await world.earned();
+    const { code, out, err } = await buy('summarize', body);
+    expect(code, err).to.equal(0);
+    expect(out).to.match(/^\{.*\}\n$/);
+    expect(JSON.parse(out)).to.have.property('summary').that.includes('harbour');
+    expect(err).to.include('0.01 USDC').and.to.include(world.sandbox.info.buyer);
+    const signature = /Receipt: (\S+)/.exec(err)?.[1] ?? '';
+    const { value } = await world.connection.getSignatureStatuses([signature]);
+    expect(value[0]).to.include({ err: null });
+    expect(await world.earned()).to.equal(earned + 10_000n);
+    expect(await pending()).to.deep.equal([]);
+  });
+
+  it('names each purchase by a payment-identifier of its own, which every try repeats', async () => {
+    const ids: string[] = [];
+    let drops = 1;
+    const url = await relayed((pass, { payment }) => {
+      if (payment === undefined) return pass();
+      const { extensions } = JSON.parse(Buffer.from(payment, 'base64').toString('utf8')) as {
+        extensions: { 'payment-identifier': { info: { id: string } } };
+      };
+      ids.push(extensions['payment-identifier'].info.id);
+      return drops-- > 0 ? Promise.resolve('drop' as const) : pass();
+    });
+    for (let purchase = 0; purchase < 2; purchase++)
+      expect((await launch(['summarize', body, '--url', url]).done).code).to.equal(0);
+    expect(ids).to.have.length(3);
+    expect(ids[0]).to.match(/^buy-[0-9a-f-]{36}$/);
+    expect(ids[1]).to.equal(ids[0]);
+    expect(ids[2]).not.to.equal(ids[0]);
+  });
+
+  it('a free operation prints its JSON and needs neither keypair nor money', async () => {
+    const earned = await world.earned();
+    const { code, out, err } = await launch(['getHealth', '--url', world.url], { STATE_DIR: folder }).done;
+    expect(code, err).to.equal(0);
+    expect(JSON.parse(out)).to.have.property('uptimeSeconds');
+    expect(await world.earned()).to.equal(earned);
+  });
+
+  it('refuses what it can tell by itself, with a sentence, and pays nothing', async () => {
+    const earned = await world.earned();
+    const [empty, broken] = [join(folder, 'empty.json'), join(folder, 'broken.json')];
+    await writeFile(empty, JSON.stringify([...Keypair.generate().secretKey]));
+    await writeFile(broken, '"no key"');
+    const elsewhere = await serverOf((_request, response) => response.end('<html>'));
+    const cases: [RegExp, string[]][] = [
+      [/^Usage: npm run buy/, []],
+      [/There is no option --cheap[^]*Usage:/, ['summarize', body, '--cheap']],
+      [
+        /No server answers at http:\/\/127\.0\.0\.1:1: start one with make run/,
+        ['summarize', body, '--url', 'http://127.0.0.1:1'],
+      ],
+      [/is this a Coinslot\?/, ['summarize', body, '--url', elsewhere]],
+      [/There is no operation sumarize\. There are: .*summarize/, ['sumarize', body, '--url', world.url]],
+      [
+        /price is 0\.01 USDC, more than your cap of 0\.009/,
+        ['summarize', body, '--url', world.url, '--max-price', '0.009'],
+      ],
+      [/--max-price .*\S/, ['summarize', body, '--url', world.url, '--max-price', 'cheap']],
+      [/--timeout must be/, ['summarize', body, '--url', world.url, '--timeout', '0']],
+      [
+        /Too little USDC: \S+ has 0\S*, the call costs 0\.01/,
+        ['summarize', body, '--url', world.url, '--keypair', 'empty.json'],
+      ],
+      [
+        /broken\.json is not a keypair file/,
+        ['summarize', body, '--url', world.url, '--keypair', 'broken.json'],
+      ],
+    ];
+    for (let at = 0; at < cases.length; at += 2) {
+      const pair = cases.slice(at, at + 2).map(async ([says, args]) => {
+        const bought = await launch(args).done;
+        failed(bought);
+        expect(bought.err)
+          .to.match(says)
+          .and.to.not.match(/^\s+at /m);
+      });
+      await Promise.all(pair);
+    }
+    expect(await world.earned()).to.equal(earned);
+    expect(await pending()).to.deep.equal([]);
+  });
+
+  it('a body that the server can not use, and one that is no JSON: 400, and nothing is charged or kept', async () => {
+    const earned = await world.earned();
+    const [invalid, garbage] = await Promise.all([
+      buy('summarize', '{"text":7}'),
+      buy('summarize', '{"text":'),
+    ]);
+    for (const bought of [invalid, garbage]) failed(bought);
+    expect(invalid.err).to.match(/can't use this body: .*text/);
+    expect(garbage.err).to.match(/can't use this body: .*JSON/);
+    expect(await world.earned()).to.equal(earned);
+    expect(await pending()).to.deep.equal([]);
+  });
+
+  it('a refused payment: says why, exits 1, keeps nothing', async () => {
+    world.facilitator.intervene(async ({ path, forward, respond }) => {
+      if (path === '/verify')
+        return respond(200, JSON.stringify({ isValid: false, invalidReason: 'payer_is_on_strike' }));
+      const { status, body } = await forward();
+      respond(status, body);
+    });
+    const earned = await world.earned();
+    const bought = await buy('summarize', body);
+    failed(bought);
+    expect(bought.err).to.match(/payment was refused: .*payer_is_on_strike/);
+    expect(await world.earned()).to.equal(earned);
+    expect(await pending()).to.deep.equal([]);
+  });
+
+  it('puts audio into --out or a file of the caller, and keeps the payment when it can not', async () => {
+    const text = JSON.stringify({ text: 'Mind the gap.' });
+    const named = await buy('textToSpeech', text, '--out', 'gap.wav');
+    expect(named.code, named.err).to.equal(0);
+    expect(named.out).to.equal('');
+    const bytes = await readFile(join(folder, 'gap.wav'));
+    expect(bytes.subarray(0, 4).toString()).to.equal('RIFF');
+    expect(named.err).to.include(`${join(folder, 'gap.wav')} (${bytes.length} bytes)`);
+
+    const earned = await world.earned();
+    const lost = await buy('textToSpeech', text, '--out', 'no/such/folder/gap.wav');
+    failed(lost);
+    expect(lost.err).to.match(/could not be saved.*payment is kept/);
+    expect(await world.earned()).to.equal(earned + 25_000n);
+    const unnamed = await buy('textToSpeech', text);
+    expect(unnamed.code, unnamed.err).to.equal(0);
+    expect(unnamed.err).to.include('Going on with a payment');
+    expect(await world.earned()).to.equal(earned + 25_000n);
+    const [file] = (await readdir(folder)).filter(name => /^textToSpeech-\d{4}-.*\.wav$/.test(name));
+    expect((await readFile(join(folder, file!))).subarray(8, 12).toString()).to.equal('WAVE');
+    expect(await pending()).to.deep.equal([]);
+  });
+
+  it('killed while the server holds the call: the next run goes on with the same payment and pays once', async () => {
+    const earned = await world.earned();
+    let reached = (): void => undefined;
+    const settling = new Promise<void>(resolve => (reached = resolve));
+    let release = (): void => undefined;
+    const released = new Promise<void>(resolve => (release = resolve));
+    world.facilitator.intervene(async ({ path, forward, respond }) => {
+      if (path === '/settle') {
+        reached();
+        await released;
+      }
+      const { status, body } = await forward();
+      respond(status, body);
+    });
+    const first = launch(['summarize', body, '--url', world.url]);
+    await settling;
+    expect(await pending()).to.have.lengthOf(1);
+    first.child.kill('SIGKILL');
+    await first.done;
+    expect(await world.earned()).to.equal(earned);
+    const second = launch(['summarize', body, '--url', world.url]);
+    while (!second.err().includes('Going on with a payment')) await sleep(20);
+    release();
+    const { code, out, err } = await second.done;
+    expect(code, err).to.equal(0);
+    expect(JSON.parse(out)).to.have.property('summary');
+    expect(await world.earned()).to.equal(earned + 10_000n);
+    expect(await pending()).to.deep.equal([]);
+  });
+
+  it('sends the same payment again after 503, when told to, and after a lost connection', async () => {
+    const earned = await world.earned();
+    const sent: { payment: string; at: number }[] = [];
+    const url = await relayed(async (pass, { payment }) => {
+      if (payment === undefined) return pass();
+      sent.push({ payment, at: Date.now() });
+      if (sent.length === 1)
+        return Response.json({ error: 'Busy.' }, { status: 503, headers: { 'Retry-After': '2' } });
+      const answer = await pass();
+      return sent.length === 2 ? 'drop' : answer;
+    });
+    const { code, out, err } = await launch(['summarize', body, '--url', url]).done;
+    expect(code, err).to.equal(0);
+    expect(JSON.parse(out)).to.have.property('summary');
+    expect(sent).to.have.lengthOf(3);
+    expect(new Set(sent.map(({ payment }) => payment))).to.have.lengthOf(1);
+    expect(sent[1]!.at - sent[0]!.at).to.be.at.least(1_900);
+    expect(err)
+      .to.match(/Busy\. Sending the same payment again in 2 s\./)
+      .and.to.match(/connection lost/);
+    expect(await world.earned()).to.equal(earned + 10_000n);
+  });
+
+  it('gives up after --timeout, keeps the payment, and a later run gets the answer without paying again', async () => {
+    const earned = await world.earned();
+    let away: 'held' | 'busy' | undefined = 'held';
+    const url = await relayed(async (pass, { payment }) => {
+      if (payment === undefined) return pass();
+      const answer = await pass();
+      if (away === 'held') return new Promise(() => undefined);
+      return away === 'busy' ? Response.json({ error: 'Busy.' }, { status: 503 }) : answer;
+    });
+    const held = await launch(['summarize', body, '--url', url, '--timeout', '1.5']).done;
+    failed(held);
+    expect(held.err).to.match(/No answer within 1\.5 s: .*\n.*payment is kept/);
+    away = 'busy';
+    const busy = await launch(['summarize', body, '--url', url, '--timeout', '1']).done;
+    failed(busy);
+    expect(busy.err).to.match(/No answer within 1 s: Busy\./);
+    expect(await pending()).to.have.lengthOf(1);
+    away = undefined;
+    const { code, err } = await launch(['summarize', body, '--url', url]).done;
+    expect(code, err).to.equal(0);
+    expect(await world.earned()).to.equal(earned + 10_000n);
+    expect(await pending()).to.deep.equal([]);
+  });
+
+  it('a paid order whose work failed is kept: the next run goes on with it instead of paying again', async () => {
+    const receipt = {
+      success: true,
+      transaction: '',
+      network: world.sandbox.info.network,
+      payer: world.sandbox.info.buyer,
+    };
+    const header = { 'PAYMENT-RESPONSE': Buffer.from(JSON.stringify(receipt)).toString('base64') };
+    const payments = new Set<string>();
+    const url = await relayed(async (pass, { payment }) => {
+      if (payment === undefined) return pass();
+      payments.add(payment);
+      return Response.json({ error: 'Nobody replied.' }, { status: 502, headers: header });
+    });
+    for (let run = 0; run < 2; run++) {
+      const bought = await launch(['summarize', body, '--url', url]).done;
+      failed(bought);
+      expect(bought.err).to.include('Nobody replied.').and.to.include('The payment was taken and is kept');
+    }
+    expect(payments).to.have.lengthOf(1);
+    expect(await pending()).to.have.lengthOf(1);
+  });
+
+  it('a saved payment that buys nothing any more is replaced by a new one', async () => {
+    const earned = await world.earned();
+    let stale = true;
+    const url = await relayed(async (pass, { payment }) => {
+      if (payment !== undefined && stale) return Response.json({ error: 'Busy.' }, { status: 503 });
+      return pass();
+    });
+    failed(await launch(['summarize', body, '--url', url, '--timeout', '0.2']).done);
+    stale = false;
+    world.facilitator.intervene(async ({ path, forward, respond }) => {
+      if (path !== '/verify') {
+        const { status, body: bytes } = await forward();
+        return respond(status, bytes);
+      }
+      world.facilitator.intervene(undefined);
+      respond(200, JSON.stringify({ isValid: false, invalidReason: 'BlockhashNotFound' }));
+    });
+    const { code, err } = await launch(['summarize', body, '--url', url]).done;
+    expect(code, err).to.equal(0);
+    expect(err).to.match(/can't be used any more: blockhash: expired/);
+    expect(await world.earned()).to.equal(earned + 10_000n);
+  });
+});

@@ -1,0 +1,222 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import Database from 'libsql';
+import pg from 'pg';
+import { openLedgerReader, openLedger } from '../../../src/ledger/store.js';
+import type { Ledger, LedgerOptions, Payment } from '../../../src/ledger/store.js';
+import { OWNER } from '../../support/ledgers.js';
+import { paymentIn, postgresPlace, sqlitePlace } from '../../support/ledger-places.js';
+import type { LedgerPlace } from '../../support/ledger-places.js';
+import { SLOW_MS, ledgerCommand, type Outcome } from '../../support/ledger-command.js';
+
+const SIGNATURE = '5'.repeat(88);
+
+describe('ledger copy', function () {
+  this.timeout(SLOW_MS);
+  const database = process.env['TEST_DATABASE_URL'];
+  const postgres = database ? () => postgresPlace(database) : undefined;
+  const ways: [string, (() => Promise<LedgerPlace>) | undefined, (() => Promise<LedgerPlace>) | undefined][] =
+    [
+      ['SQLite to SQLite', sqlitePlace, sqlitePlace],
+      ['SQLite to PostgreSQL', sqlitePlace, postgres],
+      ['PostgreSQL to SQLite', postgres, sqlitePlace],
+      ['PostgreSQL to PostgreSQL', postgres, postgres],
+    ];
+  for (const [way, from, to] of ways)
+    if (from && to) describe(way, () => copies(from, to));
+    else
+      describe.skip(`${way} (set TEST_DATABASE_URL=postgres://… to run these)`, () =>
+        copies(sqlitePlace, sqlitePlace));
+});
+
+/** One statement, straight into a database. */
+async function execute(url: string, statement: string): Promise<void> {
+  if (url.startsWith('file:')) {
+    const db = new Database(url.slice('file:'.length));
+    db.exec(statement);
+    db.close();
+    return;
+  }
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>): void {
+  let source: LedgerPlace;
+  let target: LedgerPlace;
+  const opened: { close: () => Promise<void> }[] = [];
+
+  const open = async (url: string, options: Partial<LedgerOptions> = {}): Promise<Ledger> => {
+    const ledger = await openLedger({ url, ...OWNER, ...options });
+    opened.push(ledger);
+    return ledger;
+  };
+  const copy = (): Promise<Outcome> => ledgerCommand({}, 'copy', '--from', source.url, '--to', target.url);
+  const refused = async (url: string): Promise<string> => {
+    try {
+      await open(url);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    throw new Error('expected a refusal');
+  };
+
+  beforeEach(async () => {
+    [source, target] = [await from(), await to()];
+  });
+
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map(each => each.close()));
+    await source.remove();
+    await target.remove();
+  });
+
+  /** Payments in every state, a big answer, an order with a reply, a remembered text. @returns the ids, the order's last */
+  async function fill(): Promise<string[]> {
+    const ledger = await open(source.url);
+    const ids: string[] = [];
+    for (const state of ['claimed', 'settling', 'released', 'owed', 'delivered'] as const) {
+      const identifiers = Array.from({ length: 60 }, (_, index) => `ünï'${state} ${index}`);
+      ids.push(
+        ...(await Promise.all(identifiers.map(identifier => paymentIn(ledger, state, { identifier })))),
+      );
+    }
+    const heavy = await paymentIn(ledger, 'owed');
+    const claim = (await ledger.adopt(heavy, 1_000))?.claim ?? 0;
+    const body = Buffer.concat([Buffer.from([0, 255, 10]), randomBytes(600_000)]);
+    await ledger.saveAnswer(heavy, claim, { status: 200, headers: { 'content-type': 'audio/wav' }, body });
+    await ledger.openOrder({ payment: heavy, request: '{}', wanted: 3, deadline: 9 });
+    const reply = { id: 'r', text: 'Good.', sentiment: 'neutral', inferred: true, isSample: true } as const;
+    await ledger.addReply(heavy, { ...reply, respondent: 'p' });
+    await ledger.setMeta('supported', '{"kinds":1}');
+    await ledger.close();
+    return [...ids, heavy];
+  }
+
+  it('moves every row, proves it, and retires the source only', async () => {
+    const ids = await fill();
+    const before = await openLedgerReader({ url: source.url });
+    const rows = await Promise.all(ids.map(id => before.find(id)));
+    const heavy = ids.at(-1) ?? '';
+    const answer = await before.answer(heavy);
+    await before.close();
+    const outcome = await copy();
+    expect(outcome.status, outcome.stderr).to.equal(0);
+    expect(outcome.stdout)
+      .to.match(/payments +301 /)
+      .and.match(/answers +61 /)
+      .and.match(/replies +1 /);
+    expect(await refused(source.url)).to.include('retired');
+    const past = await ledgerCommand({ DATABASE_URL: source.url }, 'summary');
+    expect(past).to.include({ status: 0 });
+    expect(past.stderr).to.include('retired');
+    const reader = await openLedgerReader({ url: target.url });
+    opened.push(reader);
+    const still = (row: Payment | undefined): object | undefined =>
+      row && { ...row, leased: false, attended: false };
+    const moved = await Promise.all(ids.map(id => reader.find(id)));
+    expect(moved.map(still)).to.deep.equal(rows.map(still));
+    expect((await reader.answer(heavy))?.body.equals(answer?.body ?? Buffer.alloc(0))).to.equal(true);
+    const ledger = await open(target.url);
+    expect(await ledger.order(heavy)).to.include({ wanted: 3, deadline: 9 });
+    expect((await ledger.replies(heavy)).map(({ respondent }) => respondent)).to.deep.equal(['p']);
+    expect(await ledger.getMeta('supported')).to.equal('{"kinds":1}');
+    expect(
+      await ledger.addReply(heavy, {
+        id: 's',
+        text: 'x',
+        sentiment: 'neutral',
+        respondent: 'p',
+        inferred: false,
+        isSample: false,
+      }),
+    ).to.equal('duplicate');
+    expect(await paymentIn(ledger, 'delivered')).to.have.length(64);
+  });
+
+  it('lets nobody write to the retired source any more', async () => {
+    const [id] = await fill();
+    expect((await copy()).status).to.equal(0);
+    const reader = await openLedgerReader({ url: source.url });
+    opened.push(reader);
+    const owed = (await reader.list({ state: 'owed', limit: 1 }))[0]?.id ?? '';
+    const { status, stderr } = await ledgerCommand(
+      { DATABASE_URL: source.url },
+      'refund',
+      owed,
+      '--tx',
+      SIGNATURE,
+    );
+    expect(status).to.equal(1);
+    expect(stderr).to.include('retired');
+    if (source.url.startsWith('postgres'))
+      await execute(source.url, `update payments set reason = 'late' where id = decode('${id}', 'hex')`).then(
+        () => expect.fail('a late server wrote to the retired ledger'),
+        (error: Error) => expect(error.message).to.include('retired'),
+      );
+    const again = await copy();
+    expect(again.status).to.equal(1);
+    expect(again.stderr).to.include('before, completely');
+  });
+
+  it('refuses a source that a server has open, and a target that was sold from', async () => {
+    const server = await open(source.url);
+    const running = await copy();
+    expect(running.status).to.equal(1);
+    expect(running.stderr).to.include('in use by');
+    await server.close();
+    const other = await open(target.url);
+    await paymentIn(other, 'owed');
+    await other.close();
+    const full = await copy();
+    expect(full.status).to.equal(1);
+    expect(full.stderr).to.include('not empty');
+    await (await open(source.url)).close();
+    expect((await ledgerCommand({}, 'copy', '--from', source.url, '--to', source.url)).stderr).to.include(
+      'same ledger',
+    );
+  });
+
+  it('does not retire the source when a row does not arrive as it was', async () => {
+    await (await open(target.url)).close();
+    await fill();
+    const spoil = target.url.startsWith('file:')
+      ? `create trigger spoil after insert on payments when new.state = 'owed'
+           begin update payments set amount = '1' where id = new.id; end`
+      : `create function spoil() returns trigger language plpgsql as
+           $$ begin if new.state = 'owed' then new.amount := '1'; end if; return new; end $$;
+         create trigger spoil before insert on payments for each row execute function spoil()`;
+    await execute(target.url, spoil);
+    const { status, stderr } = await copy();
+    expect(status).to.equal(1);
+    expect(stderr).to.include('does not agree').and.include('payments');
+    expect((await (await open(source.url)).counts()).owed.payments).to.equal(61);
+    expect((await (await open(target.url)).counts()).owed.payments).to.equal(0);
+  });
+
+  it('completes a copy that was cut off after the source was retired', async () => {
+    await fill();
+    expect((await copy()).status).to.equal(0);
+    await execute(target.url, `insert into meta (key, value) values ('arriving', 'somewhere')`);
+    expect(await refused(target.url)).to.include('was not finished');
+    const outcome = await copy();
+    expect(outcome.status, outcome.stderr).to.equal(0);
+    expect(outcome.stdout).to.include('completed');
+    expect((await (await open(target.url)).counts()).owed.payments).to.equal(61);
+  });
+
+  it('sells from the source alone when a copy was cut off before that', async () => {
+    await fill();
+    expect((await copy()).status).to.equal(0);
+    await execute(target.url, `insert into meta (key, value) values ('arriving', 'somewhere')`);
+    await execute(source.url, `delete from meta where key = 'retired'`);
+    expect((await copy()).stderr).to.include('interrupted');
+    expect(await refused(target.url)).to.include('was not finished');
+    await (await open(source.url)).close();
+  });
+}

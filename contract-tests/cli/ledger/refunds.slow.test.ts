@@ -1,0 +1,279 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  createAssociatedTokenAccountIdempotentInstruction,
+  createInitializeMint2Instruction,
+  createMintToInstruction,
+  createTransferCheckedInstruction,
+  getAssociatedTokenAddressSync,
+  MINT_SIZE,
+  TOKEN_PROGRAM_ID,
+} from '@solana/spl-token';
+import {
+  Connection,
+  Keypair,
+  LAMPORTS_PER_SOL,
+  PublicKey,
+  SystemProgram,
+  TransactionMessage,
+  VersionedTransaction,
+  type TransactionInstruction,
+} from '@solana/web3.js';
+import { expect } from 'chai';
+import { openLedger, type Ledger } from '../../../src/ledger/store.js';
+import { startSandbox, type Sandbox } from '../../../src/sandbox/start.js';
+import { until } from '../../support/faults.js';
+import { aRefund, paymentIn } from '../../support/ledger-places.js';
+
+const MAIN = fileURLToPath(new URL('../../../src/cli/ledger/main.js', import.meta.url));
+const PRICE = 500_000n;
+
+type Outcome = { status: number; stdout: string; stderr: string };
+
+describe('npm run ledger -- refund', function () {
+  this.timeout(120_000);
+  let folder: string;
+  let sandbox: Sandbox;
+  let connection: Connection;
+  let ledger: Ledger;
+  let mint: PublicKey;
+  let buyer: Keypair;
+  /** PAY_TO, whose key the operator has. */
+  const seller = Keypair.generate();
+  const stranger = Keypair.generate();
+  let env: Record<string, string>;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'coinslot-refunds-'));
+    sandbox = await startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0, slotMs: 20 });
+    connection = new Connection(sandbox.rpc.url, 'confirmed');
+    mint = new PublicKey(sandbox.info.usdcMint);
+    const secret = JSON.parse(await readFile(join(folder, 'buyer.json'), 'utf8')) as number[];
+    buyer = Keypair.fromSecretKey(Uint8Array.from(secret));
+    for (const { publicKey } of [buyer, seller, stranger])
+      await connection.requestAirdrop(publicKey, LAMPORTS_PER_SOL);
+    await finalized(
+      await send(buyer, [
+        ...[seller, stranger].flatMap(({ publicKey }) => [
+          createAssociatedTokenAccountIdempotentInstruction(
+            buyer.publicKey,
+            usdcOf(publicKey),
+            publicKey,
+            mint,
+          ),
+          createTransferCheckedInstruction(
+            usdcOf(buyer.publicKey),
+            mint,
+            usdcOf(publicKey),
+            buyer.publicKey,
+            9_000_000n,
+            6,
+          ),
+        ]),
+      ]).then(({ signature }) => signature),
+    );
+    const url = `file:${join(folder, 'ledger.db')}`;
+    env = { STATE_DIR: folder, DATABASE_URL: url };
+    const { network } = sandbox.info;
+    ledger = await openLedger({
+      url,
+      payTo: seller.publicKey.toBase58(),
+      network,
+      now: () => Date.now() - 600_000,
+    });
+  });
+  after(async () => {
+    await ledger?.close();
+    await sandbox.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const usdcOf = (owner: PublicKey): PublicKey => getAssociatedTokenAddressSync(mint, owner);
+
+  async function send(
+    payer: Keypair,
+    instructions: TransactionInstruction[],
+    others: Keypair[] = [],
+  ): Promise<{ signature: string; id: string }> {
+    const { blockhash: recentBlockhash } = await connection.getLatestBlockhash();
+    const content = new TransactionMessage({ payerKey: payer.publicKey, recentBlockhash, instructions });
+    const transaction = new VersionedTransaction(content.compileToV0Message());
+    transaction.sign([payer, ...others]);
+    const id = createHash('sha256').update(transaction.message.serialize()).digest('hex');
+    const signature = await connection.sendRawTransaction(transaction.serialize(), { skipPreflight: true });
+    return { signature, id };
+  }
+
+  const move = (from: Keypair, to: PublicKey, amount: bigint): Promise<{ signature: string; id: string }> =>
+    send(from, [
+      createTransferCheckedInstruction(usdcOf(from.publicKey), mint, usdcOf(to), from.publicKey, amount, 6),
+    ]);
+
+  async function finalized(signature: string): Promise<string> {
+    await until('it is final', async () => {
+      const { value } = await connection.getSignatureStatuses([signature]);
+      return value[0]?.confirmationStatus === 'finalized';
+    });
+    return signature;
+  }
+
+  /** A payment on chain that is owed. */
+  async function owed(): Promise<string> {
+    const slot = await connection.getSlot();
+    const { id, signature } = await move(buyer, seller.publicKey, PRICE);
+    return paymentIn(ledger, 'owed', {
+      id,
+      payer: buyer.publicKey.toBase58(),
+      amount: PRICE,
+      network: sandbox.info.network,
+      settlement: await finalized(signature),
+      slot,
+    });
+  }
+
+  /** Runs the command as the operator does: in a process of its own. */
+  function ledgerCommand(environment: Record<string, string>, ...args: string[]): Promise<Outcome> {
+    const options = { env: { PATH: process.env.PATH ?? '', INIT_CWD: '/', ...environment }, timeout: 60_000 };
+    return new Promise(resolve => {
+      execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) =>
+        resolve({ status: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
+      );
+    });
+  }
+
+  const refund = (id: string, signature: string, environment = env): Promise<Outcome> =>
+    ledgerCommand(environment, 'refund', id, '--tx', signature);
+
+  /** A token of the seller's own, of which the buyer gets as much as was paid. */
+  async function payBackInAnotherToken(): Promise<string> {
+    const token = Keypair.generate();
+    const at = (owner: PublicKey): PublicKey => getAssociatedTokenAddressSync(token.publicKey, owner);
+    const open = ({ publicKey }: Keypair): TransactionInstruction =>
+      createAssociatedTokenAccountIdempotentInstruction(
+        seller.publicKey,
+        at(publicKey),
+        publicKey,
+        token.publicKey,
+      );
+    const { signature } = await send(
+      seller,
+      [
+        SystemProgram.createAccount({
+          fromPubkey: seller.publicKey,
+          newAccountPubkey: token.publicKey,
+          space: MINT_SIZE,
+          lamports: await connection.getMinimumBalanceForRentExemption(MINT_SIZE),
+          programId: TOKEN_PROGRAM_ID,
+        }),
+        createInitializeMint2Instruction(token.publicKey, 6, seller.publicKey, null),
+        open(seller),
+        open(buyer),
+        createMintToInstruction(token.publicKey, at(seller.publicKey), seller.publicKey, PRICE),
+        createTransferCheckedInstruction(
+          at(seller.publicKey),
+          token.publicKey,
+          at(buyer.publicKey),
+          seller.publicKey,
+          PRICE,
+          6,
+        ),
+      ],
+      [token],
+    );
+    return signature;
+  }
+
+  it('takes no transaction that does not pay this payment back, and says why', async () => {
+    const early = await finalized((await move(seller, buyer.publicKey, PRICE)).signature);
+    const id = await owed();
+    const settlement = (await ledger.find(id))?.settlement ?? '';
+    const cases: [string, RegExp, () => Promise<string>][] = [
+      ['never sent', /does not have it at finalized/, async () => '5'.repeat(88)],
+      ['of the payment itself', /transaction of the payment itself/, async () => settlement],
+      ['before the payment', /landed in slot \d+, before the payment/, async () => early],
+      ['failed', /failed on chain/, async () => (await move(seller, buyer.publicKey, 10n ** 15n)).signature],
+      [
+        'a micro-dollar short',
+        /pays 0\.499999 USDC back, the payment was 0\.50 USDC/,
+        async () => (await move(seller, buyer.publicKey, PRICE - 1n)).signature,
+      ],
+      [
+        'to somebody else',
+        /no USDC came to an account of the payer/,
+        async () => (await move(seller, stranger.publicKey, PRICE)).signature,
+      ],
+      [
+        'from somebody else',
+        /no USDC left an account of/,
+        async () => (await move(stranger, buyer.publicKey, PRICE)).signature,
+      ],
+      ['in another token', /no USDC left an account of/, payBackInAnotherToken],
+    ];
+    for (const [name, why, make] of cases) {
+      const signature = await make();
+      if (!/never sent/.test(name)) await finalized(signature);
+      const { status, stderr } = await refund(id, signature);
+      expect(stderr, name).to.match(why).and.include('Nothing was changed');
+      expect(status, name).to.equal(1);
+      expect((await ledger.find(id))?.state, name).to.equal('owed');
+    }
+  });
+
+  it('records what the chain shows, once; verify counts it as money that went out', async () => {
+    const [first, second] = [await owed(), await owed()];
+    const { signature } = await move(seller, buyer.publicKey, PRICE + 1n);
+    await finalized(signature);
+    const done = await refund(first, signature);
+    expect(done.stderr + done.stdout).to.include('0.500001 USDC refunded');
+    expect(done.status).to.equal(0);
+    expect((await ledger.find(first))?.state).to.equal('refunded');
+    const recorded = await ledger.refundOf(first);
+    expect(recorded).to.include({ signature, amount: PRICE + 1n });
+    expect(Math.abs((recorded?.refundedAt ?? 0) - Date.now())).to.be.lessThan(300_000);
+    const twice = await refund(second, signature);
+    expect(twice.stderr).to.match(/refund of another payment.*Nothing was changed/);
+    expect((await ledger.find(second))?.state).to.equal('owed');
+    const shown = await ledgerCommand(env, 'show', first);
+    expect(shown.stdout).to.match(new RegExp(`Refund\\s[^]*${signature}[^]*0\\.500001`));
+
+    const { stdout } = await ledgerCommand(env, 'verify', '--json');
+    const verdict = JSON.parse(stdout) as {
+      refunds: object;
+      withdrawals: { transactions: number };
+      differences: { kind: string; payment: string | null }[];
+    };
+    expect(verdict.refunds).to.deep.equal({ payments: 1, usdc: '0.500001' });
+    expect(verdict.withdrawals.transactions).to.be.greaterThan(0);
+    expect(verdict.differences.filter(({ kind }) => kind === 'refund')).to.deep.equal([]);
+  });
+
+  it('is a difference for verify where the chain shows no such refund', async () => {
+    const id = await owed();
+    const signature = '4'.repeat(88);
+    expect(await ledger.refund(id, aRefund({ signature }))).to.equal('refunded');
+    const { stdout, status } = await ledgerCommand(env, 'verify', '--json');
+    const { differences } = JSON.parse(stdout) as { differences: Record<string, string>[] };
+    const [named] = differences.filter(({ kind }) => kind === 'refund');
+    expect(named).to.include({ payment: id, transaction: signature });
+    expect(named?.['detail']).to.include('does not have it at finalized');
+    expect(status).to.equal(1);
+  });
+
+  it('is refused where no chain can be asked', async () => {
+    const id = await owed();
+    const { signature } = await move(seller, buyer.publicKey, PRICE);
+    await finalized(signature);
+    const nowhere = { DATABASE_URL: env['DATABASE_URL'] ?? '', STATE_DIR: tmpdir() };
+    const without = await refund(id, signature, nowhere);
+    expect(without).to.include({ status: 1, stdout: '' });
+    expect(without.stderr).to.include('Set SOLANA_RPC_URL');
+    const down = await refund(id, signature, { ...nowhere, SOLANA_RPC_URL: 'http://127.0.0.1:9' });
+    expect(down.status).to.equal(1);
+    expect(down.stderr).to.include('not reachable');
+    expect((await ledger.find(id))?.state).to.equal('owed');
+  });
+});

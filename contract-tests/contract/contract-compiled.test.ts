@@ -1,0 +1,67 @@
+import type { Json } from '../../src/contract/json.js';
+import { expect } from 'chai';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { compileContract, ContractFault, loadContract, parseContract } from '../../src/contract/contract.js';
+
+const FILE = new URL('../../../openapi.yaml', import.meta.url);
+const TEXT = readFileSync(FILE, 'utf8');
+const { document } = loadContract(FILE);
+
+const at = (value: unknown, ...path: string[]): Json =>
+  path.reduce<unknown>((node, key) => (node as Json)[key], value) as Json;
+
+describe('A contract that was compiled', () => {
+  let folder: string;
+  let file: string;
+  let compiled: URL;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'contract-'));
+    file = join(folder, 'openapi.yaml');
+    compiled = pathToFileURL(join(folder, 'openapi.json'));
+    writeFileSync(file, TEXT);
+    writeFileSync(compiled, compileContract(TEXT));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  /** As if the compiled contract had another title, which no YAML has. */
+  function mark(): void {
+    const content = JSON.parse(readFileSync(compiled, 'utf8')) as { document: { info: Json } };
+    content.document.info.title = 'compiled';
+    writeFileSync(compiled, JSON.stringify(content));
+  }
+
+  const titleOf = (): unknown => at(loadContract(file, compiled).document, 'info').title;
+
+  it('is the contract', () => {
+    expect(loadContract(file, compiled)).to.deep.equal(parseContract(TEXT));
+    mark();
+    expect(titleOf()).to.equal('compiled');
+  });
+
+  it('is not used once the contract was changed, in one character', () => {
+    mark();
+    writeFileSync(file, TEXT.replace("amount: '0.01'", "amount: '0.02'"));
+    const { document: changed, paid: sold } = loadContract(file, compiled);
+    expect(at(changed, 'info').title).to.equal(at(document, 'info').title);
+    expect(sold.map(({ price }) => price.amount)).to.include('0.02');
+  });
+
+  it('is not used where it is missing or broken', () => {
+    for (const text of ['', '{', 'null', '{"document":{}}']) {
+      writeFileSync(compiled, text);
+      expect(titleOf(), text).to.equal(at(document, 'info').title);
+    }
+    rmSync(compiled);
+    expect(titleOf()).to.equal(at(document, 'info').title);
+  });
+
+  it('is never made of one with a fault, which is told with its line', () => {
+    const broken = TEXT.replace("amount: '0.01'", 'amount: 0.01');
+    expect(() => compileContract(broken)).to.throw(ContractFault, /openapi\.yaml:\d+ paths\./);
+    writeFileSync(file, broken);
+    expect(() => loadContract(file, compiled)).to.throw(ContractFault, /openapi\.yaml:\d+ paths\./);
+  });
+});

@@ -1,0 +1,155 @@
+import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
+import { ContractFault, parseContract } from '../../src/contract/contract.js';
+
+const FILE = new URL('../../../openapi.yaml', import.meta.url);
+const TEXT = readFileSync(FILE, 'utf8');
+
+describe('A contract with a fault stops the start', () => {
+  const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
+  const lineOf = (part: string): number => TEXT.slice(0, TEXT.indexOf(part)).split('\n').length;
+
+  function faultOf(text: string): string {
+    try {
+      parseContract(text, 'shop.yaml');
+    } catch (error) {
+      expect(error, String((error as Error).stack)).to.be.instanceOf(ContractFault);
+      return (error as Error).message;
+    }
+    throw new Error('the contract was accepted');
+  }
+
+  const prices: [string, string, string][] = [
+    [
+      'an unknown key',
+      "{ mode: fixed, currency: USD, amount: '0.01', flow: authorization, tax: '1' }",
+      "unknown key 'tax'",
+    ],
+    [
+      'a number for a string',
+      '{ mode: fixed, currency: USD, amount: 0.01, flow: authorization }',
+      'in quotes, not number',
+    ],
+    ['no amount', '{ mode: fixed, currency: USD, flow: authorization }', 'not undefined'],
+    [
+      'another currency',
+      "{ mode: fixed, currency: EUR, amount: '0.01', flow: authorization }",
+      "currency must be 'USD'",
+    ],
+    [
+      'another mode',
+      "{ mode: dynamic, currency: USD, amount: '0.01', flow: authorization }",
+      "mode must be 'fixed'",
+    ],
+    ['no flow', "{ mode: fixed, currency: USD, amount: '0.01' }", 'flow must be'],
+    [
+      'seven decimals',
+      "{ mode: fixed, currency: USD, amount: '0.0100001', flow: authorization }",
+      "'0.0100001'",
+    ],
+    ['a negative amount', "{ mode: fixed, currency: USD, amount: '-0.01', flow: authorization }", "'-0.01'"],
+    ['zero', "{ mode: fixed, currency: USD, amount: '0.00', flow: authorization }", 'more than zero'],
+    ['an exponent', "{ mode: fixed, currency: USD, amount: '1e-2', flow: authorization }", "'1e-2'"],
+    ['a leading zero', "{ mode: fixed, currency: USD, amount: '00.01', flow: authorization }", "'00.01'"],
+    [
+      'a line end',
+      '{ mode: fixed, currency: USD, amount: "0.01\\n", flow: authorization }',
+      'decimal string',
+    ],
+    ['a list', '[fixed]', 'must be an object'],
+    ['nothing', '~', 'must be an object'],
+  ];
+
+  for (const [name, price, message] of prices) {
+    it(`names the place of a price with ${name}`, () => {
+      const fault = faultOf(TEXT.replace(PRICE, `x-price: ${price}`));
+      expect(fault).to.contain(message);
+      expect(fault).to.contain(`shop.yaml:${lineOf(PRICE)} paths./v1/summarize.post.x-price: `);
+      expect(fault.match(/shop\.yaml:/g)).to.have.length(1);
+    });
+  }
+
+  it('tells all faults at once', () => {
+    const broken = TEXT.replace(
+      PRICE,
+      "x-price: { mode: free, currency: EUR, amount: 1, flow: later, '0': x }",
+    )
+      .replace("amount: '0.50'", "amount: '1e-2'")
+      .replace(`      x-price: { mode: fixed, currency: USD, amount: '0.025', flow: authorization }\n`, '');
+    const lines = faultOf(broken).split('\n').slice(1);
+    expect(lines.filter(line => line.includes('/v1/summarize.post.x-price'))).to.have.length(5);
+    expect(lines.filter(line => line.includes('/brand-feedback.post.x-price'))).to.have.length(1);
+    expect(
+      lines.filter(line => line.includes('/v1/tts.post: answers 402 but has no x-price')),
+    ).to.have.length(1);
+    expect(lines).to.have.length(7);
+  });
+
+  const minimal = (operation: string): string => `openapi: 3.1.0\npaths:\n  /a:\n    ${operation}`;
+  const wrong: [string, string, string][] = [
+    [
+      'a POST that is free',
+      minimal('post: { operationId: a, responses: { 200: {} } }'),
+      'shop.yaml:4 paths./a.post: is free',
+    ],
+    [
+      'a GET that is paid',
+      minimal('get: { operationId: a, x-price: {}, responses: { 402: {} } }'),
+      'must be a POST',
+    ],
+    [
+      'a price that is never asked',
+      minimal("get: { operationId: a, x-price: {}, responses: { '200': {} } }"),
+      'never answers 402',
+    ],
+    ['an operation without id', minimal('get: { responses: {} }'), 'has no operationId'],
+    ['an operation that is no object', minimal('get: soon'), 'paths./a.get: must be an object'],
+    ['an empty operation', minimal('get:'), 'paths./a.get: must be an object'],
+    ['an empty path', 'paths:\n  /a:\n', 'paths./a: must be an object'],
+    ['a path that is a text', 'paths:\n  /a: soon\n', 'paths./a: must be an object'],
+    ['no paths', 'openapi: 3.1.0\n', 'paths: must be an object'],
+    ['paths that are a list', 'paths: [a]\n', 'paths: must be an object'],
+    [
+      'responses that are a text',
+      minimal("get: { operationId: a, responses: '402', x-price: 1 }"),
+      'never answers 402',
+    ],
+    ['nothing in it', '', 'not even an object'],
+    ['a text alone', 'hello', 'not even an object'],
+    ['a list', '[]', 'not even an object'],
+    ['broken YAML', 'paths: [', 'shop.yaml: '],
+    ['a key twice', 'paths: {}\npaths: {}\n', 'shop.yaml: '],
+    [
+      'the same operationId twice',
+      'paths:\n  /a: { get: { operationId: x, responses: {} } }\n  /b: { get: { operationId: x, responses: {} } }\n',
+      'shop.yaml:3 paths./b: repeats the operationId x',
+    ],
+  ];
+
+  for (const [name, text, message] of wrong) {
+    it(`says what is wrong with ${name}`, () => expect(faultOf(text)).to.contain(message));
+  }
+
+  it('refuses a requestBody that is a reference, has no schema of an object or no example', () => {
+    const place = 'paths./v1/summarize.post.requestBody: ';
+    const bodies: [string, string][] = [
+      ["{ $ref: '#/components/requestBodies/A' }", 'must be written inline'],
+      [
+        "{ content: { application/json: { schema: { $ref: '#/components/schemas/ErrorMessage' }, example: {} } } }",
+        'inline',
+      ],
+      ['{ content: { application/json: { schema: soon, example: {} } } }', 'inline'],
+      ['{ content: { application/json: { schema: { type: object, properties: {} } } } }', 'needs an example'],
+      [
+        '{ content: { application/json: { schema: { type: object, properties: {} }, example: soon } } }',
+        'needs an example',
+      ],
+    ];
+    for (const [body, message] of bodies) {
+      const operation = `post: { operationId: a, ${PRICE}, requestBody: ${body}, responses: { 402: {} } }`;
+      const fault = faultOf(minimal(operation));
+      expect(fault).to.contain(`${place.replace('/v1/summarize', '/a')}`);
+      expect(fault).to.contain(message);
+    }
+  });
+});

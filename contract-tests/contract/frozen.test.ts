@@ -1,0 +1,155 @@
+import type { Json } from '../../src/contract/json.js';
+import { expect } from 'chai';
+import { loadContract } from '../../src/contract/contract.js';
+import { MAX_HEADER_BYTES } from '../../src/payments/challenge.js';
+import { MAX_TIMEOUT_SECONDS } from '../../src/payments/requirements.js';
+import { breaksRelease } from '../tools/breaking.js';
+
+const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+
+const MINT_LIMITS = {
+  required: ['mint'],
+  additionalProperties: false,
+  'mint.type': 'string',
+  'mint.minLength': 32,
+  'mint.maxLength': 44,
+  'mint.pattern': '^[1-9A-HJ-NP-Za-km-z]{32,44}$',
+};
+
+/** What is sold for how much, with which limits. Whoever changes a line here changes what clients pay or may send. */
+const FROZEN: Record<
+  string,
+  { price: string; atomic: bigint; flow: string; limits: Record<string, unknown> }
+> = {
+  'POST /v1/summarize': {
+    price: '0.01',
+    atomic: 10_000n,
+    flow: 'authorization',
+    limits: { required: ['text'], 'text.type': 'string', 'text.minLength': 1, 'text.maxLength': 100_000 },
+  },
+  'POST /v1/sol-token-brief': {
+    price: '0.01',
+    atomic: 10_000n,
+    flow: 'authorization',
+    limits: MINT_LIMITS,
+  },
+  'POST /v1/sol-mint-info': {
+    price: '0.01',
+    atomic: 10_000n,
+    flow: 'authorization',
+    limits: MINT_LIMITS,
+  },
+  'POST /brand-feedback': {
+    price: '0.50',
+    atomic: 500_000n,
+    flow: 'upfront',
+    limits: {
+      required: ['brand', 'question'],
+      'brand.type': 'string',
+      'brand.minLength': 1,
+      'brand.maxLength': 200,
+      'question.type': 'string',
+      'question.minLength': 1,
+      'question.maxLength': 2000,
+      'n.type': 'integer',
+      'n.minimum': 1,
+      'n.maximum': 50,
+      'n.default': 5,
+    },
+  },
+  'POST /v1/tts': {
+    price: '0.025',
+    atomic: 25_000n,
+    flow: 'authorization',
+    limits: {
+      required: ['text'],
+      'text.type': 'string',
+      'text.minLength': 1,
+      'text.maxLength': 2500,
+      'voice_id.type': 'string',
+      'voice_id.maxLength': 100,
+    },
+  },
+};
+
+/** Headers that an answer must have, by operation (`*`: every paid one) and status. */
+const FROZEN_HEADERS: Record<string, Record<string, string[]>> = {
+  '*': { 402: ['PAYMENT-REQUIRED'], 503: ['Retry-After'] },
+  'POST /v1/tts': { 200: ['X-TTS-Voice-Id', 'X-TTS-Format'] },
+};
+
+const DESCRIBING = ['description', 'properties', 'type', 'example'];
+
+function limitsOf(schema: Json): Record<string, unknown> {
+  const own = Object.entries(schema).filter(([key]) => !DESCRIBING.includes(key));
+  const fields = Object.entries(schema['properties'] as Record<string, Json>).flatMap(([name, field]) =>
+    Object.entries(field)
+      .filter(([key]) => key !== 'description')
+      .map(([key, value]) => [`${name}.${key}`, value] as const),
+  );
+  return Object.fromEntries([...own, ...fields]);
+}
+
+function follow(value: unknown): Json {
+  const node = value as Json;
+  if (typeof node['$ref'] !== 'string') return node;
+  return node['$ref']
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((parent, part) => (parent as Json)[part], contract.document) as Json;
+}
+
+function requiredHeaders(path: string): Record<string, string[]> {
+  const paths = contract.document['paths'] as Record<string, Record<string, Json>>;
+  const responses = paths[path]?.['post']?.['responses'] as Record<string, Json>;
+  const all = Object.entries(responses).map(([status, response]) => {
+    const headers = Object.entries((follow(response)['headers'] ?? {}) as Json);
+    return [
+      status,
+      headers.filter(([, header]) => follow(header)['required']).map(([name]) => name),
+    ] as const;
+  });
+  return Object.fromEntries(all.filter(([, names]) => names.length > 0));
+}
+
+describe('What clients rely on is frozen', () => {
+  it('nothing is sold that is not frozen', () => {
+    expect(contract.paid.map(({ path }) => `POST ${path}`)).to.deep.equal(Object.keys(FROZEN));
+  });
+
+  for (const operation of contract.paid) {
+    const name = `POST ${operation.path}`;
+    const frozen = FROZEN[name];
+
+    it(`${name}: price and flow`, () => {
+      const { price, flow } = operation;
+      expect({ price: price.amount, atomic: price.atomic, flow }).to.deep.equal({
+        price: frozen?.price,
+        atomic: frozen?.atomic,
+        flow: frozen?.flow,
+      });
+    });
+
+    it(`${name}: limits of a request`, () => {
+      expect(limitsOf(operation.requestSchema)).to.deep.equal(frozen?.limits);
+    });
+
+    it(`${name}: required headers`, () => {
+      expect(requiredHeaders(operation.path)).to.deep.equal({
+        ...FROZEN_HEADERS['*'],
+        ...FROZEN_HEADERS[name],
+      });
+    });
+  }
+
+  it('how long a payment may take and how long a challenge may be', () => {
+    expect({ MAX_TIMEOUT_SECONDS, MAX_HEADER_BYTES }).to.deep.equal({
+      MAX_TIMEOUT_SECONDS: 60,
+      MAX_HEADER_BYTES: 4096,
+    });
+  });
+
+  it('the contract breaks nothing that 1.0.0 promised but what was accepted', () => {
+    expect(breaksRelease(contract.document)).to.deep.equal([]);
+  });
+});

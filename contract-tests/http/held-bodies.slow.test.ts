@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { expect } from 'chai';
+import { pause } from '../support/faults.js';
+import { openWorld, post, signFor, TEXT, type World } from '../support/world.js';
+
+const HELD = 520;
+
+describe('bodies that are held back', function () {
+  this.timeout(60_000);
+  let world: World;
+  const sockets: Socket[] = [];
+
+  before(async () => {
+    world = await openWorld();
+  });
+  after(async () => {
+    for (const socket of sockets) socket.destroy();
+    await world.close();
+  });
+
+  /** Opens a paid call, and sends no more of its body than `sent` bytes. */
+  const hold = async (payment: Record<string, string>, length: number, sent: number): Promise<Socket> => {
+    const { hostname, port } = new URL(world.url);
+    const socket = connect(Number(port), hostname);
+    sockets.push(socket.on('error', () => {}));
+    await once(socket, 'connect');
+    const head = Object.entries({ ...payment, 'Content-Type': 'application/json', 'Content-Length': length })
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('');
+    socket.write(`POST /v1/summarize HTTP/1.1\r\nHost: x\r\n${head}\r\n${' '.repeat(sent)}`);
+    return socket;
+  };
+
+  it(`${HELD} behind one payment that nobody funds stop no paid call`, async () => {
+    const payment = await signFor(world, '/v1/summarize');
+    await Promise.all(Array.from({ length: HELD }, () => hold(payment, 1_000, 0)));
+    await pause(500);
+    const sold = await post(
+      `${world.url}/v1/summarize`,
+      { text: TEXT },
+      await signFor(world, '/v1/summarize'),
+    );
+    expect(sold.status, sold.body.toString()).to.equal(200);
+  });
+
+  it('bodies that fill their share give way to a body that arrives: 503 for the slowest, an answer for the other', async () => {
+    const payment = await signFor(world, '/v1/summarize');
+    const held = await Promise.all(Array.from({ length: 4 }, () => hold(payment, 2_000_000, 1_900_000)));
+    const ends = held.map(async socket => {
+      const [said] = (await once(socket, 'data')) as [Buffer];
+      await once(socket, 'close');
+      return said.toString();
+    });
+    await pause(1_500);
+    const text = TEXT.padEnd(1_000_000);
+    const body = JSON.stringify({ text: TEXT, padding: text });
+    const sold = await post(`${world.url}/v1/summarize`, body, payment);
+    expect(sold.status, sold.body.toString()).to.equal(200);
+    // Which of them was the slowest is the machine's choice.
+    expect(await Promise.race(ends)).to.match(
+      /^HTTP\/1\.1 503 [^]*Retry-After: \d+\r\n[^]*\{"error":".*too slowly.*You were not charged/,
+    );
+  });
+});

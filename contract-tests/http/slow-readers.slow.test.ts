@@ -1,0 +1,226 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { Offers } from '../../src/payments/offers.js';
+import { createHttpServer } from '../../src/http/server.js';
+import { pause, until } from '../support/faults.js';
+import { SUMMARIZE } from '../support/test-chain.js';
+import { openWorld, post, receiptOf, signFor, type World } from '../support/world.js';
+
+const STALL_MS = 1_000;
+const LARGE = Buffer.alloc(30 * 1024 * 1024);
+const PIECE = 64 * 1024;
+function* pieces(): Generator<Buffer> {
+  for (let from = 0; from < LARGE.length; from += PIECE) yield LARGE.subarray(from, from + PIECE);
+}
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+const UNPAID = 'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}';
+
+describe('connections that do not read', function () {
+  this.timeout(30_000);
+  let server: Server;
+  let offers: Offers;
+  let asked = 0;
+  const sockets: Socket[] = [];
+
+  before(async () => {
+    const address = Keypair.generate().publicKey.toBase58();
+    const terms = {
+      network: 'n',
+      v1Network: 'v',
+      asset: address,
+      payTo: address,
+      publicUrl: 'http://127.0.0.1',
+    };
+    offers = new Offers([SUMMARIZE], terms, address);
+    const deadlines = { headersMs: 10_000, requestMs: 10_000, checkMs: 100, stallMs: STALL_MS };
+    server = createHttpServer(
+      ({ url }, response) => {
+        asked += 1;
+        if (url === '/small') response.end('small');
+        else if (url === '/later') setTimeout(() => response.end('later'), 3 * STALL_MS);
+        else Readable.from(pieces(), { objectMode: false }).pipe(response);
+      },
+      offers,
+      [SUMMARIZE],
+      deadlines,
+    );
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  after(() => {
+    for (const socket of sockets) socket.destroy();
+    offers.close();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  /** Sends and reads nothing, until it is resumed. */
+  const send = async (text: string): Promise<Socket> => {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    sockets.push(socket.on('error', () => {}));
+    await once(socket, 'connect');
+    socket.pause().write(text);
+    return socket;
+  };
+  const openOnes = (): Promise<number> =>
+    new Promise((resolve, reject) =>
+      server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+    );
+  const untilOpen = async (count: number): Promise<void> => {
+    for (const end = Date.now() + 10_000; (await openOnes()) !== count; await pause(50))
+      if (Date.now() > end) throw new Error(`${await openOnes()} connections are open instead of ${count}`);
+  };
+
+  it('an answer that nobody takes ends its connection', async () => {
+    await send(GET);
+    await untilOpen(1);
+    await untilOpen(0);
+  });
+
+  it('challenges that nobody takes end their connection, too', async () => {
+    const socket = await send('');
+    const filling = setInterval(() => socket.write(UNPAID.repeat(50)), 5);
+    await pause(1_500).finally(() => clearInterval(filling));
+    await untilOpen(0);
+  });
+
+  it('one that waits for its answer is left alone, however long, and so is one that reads slowly', async () => {
+    const waiting = await send('GET /later HTTP/1.1\r\nHost: x\r\n\r\n');
+    const slow = await send(GET);
+    let read = 0;
+    slow.on('data', (chunk: Buffer) => {
+      read += chunk.length;
+      slow.pause();
+      setTimeout(() => slow.resume(), 5);
+    });
+    slow.resume();
+    waiting.resume();
+    const [said] = (await once(waiting, 'data')) as [Buffer];
+    expect(said.toString()).to.match(/^HTTP\/1\.1 200 /);
+    for (const end = Date.now() + 15_000; read < LARGE.length && Date.now() < end;) await pause(50);
+    expect(read).to.be.greaterThan(LARGE.length);
+    waiting.destroy();
+    slow.destroy();
+    await untilOpen(0);
+  });
+
+  it('a thousand requests behind an answer that nobody takes are not all begun', async () => {
+    asked = 0;
+    await send(GET + 'GET /small HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
+    await untilOpen(1);
+    await pause(300);
+    expect(asked).to.be.within(2, 9);
+    await untilOpen(0);
+  });
+
+  it('more requests than may wait: those before get their answers, the next 503 and the end of the connection', async () => {
+    const socket = await send(`${GET}${'GET /small HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000)}`);
+    await pause(300);
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      if (!chunk.equals(LARGE.subarray(0, chunk.length)))
+        text += chunk.toString('latin1').replaceAll('\0', '');
+    });
+    await once(socket.resume(), 'close');
+    const statuses = text.match(/HTTP\/1\.1 \d{3}/g) ?? [];
+    expect(statuses.length).to.be.within(3, 10);
+    expect(new Set(statuses.slice(0, -1))).to.deep.equal(new Set(['HTTP/1.1 200']));
+    expect(statuses.at(-1)).to.equal('HTTP/1.1 503');
+    expect(text).to.match(/\{"error":".*wait.*"\}$/);
+  });
+
+  it('far more requests than may wait, over several connections: the last of them are cut, the first is left', async () => {
+    const deadlines = { headersMs: 60_000, requestMs: 60_000, checkMs: 100, stallMs: 60_000 };
+    const silent = createHttpServer(() => {}, offers, [SUMMARIZE], deadlines);
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    try {
+      const { port } = silent.address() as AddressInfo;
+      const closed: number[] = [];
+      for (let n = 0; n < 6; n++) {
+        const socket = connect(port, '127.0.0.1', () => socket.write(GET.repeat(1_000)));
+        sockets.push(socket.on('error', () => {}).on('close', () => closed.push(n)));
+        if (n === 0) await once(socket, 'connect');
+      }
+      await until('a connection is cut', () => closed.length > 0);
+      expect(closed).not.to.include(0);
+    } finally {
+      silent.closeAllConnections();
+      silent.close();
+    }
+  });
+});
+
+/** Reads on until the connection ends, or nothing has come for a second. */
+function bytesLeft(socket: Socket): Promise<number> {
+  return new Promise(resolve => {
+    let bytes = 0;
+    let quiet = setTimeout(() => resolve(bytes), 1_000);
+    socket.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      clearTimeout(quiet);
+      quiet = setTimeout(() => resolve(bytes), 1_000);
+    });
+    socket.once('close', () => resolve(bytes)).resume();
+  });
+}
+
+describe('answers that are sent to those who do not read', function () {
+  this.timeout(90_000);
+  let world: World;
+  const sockets: Socket[] = [];
+
+  before(async () => {
+    world = await openWorld();
+  });
+  after(async () => {
+    for (const socket of sockets) socket.destroy();
+    await world.close();
+  });
+
+  it('one speech for a hundred of them: some hold it, the others get 503 with the receipt, and its buyer gets it once they are gone', async () => {
+    const body = JSON.stringify({
+      text: 'One coin buys one call, and the harbour is quiet today. '.repeat(44),
+    });
+    const payment = await signFor(world, '/v1/tts');
+    const sold = await post(`${world.url}/v1/tts`, body, payment);
+    expect(sold.status).to.equal(200);
+    const { hostname, port } = new URL(world.url);
+    const [name, value] = Object.entries(payment)[0] as [string, string];
+    const request =
+      `POST /v1/tts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${name}: ${value}\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`;
+    const firsts = Array.from({ length: 100 }, async () => {
+      const socket = connect(Number(port), hostname, () => socket.write(request));
+      sockets.push(socket.on('error', () => {}));
+      const [head] = (await once(socket, 'data')) as [Buffer];
+      socket.pause();
+      return head.toString('latin1');
+    });
+    const heads = await Promise.all(firsts);
+    const begun = sockets.slice(-100).filter((_, n) => heads[n]!.startsWith('HTTP/1.1 200'));
+    const refused = heads.filter(head => head.startsWith('HTTP/1.1 503'));
+    expect(begun.length + refused.length).to.equal(100);
+    // Who has not read for a while gives way to those who come, so some that were begun are cut.
+    const rests = await Promise.all(begun.map(bytesLeft));
+    const whole = rests.filter(bytes => bytes > sold.body.length - 256 * 1024);
+    expect(whole.length).to.be.within(1, Math.ceil((64 * 1024 * 1024) / sold.body.length));
+    for (const head of refused) {
+      expect(head).to.match(/\r\nRetry-After: 1\r\n/i);
+      expect(head).to.match(/\r\nPAYMENT-RESPONSE: /i);
+      expect(head).to.match(/You paid, and the answer is kept: send the same payment again/);
+    }
+    const earned = await world.earned();
+    for (const socket of sockets) socket.destroy();
+    await pause(200);
+    const again = await post(`${world.url}/v1/tts`, body, payment);
+    expect(again.status).to.equal(200);
+    expect(again.body.equals(sold.body)).to.equal(true);
+    expect(receiptOf(again)).to.deep.equal(receiptOf(sold));
+    expect(await world.earned()).to.equal(earned);
+  });
+});

@@ -1,0 +1,199 @@
+import { expect } from 'chai';
+import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
+import { claim, payment } from '../support/ledgers.js';
+import { eachWithANewLedger, ledger, time } from '../support/ledger-suite.js';
+import { aRefund, onEachEngine } from '../support/ledger-places.js';
+import type { LedgerPlace } from '../support/ledger-places.js';
+import {
+  LAPSED,
+  copyOf,
+  deliver,
+  abandoned,
+  held,
+  settle,
+  sold,
+  type Held,
+} from '../support/held-payments.js';
+
+onEachEngine('who waits for a payment,', promises);
+
+function promises(make: () => Promise<LedgerPlace>): void {
+  eachWithANewLedger(make);
+
+  describe('callers', () => {
+    it('are numbered, and the newest alone can renew, leave and be written to', async () => {
+      const one = await held(ledger);
+      const second = await copyOf(one);
+      expect([one.caller.number, second.number]).to.deep.equal([1, 2]);
+      expect(await ledger.renewCallers([one.caller, second])).to.deep.equal([second]);
+      expect(await ledger.removeCaller(one.caller)).to.equal(false);
+      expect((await ledger.find(one.request.id))?.attended).to.equal(true);
+      expect(await settle(ledger, one, { newestLocal: 2 })).to.deep.equal({ kind: 'settling' });
+      await deliver(ledger, one, time.now + 10 ** 9);
+      expect(await ledger.markWritten(one.caller, 0)).to.equal(false);
+      expect(await ledger.markWritten(second, 40)).to.equal(true);
+      const row = (await ledger.find(one.request.id))!;
+      expect(row).to.include({ callers: 2, writtenTo: 2, attended: false });
+      expect(row.writtenAt).to.be.within(time.now - 40, time.now + CALLER_LIVE_MS);
+    });
+
+    it('lapse after five seconds, and are there again when they renew', async () => {
+      const one = await held(ledger);
+      time.now += LAPSED;
+      expect((await ledger.find(one.request.id))?.attended).to.equal(false);
+      expect(await ledger.renewCallers([one.caller])).to.deep.equal([one.caller]);
+      expect((await ledger.find(one.request.id))?.attended).to.equal(true);
+    });
+
+    it('that left or were sent away are never revived, not by a socket that is dead', async () => {
+      const one = await held(ledger);
+      expect(await ledger.removeCaller(one.caller)).to.equal(true);
+      expect(await ledger.renewCallers([one.caller])).to.deep.equal([]);
+      const second = await copyOf(one);
+      expect(second.number, 'a new one may come').to.equal(2);
+      expect(await ledger.renewCallers([one.caller, second])).to.deep.equal([second]);
+    });
+
+    it('that come once the payment may be public prove nothing: they un-write the answer, and can do no more', async () => {
+      const one = await sold();
+      expect(await ledger.markWritten(one.caller, 0)).to.equal(true);
+      const stranger = await copyOf(one);
+      expect(stranger).to.deep.equal({ id: one.request.id, number: 0 });
+      expect(await ledger.find(one.request.id)).to.include({ callers: 2, writtenTo: 1, attended: true });
+      expect(await ledger.renewCallers([stranger])).to.deep.equal([]);
+      expect(await ledger.removeCaller(stranger)).to.equal(false);
+      expect(await ledger.markWritten(stranger, 0)).to.equal(false);
+      expect(await ledger.find(one.request.id)).to.include({ callers: 2, writtenTo: 1, attended: true });
+    });
+
+    it('that come by a payment of their own have a number whenever they come', async () => {
+      const one = await sold();
+      const proven = await copyOf(one, true);
+      expect(proven.number).to.equal(2);
+      expect(await ledger.markWritten(proven, 0)).to.equal(true);
+    });
+
+    it('can not wait for what is released, refunded, an alias or nowhere', async () => {
+      const released = await held(ledger, { requestHash: 'b'.repeat(64) });
+      await settle(ledger, released);
+      await ledger.release(released.request.id, released.claim, 'refused');
+      const refunded = await held(ledger, { requestHash: 'c'.repeat(64) });
+      await settle(ledger, refunded);
+      await ledger.owe(refunded.request.id, refunded.claim, { settlement: 's' });
+      await ledger.refund(refunded.request.id, aRefund());
+      await abandoned();
+      const alias = await held(ledger);
+      await settle(ledger, alias);
+      for (const { request } of [released, refunded, alias, { request: payment() }])
+        expect(await ledger.addCaller(request.id, { proven: true })).to.equal(undefined);
+      expect(await ledger.renewCallers([alias.caller])).to.deep.equal([]);
+    });
+
+    it('are renewed many at a time, of different rows, and the answer says which', async () => {
+      const rows = await Promise.all(
+        Array.from({ length: 30 }, (_, n) => held(ledger, { requestHash: String(n).padStart(64, '0') })),
+      );
+      await Promise.all(rows.slice(0, 10).map(({ caller }) => ledger.removeCaller(caller)));
+      const present = await ledger.renewCallers(rows.map(({ caller }) => caller));
+      expect(present).to.deep.equal(rows.slice(10).map(({ caller }) => caller));
+    });
+  });
+
+  describe('a look', () => {
+    it('finds a payment, what it is an alias of, and the standing of its payer', async () => {
+      const target = await abandoned();
+      const alias = await held(ledger);
+      await settle(ledger, alias);
+      const seen = await ledger.lookUp(alias.request.id, 'Payer111');
+      expect(seen.row).to.include({ id: alias.request.id, aliasOf: target.request.id });
+      expect(seen.target).to.include({ id: target.request.id, state: 'delivered' });
+      expect(seen.payerKnown).to.equal(true);
+      const plain = await ledger.lookUp(target.request.id, 'Stranger');
+      expect([plain.row?.id, plain.target, plain.payerKnown]).to.deep.equal([
+        target.request.id,
+        undefined,
+        false,
+      ]);
+      const nothing = await ledger.lookUp('f'.repeat(64), 'Payer111');
+      expect(nothing).to.deep.equal({ row: undefined, target: undefined, payerKnown: true });
+    });
+  });
+
+  describe('the gate', () => {
+    it('settles while the newest caller is there', async () => {
+      const one = await held(ledger);
+      time.now += CALLER_LIVE_MS - 1_000;
+      expect(await settle(ledger, one)).to.deep.equal({ kind: 'settling' });
+      expect(await ledger.find(one.request.id)).to.include({ state: 'settling', asks: 1 });
+    });
+
+    for (const [why, before] of [
+      ['left', (one: Held) => ledger.removeCaller(one.caller)],
+      [
+        'lapsed',
+        async () => {
+          time.now += LAPSED;
+        },
+      ],
+      [
+        'left after a copy had come whose number it does not know',
+        async (one: Held) => ledger.removeCaller(await copyOf(one)),
+      ],
+    ] as [string, (one: Held) => Promise<unknown>][])
+      it(`asks for nothing once its caller ${why}, and lets go of the row`, async () => {
+        const one = await held(ledger);
+        await before(one);
+        expect(await settle(ledger, one)).to.deep.equal({ kind: 'gone' });
+        expect(await ledger.find(one.request.id)).to.include({ state: 'claimed', asks: 0, leased: false });
+        expect((await ledger.claim(one.request)).kind, 'it may come again').to.equal('claimed');
+      });
+
+    it('is closed to a claim that another worker has taken over', async () => {
+      const one = await held(ledger);
+      time.now += 61_000;
+      const next = await claim(ledger, one.request);
+      expect(await settle(ledger, one)).to.deep.equal({ kind: 'gone' });
+      expect(await ledger.find(one.request.id), 'the other keeps its lease').to.include({ leased: true });
+      expect(await settle(ledger, { ...next, request: one.request })).to.deep.equal({ kind: 'settling' });
+    });
+
+    it('a caller that waits does not take the payment again as a sale of another kind, with an identifier or without', async () => {
+      const one = await held(ledger);
+      await ledger.freeClaim(one.request.id, one.claim, { keepRun: true });
+      const named = { ...one.request, identifier: 'order-0000000000001' };
+      expect((await ledger.claim(named, one.caller)).kind).to.equal('known');
+      expect((await ledger.claim(one.request, one.caller)).kind).to.equal('claimed');
+    });
+
+    it('is closed also where an earlier sale could be redeemed: who left or lost the claim attaches to nothing', async () => {
+      await abandoned();
+      const left = await held(ledger);
+      await ledger.removeCaller(left.caller);
+      expect(await settle(ledger, left)).to.deep.equal({ kind: 'gone' });
+      const slept = await held(ledger);
+      time.now += 61_000;
+      await claim(ledger, slept.request);
+      expect(await settle(ledger, slept)).to.deep.equal({ kind: 'gone' });
+      for (const { request } of [left, slept])
+        expect(await ledger.find(request.id)).to.have.property('aliasOf', null);
+    });
+
+    it('is closed to a second payment with an identifier that was paid for meanwhile', async () => {
+      const slow = await held(ledger, { identifier: 'x' });
+      time.now += 61_000;
+      const fast = await held(ledger, { identifier: 'x' });
+      await copyOf(slow);
+      expect(await settle(ledger, fast)).to.deep.equal({ kind: 'settling' });
+      expect(await settle(ledger, slow, { newestLocal: 2 })).to.deep.equal({ kind: 'gone' });
+    });
+
+    it('keeps the answer with the move, and replaces an earlier one', async () => {
+      const one = await held(ledger);
+      const answer = (text: string) => ({ status: 200, headers: { a: 'b' }, body: Buffer.from(text) });
+      await ledger.saveAnswer(one.request.id, one.claim, answer('first'));
+      expect(await settle(ledger, one, { answer: answer('second!') })).to.deep.equal({ kind: 'settling' });
+      expect((await ledger.answer(one.request.id))?.body.toString()).to.equal('second!');
+      expect(ledger.answerBytes()).to.equal(7);
+    });
+  });
+}

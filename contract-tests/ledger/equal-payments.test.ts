@@ -1,0 +1,274 @@
+import { expect } from 'chai';
+import { payment } from '../support/ledgers.js';
+import { eachWithANewLedger, ledger, time } from '../support/ledger-suite.js';
+import { aRefund, onEachEngine } from '../support/ledger-places.js';
+import type { LedgerPlace } from '../support/ledger-places.js';
+import { LAPSED, MARGIN, copyOf, deliver, abandoned, held, settle, sold } from '../support/held-payments.js';
+
+onEachEngine('who waits for a payment,', promises);
+
+function promises(make: () => Promise<LedgerPlace>): void {
+  eachWithANewLedger(make);
+
+  describe('an equal payment whose one caller is there', () => {
+    it('is another sale, once it was seen after this one came', async () => {
+      const first = await held(ledger);
+      time.now += 1_000;
+      const second = await held(ledger);
+      const { id } = first.request;
+      expect(await settle(ledger, second), 'not seen since').to.deep.equal({ kind: 'wait', unseen: [id] });
+      expect(await ledger.find(second.request.id), 'nothing has changed').to.include({
+        state: 'claimed',
+        asks: 0,
+        leased: true,
+      });
+      time.now += MARGIN;
+      await ledger.renewCallers([first.caller, second.caller]);
+      expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
+      expect(await settle(ledger, first)).to.deep.equal({ kind: 'settling' });
+    });
+
+    it('counts as gone once it was not seen for so long: then this one settles and binds it', async () => {
+      const first = await held(ledger);
+      const second = await held(ledger);
+      expect((await settle(ledger, second)).kind).to.equal('wait');
+      time.now += LAPSED;
+      await ledger.renewCallers([second.caller]);
+      expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
+      expect(await ledger.find(first.request.id)).to.include({
+        aliasOf: second.request.id,
+        attended: false,
+        leased: false,
+      });
+      expect(await ledger.renewCallers([first.caller]), 'the dead socket').to.deep.equal([]);
+      expect(await settle(ledger, first)).to.deep.equal({ kind: 'gone' });
+    });
+
+    for (const state of ['settling', 'owed', 'delivered'] as const)
+      it(`holds up the settling of another while it is ${state}, too, and not once it was written`, async () => {
+        const first = await held(ledger);
+        await settle(ledger, first);
+        if (state === 'owed') await ledger.owe(first.request.id, first.claim, { settlement: 's' });
+        if (state === 'delivered') await deliver(ledger, first, time.now + 10 ** 9);
+        const second = await held(ledger);
+        expect(second.earlier).to.equal(false);
+        expect((await settle(ledger, second)).kind).to.equal('wait');
+        if (state === 'delivered') await ledger.markWritten(first.caller, 0);
+        else {
+          time.now += MARGIN;
+          await ledger.renewCallers([first.caller, second.caller]);
+        }
+        expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
+      });
+
+    it('is told from one of another payer, operation, body or with an identifier', async () => {
+      await abandoned();
+      await held(ledger);
+      for (const other of [
+        { payer: 'Another' },
+        { operation: 'textToSpeech' },
+        { requestHash: 'b'.repeat(64) },
+        { identifier: 'mine' },
+      ]) {
+        const one = await held(ledger, other);
+        expect(one.earlier).to.equal(false);
+        expect(await settle(ledger, one)).to.deep.equal({ kind: 'settling' });
+      }
+    });
+  });
+
+  describe('a newly signed payment', () => {
+    for (const state of ['settling', 'owed', 'delivered'] as const)
+      it(`redeems an equal one that is ${state}, unwritten and without its caller, and is never settled`, async () => {
+        const first = await held(ledger);
+        await settle(ledger, first);
+        if (state === 'owed') await ledger.owe(first.request.id, first.claim, { settlement: 's' });
+        if (state === 'delivered') await deliver(ledger, first, time.now + 10 ** 9);
+        await ledger.removeCaller(first.caller);
+        const second = await held(ledger);
+        expect(second.earlier).to.equal(true);
+        const result = await settle(ledger, second);
+        expect(result).to.deep.include({ kind: 'attached', caller: { id: first.request.id, number: 2 } });
+        expect(result).to.deep.nested.include({
+          'target.id': first.request.id,
+          'target.attended': true,
+          'target.callers': 2,
+        });
+        expect(await ledger.find(second.request.id)).to.include({
+          state: 'claimed',
+          aliasOf: first.request.id,
+          leased: false,
+          attended: false,
+          asks: 0,
+        });
+        expect(await settle(ledger, second), 'again').to.deep.equal({ kind: 'gone' });
+        const known = await ledger.claim(second.request);
+        expect(known).to.deep.nested.include({ kind: 'known', 'seen.target.id': first.request.id });
+      });
+
+    it('redeems nothing that was bought with an identifier', async () => {
+      const marked = await sold({ identifier: 'mine' });
+      await ledger.removeCaller(marked.caller);
+      const second = await held(ledger);
+      expect(second.earlier).to.equal(false);
+      expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
+    });
+
+    it('redeems also where a copy, a 503 or a dead socket was there: only one caller ever, and there, is another sale', async () => {
+      const first = await sold();
+      await copyOf(first);
+      const second = await held(ledger);
+      expect(second.earlier).to.equal(true);
+      expect((await settle(ledger, second)).kind).to.equal('attached');
+    });
+
+    it('takes nobody along whose own newest request waits elsewhere', async () => {
+      const target = await abandoned();
+      const second = await held(ledger);
+      await copyOf(second);
+      const result = await settle(ledger, second, { newestLocal: 1 });
+      expect(result).to.deep.include({ kind: 'attached', caller: undefined });
+      expect(await ledger.find(target.request.id)).to.include({ callers: 1, attended: false });
+      expect(await ledger.renewCallers([{ id: second.request.id, number: 2 }])).to.deep.equal([]);
+    });
+
+    it('is a new sale after an answer that was written to the one caller, or expired, or was paid back', async () => {
+      const written = await sold();
+      await ledger.markWritten(written.caller, 0);
+      const second = await held(ledger);
+      expect(second.earlier).to.equal(false);
+      expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
+      await ledger.owe(second.request.id, second.claim, { settlement: 's' });
+      await ledger.refund(second.request.id, aRefund());
+      const third = await held(ledger);
+      expect(third.earlier).to.equal(false);
+      expect(await settle(ledger, third)).to.deep.equal({ kind: 'settling' });
+      await deliver(ledger, third, time.now + 60_000);
+      await ledger.removeCaller(third.caller);
+      time.now += 61_000;
+      const fourth = await held(ledger);
+      expect(fourth.earlier).to.equal(false);
+      expect(await settle(ledger, fourth)).to.deep.equal({ kind: 'settling' });
+    });
+
+    for (const [when, kind] of [
+      ['before', 'attached'],
+      ['after', 'settling'],
+    ] as const)
+      it(`that was signed ${when} an answer went to the last of several callers: ${kind}`, async () => {
+        const first = await held(ledger);
+        const copy = await copyOf(first);
+        expect(await settle(ledger, first, { newestLocal: 2 })).to.deep.equal({ kind: 'settling' });
+        await deliver(ledger, first, time.now + 10 ** 9);
+        time.now += 1_000;
+        const early = when === 'before' ? await held(ledger) : undefined;
+        time.now += 1_000;
+        await ledger.markWritten(copy, 0);
+        time.now += 1_000;
+        const second = early ?? (await held(ledger));
+        expect(second.earlier).to.equal(when === 'before');
+        expect((await settle(ledger, second)).kind).to.equal(kind);
+      });
+
+    it('redeems what a stranger un-wrote, since nobody can tell that from a buyer who lost the answer', async () => {
+      const first = await sold();
+      await ledger.markWritten(first.caller, 0);
+      await copyOf(first);
+      const second = await held(ledger);
+      expect((await settle(ledger, second)).kind).to.equal('attached');
+    });
+
+    it('asks before its work only for what it may redeem: then it attaches, waits, or may sell', async () => {
+      const lonely = await held(ledger);
+      expect(await settle(ledger, lonely, { attachOnly: true })).to.deep.equal({ kind: 'sell' });
+      expect(await ledger.find(lonely.request.id)).to.include({ state: 'claimed', asks: 0, leased: true });
+      const second = await held(ledger);
+      expect((await settle(ledger, second, { attachOnly: true })).kind).to.equal('wait');
+      time.now += MARGIN;
+      await ledger.renewCallers([lonely.caller, second.caller]);
+      expect(await settle(ledger, second, { attachOnly: true })).to.deep.equal({ kind: 'sell' });
+      expect(await settle(ledger, lonely)).to.deep.equal({ kind: 'settling' });
+      await ledger.removeCaller(lonely.caller);
+      expect((await settle(ledger, second, { attachOnly: true })).kind).to.equal('attached');
+    });
+
+    it('redeems the oldest of several', async () => {
+      const first = await held(ledger);
+      time.now += 1_000;
+      const second = await held(ledger);
+      time.now += MARGIN;
+      await ledger.renewCallers([first.caller, second.caller]);
+      for (const one of [second, first])
+        expect(await settle(ledger, one)).to.deep.equal({ kind: 'settling' });
+      for (const one of [first, second]) await ledger.removeCaller(one.caller);
+      const third = await held(ledger);
+      expect(await settle(ledger, third)).to.have.nested.property('target.id', first.request.id);
+    });
+  });
+
+  describe('the payment that settles or attaches', () => {
+    it('binds every equal claim that is no sale of its own: also one that was given up, or that a copy waits for', async () => {
+      const freed = await held(ledger);
+      await ledger.freeClaim(freed.request.id, freed.claim, { keepRun: false });
+      await ledger.removeCaller(freed.caller);
+      const shared = await held(ledger);
+      const copy = await copyOf(shared);
+      const winner = await held(ledger);
+      expect(await settle(ledger, winner)).to.deep.equal({ kind: 'settling' });
+      for (const { request } of [freed, shared])
+        expect(await ledger.find(request.id)).to.include({ aliasOf: winner.request.id, attended: false });
+      expect(await ledger.renewCallers([copy])).to.deep.equal([]);
+      const known = await ledger.claim(freed.request);
+      expect(known).to.deep.nested.include({ kind: 'known', 'seen.target.id': winner.request.id });
+    });
+
+    it('binds them to what it redeems itself, and aliases are one deep', async () => {
+      const target = await abandoned();
+      const shared = await held(ledger);
+      await copyOf(shared);
+      const second = await held(ledger);
+      expect((await settle(ledger, second)).kind).to.equal('attached');
+      for (const { request } of [shared, second])
+        expect((await ledger.find(request.id))?.aliasOf).to.equal(target.request.id);
+    });
+
+    it('changes nothing where the earlier sale has 32 aliases: the claim says so before any work, and nothing of it stays', async () => {
+      const target = await abandoned();
+      for (let n = 0; n < 31; n += 1)
+        expect((await settle(ledger, await held(ledger), { newestLocal: 0 })).kind, `${n}`).to.equal(
+          'attached',
+        );
+      const last = await held(ledger);
+      const tooLate = await held(ledger);
+      time.now += MARGIN;
+      await ledger.renewCallers([last.caller, tooLate.caller]);
+      expect((await settle(ledger, last, { newestLocal: 0 })).kind).to.equal('attached');
+      expect(await settle(ledger, tooLate)).to.deep.equal({ kind: 'limit' });
+      expect(await ledger.find(tooLate.request.id)).to.include({
+        state: 'claimed',
+        aliasOf: null,
+        leased: true,
+      });
+      const late = payment();
+      expect(await ledger.claim(late)).to.deep.equal({ kind: 'limit', reason: 'aliases' });
+      expect(await ledger.find(late.id)).to.equal(undefined);
+      expect((await ledger.claim(payment({ identifier: 'another sale' }))).kind).to.equal('claimed');
+      expect((await ledger.find(target.request.id))?.state).to.equal('delivered');
+    });
+
+    it('leaves aliases where they are as long as there is something to redeem', async () => {
+      const first = await held(ledger);
+      await settle(ledger, first);
+      await deliver(ledger, first, time.now + 100_000);
+      await ledger.removeCaller(first.caller);
+      const second = await held(ledger);
+      expect((await settle(ledger, second)).kind).to.equal('attached');
+      time.now += 60_000;
+      expect(await ledger.deleteExpiredClaims({ height: 9_999 })).to.equal(0);
+      time.now += 100_000;
+      await ledger.prune();
+      expect(await ledger.deleteExpiredClaims({ height: 9_999 })).to.equal(1);
+      expect(await ledger.find(second.request.id)).to.equal(undefined);
+    });
+  });
+}

@@ -1,0 +1,278 @@
+import { expect } from 'chai';
+import { openLedgerReader, openLedger } from '../../src/ledger/store.js';
+import type { Ledger, Reply } from '../../src/ledger/store.js';
+import { faultOf, OWNER } from '../support/ledgers.js';
+import { aRefund, claimRequest, onEachEngine, paymentIn } from '../support/ledger-places.js';
+import type { LedgerPlace } from '../support/ledger-places.js';
+
+let serial = 0;
+
+function reply(overrides: Partial<Reply> = {}): Reply {
+  serial += 1;
+  return {
+    id: `reply-${serial}`,
+    text: 'Nice.',
+    sentiment: 'positive',
+    respondent: `person-${serial}`,
+    inferred: false,
+    isSample: false,
+    ...overrides,
+  };
+}
+
+/** PostgreSQL's own clock goes on while a test stands still. */
+const SLOW_MS = 10_000;
+
+onEachEngine('orders', (make, engine) => promises(make, engine === 'PostgreSQL' ? 3 : 1));
+
+function promises(make: () => Promise<LedgerPlace>, servers: number): void {
+  let place: LedgerPlace;
+  let ledger: Ledger;
+  let all: Ledger[];
+  let clock: number;
+
+  const open = (): Promise<Ledger> => openLedger({ url: place.url, ...OWNER, now: () => clock });
+  /** An open order of an owed payment. */
+  const asked = async (wanted = 3): Promise<string> => {
+    const payment = await paymentIn(ledger, 'owed');
+    await ledger.openOrder({ payment, request: '{"brand":"Acme"}', wanted, deadline: clock + 60_000 });
+    return payment;
+  };
+  const texts = async (payment: string): Promise<string[]> =>
+    (await ledger.replies(payment)).map(({ text }) => text);
+
+  beforeEach(async () => {
+    clock = 1_800_000_000_000;
+    place = await make();
+    all = await Promise.all(Array.from({ length: servers }, open));
+    [ledger] = all as [Ledger];
+  });
+
+  afterEach(async () => {
+    await Promise.all(all.map(each => each.close()));
+    await place.remove();
+  });
+
+  it('creates one order however often it is opened, and keeps what it first said', async () => {
+    const payment = await paymentIn(ledger, 'owed');
+    const orders = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        (all[index % all.length] ?? ledger).openOrder({
+          payment,
+          request: '{}',
+          wanted: 5,
+          deadline: clock + 1_000,
+        }),
+      ),
+    );
+    const expected = {
+      payment,
+      request: '{}',
+      wanted: 5,
+      deadline: orders[0]!.deadline,
+      attempts: 1,
+      intent: null,
+      createdAt: orders[0]!.createdAt,
+      finishedAt: null,
+    };
+    expect(expected.createdAt).to.be.within(clock, clock + SLOW_MS);
+    for (const order of orders) expect(order).to.deep.equal(expected);
+    clock += SLOW_MS;
+    const again = await ledger.openOrder({ payment, request: 'other', wanted: 9, deadline: clock + 9_000 });
+    expect(again).to.deep.equal(expected);
+    expect(await ledger.order(payment)).to.deep.equal(expected);
+    expect(await ledger.order('f'.repeat(64))).to.equal(undefined);
+  });
+
+  it('opens no order for money that is not there', async () => {
+    for (const state of ['claimed', 'settling', 'released'] as const) {
+      const payment = await paymentIn(ledger, state);
+      const fault = await faultOf(ledger.openOrder({ payment, request: '{}', wanted: 1, deadline: clock }));
+      expect(fault).to.include({ name: 'LedgerFault', code: 'failed' });
+      expect(await ledger.order(payment), state).to.equal(undefined);
+    }
+    const missing = ledger.openOrder({ payment: 'f'.repeat(64), request: '{}', wanted: 1, deadline: clock });
+    expect((await faultOf(missing)).message).to.include('not owed');
+  });
+
+  it('begins a new attempt only after the last one ended and while the payment is owed', async () => {
+    const payment = await asked();
+    expect(await ledger.reopenOrder(payment, clock + 1)).to.equal(undefined);
+    expect(await ledger.finishOrder(payment)).to.equal(true);
+    expect(await ledger.finishOrder(payment)).to.equal(false);
+    clock += 10;
+    expect(await ledger.reopenOrder(payment, clock + 7_000)).to.include({
+      attempts: 2,
+      deadline: clock + 7_000,
+      finishedAt: null,
+    });
+    expect(await ledger.reopenOrder(payment, clock + 9_000)).to.equal(undefined);
+    await ledger.finishOrder(payment);
+    const adopted = await ledger.adopt(payment, 60_000);
+    await ledger.deliver(payment, adopted?.claim ?? 0, { settlement: 'sig', answerExpiresAt: clock });
+    expect(await ledger.reopenOrder(payment, clock + 9_000)).to.equal(undefined);
+    const last = (await ledger.order(payment))!;
+    expect(last.attempts).to.equal(2);
+    expect(last.finishedAt).to.be.within(clock, clock + SLOW_MS);
+  });
+
+  it('gives one of many calls the new attempt', async () => {
+    const payment = await asked();
+    await ledger.finishOrder(payment);
+    const reopened = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        (all[index % all.length] ?? ledger).reopenOrder(payment, clock + 1),
+      ),
+    );
+    expect(reopened.filter(each => each !== undefined)).to.have.length(1);
+    expect((await ledger.order(payment))?.attempts).to.equal(2);
+  });
+
+  it('ends the order of a payment that the operator refunds, and never takes it up again', async () => {
+    const payment = await asked();
+    const reader = await openLedgerReader({ url: place.url, now: () => clock });
+    expect(await reader.refund(payment, aRefund())).to.equal('refunded');
+    expect((await reader.order(payment))?.finishedAt).to.be.within(clock, clock + SLOW_MS);
+    await reader.close();
+    expect(await ledger.addReply(payment, reply())).to.equal('closed');
+    expect(await ledger.reopenOrder(payment, clock + 1)).to.equal(undefined);
+    expect(await ledger.openOrders()).to.deep.equal([]);
+  });
+
+  it('lists the orders that are worked on, the oldest first, with the replies that count', async () => {
+    const first = await asked();
+    clock += SLOW_MS;
+    const second = await asked();
+    const done = await asked();
+    await ledger.finishOrder(done);
+    await ledger.addReply(second, reply({ id: 'thrown out' }));
+    await ledger.addReply(second, reply());
+    await ledger.rejectReply(second, 'thrown out');
+    const open = await ledger.openOrders();
+    expect(open.map(({ payment, replies }) => ({ payment, replies }))).to.deep.equal([
+      { payment: first, replies: 0 },
+      { payment: second, replies: 1 },
+    ]);
+  });
+
+  it('asks nobody any more about an order whose payment is delivered, even if a crash kept it from being ended', async () => {
+    const payment = await asked();
+    const row = await ledger.adopt(payment, 60_000);
+    if (!row) throw new Error('nobody held it');
+    const answer = { status: 200, headers: {}, body: Buffer.from('{}') };
+    expect(await ledger.saveAnswer(payment, row.claim, answer)).to.equal(true);
+    const how = { settlement: '5'.repeat(88), answerExpiresAt: clock + 1_000 };
+    expect(await ledger.deliver(payment, row.claim, how)).to.equal(true);
+    expect(await ledger.openOrders()).to.deep.equal([]);
+  });
+
+  it('keeps replies as they were given, in their order, across attempts and openings', async () => {
+    const payment = await asked(5);
+    const given = [
+      reply({ text: 'Größe "9" \u{1F600}\n', sentiment: 'neutral', inferred: true }),
+      reply({ sentiment: 'negative' }),
+      reply({ isSample: true }),
+    ];
+    for (const each of given) expect(await ledger.addReply(payment, each)).to.equal('added');
+    expect(await ledger.replies(payment)).to.deep.equal(given);
+    await ledger.finishOrder(payment);
+    await ledger.reopenOrder(payment, clock + 1);
+    await Promise.all(all.map(each => each.close()));
+    all = [(ledger = await open())];
+    expect(await ledger.replies(payment)).to.deep.equal(given);
+  });
+
+  it('never counts more replies than wanted, however many come at once on however many servers', async () => {
+    const payment = await asked(7);
+    const results = await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        (all[index % all.length] ?? ledger).addReply(payment, reply()),
+      ),
+    );
+    expect(results.filter(result => result === 'added')).to.have.length(7);
+    expect(results.filter(result => result === 'full')).to.have.length(53);
+    expect(await ledger.replies(payment)).to.have.length(7);
+  });
+
+  it('takes one reply of a respondent, however many they send at once', async () => {
+    const payment = await asked(7);
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        (all[index % all.length] ?? ledger).addReply(payment, reply({ respondent: 'eager' })),
+      ),
+    );
+    expect(results.filter(result => result === 'added')).to.have.length(1);
+    expect(results.filter(result => result === 'duplicate')).to.have.length(19);
+  });
+
+  it('lets a rejected respondent reply no more, and another one in their place', async () => {
+    const payment = await asked(1);
+    await ledger.addReply(payment, reply({ id: 'spam', respondent: 'spammer' }));
+    expect(await ledger.rejectReply(payment, 'spam')).to.equal(true);
+    expect(await ledger.rejectReply(payment, 'spam')).to.equal(false);
+    expect(await ledger.rejectReply(payment, 'nothing')).to.equal(false);
+    expect(await ledger.replies(payment)).to.deep.equal([]);
+    expect(await ledger.addReply(payment, reply({ respondent: 'spammer' }))).to.equal('duplicate');
+    expect(await ledger.addReply(payment, reply({ id: 'spam' }))).to.equal('duplicate');
+    expect(await ledger.addReply(payment, reply())).to.equal('added');
+  });
+
+  it('takes no reply to an order that is not open', async () => {
+    const payment = await asked();
+    await ledger.finishOrder(payment);
+    expect(await ledger.addReply(payment, reply())).to.equal('closed');
+    expect(await ledger.addReply('f'.repeat(64), reply())).to.equal('closed');
+    await ledger.reopenOrder(payment, clock + 1);
+    expect(await ledger.addReply(payment, reply())).to.equal('added');
+  });
+
+  it('never lets sample replies keep a person out', async () => {
+    const payment = await asked(3);
+    await ledger.addReply(payment, reply({ isSample: true, text: 'house 1' }));
+    await ledger.addReply(payment, reply({ text: 'person 1' }));
+    await ledger.addReply(payment, reply({ isSample: true, text: 'house 2' }));
+    expect(await ledger.addReply(payment, reply({ isSample: true }))).to.equal('full');
+    expect(await ledger.addReply(payment, reply({ text: 'person 2' }))).to.equal('added');
+    expect(await texts(payment)).to.deep.equal(['house 1', 'person 1', 'person 2']);
+    expect(await ledger.addReply(payment, reply({ text: 'person 3' }))).to.equal('added');
+    expect(await texts(payment)).to.deep.equal(['person 1', 'person 2', 'person 3']);
+    expect(await ledger.addReply(payment, reply())).to.equal('full');
+  });
+
+  it('replaces no sample reply once the order is closed, and none by a respondent who replied before', async () => {
+    const payment = await asked(2);
+    await ledger.addReply(payment, reply({ respondent: 'once' }));
+    await ledger.addReply(payment, reply({ isSample: true, text: 'house' }));
+    expect(await ledger.addReply(payment, reply({ respondent: 'once' }))).to.equal('duplicate');
+    await ledger.finishOrder(payment);
+    expect(await ledger.addReply(payment, reply())).to.equal('closed');
+    expect(await texts(payment)).to.deep.equal(['Nice.', 'house']);
+  });
+
+  it('keeps an intent, and refuses one that belongs to no order', async () => {
+    const payment = await asked();
+    expect(await ledger.intent(payment)).to.equal(null);
+    await ledger.saveIntent(payment, '{"task":"coinslot-1"}');
+    expect(await ledger.intent(payment)).to.equal('{"task":"coinslot-1"}');
+    expect((await ledger.order(payment))?.intent).to.equal('{"task":"coinslot-1"}');
+    expect((await faultOf(ledger.saveIntent('f'.repeat(64), 'lost'))).code).to.equal('failed');
+  });
+
+  it('stores a text with characters that a database may not like', async () => {
+    const payment = await asked();
+    const neighbour = ledger.claim(claimRequest());
+    expect(await ledger.addReply(payment, reply({ text: "a\0b'; drop table replies; --" }))).to.equal(
+      'added',
+    );
+    expect((await neighbour).kind).to.equal('claimed');
+    expect(await texts(payment)).to.deep.equal(["ab'; drop table replies; --"]);
+  });
+
+  it('keeps the orders of owed payments whatever the upkeep deletes', async () => {
+    const payment = await asked();
+    clock += 10 ** 10;
+    await ledger.deleteExpiredClaims({ height: 10 ** 9 });
+    await ledger.prune();
+    expect(await ledger.order(payment)).to.include({ payment, wanted: 3 });
+  });
+}

@@ -1,0 +1,101 @@
+import { expect } from 'chai';
+import pg from 'pg';
+import { CALLER_LIVE_MS, openLedger } from '../../src/ledger/store.js';
+import type { Ledger } from '../../src/ledger/store.js';
+import { until } from '../support/faults.js';
+import { OWNER } from '../support/ledgers.js';
+import { onEachEngine } from '../support/ledger-places.js';
+import type { LedgerPlace } from '../support/ledger-places.js';
+import { held, settle } from '../support/held-payments.js';
+
+onEachEngine('who waits for a payment,', (make, engine) => {
+  if (engine === 'PostgreSQL') races(make);
+});
+
+function races(make: () => Promise<LedgerPlace>): void {
+  describe('over two servers', () => {
+    let place: LedgerPlace;
+    let servers: [Ledger, Ledger];
+    let client: pg.Client;
+
+    beforeEach(async () => {
+      place = await make();
+      servers = [
+        await openLedger({ url: place.url, ...OWNER }),
+        await openLedger({ url: place.url, ...OWNER }),
+      ];
+      client = new pg.Client({ connectionString: place.url });
+      await client.connect();
+    });
+
+    afterEach(async () => {
+      await client.end();
+      await Promise.all(servers.map(server => server.close()));
+      await place.remove();
+    });
+
+    /** How many sessions of this database wait for a lock. */
+    const waiting = async (): Promise<number> => {
+      const { rows } = await client.query<{ n: number }>(
+        `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows[0]?.n ?? 0;
+    };
+
+    it('a copy that arrives while an equal payment settles waits, and then finds an alias', async () => {
+      const [first, second] = servers;
+      const shared = await held(first);
+      await first.addCaller(shared.request.id, { proven: false });
+      const winner = await held(second);
+      // The move stops at its last row, with all rows locked.
+      await client.query(
+        `create function stall() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1, 1); return new; end $$;
+         create trigger stall before update on payments for each row when (new.state = 'settling') execute function stall();
+         select pg_advisory_lock(1, 1)`,
+      );
+      const moved = settle(second, winner);
+      await until('the move has locked its rows', async () => (await waiting()) === 1);
+      const copy = first.addCaller(shared.request.id, { proven: false });
+      const renewed = first.renewCallers([{ id: shared.request.id, number: 2 }]);
+      await until('the copy waits for it', async () => (await waiting()) >= 2);
+      await client.query('select pg_advisory_unlock(1, 1)');
+      expect(await moved).to.deep.equal({ kind: 'settling' });
+      expect(await copy).to.equal(undefined);
+      expect(await renewed).to.deep.equal([]);
+      expect((await first.lookUp(shared.request.id, 'Payer111')).target?.id).to.equal(winner.request.id);
+    });
+
+    it('a settle that had to wait goes by the time after the wait: a caller that lapsed meanwhile is gone', async () => {
+      const [first] = servers;
+      const one = await held(first);
+      await client.query("select pg_advisory_lock(hashtextextended('Payer111', 0))");
+      const moved = settle(first, one);
+      await until('it waits for the payer', async () => (await waiting()) === 1);
+      await new Promise(resolve => setTimeout(resolve, CALLER_LIVE_MS + 100));
+      await client.query("select pg_advisory_unlock(hashtextextended('Payer111', 0))");
+      expect(await moved).to.deep.equal({ kind: 'gone' });
+      expect((await first.find(one.request.id))?.state).to.equal('claimed');
+    });
+
+    it('of two equal payments with shared rows one settles, however often both try at once', async () => {
+      for (let round = 0; round < 20; round += 1) {
+        const requestHash = String(round).padStart(64, '0');
+        const both = await Promise.all(servers.map(server => held(server, { requestHash })));
+        await Promise.all(both.map((one, n) => servers[n]!.addCaller(one.request.id, { proven: false })));
+        const results = await Promise.all(both.map((one, n) => settle(servers[n]!, one, { newestLocal: 2 })));
+        expect(results.map(({ kind }) => kind).toSorted()).to.deep.equal(['gone', 'settling']);
+      }
+    });
+
+    it('one second ask is made, however many servers try', async () => {
+      const [first] = servers;
+      const one = await held(first);
+      await settle(first, one);
+      await first.extendLease(one.request.id, one.claim, 0);
+      const asked = await Promise.all(
+        Array.from({ length: 10 }, (_, n) => servers[n % 2]!.askAgain(one.request.id, 9_000)),
+      );
+      expect(asked.filter(each => each !== undefined)).to.have.length(1);
+    });
+  });
+}

@@ -1,0 +1,198 @@
+import { copyFile, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import Database from 'libsql';
+import pg from 'pg';
+import { openLedgerReader, openLedger } from '../../src/ledger/store.js';
+import type { Ledger } from '../../src/ledger/store.js';
+import { claimRequest, onEachEngine } from '../support/ledger-places.js';
+import type { LedgerPlace } from '../support/ledger-places.js';
+
+const RELEASED = fileURLToPath(new URL('../../../contract-tests/released/', import.meta.url));
+const OWNER = {
+  payTo: 'DxbhtWCBwmTs1HypM66xjQ73T9wouegV2Z1jQWsCd4UU',
+  network: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1',
+};
+/** The row with an order and replies, and the one that redeems it. */
+const OWED = '03'.repeat(32);
+const ALIAS = '07'.repeat(32);
+
+type Row = Record<string, unknown>;
+
+/** Puts the ledger of version 1.0.0 in place. @returns its rows, by table */
+async function bringOld(place: LedgerPlace): Promise<Record<string, Row[]>> {
+  if (place.url.startsWith('file:')) await copyFile(join(RELEASED, 'ledger-1.0.0.db'), pathOf(place));
+  else
+    await inPostgres(place, async client =>
+      client.query(await readFile(join(RELEASED, 'ledger-1.0.0.sql'), 'utf8')),
+    );
+  return rowsOf(place);
+}
+
+function pathOf(place: LedgerPlace): string {
+  return place.url.slice('file:'.length);
+}
+
+async function inPostgres<T>(place: LedgerPlace, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: place.url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+const TABLES = {
+  payments: 'id',
+  answers: 'payment',
+  orders: 'payment',
+  replies: 'payment, number',
+  payers: 'payer',
+};
+
+async function rowsOf(place: LedgerPlace): Promise<Record<string, Row[]>> {
+  const rows: Record<string, Row[]> = {};
+  for (const [table, key] of Object.entries(TABLES)) {
+    const text = `select * from ${table} order by ${key}`;
+    if (place.url.startsWith('file:')) {
+      const db = new Database(pathOf(place));
+      rows[table] = (db.prepare(text).all() as Row[]).map(readable);
+      db.close();
+    } else rows[table] = (await inPostgres(place, client => client.query<Row>(text))).rows.map(readable);
+  }
+  return rows;
+}
+
+/** Bytes as hex and integers as numbers, whatever the driver makes of them; what a start ends is left out. */
+function readable(row: Row): Row {
+  const columns = Object.entries(row).filter(([name]) => name !== 'lease_until' && name !== 'caller_until');
+  return Object.fromEntries(
+    columns.map(([name, value]) => {
+      if (value instanceof ArrayBuffer) return [name, Buffer.from(value).toString('hex')];
+      if (Buffer.isBuffer(value)) return [name, value.toString('hex')];
+      return [name, typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value];
+    }),
+  );
+}
+
+/** Every row of 1.0.0 had one caller as far as is known, and what was written was written to that one. */
+function counted(row: Row): Row {
+  const written = row['written_at'] !== null;
+  return { ...row, callers: 1, written_to: written ? 1 : null, unwritten: written ? 0 : 1 };
+}
+
+onEachEngine('A ledger of version 1.0.0', (make, engine) => {
+  upgrades(make);
+  if (engine === 'PostgreSQL') besideServers(make);
+});
+
+function upgrades(make: () => Promise<LedgerPlace>): void {
+  let place: LedgerPlace;
+  let ledger: Ledger | undefined;
+
+  beforeEach(async () => {
+    place = await make();
+  });
+
+  afterEach(async () => {
+    await ledger?.close();
+    ledger = undefined;
+    await place.remove();
+  });
+
+  it('is opened by this version with every row as it was', async () => {
+    const before = await bringOld(place);
+    expect(before['payments']).to.have.length(12);
+    ledger = await openLedger({ url: place.url, ...OWNER });
+    await ledger.close();
+    ledger = undefined;
+    const upgraded = { ...before, payments: before['payments']!.map(counted) };
+    expect(await rowsOf(place)).to.deep.equal(upgraded);
+    ledger = await openLedger({ url: place.url, ...OWNER });
+    await ledger.close();
+    ledger = undefined;
+    expect(await rowsOf(place), 'opened again').to.deep.equal(upgraded);
+  });
+
+  it('is not read beside a server before a server has brought it up to date', async () => {
+    await bringOld(place);
+    const refused = await openLedgerReader({ url: place.url }).catch((error: Error) => error.message);
+    expect(refused).to.equal('The ledger has an older schema. Start the server once to bring it up to date.');
+  });
+
+  it('goes on: answers, orders, replies, aliases, identifiers and reports', async () => {
+    await bringOld(place);
+    ledger = await openLedger({ url: place.url, ...OWNER, now: () => 1_795_310_000_600 });
+    const counts = await ledger.counts();
+    expect(Object.entries(counts).map(([state, { payments }]) => [state, payments])).to.deep.equal([
+      ['claimed', 1],
+      ['settling', 1],
+      ['released', 1],
+      ['delivered', 6],
+      ['owed', 1],
+      ['refunded', 1],
+    ]);
+    const sold = (await ledger.list({ state: 'delivered', operation: 'summarize' }))[0]!;
+    expect((await ledger.answer(sold.id))?.body.toString()).to.include('harbour bridge');
+    expect((await ledger.find(ALIAS))?.aliasOf).to.equal(OWED);
+    expect((await ledger.replies(OWED)).map(reply => reply.text)).to.deep.equal(['Good cup.']);
+    expect(await ledger.intent(OWED)).to.equal('{"order":"intent-1"}');
+    expect((await ledger.openOrders()).map(order => order.payment)).to.deep.equal([OWED]);
+    const same = await ledger.claim(claimRequest({ identifier: 'pay_0123456789abcdef' }));
+    expect(same).to.have.nested.property('payment.id', '05'.repeat(32));
+  });
+
+  it('delivers what it owes', async () => {
+    await bringOld(place);
+    ledger = await openLedger({ url: place.url, ...OWNER });
+    const owed = await ledger.adopt(OWED, 30_000);
+    if (!owed) throw new Error('nobody can hold it');
+    const reply = {
+      id: 'r3',
+      text: 'Fine.',
+      sentiment: 'positive',
+      respondent: 'three',
+      inferred: false,
+      isSample: false,
+    } as const;
+    expect(await ledger.addReply(OWED, reply)).to.equal('added');
+    const body = Buffer.from('{"brand":"Acme"}');
+    expect(await ledger.saveAnswer(OWED, owed.claim, { status: 200, headers: {}, body })).to.equal(true);
+    const how = { settlement: 'sig', answerExpiresAt: Number.MAX_SAFE_INTEGER };
+    expect(await ledger.deliver(OWED, owed.claim, how)).to.equal(true);
+    expect(await ledger.finishOrder(OWED)).to.equal(true);
+    expect((await ledger.answer(OWED))?.body.equals(body)).to.equal(true);
+  });
+}
+
+function besideServers(make: () => Promise<LedgerPlace>): void {
+  let place: LedgerPlace;
+
+  beforeEach(async () => {
+    place = await make();
+    await bringOld(place);
+  });
+
+  afterEach(() => place.remove());
+
+  it('stays as it is while a server of that version runs: the start says to stop it', async () => {
+    const before = await rowsOf(place);
+    await inPostgres(place, async old => {
+      // All that such a server shows of itself.
+      await old.query('select pg_advisory_lock_shared(8403, hashtext(current_schema()))');
+      const refused = await openLedger({ url: place.url, ...OWNER }).catch((error: Error) => error.message);
+      expect(refused).to.match(/1 running server\(s\) of an earlier version.*Stop them.*Nothing was changed/);
+      expect(await rowsOf(place)).to.deep.equal(before);
+    });
+    const ledger = await openLedger({ url: place.url, ...OWNER });
+    await ledger.close();
+  });
+
+  it('is brought up to date once by servers of this version that start together', async () => {
+    const servers = await Promise.all([1, 2, 3, 4].map(() => openLedger({ url: place.url, ...OWNER })));
+    expect((await servers[3]!.counts()).delivered.payments).to.equal(6);
+    await Promise.all(servers.map(server => server.close()));
+  });
+}

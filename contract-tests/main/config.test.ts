@@ -1,0 +1,178 @@
+import { expect } from 'chai';
+import { resolve } from 'node:path';
+import { ConfigFault, readConfig } from '../../src/config.js';
+
+const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
+
+function faultsOf(env: NodeJS.ProcessEnv): string[] {
+  try {
+    readConfig(env);
+  } catch (error) {
+    expect(error).to.be.instanceOf(ConfigFault);
+    return (error as Error).message
+      .split('\n')
+      .slice(1)
+      .map(line => line.trim());
+  }
+  throw new Error('the configuration was accepted');
+}
+
+describe('The configuration', () => {
+  it('needs nothing: the sandbox is the default', () => {
+    const stateDir = resolve('.coinslot');
+    const config = readConfig({});
+    expect(config).to.include({
+      host: '127.0.0.1',
+      port: 8402,
+      publicUrl: undefined,
+      siteUrl: undefined,
+      stateDir,
+      databaseUrl: `file:${stateDir}/ledger.db`,
+      facilitatorUrl: undefined,
+      payTo: undefined,
+      sandboxRpcPort: 8899,
+      sandboxFacilitatorPort: 8403,
+      holdMs: 55_000,
+      maxUnsettledPerPayer: 256,
+      summarizer: undefined,
+      piperUrl: undefined,
+      jupiterApiKey: undefined,
+      logLevel: 'info',
+    });
+    expect(config.rpcUrls).to.deep.equal([]);
+    expect(config).to.be.frozen;
+  });
+
+  it('takes empty and blank variables for unset', () => {
+    const names = [
+      ...['HOST', 'PORT', 'PUBLIC_URL', 'SITE_URL', 'NETWORK', 'STATE_DIR', 'DATABASE_URL', 'SOLANA_RPC_URL'],
+      ...[
+        'FACILITATOR_URL',
+        'PAY_TO',
+        'SANDBOX_RPC_PORT',
+        'SANDBOX_FACILITATOR_PORT',
+        'HOLD_SECONDS',
+        'LOG_LEVEL',
+      ],
+      ...[
+        'SUMMARIZER_URL',
+        'SUMMARIZER_MODEL',
+        'SUMMARIZER_API_KEY',
+        'PIPER_URL',
+        'JUPITER_API_KEY',
+        'MAX_UNSETTLED_PER_PAYER',
+      ],
+    ];
+    for (const blank of ['', '  ']) {
+      expect(readConfig(Object.fromEntries(names.map(name => [name, blank])))).to.deep.equal(readConfig({}));
+    }
+  });
+
+  it('names the networks as x402 does', () => {
+    const given = { PAY_TO, PUBLIC_URL: 'https://pay.example' };
+    expect(readConfig({ ...given, NETWORK: 'mainnet' }).network).to.deep.equal({
+      name: 'mainnet',
+      caip2: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+      v1: 'solana',
+      usdcMint: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+    });
+    const devnet = {
+      caip2: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1',
+      v1: 'solana-devnet',
+      usdcMint: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
+    };
+    expect(readConfig({ ...given, NETWORK: 'devnet' }).network).to.deep.equal({ name: 'devnet', ...devnet });
+    expect(readConfig({}).network).to.deep.equal({ name: 'sandbox', ...devnet });
+    for (const NETWORK of ['devnet', 'mainnet']) {
+      const config = readConfig({ ...given, NETWORK });
+      expect(config.rpcUrls).to.have.length(1);
+      expect(config.facilitatorUrl).to.match(/^https:/);
+    }
+  });
+
+  it('reads what the operator says', () => {
+    const config = readConfig({
+      PORT: ' 0 ',
+      PUBLIC_URL: 'https://Pay.example/',
+      SOLANA_RPC_URL: 'http://a:1/, https://b/key?x=1',
+      FACILITATOR_URL: 'http://f/x402/',
+      PAY_TO,
+      DATABASE_URL: 'postgres://u@h/db',
+      HOLD_SECONDS: '7',
+      SUMMARIZER_URL: 'http://s/v1',
+      SUMMARIZER_MODEL: 'm',
+    });
+    expect(config).to.include({
+      port: 0,
+      publicUrl: 'https://pay.example',
+      facilitatorUrl: 'http://f/x402',
+      payTo: PAY_TO,
+    });
+    expect(config).to.include({ databaseUrl: 'postgres://u@h/db', holdMs: 7000 });
+    expect(config.rpcUrls).to.deep.equal(['http://a:1', 'https://b/key?x=1']);
+    expect(config.summarizer).to.deep.equal({ url: 'http://s/v1', model: 'm', apiKey: undefined });
+  });
+
+  const faulty: [string, string][] = [
+    ['PORT', '65536'],
+    ['PORT', '80.5'],
+    ['PORT', '0x50'],
+    ['PORT', '-1'],
+    ['PORT', '1e3'],
+    ['HOLD_SECONDS', '0'],
+    ['MAX_UNSETTLED_PER_PAYER', 'many'],
+    ['SANDBOX_RPC_PORT', 'auto'],
+    ['SANDBOX_FACILITATOR_PORT', '99999999999'],
+    ['PUBLIC_URL', 'pay.example'],
+    ['PUBLIC_URL', 'https://pay.example/shop'],
+    ['PUBLIC_URL', 'https://pay.example?a=1'],
+    ['PUBLIC_URL', 'https://pay.example/#top'],
+    ['PUBLIC_URL', 'https://user:word@pay.example'],
+    ['SITE_URL', 'ftp://site.example'],
+    ['PIPER_URL', 'localhost:5000'],
+    ['DATABASE_URL', 'mysql://h/db'],
+    ['DATABASE_URL', 'file:'],
+    ['PAY_TO', '0x8ba1f109551bD432803012645Ac136ddd64DBA72'],
+    ['PAY_TO', '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PP'],
+    ['NETWORK', 'Mainnet'],
+    ['LOG_LEVEL', 'loud'],
+    ['SUMMARIZER_MODEL', 'm'],
+    ['SUMMARIZER_URL', 'nowhere'],
+    ['SOLANA_RPC_URL', 'http://a:1'],
+    ['FACILITATOR_URL', 'http://f'],
+  ];
+  for (const [name, value] of faulty) {
+    it(`refuses ${name}=${value} and says so once`, () => {
+      const faults = faultsOf({ [name]: value });
+      expect(faults).to.have.length(1);
+      expect(faults[0]).to.contain(name);
+    });
+  }
+
+  it('demands the address that is paid and the public one wherever money is real', () => {
+    for (const NETWORK of ['devnet', 'mainnet']) {
+      const faults = faultsOf({ NETWORK });
+      expect(faults.map(fault => fault.split(':')[0])).to.deep.equal(['PAY_TO', 'PUBLIC_URL']);
+    }
+  });
+
+  it('demands the address that is paid when somebody else runs the sandbox', () => {
+    const faults = faultsOf({ SOLANA_RPC_URL: 'http://a:1', FACILITATOR_URL: 'http://f' });
+    expect(faults).to.have.length(1);
+    expect(faults[0]).to.match(/^PAY_TO: /);
+  });
+
+  it('does not call an unusable value unset as well', () => {
+    expect(faultsOf({ NETWORK: 'mainnet', PAY_TO: 'me', PUBLIC_URL: 'x' })).to.have.length(2);
+    expect(faultsOf({ SUMMARIZER_URL: 'x', SUMMARIZER_MODEL: 'm' })).to.have.length(1);
+    expect(faultsOf({ SOLANA_RPC_URL: 'x', FACILITATOR_URL: 'http://f', PAY_TO })).to.have.length(1);
+  });
+
+  it('tells all faults at once', () => {
+    // These two are faults only where their partner is missing.
+    const alone = faulty.filter(([name]) => name !== 'SUMMARIZER_MODEL' && name !== 'FACILITATOR_URL');
+    const env = { ...Object.fromEntries(alone), SOLANA_RPC_URL: 'ws://a,,x' };
+    const message = faultsOf({ ...env, FACILITATOR_URL: 'http://f' }).join('\n');
+    for (const name of Object.keys(env)) expect(message).to.contain(name);
+  });
+});

@@ -1,0 +1,140 @@
+import { expect } from 'chai';
+import { loadContract } from '../../src/contract/contract.js';
+import { runHandler, type HandlerParts } from '../../src/http/run-handler.js';
+import type { Payment } from '../../src/payments/check-payment.js';
+import { requirementsOf } from '../../src/payments/requirements.js';
+import { OrderWorker } from '../../src/payments/order-worker.js';
+import type { Answer, Outcome } from '../../src/payments/outcome.js';
+import { Routes } from '../../src/http/router.js';
+import {
+  bodyOf,
+  eachInANewWorld,
+  expectPending,
+  failed,
+  FEE_PAYER,
+  MINUTE,
+  operation,
+  RECIPE,
+  SIGNATURE,
+  SUMMARIZE,
+  TERMS,
+  world,
+} from '../support/charge-world.js';
+import { craftPayment, v2Header } from '../support/craft.js';
+
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+const BRAND = operation('brandFeedback');
+
+describe('an answer off the contract is never settled', () => {
+  eachInANewWorld();
+
+  const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+
+  for (const [name, reply] of Object.entries({
+    'a body without what is required': { status: 200, body: { summry: 'misspelt' } },
+    'a header that can not be sent': { status: 200, body: { summary: 's' }, headers: { 'X-Note': 'a\nb' } },
+    'a status of its own': { status: 201, body: { summary: 's' } },
+  })) {
+    it(`${name}: 502, uncharged, also for a payer that is known`, async () => {
+      const routes = await Routes.create(contract);
+      const route = routes.match('POST', SUMMARIZE.path);
+      if (route.kind !== 'operation') throw new Error(route.kind);
+      const handlers = { summarize: async () => reply } as unknown as HandlerParts['handlers'];
+      const work = (signal: AbortSignal): Promise<Answer> =>
+        runHandler({ handlers, routes, log: silent }, route, { body: {}, signal, caller: 'c' });
+      const payer = await world.knownPayer();
+      for (const payment of [world.payment(), world.payment({ payer })]) {
+        const outcome = await world.redeem(payment, { work });
+        expect(outcome).to.have.nested.property('answer.status', 502);
+        expect(outcome).to.not.have.property('receipt');
+        expect(bodyOf(outcome)).to.match(/unusable answer\. You were not charged/);
+      }
+      expect(world.facilitator.settles).to.equal(0);
+    });
+  }
+});
+
+describe('what is paid and owed stays owed until there is an answer', () => {
+  eachInANewWorld();
+
+  async function owed(): Promise<Payment> {
+    const payment = world.payment();
+    const { id } = payment.checked;
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
+    expectPending(await world.redeem(payment));
+    const row = await world.ledger.adopt(id, MINUTE);
+    if (!row) throw new Error('somebody works on it');
+    await world.ledger.owe(id, row.claim, { settlement: SIGNATURE, foundOnChain: true });
+    await world.ledger.extendLease(id, row.claim, 0);
+    return payment;
+  }
+
+  it('work that is done again and fails delivers nothing: 502 with the receipt, and the next try is answered', async () => {
+    const payment = await owed();
+    const outcome = await world.redeem(payment, { work: async () => failed(502) });
+    expect(outcome).to.have.nested.property('answer.status', 502);
+    expect(outcome).to.have.nested.property('receipt.success', true);
+    expect(bodyOf(outcome)).to.match(/paid and stays owed/);
+    expect(await world.stateOf(payment)).to.equal('owed');
+    expect(bodyOf(await world.redeem(payment))).to.equal('{"summary":"run 2"}');
+    expect(await world.stateOf(payment)).to.equal('delivered');
+    expect(world.facilitator.settles).to.equal(1);
+  });
+});
+
+describe('money that a facilitator reports is believed only as far as it was seen', () => {
+  eachInANewWorld();
+
+  /** Buys an order: a charge that asks again at once shows whether a doubt was taken for certain. */
+  function order(change: Parameters<typeof world.newCharge>[0]): Promise<Outcome> {
+    const work = {
+      wanted: () => 1,
+      work: async () => ({ kind: 'failed' as const, error: 'nobody was to be asked.' }),
+    };
+    const orders = new OrderWorker({ ledger: world.ledger, work, log: silent, attemptMs: MINUTE });
+    world.charge = world.newCharge({ orders, askAgainAfterMs: 0, ...change });
+    const { transaction } = craftPayment({ ...RECIPE, amount: BRAND.price.atomic });
+    const payment = world.checkedPayment(
+      v2Header(requirementsOf(BRAND, TERMS, FEE_PAYER), transaction),
+      BRAND,
+    );
+    const upfront = { request: '{}', ready: async () => undefined };
+    return world.redeem(payment, { operation: BRAND, upfront });
+  }
+
+  it('an order whose transfer was not seen is in doubt, and nobody is asked', async () => {
+    const outcome = await order({ confirm: async () => false });
+    expectPending(outcome);
+    expect(await world.ledger.list({ state: 'owed' })).to.deep.equal([]);
+    expect(await world.ledger.list({ state: 'settling' })).to.have.length(1);
+  });
+
+  it('an order that could not be marked as owed is in doubt, and its money is not asked for again', async () => {
+    const ledger = { ...world.ledger, owe: async () => false };
+    const outcome = await order({ ledger, confirm: async () => true });
+    expectPending(outcome);
+    expect(outcome).to.have.nested.property('receipt.transaction', SIGNATURE);
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('after a lie the answer waits for the chain', async () => {
+    const trust = { facilitatorLied: true };
+    world.charge = world.newCharge({ trust, confirm: async () => false });
+    const payment = world.payment();
+    expectPending(await world.redeem(payment));
+    expect(await world.stateOf(payment)).to.equal('settling');
+    world.charge = world.newCharge({ trust, confirm: async () => true });
+    expect((await world.redeem(world.payment())).kind).to.equal('answer');
+  });
+
+  it('the second ask’s success counts only once it was seen', async () => {
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
+    world.charge = world.newCharge({ confirm: async () => false, askAgainAfterMs: 0 });
+    const payment = world.payment();
+    expectPending(await world.redeem(payment));
+    world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
+    expectPending(await world.redeem(payment));
+    expect(await world.stateOf(payment)).to.equal('settling');
+    expect(world.facilitator.settles).to.equal(2);
+  });
+});

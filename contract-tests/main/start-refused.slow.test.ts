@@ -1,0 +1,107 @@
+import { join } from 'node:path';
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { ConfigFault, readConfig } from '../../src/config.js';
+import { LedgerFault } from '../../src/ledger/fault.js';
+import { compose } from '../../src/compose.js';
+import { FacilitatorFault } from '../../src/payments/facilitator.js';
+import { call } from '../support/world.js';
+import {
+  allOnOneChain,
+  folder,
+  proxied,
+  refusedStart,
+  rpc,
+  sandbox,
+  serve,
+  type Environment,
+} from '../support/server-process.js';
+
+describe('a server that is started wrongly', function () {
+  this.timeout(90_000);
+  allOnOneChain();
+
+  it('a second server on the same ledger, and one with another receiver, are refused with a sentence', async () => {
+    const first = await serve(proxied('shared'));
+    expect(await refusedStart(proxied('shared'))).to.match(
+      /in use by another running server.*DATABASE_URL=postgres/s,
+    );
+    expect((await call(`${first.url}/health`)).status).to.equal(200);
+    await first.kill();
+    const { buyer: other, payTo } = sandbox.info;
+    const error = await attempt(proxied('shared', { PAY_TO: other, LOG_LEVEL: 'silent' }));
+    expect(error)
+      .to.be.instanceOf(LedgerFault)
+      .with.property('message')
+      .that.includes(payTo)
+      .and.includes(other);
+  });
+
+  it('every fault of the configuration is told at once', async () => {
+    const said = await refusedStart({
+      NETWORK: 'moon',
+      PORT: '99999',
+      PUBLIC_URL: 'ftp://shop',
+      PAY_TO: 'me',
+      DATABASE_URL: 'mysql://x',
+      LOG_LEVEL: 'loud',
+      STATE_DIR: folder,
+    });
+    for (const name of ['NETWORK', 'PORT', 'PUBLIC_URL', 'PAY_TO', 'DATABASE_URL', 'LOG_LEVEL']) {
+      expect(said).to.match(new RegExp(`^  ${name}: .*\\S`, 'm'));
+    }
+  });
+
+  it('a state folder that is a file is a sentence, too', async () => {
+    const said = await refusedStart(proxied('', { STATE_DIR: join(folder, 'chain', 'buyer.json') }));
+    expect(said).to.match(/^STATE_DIR: .*can't be used as a folder/);
+  });
+
+  const nobody = Keypair.generate().publicKey.toBase58();
+  const faults: [string, RegExp, Fault, () => Environment][] = [
+    [
+      'a receiver without a USDC account',
+      /PAY_TO: .* no USDC token account/,
+      ConfigFault,
+      () => ({ PAY_TO: nobody }),
+    ],
+    [
+      'a facilitator that never answered',
+      /did not answer/,
+      FacilitatorFault,
+      () => ({ FACILITATOR_URL: 'http://127.0.0.1:1' }),
+    ],
+    [
+      'a facilitator that is something else',
+      /^facilitator http/,
+      FacilitatorFault,
+      () => ({ FACILITATOR_URL: rpc.url }),
+    ],
+    ['a port that is taken', /PORT: \d+ is in use/, ConfigFault, () => ({ PORT: new URL(rpc.url).port })],
+    ['half a sandbox', /set both or neither/, ConfigFault, () => ({ FACILITATOR_URL: '' })],
+    [
+      'a PUBLIC_URL too long for a header',
+      /PUBLIC_URL: so long/,
+      ConfigFault,
+      () => ({ PUBLIC_URL: `https://${'a.'.repeat(600)}b` }),
+    ],
+  ];
+  for (const [name, says, kind, env] of faults) {
+    it(`${name} stops the start with a sentence`, async () => {
+      const error = await attempt(proxied('faulty', { LOG_LEVEL: 'silent', ...env() }));
+      expect(error).to.be.instanceOf(kind).with.property('message').that.matches(says);
+    });
+  }
+});
+
+type Fault = typeof ConfigFault | typeof FacilitatorFault;
+
+/** Starts a server in this process that should not start. Faults of these kinds are what `main` prints as they are. */
+async function attempt(env: Environment): Promise<unknown> {
+  try {
+    await (await compose(readConfig(env))).stop();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}

@@ -1,0 +1,225 @@
+import { expect } from 'chai';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { compose, type Running } from '../../src/compose.js';
+import { ConfigFault, readConfig } from '../../src/config.js';
+import { compileContract } from '../../src/contract/contract.js';
+import { until } from '../support/faults.js';
+import { call, challengeOf, openWorld, post, signFor, TEXT, type World } from '../support/world.js';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  await new Promise(resolve => probe.close(resolve));
+  return port;
+}
+
+describe('A server that is starting', function () {
+  this.timeout(60_000);
+  let world: World;
+  let stateDir: string;
+  let url: string;
+  let env: Record<string, string>;
+
+  before(async () => {
+    world = await openWorld();
+  });
+  after(() => world.close());
+  beforeEach(async () => {
+    const port = await freePort();
+    url = `http://127.0.0.1:${port}`;
+    stateDir = mkdtempSync(join(tmpdir(), 'start-'));
+    env = { ...world.env, STATE_DIR: stateDir, PORT: String(port) };
+  });
+  afterEach(() => {
+    world.facilitator.intervene(undefined);
+    rmSync(stateDir, { recursive: true, force: true });
+  });
+
+  async function expectClosed(): Promise<void> {
+    const refused = await call(`${url}/health`).catch((error: Error) => error.cause as NodeJS.ErrnoException);
+    expect(refused).to.have.property('code', 'ECONNREFUSED');
+  }
+
+  /** Starts a server that gets no answer from its facilitator until the test lets it. */
+  async function startHeld(): Promise<{ starting: Promise<Running>; letGoOn: () => void }> {
+    let asked = (): void => {};
+    let letGoOn = (): void => {};
+    const isAsked = new Promise<void>(resolve => (asked = resolve));
+    const mayAnswer = new Promise<void>(resolve => (letGoOn = resolve));
+    world.facilitator.intervene(async ({ path, forward, respond }) => {
+      if (path === '/supported') asked();
+      if (path === '/supported') await mayAnswer;
+      const { status, body } = await forward();
+      respond(status, body);
+    });
+    const starting = compose(readConfig(env));
+    await isAsked;
+    return { starting, letGoOn };
+  }
+
+  it('opens its port when it is ready to be paid, and not before', async () => {
+    const { starting, letGoOn } = await startHeld();
+    await expectClosed();
+    letGoOn();
+    const running = await starting;
+    try {
+      expect(running.url).to.equal(url);
+      const headers = await signFor({ ...world, url }, '/v1/summarize');
+      const paid = await post(`${url}/v1/summarize`, { text: TEXT }, headers);
+      expect(paid.status, JSON.stringify(paid.json())).to.equal(200);
+      expect(paid.headers.get('payment-response')).to.be.a('string');
+    } finally {
+      await running.stop();
+    }
+    await expectClosed();
+  });
+
+  it('that can’t listen in the end says why, and closes what it had opened', async () => {
+    const { starting, letGoOn } = await startHeld();
+    const other = createServer().listen(Number(env.PORT), '127.0.0.1');
+    await once(other, 'listening');
+    letGoOn();
+    const fault: unknown = await starting.catch((error: unknown) => error);
+    expect(fault).to.be.instanceOf(ConfigFault);
+    expect((fault as Error).message).to.include('is in use, set PORT to another one');
+    await new Promise(resolve => other.close(resolve));
+    await expectClosed();
+    // The lock of its ledger is free, too.
+    await (await compose(readConfig(env))).stop();
+  });
+});
+
+describe('A server that was built', function () {
+  this.timeout(60_000);
+  let world: World;
+  let folder: string;
+  let child: ChildProcess | undefined;
+
+  before(async () => {
+    world = await openWorld();
+  });
+  after(() => world.close());
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'built-'));
+    mkdirSync(join(folder, 'dist'));
+    for (const part of ['dist/src', 'dist/handlers', 'package.json'])
+      cpSync(join(ROOT, part), join(folder, part), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    const contract = readFileSync(join(ROOT, 'openapi.yaml'), 'utf8');
+    writeFileSync(join(folder, 'openapi.yaml'), contract);
+    writeFileSync(join(folder, 'dist/openapi.json'), compileContract(contract));
+  });
+  afterEach(async () => {
+    if (child && child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  function change(from: string, to: string): void {
+    const text = readFileSync(join(ROOT, 'openapi.yaml'), 'utf8');
+    expect(text).to.include(from);
+    writeFileSync(join(folder, 'openapi.yaml'), text.replaceAll(from, to));
+  }
+
+  async function run(): Promise<{ url: string; ended: Promise<{ code: number; said: string }> }> {
+    const port = await freePort();
+    const env = {
+      ...world.env,
+      PORT: String(port),
+      STATE_DIR: join(folder, 'state'),
+      PATH: process.env.PATH,
+    };
+    const running = spawn(process.execPath, [join(folder, 'dist/src/main.js')], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child = running;
+    let said = '';
+    running.stderr.on('data', chunk => (said += String(chunk)));
+    const ended = once(running, 'exit').then(([code]) => ({ code: Number(code ?? -1), said }));
+    return { url: `http://127.0.0.1:${port}`, ended };
+  }
+
+  /** What it answers first, or what it said when it ended instead. */
+  async function firstAnswer({ url, ended }: Awaited<ReturnType<typeof run>>) {
+    let end: { said: string } | undefined;
+    void ended.then(how => (end = how));
+    for (const until = Date.now() + 30_000; Date.now() < until && !end;) {
+      const answer = await post(`${url}/v1/summarize`, {}).catch(() => undefined);
+      if (answer) return answer;
+      await new Promise(resolve => setTimeout(resolve, 10));
+    }
+    throw new Error(`no answer: ${end?.said ?? 'it still starts'}`);
+  }
+
+  it('asks what a contract says that was changed since, not what was built', async () => {
+    change("amount: '0.01', flow: authorization", "amount: '0.07', flow: authorization");
+    const [option] = challengeOf(await firstAnswer(await run())).accepts;
+    expect(option).to.include({ amount: '70000' });
+  });
+
+  it('ends with the sentence of a fault that is found late, when its ledger is open', async () => {
+    change('flow: authorization', 'flow: upfront');
+    const { code, said } = await (await run()).ended;
+    expect(said.trim()).to.equal('One operation must have the flow upfront, and only one');
+    expect(code).to.equal(1);
+  });
+
+  it('does not open with an operation that nothing works on, nor with a handler of none, and says which file is to be written', async () => {
+    change('operationId: solTokenBrief', 'operationId: tokenNews');
+    const { code, said } = await (await run()).ended;
+    expect(said).to.match(/sells tokenNews \(POST \/v1\/sol-token-brief\).*write handlers\/tokenNews\.ts/);
+    expect(said).to.match(/createHandlers in handlers\/index\.ts has solTokenBrief.*remove it/);
+    expect(code).to.equal(1);
+  });
+
+  it('does not open with an operation paid first of which nothing says whether it could be delivered', async () => {
+    change('flow: upfront', 'flow: swapped');
+    const text = readFileSync(join(folder, 'openapi.yaml'), 'utf8');
+    const swapped = text.replace("'0.025', flow: authorization", "'0.025', flow: upfront");
+    expect(swapped).to.not.equal(text);
+    writeFileSync(join(folder, 'openapi.yaml'), swapped.replaceAll('flow: swapped', 'flow: authorization'));
+    const { code, said } = await (await run()).ended;
+    expect(said).to.match(
+      /sells textToSpeech with flow: upfront.*handlers\/textToSpeech\.ts.*createReadiness/,
+    );
+    expect(said).to.match(/createReadiness in handlers\/index\.ts has brandFeedback.*remove it/);
+    expect(code).to.equal(1);
+  });
+
+  it('ends in peace when it is asked to before it answers, and its ledger can be opened again', async () => {
+    const running = await run();
+    await until('its ledger is open', () => existsSync(join(folder, 'state/ledger.db')));
+    child!.kill('SIGTERM');
+    expect(await running.ended).to.deep.equal({ code: 0, said: '' });
+    await firstAnswer(await run());
+  });
+
+  it('ends in peace when it is asked to as soon as it answers', async () => {
+    const running = await run();
+    await firstAnswer(running);
+    child!.kill('SIGTERM');
+    expect(await running.ended).to.deep.equal({ code: 0, said: '' });
+  });
+});

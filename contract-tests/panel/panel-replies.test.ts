@@ -1,0 +1,185 @@
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import { aQuestion, aReply } from '../support/memory-reply-store.js';
+import { Visitor, panel, visitor, eachWithANewPanel } from '../support/one-panel.js';
+
+describe('the panel page', () => {
+  eachWithANewPanel();
+
+  describe('takes a reply', () => {
+    beforeEach(async () => {
+      await visitor.signIn();
+    });
+
+    it('with text and choice, and says how many are still wanted', async () => {
+      const { id } = panel.replyStore.put(aQuestion({ wanted: 3 }));
+      expect((await visitor.get('/panel/')).text)
+        .to.contain('0 of 3 replies')
+        .and.contain('3 still wanted');
+      const answer = await visitor.reply(id, ' I like\r\nthe handle. ', 'negative');
+      expect([answer.status, answer.headers.get('location')]).to.deep.equal([
+        303,
+        `/panel/?said=added#q-${id}`,
+      ]);
+      const [reply] = await panel.replyStore.replies(id);
+      expect(reply).to.include({
+        text: 'I like\nthe handle.',
+        sentiment: 'negative',
+        inferred: false,
+        isSample: false,
+      });
+      const page = await visitor.get('/panel/?said=added');
+      expect(page.text)
+        .to.contain('2 still wanted')
+        .and.contain('You have answered this question')
+        .and.contain('Thank you');
+    });
+
+    it('one per person and question, also after signing out and in again', async () => {
+      const { id } = panel.replyStore.put(aQuestion());
+      await visitor.reply(id, 'First.');
+      expect((await visitor.post('/panel/logout', { form: await visitor.formKey() })).status).to.equal(303);
+      expect((await visitor.get('/panel/questions')).status).to.equal(401);
+      await visitor.signIn();
+      const again = await visitor.reply(id, 'Second.');
+      expect(again.headers.get('location')).to.contain('said=duplicate');
+      const other = await new Visitor(panel.url).signIn();
+      await other.reply(id, 'Another person.');
+      expect((await panel.replyStore.replies(id)).map(({ text }) => text)).to.deep.equal([
+        'First.',
+        'Another person.',
+      ]);
+    });
+
+    it('without a choice by reading it from the text, and marks that', async () => {
+      const { id } = panel.replyStore.put(aQuestion());
+      await visitor.reply(id, 'I hate it, terrible.', '');
+      expect((await panel.replyStore.replies(id))[0]).to.include({ sentiment: 'negative', inferred: true });
+      expect((await visitor.get('/panel/')).text).to.contain('inferred from the text');
+    });
+
+    it('of up to 2 000 characters of any script', async () => {
+      const { id } = panel.replyStore.put(aQuestion());
+      await visitor.reply(id, '漢😀'.repeat(1_000));
+      expect([...((await panel.replyStore.replies(id))[0]?.text ?? '')]).to.have.length(2_000);
+    });
+
+    it('and gives it back to be corrected when it is empty, too long or oddly labelled', async () => {
+      const { id } = panel.replyStore.put(aQuestion());
+      for (const [text, sentiment, complaint] of [
+        [' \u200b ', 'neutral', 'Please write your reply first'],
+        ['\u0000', 'neutral', 'Please write your reply first'],
+        [`<b>${'x'.repeat(2_000)}`, 'neutral', 'has 2003 characters'],
+        ['Fine.', 'ecstatic', 'Please choose'],
+      ] as const) {
+        const answer = await visitor.reply(id, text, sentiment);
+        expect(answer.status).to.equal(400);
+        expect(answer.text).to.contain(complaint).and.contain('aria-invalid="true"');
+        if (text.startsWith('<b>'))
+          expect(answer.text).to.contain(`&lt;b&gt;${'x'.repeat(2_000)}</textarea>`);
+      }
+      expect(await panel.replyStore.replies(id)).to.deep.equal([]);
+    });
+
+    it('only while the question is open and wants one', async () => {
+      const full = panel.replyStore.put(aQuestion({ wanted: 1 }));
+      await panel.replyStore.add(full.id, aReply());
+      expect((await visitor.reply(full.id, 'Too late.')).headers.get('location')).to.contain('said=full');
+      const over = panel.replyStore.put(aQuestion({ deadline: panel.time.now + 1_000 }));
+      const formKey = await visitor.formKey();
+      panel.time.now += 2_000;
+      const late = await visitor.post('/panel/reply', {
+        form: formKey,
+        question: over.id,
+        text: 'Hm.',
+        sentiment: 'neutral',
+      });
+      expect(late.headers.get('location')).to.contain('said=closed');
+      expect((await visitor.reply('no such question', 'Hm.')).headers.get('location')).to.equal(
+        '/panel/?said=closed',
+      );
+    });
+
+    it('as JSON for the script, with the same rules', async () => {
+      const { id } = panel.replyStore.put(aQuestion());
+      const accept = { accept: 'application/json' };
+      expect(JSON.parse((await visitor.reply(id, '', 'neutral', accept)).text)).to.include({ done: false });
+      const done = await visitor.reply(id, 'Good.', 'positive', accept);
+      expect(JSON.parse(done.text)).to.deep.equal({
+        message: 'Thank you, your reply was added.',
+        done: true,
+      });
+    });
+
+    it('at a bounded rate', async () => {
+      const { id } = panel.replyStore.put(aQuestion());
+      const fields = { form: await visitor.formKey(), question: id, text: 'Again.', sentiment: 'neutral' };
+      const statuses = [];
+      for (let n = 0; n < 32; n++) statuses.push((await visitor.post('/panel/reply', fields)).status);
+      expect(statuses.filter(status => status === 429)).to.have.length(2);
+    });
+  });
+
+  describe('refuses a reply', () => {
+    it('that another site sends, by origin, by fetch metadata and by the form’s key', async () => {
+      await visitor.signIn();
+      const { id } = panel.replyStore.put(aQuestion());
+      const fields = { form: await visitor.formKey(), question: id, text: 'Forged.', sentiment: 'positive' };
+      const elsewhere: Record<string, string>[] = [
+        { origin: 'https://evil.example' },
+        { origin: 'null' },
+        { 'sec-fetch-site': 'cross-site' },
+        { 'sec-fetch-site': 'same-site' },
+      ];
+      for (const headers of elsewhere) {
+        expect((await visitor.post('/panel/reply', fields, headers)).status).to.equal(403);
+      }
+      for (const form of ['', 'x'.repeat(43)]) {
+        expect((await visitor.post('/panel/reply', { ...fields, form })).status).to.equal(403);
+      }
+      const other = await new Visitor(panel.url).signIn();
+      expect(
+        (await visitor.post('/panel/reply', { ...fields, form: await other.formKey() })).status,
+      ).to.equal(403);
+      expect(await panel.replyStore.replies(id)).to.deep.equal([]);
+    });
+
+    it('that is too large, whether it says so or not, or not a form', async () => {
+      await visitor.signIn();
+      expect((await visitor.post('/panel/reply', { text: 'x'.repeat(40_000) })).status).to.equal(413);
+      const { port } = panel.server.address() as AddressInfo;
+      const headers = { cookie: visitor.cookie, 'content-type': 'application/x-www-form-urlencoded' };
+      const unsaid = httpRequest({ port, method: 'POST', path: '/panel/reply', headers });
+      unsaid.on('error', () => {});
+      unsaid.write('x'.repeat(40_000));
+      const [answer] = (await once(unsaid, 'response')) as [{ statusCode: number; resume(): void }];
+      expect(answer.statusCode).to.equal(413);
+      unsaid.destroy();
+      const json = await fetch(`${panel.url}/panel/reply`, {
+        method: 'POST',
+        headers: { cookie: visitor.cookie, 'content-type': 'application/json' },
+        body: '{}',
+      });
+      expect(json.status).to.equal(415);
+    });
+  });
+
+  it('lets the operator throw out a reply, whose place is free again but not for its author', async () => {
+    const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
+    const author = await new Visitor(panel.url).signIn();
+    await author.reply(id, 'Something offensive.');
+    await visitor.signIn();
+    expect((await visitor.get('/panel/')).text)
+      .to.contain('Something offensive.')
+      .and.contain('Enough people have answered');
+    const [reply] = await panel.replyStore.replies(id);
+    const fields = { form: await visitor.formKey(), question: id, reply: reply?.id ?? '' };
+    expect((await visitor.post('/panel/reject', fields)).headers.get('location')).to.contain('said=rejected');
+    expect((await visitor.post('/panel/reject', fields)).headers.get('location')).to.contain('said=absent');
+    expect((await author.reply(id, 'Again.')).headers.get('location')).to.contain('said=duplicate');
+    await visitor.reply(id, 'Something kind.');
+    expect((await panel.replyStore.replies(id)).map(({ text }) => text)).to.deep.equal(['Something kind.']);
+  });
+});

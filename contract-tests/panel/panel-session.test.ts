@@ -1,0 +1,173 @@
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect } from 'chai';
+import { LiveStreams } from '../../src/panel/live.js';
+import { createPanel } from '../../src/panel/panel.js';
+import { aQuestion } from '../support/memory-reply-store.js';
+import { TOKEN, Visitor, panel, startPanel, visitor, eachWithANewPanel } from '../support/one-panel.js';
+
+const SESSION_MS = 7 * 24 * 3_600_000;
+
+describe('the panel page', () => {
+  eachWithANewPanel();
+
+  describe('opens only with the operator’s token', () => {
+    it('and shows nothing before', async () => {
+      panel.replyStore.put(aQuestion({ brand: 'Secret Brand' }));
+      const page = await visitor.get('/panel/');
+      expect(page.status).to.equal(200);
+      expect(page.text).to.contain('name="token"').and.not.contain('Secret Brand');
+      for (const path of ['/panel/questions', '/panel/live'])
+        expect((await visitor.get(path)).status).to.equal(401);
+      for (const path of ['/panel/reply', '/panel/reject', '/panel/logout'])
+        expect((await visitor.post(path, { text: 'x' })).status).to.equal(401);
+    });
+
+    it('from the form, with a strict cookie that does not hold it', async () => {
+      const answer = await visitor.post('/panel/login', { token: TOKEN });
+      expect([answer.status, answer.headers.get('location')]).to.deep.equal([303, '/panel/']);
+      const cookie = answer.headers.get('set-cookie') ?? '';
+      expect(cookie)
+        .to.match(/; HttpOnly/i)
+        .and.match(/; SameSite=Strict/i)
+        .and.match(/; Path=\/panel(;|$)/i);
+      expect(cookie)
+        .to.not.contain(TOKEN)
+        .and.not.match(/Secure/i);
+      const expires = Date.parse(/; Expires=([^;]+)/i.exec(cookie)?.[1] ?? '');
+      expect(expires - Date.now()).to.be.within(SESSION_MS - 60_000, SESSION_MS);
+      expect((await visitor.get('/panel/')).text).to.contain('Sign out');
+    });
+
+    it('from the address, out of which it disappears', async () => {
+      const answer = await visitor.get(`/panel/?token=${TOKEN}`);
+      expect([answer.status, answer.headers.get('location')]).to.deep.equal([303, '/panel/']);
+      expect((await visitor.get('/panel/')).text).to.contain('Sign out');
+      const linked = await new Visitor(panel.url).get(`/panel/?token=${TOKEN}`, {
+        'sec-fetch-site': 'cross-site',
+      });
+      expect(linked.status).to.equal(200);
+      expect(linked.text).to.contain('url=/panel/').and.not.contain(TOKEN);
+    });
+
+    it('and not with another one, a forged cookie, one of another token, or one that has ended', async () => {
+      for (const token of ['', 'wrong', `${TOKEN}x`]) {
+        expect((await visitor.post('/panel/login', { token })).status).to.equal(401);
+      }
+      expect(visitor.cookie).to.equal('');
+      await visitor.signIn();
+      const good = visitor.cookie;
+      const [name, value = ''] = good.split('=');
+      const [respondent, until, signature = ''] = value.split('.');
+      const other = await startPanel({ token: 'another-token-of-somebody' });
+      const stranger = new Visitor(other.url);
+      stranger.cookie = good;
+      expect((await stranger.get('/panel/questions')).status).to.equal(401);
+      other.server.close();
+      for (const forged of [
+        `${respondent}.${Number(until) + 1e9}.${signature}`,
+        `${respondent}.${until}.${signature.slice(0, -1)}`,
+        `${respondent}.${until}`,
+        `${value}.x`,
+        '..',
+      ]) {
+        visitor.cookie = `${name}=${forged}`;
+        expect((await visitor.get('/panel/questions')).status, forged).to.equal(401);
+      }
+      visitor.cookie = good;
+      expect((await visitor.get('/panel/questions')).status).to.equal(200);
+      panel.time.now += 8 * 24 * 3_600_000;
+      expect((await visitor.get('/panel/questions')).status).to.equal(401);
+    });
+
+    it('and makes whoever guesses wait', async () => {
+      for (let n = 0; n < 10; n++) await visitor.post('/panel/login', { token: `guess ${n}` });
+      const began = performance.now();
+      const blocked = await visitor.post('/panel/login', { token: 'one guess more' });
+      expect(performance.now() - began).to.be.greaterThan(900);
+      expect(blocked.status).to.equal(429);
+      expect(Number(blocked.headers.get('retry-after'))).to.be.within(1, 60);
+      panel.time.now += 61_000;
+      expect((await visitor.post('/panel/login', { token: 'a later guess' })).status).to.equal(401);
+    });
+
+    it('which gets in at once, however many wrong ones came from the same address', async () => {
+      const guesses = Array.from({ length: 300 }, (_, n) =>
+        visitor.post('/panel/login', { token: `guess ${n}` }),
+      );
+      await Promise.all(guesses.slice(0, 100));
+      const began = performance.now();
+      expect((await new Visitor(panel.url).post('/panel/login', { token: TOKEN })).status).to.equal(303);
+      expect(performance.now() - began).to.be.lessThan(900);
+      await Promise.all(guesses);
+    });
+
+    it('which must not be a short one', () => {
+      expect(() => createPanel({ ...panel, token: 'short', secure: true })).to.throw(RangeError, '16');
+    });
+  });
+
+  describe('ends a session that was signed out of', () => {
+    const signOut = async (browser: Visitor) =>
+      expect((await browser.post('/panel/logout', { form: await browser.formKey() })).status).to.equal(303);
+
+    it('for whoever kept a copy of its cookie, and not the next one of the same person', async () => {
+      await visitor.signIn();
+      const thief = new Visitor(panel.url);
+      thief.cookie = visitor.cookie;
+      expect((await thief.get('/panel/questions')).status).to.equal(200);
+      await signOut(visitor);
+      expect((await thief.get('/panel/questions')).status).to.equal(401);
+      await visitor.signIn();
+      expect((await visitor.get('/panel/questions')).status).to.equal(200);
+      expect((await thief.get('/panel/questions')).status).to.equal(401);
+    });
+
+    it('at every server on the same ledger, after restarts too', async () => {
+      await visitor.signIn();
+      const other = await startPanel({ notes: panel.notes });
+      const copy = new Visitor(other.url);
+      copy.cookie = visitor.cookie;
+      expect((await copy.get('/panel/questions')).status).to.equal(200);
+      await signOut(visitor);
+      expect((await copy.get('/panel/questions')).status).to.equal(401);
+      other.server.close();
+    });
+
+    it('and lets nobody in while it can not be told who has signed out', async () => {
+      await visitor.signIn();
+      panel.notes.broken = true;
+      expect((await visitor.get('/panel/questions')).status).to.equal(503);
+    });
+
+    it('with its live stream', async () => {
+      let signedIn = true;
+      const streams = new LiveStreams(panel.replyStore, undefined, 20);
+      const stream = streams.open(async () => signedIn) ?? expect.fail('no stream');
+      const ended = once(stream.resume(), 'end');
+      expect(await Promise.race([ended, pause(100, 'still open')])).to.equal('still open');
+      signedIn = false;
+      await ended;
+    });
+  });
+
+  it('knows that somebody is there once they are signed in, and no stranger', async () => {
+    await visitor.get('/panel/');
+    await visitor.post('/panel/login', { token: 'a wrong one' });
+    expect(await panel.presence.absence()).to.be.a('string');
+    await visitor.signIn();
+    for (const path of ['/panel/', '/panel/questions']) {
+      panel.time.now += 11 * 60_000;
+      expect(await panel.presence.absence()).to.be.a('string');
+      expect((await visitor.get(path)).status).to.equal(200);
+      expect(await panel.presence.absence()).to.equal(undefined);
+    }
+  });
+
+  it('asks for the cookie to be sent over https only where people come by https', async () => {
+    const secure = await startPanel({ secure: true });
+    const answer = await new Visitor(secure.url).post('/panel/login', { token: TOKEN });
+    expect(answer.headers.get('set-cookie')).to.match(/; Secure/i);
+    secure.server.close();
+  });
+});

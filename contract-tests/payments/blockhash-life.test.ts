@@ -1,0 +1,141 @@
+import type { Account } from '../../src/solana/rpc-types.js';
+import { Keypair, PublicKey, SYSVAR_RECENT_BLOCKHASHES_PUBKEY } from '@solana/web3.js';
+import { expect } from 'chai';
+import { setTimeout as pause } from 'node:timers/promises';
+import { BlockhashLife } from '../../src/payments/blockhash-life.js';
+import { Offers } from '../../src/payments/offers.js';
+import { bytesOf } from '../../src/payments/transaction.js';
+import { recentBlockhashes } from '../../src/solana/recent-blockhashes.js';
+import { FEE_PAYER, paid, TERMS } from '../support/charge-world.js';
+import { craftPayment, v2Header } from '../support/craft.js';
+import { challengeOf, openWorld, post, TEXT, type World } from '../support/world.js';
+
+const hash = (): string => Keypair.generate().publicKey.toBase58();
+
+describe('How long a blockhash still lives', () => {
+  let now: number;
+  let reads: number;
+  let offers: Offers;
+  let listed: string[] | undefined | Error;
+  let life: BlockhashLife;
+  const hashes = Array.from({ length: 150 }, hash);
+
+  beforeEach(() => {
+    now = 1_000_000;
+    reads = 0;
+    listed = hashes.map(bytesOf);
+    offers = new Offers(paid, TERMS, FEE_PAYER, [], () => now);
+    life = new BlockhashLife({
+      offers,
+      closing: new AbortController().signal,
+      now: () => now,
+      recent: async () => {
+        reads += 1;
+        if (listed instanceof Error) throw listed;
+        return listed;
+      },
+    });
+  });
+  afterEach(() => offers.close());
+
+  const left = (blockhash: string): Promise<number | undefined> => life.blocksLeft(bytesOf(blockhash));
+
+  it('one that a look of ours saw asks nobody, and ages with the chain and with the time since', async () => {
+    const [first, second] = [hash(), hash()];
+    offers.setView({ blockhash: first, slot: 1_000, height: 900 });
+    expect(await left(first)).to.equal(150);
+    now += 40_000;
+    expect(await left(first)).to.equal(50);
+    offers.setView({ blockhash: second, slot: 1_130, height: 1_020 });
+    expect(await left(first)).to.equal(30);
+    expect(await left(second)).to.equal(150);
+    expect(reads).to.equal(0);
+  });
+
+  it('any other is looked up in the list of the chain, which is read once in two seconds for all', async () => {
+    const all = await Promise.all(hashes.map(left));
+    expect(all).to.deep.equal(hashes.map((_, age) => 150 - age));
+    now += 1_200;
+    expect(await left(hashes[100]!)).to.equal(47);
+    expect(reads).to.equal(1);
+    now += 800;
+    await left(hashes[0]!);
+    expect(reads).to.equal(2);
+  });
+
+  it('one that the chain does not list is of unknown age, and so is any while it can’t say', async () => {
+    expect(await left(hash())).to.equal(undefined);
+    for (const said of [undefined, new Error('no such account')]) {
+      now += 2_000;
+      listed = said;
+      expect(await left(hashes[149]!)).to.equal(undefined);
+      expect(await left(hashes[149]!)).to.equal(undefined);
+    }
+    expect(reads).to.equal(3);
+  });
+
+  it('a list that is cut short or says more than it has is read as far as it goes', async () => {
+    const account = (data: Buffer): Account => ({ owner: hash(), lamports: 1, executable: false, data });
+    const read = (data: Buffer): Promise<string[] | undefined> =>
+      recentBlockhashes({ account: async () => account(data) }, new AbortController().signal);
+    const count = Buffer.alloc(8, 0xff);
+    const entry = Buffer.concat([Buffer.alloc(32, 7), Buffer.alloc(8)]);
+    expect(await read(Buffer.concat([count, entry, entry.subarray(0, 39)]))).to.deep.equal([
+      '\u0007'.repeat(32),
+    ]);
+    expect(await read(Buffer.alloc(7))).to.equal(undefined);
+  });
+});
+
+describe('A payment signed long before it is sent', function () {
+  this.timeout(60_000);
+  let world: World;
+  before(async () => (world = await openWorld()));
+  after(() => world.close());
+
+  type Offer = { payTo: string; extra: { feePayer: string; recentBlockhash: string } };
+
+  /** What a payer that is new, and has the money, gets for a payment over a blockhash. */
+  async function pay(
+    payer: Keypair,
+    blockhash: string,
+  ): Promise<{ status: number; error: string | undefined }> {
+    const offer = challengeOf(await post(`${world.url}/v1/summarize`, {})).accepts[0] as Offer;
+    const { transaction } = craftPayment({
+      payer,
+      payTo: offer.payTo,
+      feePayer: offer.extra.feePayer,
+      blockhash,
+    });
+    const header = { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) };
+    const answer = await post(`${world.url}/v1/summarize`, { text: TEXT }, header);
+    return { status: answer.status, error: answer.status === 200 ? undefined : challengeOf(answer).error };
+  }
+
+  async function listed(): Promise<string[]> {
+    const account = await world.connection.getAccountInfo(SYSVAR_RECENT_BLOCKHASHES_PUBKEY);
+    const data = account?.data ?? Buffer.alloc(0);
+    expect(data.readBigUInt64LE()).to.equal(150n);
+    return Array.from({ length: 150 }, (_, age) =>
+      new PublicKey(data.subarray(8 + 40 * age, 40 + 40 * age)).toBase58(),
+    );
+  }
+
+  it('passes verify, and is refused before the work of a new payer begins; over a younger one it is sold', async () => {
+    const payer = Keypair.fromSecretKey(world.buyer);
+    const before = await listed();
+    const late = await pay(payer, before[110]!);
+    expect(late.status).to.equal(402);
+    expect(late.error).to.match(/too old to outlive the work/);
+    expect(await world.earned()).to.equal(0n);
+    expect((await pay(payer, before[10]!)).status).to.equal(200);
+    expect((await pay(payer, (await listed())[110]!)).status, 'known by now').to.equal(200);
+  });
+
+  it('the first blockhash that the sandbox gives out in a slot is the one that it lists', async () => {
+    await pause(450);
+    const { blockhash } = await world.connection.getLatestBlockhash('processed');
+    expect(await listed()).to.include(blockhash);
+    expect((await world.connection.getLatestBlockhash('processed')).blockhash).to.not.equal(blockhash);
+  });
+});

@@ -1,0 +1,329 @@
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
+import type { Charge } from '../../src/payments/charge.js';
+import type { Payment } from '../../src/payments/check-payment.js';
+import type { Outcome } from '../../src/payments/outcome.js';
+import {
+  answer,
+  bodyOf,
+  eachInANewWorld,
+  expectPending,
+  expectUnavailable,
+  failed,
+  FEE_PAYER,
+  Gate,
+  ID,
+  SIGNATURE,
+  world,
+} from '../support/charge-world.js';
+import { until } from '../support/faults.js';
+
+/** What a client does with its answer. */
+function read(outcome: Outcome): string {
+  const body = bodyOf(outcome);
+  if ('sale' in outcome) outcome.sale.written();
+  return body;
+}
+
+describe('who waits for a payment: signing anew is charged once, on whichever server', () => {
+  eachInANewWorld(true);
+
+  let other: Charge;
+  let payer: Keypair;
+  beforeEach(() => {
+    other = world.newCharge();
+    payer = Keypair.generate();
+  });
+
+  it('a proxy hides that the client gave up; the copy is told 503 elsewhere, the next signature is sold: the first is not settled', async () => {
+    const gate = new Gate();
+    const first = world.payment({ payer });
+    const hidden = world.redeem(first, { work: () => gate.wait(answer('{"summary":"to nobody"}')) });
+    await gate.reached;
+    expectUnavailable(await other.process(world.call(first, { holdMs: 50 })), /being worked on/);
+    expect(read(await other.process(world.call(world.payment({ payer }))))).to.equal('{"summary":"run 1"}');
+    gate.open();
+    expectUnavailable(await hidden, /being worked on/);
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('told 503 at another server and heard of nowhere since: work that ends a moment later is not settled', async () => {
+    const gate = new Gate();
+    const payment = world.payment({ payer });
+    const hidden = world.redeem(payment, { work: () => gate.wait(answer('{"summary":"to nobody"}')) });
+    await gate.reached;
+    expectUnavailable(await other.process(world.call(payment, { holdMs: 50 })), /being worked on/);
+    gate.open();
+    expectUnavailable(await hidden, /being worked on/);
+    expect(world.facilitator.settles).to.equal(0);
+  });
+
+  it('the same payment sent to another server waits there, and both get the one answer', async () => {
+    const gate = new Gate();
+    const first = world.payment({ payer });
+    const here = world.redeem(first, { work: () => gate.wait(answer('{"n":1}')) });
+    await gate.reached;
+    const there = other.process(world.call(first));
+    gate.open();
+    expect(await Promise.all([here, there]).then(all => all.map(bodyOf))).to.deep.equal([
+      '{"n":1}',
+      '{"n":1}',
+    ]);
+    expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
+  });
+
+  it('the caller hangs up here while its copy waits elsewhere: the work goes on, and is delivered there', async () => {
+    const gate = new Gate();
+    const gone = new AbortController();
+    const first = world.payment({ payer });
+    let signal: AbortSignal | undefined;
+    const here = world.redeem(first, {
+      gone: gone.signal,
+      work: given => {
+        signal = given;
+        return gate.wait(answer('{"n":1}'));
+      },
+    });
+    await gate.reached;
+    const there = other.process(world.call(first));
+    await until('the copy waits', async () => (await world.ledger.find(first.checked.id))?.callers === 2);
+    gone.abort();
+    await new Promise(resolve => setTimeout(resolve, 100));
+    expect(signal?.aborted).to.equal(false);
+    gate.open();
+    expect(bodyOf(await there)).to.equal('{"n":1}');
+    await here;
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('a worker whose server died: a caller at another server does the work', async () => {
+    const first = world.payment({ payer });
+    const never = new Promise<never>(() => {});
+    const dying = world.newCharge({ leaseMs: 300 });
+    void dying.process(world.call(first, { work: () => never }));
+    await until('it is claimed', async () => (await world.stateOf(first)) === 'claimed');
+    expect(bodyOf(await other.process(world.call(first)))).to.equal('{"summary":"run 1"}');
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('who hangs up and signs anew before the hang-up is noticed is charged once', async () => {
+    const gone = new AbortController();
+    const gate = new Gate();
+    const first = world.redeem(world.payment({ payer }), {
+      gone: gone.signal,
+      work: () => gate.wait(answer('{"n":1}')),
+    });
+    await gate.reached;
+    const anew = other.process(world.call(world.payment({ payer })));
+    await new Promise(resolve => setTimeout(resolve, 50));
+    gone.abort();
+    gate.open();
+    expect(read(await anew)).to.equal('{"summary":"run 1"}');
+    await first;
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('two calls on purpose, both connected, are two sales', async () => {
+    const calls = [
+      world.redeem(world.payment({ payer })),
+      other.process(world.call(world.payment({ payer }))),
+    ];
+    const bodies = (await Promise.all(calls)).map(read);
+    expect(bodies.sort()).to.deep.equal(['{"summary":"run 1"}', '{"summary":"run 2"}']);
+    expect(world.facilitator.settles).to.equal(2);
+  });
+
+  it('cut while the money moves, and a new signature at once: it redeems the first', async () => {
+    const gone = new AbortController();
+    const gate = new Gate();
+    world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
+    const first = world.redeem(world.payment({ payer }), { gone: gone.signal });
+    await gate.reached;
+    gone.abort();
+    const anew = other.process(world.call(world.payment({ payer })));
+    gate.open();
+    expect(bodyOf(await anew)).to.equal('{"summary":"run 1"}');
+    await first;
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('once the answer was read, the next payment for the same call is a new sale', async () => {
+    expect(read(await world.redeem(world.payment({ payer })))).to.equal('{"summary":"run 1"}');
+    expect(read(await other.process(world.call(world.payment({ payer }))))).to.equal('{"summary":"run 2"}');
+    expect(world.facilitator.settles).to.equal(2);
+  });
+
+  it('a stranger replays the landed transaction and reads the answer: the buyer’s new signature is still not charged', async () => {
+    const gone = new AbortController();
+    const gate = new Gate();
+    const first = world.payment({ payer });
+    world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
+    const cut = world.redeem(first, { gone: gone.signal });
+    await gate.reached;
+    gone.abort();
+    gate.open();
+    await cut;
+    expect(read(await world.redeem(first))).to.equal('{"summary":"run 1"}');
+    expect(read(await other.process(world.call(world.payment({ payer }))))).to.equal('{"summary":"run 1"}');
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('a server that has no view of the chain sends a copy away: the ledger knows, and the next signature is sold once', async () => {
+    const gate = new Gate();
+    const first = world.payment({ payer });
+    const hidden = world.redeem(first, { work: () => gate.wait(answer('{"n":1}')) });
+    await gate.reached;
+    expectUnavailable(await other.turnAway(first, 'The server is busy', 1), /busy/);
+    expect(read(await other.process(world.call(world.payment({ payer }))))).to.equal('{"summary":"run 1"}');
+    gate.open();
+    await hidden;
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('nobody is charged whose callers all hung up before the money was asked for', async () => {
+    const gone = new AbortController();
+    const gate = new Gate();
+    const first = world.redeem(world.payment({ payer }), {
+      gone: gone.signal,
+      work: () => gate.wait(answer('{"n":1}')),
+    });
+    await gate.reached;
+    gone.abort();
+    gate.open();
+    await first;
+    await world.charge.idle();
+    expect(world.facilitator.settles).to.equal(0);
+  });
+
+  it('a payment waits for another one with its payment-identifier, whose work fails elsewhere: it is sold itself', async () => {
+    const gate = new Gate();
+    const failing = world.redeem(world.payment({ payer, identifier: ID }), {
+      work: () => gate.wait(failed(502)),
+    });
+    await gate.reached;
+    const second = world.payment({ payer, identifier: ID });
+    const answered = other.process(world.call(second));
+    await until('it waits', async () => (await world.ledger.list({ limit: 1 }))[0]?.callers === 2);
+    gate.open();
+    expect(await failing).to.have.nested.property('answer.status', 502);
+    const late = new Promise<undefined>(resolve => setTimeout(() => resolve(undefined), 3_000));
+    const outcome = await Promise.race([answered, late]);
+    expect(outcome && read(outcome), 'in time').to.equal('{"summary":"run 1"}');
+    expect(world.facilitator.settles).to.equal(1);
+    const row = await world.ledger.find(second.checked.id);
+    expect(row).to.include({ state: 'delivered', callers: 1 });
+  });
+
+  it('the newest caller hangs up just as its payment redeems an earlier one: an older one does not take its place', async () => {
+    const gate = new Gate();
+    world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
+    const gone = new AbortController();
+    const first = world.payment({ payer });
+    const earlier = world.redeem(first, { gone: gone.signal });
+    await gate.reached;
+    gone.abort();
+    gate.open();
+    await earlier;
+    const hangsUp = new AbortController();
+    const ledger = {
+      ...world.ledger,
+      settle: async (...how: Parameters<typeof world.ledger.settle>) => {
+        const moved = await world.ledger.settle(...how);
+        hangsUp.abort();
+        return moved;
+      },
+    };
+    const verifying = new Gate();
+    world.facilitator.onVerify = () => verifying.wait({ kind: 'valid' });
+    const charge = world.newCharge({ ledger });
+    const anew = world.payment({ payer });
+    const hidden = charge.process(world.call(anew));
+    await verifying.reached;
+    const newest = charge.process(world.call(anew, { gone: hangsUp.signal }));
+    await until('it waits', async () => (await world.ledger.find(anew.checked.id))?.callers === 2);
+    verifying.open();
+    expectUnavailable(await hidden, /being worked on/);
+    await newest;
+  });
+
+  it('a copy that waits long enough while the money moves is told that it may have moved', async () => {
+    const gate = new Gate();
+    const first = world.payment({ payer });
+    world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
+    const here = world.redeem(first);
+    await gate.reached;
+    expectPending(await world.redeem(first, { holdMs: 50 }));
+    gate.open();
+    expect(bodyOf(await here)).to.equal('{"summary":"run 1"}');
+  });
+
+  it('a copy that comes when the lease of a run here has ended waits for that run, and then its own begins', async () => {
+    const gate = new Gate();
+    world.charge = world.newCharge({ leaseMs: 200 });
+    const first = world.payment({ payer });
+    const gone = new AbortController();
+    const slow = world.redeem(first, { gone: gone.signal, work: () => gate.wait(answer('{"n":1}')) });
+    await gate.reached;
+    await new Promise(resolve => setTimeout(resolve, 250));
+    const copy = world.redeem(first);
+    await new Promise(resolve => setTimeout(resolve, 50));
+    expect(await world.ledger.find(first.checked.id)).to.include({ claim: 1 });
+    gate.open();
+    await Promise.all([slow, copy]).then(all => all.map(bodyOf));
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('a caller that the ledger has not heard of for five seconds is not charged', async () => {
+    const first = world.payment({ payer });
+    const outcome = await world.redeem(first, {
+      work: async () => {
+        world.now += CALLER_LIVE_MS + 1;
+        return answer('{"n":1}');
+      },
+    });
+    expectUnavailable(outcome, /being worked on/);
+    expect(world.facilitator.settles).to.equal(0);
+  });
+});
+
+describe('a settlement that nobody knows is asked for once more, while somebody waits', () => {
+  eachInANewWorld();
+
+  const confirm = async (): Promise<boolean> => true;
+
+  async function doubted(askAgainAfterMs: number): Promise<Payment> {
+    world.charge = world.newCharge({ confirm, askAgainAfterMs });
+    const payment = world.payment();
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
+    expectPending(await world.redeem(payment));
+    return payment;
+  }
+
+  it('by a copy of the payment that comes while its blockhash lives: of that ask only a success counts', async () => {
+    const payment = await doubted(0);
+    world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
+    const outcome = await world.redeem(payment);
+    expect(bodyOf(outcome)).to.equal('{"summary":"run 1"}');
+    expect(outcome).to.have.nested.property('receipt.transaction', SIGNATURE);
+    expect(world.facilitator.settles).to.equal(2);
+    expect(world.runs).to.equal(1);
+  });
+
+  it('a refusal of the second ask proves nothing, and there is no third', async () => {
+    const payment = await doubted(0);
+    world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
+    for (let time = 0; time < 3; time++) expectPending(await world.redeem(payment));
+    expect(await world.stateOf(payment)).to.equal('settling');
+    expect(world.facilitator.settles).to.equal(2);
+  });
+
+  it('not before the first ask had time to land, nor once the blockhash is dead', async () => {
+    const early = await doubted(60_000);
+    expectPending(await world.redeem(early));
+    world.charge = world.newCharge({ confirm, askAgainAfterMs: 0 });
+    world.offers.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 900 + 151 });
+    expectPending(await world.redeem(early));
+    expect(world.facilitator.settles).to.equal(1);
+  });
+});

@@ -1,0 +1,433 @@
+import type { Json } from '../../src/contract/json.js';
+import { expect } from 'chai';
+import addFormatsModule from 'ajv-formats';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { parsePaymentRequired } from '@x402/core/schemas';
+import { loadContract, type PricedOperation } from '../../src/contract/contract.js';
+import { MAX_HEADER_BYTES, renderChallenge, type Challenge } from '../../src/payments/challenge.js';
+import { Offers } from '../../src/payments/offers.js';
+import type { Terms } from '../../src/payments/requirements.js';
+import { bytesOf } from '../../src/payments/transaction.js';
+
+const { document, paid } = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+
+const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
+const OTHER_FEE_PAYER = 'CKPKJWNdJEqa81x7CkZ14BVPiY6y16Sxs7owznqtWYp5';
+const BLOCKHASH = 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N';
+const PUBLIC_URL = `https://${'agents-pay-here.'.repeat(3)}a.org`;
+
+const common = { payTo: '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4', publicUrl: PUBLIC_URL };
+const SANDBOX: Terms = {
+  ...common,
+  network: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1',
+  v1Network: 'solana-devnet',
+  asset: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
+};
+const MAINNET: Terms = {
+  ...common,
+  network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+  v1Network: 'solana',
+  asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+};
+/** What spares a client without RPC its questions about the mint. */
+const USDC_TOKEN = { decimals: 6, tokenProgram: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA' };
+const LIVE = { feePayer: FEE_PAYER, recentBlockhash: BLOCKHASH };
+
+type Parsed = Json & { accepts: (Json & { extra: Json })[] };
+const parse = ({ body }: Challenge): Parsed => JSON.parse(body.toString('utf8')) as Parsed;
+
+const ajv = new Ajv2020({ strict: false });
+(addFormatsModule as unknown as (ajv: Ajv2020) => void)(ajv);
+ajv.addFormat('binary', true);
+ajv.addSchema(document, 'contract');
+const keepsContract = ajv.compile({ $ref: 'contract#/components/schemas/PaymentChallenge' });
+
+function expectSound(challenge: Challenge): Parsed {
+  const { header, body } = challenge;
+  expect(header).to.equal(body.toString('base64'));
+  expect(header).to.have.length.at.most(MAX_HEADER_BYTES);
+  const parsed = parse(challenge);
+  expect(keepsContract(parsed), ajv.errorsText(keepsContract.errors)).to.equal(true);
+  return parsed;
+}
+
+before(() => expect(PUBLIC_URL).to.have.length(61));
+
+for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
+  for (const operation of paid) {
+    describe(`The challenge of ${operation.id} (${name})`, () => {
+      const url = PUBLIC_URL + operation.path;
+      const amount = operation.price.atomic.toString();
+
+      it('offers the CAIP-2 network alone, with the fields of both versions', () => {
+        const challenge = expectSound(renderChallenge(operation, terms, LIVE));
+        expect(challenge.x402Version).to.equal(2);
+        expect(challenge.resource).to.deep.equal({
+          url,
+          description: operation.summary,
+          mimeType: operation.mimeType,
+        });
+        expect(challenge.accepts).to.deep.equal([
+          {
+            network: terms.network,
+            scheme: 'exact',
+            asset: terms.asset,
+            payTo: terms.payTo,
+            amount,
+            maxAmountRequired: amount,
+            maxTimeoutSeconds: 60,
+            resource: url,
+            description: operation.summary,
+            mimeType: operation.mimeType,
+            extra: {
+              ...LIVE,
+              ...USDC_TOKEN,
+              ...(operation.id === 'brandFeedback' ? { paymentFlow: 'upfront' } : {}),
+            },
+          },
+        ]);
+      });
+
+      it("is read whole by x402's own schemas, in each version", () => {
+        for (const version of [1, 2] as const) {
+          const whole = parsePaymentRequired(parse(renderChallenge(operation, terms, LIVE, version)));
+          expect(whole.success, JSON.stringify(whole.error)).to.equal(true);
+        }
+      });
+
+      it('would be refused whole if it named the v1 network beside, which is why it does not', () => {
+        const challenge = parse(renderChallenge(operation, terms, LIVE));
+        const [option] = challenge.accepts;
+        const mixed = { ...challenge, accepts: [option, { ...option, network: terms.v1Network }] };
+        expect(parsePaymentRequired(mixed).success).to.equal(false);
+      });
+
+      it('names the v1 network alone, without free text, when it is asked for in v1', () => {
+        const challenge = expectSound(renderChallenge(operation, terms, LIVE, 1));
+        expect(challenge).to.have.all.keys('x402Version', 'accepts');
+        expect(challenge.x402Version).to.equal(1);
+        expect(challenge.accepts.map(option => option.network)).to.deep.equal([terms.v1Network]);
+        expect(parse(renderChallenge(operation, terms, LIVE, 1, 'bad signature')).error).to.equal(
+          'bad signature',
+        );
+      });
+
+      it('tells v1 crawlers in outputSchema how to call it, and what it answers', () => {
+        const [option] = parse(renderChallenge(operation, terms, LIVE, 1)).accepts;
+        const { input, output } = option!.outputSchema as { input: Json; output?: Json };
+        expect(input).to.deep.include({ type: 'http', method: 'POST', bodyType: 'json' });
+        const { properties, required } = operation.requestSchema as {
+          properties: Record<string, Json>;
+          required: string[];
+        };
+        const fields = input.bodyFields as Record<string, Json>;
+        expect(fields).to.have.all.keys(Object.keys(properties));
+        for (const [name, field] of Object.entries(properties)) {
+          const { type, description } = field;
+          expect(fields[name]).to.deep.equal({ type, description, required: required.includes(name) });
+        }
+        expect(output === undefined).to.equal(operation.mimeType === 'audio/wav');
+        expect(parse(renderChallenge(operation, terms, LIVE)).accepts[0]).not.to.have.property(
+          'outputSchema',
+        );
+      });
+
+      it('tells crawlers how to call it, in words that its own schema accepts', () => {
+        const { extensions } = parse(renderChallenge(operation, terms, LIVE)) as unknown as {
+          extensions: Record<string, { info: Json; schema: Json }>;
+        };
+        for (const extension of ['bazaar', 'payment-identifier']) {
+          const { info, schema } = extensions[extension]!;
+          const validate = new Ajv2020({ strict: false }).compile(schema);
+          expect(validate(info), `${extension}: ${ajv.errorsText(validate.errors)}`).to.equal(true);
+        }
+        const { input } = extensions.bazaar!.info as { input: Json };
+        expect(input).to.include({ type: 'http', method: 'POST', bodyType: 'json' });
+        const takesBody = ajv.compile(operation.requestSchema);
+        expect(takesBody(input.body), ajv.errorsText(takesBody.errors)).to.equal(true);
+        expect(extensions['payment-identifier']!.info).to.deep.equal({ required: false });
+        const takesId = new Ajv2020().compile(extensions['payment-identifier']!.schema);
+        const ids = ['a'.repeat(15), 'a'.repeat(16), 'Z9_-'.repeat(32), 'a'.repeat(129), 'no spaces in ids!'];
+        expect(ids.map(id => takesId({ required: false, id }))).to.deep.equal([
+          false,
+          true,
+          true,
+          false,
+          false,
+        ]);
+        expect(takesId({ id: 'a'.repeat(16) })).to.equal(false);
+      });
+    });
+  }
+}
+
+describe('The challenge', () => {
+  const [operation] = paid as [PricedOperation];
+
+  it('leaves the blockhash out while none is known', () => {
+    for (const { extra } of parse(renderChallenge(operation, SANDBOX, { feePayer: FEE_PAYER })).accepts) {
+      expect(extra).to.deep.equal({ feePayer: FEE_PAYER, ...USDC_TOKEN });
+    }
+  });
+
+  it('cuts a long example, with or without a space to cut it at', () => {
+    for (const text of ['a'.repeat(5000), 'word '.repeat(1000), ` ${'a'.repeat(5000)}`]) {
+      const long = { ...operation, requestExample: { text } };
+      const { extensions } = expectSound(renderChallenge(long, MAINNET, LIVE));
+      const { body } = ((extensions as Json).bazaar as { info: { input: { body: { text: string } } } }).info
+        .input;
+      expect(body.text).to.have.length.within(1, 60);
+      expect(text.startsWith(body.text)).to.equal(true);
+    }
+  });
+});
+
+describe('The offers', () => {
+  const upfront = paid.find(operation => operation.flow === 'upfront')!;
+  const [operation] = paid as [PricedOperation];
+  const VIEW = { blockhash: BLOCKHASH, slot: 7, height: 5 };
+  let clock = 1_000_000;
+  let offers: Offers;
+  const open = (...rest: [{ feePayer: string; lastOfferedAt: number }[]?]): Offers =>
+    (offers = new Offers(paid, SANDBOX, FEE_PAYER, rest[0] ?? [], () => clock));
+  const blockhashes = (): unknown[] =>
+    parse(offers.challenge(operation, 2)).accepts.map(option => option.extra.recentBlockhash);
+
+  afterEach(() => offers.close());
+
+  it('keeps its challenges until fee payer or blockhash change', () => {
+    open();
+    const first = offers.challenge(operation, 2);
+    expect(offers.challenge(operation, 2)).to.equal(first);
+    offers.setFeePayer(FEE_PAYER);
+    clock += 60_000;
+    expect(offers.challenge(operation, 2)).to.equal(first);
+    offers.setView(VIEW);
+    expect(offers.challenge(operation, 2)).not.to.equal(first);
+    expect(blockhashes()).to.deep.equal([BLOCKHASH]);
+    offers.setFeePayer(OTHER_FEE_PAYER);
+    for (const version of [1, 2] as const) {
+      for (const { extra } of parse(offers.challenge(operation, version)).accepts) {
+        expect(extra).to.deep.equal({
+          feePayer: OTHER_FEE_PAYER,
+          recentBlockhash: BLOCKHASH,
+          ...USDC_TOKEN,
+        });
+      }
+    }
+  });
+
+  it('drops a blockhash 20 s after it was read, and every new reading starts those anew', () => {
+    open();
+    const timers = new Map<number, { run: () => void; at: number }>();
+    const real = { set: globalThis.setTimeout, clear: globalThis.clearTimeout };
+    let elapsed = 0;
+    const pass = (ms: number): void => {
+      elapsed += ms;
+      clock += ms;
+      for (const [id, { run, at }] of timers) {
+        if (at > elapsed) continue;
+        timers.delete(id);
+        run();
+      }
+    };
+    let next = 1;
+    const schedule = (run: () => void, ms: number): object => {
+      const id = next++;
+      timers.set(id, { run, at: elapsed + ms });
+      return { id, unref: () => undefined };
+    };
+    globalThis.setTimeout = schedule as unknown as typeof setTimeout;
+    globalThis.clearTimeout = ((timer?: { id: number }) =>
+      void (timer && timers.delete(timer.id))) as typeof clearTimeout;
+    try {
+      offers.setView(VIEW);
+      pass(19_999);
+      expect(blockhashes()).to.deep.equal([BLOCKHASH]);
+      offers.setView({ ...VIEW, slot: VIEW.slot + 1, blockhash: FEE_PAYER });
+      pass(19_999);
+      expect(blockhashes()).to.deep.equal([FEE_PAYER]);
+      pass(1);
+      expect(blockhashes()).to.deep.equal([undefined]);
+      expect(timers.size).to.equal(0);
+    } finally {
+      globalThis.setTimeout = real.set;
+      globalThis.clearTimeout = real.clear;
+    }
+  });
+
+  it('begins no payment on a view of the chain older than 40 s', () => {
+    open();
+    expect(offers.view()).to.equal(undefined);
+    offers.setView(VIEW);
+    expect(offers.view()).to.include(VIEW);
+    clock += 40_000;
+    expect(offers.view()).to.include(VIEW);
+    clock += 1;
+    expect(offers.view()).to.equal(undefined);
+  });
+
+  it('a node whose slot stands still shows nothing new: its view grows old like any other', () => {
+    open();
+    offers.setView(VIEW);
+    for (let look = 0; look < 4; look++) {
+      clock += 10_000;
+      offers.setView({ ...VIEW, blockhash: FEE_PAYER });
+    }
+    expect(offers.view()).to.include(VIEW);
+    clock += 1;
+    expect(offers.view()).to.equal(undefined);
+    offers.setView({ ...VIEW, slot: VIEW.slot - 1 });
+    expect(offers.view()).to.equal(undefined);
+    offers.setView({ ...VIEW, slot: VIEW.slot + 1 });
+    expect(offers.view()?.slot).to.equal(VIEW.slot + 1);
+  });
+
+  it('takes a fee payer for five minutes after it stopped naming it', () => {
+    open();
+    clock += 3_600_000;
+    offers.setFeePayer(OTHER_FEE_PAYER);
+    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => offers.isOffered(key))).to.deep.equal([true, true]);
+    clock += 300_000;
+    expect(offers.isOffered(FEE_PAYER)).to.equal(true);
+    clock += 1;
+    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => offers.isOffered(key))).to.deep.equal([false, true]);
+    expect(offers.isOffered(BLOCKHASH)).to.equal(false);
+    offers.setFeePayer(FEE_PAYER);
+    expect(offers.isOffered(OTHER_FEE_PAYER)).to.equal(true);
+    expect(offers.offeredFeePayers().map(entry => entry.feePayer)).to.deep.equal([
+      FEE_PAYER,
+      OTHER_FEE_PAYER,
+    ]);
+  });
+
+  it('remembers across a restart what it offered, within the same five minutes and within bounds', () => {
+    const former = Array.from({ length: 200 }, (_, index) => ({
+      feePayer: `former${index}`,
+      lastOfferedAt: clock - index,
+    }));
+    open([
+      { feePayer: FEE_PAYER, lastOfferedAt: clock - 1 },
+      { feePayer: 'stale', lastOfferedAt: clock - 300_001 },
+      ...former,
+    ]);
+    expect(offers.isOffered('former0')).to.equal(true);
+    expect(offers.isOffered('stale')).to.equal(false);
+    const kept = offers.offeredFeePayers();
+    expect(kept).to.have.length(64);
+    expect(kept.filter(entry => entry.feePayer === FEE_PAYER)).to.deep.equal([
+      { feePayer: FEE_PAYER, lastOfferedAt: clock },
+    ]);
+  });
+
+  const errors: [string, string][] = [
+    ['short', 'bad signature'],
+    ['long', 'no '.repeat(10_000)],
+    ['of three-byte characters', '不'.repeat(10_000)],
+    ['of surrogate pairs', '💸'.repeat(10_000)],
+    ['of half pairs', '\ud83d'.repeat(10_000)],
+    ['of characters that JSON escapes', '\u0001"\\\n'.repeat(10_000)],
+  ];
+  for (const [name, error] of errors) {
+    it(`refuses within the size of the header when the error is ${name}`, () => {
+      open();
+      offers.setView(VIEW);
+      for (const sold of [operation, upfront]) {
+        for (const version of [1, 2] as const) {
+          const challenge = expectSound(offers.refusal(sold, version, error, true));
+          expect(challenge.error).to.be.a('string').and.to.have.length.at.least(Math.min(error.length, 80));
+          expect(error.startsWith(String(challenge.error))).to.equal(true);
+          const half = /[\ud800-\udbff](?![\udc00-\udfff])/;
+          if (!half.test(error)) expect(half.test(String(challenge.error))).to.equal(false);
+        }
+      }
+    });
+  }
+
+  const signedOver = (blockhash: string, hasNonce = false) => ({
+    payer: FEE_PAYER,
+    blockhash: bytesOf(blockhash),
+    hasNonce,
+  });
+  const next = (blockhash: string, slot = VIEW.slot + 1) => offers.setView({ ...VIEW, slot, blockhash });
+
+  it('offers a blockhash no more once a payment without a nonce was signed over it, at once and with nothing to build', () => {
+    open();
+    const without = offers.challenge(operation, 2);
+    offers.setView(VIEW);
+    let told = 0;
+    offers.onUsedUp = () => told++;
+    offers.markBlockhashUsed(signedOver(BLOCKHASH, true), true);
+    expect(blockhashes(), 'with a nonce').to.deep.equal([BLOCKHASH]);
+    offers.markBlockhashUsed(signedOver(BLOCKHASH), false);
+    expect(offers.challenge(operation, 2)).to.equal(without);
+    expect(told).to.equal(1);
+    next(BLOCKHASH);
+    expect(blockhashes(), 'the same one, read again').to.deep.equal([undefined]);
+    next(FEE_PAYER);
+    expect(blockhashes()).to.deep.equal([FEE_PAYER]);
+  });
+
+  it('offers another blockhash of the same slot in place of one that was used up', () => {
+    open();
+    offers.setView(VIEW);
+    offers.markBlockhashUsed(signedOver(BLOCKHASH), true);
+    clock += 1_000;
+    next(FEE_PAYER, VIEW.slot);
+    expect(blockhashes()).to.deep.equal([FEE_PAYER]);
+    clock += 39_001;
+    expect(offers.view(), 'which makes the view no younger').to.equal(undefined);
+  });
+
+  it('lets payments that nobody has paid yet use up one blockhash in 2 s, and paid ones all', () => {
+    open();
+    offers.setView(VIEW);
+    offers.markBlockhashUsed(signedOver(BLOCKHASH), false);
+    next(FEE_PAYER);
+    offers.markBlockhashUsed(signedOver(FEE_PAYER), false);
+    expect(blockhashes()).to.deep.equal([FEE_PAYER]);
+    offers.markBlockhashUsed(signedOver(FEE_PAYER), true);
+    expect(blockhashes()).to.deep.equal([undefined]);
+    next(OTHER_FEE_PAYER, VIEW.slot + 2);
+    clock += 2_000;
+    offers.markBlockhashUsed(signedOver(OTHER_FEE_PAYER), false);
+    expect(blockhashes()).to.deep.equal([undefined]);
+  });
+
+  it('looks at the chain every 2 s while calls come, sooner where a blockhash was used up, else every 10 s', () => {
+    open();
+    offers.setView(VIEW);
+    expect(offers.nextReadAfterMs()).to.equal(10_000);
+    offers.challenge(operation, 2);
+    expect(offers.nextReadAfterMs()).to.equal(2_000);
+    next(FEE_PAYER);
+    expect(offers.nextReadAfterMs()).to.equal(10_000);
+    offers.markBlockhashUsed(signedOver(FEE_PAYER), true);
+    expect(offers.nextReadAfterMs()).to.equal(400);
+    next(FEE_PAYER, VIEW.slot + 2);
+    expect(offers.nextReadAfterMs()).to.equal(400);
+    next(BLOCKHASH, VIEW.slot + 3);
+    expect(offers.nextReadAfterMs()).to.equal(10_000);
+  });
+
+  it('puts into the refusal of a payment without a nonce a blockhash only if it is another one', () => {
+    open();
+    offers.setView(VIEW);
+    const offered = (payment: { payer: string; blockhash: string; hasNonce: boolean }): unknown[] =>
+      parse(offers.refusal(operation, 2, 'spent', false, payment)).accepts.map(
+        option => option.extra.recentBlockhash,
+      );
+    expect(offered(signedOver(BLOCKHASH))).to.deep.equal([undefined]);
+    expect(offered(signedOver(FEE_PAYER))).to.deep.equal([BLOCKHASH]);
+  });
+
+  it('leaves the blockhash out of a refusal that must not lead to the same transaction', () => {
+    open();
+    offers.setView(VIEW);
+    const extras = (withBlockhash: boolean): Json[] =>
+      parse(offers.refusal(operation, 2, 'spent', withBlockhash)).accepts.map(option => option.extra);
+    expect(extras(false).some(extra => 'recentBlockhash' in extra)).to.equal(false);
+    expect(extras(true).every(extra => extra.recentBlockhash === BLOCKHASH)).to.equal(true);
+    expect(blockhashes()).to.deep.equal([BLOCKHASH]);
+  });
+});

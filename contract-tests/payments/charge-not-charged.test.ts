@@ -1,0 +1,112 @@
+import { expect } from 'chai';
+import type { VerifyResult } from '../../src/payments/facilitator.js';
+import type { Answer } from '../../src/payments/outcome.js';
+import {
+  bodyOf,
+  eachInANewWorld,
+  expectRefused,
+  expectUnavailable,
+  failed,
+  world,
+} from '../support/charge-world.js';
+
+describe('charge: promise 2, a refused, invalid or failed call is never charged', () => {
+  eachInANewWorld();
+
+  for (const status of [400, 502, 503] as const) {
+    it(`work that ends with ${status}: not settled, and the same payment can run again`, async () => {
+      const payment = world.payment();
+      const outcome = await world.redeem(payment, { work: async () => failed(status) });
+      expect(outcome).to.have.nested.property('answer.status', status);
+      expect(outcome).to.not.have.property('receipt');
+      expect(world.facilitator.settles).to.equal(0);
+      expect(bodyOf(await world.redeem(payment))).to.equal('{"summary":"run 1"}');
+      expect(world.facilitator.settles).to.equal(1);
+    });
+  }
+
+  it('after a failed run the payment may buy another call', async () => {
+    const payment = world.payment();
+    await world.redeem(payment, { work: async () => failed(502) });
+    expect(bodyOf(await world.redeem(payment, { text: 'another' }))).to.equal('{"summary":"run 1"}');
+  });
+
+  it('a payment gets at most three runs of its work, then a new message must be signed', async () => {
+    const payment = world.payment();
+    let runs = 0;
+    const work = async (): Promise<Answer> => {
+      runs += 1;
+      return failed(502);
+    };
+    for (let run = 0; run < 3; run++) await world.redeem(payment, { work });
+    expectRefused(await world.redeem(payment, { work }), /failed 3 times and nothing was charged/, false);
+    expect(runs).to.equal(3);
+    expect(world.facilitator.settles).to.equal(0);
+  });
+
+  it('work that ignores its signal: 502 at the deadline, not settled', async () => {
+    world.charge = world.newCharge({ workDeadlineMs: 50 });
+    let signal: AbortSignal | undefined;
+    const outcome = await world.redeem(world.payment(), {
+      work: given => {
+        signal = given;
+        return new Promise<Answer>(() => {});
+      },
+    });
+    expect(outcome).to.have.nested.property('answer.status', 502);
+    expect(bodyOf(outcome)).to.match(/took longer than 0.05 s. You were not charged/);
+    expect(signal?.aborted).to.equal(true);
+    expect(world.facilitator.settles).to.equal(0);
+  });
+
+  it('the time a slow verify takes is not taken from the work', async () => {
+    world.charge = world.newCharge({ workDeadlineMs: 150 });
+    world.facilitator.onVerify = async () => {
+      await new Promise(resolve => setTimeout(resolve, 250));
+      return { kind: 'valid' };
+    };
+    expect(bodyOf(await world.redeem(world.payment()))).to.equal('{"summary":"run 1"}');
+  });
+
+  it('work that throws, against its contract: 502, not settled, for known payers, too', async () => {
+    const payer = await world.knownPayer();
+    for (const payment of [world.payment(), world.payment({ payer })]) {
+      const outcome = await world.redeem(payment, { work: () => Promise.reject(new Error('bug')) });
+      expect(outcome).to.have.nested.property('answer.status', 502);
+    }
+    world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
+    const work = (): Promise<Answer> => Promise.reject(new Error('nobody looks at this'));
+    expect((await world.redeem(world.payment({ payer }), { work })).kind).to.equal('refused');
+    expect(world.facilitator.settles).to.equal(0);
+  });
+
+  it('refused by verify: 402, the row is gone, and it can be tried again', async () => {
+    const payment = world.payment();
+    world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
+    expectRefused(await world.redeem(payment), /funds: the payer has too little USDC/, true);
+    expect(await world.stateOf(payment)).to.equal(undefined);
+    expect(world.runs).to.equal(0);
+    world.facilitator.onVerify = () => ({ kind: 'valid' });
+    expect((await world.redeem(payment)).kind).to.equal('answer');
+  });
+
+  for (const [name, onVerify] of Object.entries({
+    unreachable: (): VerifyResult => ({ kind: 'unavailable', detail: 'down' }),
+    'broken, so that it throws': (): VerifyResult => {
+      throw new Error('bug');
+    },
+  })) {
+    it(`a facilitator that is ${name} at verify: 503, payment untouched however often it is sent, known payer or not`, async () => {
+      const payer = await world.knownPayer();
+      const payments = [world.payment(), world.payment({ payer })];
+      world.facilitator.onVerify = onVerify;
+      for (let time = 0; time < 5; time++) {
+        for (const payment of payments) expectUnavailable(await world.redeem(payment), /not charged/);
+      }
+      expect(world.runs).to.be.at.most(1);
+      world.facilitator.onVerify = () => ({ kind: 'valid' });
+      for (const payment of payments) expect((await world.redeem(payment)).kind).to.equal('answer');
+      expect(world.facilitator.settles).to.equal(2);
+    });
+  }
+});

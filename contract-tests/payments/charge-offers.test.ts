@@ -1,0 +1,158 @@
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { SharedBucket } from '../../src/payments/admission.js';
+import { MAX_HEADER_BYTES } from '../../src/payments/challenge.js';
+import {
+  ACCEPTED,
+  answer,
+  bodyOf,
+  eachInANewWorld,
+  expectRefused,
+  expectUnavailable,
+  FEE_PAYER,
+  Gate,
+  MINUTE,
+  operation,
+  paid,
+  RECIPE,
+  SUMMARIZE,
+  TERMS,
+  world,
+} from '../support/charge-world.js';
+import { craftPayment, DEVNET_V1, v1Header, v2Header } from '../support/craft.js';
+
+describe('charge: offers', () => {
+  eachInANewWorld();
+
+  it('a fee payer that is no longer offered: refused, but what was delivered is handed out', async () => {
+    const [sold, unsold] = [world.payment(), world.payment()];
+    await world.redeem(sold);
+    world.offers.setFeePayer(Keypair.generate().publicKey.toBase58());
+    expect((await world.redeem(world.payment())).kind, 'for five minutes it still counts').to.equal('answer');
+    world.now += 5 * MINUTE + 1;
+    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    expectRefused(await world.redeem(unsold), /fee payer .* was not offered/, true);
+    expect(bodyOf(await world.redeem(sold))).to.equal('{"summary":"run 1"}');
+  });
+
+  it('a fee payer that is no longer offered while another server works on the payment: its answer, never 402', async () => {
+    const gate = new Gate();
+    const payment = world.payment();
+    const first = world.redeem(payment, { work: () => gate.wait(answer('{}')) });
+    await gate.reached;
+    const offers = world.newDesk(Keypair.generate().publicKey.toBase58());
+    const other = world.newCharge({ offers });
+    const second = other.process(world.call(payment));
+    gate.open();
+    expect(bodyOf(await second)).to.equal(bodyOf(await first));
+    offers.close();
+  });
+
+  it('a fee payer that was never offered is refused', async () => {
+    const { transaction } = craftPayment({ ...RECIPE, feePayer: Keypair.generate().publicKey.toBase58() });
+    expectRefused(
+      await world.redeem(world.checkedPayment(v2Header(ACCEPTED, transaction))),
+      /was not offered/,
+      true,
+    );
+    expect(world.facilitator.verifies).to.equal(0);
+  });
+
+  it('a fee payer that another server offered is looked up before it is refused', async () => {
+    const feePayer = Keypair.generate().publicKey.toBase58();
+    const { transaction } = craftPayment({ ...RECIPE, feePayer });
+    const payment = world.checkedPayment(v2Header(ACCEPTED, transaction));
+    const lookUp = async (wanted: string): Promise<void> =>
+      world.offers.addOfferedElsewhere([{ feePayer: wanted, lastOfferedAt: world.now }]);
+    const charge = world.newCharge({ feePayers: { lookUp } });
+    expect((await charge.process(world.call(payment))).kind).to.equal('answer');
+  });
+
+  it('a blockhash that a payment without a memo was signed over is offered no more', async () => {
+    const blockhash = offeredBlockhash();
+    expect(blockhash).to.be.a('string');
+    await world.redeem(world.payment({ blockhash: String(blockhash) }));
+    expect(offeredBlockhash(), 'a memo tells payments apart').to.equal(blockhash);
+    await world.redeem(world.payment({ blockhash: String(blockhash), memo: null }));
+    expect(offeredBlockhash()).to.equal(undefined);
+  });
+
+  it('no view of the chain: 503, but what was delivered is handed out', async () => {
+    const sold = world.payment();
+    await world.redeem(sold);
+    world.now += MINUTE + 1;
+    expectUnavailable(await world.redeem(world.payment()), /chain can't be reached/);
+    expect(bodyOf(await world.redeem(sold))).to.equal('{"summary":"run 1"}');
+    expect(world.facilitator.verifies).to.equal(1);
+  });
+
+  it('the local check asks nobody, and says what does not match', () => {
+    const { transaction } = craftPayment(RECIPE);
+    const errorOf = (header: string, of = SUMMARIZE): string => {
+      const result = world.charge.checkPayment({ 'payment-signature': header }, of);
+      return 'error' in result ? result.error : result.kind;
+    };
+    expect(world.charge.checkPayment({}, SUMMARIZE).kind).to.equal('unpaid');
+    expect(errorOf('!')).to.match(/not base64/);
+    for (const [change, error] of [
+      [{ amount: '9999' }, /amount: accepted 9999, the price is 10000/],
+      [{ amount: undefined }, /amount: accepted undefined/],
+      [{ amount: '010000' }, /amount/],
+      [{ asset: TERMS.payTo }, /asset: accepted/],
+      [{ payTo: FEE_PAYER }, /payTo: accepted/],
+      [{ network: 'solana:other' }, /network: 'solana:other' is not offered/],
+      [{ scheme: 'upto' }, /scheme: 'upto' is not offered/],
+      [{ extra: { paymentFlow: 'upfront' } }, /paymentFlow: accepted upfront, must be authorization/],
+    ] as [object, RegExp][]) {
+      expect(errorOf(v2Header({ ...ACCEPTED, ...change }, transaction))).to.match(error);
+    }
+    expect(errorOf(v1Header('base', transaction))).to.match(/network: 'base' is not offered/);
+    expect(errorOf(v1Header(DEVNET_V1, transaction), operation('brandFeedback'))).to.match(
+      /pays 10000, must be exactly 500000/,
+    );
+    expect(
+      errorOf(
+        v2Header(
+          { ...ACCEPTED, network: DEVNET_V1, amount: undefined, maxAmountRequired: '10000' },
+          transaction,
+        ),
+      ),
+    ).to.equal('payment');
+    expect(world.facilitator).to.include({ verifies: 0, settles: 0 });
+  });
+
+  it('a refusal that quotes the buyer still fits into a header', () => {
+    const { transaction } = craftPayment(RECIPE);
+    for (const network of ['\u0001'.repeat(256), '\u{1f600}'.repeat(120), '"\\'.repeat(128)]) {
+      const result = world.charge.checkPayment(
+        { 'x-payment': v2Header({ ...ACCEPTED, network }, transaction) },
+        SUMMARIZE,
+      );
+      if (result.kind !== 'refused') throw new Error(result.kind);
+      for (const one of paid) {
+        expect(world.offers.refusal(one, 2, result.error, true).header.length).to.be.at.most(
+          MAX_HEADER_BYTES,
+        );
+      }
+    }
+  });
+
+  it('a clock that is set back does not empty a bucket', () => {
+    let now = 1_000_000;
+    const bucket = new SharedBucket({ rate: 1, burst: 3, now: () => now });
+    now -= 900_000;
+    expect(['a', 'b', 'c', 'd'].map(source => bucket.take(source))).to.deep.equal([true, true, true, false]);
+    now += 2_000;
+    expect(['e', 'f', 'g'].map(source => bucket.take(source))).to.deep.equal([true, true, false]);
+    now -= 900_000;
+    expect(bucket.take('h')).to.equal(false);
+    now += 1_000;
+    expect(['i', 'j'].map(source => bucket.take(source))).to.deep.equal([true, false]);
+  });
+});
+
+function offeredBlockhash(): unknown {
+  const { body } = world.offers.challenge(SUMMARIZE, 2);
+  const { accepts } = JSON.parse(body.toString()) as { accepts: { extra: Record<string, unknown> }[] };
+  return accepts[0]?.extra.recentBlockhash;
+}

@@ -1,0 +1,233 @@
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import type { Answer, Outcome } from '../../src/payments/outcome.js';
+import {
+  ACCEPTED,
+  answer,
+  asSent,
+  bodyOf,
+  eachInANewWorld,
+  expectPending,
+  expectRefused,
+  FEE_PAYER,
+  Gate,
+  ID,
+  MINT_INFO,
+  MINUTE,
+  RECIPE,
+  SIGNATURE,
+  world,
+} from '../support/charge-world.js';
+import { craftPayment, DEVNET, DEVNET_V1, v1Header, v2Header, withIdentifier } from '../support/craft.js';
+
+describe('charge: promise 1, one payment buys one answer', () => {
+  eachInANewWorld();
+
+  it('200 copies at once, as v1 and v2, with garbage in the fee payer’s slot: one settle, one run, 200 equal answers', async () => {
+    const crafted = craftPayment(RECIPE);
+    const copies = Array.from({ length: 200 }, (_, n) => {
+      const bytes = Buffer.from(crafted.bytes);
+      bytes.fill(n, 1, 65);
+      const transaction = bytes.toString('base64');
+      return world.checkedPayment(n % 2 ? v1Header(DEVNET_V1, transaction) : v2Header(ACCEPTED, transaction));
+    });
+    const outcomes = await Promise.all(copies.map(copy => world.redeem(copy)));
+    expect(world.runs).to.equal(1);
+    expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
+    expect(new Set(outcomes.map(bodyOf))).to.deep.equal(new Set(['{"summary":"run 1"}']));
+    outcomes.forEach((outcome, n) => {
+      const { receipt } = outcome as Outcome & { kind: 'answer' };
+      expect(receipt).to.deep.equal({
+        success: true,
+        payer: crafted.payer.publicKey.toBase58(),
+        transaction: SIGNATURE,
+        network: n % 2 ? DEVNET_V1 : DEVNET,
+        amount: '10000',
+      });
+    });
+  });
+
+  it('two servers on one ledger: one run, one settle', async () => {
+    const other = world.newCharge();
+    const payment = world.payment();
+    const outcomes = await Promise.all([world.redeem(payment), other.process(world.call(payment))]);
+    expect(world.runs).to.equal(1);
+    expect(world.facilitator.settles).to.equal(1);
+    expect(outcomes.map(bodyOf)).to.deep.equal(['{"summary":"run 1"}', '{"summary":"run 1"}']);
+  });
+
+  it('sent while its run goes on for another body or operation: refused, and the run is not disturbed', async () => {
+    const gate = new Gate();
+    const payment = world.payment();
+    const first = world.redeem(payment, { work: () => gate.wait(answer('{"summary":"slow"}')) });
+    await gate.reached;
+    expectRefused(await world.redeem(payment, { text: 'another' }), /with another body/, false);
+    expectRefused(await world.redeem(payment, { operation: MINT_INFO }), /of summarize/, false);
+    gate.open();
+    expect(bodyOf(await first)).to.equal('{"summary":"slow"}');
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('at most 512 callers wait for one run', async () => {
+    const gate = new Gate();
+    const payment = world.payment();
+    const work = (): Promise<Answer> => gate.wait(answer('{}'));
+    const calls = Array.from({ length: 520 }, () => world.redeem(payment, { work }));
+    await gate.reached;
+    gate.open();
+    const kinds = (await Promise.all(calls)).map(({ kind }) => kind);
+    expect(kinds.filter(kind => kind === 'answer')).to.have.length(512);
+    expect(kinds.filter(kind => kind === 'unavailable')).to.have.length(8);
+  });
+});
+
+describe('charge: promise 3, the same payment again gets the same answer', () => {
+  eachInANewWorld();
+
+  const bytes = Buffer.from([0, 255, 1, 254, 13, 10, 0]);
+
+  it('byte for byte for 10 minutes, uncharged, then it is no longer kept', async () => {
+    const payment = world.payment();
+    const work = async (): Promise<Answer> => answer(bytes);
+    const first = await world.redeem(payment, { work });
+    world.now += 10 * MINUTE - 5_000;
+    const again = await world.redeem(payment, { work });
+    expect(asSent(again)).to.deep.equal(asSent(first));
+    expect((again as Outcome & { kind: 'answer' }).answer.body.equals(bytes)).to.equal(true);
+    world.now += 5_001;
+    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    expectRefused(await world.redeem(payment), /no longer kept/, false);
+    await world.ledger.prune();
+    expectRefused(await world.redeem(payment), /no longer kept/, false);
+    expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
+  });
+
+  it('is saved before the facilitator is asked for the money', async () => {
+    const payment = world.payment();
+    let atSettle: unknown;
+    world.facilitator.onSettle = async () => {
+      atSettle = [
+        await world.stateOf(payment),
+        (await world.ledger.answer(payment.checked.id))?.body.toString(),
+      ];
+      return { kind: 'settled', signature: SIGNATURE };
+    };
+    await world.redeem(payment);
+    expect(atSettle).to.deep.equal(['settling', '{"summary":"run 1"}']);
+  });
+
+  it('after a restart, too, and as v1 if it was paid as v2', async () => {
+    const { transaction } = craftPayment(RECIPE);
+    const first = await world.redeem(world.checkedPayment(v2Header(ACCEPTED, transaction)));
+    await world.restart();
+    const again = await world.redeem(world.checkedPayment(v1Header(DEVNET_V1, transaction)));
+    expect(bodyOf(again)).to.equal(bodyOf(first));
+    expect(again).to.have.nested.property('receipt.network', DEVNET_V1);
+  });
+
+  it('for 24 hours with a payment-identifier and less than 256 KB', async () => {
+    const small = world.payment({ identifier: ID });
+    const large = world.payment({ identifier: `${ID}2` });
+    await world.redeem(small);
+    await world.redeem(large, { work: async () => answer(Buffer.alloc(256 * 1024)) });
+    world.now += 24 * 60 * MINUTE - 5_000;
+    expect(bodyOf(await world.redeem(small))).to.equal('{"summary":"run 1"}');
+    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    expectRefused(await world.redeem(large), /no longer kept/, false);
+    world.now += 5_001;
+    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    expectRefused(await world.redeem(small), /no longer kept/, false);
+  });
+
+  it('with another body or operation: refused, without a fresh blockhash', async () => {
+    const payment = world.payment();
+    await world.redeem(payment);
+    expectRefused(await world.redeem(payment, { text: 'another' }), /with another body/, false);
+    expectRefused(
+      await world.redeem(payment, { operation: MINT_INFO }),
+      /of summarize: sign a new one/,
+      false,
+    );
+    expect(world.runs).to.equal(1);
+  });
+});
+
+describe('charge: promise 11, payment-identifier', () => {
+  eachInANewWorld();
+
+  it('the same id, call and payer with a new signature: the stored answer, uncharged', async () => {
+    const payer = Keypair.generate();
+    const first = await world.redeem(world.payment({ payer, identifier: ID }));
+    const again = await world.redeem(world.payment({ payer, identifier: ID }));
+    expect(asSent(again)).to.deep.equal(asSent(first));
+    expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
+  });
+
+  it('the same id with another body: 400, uncharged', async () => {
+    const payer = Keypair.generate();
+    await world.redeem(world.payment({ payer, identifier: ID }));
+    const outcome = await world.redeem(world.payment({ payer, identifier: ID }), { text: 'another' });
+    expect(outcome).to.include({ kind: 'conflict' });
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('the same id while the first is being worked on waits for it; while its settlement is in doubt: 503 with a receipt', async () => {
+    const payer = Keypair.generate();
+    const gate = new Gate();
+    const first = world.redeem(world.payment({ payer, identifier: ID }), {
+      work: () => gate.wait(answer('{}')),
+    });
+    await gate.reached;
+    const second = world.redeem(world.payment({ payer, identifier: ID }));
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
+    gate.open();
+    expectPending(await first);
+    expectPending(await second);
+    expectPending(await world.redeem(world.payment({ payer, identifier: ID })));
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('the same id when its answer is no longer kept: told to use a new one, uncharged', async () => {
+    const payer = Keypair.generate();
+    await world.redeem(world.payment({ payer, identifier: ID }));
+    world.now += 25 * 60 * MINUTE;
+    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    const outcome = await world.redeem(world.payment({ payer, identifier: ID }));
+    expect(outcome).to.include({ kind: 'conflict' });
+    expect(outcome)
+      .to.have.property('error')
+      .match(/no longer kept.*new id/);
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('ids are per payer', async () => {
+    await world.redeem(world.payment({ identifier: ID }));
+    expect(bodyOf(await world.redeem(world.payment({ identifier: ID })))).to.equal('{"summary":"run 2"}');
+    expect(world.facilitator.settles).to.equal(2);
+  });
+
+  it('another id is always a new sale', async () => {
+    const payer = Keypair.generate();
+    await world.redeem(world.payment({ payer, identifier: ID }));
+    await world.redeem(world.payment({ payer, identifier: `${ID}2` }));
+    expect(world.facilitator.settles).to.equal(2);
+  });
+
+  it('a payment with an id is redeemed only with that same id, during its run and after', async () => {
+    const { transaction } = craftPayment(RECIPE);
+    const withId = world.checkedPayment(v2Header(ACCEPTED, transaction, withIdentifier(ID)));
+    const thieves = [
+      world.checkedPayment(v2Header(ACCEPTED, transaction)),
+      world.checkedPayment(v1Header(DEVNET_V1, transaction)),
+      world.checkedPayment(v2Header(ACCEPTED, transaction, withIdentifier(`${ID}2`))),
+    ];
+    const gate = new Gate();
+    const first = world.redeem(withId, { work: () => gate.wait(answer('{}')) });
+    await gate.reached;
+    for (const thief of thieves) expectRefused(await world.redeem(thief), /only with that same id/, false);
+    gate.open();
+    await first;
+    for (const thief of thieves) expectRefused(await world.redeem(thief), /only with that same id/, false);
+    expect((await world.redeem(withId)).kind).to.equal('answer');
+  });
+});

@@ -1,0 +1,80 @@
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import type { Payment } from '../../src/payments/check-payment.js';
+import { requirementsOf } from '../../src/payments/requirements.js';
+import {
+  ACCEPTED,
+  bodyOf,
+  eachInANewWorld,
+  expectPending,
+  expectRefused,
+  failed,
+  FEE_PAYER,
+  RECIPE,
+  SUMMARIZE,
+  TERMS,
+  world,
+} from '../support/charge-world.js';
+import { craftPayment, v2Header } from '../support/craft.js';
+
+describe('a price that changed judges unknown payments only', () => {
+  eachInANewWorld();
+
+  const dearer = { ...SUMMARIZE, price: { ...SUMMARIZE.price, atomic: 20_000n } };
+
+  /** The payment as a server with another price reads it. */
+  function under(header: string): Payment {
+    const checkedPayment = world.charge.checkPayment({ 'payment-signature': header }, dearer);
+    if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
+    expect(checkedPayment.error).to.match(/the price is 20000/);
+    return checkedPayment.payment;
+  }
+
+  it('delivered before: the same answer, with the receipt of the price that was paid', async () => {
+    const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
+    const first = await world.redeem(world.checkedPayment(header));
+    const again = await world.redeem(under(header), { operation: dearer });
+    expect(bodyOf(again)).to.equal(bodyOf(first));
+    expect(again).to.have.nested.property('receipt.amount', '10000');
+  });
+
+  it('settling before: still pending, never refused', async () => {
+    const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
+    await world.redeem(world.checkedPayment(header));
+    expect(await world.charge.isKnown(under(header))).to.equal(true);
+    expectPending(await world.redeem(under(header), { operation: dearer }));
+  });
+
+  it('another receiver: what was delivered is handed out', async () => {
+    const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
+    const first = await world.redeem(world.checkedPayment(header));
+    const elsewhere = { ...TERMS, payTo: Keypair.generate().publicKey.toBase58() };
+    const offers = world.newDesk(FEE_PAYER, elsewhere);
+    const charge = world.newCharge({ offers });
+    const checkedPayment = charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
+    if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
+    expect(bodyOf(await charge.process(world.call(checkedPayment.payment)))).to.equal(bodyOf(first));
+    offers.close();
+  });
+
+  it('unknown: refused by today’s price, also where its work failed before', async () => {
+    const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
+    expect(await world.charge.isKnown(under(header))).to.equal(false);
+    await world.redeem(world.checkedPayment(header), { work: async () => failed(502) });
+    expectRefused(await world.redeem(under(header), { operation: dearer }), /the price is 20000/, true);
+    expect(world.facilitator.settles).to.equal(0);
+    const row = await world.ledger.find(world.checkedPayment(header).checked.id);
+    expect(row, 'sent away, and the ledger knows').to.include({ callers: 2, callerUntil: 0 });
+  });
+
+  it('an offer of the new price is sold at the new price', async () => {
+    const { transaction } = craftPayment({ ...RECIPE, amount: 20_000n });
+    const payment = world.checkedPayment(
+      v2Header(requirementsOf(dearer, TERMS, FEE_PAYER), transaction),
+      dearer,
+    );
+    const outcome = await world.redeem(payment, { operation: dearer });
+    expect(outcome).to.have.nested.property('receipt.amount', '20000');
+  });
+});

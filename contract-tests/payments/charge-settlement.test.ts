@@ -1,0 +1,155 @@
+import { expect } from 'chai';
+import type { SettleResult } from '../../src/payments/facilitator.js';
+import {
+  answer,
+  bodyOf,
+  eachInANewWorld,
+  expectPending,
+  expectRefused,
+  expectUnavailable,
+  faulty,
+  MINUTE,
+  SIGNATURE,
+  SUMMARIZE,
+  world,
+} from '../support/charge-world.js';
+import { DEVNET } from '../support/craft.js';
+
+describe('charge: promise 4, an unknown settlement is never a 402', () => {
+  eachInANewWorld();
+
+  const doubts: Record<string, () => SettleResult | Promise<SettleResult>> = {
+    duplicate_settlement: () => ({ kind: 'unknown', reason: 'duplicate_settlement', signature: '' }),
+    transaction_failed: () => ({
+      kind: 'unknown',
+      reason: 'invalid_exact_svm_transaction_failed',
+      signature: '',
+    }),
+    settlement_pending: () => ({ kind: 'unknown', reason: 'settlement_pending', signature: SIGNATURE }),
+    'status 502': () => ({ kind: 'unknown', reason: 'status 502', signature: '' }),
+    'a timeout': () => ({
+      kind: 'unknown',
+      reason: 'The operation was aborted due to timeout',
+      signature: '',
+    }),
+    'a facilitator that throws': () => Promise.reject(new Error('bug')),
+  };
+  for (const [name, onSettle] of Object.entries(doubts)) {
+    it(`${name}: 503 with a receipt, on every resend, across a restart, asked once`, async () => {
+      const payment = world.payment();
+      world.facilitator.onSettle = onSettle;
+      expectPending(await world.redeem(payment));
+      world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
+      expectPending(await world.redeem(payment));
+      await world.restart();
+      expectPending(await world.redeem(payment));
+      world.now += 30 * MINUTE;
+      expectPending(await world.redeem(payment));
+      expect(await world.stateOf(payment)).to.equal('settling');
+      expect(world.facilitator.settles).to.equal(1);
+      expect(world.runs).to.equal(1);
+    });
+  }
+
+  it('names the signature where the facilitator gave one', async () => {
+    world.facilitator.onSettle = () => ({
+      kind: 'unknown',
+      reason: 'settlement_pending',
+      signature: SIGNATURE,
+    });
+    expect(await world.redeem(world.payment())).to.have.nested.property('receipt.transaction', SIGNATURE);
+  });
+
+  it('a refusal that the ledger can not record is still in doubt', async () => {
+    const payment = world.payment();
+    world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
+    world.charge = world.newCharge({ ledger: faulty('release') });
+    expectPending(await world.redeem(payment));
+    expect(await world.stateOf(payment)).to.equal('settling');
+  });
+
+  it('a refusal that arrives after somebody else took the payment over is still in doubt', async () => {
+    const payment = world.payment();
+    world.facilitator.onSettle = async () => {
+      world.now += 10 * MINUTE;
+      expect(await world.ledger.adopt(payment.checked.id, MINUTE)).to.have.property('state', 'settling');
+      return { kind: 'refused', reason: 'insufficient_funds' };
+    };
+    expectPending(await world.redeem(payment));
+    expect(await world.stateOf(payment)).to.equal('settling');
+  });
+
+  it('refused for a listed reason on the first ask: 402 with a receipt, released, never claimed again', async () => {
+    const payer = await world.knownPayer();
+    const payment = world.payment({ payer });
+    world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
+    const outcome = await world.redeem(payment);
+    // A new signature over the same message would be the same payment, so no blockhash is handed out.
+    expectRefused(outcome, /funds/, false);
+    expect(outcome).to.have.nested.property('receipt.errorReason', 'insufficient_funds');
+    expect(await world.stateOf(payment)).to.equal('released');
+    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+    world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
+    expectRefused(
+      await world.redeem(payment),
+      /was refused when it was settled \(insufficient_funds\)/,
+      false,
+    );
+    expect(world.facilitator.settles).to.equal(1);
+    expect(world.runs).to.equal(1);
+  });
+});
+
+describe('charge: promise 10, once the money moved the answer goes out', () => {
+  eachInANewWorld();
+
+  it('the ledger fails after the settlement: the answer goes out, and the doubt is logged', async () => {
+    const payment = world.payment();
+    world.charge = world.newCharge({ ledger: faulty('deliver') });
+    const outcome = await world.redeem(payment);
+    expect(bodyOf(outcome)).to.equal('{"summary":"run 1"}');
+    expect(outcome).to.have.nested.property('receipt.transaction', SIGNATURE);
+    expect(world.logged).to.include('the ledger could not record a settlement');
+    expect(await world.stateOf(payment)).to.equal('settling');
+  });
+
+  for (const method of ['claim', 'settle'] as const) {
+    it(`the ledger fails at ${method}: 503, nothing settled, and the payment can be sent again`, async () => {
+      const payment = world.payment();
+      world.charge = world.newCharge({ ledger: faulty(method) });
+      expectUnavailable(await world.redeem(payment), /could not be processed/);
+      expect(world.facilitator.settles).to.equal(0);
+      world.charge = world.newCharge();
+      expect((await world.redeem(payment)).kind).to.equal('answer');
+    });
+  }
+
+  it('a claim that was lost to another server is not settled', async () => {
+    const payment = world.payment();
+    const outcome = await world.redeem(payment, {
+      work: async () => {
+        world.now += 10 * MINUTE;
+        const { checked } = payment;
+        await world.ledger.claim({
+          id: checked.id,
+          operation: SUMMARIZE.id,
+          requestHash: world.call(payment).requestHash,
+          payer: checked.payer,
+          amount: 10_000n,
+          network: DEVNET,
+          x402Version: 2,
+          transaction: checked.transaction,
+          flow: 'authorization',
+          slot: 1,
+          height: 1,
+          leaseMs: 60_000,
+          limits: { maxUnsettledPerPayer: 9, maxUnsettledAmountPerPayer: 10n ** 9n, maxRuns: 3 },
+        });
+        return answer('{}');
+      },
+      holdMs: 10 * MINUTE + 200,
+    });
+    expectUnavailable(outcome, /being worked on/);
+    expect(world.facilitator.settles).to.equal(0);
+  });
+});

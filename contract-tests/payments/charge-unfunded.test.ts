@@ -1,0 +1,159 @@
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import type { Payment } from '../../src/payments/check-payment.js';
+import { requirementsOf } from '../../src/payments/requirements.js';
+import type { Answer } from '../../src/payments/outcome.js';
+import {
+  answer,
+  eachInANewWorld,
+  expectRefused,
+  expectUnavailable,
+  FEE_PAYER,
+  Gate,
+  RECIPE,
+  SUMMARIZE,
+  TERMS,
+  world,
+} from '../support/charge-world.js';
+import { commitsOf } from '../support/commits.js';
+import { craftPayment, v2Header } from '../support/craft.js';
+
+describe('charge: promise 8, nobody runs work on money that is not there', () => {
+  eachInANewWorld();
+
+  it('an unknown payer: verify comes first', async () => {
+    const gate = new Gate();
+    world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
+    const outcome = world.redeem(world.payment());
+    await gate.reached;
+    await new Promise(resolve => setTimeout(resolve, 20));
+    expect(world.runs).to.equal(0);
+    gate.open();
+    expect((await outcome).kind).to.equal('answer');
+    expect(world.runs).to.equal(1);
+  });
+
+  it('payments that verify refuses one after the other cost the ledger one commit each', async () => {
+    const commits = (): number => commitsOf(`${world.folder}/ledger.db`);
+    world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
+    await world.redeem(world.payment());
+    const before = commits();
+    const payments = Array.from({ length: 20 }, () => world.payment());
+    for (const payment of payments) expectRefused(await world.redeem(payment), /funds/, true);
+    expect(commits() - before).to.be.within(1, payments.length);
+    for (const payment of payments) expect(await world.stateOf(payment)).to.equal(undefined);
+    expect(world.logged).to.deep.equal([]);
+  });
+
+  it('a refusal after half a lease: the row is deleted before anybody is answered', async () => {
+    const payment = world.payment();
+    let before = 0;
+    world.facilitator.onVerify = () => {
+      before = commitsOf(`${world.folder}/ledger.db`);
+      world.now += 46_000;
+      return { kind: 'refused', reason: 'insufficient_funds' };
+    };
+    expectRefused(await world.redeem(payment), /funds/, true);
+    expect(commitsOf(`${world.folder}/ledger.db`) - before).to.equal(1);
+    expect(await world.stateOf(payment)).to.equal(undefined);
+  });
+
+  it('a known payer: the work runs beside verify, and is stopped when verify says no', async () => {
+    const payer = await world.knownPayer();
+    const [verifying, working] = [new Gate(), new Gate()];
+    world.facilitator.onVerify = () => verifying.wait({ kind: 'refused', reason: 'no' });
+    let signal: AbortSignal | undefined;
+    const outcome = world.redeem(world.payment({ payer }), {
+      work: given => {
+        signal = given;
+        return working.wait(answer('{}'));
+      },
+    });
+    await Promise.all([verifying.reached, working.reached]);
+    verifying.open();
+    expectRefused(await outcome, /refused by the facilitator: no/, true);
+    expect(signal?.aborted).to.equal(true);
+    working.open();
+    expect(world.facilitator.settles).to.equal(0);
+  });
+
+  it('a payer that was refused is unknown again', async () => {
+    const payer = await world.knownPayer();
+    world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'no' });
+    await world.redeem(world.payment({ payer }));
+    world.runs = 0;
+    await world.redeem(world.payment({ payer }));
+    expect(world.runs).to.equal(0);
+  });
+
+  it('too many unknown payers: 503, no facilitator call, payment untouched; known payers are not held up', async () => {
+    const payer = await world.knownPayer();
+    world.charge = world.newCharge({ unknownPayers: { rate: 0, burst: 2 } });
+    for (let n = 0; n < 2; n++) expect((await world.redeem(world.payment())).kind).to.equal('answer');
+    const payment = world.payment();
+    expectUnavailable(await world.redeem(payment), /Too many new payers/);
+    expect(world.facilitator.verifies).to.equal(2);
+    expect(await world.stateOf(payment)).to.equal(undefined);
+    expect((await world.redeem(world.payment({ payer }))).kind).to.equal('answer');
+  });
+
+  it('work of a new payer is not begun on a blockhash that dies before it is done: 402, not charged, free, and left to no wait', async () => {
+    const known = await world.knownPayer();
+    world.charge = world.newCharge({ blocksLeft: async () => 49 });
+    const payer = Keypair.generate();
+    const payment = world.payment({ payer });
+    expectRefused(
+      await world.redeem(payment),
+      /^the blockhash is too old to outlive the work\. You were not charged; sign again/,
+      true,
+    );
+    expect(world.runs).to.equal(0);
+    expect(world.facilitator.settles).to.equal(0);
+    const row = await world.ledger.find(payment.checked.id);
+    expect(row).to.include({ state: 'claimed', runs: 0, leased: false, attended: false });
+    expect((await world.redeem(world.payment({ payer: known }), { text: 'b' })).kind).to.equal('answer');
+    const began = performance.now();
+    world.charge = world.newCharge({ blocksLeft: async () => 50 });
+    expect((await world.redeem(world.payment({ payer }))).kind, 'signed anew').to.equal('answer');
+    expect(performance.now() - began).to.be.lessThan(1_000);
+    expect((await world.ledger.find(payment.checked.id))?.aliasOf, 'a late copy').to.not.equal(null);
+    world.charge = world.newCharge({ blocksLeft: async () => undefined });
+    expect((await world.redeem(world.payment())).kind, 'age unknown').to.equal('answer');
+  });
+
+  it('a payer’s unsettled payments are capped in number', async () => {
+    world.charge = world.newCharge({ maxUnsettledPerPayer: 3 });
+    const payer = Keypair.generate();
+    const gate = new Gate();
+    const work = (): Promise<Answer> => gate.wait(answer('{}'));
+    const outcomes = Array.from({ length: 5 }, () => world.redeem(world.payment({ payer }), { work }));
+    const other = await world.redeem(world.payment());
+    expect(other.kind).to.equal('answer');
+    gate.open();
+    const kinds = (await Promise.all(outcomes)).map(({ kind }) => kind);
+    expect(kinds.filter(kind => kind === 'answer')).to.have.length(3);
+    const late = world.payment({ payer });
+    expect((await world.redeem(late)).kind, 'room again').to.equal('answer');
+  });
+
+  it('a payer’s unsettled payments are capped in money', async () => {
+    const dear = { ...SUMMARIZE, price: { ...SUMMARIZE.price, atomic: 60_000_000n } };
+    const payer = Keypair.generate();
+    const gate = new Gate();
+    const payment = (): Payment =>
+      world.checkedPayment(
+        v2Header(
+          requirementsOf(dear, TERMS, FEE_PAYER),
+          craftPayment({ ...RECIPE, payer, amount: 60_000_000n }).transaction,
+        ),
+        dear,
+      );
+    const first = world.redeem(payment(), { operation: dear, work: () => gate.wait(answer('{}')) });
+    await gate.reached;
+    const second = payment();
+    expectUnavailable(await world.redeem(second, { operation: dear }), /Too much in unsettled payments/);
+    expect(await world.stateOf(second)).to.equal(undefined);
+    gate.open();
+    expect((await first).kind).to.equal('answer');
+  });
+});

@@ -1,0 +1,114 @@
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import type { Answer, Outcome } from '../../src/payments/outcome.js';
+import {
+  answer,
+  eachInANewWorld,
+  expectPending,
+  expectRefused,
+  expectUnavailable,
+  FEE_PAYER,
+  Gate,
+  ID,
+  world,
+} from '../support/charge-world.js';
+import { until } from '../support/faults.js';
+
+describe('work that is not paid for', () => {
+  eachInANewWorld();
+
+  it('a payer that lets work be done and hangs up is verified first from then on, and soon has to wait', async () => {
+    const payer = await world.knownPayer();
+    for (let n = 0; n < 10; n++) {
+      const gone = new AbortController();
+      const gate = new Gate();
+      const work = world.redeem(world.payment({ payer, identifier: `${ID}${n}` }), {
+        gone: gone.signal,
+        work: () => gate.wait(answer('{}')),
+      });
+      await gate.reached;
+      gone.abort();
+      gate.open();
+      await work;
+      await world.charge.idle();
+    }
+    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+    world.runs = 0;
+    expectUnavailable(await world.redeem(world.payment({ payer })), /not charged/);
+    expect(world.runs).to.equal(0);
+    expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('answer');
+    world.now += 60_000;
+    world.offers.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 950 });
+    const later = await world.redeem(world.payment({ payer }), { text: 'another' });
+    expect(later.kind, 'it is forgiven').to.equal('answer');
+    expect(world.facilitator.settles).to.equal(2);
+  });
+
+  it('of a payer without standing ten runs may be under way at once, the others are told to wait', async () => {
+    const payer = Keypair.generate();
+    const gate = new Gate();
+    const sent = Array.from({ length: 14 }, (_, n) =>
+      world.redeem(world.payment({ payer, identifier: `${ID}${n}` }), {
+        work: () => gate.wait(answer('{}')),
+      }),
+    );
+    await gate.reached;
+    await new Promise(resolve => setTimeout(resolve, 300));
+    gate.open();
+    const kinds = (await Promise.all(sent)).map(({ kind }) => kind);
+    expect(kinds.filter(kind => kind === 'unavailable')).to.have.length(4);
+    expect(world.facilitator.settles).to.equal(10);
+  });
+
+  it('work beside too many equal payments counts among the runs of its payment', async () => {
+    const ledger = { ...world.ledger, settle: async () => ({ kind: 'limit' as const }) };
+    world.charge = world.newCharge({ ledger });
+    const payment = world.payment();
+    for (let n = 0; n < 3; n++) expectUnavailable(await world.redeem(payment), /Too many new signatures/);
+    expectRefused(await world.redeem(payment), /failed 3 times and nothing was charged/, false);
+    expect(world.runs).to.equal(3);
+  });
+
+  it('a settlement that nobody knows costs a payer its standing', async () => {
+    const payer = await world.knownPayer();
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
+    expectPending(await world.redeem(world.payment({ payer })));
+    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+  });
+
+  it('work that takes too long costs a payer its standing', async () => {
+    const payer = await world.knownPayer();
+    world.charge = world.newCharge({ workDeadlineMs: 50 });
+    const work = (): Promise<Answer> => new Promise(() => {});
+    const outcome = await world.redeem(world.payment({ payer }), { work });
+    expect(outcome).to.have.nested.property('answer.status', 502);
+    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+  });
+
+  it('new payers whose verify was slow share a burst of work, however many came meanwhile', async () => {
+    world.charge = world.newCharge({ unknownPayers: { rate: 10, burst: 3 } });
+    const gate = new Gate();
+    world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
+    const buy = (n: number): Promise<Outcome> =>
+      world.redeem(world.payment(), { source: `source ${n}`, text: `text ${n}` });
+    const first = [0, 1, 2].map(buy);
+    await until('the first are verified', () => world.facilitator.verifies === 3);
+    await new Promise(resolve => setTimeout(resolve, 350));
+    const second = [3, 4, 5].map(buy);
+    await until('all are verified', () => world.facilitator.verifies === 6);
+    gate.open();
+    const refused = (await Promise.all([...first, ...second])).filter(({ kind }) => kind === 'unavailable');
+    expect(refused).to.not.be.empty;
+    expect(world.runs).to.equal(6 - refused.length);
+    for (const outcome of refused) expectUnavailable(outcome, /Too many new payers.*not charged/);
+  });
+
+  it('new payers of one source leave room for those of another', async () => {
+    world.charge = world.newCharge({ unknownPayers: { rate: 0, burst: 50 } });
+    let refused = 0;
+    for (let n = 0; n < 60; n++)
+      if ((await world.redeem(world.payment(), { source: 'crowd' })).kind === 'unavailable') refused += 1;
+    expect(refused).to.be.greaterThan(10);
+    expect((await world.redeem(world.payment(), { source: 'somebody else' })).kind).to.equal('answer');
+  });
+});

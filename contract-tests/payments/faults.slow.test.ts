@@ -1,0 +1,41 @@
+import { randomInt } from 'node:crypto';
+import { SeededRandom } from '../support/seeded-random.js';
+import { PLACES, sqlitePlace } from '../support/ledger-places.js';
+import { Schedule } from '../support/schedule.js';
+import { memoryLedgerPlace, TestChain } from '../support/test-chain.js';
+
+const REPLAYED = process.env['FAULT_SEED'];
+const SCHEDULES = Number(process.env['FAULT_SCHEDULES'] ?? (REPLAYED === undefined ? 8 : 1));
+
+for (const { name, make } of PLACES) {
+  const suite = make ? describe : describe.skip;
+  suite(
+    `promise 10: whatever fails, money on chain is settled rows, and every settled row is delivered or owed (${name})`,
+    function () {
+      this.timeout(300_000);
+      let testChain: TestChain;
+      before(async () => {
+        testChain = await TestChain.open();
+        await testChain.addFeePayer();
+      });
+      after(() => testChain.close());
+
+      const sideBySide = name === 'PostgreSQL' ? 2 : 3;
+      const first = REPLAYED === undefined ? randomInt(2 ** 31) : Number(REPLAYED);
+      const seeds = Array.from({ length: SCHEDULES }, (_, n) => first + n);
+      for (let n = 0; n < seeds.length; n += sideBySide) {
+        const some = seeds.slice(n, n + sideBySide);
+        it(`schedules FAULT_SEED=${some.join(', FAULT_SEED=')}`, async () => {
+          const servers = name === 'PostgreSQL' ? 3 : 1;
+          const runs = some.map(async seed => {
+            const place = await (make === sqlitePlace ? memoryLedgerPlace : make!)();
+            await new Schedule(testChain, place, servers, new SeededRandom(seed)).run();
+          });
+          const failures = (await Promise.allSettled(runs)).filter(run => run.status === 'rejected');
+          const reasons = failures.map(({ reason }) => (reason as Error).message);
+          if (reasons.length > 0) throw new Error(reasons.join('\n'));
+        });
+      }
+    },
+  );
+}

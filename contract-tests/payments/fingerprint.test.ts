@@ -1,0 +1,104 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { canonicalJson, fingerprint, TooDeep } from '../../src/payments/fingerprint.js';
+
+function shuffled(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(shuffled);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([key, member]) => [key, shuffled(member)]),
+  );
+}
+
+function nested(levels: number, core: unknown): object {
+  let value = core;
+  for (let level = 0; level < levels; level++) value = level % 2 ? [value] : { value };
+  return value as object;
+}
+
+describe('fingerprint: what the same call means', () => {
+  it('does not depend on the order of keys, at any depth', () => {
+    const one = { a: 1, b: { c: [{ d: 1, e: 2 }], f: 3 } };
+    const other = { b: { f: 3, c: [{ e: 2, d: 1 }] }, a: 1 };
+    expect(fingerprint('summarize', one)).to.equal(fingerprint('summarize', other));
+  });
+
+  it('depends on the order of a list, the type of a value, and the operation', () => {
+    const bodies = [
+      { a: [1, 2] },
+      { a: [2, 1] },
+      { a: '1' },
+      { a: 1 },
+      { a: true },
+      { a: null },
+      { a: [] },
+      { a: {} },
+      {},
+    ];
+    const prints = bodies.map(body => fingerprint('summarize', body));
+    expect(new Set(prints).size).to.equal(bodies.length);
+    expect(fingerprint('solMintInfo', { a: 1 })).to.not.equal(fingerprint('summarize', { a: 1 }));
+  });
+
+  it('can not be tricked by an operation or a key that looks like JSON', () => {
+    expect(canonicalJson({ 'a":1,"b': 2 })).to.not.equal(canonicalJson({ a: 1, b: 2 }));
+    expect(canonicalJson({ __proto__x: 1 })).to.equal('{"__proto__x":1}');
+    const poisoned = JSON.parse('{"__proto__":{"text":"x"},"text":"y"}') as object;
+    expect(fingerprint('summarize', poisoned)).to.not.equal(fingerprint('summarize', { text: 'y' }));
+  });
+
+  it('reads numbers as JSON does: 1, 1.0 and 1e0 are one number', () => {
+    const prints = ['1', '1.0', '1e0', '10E-1'].map(text =>
+      fingerprint('summarize', JSON.parse(`{"n":${text}}`) as object),
+    );
+    expect(new Set(prints).size).to.equal(1);
+    expect(fingerprint('summarize', { n: 1.5 })).to.not.equal(fingerprint('summarize', { n: 1 }));
+  });
+
+  it('tells texts apart by code unit: no normalisation, and lone surrogates do not collapse', () => {
+    const texts = ['é', 'e\u0301', 'é ', '\ud800', '\ud801', '\ufffd', '😀', '', ' '];
+    const prints = texts.map(text => fingerprint('summarize', { text }));
+    expect(new Set(prints).size).to.equal(texts.length);
+    expect(fingerprint('summarize', JSON.parse('{"text":"\\u00e9"}') as object)).to.equal(
+      fingerprint('summarize', { text: 'é' }),
+    );
+  });
+
+  it('sorts keys the same whatever their alphabet', () => {
+    const keys = ['z', 'a', 'é', '😀', '\uffff', '10', '9', 'A'];
+    const one = Object.fromEntries(keys.map(key => [key, 1]));
+    const other = Object.fromEntries([...keys].reverse().map(key => [key, 1]));
+    expect(canonicalJson(one)).to.equal(canonicalJson(other));
+  });
+
+  it('writes the examples of RFC 8785 (3.2.2 and 3.2.3) as it has them', () => {
+    const input = String.raw`{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],
+      "string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}`;
+    expect(canonicalJson(JSON.parse(input))).to.equal(
+      String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`,
+    );
+    const names = ['\u20ac', '\r', '\ufb33', '1', '\u{1f600}', '\u0080', '\u00f6'];
+    const sorted = ['\r', '1', '\u0080', '\u00f6', '\u20ac', '\u{1f600}', '\ufb33'];
+    const text = canonicalJson(Object.fromEntries(names.map(name => [name, 0])));
+    expect(text).to.equal(`{${sorted.map(name => `${JSON.stringify(name)}:0`).join(',')}}`);
+  });
+
+  it('accepts 64 levels and refuses more, without exhausting the stack', () => {
+    expect(fingerprint('summarize', nested(64, 1))).to.match(/^[0-9a-f]{64}$/);
+    expect(() => fingerprint('summarize', nested(66, 1))).to.throw(TooDeep, /nested too deeply/);
+    expect(() => fingerprint('summarize', nested(50_000, 1))).to.throw(TooDeep);
+  });
+
+  it('equals for equal JSON and reads back as that JSON', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 4 }), value => {
+        const text = canonicalJson(value);
+        expect(canonicalJson(shuffled(value))).to.equal(text);
+        expect(JSON.parse(text)).to.deep.equal(JSON.parse(JSON.stringify(value)));
+      }),
+      { numRuns: 200 },
+    );
+  });
+});

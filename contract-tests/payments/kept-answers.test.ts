@@ -1,0 +1,22 @@
+import { expect } from 'chai';
+import { KeptAnswers } from '../../src/payments/kept-answers.js';
+
+describe('kept answers', () => {
+  it('one that is still being sent is read once, one that is gone is not found', async () => {
+    let reads = 0;
+    const stored = { status: 200, headers: { 'X-Kept': 'yes' }, expiresAt: Infinity };
+    const answers = new KeptAnswers({
+      answer: async id => {
+        reads += 1;
+        return id === 'gone' ? undefined : { ...stored, body: Buffer.alloc(100_000, id) };
+      },
+    });
+    const first = await answers.get('a');
+    const copies = await Promise.all(Array.from({ length: 100 }, () => answers.get('a')));
+    for (const copy of copies) expect(copy?.body === first?.body).to.equal(true);
+    expect(copies[0]).to.include({ status: 200 }).and.to.have.property('headers', stored.headers);
+    expect(reads).to.equal(1);
+    expect((await answers.get('b'))?.body.toString('latin1', 0, 2)).to.equal('bb');
+    expect(await answers.get('gone')).to.equal(undefined);
+  });
+});

@@ -1,0 +1,164 @@
+import { expect } from 'chai';
+import type { Payment } from '../../src/ledger/store.js';
+import {
+  nextStep,
+  nextStepForIdentifier,
+  moneyNote,
+  type RequestedCall,
+} from '../../src/payments/next-step.js';
+
+const NOW = 1_800_000_000_000;
+const HASH = 'a'.repeat(64);
+const ASKED: RequestedCall = { operation: 'summarize', requestHash: HASH, identifier: null };
+const IDENTIFIER = 'order-0000000000001';
+
+function row(change: Partial<Payment> = {}): Payment {
+  return {
+    id: '1'.repeat(64),
+    operation: 'summarize',
+    requestHash: HASH,
+    request: null,
+    payer: 'payer',
+    amount: 10_000n,
+    network: 'solana:x',
+    x402Version: 2,
+    transaction: '',
+    identifier: null,
+    flow: 'authorization',
+    state: 'claimed',
+    claim: 1,
+    owner: 'server',
+    leaseUntil: 0,
+    callerUntil: 0,
+    leased: false,
+    attended: false,
+    callers: 1,
+    writtenTo: null,
+    runs: 1,
+    asks: 0,
+    claimSlot: 1,
+    claimHeight: 1,
+    settlement: null,
+    reason: null,
+    aliasOf: null,
+    createdAt: NOW,
+    settlingAt: null,
+    settledAt: null,
+    decidedAt: null,
+    writtenAt: null,
+    auditedAt: null,
+    answerExpiresAt: null,
+    ...change,
+  };
+}
+
+/** What a judgement comes to, in one line. */
+function verdictOf(judgement: ReturnType<typeof nextStep>): string {
+  if (judgement.kind === 'sell') return 'sell';
+  if (judgement.kind !== 'over') return `${judgement.kind}${judgement.proven ? ', proven' : ''}`;
+  const { outcome } = judgement;
+  if (outcome.kind === 'answer') return `${outcome.answer.status} ${outcome.answer.body.toString()}`;
+  return `${outcome.kind}: ${outcome.error}`;
+}
+
+const kept = { answerExpiresAt: NOW + 1 };
+/** Each state as it stands in the ledger, and what it is worth for the same call. */
+const STATES: [string, Partial<Payment>, RegExp][] = [
+  ['claimed, and its worker is gone', { state: 'claimed' }, /^sell$/],
+  ['claimed and worked on', { state: 'claimed', leased: true }, /^wait$/],
+  ['settling and worked on', { state: 'settling', leased: true }, /^wait$/],
+  ['settling, and nobody knows', { state: 'settling' }, /^ask$/],
+  ['owed for its work, worked on', { state: 'owed', leased: true }, /^wait$/],
+  ['owed for its work', { state: 'owed' }, /^redo$/],
+  ['owed as an order', { state: 'owed', flow: 'upfront' }, /^order$/],
+  ['owed as an order, worked on', { state: 'owed', flow: 'upfront', leased: true }, /^order$/],
+  ['delivered', { state: 'delivered', ...kept }, /^answer$/],
+  ['delivered, answer expired', { state: 'delivered', answerExpiresAt: NOW }, /^refused: .*no longer kept/],
+  ['delivered, answer pruned', { state: 'delivered' }, /^refused: .*no longer kept/],
+  [
+    'released',
+    { state: 'released', reason: 'no funds' },
+    /^refused: .*refused when it was settled \(no funds\)/,
+  ],
+  ['refunded', { state: 'refunded', reason: 'sorry' }, /^502 .*was refunded \(sorry\)/],
+];
+
+describe('what a payment is worth for a call, by what the ledger knows of it', () => {
+  it('one that the ledger does not know is sold for under today’s offer', () => {
+    expect(nextStep({ row: undefined, target: undefined }, ASKED, NOW)).to.deep.equal({ kind: 'sell' });
+  });
+
+  for (const [name, change, verdict] of STATES) {
+    it(`${name}: the same call`, () => {
+      expect(verdictOf(nextStep({ row: row(change), target: undefined }, ASKED, NOW))).to.match(verdict);
+    });
+
+    it(`${name}: another body or operation is refused unless nothing was sold`, () => {
+      for (const other of [{ requestHash: 'b'.repeat(64) }, { operation: 'solMintInfo' }]) {
+        const judged = verdictOf(
+          nextStep({ row: row(change), target: undefined }, { ...ASKED, ...other }, NOW),
+        );
+        expect(judged).to.match(
+          verdict.test('sell') ? /^sell$/ : /^refused: the same transaction was sent for another call/,
+        );
+      }
+    });
+
+    it(`${name}: carried a payment-identifier, and is redeemed only with it`, () => {
+      const withId = { row: row({ ...change, identifier: IDENTIFIER }), target: undefined };
+      const refused = verdict.test('sell') ? /^sell$/ : /^refused: .*payment-identifier/;
+      expect(verdictOf(nextStep(withId, ASKED, NOW))).to.match(refused);
+      expect(verdictOf(nextStep(withId, { ...ASKED, identifier: 'another-identifier' }, NOW))).to.match(
+        refused,
+      );
+      expect(verdictOf(nextStep(withId, { ...ASKED, identifier: IDENTIFIER }, NOW))).to.match(verdict);
+    });
+
+    if (!verdict.test('sell')) {
+      it(`${name}: reached through an alias, it is worth the same, and its sender must be the payer`, () => {
+        const target = row({ ...change, id: '2'.repeat(64) });
+        const judged = nextStep({ row: row({ aliasOf: target.id }), target }, ASKED, NOW);
+        expect(verdictOf(judged).replace(', proven', '')).to.match(verdict);
+        if ('row' in judged) expect(judged).to.include({ proven: true, row: target });
+      });
+    }
+  }
+
+  it('an alias is never sold for, and one whose target is gone has nothing to give', () => {
+    const judged = nextStep({ row: row({ aliasOf: '2'.repeat(64) }), target: undefined }, ASKED, NOW);
+    expect(verdictOf(judged)).to.match(/^refused: .*no longer kept/);
+  });
+});
+
+describe('what a payment-identifier that was used before is worth', () => {
+  const used = row({ state: 'delivered', identifier: IDENTIFIER, ...kept });
+  const asked = { ...ASKED, identifier: IDENTIFIER };
+
+  it('for the same call: the sale, whoever signed anew must be the payer', () => {
+    expect(verdictOf(nextStepForIdentifier(used, asked, NOW))).to.equal('answer, proven');
+  });
+
+  it('for another call, or once its answer is gone: 400, uncharged', () => {
+    expect(verdictOf(nextStepForIdentifier(used, { ...asked, requestHash: 'b'.repeat(64) }, NOW))).to.match(
+      /^conflict: .*another call. You were not charged/,
+    );
+    expect(verdictOf(nextStepForIdentifier(used, asked, NOW + 1))).to.match(
+      /^conflict: .*no longer kept. You were not charged/,
+    );
+  });
+});
+
+describe('what is said of the money beside a bad body', () => {
+  it('“not charged” only where the ledger says so', () => {
+    for (const uncharged of [undefined, row(), row({ leased: true }), row({ state: 'released' })])
+      expect(moneyNote(uncharged)).to.match(/^You were not charged/);
+    const charged: Partial<Payment>[] = [
+      { state: 'settling' },
+      { state: 'owed' },
+      { state: 'delivered', ...kept },
+      { state: 'refunded' },
+      { aliasOf: '2'.repeat(64) },
+    ];
+    for (const change of charged) expect(moneyNote(row(change))).not.to.match(/not charged/i);
+  });
+});

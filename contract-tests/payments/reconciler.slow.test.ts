@@ -1,0 +1,420 @@
+import { expect } from 'chai';
+import { createTransferCheckedInstruction } from '@solana/spl-token';
+import { PublicKey, type Keypair } from '@solana/web3.js';
+import type { Ledger } from '../../src/ledger/store.js';
+import { findTransfer } from '../../src/payments/find-transfer.js';
+import { loadFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
+import { TestCluster, signed } from '../support/test-server.js';
+import { askedFor, pause, rpcFault, settleFault, until } from '../support/faults.js';
+import { TestChain } from '../support/test-chain.js';
+import { PLACES } from '../support/ledger-places.js';
+import { countingProxy, type CountingProxy } from '../support/proxy.js';
+import {
+  again,
+  allOnOneStage,
+  answerOf,
+  buy,
+  cluster,
+  expectPending,
+  land,
+  landed,
+  openServer,
+  payer,
+  rowOf,
+  testServer,
+  testChain,
+  stateBecomes,
+} from '../support/one-chain.js';
+
+describe('reconciler: the chain decides what nobody knows', function () {
+  this.timeout(60_000);
+  allOnOneStage();
+
+  for (const kind of [
+    'dropAfter',
+    'errorAfter',
+    'garbled',
+    'duplicate',
+    'simulationFailed',
+    'sendThrew',
+  ] as const) {
+    it(`landed, and the facilitator answers with ${kind}: found on chain, delivered, and a resend gets the saved answer`, async () => {
+      cluster.onSettle(settleFault(kind));
+      const bought = await buy();
+      expectPending(bought.sent);
+      await stateBecomes(bought.id, 'delivered');
+      expect(answerOf(await again(bought))).to.equal('{"summary":"run 1"}');
+      expect(landed(bought.id)).to.equal(1);
+      expect(cluster.facilitator.count('/settle')).to.be.at.most(2);
+    });
+  }
+
+  it('never sent: asked for once more when the buyer comes back, delivered, and settled once', async () => {
+    let asks = 0;
+    cluster.onSettle(ask => settleFault(++asks === 1 ? 'dropBefore' : 'none')(ask));
+    const bought = await buy();
+    expectPending(bought.sent);
+    await pause(1_000);
+    expect(asks, 'nobody waits').to.equal(1);
+    await until('it is answered', async () => (await again(bought)).kind === 'answer');
+    expect(answerOf(await again(bought))).to.equal('{"summary":"run 1"}');
+    expect(landed(bought.id)).to.equal(1);
+    expect(asks).to.equal(2);
+    expect((await rowOf(bought.id)).asks).to.equal(2);
+  });
+
+  it('never sent and never heard: asked twice at most, proven absent by height, 503 until then and 402 from then on', async () => {
+    cluster.onSettle(settleFault('dropBefore'));
+    const bought = await buy();
+    const { claimHeight } = await rowOf(bought.id);
+    while ((await rowOf(bought.id)).state === 'settling') {
+      const sent = await again(bought);
+      if ((await rowOf(bought.id)).state === 'settling') expectPending(sent);
+      await pause(200);
+    }
+    expect(testChain.sandbox.chain.slot('finalized')).to.be.greaterThan(claimHeight + 300);
+    expect(await rowOf(bought.id)).to.include({
+      state: 'released',
+      asks: 2,
+      reason: 'the transaction never landed',
+    });
+    expect(await again(bought)).to.include({ kind: 'refused', fresh: false });
+    expect(landed(bought.id)).to.equal(0);
+    await until('nothing is left to watch', async () => (await rowOf(bought.id)).auditedAt !== null);
+  });
+
+  it('taken for absent because an RPC server hid it: still watched, found, and never lost', async () => {
+    let hiding = true;
+    cluster.onSettle(settleFault('dropAfter'));
+    cluster.rpc.intervene(async ({ method, forward, respond }) => {
+      const answer = await forward();
+      const hidden = hiding && method === 'getSignaturesForAddress';
+      respond(answer.status, hidden ? '{"jsonrpc":"2.0","id":"1","result":[]}' : answer.body);
+    });
+    const bought = await buy();
+    await stateBecomes(bought.id, 'released');
+    hiding = false;
+    await until('it is found', async () => (await rowOf(bought.id)).state !== 'released');
+    await until('there is an answer', async () => (await again(bought)).kind === 'answer');
+    expect(landed(bought.id)).to.equal(1);
+  });
+
+  it('failed on chain: not charged, and only when that is final', async () => {
+    const [poor] = (await testChain.payers(1, 10_000n)) as [Keypair];
+    cluster.onSettle(async ({ body, drop }) => {
+      // The wallet is emptied while the transaction is on its way.
+      const [from, to] = [poor, payer].map(({ publicKey }) => testChain.tokenAccount(publicKey)) as [
+        PublicKey,
+        PublicKey,
+      ];
+      const mint = new PublicKey(testChain.terms.asset);
+      if (landed(bought.id, poor) === 0 && !sentToChain) {
+        sentToChain = true;
+        await testChain.send(
+          [createTransferCheckedInstruction(from, mint, to, poor.publicKey, 10_000, 6)],
+          [poor],
+        );
+        const { paymentPayload } = JSON.parse(body.toString()) as {
+          paymentPayload: { payload: { transaction: string } };
+        };
+        await testChain.sendAsFacilitator(paymentPayload.payload.transaction);
+      }
+      drop();
+    });
+    let sentToChain = false;
+    const text = 'an emptied wallet';
+    const bought = { text, ...signed(testChain, testServer, { payer: poor, text }) };
+    expectPending(await again(bought));
+    await stateBecomes(bought.id, 'released');
+    expect((await rowOf(bought.id)).reason).to.equal('the transaction failed on chain');
+    expect(landed(bought.id, poor)).to.equal(0);
+    expect(await again(bought)).to.include({ kind: 'refused' });
+  });
+
+  it('refused on the first ask, although it lands later: found, made good when the buyer sends it again, and charged once', async () => {
+    cluster.onSettle(({ respond }) =>
+      respond(200, JSON.stringify({ success: false, errorReason: 'insufficient_funds', transaction: '' })),
+    );
+    const bought = await buy();
+    expect(bought.sent).to.include({ kind: 'refused' });
+    expect(await rowOf(bought.id)).to.include({ state: 'released', auditedAt: null });
+    await land(bought.transaction);
+    await until('the late landing is found', async () => (await rowOf(bought.id)).state !== 'released');
+    // Its answer had been given up when it was refused.
+    let sent = await again(bought);
+    await until('there is an answer', async () => (sent = await again(bought)).kind === 'answer', 5_000);
+    expect(answerOf(sent)).to.match(/run \d/);
+    expect(answerOf(await again(bought))).to.equal(answerOf(sent));
+    expect((await rowOf(bought.id)).state).to.equal('delivered');
+    expect(landed(bought.id)).to.equal(1);
+  });
+
+  it('a lost row of history, or a server that lags: stays undecided, is never released, and is found when it is back', async () => {
+    cluster.onSettle(settleFault('dropAfter'));
+    for (const fault of ['noRow', 'lag'] as const) {
+      const broken = rpcFault(fault, testChain);
+      cluster.rpc.intervene(ask =>
+        // The height is that of a server which is up to date: two servers behind one address.
+        ask.method === 'getLatestBlockhash' ? rpcFault('none', testChain)(ask) : broken(ask),
+      );
+      const bought = await buy();
+      expectPending(bought.sent);
+      const dead = (await rowOf(bought.id)).claimHeight + 300;
+      await until('it is dead by height', () => testChain.sandbox.chain.slot('finalized') > dead + 60);
+      expect((await rowOf(bought.id)).state).to.equal('settling');
+      cluster.rpc.intervene(undefined);
+      await stateBecomes(bought.id, 'delivered');
+    }
+  });
+
+  it('an RPC server of another cluster proves nothing, and its height poisons nothing: money that moved is found when ours is back', async () => {
+    const foreign = await foreignCluster();
+    try {
+      await testServer.close();
+      await openServer({ moreRpcUrls: [foreign.url] });
+      cluster.onSettle(settleFault('dropAfter'));
+      cluster.rpc.intervene(({ drop }) => drop());
+      const bought = await buy();
+      expectPending(bought.sent);
+      const { claimHeight } = await rowOf(bought.id);
+      await until('it would be dead', () => testChain.sandbox.chain.slot('finalized') > claimHeight + 400);
+      expect((await rowOf(bought.id)).state).to.equal('settling');
+      expect(foreign.count()).to.equal(foreign.count('getGenesisHash')).and.to.be.greaterThan(0);
+      cluster.rpc.intervene(undefined);
+      await stateBecomes(bought.id, 'delivered');
+      expect(landed(bought.id)).to.equal(1);
+      cluster.onSettle(undefined);
+      expect((await buy()).sent.kind, 'and sales go on').to.equal('answer');
+    } finally {
+      await foreign.close();
+    }
+  });
+
+  it('a height far in the future proves nothing: money that moved is found, and sales go on', async () => {
+    cluster.onSettle(settleFault('dropAfter'));
+    cluster.rpc.intervene(async ({ method, forward, respond }) => {
+      const answer = await forward();
+      if (method === 'getSignaturesForAddress') return respond(200, '{"jsonrpc":"2.0","id":1,"result":[]}');
+      if (method !== 'getLatestBlockhash') return respond(answer.status, answer.body);
+      const json = JSON.parse(answer.body.toString()) as {
+        result: { context: { slot: number }; value: { lastValidBlockHeight: number } };
+      };
+      json.result.context.slot += 1_000_000;
+      json.result.value.lastValidBlockHeight += 1_000_000;
+      respond(200, JSON.stringify(json));
+    });
+    const bought = await buy();
+    expectPending(bought.sent);
+    await pause(1_500);
+    expect((await rowOf(bought.id)).state).to.equal('settling');
+    cluster.rpc.intervene(undefined);
+    await stateBecomes(bought.id, 'delivered');
+    expect(landed(bought.id)).to.equal(1);
+    cluster.onSettle(undefined);
+    expect((await buy()).sent.kind).to.equal('answer');
+  });
+
+  it('a height that stands still proves nothing, however long it takes', async () => {
+    cluster.onSettle(settleFault('dropBefore'));
+    const bought = await buy();
+    const { claimHeight, claimSlot } = await rowOf(bought.id);
+    cluster.rpc.intervene(async ({ method, forward, respond }) => {
+      const answer = await forward();
+      if (method !== 'getLatestBlockhash') return respond(answer.status, answer.body);
+      const json = JSON.parse(answer.body.toString()) as {
+        result: { context: { slot: number }; value: object };
+      };
+      json.result.context.slot = claimSlot;
+      json.result.value = { ...json.result.value, lastValidBlockHeight: claimHeight + 150 };
+      respond(200, JSON.stringify(json));
+    });
+    await until(
+      'the real chain is far ahead',
+      () => testChain.sandbox.chain.slot('finalized') > claimHeight + 360,
+    );
+    expect((await rowOf(bought.id)).state).to.equal('settling');
+    cluster.rpc.intervene(undefined);
+    await stateBecomes(bought.id, 'released');
+  });
+
+  it('one that landed before the claim is not counted: not as found, not as confirmed, and its success is a lie', async () => {
+    const made = signed(testChain, testServer, { payer, text: 'old' });
+    await land(made.transaction);
+    await pause(200);
+    cluster.facilitator.intervene(({ path, respond }) => {
+      // A facilitator that takes what has landed for a success.
+      const [entry] = testChain.sandbox.chain.ofAddress(
+        testChain.tokenAccount(payer.publicKey).toBase58(),
+        { limit: 1 },
+        'processed',
+      );
+      const ok = path === '/verify' ? { isValid: true } : { success: true, transaction: entry?.signature };
+      respond(200, JSON.stringify(ok));
+    });
+    expect((await testServer.send({ payment: made.payment, text: 'old' })).kind).to.equal('answer');
+    await until('the facilitator is distrusted', () => testServer.trust.facilitatorLied);
+    expect((await rowOf(made.id)).claimSlot).to.be.greaterThan(0);
+    const finding = await findTransfer(
+      fakeChain({ slot: 10, id: made.id }),
+      { id: made.id, transaction: made.transaction, claimSlot: 10 },
+      { finality: 'finalized' },
+      AbortSignal.timeout(1_000),
+    );
+    expect(finding).to.deep.equal({ kind: 'absent' });
+  });
+
+  it('an audit that finds a lie: later successes are checked before the answer, on every server and after a restart', async () => {
+    cluster.onSettle(settleFault('lie'));
+    const first = await buy();
+    expect(first.sent.kind, 'a word that is still believed').to.equal('answer');
+    await until('the facilitator is distrusted', () => testServer.trust.facilitatorLied);
+    const second = await buy();
+    expectPending(second.sent);
+    await testServer.close();
+    await openServer();
+    expect(testServer.trust.facilitatorLied).to.equal(true);
+    expectPending((await buy()).sent);
+    cluster.onSettle(undefined);
+    const honest = await buy();
+    expect(honest.sent.kind).to.equal('answer');
+    expect(landed(honest.id)).to.equal(1);
+  });
+
+  it('a lie that can’t be recorded is found again', async () => {
+    const kept = new Map<string, string>();
+    let broken = true;
+    const notes = {
+      getMeta: async (key: string) => kept.get(key),
+      setMeta: async (key: string, value: string) => {
+        if (broken) throw new Error('the disk is full');
+        kept.set(key, value);
+      },
+    };
+    const log = { info: () => {}, warn: () => {}, error: () => {} };
+    const trust = await loadFacilitatorTrust(notes, 'https://user:secret@facilitator.example/x402', log);
+    await trust.distrust().then(
+      () => expect.fail('it was not recorded'),
+      () => {},
+    );
+    expect(trust.facilitatorLied).to.equal(true);
+    broken = false;
+    await trust.distrust();
+    expect([...kept.keys()].join())
+      .to.include('facilitator.example/x402')
+      .and.not.include('secret');
+    expect(
+      (await loadFacilitatorTrust(notes, 'https://facilitator.example/x402', log)).facilitatorLied,
+    ).to.equal(true);
+  });
+
+  it('an upfront order is begun only on what we saw ourselves: a lie is in doubt, then released, and nobody was asked', async () => {
+    cluster.onSettle(settleFault('lie'));
+    const bought = await buy(testServer, { upfront: true });
+    expectPending(bought.sent);
+    await stateBecomes(bought.id, 'released');
+    expect(await testServer.reader.order(bought.id)).to.equal(undefined);
+  });
+
+  it('a payment-identifier keeps its answer for a day also where the chain had to decide', async () => {
+    cluster.onSettle(settleFault('dropAfter'));
+    const bought = await buy(testServer, { identifier: `day-${Date.now()}-000001` });
+    await stateBecomes(bought.id, 'delivered');
+    expect((await rowOf(bought.id)).answerExpiresAt).to.be.greaterThan(Date.now() + 23 * 3_600_000);
+  });
+
+  it('a row that can’t be read holds up none of the others, and stays as it is', async () => {
+    const unreadable = 'f'.repeat(64);
+    const claimed = await testServer.reader.claim({
+      id: unreadable,
+      operation: 'summarize',
+      requestHash: 'x',
+      payer: 'p',
+      amount: 10_000n,
+      network: testChain.terms.network,
+      x402Version: 2,
+      transaction: 'AAAA',
+      flow: 'authorization',
+      slot: 1,
+      height: 1,
+      leaseMs: 1_000,
+      limits: { maxUnsettledPerPayer: 9, maxUnsettledAmountPerPayer: 10n ** 9n, maxRuns: 3 },
+    });
+    if (claimed.kind !== 'claimed') throw new Error(claimed.kind);
+    await testServer.reader.settle(unreadable, claimed.claim, { newestLocal: 1 });
+    await testServer.reader.extendLease(unreadable, claimed.claim, 0);
+    cluster.onSettle(settleFault('dropAfter'));
+    const bought = await buy();
+    await stateBecomes(bought.id, 'delivered');
+    expect((await rowOf(unreadable)).state).to.equal('settling');
+  });
+});
+
+for (const { name, make } of PLACES) {
+  const test = make ? it : it.skip;
+  describe(`reconciler on ${name}`, function () {
+    this.timeout(60_000);
+    test('several servers: one lease per payment, so one more ask and one decision', async () => {
+      const [stage2, place2] = [await TestChain.open(), await make!()];
+      const cell2 = await TestCluster.open(stage2, place2.url);
+      try {
+        const servers = name === 'PostgreSQL' ? 3 : 1;
+        const testServers = await Promise.all(Array.from({ length: servers }, () => cell2.testServer()));
+        const asks = new Map<string, number>();
+        cell2.onSettle(async ask => {
+          const id = askedFor(ask.body);
+          asks.set(id, (asks.get(id) ?? 0) + 1);
+          await pause(100);
+          ask.drop();
+        });
+        const [buyer] = (await stage2.payers(1)) as [Keypair];
+        const made = Array.from({ length: 12 }, (_, n) => ({
+          text: `one of many ${n}`,
+          ...signed(stage2, testServers[0]!, { payer: buyer, text: '' }),
+        }));
+        await Promise.all(made.map((one, n) => testServers[n % servers]!.send(one)));
+        const reader: Ledger = testServers[0]!.reader;
+        const stateOf = async ({ id }: { id: string }) => (await reader.find(id))?.state;
+        await until('all are released', async () =>
+          (await Promise.all(made.map(stateOf))).every(state => state === 'released'),
+        );
+        expect(
+          [...asks.values()].every(count => count <= 2),
+          JSON.stringify([...asks.values()]),
+        ).to.equal(true);
+        for (const { id } of made) expect((await reader.find(id))?.asks).to.equal(asks.get(id));
+      } finally {
+        await cell2.close();
+        await place2.remove();
+        await stage2.close();
+      }
+    });
+  });
+}
+
+/** An RPC server of a cluster that is far ahead of ours and knows none of our payments. */
+async function foreignCluster(): Promise<CountingProxy> {
+  const proxy = await countingProxy(testChain.sandbox.rpc.url);
+  const slot = testChain.sandbox.chain.slot('processed') + 100_000_000;
+  const results: Record<string, unknown> = {
+    getGenesisHash: '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d',
+    getLatestBlockhash: {
+      context: { slot },
+      value: { blockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N', lastValidBlockHeight: slot + 150 },
+    },
+    getSignaturesForAddress: [],
+    getTransaction: null,
+  };
+  proxy.intervene(({ method = '', respond }) =>
+    respond(200, JSON.stringify({ jsonrpc: '2.0', id: 1, result: results[method] })),
+  );
+  return proxy;
+}
+
+/** A chain that shows one landed payment at a slot. */
+function fakeChain({ slot, id }: { slot: number; id: string }): Parameters<typeof findTransfer>[0] {
+  return {
+    latestBlockhash: async () => ({ slot: 1_000, lastValidBlockHeight: 1_150 }),
+    signaturesFor: async () => [{ signature: id, slot, failed: false }],
+    transaction: async () => null,
+  };
+}

@@ -1,0 +1,79 @@
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { randomBytes } from 'node:crypto';
+import type { ChainHistory } from '../../src/payments/find-transfer.js';
+import { Reconciler } from '../../src/payments/reconciler.js';
+import { sharedHistory } from '../../src/payments/shared-history.js';
+import { loadFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
+import { eachInANewWorld, expectPending, world } from '../support/charge-world.js';
+
+const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
+const PAYMENTS = 7;
+const TRANSFERS = 30;
+
+/** A chain with thirty transfers that are none of ours, on which every payment of the world is long dead. */
+function strangersOnly(): { chain: ChainHistory; asked: Record<keyof ChainHistory, number> } {
+  const asked = { latestBlockhash: 0, signaturesFor: 0, transaction: 0 };
+  const messages = new Map(Array.from({ length: TRANSFERS }, (_, n) => [`transfer ${n}`, randomBytes(200)]));
+  const chain: ChainHistory = {
+    latestBlockhash: async () => {
+      asked.latestBlockhash += 1;
+      return { slot: 2_000, lastValidBlockHeight: 900 + 301 + 150 };
+    },
+    signaturesFor: async () => {
+      asked.signaturesFor += 1;
+      return [...messages.keys()].map(signature => ({ signature, slot: 1_500, failed: false }));
+    },
+    transaction: async signature => {
+      asked.transaction += 1;
+      return { slot: 1_500, failed: false, message: messages.get(signature)! };
+    },
+  };
+  return { chain, asked };
+}
+
+describe('What one round of looks at payments asks the chain', () => {
+  eachInANewWorld();
+
+  it('seven payments in doubt of one payer cost one search, not seven', async () => {
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'no answer', signature: '' });
+    const payer = Keypair.generate();
+    const payments = Array.from({ length: PAYMENTS }, () => world.payment({ payer }));
+    await Promise.all(
+      payments.map(async (each, n) => expectPending(await world.redeem(each, { text: `${n}` }))),
+    );
+    const { chain, asked } = strangersOnly();
+    const trust = await loadFacilitatorTrust(world.ledger, 'http://127.0.0.1:1', SILENT);
+    const reconciler = new Reconciler({
+      ledger: world.ledger,
+      chain,
+      trust,
+      log: SILENT,
+      timing: { rest: 0 },
+    });
+    await reconciler.reconcile();
+    for (const each of payments) expect(await world.stateOf(each)).to.equal('released');
+    // Twice: as `confirmed`, to find it soon, and as `finalized`, to prove that it is not there.
+    expect(asked.signaturesFor, 'searches').to.be.at.most(2);
+    expect(asked.latestBlockhash).to.equal(1);
+    expect(asked.transaction, 'transactions').to.be.at.most(TRANSFERS);
+    await reconciler.stop();
+  });
+
+  it('what another look asked for and did not get in time is asked again', async () => {
+    const { chain, asked } = strangersOnly();
+    let fail: ((why: Error) => void) | undefined;
+    const shared = sharedHistory({
+      ...chain,
+      transaction: (...args) =>
+        fail ? chain.transaction(...args) : new Promise<never>((_, reject) => (fail = reject)),
+    });
+    const { signal } = new AbortController();
+    const first = shared.transaction('transfer 0', 'confirmed', signal);
+    const second = shared.transaction('transfer 0', 'confirmed', signal);
+    fail?.(new Error('its time is up'));
+    expect(await first.catch((error: Error) => error.message)).to.equal('its time is up');
+    expect((await second)?.slot).to.equal(1_500);
+    expect(asked.transaction).to.equal(1);
+  });
+});

@@ -1,0 +1,199 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Keypair } from '@solana/web3.js';
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { sourceAccountOf } from '../../src/payments/transaction.js';
+import {
+  craftPayment,
+  DEVNET,
+  DEVNET_USDC,
+  lighthouseInstruction,
+  memoInstruction,
+  type Recipe,
+} from '../support/craft.js';
+import {
+  BLOCKHASH,
+  EXPECTED,
+  FEE_PAYER,
+  GOOD,
+  PAYER,
+  PAY_TO,
+  accept,
+  checker,
+  craft,
+  memo,
+  stranger,
+} from '../support/bent-transactions.js';
+
+describe('transaction: what pays our price is accepted', () => {
+  const RIGHT: [string, Recipe][] = [
+    ['v0', {}],
+    ['legacy', { version: 'legacy' }],
+    ['without a memo: three instructions', { memo: null }],
+    ['legacy without a memo', { memo: null, version: 'legacy' }],
+    ['with Lighthouse', { memo: null, extra: [lighthouseInstruction()] }],
+    ['with memo and Lighthouse', { extra: [lighthouseInstruction()] }],
+    [
+      'with a memo that the payer signs',
+      { memo: null, extra: [memoInstruction('signed', [PAYER.publicKey])] },
+    ],
+    ['five instructions', { extra: [memo()] }],
+    ['six instructions', { extra: [memo(), lighthouseInstruction()] }],
+    ['seven instructions', { extra: [lighthouseInstruction(), lighthouseInstruction(), memo()] }],
+    ['the highest compute limit, at the highest price', { computeLimit: 200_000, computePrice: 100_000n }],
+    ['a high price for few units', { computeLimit: 4_000, computePrice: 5_000_000n }],
+    ['from a token account that is not the associated one', { source: stranger() }],
+  ];
+  for (const [name, bend] of RIGHT) {
+    it(name, () => {
+      const payment = craftPayment({ ...GOOD, ...bend });
+      const checked = accept(payment.transaction);
+      expect(checked.payer).to.equal(PAYER.publicKey.toBase58());
+      expect(checked.feePayer).to.equal(FEE_PAYER);
+      expect(checked.transaction).to.equal(payment.transaction);
+    });
+  }
+
+  it('says which token account the money leaves', () => {
+    const source = stranger();
+    expect(sourceAccountOf(accept(craft({ source })).transaction)).to.equal(source.toBase58());
+  });
+});
+
+describe('transaction: identity', () => {
+  it('does not vary with what is in the fee payer’s slot, and what we pass on has it empty', () => {
+    const clean = craftPayment(GOOD);
+    const dirty = Buffer.from(clean.bytes);
+    dirty.fill(0xab, 1, 65);
+    const [one, other] = [accept(clean.transaction), accept(dirty.toString('base64'))];
+    expect(other).to.deep.equal(one);
+    expect(other.transaction).to.equal(clean.transaction);
+  });
+
+  it('is the same for the same message, signed again', () => {
+    const recipe = { ...GOOD, memo: 'same', blockhash: BLOCKHASH };
+    expect(accept(craftPayment(recipe).transaction).id).to.equal(accept(craftPayment(recipe).transaction).id);
+  });
+
+  it('varies with everything in the message', () => {
+    const base = { memo: 'same', blockhash: BLOCKHASH };
+    const variants: Recipe[] = [
+      base,
+      { ...base, memo: 'other' },
+      { ...base, memo: null },
+      { ...base, blockhash: stranger().toBase58() },
+      { ...base, payer: Keypair.generate() },
+      { ...base, feePayer: stranger().toBase58() },
+      { ...base, version: 'legacy' },
+      { ...base, computePrice: 2n },
+      { ...base, computeLimit: 20_001 },
+      { ...base, source: stranger() },
+      { ...base, extra: [memo()] },
+    ];
+    const ids = variants.map(variant => accept(craft(variant)).id);
+    expect(new Set(ids).size).to.equal(variants.length);
+    for (const id of ids) expect(id).to.match(/^[0-9a-f]{64}$/);
+  });
+});
+
+describe('transaction: hostile bytes never throw', () => {
+  it('random bytes and texts', () => {
+    const input = fc.oneof(
+      fc.uint8Array({ maxLength: 1400 }).map(bytes => Buffer.from(bytes).toString('base64')),
+      fc.string({ maxLength: 300 }),
+    );
+    fc.assert(
+      fc.property(input, text => checker.check(text, EXPECTED).ok === false),
+      { numRuns: 400 },
+    );
+  });
+
+  it('mutations of a valid payment: refused, or the very same payment', () => {
+    for (const version of [0, 'legacy'] as const) {
+      const { bytes } = craftPayment({ ...GOOD, version });
+      const { id } = accept(bytes.toString('base64'));
+      const mutation = fc.tuple(
+        fc.nat(bytes.length - 1),
+        fc.integer({ min: 1, max: 255 }),
+        fc.constantFrom('flip', 'cut', 'insert'),
+      );
+      fc.assert(
+        fc.property(fc.array(mutation, { minLength: 1, maxLength: 3 }), mutations => {
+          let mutant = Buffer.from(bytes);
+          for (const [at, value, kind] of mutations) {
+            if (kind === 'flip') mutant[at % mutant.length] = (mutant[at % mutant.length] ?? 0) ^ value;
+            if (kind === 'cut') mutant = Buffer.concat([mutant.subarray(0, at), mutant.subarray(at + 1)]);
+            if (kind === 'insert')
+              mutant = Buffer.concat([mutant.subarray(0, at), Buffer.of(value), mutant.subarray(at)]);
+          }
+          const result = checker.check(mutant.toString('base64'), EXPECTED);
+          return !result.ok || result.checked.id === id;
+        }),
+        { numRuns: 300 },
+      );
+    }
+  });
+});
+
+describe('transaction: the official client', () => {
+  let server: Server;
+  let rpcUrl: string;
+
+  before(async () => {
+    // A mint account of 82 bytes: decimals at 44, initialised at 45.
+    const mint = Buffer.alloc(82);
+    mint[44] = 6;
+    mint[45] = 1;
+    server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const { id, method } = JSON.parse(Buffer.concat(chunks).toString()) as {
+          id: unknown;
+          method: string;
+        };
+        const value = {
+          data: [mint.toString('base64'), 'base64'],
+          executable: false,
+          lamports: 1,
+          owner: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+          rentEpoch: 0,
+          space: 82,
+        };
+        const known = method === 'getAccountInfo';
+        const reply = known
+          ? { result: { context: { slot: 1 }, value } }
+          : { error: { code: -32601, message: method } };
+        response.setHeader('content-type', 'application/json');
+        response.end(JSON.stringify({ jsonrpc: '2.0', id, ...reply }));
+      });
+    });
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    rpcUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+
+  after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+
+  it('signs what we accept', async () => {
+    const signer = await createKeyPairSignerFromBytes(PAYER.secretKey);
+    const client = new ExactSvmScheme(signer, { rpcUrl });
+    const { payload } = await client.createPaymentPayload(2, {
+      scheme: 'exact',
+      network: DEVNET,
+      amount: '10000',
+      asset: DEVNET_USDC,
+      payTo: PAY_TO,
+      maxTimeoutSeconds: 60,
+      extra: { feePayer: FEE_PAYER, recentBlockhash: BLOCKHASH },
+    });
+    const checked = accept((payload as { transaction: string }).transaction);
+    expect(checked.payer).to.equal(PAYER.publicKey.toBase58());
+    expect(checked.feePayer).to.equal(FEE_PAYER);
+  });
+});

@@ -1,0 +1,104 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { ClaimRequest, Ledger, Refund } from '../../src/ledger/store.js';
+
+/** A place where ledgers can be opened: one database per test. */
+export type LedgerPlace = { url: string; remove: () => Promise<void> };
+
+export async function sqlitePlace(): Promise<LedgerPlace> {
+  const folder = await mkdtemp(join(tmpdir(), 'coinslot-ledger-'));
+  return { url: `file:${folder}/ledger.db`, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+export async function postgresPlace(base: string): Promise<LedgerPlace> {
+  const schema = `t${randomUUID().replaceAll('-', '')}`;
+  const run = async (command: string): Promise<void> => {
+    const client = new pg.Client({ connectionString: base });
+    await client.connect();
+    await client.query(command);
+    await client.end();
+  };
+  await run(`create schema ${schema}`);
+  const url = new URL(base);
+  url.searchParams.set('options', `-csearch_path=${schema}`);
+  return { url: url.href, remove: () => run(`drop schema ${schema} cascade`) };
+}
+
+const database = process.env['TEST_DATABASE_URL'];
+
+/** The engines to test on; PostgreSQL only where TEST_DATABASE_URL says where it is. */
+export const PLACES: { name: string; make?: () => Promise<LedgerPlace> }[] = [
+  { name: 'SQLite', make: sqlitePlace },
+  { name: 'PostgreSQL', ...(database ? { make: () => postgresPlace(database) } : {}) },
+];
+
+/** Runs a suite on SQLite, and on PostgreSQL where there is one; elsewhere its tests count as skipped. */
+export function onEachEngine(
+  title: string,
+  suite: (make: () => Promise<LedgerPlace>, engine: string) => void,
+): void {
+  for (const { name, make } of PLACES) {
+    if (make) describe(`${title} on ${name}`, () => suite(make, name));
+    else
+      describe.skip(`${title} on ${name} (set TEST_DATABASE_URL=postgres://… to run these)`, () =>
+        suite(sqlitePlace, name));
+  }
+}
+
+export function claimRequest(overrides: Partial<ClaimRequest> = {}): ClaimRequest {
+  return {
+    id: randomBytes(32).toString('hex'),
+    operation: 'brandFeedback',
+    requestHash: 'a'.repeat(64),
+    payer: 'Payer111',
+    amount: 500_000n,
+    network: 'solana:test',
+    x402Version: 2,
+    transaction: 'AAAA',
+    flow: 'upfront',
+    request: '{"brand":"Acme"}',
+    slot: 1_000,
+    height: 900,
+    leaseMs: 60_000,
+    limits: { maxUnsettledPerPayer: 100_000, maxUnsettledAmountPerPayer: 10n ** 17n, maxRuns: 3 },
+    ...overrides,
+  };
+}
+
+/** A refund as the chain would show it, of a transaction of its own. */
+export function aRefund(overrides: Partial<Refund> = {}): Refund {
+  const signature = `refund-${randomUUID()}`;
+  return { signature, amount: 500_000n, slot: 2_000, refundedAt: Date.now(), ...overrides };
+}
+
+/** Brings a new payment to a state. @returns its id */
+export async function paymentIn(
+  ledger: Ledger,
+  state: 'claimed' | 'settling' | 'owed' | 'delivered' | 'released',
+  overrides: Partial<ClaimRequest> & { settlement?: string } = {},
+): Promise<string> {
+  const { settlement = 'sig', ...rest } = overrides;
+  const request = claimRequest(rest);
+  const claimed = await ledger.claim(request);
+  if (claimed.kind !== 'claimed') throw new Error(`expected a claim, got ${claimed.kind}`);
+  const { claim, caller } = claimed;
+  const { id } = request;
+  if (state === 'claimed') return id;
+  if (state === 'delivered')
+    await ledger.saveAnswer(id, claim, {
+      status: 200,
+      headers: {},
+      body: Buffer.from('{"secret":"answer body"}'),
+    });
+  await ledger.settle(id, claim, { newestLocal: 1 });
+  if (state === 'owed') await ledger.owe(id, claim, { settlement });
+  if (state === 'delivered')
+    await ledger.deliver(id, claim, { settlement, answerExpiresAt: Date.now() + 600_000 });
+  if (state === 'released') await ledger.release(id, claim, 'refused');
+  await ledger.removeCaller(caller);
+  await ledger.extendLease(id, claim, 0);
+  return id;
+}

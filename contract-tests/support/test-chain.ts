@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  createAssociatedTokenAccountInstruction,
+  createTransferCheckedInstruction,
+  getAssociatedTokenAddressSync,
+} from '@solana/spl-token';
+import {
+  Connection,
+  Keypair,
+  PublicKey,
+  SystemProgram,
+  TransactionMessage,
+  VersionedTransaction,
+} from '@solana/web3.js';
+import { loadContract, type PricedOperation } from '../../src/contract/contract.js';
+import type { Terms } from '../../src/payments/requirements.js';
+import { serveFacilitator } from '../../src/sandbox/facilitator-server.js';
+import type { HttpServer } from '../../src/sandbox/http-server.js';
+import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
+import type { LedgerPlace } from './ledger-places.js';
+
+export const { paid: OPERATIONS } = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+export const operationOf = (id: string): PricedOperation => {
+  const found = OPERATIONS.find(operation => operation.id === id);
+  if (!found) throw new Error(`no operation ${id}`);
+  return found;
+};
+export const SUMMARIZE = operationOf('summarize');
+export const BRAND = operationOf('brandFeedback');
+
+/** A slot of this length lets a payment be proven absent (claim height + 300, finalized) within eleven seconds. */
+const SLOT_MS = 30;
+
+/** A real local chain whose time is fast, and money for payers. Schedules that run side by side share one. */
+export class TestChain {
+  readonly sandbox: Sandbox;
+  readonly connection: Connection;
+  readonly terms: Terms;
+  readonly #folder: string;
+  readonly #funder: Keypair;
+  /** Pays the fees at a facilitator of its own. */
+  #second: { feePayer: string; facilitator: HttpServer } | undefined;
+
+  private constructor(folder: string, sandbox: Sandbox, funder: Keypair) {
+    this.#folder = folder;
+    this.sandbox = sandbox;
+    this.#funder = funder;
+    this.connection = new Connection(sandbox.rpc.url, 'confirmed');
+    const { network, v1Network, usdcMint, payTo } = sandbox.info;
+    this.terms = { network, v1Network, asset: usdcMint, payTo, publicUrl: 'http://127.0.0.1:8402' };
+  }
+
+  static async open(slotMs = SLOT_MS): Promise<TestChain> {
+    const folder = await memoryFolder();
+    const sandbox = await startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0, slotMs });
+    const secret = JSON.parse(await readFile(join(folder, 'buyer.json'), 'utf8')) as number[];
+    return new TestChain(folder, sandbox, Keypair.fromSecretKey(Uint8Array.from(secret)));
+  }
+
+  /** What servers may offer: the sandbox's fee payer, and the second one if there is one. */
+  get feePayers(): string[] {
+    const { feePayer } = this.sandbox.info;
+    return this.#second ? [feePayer, this.#second.feePayer] : [feePayer];
+  }
+
+  /** From now on there is a second fee payer. */
+  async addFeePayer(): Promise<void> {
+    const { rpc, info } = this.sandbox;
+    const key = Keypair.generate();
+    const { publicKey: fromPubkey } = this.#funder;
+    await this.send([
+      SystemProgram.transfer({ fromPubkey, toPubkey: key.publicKey, lamports: 10_000_000_000 }),
+    ]);
+    const facilitator = await serveFacilitator({
+      host: '127.0.0.1',
+      port: 0,
+      rpcUrl: rpc.url,
+      feePayer: key.secretKey,
+      id: info.id,
+      log: () => {},
+    });
+    this.#second = { feePayer: key.publicKey.toBase58(), facilitator };
+  }
+
+  /** The facilitator whose fee payer a question names. */
+  facilitatorFor(body: Buffer): string {
+    if (this.#second && body.includes(`"feePayer":"${this.#second.feePayer}"`))
+      return this.#second.facilitator.url;
+    return this.sandbox.facilitator.url;
+  }
+
+  async close(): Promise<void> {
+    await this.#second?.facilitator.close();
+    await this.sandbox.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  tokenAccount(owner: PublicKey): PublicKey {
+    return getAssociatedTokenAddressSync(new PublicKey(this.terms.asset), owner, true);
+  }
+
+  /** New payers with this much USDC each, in atomic units. */
+  async payers(count: number, amount = 20_000_000n): Promise<Keypair[]> {
+    const payers = Array.from({ length: count }, () => Keypair.generate());
+    const mint = new PublicKey(this.terms.asset);
+    const { publicKey } = this.#funder;
+    const source = this.tokenAccount(publicKey);
+    for (const payer of payers) {
+      const account = this.tokenAccount(payer.publicKey);
+      await this.send([
+        createAssociatedTokenAccountInstruction(publicKey, account, payer.publicKey, mint),
+        createTransferCheckedInstruction(source, mint, account, publicKey, amount, 6),
+      ]);
+    }
+    return payers;
+  }
+
+  async send(
+    instructions: ConstructorParameters<typeof TransactionMessage>[0]['instructions'],
+    signers: Keypair[] = [],
+  ): Promise<void> {
+    const { blockhash } = this.sandbox.chain.latestBlockhash('processed');
+    const content = { payerKey: this.#funder.publicKey, recentBlockhash: blockhash, instructions };
+    const transaction = new VersionedTransaction(new TransactionMessage(content).compileToV0Message());
+    transaction.sign([this.#funder, ...signers]);
+    const sent = await this.connection.sendTransaction(transaction, { skipPreflight: true });
+    const { value } = await this.connection.getSignatureStatuses([sent]);
+    if (!value[0] || value[0].err)
+      throw new Error(`the payers could not be funded: ${JSON.stringify(value)}`);
+  }
+
+  /** Signs a payment as the facilitator does, and sends it whatever may become of it. */
+  async sendAsFacilitator(base64: string): Promise<string> {
+    const transaction = VersionedTransaction.deserialize(Buffer.from(base64, 'base64'));
+    transaction.sign([Keypair.fromSecretKey(Uint8Array.from(this.sandbox.chain.genesis.keys.feePayer))]);
+    return this.connection.sendTransaction(transaction, { skipPreflight: true });
+  }
+
+  /** How often each payment of these payers has landed and taken effect, by payment id. */
+  landed(payers: Keypair[]): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const payer of payers) {
+      const account = this.tokenAccount(payer.publicKey).toBase58();
+      for (const entry of this.sandbox.chain.ofAddress(account, { limit: 1_000 }, 'processed')) {
+        if (entry.err) continue;
+        const wire = Buffer.from(this.sandbox.chain.details(entry).wire, 'base64');
+        const { message } = VersionedTransaction.deserialize(wire);
+        // Money that came in is none of ours.
+        if (!message.staticAccountKeys[1]?.equals(payer.publicKey)) continue;
+        const id = sha256(message.serialize());
+        counts.set(id, (counts.get(id) ?? 0) + 1);
+      }
+    }
+    return counts;
+  }
+}
+
+/** Servers that die are played, not killed, so nothing needs a disk, whose pace would be that of whoever else writes to it. */
+async function memoryFolder(): Promise<string> {
+  return mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'coinslot-faults-'));
+}
+
+export async function memoryLedgerPlace(): Promise<LedgerPlace> {
+  const folder = await memoryFolder();
+  return { url: `file:${folder}/ledger.db`, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+export function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

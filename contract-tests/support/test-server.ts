@@ -1,0 +1,405 @@
+import type { Log } from '../../src/net/log.js';
+import type { Keypair } from '@solana/web3.js';
+import type { PricedOperation } from '../../src/contract/contract.js';
+import { openLedger, type Ledger } from '../../src/ledger/store.js';
+import { Charge } from '../../src/payments/charge.js';
+import { Offers } from '../../src/payments/offers.js';
+import type { Payment } from '../../src/payments/check-payment.js';
+import { httpFacilitator } from '../../src/payments/facilitator.js';
+import { SharedFeePayers } from '../../src/payments/shared-fee-payers.js';
+import { fingerprint } from '../../src/payments/fingerprint.js';
+import { boundedHistory, ChainHeights } from '../../src/payments/chain-heights.js';
+import { requirementsOf } from '../../src/payments/requirements.js';
+import { OrderWorker } from '../../src/payments/order-worker.js';
+import type { Outcome, Success } from '../../src/payments/outcome.js';
+import { refused } from '../../src/payments/outcome.js';
+import type { PaidCall } from '../../src/payments/paid-call.js';
+import { confirmTransfer } from '../../src/payments/find-transfer.js';
+import { Reconciler } from '../../src/payments/reconciler.js';
+import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
+import { createChain } from '../../src/solana/rpc.js';
+import { readView, rememberedFeePayers } from '../../src/payments/refresh-offers.js';
+import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
+import { mortal, pause, withFaults, type LedgerFaults } from './faults.js';
+import { countingProxy, type CountingProxy, type Intervention } from './proxy.js';
+import { OPERATIONS, sha256, SUMMARIZE, type TestChain } from './test-chain.js';
+
+/** What these fast chains make at most, with room to spare. */
+const STAGE_BLOCKS_PER_SECOND = 200;
+/** The view of the chain must be as fresh, in slots, as in production. */
+const VIEW_MS = 100;
+const DEADLINES = { supportedMs: 2_000, verifyMs: 4_000, settleMs: 4_000 };
+const LEASE_MS = 10_000;
+const ASK_AGAIN_AFTER_MS = 400;
+const HOLD_MS = 1_000;
+const TIMING = {
+  interval: 150,
+  lease: 12_000,
+  look: 3_000,
+  rest: 100,
+  longestRest: 500,
+  auditAfter: 300,
+  watchBlocks: 60,
+};
+/** Between two looks for the fee payers of other servers. */
+const FEE_PAYERS_MS = 50;
+const CONFIRM = { deadlineMs: 1_500, pollMs: 50 };
+
+/** The answer of a call that died with its server: the caller's connection was cut. */
+export const CUT = { kind: 'cut' } as const;
+export type Sent = Outcome | typeof CUT;
+
+type TestServerOptions = {
+  testChain: TestChain;
+  ledgerUrl: string;
+  rpcUrl: string;
+  /** Asked where the first fails. */
+  moreRpcUrls?: string[];
+  facilitatorUrl: string;
+  faults?: LedgerFaults;
+  work?: PaidCall['work'];
+  /** Told of every attempt at an order, with its request; what it returns is why the attempt fails. */
+  ordered?: (request: string) => string | void;
+  log?: Log;
+  /** Whom it names in its challenges. Default: the sandbox's. */
+  feePayer?: string;
+  /** Its prices, as multiples of the contract's. Default 1. */
+  priceFactor?: bigint;
+};
+
+const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** One server without its HTTP: ledger, offers, charge, orders, reconciler, as production wires them, with shorter waits. */
+export class TestServer {
+  readonly ledger: Ledger;
+  readonly charge: Charge;
+  readonly reconciler: Reconciler;
+  readonly trust: StoredFacilitatorTrust;
+  readonly feePayer: string;
+  readonly #priced: ReadonlyMap<string, PricedOperation>;
+  readonly #real: Ledger;
+  readonly #died: Promise<typeof CUT>;
+  readonly #closers: (() => Promise<unknown>)[];
+  readonly #state: { dead: boolean };
+  readonly kill: () => void;
+
+  private constructor(parts: {
+    ledger: Ledger;
+    real: Ledger;
+    charge: Charge;
+    reconciler: Reconciler;
+    trust: StoredFacilitatorTrust;
+    feePayer: string;
+    priced: ReadonlyMap<string, PricedOperation>;
+    closers: (() => Promise<unknown>)[];
+    state: { dead: boolean };
+    died: Promise<typeof CUT>;
+    kill: () => void;
+  }) {
+    this.ledger = parts.ledger;
+    this.#real = parts.real;
+    this.charge = parts.charge;
+    this.reconciler = parts.reconciler;
+    this.trust = parts.trust;
+    this.feePayer = parts.feePayer;
+    this.#priced = parts.priced;
+    this.#closers = parts.closers;
+    this.#state = parts.state;
+    this.#died = parts.died;
+    this.kill = parts.kill;
+  }
+
+  get dead(): boolean {
+    return this.#state.dead;
+  }
+
+  static async open(options: TestServerOptions): Promise<TestServer> {
+    const { testChain, faults = () => undefined, log = SILENT } = options;
+    const { terms } = testChain;
+    const state = { dead: false };
+    let die: (cut: typeof CUT) => void = () => {};
+    const died = new Promise<typeof CUT>(resolve => (die = resolve));
+    const kill = (): void => {
+      state.dead = true;
+      die(CUT);
+    };
+    const real = await openLedger({ url: options.ledgerUrl, payTo: terms.payTo, network: terms.network });
+    const ledger = mortal(withFaults(real, faults, kill, state), state);
+    const facilitator = httpFacilitator(options.facilitatorUrl, DEADLINES);
+    const chain = createChain({
+      urls: [options.rpcUrl, ...(options.moreRpcUrls ?? [])],
+      network: terms.network,
+      timeoutMs: 2_000,
+    });
+    const heights = new ChainHeights(real, { blocksPerSecond: STAGE_BLOCKS_PER_SECOND });
+    const priced = pricesTimes(options.priceFactor ?? 1n);
+    const feePayer = options.feePayer ?? testChain.sandbox.info.feePayer;
+    const offers = new Offers([...priced.values()], terms, feePayer, await rememberedFeePayers(real));
+    await new SharedFeePayers({ ledger: real, offers, log }).share();
+    const feePayers = new SharedFeePayers({
+      ledger: mortal(ledgerOffers(real), state),
+      offers,
+      log,
+      lookEveryMs: FEE_PAYERS_MS,
+    });
+    const look = async (): Promise<void> => {
+      const view = await readView(chain, heights, AbortSignal.timeout(2_000));
+      if (!state.dead) offers.setView(view);
+    };
+    const trust = await loadFacilitatorTrust(real, options.facilitatorUrl, log);
+    const orders = new OrderWorker({ ledger, work: orderWork(options.ordered), log, attemptMs: 60_000 });
+    const charge = new Charge({
+      ledger,
+      facilitator: mortal(facilitator, state),
+      offers,
+      feePayers,
+      log,
+      trust,
+      orders,
+      confirm: async (id, signature) => {
+        const row = await ledger.find(id);
+        return row !== undefined && confirmTransfer(mortal(chain, state), row, signature, CONFIRM);
+      },
+      maxUnsettledPerPayer: 256,
+      leaseMs: LEASE_MS,
+      askAgainAfterMs: ASK_AGAIN_AFTER_MS,
+    });
+    const reconciler = new Reconciler({
+      ledger,
+      chain: mortal(boundedHistory(chain, heights), state),
+      trust,
+      log,
+      timing: TIMING,
+    });
+    while (
+      !(await look().then(
+        () => true,
+        () => false,
+      ))
+    )
+      await pause(20);
+    const viewing = setInterval(() => void look().catch(() => {}), VIEW_MS);
+    await reconciler.start(500);
+    orders.start();
+    const closers = [
+      async () => clearInterval(viewing),
+      async () => (state.dead ? undefined : Promise.all([reconciler.stop(), orders.stop()])),
+      async () => offers.close(),
+      () => facilitator.close(),
+      () => chain.close(),
+      () => real.close(),
+    ];
+    const testServer = new TestServer({
+      ledger,
+      real,
+      charge,
+      reconciler,
+      trust,
+      feePayer,
+      priced,
+      closers,
+      state,
+      died,
+      kill,
+    });
+    testServer.#work = options.work ?? testServer.#work;
+    return testServer;
+  }
+
+  #work: PaidCall['work'] = async () => jsonAnswer({ summary: 'done' });
+
+  /** An operation at this server's price. */
+  priced({ id }: Pick<PricedOperation, 'id'>): PricedOperation {
+    const operation = this.#priced.get(id);
+    if (!operation) throw new Error(`no operation ${id}`);
+    return operation;
+  }
+
+  /** Sends a paid call with its header, whoever's offer that answers; else as `send`. */
+  async receive(
+    { header, operation, text }: { header: string; operation: PricedOperation; text: string },
+    more: Partial<PaidCall> = {},
+  ): Promise<Sent> {
+    if (this.dead) return CUT;
+    const priced = this.priced(operation);
+    const checkedPayment = this.charge.checkPayment({ 'payment-signature': header }, priced);
+    if (checkedPayment.kind === 'unpaid' || checkedPayment.kind === 'refused')
+      throw new Error(`checked: ${JSON.stringify(checkedPayment)}`);
+    const { payment } = checkedPayment;
+    const received = async (): Promise<Sent> => {
+      if (checkedPayment.kind === 'mismatch' && !(await this.charge.isKnown(payment)))
+        return refused(checkedPayment.error);
+      return this.send({ payment, operation: priced, text }, more);
+    };
+    return Promise.race([received(), this.#died]);
+  }
+
+  /** Sends a paid call as a client would; `gone` is its connection. */
+  async send(
+    { payment, operation = SUMMARIZE, text }: { payment: Payment; operation?: PricedOperation; text: string },
+    more: Partial<PaidCall> = {},
+  ): Promise<Sent> {
+    if (this.dead) return CUT;
+    const body = { text };
+    const upfront = {
+      request: JSON.stringify(body),
+      ready: async () => undefined,
+    };
+    const outcome = this.charge.process({
+      operation,
+      payment,
+      requestHash: fingerprint(operation.id, body),
+      work: signal => this.#work(signal),
+      gone: new AbortController().signal,
+      holdMs: HOLD_MS,
+      ...(operation.flow === 'upfront' ? { upfront } : {}),
+      ...more,
+    });
+    return Promise.race([outcome, this.#died]);
+  }
+
+  checkedPayment(header: string, operation = SUMMARIZE): Payment {
+    const result = this.charge.checkPayment({ 'payment-signature': header }, operation);
+    if (result.kind !== 'payment') throw new Error(`checked: ${JSON.stringify(result)}`);
+    return result.payment;
+  }
+
+  /** The rows behind all faults. */
+  get reader(): Ledger {
+    return this.#real;
+  }
+
+  /** Ends this server: finished in order, or, after `kill`, only cleared away. */
+  async close(): Promise<void> {
+    for (const closer of this.#closers.splice(0)) await closer().catch(() => {});
+  }
+}
+
+function pricesTimes(factor: bigint): ReadonlyMap<string, PricedOperation> {
+  const times = ({ price }: PricedOperation): PricedOperation['price'] => ({
+    ...price,
+    atomic: price.atomic * factor,
+  });
+  return new Map(
+    OPERATIONS.map(operation => [
+      operation.id,
+      factor === 1n ? operation : { ...operation, price: times(operation) },
+    ]),
+  );
+}
+
+function ledgerOffers({
+  offerFeePayer,
+  offeredFeePayers,
+}: Ledger): Pick<Ledger, 'offerFeePayer' | 'offeredFeePayers'> {
+  return { offerFeePayer, offeredFeePayers };
+}
+
+function orderWork(
+  begun: (request: string) => string | void = () => {},
+): ConstructorParameters<typeof OrderWorker>[0]['work'] {
+  return {
+    wanted: () => 1,
+    work: async ({ request }) => {
+      const error = begun(request);
+      await pause(30);
+      if (error) return { kind: 'failed' as const, error };
+      return { kind: 'answer' as const, answer: jsonAnswer({ brand: request }) };
+    },
+  };
+}
+
+export function jsonAnswer(value: unknown): Success {
+  return {
+    status: 200,
+    headers: { 'Content-Type': 'application/json' },
+    body: Buffer.from(JSON.stringify(value)),
+  };
+}
+
+export type Purchase = { payer: Keypair; text: string; operation?: PricedOperation };
+
+/** A newly signed payment for a purchase, and what is known of it outside. */
+export function signed(
+  testChain: TestChain,
+  testServer: TestServer,
+  { payer, operation = SUMMARIZE }: Purchase,
+  bend: Recipe & { identifier?: string } = {},
+): { payment: Payment; header: string; transaction: string; id: string; amount: bigint } {
+  const { terms } = testChain;
+  const { feePayer } = testServer;
+  const offered = testServer.priced(operation);
+  const amount = offered.price.atomic;
+  const { transaction, messageBytes } = craftPayment({
+    payer,
+    feePayer,
+    payTo: terms.payTo,
+    amount,
+    blockhash: testChain.sandbox.chain.latestBlockhash('processed').blockhash,
+    ...bend,
+  });
+  const extensions = bend.identifier === undefined ? undefined : withIdentifier(bend.identifier);
+  const header = v2Header(requirementsOf(offered, terms, feePayer), transaction, extensions);
+  return {
+    payment: testServer.checkedPayment(header, offered),
+    header,
+    transaction,
+    id: sha256(messageBytes),
+    amount,
+  };
+}
+
+/** Servers over one chain, one ledger and one pair of proxies. */
+export class TestCluster {
+  readonly testChain: TestChain;
+  readonly rpc: CountingProxy;
+  readonly facilitator: CountingProxy;
+  readonly ledgerUrl: string;
+  readonly testServers: TestServer[] = [];
+
+  private constructor(
+    testChain: TestChain,
+    ledgerUrl: string,
+    rpc: CountingProxy,
+    facilitator: CountingProxy,
+  ) {
+    this.testChain = testChain;
+    this.ledgerUrl = ledgerUrl;
+    this.rpc = rpc;
+    this.facilitator = facilitator;
+  }
+
+  static async open(testChain: TestChain, ledgerUrl: string): Promise<TestCluster> {
+    const proxies = [
+      countingProxy(testChain.sandbox.rpc.url),
+      countingProxy(body => testChain.facilitatorFor(body)),
+    ] as const;
+    return new TestCluster(testChain, ledgerUrl, ...(await Promise.all(proxies)));
+  }
+
+  async testServer(
+    more: Omit<TestServerOptions, 'testChain' | 'ledgerUrl' | 'rpcUrl' | 'facilitatorUrl'> = {},
+  ): Promise<TestServer> {
+    const { testChain, ledgerUrl } = this;
+    const [rpcUrl, facilitatorUrl] = [this.rpc.url, this.facilitator.url];
+    const testServer = await TestServer.open({ testChain, ledgerUrl, rpcUrl, facilitatorUrl, ...more });
+    this.testServers.push(testServer);
+    return testServer;
+  }
+
+  onSettle(intervention: Intervention | undefined): void {
+    this.facilitator.intervene(
+      intervention &&
+        (async ask => {
+          if (ask.path === '/settle') return intervention(ask);
+          const answer = await ask.forward();
+          ask.respond(answer.status, answer.body);
+        }),
+    );
+  }
+
+  async close(): Promise<void> {
+    for (const testServer of this.testServers) await testServer.close();
+    await Promise.all([this.rpc.close(), this.facilitator.close()]);
+  }
+}

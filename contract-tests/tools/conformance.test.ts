@@ -1,0 +1,239 @@
+import { expect } from 'chai';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { checkServer, type Finding } from './conformance.js';
+import { openWorld, type World } from '../support/world.js';
+
+type Reply = { status: number; headers: Record<string, string>; body: Buffer };
+type Harm = (path: string, method: string, reply: Reply, headers: IncomingHttpHeaders) => void;
+
+/** A front that harms what passes. It speaks for itself: the server's own address is replaced in every body. */
+async function harmfulFront(upstream: string, harm: Harm): Promise<{ url: string; server: Server }> {
+  const server = createServer((request, response) => {
+    void (async () => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const { method = 'GET', url: path = '/', headers } = request;
+      const passed = Object.entries(headers).filter(
+        ([name]) => !/^(host|connection|content-length)$/.test(name),
+      );
+      const answer = await fetch(upstream + path, {
+        method,
+        headers: passed as [string, string][],
+        ...(chunks.length ? { body: Buffer.concat(chunks) } : {}),
+        signal: AbortSignal.timeout(20_000),
+      });
+      const reply: Reply = {
+        status: answer.status,
+        headers: Object.fromEntries(answer.headers),
+        body: Buffer.from(await answer.arrayBuffer()),
+      };
+      const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      reply.body = Buffer.from(reply.body.toString('latin1').replaceAll(upstream, address), 'latin1');
+      if (reply.headers['payment-required'])
+        reply.headers['payment-required'] = reply.body.toString('base64');
+      harm(path, method, reply, headers);
+      delete reply.headers['content-length'];
+      delete reply.headers.connection;
+      response.writeHead(reply.status, reply.headers).end(reply.body);
+    })().catch(() => response.destroy());
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
+}
+
+const faults = (findings: Finding[]): string[] =>
+  findings.flatMap(({ promise, fault }) => (fault === undefined ? [] : [`${promise}: ${fault}`]));
+
+describe('The conformance report', function () {
+  this.timeout(60_000);
+  let world: World;
+  before(async () => {
+    world = await openWorld();
+  });
+  after(() => world.close());
+
+  it('finds nothing wrong with our own server, and pays nothing unasked', async () => {
+    const earned = await world.earned();
+    const findings = await checkServer({ url: world.url });
+    expect(faults(findings)).to.deep.equal([]);
+    expect(findings).to.have.length.above(25);
+    expect(await world.earned()).to.equal(earned);
+  });
+
+  it('buys the cheapest operation once with a key and a limit', async () => {
+    const earned = await world.earned();
+    const purchase = { url: world.url, keypair: world.buyer, maxPrice: 0.01, rpcUrl: world.sandbox.rpc.url };
+    expect(faults(await checkServer(purchase))).to.deep.equal([]);
+    expect((await world.earned()) - earned).to.equal(10_000n);
+  });
+
+  it('does not pay more than the limit', async () => {
+    const earned = await world.earned();
+    const purchase = { url: world.url, keypair: world.buyer, maxPrice: 0.009, rpcUrl: world.sandbox.rpc.url };
+    const found = faults(await checkServer(purchase));
+    expect(found).to.have.length(1);
+    expect(found[0]).to.contain('--max-price is 0.009');
+    expect(await world.earned()).to.equal(earned);
+  });
+
+  it('says so when nobody answers', async () => {
+    const found = faults(await checkServer({ url: 'http://127.0.0.1:1' }));
+    expect(found[0]).to.contain('/openapi.json').and.to.contain('fetch failed');
+  });
+
+  const edit = (reply: Reply, from: string | RegExp, to: string): void => {
+    reply.body = Buffer.from(reply.body.toString('utf8').replace(from, to));
+    if (reply.headers['payment-required']) reply.headers['payment-required'] = reply.body.toString('base64');
+  };
+  const harms: [string, string, Harm][] = [
+    [
+      'a proxy that drops the challenge header',
+      'no PAYMENT-REQUIRED header',
+      (_path, _method, { headers }) => {
+        delete headers['payment-required'];
+      },
+    ],
+    [
+      'a challenge header that is not the body',
+      'not the base64 of the body',
+      (_path, _method, { headers }) => {
+        if (headers['payment-required']) headers['payment-required'] = Buffer.from('{}').toString('base64');
+      },
+    ],
+    [
+      'a header larger than proxies pass',
+      'proxies cut at 4096',
+      (_path, _method, reply) => {
+        if (reply.status === 402) edit(reply, '"accepts"', `"filler":"${'x'.repeat(3000)}","accepts"`);
+      },
+    ],
+    [
+      'another price than the description',
+      'the price 0.50 is 500000',
+      (path, _method, reply) => {
+        if (path.startsWith('/brand-feedback')) edit(reply, /"500000"/g, '"50000"');
+      },
+    ],
+    [
+      'another receiver on one path',
+      'elsewhere it is',
+      (path, _method, reply) => {
+        if (path.startsWith('/v1/tts')) edit(reply, /"payTo":"[^"]+"/g, `"payTo":"${'1'.repeat(32)}"`);
+      },
+    ],
+    [
+      'a cached challenge',
+      'cache-control is public',
+      (_path, _method, { status, headers }) => {
+        if (status === 402) headers['cache-control'] = 'public, max-age=60';
+      },
+    ],
+    [
+      'a paid operation that answers without payment',
+      'status 200 instead of 402',
+      (path, method, reply) => {
+        if (path.startsWith('/v1/summarize') && method === 'POST') reply.status = 200;
+      },
+    ],
+    [
+      'a v2 challenge for first-generation clients',
+      'x402Version is 2',
+      (path, _method, reply) => {
+        if (path.includes('x402Version=1')) edit(reply, '"x402Version":1', '"x402Version":2');
+      },
+    ],
+    [
+      'a v2 challenge that names the v1 network',
+      'solana-devnet is no CAIP-2 name',
+      (path, _method, reply) => {
+        if (reply.status === 402 && !path.includes('x402Version=1'))
+          edit(reply, /"network":"solana:[^"]+"/, '"network":"solana-devnet"');
+      },
+    ],
+    [
+      'a description with another limit',
+      'maxLength was 2500 and is 250',
+      (path, _method, reply) => {
+        if (path === '/openapi.json') edit(reply, '"maxLength":2500', '"maxLength":250');
+      },
+    ],
+    [
+      'a front that takes no large body',
+      'status 413',
+      (_path, _method, reply, headers) => {
+        if (Number(headers['content-length']) > 100_000) reply.status = 413;
+      },
+    ],
+    [
+      'documents that are never fresh',
+      'instead of 304',
+      (_path, _method, reply) => {
+        if (reply.status === 304) reply.status = 200;
+      },
+    ],
+    [
+      'a preflight without the payment headers',
+      'access-control-allow-headers is content-type',
+      (_path, method, { headers }) => {
+        if (method === 'OPTIONS') headers['access-control-allow-headers'] = 'content-type';
+      },
+    ],
+    [
+      'a 404 page of somebody else',
+      'not JSON',
+      (_path, _method, reply) => {
+        if (reply.status === 404) reply.headers['content-type'] = 'text/html';
+      },
+    ],
+    [
+      'a 405 that does not say what is allowed',
+      'no allow header',
+      (_path, _method, reply) => {
+        delete reply.headers.allow;
+      },
+    ],
+    [
+      'a front that limits request headers to 8 KB',
+      'status 431',
+      (_path, _method, reply, headers) => {
+        if (JSON.stringify(headers).length > 8192) reply.status = 431;
+      },
+    ],
+    [
+      'a wrong price in the index',
+      'the prices are',
+      (path, _method, reply) => {
+        if (path === '/') edit(reply, '0.50 USDC', '0.05 USDC');
+      },
+    ],
+    [
+      'a discovery document that forgets an operation',
+      'they list',
+      (path, _method, reply) => {
+        if (path === '/tts/.well-known/x402') edit(reply, /"resources":\[[^\]]*\]/, '"resources":[]');
+      },
+    ],
+    [
+      'a degraded backend',
+      'it says degraded',
+      (path, _method, reply) => {
+        if (path === '/health') edit(reply, '"status":"ok"', '"status":"degraded"');
+      },
+    ],
+  ];
+  for (const [name, fault, harm] of harms) {
+    it(`finds ${name}`, async () => {
+      const { url, server } = await harmfulFront(world.url, harm);
+      try {
+        const found = faults(await checkServer({ url }));
+        expect(found.join('\n')).to.contain(fault);
+        // The front itself breaks nothing: what was found comes from this harm alone.
+        for (const line of found) expect(line).to.contain(fault);
+      } finally {
+        server.closeAllConnections();
+        await new Promise(resolve => server.close(resolve));
+      }
+    });
+  }
+});

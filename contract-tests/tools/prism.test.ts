@@ -1,0 +1,266 @@
+import type { Json } from '../../src/contract/json.js';
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { expect } from 'chai';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { loadContract, type Contract } from '../../src/contract/contract.js';
+import { PaymentChecker } from '../../src/payments/check-payment.js';
+import {
+  call,
+  challengeOf,
+  openWorld,
+  post,
+  signFor,
+  TEXT,
+  type Answer,
+  type World,
+} from '../support/world.js';
+import { committedMock, MOCK_FILE, renderMock } from './mock.js';
+import { noPrism, prismVersion, startMock, startProxy, type Prism } from './prism.js';
+import { record } from './record.js';
+
+const CONTRACT = new URL('../../../openapi.yaml', import.meta.url);
+const contract: Contract = loadContract(CONTRACT);
+const skipped = noPrism ? ` (skipped: ${noPrism})` : '';
+
+/** What the table says of a suite: the truth, also where tests failed. */
+function resultOf(context: Mocha.Context): string {
+  const failed = context.test?.parent?.tests.filter(test => test.state !== 'passed').length ?? 1;
+  return failed === 0 ? 'no violation' : `${failed} failures`;
+}
+
+/** Prism never answers some requests, so every call has a deadline of its own. */
+const within = (init: RequestInit = {}): RequestInit => ({ ...init, signal: AbortSignal.timeout(20_000) });
+
+function responsesOf(path: string): Json {
+  const paths = contract.document['paths'] as Record<string, Record<string, { responses: Json }>>;
+  return paths[path]?.['get']?.responses ?? {};
+}
+
+type Violation = { location: string[]; severity: string; code: string; message: string };
+
+function violations(answer: Answer, side: 'request' | 'response'): Violation[] {
+  const header = answer.headers.get('sl-violations');
+  return header ? (JSON.parse(header) as Violation[]).filter(({ location: [where] }) => where === side) : [];
+}
+
+function send(
+  url: string,
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const all = { 'content-type': 'application/json', ...headers };
+  return call(url + path, within({ method: 'POST', headers: all, body: text }));
+}
+
+describe('The mock document', () => {
+  it('is what the contract and the challenge code give today (make generate renews it)', () => {
+    expect(committedMock() === renderMock(contract)).to.equal(true);
+  });
+});
+
+describe(`The contract behind Prism's mock${skipped}`, function () {
+  this.timeout(60_000);
+  let mock: Prism;
+  let answers = 0;
+
+  before(async function () {
+    if (noPrism) return this.skip();
+    mock = await startMock(MOCK_FILE);
+  });
+
+  after(async function () {
+    if (noPrism) return;
+    await mock.close();
+    record('prism-mock', {
+      tool: 'Prism, mock',
+      version: prismVersion(),
+      checks: 'every status of every operation can be asked for and keeps the contract',
+      cases: `${answers} answers`,
+      result: resultOf(this),
+    });
+  });
+
+  for (const operation of contract.paid) {
+    for (const status of [200, 400, 402, 502, 503]) {
+      // Prism can't serve binary bodies.
+      if (status === 200 && operation.mimeType !== 'application/json') continue;
+      it(`${operation.id} answers ${status} where the caller prefers it`, async () => {
+        const answer = await send(mock.url, operation.path, operation.requestExample, {
+          prefer: `code=${status}`,
+        });
+        expect(answer.status).to.equal(status);
+        expect(violations(answer, 'response')).to.deep.equal([]);
+        expect(violations(answer, 'request')).to.deep.equal([]);
+        if (status === 402) {
+          const { accepts } = challengeOf(answer);
+          expect(accepts[0]).to.include({ amount: operation.price.atomic.toString(), scheme: 'exact' });
+        }
+        if (status === 503) expect(Number(answer.headers.get('retry-after'))).to.be.at.least(1);
+        if (status >= 500 || status === 400) expect(answer.json().error).to.be.a('string').and.not.equal('');
+        answers += 1;
+      });
+    }
+  }
+
+  for (const operation of contract.free) {
+    it(`${operation.id} answers an example that keeps the contract`, async () => {
+      const answer = await call(mock.url + operation.path, within());
+      expect(answer.status).to.equal(200);
+      expect(violations(answer, 'response')).to.deep.equal([]);
+      answers += 1;
+    });
+  }
+
+  it('answers 304 where the caller prefers it', async () => {
+    for (const { path } of contract.free) {
+      const answer = await call(mock.url + path, within({ headers: { prefer: 'code=304' } }));
+      const declared = Object.keys(responsesOf(path)).includes('304');
+      expect(answer.status, path).to.equal(declared ? 304 : 404);
+      if (declared) expect(violations(answer, 'response'), path).to.deep.equal([]);
+      answers += 1;
+    }
+  });
+
+  it('serves the contract itself as well, without examples of our own making', async () => {
+    const plain = await startMock(CONTRACT);
+    try {
+      for (const { path, requestExample } of contract.paid) {
+        const answer = await send(plain.url, path, requestExample, { prefer: 'code=402' });
+        expect(answer.status, path).to.equal(402);
+        expect(violations(answer, 'response'), path).to.deep.equal([]);
+        answers += 1;
+      }
+    } finally {
+      await plain.close();
+    }
+  });
+});
+
+describe(`A mock of the description that a server serves${skipped}`, function () {
+  this.timeout(120_000);
+  const folder = mkdtempSync(join(tmpdir(), 'coinslot-mock-'));
+  let world: World;
+  let mock: Prism;
+
+  before(async function () {
+    if (noPrism) return this.skip();
+    world = await openWorld();
+    const file = join(folder, 'openapi.json');
+    writeFileSync(file, (await call(`${world.url}/openapi.json`)).body);
+    mock = await startMock(pathToFileURL(file));
+  });
+
+  after(async () => {
+    await mock?.close();
+    await world?.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  for (const operation of contract.paid) {
+    it(`${operation.id}: the official client pays its 402, with a payment that a server would take`, async () => {
+      const { network, v1Network, usdcMint: asset, payTo } = world.sandbox.info;
+      let paid: Headers | undefined;
+      const demandPayment = (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+        const request = new Request(input, { ...init, signal: AbortSignal.timeout(20_000) });
+        if (request.headers.has('payment-signature')) paid = request.headers;
+        else request.headers.set('prefer', 'code=402');
+        return fetch(request);
+      };
+      const signer = await createKeyPairSignerFromBytes(world.buyer);
+      const scheme = new ExactSvmScheme(signer, { rpcUrl: world.sandbox.rpc.url });
+      const pay = wrapFetchWithPayment(demandPayment, new x402Client().register('solana:*', scheme));
+      const answer = await pay(mock.url + operation.path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(operation.requestExample),
+      });
+      // Prism can't serve the WAV, but it says so only once it took the payment.
+      if (operation.mimeType === 'application/json') expect(answer.status).to.equal(200);
+      const examiner = new PaymentChecker({ network, v1Network, asset, payTo, publicUrl: world.url });
+      const checkedPayment = examiner.check(Object.fromEntries(paid ?? []), operation);
+      expect(checkedPayment, JSON.stringify(checkedPayment)).to.have.property('kind', 'payment');
+    });
+  }
+});
+
+describe(`The server behind Prism's proxy${skipped}`, function () {
+  this.timeout(120_000);
+  let world: World;
+  let proxy: Prism;
+  let answers = 0;
+
+  before(async function () {
+    if (noPrism) return this.skip();
+    world = await openWorld();
+    proxy = await startProxy(CONTRACT, world.url);
+  });
+
+  after(async function () {
+    if (noPrism) return;
+    await proxy.close();
+    await world.close();
+    record('prism-proxy', {
+      tool: 'Prism, proxy',
+      version: prismVersion(),
+      checks: 'what the running server answers, paid and unpaid, keeps the contract',
+      cases: `${answers} answers`,
+      result: resultOf(this),
+    });
+  });
+
+  function expectSound(answer: Answer, status: number): void {
+    expect(answer.status, answer.body.toString('utf8').slice(0, 300)).to.equal(status);
+    expect(violations(answer, 'response')).to.deep.equal([]);
+    answers += 1;
+  }
+
+  for (const { id, path, requestExample } of contract.paid) {
+    it(`${id}: unpaid, wrongly paid and invalid calls`, async () => {
+      expectSound(await send(proxy.url, path, requestExample), 402);
+      expectSound(await send(proxy.url, `${path}?x402Version=1`, requestExample), 402);
+      expectSound(await send(proxy.url, path, requestExample, { 'x-payment': 'bm9uc2Vuc2U' }), 402);
+      expectSound(await send(proxy.url, path, {}, await signFor(world, path)), 400);
+    });
+  }
+
+  it('the JSON operations answer a payment of either version', async () => {
+    const { classic } = world.sandbox.info.mints;
+    const bodies: [string, object][] = [
+      ['/v1/summarize', { text: TEXT }],
+      ['/v1/sol-token-brief', { mint: classic }],
+      ['/v1/sol-mint-info', { mint: classic }],
+      ['/brand-feedback', { brand: 'Harbour Coffee', question: 'What do you think of the new cup?', n: 2 }],
+    ];
+    for (const [path, body] of bodies) {
+      for (const version of path === '/brand-feedback' ? ([2] as const) : ([1, 2] as const)) {
+        expectSound(await send(proxy.url, path, body, await signFor(world, path, version)), 200);
+      }
+    }
+  });
+
+  it('speech, whose bytes Prism does not pass on as they are', async () => {
+    const answer = await send(proxy.url, '/v1/tts', { text: 'One coin.' }, await signFor(world, '/v1/tts'));
+    expectSound(answer, 200);
+  });
+
+  it('the free operations', async () => {
+    for (const { path } of contract.free) expectSound(await call(proxy.url + path, within()), 200);
+    const { headers } = await call(world.url);
+    const known = { 'if-none-match': headers.get('etag') ?? '' };
+    expectSound(await call(`${proxy.url}/`, within({ headers: known })), 304);
+  });
+
+  it('a request that breaks the contract is named as such', async () => {
+    const answer = await post(`${proxy.url}/v1/tts`, { text: 7 }, { 'x-payment': 'bm9uc2Vuc2U' });
+    expect(violations(answer, 'request').map(({ location }) => location.join('.'))).to.include(
+      'request.body.text',
+    );
+  });
+});

@@ -1,0 +1,126 @@
+import { expect } from 'chai';
+import { setMaxListeners } from 'node:events';
+import { UpstreamFailure } from '../../src/net/failure.js';
+import { FairQueue } from '../../src/upstreams/fair-queue.js';
+
+const NEVER = new AbortController().signal;
+setMaxListeners(0, NEVER);
+
+/** Jobs that end when the test says so, and the order in which they were begun. */
+class Jobs {
+  readonly begun: string[] = [];
+  readonly #ends = new Map<string, () => void>();
+
+  job(name: string): () => Promise<string> {
+    return () => {
+      this.begun.push(name);
+      return new Promise(resolve => this.#ends.set(name, () => resolve(name)));
+    };
+  }
+
+  async end(name: string): Promise<void> {
+    this.#ends.get(name)?.();
+    await new Promise(resolve => setImmediate(resolve));
+  }
+}
+
+function queueOf(slots: number, maxWaiting: number): FairQueue {
+  return new FairQueue({ slots, maxWaiting, fullMessage: 'The queue is full.' });
+}
+
+const outcomeOf = (promise: Promise<string>): Promise<string> =>
+  promise.catch((error: Error) => (error instanceof UpstreamFailure ? error.kind : error.message));
+
+describe('A queue that callers share', () => {
+  it('one caller who fills it makes nobody else wait for more than the job that runs', async () => {
+    const queue = queueOf(1, 16);
+    const jobs = new Jobs();
+    const greedy = Array.from({ length: 17 }, (_, index) =>
+      outcomeOf(queue.run(jobs.job(`greedy ${index}`), NEVER, 'greedy')),
+    );
+    expect(queue.full).to.equal(true);
+    const honest = outcomeOf(queue.run(jobs.job('honest'), NEVER, 'honest'));
+    expect(await greedy[16], 'the last one lost its place').to.equal('unavailable');
+    await jobs.end('greedy 0');
+    expect(jobs.begun).to.deep.equal(['greedy 0', 'honest']);
+    await jobs.end('honest');
+    expect(await honest).to.equal('honest');
+    expect(jobs.begun.at(-1), 'jobs of one caller keep their order').to.equal('greedy 1');
+  });
+
+  it('a caller is refused when it has as many waiting jobs as any other', async () => {
+    const queue = queueOf(1, 4);
+    const jobs = new Jobs();
+    for (const caller of ['a', 'a', 'a', 'b', 'b'])
+      void outcomeOf(queue.run(jobs.job(caller), NEVER, caller));
+    // One of a's three runs, so both have two that wait.
+    expect(await outcomeOf(queue.run(jobs.job('b'), NEVER, 'b'))).to.equal('unavailable');
+    expect(await outcomeOf(queue.run(jobs.job('a'), NEVER, 'a'))).to.equal('unavailable');
+    const third = outcomeOf(queue.run(jobs.job('c'), NEVER, 'c'));
+    expect(queue.waiting).to.equal(4);
+    for (let round = 0; round < 5; round++) await jobs.end(jobs.begun.at(-1) ?? '');
+    expect(await third).to.equal('c');
+  });
+
+  it('callers take turns', async () => {
+    const queue = queueOf(1, 16);
+    const jobs = new Jobs();
+    for (const name of ['a0', 'a1', 'a2', 'b0', 'b1', 'c0'])
+      void queue.run(jobs.job(name), NEVER, name.slice(0, 1));
+    await jobs.end('none yet');
+    for (let round = 0; round < 6; round++) await jobs.end(jobs.begun.at(-1) ?? '');
+    expect(jobs.begun).to.deep.equal(['a0', 'b0', 'c0', 'a1', 'b1', 'a2']);
+    expect([queue.running, queue.waiting]).to.deep.equal([0, 0]);
+  });
+
+  it('a caller who leaves while it waits frees its place, and its share is forgotten', async () => {
+    const queue = queueOf(1, 2);
+    const jobs = new Jobs();
+    void queue.run(jobs.job('first'), NEVER, 'a');
+    const leave = new AbortController();
+    const waiting = outcomeOf(queue.run(jobs.job('second'), leave.signal, 'b'));
+    leave.abort(new Error('gone'));
+    expect(await waiting).to.equal('gone');
+    expect(queue.waiting).to.equal(0);
+    await jobs.end('first');
+    expect(queue.running).to.equal(0);
+    expect(jobs.begun).to.deep.equal(['first']);
+  });
+
+  it('a job that fails passes its slot on', async () => {
+    const queue = queueOf(1, 2);
+    const jobs = new Jobs();
+    const failing = outcomeOf(queue.run(() => Promise.reject(new Error('broken')), NEVER, 'a'));
+    const next = queue.run(jobs.job('next'), NEVER, 'b');
+    expect(await failing).to.equal('broken');
+    await jobs.end('next');
+    expect(await next).to.equal('next');
+  });
+
+  it('those who wait are refused when it is closed', async () => {
+    const queue = queueOf(1, 2);
+    const jobs = new Jobs();
+    void queue.run(jobs.job('first'), NEVER, 'a');
+    const waiting = outcomeOf(queue.run(jobs.job('second'), NEVER, 'b'));
+    queue.close(new Error('closing'));
+    expect(await waiting).to.equal('closing');
+  });
+
+  it('a thousand callers, ten thousand jobs: all end, two at a time', async () => {
+    const queue = queueOf(2, 20_000);
+    let most = 0;
+    await Promise.all(
+      Array.from({ length: 10_000 }, (_, index) =>
+        queue.run(
+          async () => {
+            most = Math.max(most, queue.running);
+          },
+          NEVER,
+          String(index % 1_000),
+        ),
+      ),
+    );
+    expect(most).to.equal(2);
+    expect([queue.running, queue.waiting, queue.full]).to.deep.equal([0, 0, false]);
+  });
+});

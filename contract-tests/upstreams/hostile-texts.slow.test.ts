@@ -1,0 +1,137 @@
+import { expect } from 'chai';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { BodyFault, requireJsonType } from '../../src/http/json-body.js';
+import { readRetryAfter } from '../../src/net/failure.js';
+import { cleanName } from '../../src/upstreams/markets/fields.js';
+import { createBrandFeedback } from '../../src/upstreams/people/aggregate.js';
+import { classify } from '../../src/upstreams/people/classify.js';
+import { MAX_REPLY_CHARACTERS } from '../../src/upstreams/people/people.js';
+import { tidyReply } from '../../src/upstreams/people/reply-text.js';
+import { createEmbeddedSummarizer } from '../../src/upstreams/summarizers/embedded.js';
+import type { Summarizer } from '../../src/upstreams/summarizers/summarizer.js';
+import { createFliteSpeaker } from '../../src/upstreams/voices/flite.js';
+import { speakingSeconds } from '../../src/upstreams/voices/speaking-time.js';
+import type { Speaker } from '../../src/upstreams/voices/voices.js';
+import { HOSTILE_TEXTS } from '../support/hostile-texts.js';
+
+const NEVER = new AbortController().signal;
+/** The process may not stand still for longer, on a machine with other work; most texts stop it for a few ms. */
+const LONGEST_STOP_MS = 250;
+const SPEECH_CHARACTERS = 2_500;
+const SUMMARY_CHARACTERS = 100_000;
+/** For one text on the main thread; most take less than 1 ms. */
+const MOST_MS = 20;
+
+/** Runs `work` and says for how long it took and for how long the event loop stood still meanwhile. */
+async function watched(work: () => Promise<unknown>): Promise<{ tookMs: number; stoodStillMs: number }> {
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  // It measures from one tick to the next, so it needs one before the work.
+  await new Promise(resolve => setTimeout(resolve, 15));
+  const startedAt = performance.now();
+  await work();
+  const tookMs = performance.now() - startedAt;
+  await new Promise(resolve => setTimeout(resolve, 15));
+  delay.disable();
+  return { tookMs, stoodStillMs: delay.max / 1e6 };
+}
+
+describe('Hostile texts', function () {
+  this.timeout(120_000);
+
+  describe('at speech leave the process free and are prepared in no time', () => {
+    let speaker: Speaker;
+    before(async () => {
+      speaker = createFliteSpeaker({ threads: 1, deadlineMs: 60_000 });
+      await speaker.speak('Warm up.', undefined, NEVER);
+    });
+    after(() => speaker.close());
+
+    for (const [name, make] of Object.entries(HOSTILE_TEXTS)) {
+      it(name, async () => {
+        const leave = new AbortController();
+        // Some of them can be said, and that may take its seconds.
+        setTimeout(() => leave.abort(new Error('heard enough')), 150).unref();
+        const { stoodStillMs } = await watched(() =>
+          speaker.speak(make(SPEECH_CHARACTERS), undefined, leave.signal).catch(() => undefined),
+        );
+        expect(stoodStillMs).to.be.below(LONGEST_STOP_MS);
+        // The worker was not held either: it comes to the next text after one phrase at most.
+        const { tookMs } = await watched(() => speaker.speak('Next.', undefined, NEVER));
+        expect(tookMs).to.be.below(5_000);
+      });
+    }
+  });
+
+  describe('at summaries leave the process free and are read in seconds', () => {
+    let summarizer: Summarizer;
+    before(async () => {
+      summarizer = createEmbeddedSummarizer({ threads: 1 });
+      await summarizer.summarize('Warm up. It is a text.', NEVER);
+    });
+    after(() => summarizer.close());
+
+    for (const [name, make] of Object.entries(HOSTILE_TEXTS)) {
+      it(name, async () => {
+        const { tookMs, stoodStillMs } = await watched(() =>
+          summarizer.summarize(make(SUMMARY_CHARACTERS), NEVER).catch(() => undefined),
+        );
+        expect(stoodStillMs).to.be.below(LONGEST_STOP_MS);
+        expect(tookMs).to.be.below(5_000);
+      });
+    }
+  });
+
+  describe('of people, markets and callers are read in linear time', () => {
+    const longer: Record<string, (size: number) => string> = {
+      ...HOSTILE_TEXTS,
+      'an address of one letter': size => `http://${'a.'.repeat(size / 2)}`,
+      'a mail address of dashes': size => `a@${'a-'.repeat(size / 2)}`,
+      'a possessive': size => `${'a'.repeat(size - 1)}'`,
+      'per cent encoding': size => '%'.repeat(size),
+      waits: size => 'wait '.repeat(size / 5),
+    };
+    /** What the server does with them, and how many characters of them it is given at most. */
+    const readers: Record<string, { characters: number; read: (text: string) => unknown }> = {
+      'a reply’s sentiment': { characters: MAX_REPLY_CHARACTERS, read: classify },
+      'a reply': { characters: 200_000, read: text => tidyReply(text) },
+      'the name of a token': { characters: 1_000_000, read: text => cleanName(text) },
+      'an answer of people': {
+        characters: MAX_REPLY_CHARACTERS,
+        read: text => {
+          const reply = {
+            text,
+            sentiment: 'neutral' as const,
+            respondent: '1',
+            inferred: true,
+            isSample: false,
+          };
+          const replies = Array.from({ length: 20 }, (_, id) => ({ ...reply, id: String(id) }));
+          return createBrandFeedback({ brand: text, question: text, wanted: 20 }, replies);
+        },
+      },
+      'the Retry-After of an upstream': { characters: 16_000, read: text => readRetryAfter(text) },
+      'the Content-Type of a call': {
+        characters: 16_000,
+        read: text => {
+          expect(() => requireJsonType(text)).to.throw(BodyFault);
+        },
+      },
+      'an estimate of a speech': { characters: 5_000, read: speakingSeconds },
+    };
+    const timeOf = (work: () => unknown): number => {
+      const startedAt = performance.now();
+      work();
+      return performance.now() - startedAt;
+    };
+    for (const [name, { characters, read }] of Object.entries(readers)) {
+      it(name, () => {
+        for (const [kind, make] of Object.entries(longer)) {
+          const text = make(characters);
+          const took = Math.min(...[1, 2, 3].map(() => timeOf(() => read(text))));
+          expect(took, kind).to.be.below(MOST_MS);
+        }
+      });
+    }
+  });
+});

@@ -1,0 +1,172 @@
+import { getAssociatedTokenAddressSync } from '@solana/spl-token';
+import { Connection, PublicKey } from '@solana/web3.js';
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { x402Client, x402HTTPClient } from '@x402/core/client';
+import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { randomUUID } from 'node:crypto';
+import { toDecimal } from '../../contract/price.js';
+
+/** The purchase can't be made; `message` says why and what to do. */
+export class BuyFault extends Error {}
+
+/** A payment as it is sent: its header, what it costs in atomic units of USDC, and who pays. */
+export type SignedPayment = { headers: Record<string, string>; amount: string; payer: string };
+
+export type ServerAnswer = { status: number; headers: Headers; body: Buffer };
+
+/** Where an operation of a server is called. */
+export type Listing = { method: string; url: string; priced: boolean };
+
+const CALL_DEADLINE_MS = 90_000;
+/** x402's extension by which a buyer says which payments are for one purchase. */
+const IDENTIFIER = 'payment-identifier';
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** Finds an operation in the server's own description. @throws BuyFault */
+export async function findOperation(serverUrl: string, operationId: string): Promise<Listing> {
+  const answer = await send(`${serverUrl}/openapi.json`, { method: 'GET' }).catch((error: unknown) => {
+    throw new BuyFault(
+      `No server answers at ${serverUrl}: start one with make run, or name it with --url. (${reasonOf(error)})`,
+    );
+  });
+  if (answer.status !== 200)
+    throw new BuyFault(`${serverUrl}/openapi.json answered ${answer.status}: is this a Coinslot?`);
+  const document = parse(answer.body) as { paths?: Record<string, Record<string, Described>> } | undefined;
+  if (typeof document?.paths !== 'object')
+    throw new BuyFault(`${serverUrl}/openapi.json is no contract: is this a Coinslot?`);
+  const known: string[] = [];
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(item)) {
+      known.push(operation.operationId);
+      if (operation.operationId !== operationId) continue;
+      return { method: method.toUpperCase(), url: serverUrl + path, priced: 'x-price' in operation };
+    }
+  }
+  throw new BuyFault(`There is no operation ${operationId}. There are: ${known.join(', ')}.`);
+}
+
+type Described = { operationId: string };
+
+/** Reads the price of a call and signs a payment for it with the official x402 client. @throws BuyFault */
+export async function signPayment(
+  challenge: ServerAnswer,
+  options: {
+    keypair: Uint8Array;
+    maxPrice: bigint;
+    rpcUrl: string | undefined;
+    onPrice: (price: string) => void;
+  },
+): Promise<SignedPayment> {
+  const signer = await createKeyPairSignerFromBytes(options.keypair);
+  const http = new x402HTTPClient(clientOf(signer, options));
+  const required = http.getPaymentRequiredResponse(
+    name => challenge.headers.get(name),
+    parse(challenge.body),
+  );
+  const [offer] = required.accepts;
+  if (!offer) throw new BuyFault('The server asks for a payment but offers no way to pay.');
+  const price = BigInt(offer.amount);
+  options.onPrice(`${toDecimal(price)} USDC`);
+  if (price > options.maxPrice) {
+    throw new BuyFault(
+      `The price is ${toDecimal(price)} USDC, more than your cap of ${toDecimal(options.maxPrice)}: raise it with --max-price.`,
+    );
+  }
+  await checkFunds(offer, signer.address, price, options.rpcUrl);
+  const payload = await http.createPaymentPayload(required).catch((error: unknown) => {
+    throw new BuyFault(
+      `The payment could not be signed: ${reasonOf(error)}. If the server has a sandbox of its own, set its STATE_DIR here, too.`,
+    );
+  });
+  const headers = http.encodePaymentSignatureHeader(withIdentifier(payload, required));
+  return { headers, amount: offer.amount, payer: signer.address };
+}
+
+/** Names the purchase by an id of its own, where the server knows what that is: whatever happens to its connections, it is one sale. */
+function withIdentifier(payload: PaymentPayload, { extensions }: PaymentRequired): PaymentPayload {
+  const offered = extensions?.[IDENTIFIER] as { info?: object } | undefined;
+  if (!offered) return payload;
+  const identifier = { ...offered, info: { ...offered.info, id: `buy-${randomUUID()}` } };
+  return { ...payload, extensions: { ...payload.extensions, [IDENTIFIER]: identifier } };
+}
+
+type Signer = Awaited<ReturnType<typeof createKeyPairSignerFromBytes>>;
+
+function clientOf(
+  signer: Signer,
+  { rpcUrl, maxPrice }: { rpcUrl: string | undefined; maxPrice: bigint },
+): x402Client {
+  const scheme = new ExactSvmScheme(signer, rpcUrl === undefined ? {} : { rpcUrl });
+  return new x402Client()
+    .register('solana:*', scheme)
+    .setSpendControls({ maxAmountPerPayment: `$${toDecimal(maxPrice)}` });
+}
+
+/** The client would sign a payment that can't be settled; here the buyer learns it before anything is sent. */
+async function checkFunds(
+  offer: PaymentRequired['accepts'][number],
+  payer: string,
+  price: bigint,
+  rpcUrl: string | undefined,
+): Promise<void> {
+  if (rpcUrl === undefined) return;
+  const account = getAssociatedTokenAddressSync(new PublicKey(offer.asset), new PublicKey(payer));
+  const balance = await new Connection(rpcUrl).getTokenAccountBalance(account).then(
+    ({ value }) => BigInt(value.amount),
+    (error: unknown) => (/could not find account|invalid param/i.test(reasonOf(error)) ? 0n : undefined),
+  );
+  if (balance === undefined || balance >= price) return;
+  throw new BuyFault(
+    `Too little USDC: ${payer} has ${toDecimal(balance)}, the call costs ${toDecimal(price)}. Send it USDC (mint ${offer.asset}, ${offer.network}), or name another --keypair.`,
+  );
+}
+
+/** One HTTP call, bounded in size and in time (`withinMs`, at most 90 s). Rejects when the connection fails. */
+export async function send(
+  url: string,
+  init: RequestInit,
+  withinMs = CALL_DEADLINE_MS,
+): Promise<ServerAnswer> {
+  const deadline = Math.max(1, Math.min(withinMs, CALL_DEADLINE_MS));
+  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(deadline) });
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    const bytes = chunk as Uint8Array;
+    size += bytes.length;
+    if (size > MAX_ANSWER_BYTES) throw new BuyFault('The answer is larger than 64 MB.');
+    chunks.push(bytes);
+  }
+  return { status: response.status, headers: response.headers, body: Buffer.concat(chunks) };
+}
+
+/** What an error answer says, or the start of its body. */
+export function errorOf(answer: ServerAnswer): string {
+  const value = parse(answer.body) as { error?: unknown } | undefined;
+  return typeof value?.error === 'string' ? value.error : answer.body.toString('utf8').slice(0, 200);
+}
+
+/** The receipt of a paid answer, decoded. */
+export function receiptOf(
+  answer: ServerAnswer,
+): { success: boolean; transaction: string; errorReason?: string } | undefined {
+  const header = answer.headers.get('payment-response') ?? answer.headers.get('x-payment-response');
+  return header === null ? undefined : (parse(Buffer.from(header, 'base64')) as ReturnType<typeof receiptOf>);
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The innermost reason of an error: fetch hides it in `cause`. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && error.cause.message
+    ? error.cause.message
+    : error.message || error.name;
+}

@@ -1,0 +1,277 @@
+import '../../solana/silence-bigint-warning.js';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { toAtomic, toDecimal } from '../../contract/price.js';
+import { PendingPayments, type PendingCall } from './pending-payments.js';
+import { BuyFault, errorOf, findOperation, reasonOf, receiptOf, send, signPayment } from './client.js';
+import type { Listing, ServerAnswer, SignedPayment } from './client.js';
+
+const USAGE = `Usage: npm run buy -- <operationId> '<json body>' [options]
+For example: npm run buy -- summarize '{"text":"Any text of a few sentences."}'
+Operations: summarize, solTokenBrief, solMintInfo, brandFeedback, textToSpeech, and the free ones of /openapi.json.
+
+  --url URL          the server (default: the one that the sandbox in this folder belongs to)
+  --keypair FILE     the payer's keypair, as solana-keygen writes it (default: the sandbox's buyer)
+  --max-price USDC   highest price to pay (default 1.00)
+  --out FILE         where an audio answer goes (default <operationId>-<time>.wav)
+  --timeout SECONDS  how long to go on sending the same payment (default 120)
+  --help             this text
+
+The environment: STATE_DIR, the server's, where the sandbox's buyer is (default .coinslot); SOLANA_RPC_URL.
+
+The answer goes to stdout, everything else to stderr. Exit status 0 means that the answer came.`;
+
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 10_000;
+
+type Order = {
+  operationId: string;
+  body: string;
+  url: string;
+  /** Read when something is to be paid: free calls need none. */
+  keypair: () => Uint8Array;
+  maxPrice: bigint;
+  out: string | undefined;
+  timeoutMs: number;
+  rpcUrl: string | undefined;
+  pending: PendingPayments;
+};
+
+type SandboxFile = { url: string; rpcUrl: string };
+
+/** npm changes into the package's folder; relative files are meant from where the caller is. */
+const callersFolder = process.env.INIT_CWD ?? process.cwd();
+const stateDir = resolve(process.env.STATE_DIR ?? '.coinslot');
+
+function tell(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+function readOrder(): Order | undefined {
+  const { values, positionals } = parseArguments();
+  const [operationId, body = '{}', ...rest] = positionals;
+  if (values.help) return undefined;
+  if (!operationId) throw new BuyFault(USAGE);
+  if (rest.length)
+    throw new BuyFault(
+      `There is a word too many, '${rest[0]}': put the JSON body in quotes, as one word.\n\n${USAGE}`,
+    );
+  const sandbox = readJson<SandboxFile>(join(stateDir, 'sandbox.json'));
+  const url = readUrl(values.url ?? sandbox?.url ?? 'http://127.0.0.1:8402');
+  // Another server is on another chain: the sandbox's RPC knows nothing of it.
+  const sandboxRpc = url === sandbox?.url ? sandbox.rpcUrl : undefined;
+  return {
+    operationId,
+    body,
+    url,
+    keypair: () => readKeypair(values.keypair),
+    maxPrice: readPrice(values['max-price']),
+    out: values.out,
+    timeoutMs: Math.ceil(readSeconds(values.timeout) * 1000),
+    rpcUrl: process.env.SOLANA_RPC_URL?.split(',')[0] ?? sandboxRpc,
+    pending: new PendingPayments(stateDir),
+  };
+}
+
+function parseArguments() {
+  const text = { type: 'string' } as const;
+  const options = {
+    url: text,
+    keypair: text,
+    'max-price': text,
+    out: text,
+    timeout: text,
+    help: { type: 'boolean', short: 'h' },
+  } as const;
+  try {
+    return parseArgs({ options, allowPositionals: true });
+  } catch (error) {
+    const option = /'(-[^']*)'/.exec(reasonOf(error))?.[1];
+    throw new BuyFault(
+      `${option ? `There is no option ${option}, or it lacks its value.` : reasonOf(error)}\n\n${USAGE}`,
+    );
+  }
+}
+
+function readUrl(text: string): string {
+  if (/^https?:/.test(text) && URL.canParse(text)) return text.replace(/(?<!\/)\/+$/, '');
+  throw new BuyFault(`--url ${text} is not an http(s) URL.`);
+}
+
+function readKeypair(file: string | undefined): Uint8Array {
+  const path = file === undefined ? join(stateDir, 'buyer.json') : resolve(callersFolder, file);
+  const numbers = readJson<number[]>(path);
+  if (Array.isArray(numbers) && numbers.length === 64) return Uint8Array.from(numbers);
+  if (file !== undefined) throw new BuyFault(`${path} is not a keypair file of 64 numbers.`);
+  throw new BuyFault(
+    `There is no sandbox buyer in ${path}: start the server with make run, set the STATE_DIR of the server that runs, or name a --keypair.`,
+  );
+}
+
+function readPrice(text = '1.00'): bigint {
+  try {
+    return toAtomic(text);
+  } catch (error) {
+    throw new BuyFault(`--max-price ${reasonOf(error)}`);
+  }
+}
+
+function readSeconds(text = '120'): number {
+  const seconds = Number(text);
+  if (seconds > 0 && seconds <= 86_400) return seconds;
+  throw new BuyFault('--timeout must be a number of seconds, more than 0 and at most 86400');
+}
+
+function readJson<T>(path: string): T | undefined {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as T;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Buys one call and shows the answer that ended it. */
+async function buy(order: Order): Promise<void> {
+  const listing = await findOperation(order.url, order.operationId);
+  if (!listing.priced) return show(order, await send(listing.url, { method: listing.method }));
+  const keypair = order.keypair();
+  const call: PendingCall = { url: listing.url, body: order.body, keypair };
+  const saved = order.pending.find(call);
+  if (saved) {
+    tell('Going on with a payment that was signed earlier for this call.');
+    const answer = await redeem(order, listing, saved);
+    if (answer.status !== 402) return finish(order, call, answer);
+    // A 402 means that this payment buys nothing any more, and never that its outcome is open.
+    order.pending.forget(call);
+    tell(`It can't be used any more: ${errorOf(answer)}`);
+  }
+  const payment = await pay(order, listing, keypair);
+  if ('status' in payment) return show(order, payment);
+  order.pending.save(call, payment);
+  return finish(order, call, await redeem(order, listing, payment));
+}
+
+/** Forgets a payment only once it bought nothing, or what it bought is in the caller's hands. */
+function finish(order: Order, call: PendingCall, answer: ServerAnswer): void {
+  if (isRefusal(answer)) order.pending.forget(call);
+  show(order, answer);
+  order.pending.forget(call);
+}
+
+/** Only these say for certain that nothing was charged. A 502 or 504 may be a gateway's, which knows nothing of the payment. */
+function isRefusal(answer: ServerAnswer): boolean {
+  const refused = answer.status === 400 || answer.status === 402;
+  return refused && receiptOf(answer)?.success !== true;
+}
+
+/** Asks for the price and signs. An answer that is no price is handed on. */
+async function pay(
+  order: Order,
+  listing: Listing,
+  keypair: Uint8Array,
+): Promise<SignedPayment | ServerAnswer> {
+  const challenge = await send(listing.url, post(order.body));
+  if (challenge.status !== 402) return challenge;
+  const { maxPrice, rpcUrl } = order;
+  const onPrice = (price: string): void => tell(`Price:   ${price}`);
+  const payment = await signPayment(challenge, { keypair, maxPrice, rpcUrl, onPrice });
+  tell(`Payer:   ${payment.payer}`);
+  return payment;
+}
+
+function post(body: string, headers: Record<string, string> = {}): RequestInit {
+  return { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body };
+}
+
+/** Sends one payment until it is answered: the same one after a 503 or a lost connection, never a new one. */
+async function redeem(order: Order, listing: Listing, payment: SignedPayment): Promise<ServerAnswer> {
+  const deadline = Date.now() + order.timeoutMs;
+  for (let attempt = 0; ; attempt++) {
+    const init = post(order.body, payment.headers);
+    const sent = await send(listing.url, init, deadline - Date.now()).catch((error: unknown) => {
+      if (error instanceof BuyFault) throw error;
+      return error;
+    });
+    const answer = sent instanceof Error ? undefined : (sent as ServerAnswer);
+    if (answer && answer.status !== 503) return answer;
+    const waitMs = retryDelay(answer, attempt);
+    const why = answer ? withoutAdvice(errorOf(answer)) : lostBecause(sent);
+    if (Date.now() + waitMs > deadline) {
+      throw new BuyFault(
+        `No answer within ${order.timeoutMs / 1000} s: ${why}\nThe payment is kept: the same command goes on with it and does not pay again.`,
+      );
+    }
+    tell(`Waiting: ${why} Sending the same payment again in ${Math.ceil(waitMs / 1000)} s.`);
+    await sleep(waitMs);
+  }
+}
+
+function retryDelay(answer: ServerAnswer | undefined, attempt: number): number {
+  const seconds = Number(answer?.headers.get('retry-after') ?? NaN);
+  if (Number.isFinite(seconds) && seconds > 0) return seconds * 1000;
+  return Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS);
+}
+
+function show(order: Order, answer: ServerAnswer): void {
+  const receipt = receiptOf(answer);
+  if (receipt?.success) tell(`Receipt: ${receipt.transaction || '(none)'}`);
+  if (answer.status !== 200) throw new BuyFault(describe(answer, receipt));
+  const type = answer.headers.get('content-type') ?? '';
+  if (!type.startsWith('audio/')) {
+    const text = answer.body.toString('utf8');
+    process.stdout.write(`${process.stdout.isTTY ? JSON.stringify(JSON.parse(text), null, 2) : text}\n`);
+    return;
+  }
+  const name = order.out ?? `${order.operationId}-${new Date().toISOString().replace(/[:.]/g, '-')}.wav`;
+  const file = resolve(callersFolder, name);
+  try {
+    writeFileSync(file, answer.body);
+  } catch (error) {
+    throw new BuyFault(
+      `The audio could not be saved: ${reasonOf(error)}. The payment is kept: the same command with another --out does not pay again.`,
+    );
+  }
+  tell(`Audio:   ${file} (${answer.body.length} bytes)`);
+}
+
+function describe(answer: ServerAnswer, receipt: ReturnType<typeof receiptOf>): string {
+  const taken = receipt?.success ? 'The payment was taken and is kept' : 'The payment is kept';
+  const charged = `${taken}: the same command goes on with it and does not pay again.`;
+  const error = errorOf(answer);
+  switch (answer.status) {
+    case 400:
+      return `The server can't use this body: ${withoutAdvice(error)} Nothing was charged: correct the body and run the command again.`;
+    case 402:
+      return `The payment was refused: ${error}. Nothing was charged by this call.`;
+    default:
+      return `The server answered ${answer.status}: ${error} ${charged}`;
+  }
+}
+
+/** The server tells every client what to do next; this one does it by itself. */
+function withoutAdvice(error: string): string {
+  return error
+    .replace(/(: |\. )?(You were not charged; )?(send|correct)[^.]*\.?$/i, '.')
+    .replace(/([^.])$/, '$1.');
+}
+
+function lostBecause(error: unknown): string {
+  const timedOut = error instanceof Error && error.name === 'TimeoutError';
+  return timedOut ? 'no answer yet.' : `connection lost (${reasonOf(error)}).`;
+}
+
+async function run(order: Order): Promise<void> {
+  tell(`Calling: ${order.operationId} at ${order.url}, paying at most ${toDecimal(order.maxPrice)} USDC`);
+  await buy(order);
+}
+
+try {
+  const order = readOrder();
+  if (!order) process.stdout.write(`${USAGE}\n`);
+  else await run(order);
+} catch (error) {
+  tell(error instanceof BuyFault ? error.message : `The call failed: ${reasonOf(error)}`);
+  process.exitCode = 1;
+}

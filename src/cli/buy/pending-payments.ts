@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { SignedPayment } from './client.js';
+
+/**
+ * Payments that were signed and whose outcome is not known yet, one file each. A payment is saved before it is sent, so that
+ * a buyer that was stopped goes on with the same one instead of paying twice.
+ */
+export class PendingPayments {
+  readonly #folder: string;
+
+  constructor(stateDir: string) {
+    this.#folder = join(stateDir, 'pending-payments');
+  }
+
+  /** The saved payment for exactly this call of this payer. */
+  find(call: PendingCall): SignedPayment | undefined {
+    try {
+      return JSON.parse(readFileSync(this.#file(call), 'utf8')) as SignedPayment;
+    } catch {
+      return undefined;
+    }
+  }
+
+  save(call: PendingCall, payment: SignedPayment): void {
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    const file = this.#file(call);
+    writeFileSync(`${file}.new`, JSON.stringify(payment), { mode: 0o600, flush: true });
+    renameSync(`${file}.new`, file);
+  }
+
+  forget(call: PendingCall): void {
+    rmSync(this.#file(call), { force: true });
+  }
+
+  #file({ url, body, keypair }: PendingCall): string {
+    const name = createHash('sha256').update(`${url}\n${body}\n`).update(keypair).digest('hex').slice(0, 32);
+    return join(this.#folder, `${name}.json`);
+  }
+}
+
+export type PendingCall = { url: string; body: string; keypair: Uint8Array };

@@ -1,0 +1,307 @@
+import type { LandedTransaction } from '../../solana/rpc-types.js';
+import type { SignatureEntry } from '../../solana/rpc-types.js';
+import { createHash } from 'node:crypto';
+import { VersionedMessage } from '@solana/web3.js';
+import type { Identity } from '../../ledger/reader.js';
+import type { Payment } from '../../ledger/store.js';
+import { receiverAccount } from '../../payments/transaction.js';
+import { ASSOCIATED_TOKEN_PROGRAM, TOKEN_PROGRAM } from '../../solana/networks.js';
+import { createChain } from '../../solana/rpc.js';
+import type { SolanaChain } from '../../solana/rpc.js';
+import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
+import { table, time, usdc } from './print.js';
+import type { Report } from './print.js';
+import { changeOf, findRefund } from './refund.js';
+import { pages } from './reports.js';
+import type { ReportSource } from './reports.js';
+
+const PAGE = 1_000;
+const FETCHES = 4;
+const CALL_MS = 20_000;
+const AUDIT_MS = 30 * 60_000;
+/** A settlement needs this long, with room to spare, until it is finalized and listed. */
+const YOUNG_MS = 120_000;
+export const MAX_TRANSACTIONS = 100_000;
+
+export type Difference = {
+  /**
+   * - `missing`: settled in the ledger, not on chain;
+   * - `failed`: settled in the ledger, its transaction failed on chain;
+   * - `amount`: more or less was transferred than the ledger says;
+   * - `uncounted`: transferred, but the ledger does not count it as settled;
+   * - `signature`: the ledger names another transaction;
+   * - `unknown`: a transfer to the receiver that no payment knows;
+   * - `refund`: refunded in the ledger, and the chain shows no such refund;
+   * - `unreadable`: a transaction that may have moved money to the receiver, but does not say how much.
+   */
+  kind: 'missing' | 'failed' | 'amount' | 'uncounted' | 'signature' | 'unknown' | 'refund' | 'unreadable';
+  payment: string | null;
+  transaction: string | null;
+  detail: string;
+};
+
+export type AuditOptions = { rpcUrls: string[]; maxTransactions: number; now: number };
+
+type Found = { entry: SignatureEntry; landed: LandedTransaction | null };
+type History = { entries: SignatureEntry[]; complete: boolean };
+/** Money that went out: refunds by the signatures that paid them, and what else left the receiver's accounts. */
+type Outgoing = { refunds: Set<string>; refunded: bigint; others: number; withdrawn: bigint };
+type Tally = { differences: Difference[]; matched: Set<string>; transfers: number; out: Outgoing };
+
+/**
+ * Compares the ledger with the history of the receiver's USDC account at `finalized`. The chain is read first, so that
+ * every transfer it shows has had its row.
+ * @throws BookFault, and UpstreamFailure when the chain can't be read
+ */
+export async function audit(reader: ReportSource, options: AuditOptions): Promise<Report> {
+  const identity = await reader.identity();
+  const mint = usdcMintOf(identity);
+  const account = receiverAccount({ asset: mint, payTo: identity.payTo });
+  const signal = AbortSignal.timeout(AUDIT_MS);
+  const chain = createChain({ urls: options.rpcUrls, network: identity.network, timeoutMs: CALL_MS });
+  const out: Outgoing = { refunds: new Set(), refunded: 0n, others: 0, withdrawn: 0n };
+  const tally: Tally = { differences: [], matched: new Set(), transfers: 0, out };
+  try {
+    await checkNetwork(chain, identity, signal);
+    const history = await readHistory(
+      chain,
+      account,
+      await reader.firstSlot(),
+      options.maxTransactions,
+      signal,
+    );
+    await compareRefunds(reader, chain, identity, tally, signal);
+    for await (const found of fetchAll(chain, history.entries, signal)) {
+      if (tally.out.refunds.has(found.entry.signature)) continue;
+      countWithdrawal(found, identity.payTo, mint, tally.out);
+      await compare(reader, account, found, tally);
+    }
+    const rest = await compareRows(reader, history, options.now, tally);
+    return report({ account, history, tally, ...rest });
+  } finally {
+    await chain.close();
+  }
+}
+
+/** The account's history, the newest first, back to the first claim of this ledger. */
+async function readHistory(
+  chain: SolanaChain,
+  account: string,
+  firstSlot: number | undefined,
+  max: number,
+  signal: AbortSignal,
+): Promise<History> {
+  const entries: SignatureEntry[] = [];
+  for (;;) {
+    const before = entries.at(-1)?.signature;
+    const limit = Math.min(PAGE, max - entries.length);
+    if (limit === 0) return { entries, complete: false };
+    const query = { finality: 'finalized' as const, limit, ...(before === undefined ? {} : { before }) };
+    const page = await patiently(() => chain.signaturesFor(account, query, signal), signal);
+    const ours = page.filter(({ slot }) => slot >= (firstSlot ?? 0));
+    entries.push(...ours);
+    if (page.length < limit || ours.length < page.length) return { entries, complete: true };
+  }
+}
+
+/** Fetches a few transactions at a time, the oldest first. */
+async function* fetchAll(
+  chain: SolanaChain,
+  entries: readonly SignatureEntry[],
+  signal: AbortSignal,
+): AsyncGenerator<Found> {
+  const waiting = entries.toReversed();
+  while (waiting.length > 0) {
+    const batch = waiting.splice(0, FETCHES).map(async entry => {
+      // What failed moved nothing; it is kept to explain a row that believes in it.
+      if (entry.failed) return { entry, landed: null };
+      const landed = await patiently(() => chain.transaction(entry.signature, 'finalized', signal), signal);
+      return { entry, landed };
+    });
+    yield* await Promise.all(batch);
+  }
+}
+
+async function compare(
+  reader: ReportSource,
+  account: string,
+  { entry, landed }: Found,
+  tally: Tally,
+): Promise<void> {
+  if (entry.failed) return;
+  const transaction = entry.signature;
+  const differ = (kind: Difference['kind'], payment: string | null, detail: string): void =>
+    void tally.differences.push({ kind, payment, transaction, detail });
+  if (!landed)
+    return differ('unreadable', null, 'listed, but the RPC server does not have it: ask an archive server');
+  const amount = incoming(landed.message, account);
+  const id = createHash('sha256').update(landed.message).digest('hex');
+  const payment = await reader.find(id);
+  if (!payment) {
+    if (amount === undefined)
+      differ('unreadable', null, 'may have changed the balance, through another program');
+    else if (amount > 0n)
+      differ('unknown', null, `${usdc(amount)} USDC in slot ${entry.slot}: no payment knows it`);
+    return;
+  }
+  tally.transfers += 1;
+  tally.matched.add(id);
+  if (payment.settledAt === null)
+    differ('uncounted', id, `${usdc(payment.amount)} USDC were paid, the ledger says ${payment.state}`);
+  else if (payment.settlement !== transaction)
+    differ('signature', id, `the ledger names ${payment.settlement ?? 'none'}`);
+  if (amount !== payment.amount)
+    differ(
+      'amount',
+      id,
+      `${amount === undefined ? '?' : usdc(amount)} on chain, ${usdc(payment.amount)} in the ledger`,
+    );
+}
+
+/** Looks on chain for each refund of the ledger; an older history than `--limit` does not hide it. */
+async function compareRefunds(
+  reader: ReportSource,
+  chain: SolanaChain,
+  identity: Identity,
+  { differences, out }: Tally,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const payment of pages(reader, { state: 'refunded' })) {
+    const recorded = await reader.refundOf(payment.id);
+    const differ = (detail: string): void =>
+      void differences.push({
+        kind: 'refund',
+        payment: payment.id,
+        transaction: recorded?.signature ?? null,
+        detail,
+      });
+    if (recorded === undefined) {
+      differ(
+        `${usdc(payment.amount)} USDC, recorded before refunds were checked: ${payment.reason ?? 'no reason'}`,
+      );
+      continue;
+    }
+    const found = await findRefund(chain, identity, payment, recorded.signature, signal);
+    if (typeof found === 'string') {
+      differ(found);
+      continue;
+    }
+    out.refunds.add(recorded.signature);
+    out.refunded += found.amount;
+    if (found.amount !== recorded.amount)
+      differ(`${usdc(found.amount)} on chain, ${usdc(recorded.amount)} in the ledger`);
+  }
+}
+
+/** What the operator moves elsewhere is no difference, but it explains the balance. */
+function countWithdrawal({ landed }: Found, payTo: string, mint: string, out: Outgoing): void {
+  const change = landed?.tokens ? changeOf(landed.tokens, mint, payTo) : 0n;
+  if (change >= 0n) return;
+  out.others += 1;
+  out.withdrawn -= change;
+}
+
+/** Looks for settled rows that the history did not show. */
+async function compareRows(
+  reader: ReportSource,
+  { entries, complete }: History,
+  now: number,
+  { differences, matched }: Tally,
+): Promise<{ settled: number; young: number; unjudged: number }> {
+  const failed = new Set(entries.filter(entry => entry.failed).map(entry => entry.signature));
+  const unfetched = new Set(
+    differences.filter(({ kind }) => kind === 'unreadable').map(each => each.transaction),
+  );
+  const reach = complete ? 0 : (entries.at(-1)?.slot ?? Infinity);
+  const result = { settled: 0, young: 0, unjudged: 0 };
+  for await (const payment of pages(reader, { booked: {} })) {
+    if (payment.settledAt === null) continue;
+    result.settled += 1;
+    const { id, settlement: transaction } = payment;
+    if (matched.has(id) || unfetched.has(transaction)) continue;
+    if (failed.has(transaction ?? '')) {
+      differences.push({ kind: 'failed', payment: id, transaction, detail: missing(payment) });
+    } else if (payment.settledAt > now - YOUNG_MS) {
+      result.young += 1;
+    } else if (payment.claimSlot < reach) {
+      result.unjudged += 1;
+    } else {
+      differences.push({ kind: 'missing', payment: id, transaction, detail: missing(payment) });
+    }
+  }
+  return result;
+}
+
+function missing(payment: Payment): string {
+  return `${usdc(payment.amount)} USDC, ${payment.state}, settled ${time(payment.settledAt)}`;
+}
+
+/**
+ * @returns what a message moves into a token account by instructions of its own (SPL Token: Transfer 3, MintTo 7,
+ *   TransferChecked 12, MintToChecked 14), or undefined when another program may have moved something too
+ */
+function incoming(bytes: Uint8Array, account: string): bigint | undefined {
+  const message = VersionedMessage.deserialize(bytes);
+  const keys = message.staticAccountKeys.map(key => key.toBase58());
+  const index = keys.indexOf(account);
+  if (index < 0) return undefined;
+  let sum = 0n;
+  for (const { programIdIndex, accountKeyIndexes, data } of message.compiledInstructions) {
+    const program = keys[programIdIndex];
+    if (!accountKeyIndexes.includes(index) || program === ASSOCIATED_TOKEN_PROGRAM) continue;
+    if (program === TOKEN_PROGRAM) sum += tokenAmount(Buffer.from(data), accountKeyIndexes, index);
+    else if (message.isAccountWritable(index)) return undefined;
+  }
+  return sum;
+}
+
+function tokenAmount(data: Buffer, accounts: readonly number[], index: number): bigint {
+  const [source, target] = data[0] === 12 ? [accounts[0], accounts[2]] : [accounts[0], accounts[1]];
+  const moves = [3, 7, 12, 14].includes(data[0] ?? 0) && data.length >= 9;
+  return moves && target === index && source !== index ? data.readBigUInt64LE(1) : 0n;
+}
+
+type Outcome = {
+  account: string;
+  history: History;
+  tally: Tally;
+  settled: number;
+  young: number;
+  unjudged: number;
+};
+
+function report({ account, history, tally, settled, young, unjudged }: Outcome): Report {
+  const { differences, transfers, out } = tally;
+  const transactions = history.entries.length;
+  const data = {
+    account,
+    transactions,
+    transfers,
+    settled,
+    young,
+    unjudged,
+    complete: history.complete,
+    refunds: { payments: out.refunds.size, usdc: usdc(out.refunded) },
+    withdrawals: { transactions: out.others, usdc: usdc(out.withdrawn) },
+    differences,
+  };
+  const lines = [
+    `Account ${account}: ${transactions} transactions at finalized, ${transfers} of them payments of this ledger.`,
+    `Ledger: ${settled} settled payments.`,
+    `Money out: ${usdc(out.refunded)} USDC in ${out.refunds.size} refunds, ${usdc(out.withdrawn)} USDC in ${out.others} other transactions.`,
+  ];
+  if (young > 0)
+    lines.push(`${young} settled within the last two minutes are not finalized yet, and not judged.`);
+  if (!history.complete)
+    lines.push(`The history is longer than --limit: ${unjudged} older payments were not judged.`);
+  if (differences.length === 0) lines.push('No differences.');
+  else {
+    const rows = differences.map(each => [each.kind, each.payment, each.transaction, each.detail]);
+    lines.push(
+      `${differences.length} differences:`,
+      '',
+      ...table(['kind', 'payment', 'transaction', 'detail'], rows),
+    );
+  }
+  return { data, lines, ok: differences.length === 0 };
+}

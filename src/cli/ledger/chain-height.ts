@@ -1,0 +1,21 @@
+import { resetHeight, seenHeight } from '../../payments/chain-heights.js';
+import { time, type Report } from './print.js';
+import type { ReportSource } from './reports.js';
+
+/** Shows the greatest block height that was seen, or forgets it. */
+export async function height(reader: ReportSource, reset: boolean): Promise<Report> {
+  const seen = await seenHeight(reader);
+  const data = { height: seen?.height ?? null, seenAt: seen ? time(seen.seenAt) : null, reset };
+  if (!seen) return { data, lines: ['No server of this ledger has seen a block height yet.'] };
+  const which = `${seen.height}, seen at ${data.seenAt}`;
+  if (!reset) return { data, lines: [`The greatest block height of this ledger is ${which}.`] };
+  await resetHeight(reader);
+  return {
+    data,
+    lines: [
+      `Forgotten: block height ${which}.`,
+      'The next height that an RPC server tells is believed, whatever it is: check SOLANA_RPC_URL first, then restart the servers.',
+      'Risk: if that server is far behind, payments are dated back and may be taken for dead while they can still land.',
+    ],
+  };
+}

@@ -1,0 +1,39 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Identity } from '../../ledger/reader.js';
+import { networkOf, NETWORKS } from '../../solana/networks.js';
+import type { SolanaChain } from '../../solana/rpc.js';
+import { CommandFault } from './print.js';
+
+const MAX_TRIES = 4;
+
+/** @throws BookFault */
+export function usdcMintOf({ network }: Identity): string {
+  const known = Object.values(NETWORKS).find(({ caip2 }) => caip2 === network);
+  if (known) return known.usdcMint;
+  throw new CommandFault(`This ledger belongs to ${network}, where USDC is not known.`);
+}
+
+/** @throws BookFault where the RPC servers are of another network than the ledger */
+export async function checkNetwork(
+  chain: SolanaChain,
+  { network }: Identity,
+  signal: AbortSignal,
+): Promise<void> {
+  const served = networkOf(await patiently(() => chain.genesisHash(signal), signal));
+  if (network === served) return;
+  throw new CommandFault(
+    `The ledger belongs to ${network}, the RPC server to ${served}. Correct SOLANA_RPC_URL.`,
+  );
+}
+
+/** Public RPC servers answer "not now" often. */
+export async function patiently<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await read();
+    } catch (error) {
+      if (attempt === MAX_TRIES || signal.aborted) throw error;
+      await sleep(250 * 2 ** attempt, undefined, { signal });
+    }
+  }
+}

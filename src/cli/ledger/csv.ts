@@ -1,0 +1,57 @@
+import type { Payment } from '../../ledger/store.js';
+import { CommandFault, time, usdc } from './print.js';
+import type { Cell } from './print.js';
+import { pages } from './reports.js';
+import type { ReportSource } from './reports.js';
+
+const DAY_MS = 86_400_000;
+
+const COLUMNS: readonly (readonly [string, (payment: Payment) => Cell])[] = [
+  ['payment', payment => payment.id],
+  ['booked_at', payment => time(payment.settledAt ?? payment.createdAt)],
+  ['state', payment => payment.state],
+  ['operation', payment => payment.operation],
+  ['payer', payment => payment.payer],
+  ['usdc', payment => usdc(payment.amount)],
+  ['network', payment => payment.network],
+  ['transaction', payment => payment.settlement],
+  ['identifier', payment => payment.identifier],
+  ['created_at', payment => time(payment.createdAt)],
+  ['settled_at', payment => time(payment.settledAt)],
+  ['decided_at', payment => time(payment.decidedAt)],
+  ['written_at', payment => time(payment.writtenAt)],
+  ['reason', payment => payment.reason],
+];
+
+/**
+ * Payments that were, or may have been, settled, as the lines of a CSV file (RFC 4180, UTF-8, with a header line).
+ * @param range.from,range.to UTC days as YYYY-MM-DD, both included
+ * @throws BookFault
+ */
+export async function* csvLines(
+  reader: ReportSource,
+  range: { from?: string; to?: string },
+): AsyncGenerator<string> {
+  const from = range.from === undefined ? undefined : startOfDay('--from', range.from);
+  const to = range.to === undefined ? undefined : startOfDay('--to', range.to) + DAY_MS;
+  const booked = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
+  yield csvLine(COLUMNS.map(([title]) => title));
+  for await (const payment of pages(reader, { booked }))
+    yield csvLine(COLUMNS.map(([, read]) => read(payment)));
+}
+
+/** One record of RFC 4180. A cell that a spreadsheet would run as a formula is made a text. */
+export function csvLine(cells: readonly Cell[]): string {
+  const texts = cells.map(cell => {
+    const text = cell === null || cell === undefined ? '' : String(cell);
+    const safe = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/.test(text) ? `'${text}` : text;
+    return /[",\r\n;\t]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  });
+  return `${texts.join(',')}\r\n`;
+}
+
+function startOfDay(option: string, text: string): number {
+  const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : NaN;
+  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms;
+  throw new CommandFault(`${option} must be a day like 2026-01-31, not '${text}'.`);
+}

@@ -1,0 +1,229 @@
+import '../../solana/silence-bigint-warning.js';
+import { readFileSync } from 'node:fs';
+import { join, resolve as resolvePath } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { LedgerFault, messageOf } from '../../ledger/fault.js';
+import { openLedgerReader } from '../../ledger/store.js';
+import { csvLines } from './csv.js';
+import { height } from './chain-height.js';
+import { CommandFault, plain, table, toJson } from './print.js';
+import type { Report } from './print.js';
+import { list, owed, show, summary } from './reports.js';
+import type { ReportSource } from './reports.js';
+
+const USAGE = `Usage: npm run ledger -- <command> [options]
+
+  summary                       revenue per operation and UTC day, and what stands in which state
+  list                          the newest payments
+      --state STATE             claimed, settling, released, delivered, owed or refunded
+      --payer ADDRESS  --operation ID  --limit N   (default 50, at most 1000)
+  show <payment>                everything of one payment but its answer; <payment> is its id or at least
+                                the first 8 digits of it
+      --transaction             with the signed transaction
+  owed                          who is owed what, since when, and why
+  export                        payments as CSV on stdout
+      --from DAY  --to DAY      UTC days like 2026-01-31, both included
+  refund <payment> --tx SIG     records that you paid an owed payment back with the transaction SIG, once the
+                                chain shows it at finalized, through SOLANA_RPC_URL or the sandbox
+  copy --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one
+      --from SOURCE             a file or URL (default: the ledger of this configuration)
+  verify                        compares the ledger with the chain, through SOLANA_RPC_URL or the sandbox
+      --limit N                 transactions to look back (default 10000, at most 100000)
+  height                        the greatest block height that any server of this ledger has seen
+      --reset                   forgets it, where an RPC server told a wrong one and sales have stopped
+
+  --json                        for machines (all but export)
+  --help                        this text
+
+The ledger is the one of DATABASE_URL, else ledger.db in STATE_DIR (.coinslot). All but copy run beside a server.
+Exit status 0: done; 1: not done, or verify found differences.`;
+
+const DEFAULT_AUDITED = 10_000;
+
+/** npm changes into the package's folder; files on the command line are meant from where the caller is. */
+const callersFolder = process.env.INIT_CWD ?? process.cwd();
+const stateDir = resolvePath(process.env.STATE_DIR?.trim() || '.coinslot');
+const databaseUrl = process.env.DATABASE_URL?.trim() || `file:${stateDir}/ledger.db`;
+
+const TEXT = { type: 'string' } as const;
+const SWITCH = { type: 'boolean' } as const;
+const OPTIONS = {
+  state: TEXT,
+  payer: TEXT,
+  operation: TEXT,
+  limit: TEXT,
+  transaction: SWITCH,
+  from: TEXT,
+  to: TEXT,
+  tx: TEXT,
+  reset: SWITCH,
+  json: SWITCH,
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+type Values = ReturnType<typeof parse>['values'];
+type Option = keyof typeof OPTIONS;
+
+type Command = {
+  options: readonly Option[];
+  /** Whether it names a payment. */
+  named?: boolean;
+  run: (values: Values, name: string | undefined) => Promise<Report | undefined>;
+};
+
+const COMMANDS: Record<string, Command> = {
+  summary: { options: [], run: () => withBooks(summary) },
+  list: {
+    options: ['state', 'payer', 'operation', 'limit'],
+    run: values => withBooks(reader => list(reader, values)),
+  },
+  show: {
+    options: ['transaction'],
+    named: true,
+    run: (values, name) => withBooks(reader => show(reader, name, values.transaction === true)),
+  },
+  owed: { options: [], run: () => withBooks(reader => owed(reader, Date.now())) },
+  export: { options: ['from', 'to'], run: values => withBooks(reader => writeCsv(reader, values)) },
+  refund: {
+    options: ['tx'],
+    named: true,
+    run: (values, name) => withBooks(reader => refund(reader, name, values.tx)),
+  },
+  copy: { options: ['from', 'to'], run: copy },
+  height: { options: ['reset'], run: values => withBooks(reader => height(reader, values.reset === true)) },
+  verify: { options: ['limit'], run: values => withBooks(reader => verify(reader, values.limit)) },
+};
+
+function parse() {
+  try {
+    return parseArgs({ options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new CommandFault(`${messageOf(error)}\n\n${USAGE}`);
+  }
+}
+
+async function withBooks<T>(work: (reader: ReportSource) => Promise<T>): Promise<T> {
+  const reader = await openLedgerReader({ url: databaseUrl });
+  try {
+    const { retired } = await reader.identity();
+    if (retired !== undefined)
+      process.stderr.write(
+        `This ledger is retired, what it says is past: it was copied to ${plain(retired)}.\n`,
+      );
+    return await work(reader);
+  } finally {
+    await reader.close();
+  }
+}
+
+/** A reader that has seen enough, such as `head`, ends the export without an error. */
+async function writeCsv(reader: ReportSource, { from, to }: Values): Promise<undefined> {
+  const range = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
+  for await (const line of csvLines(reader, range)) if (!(await write(line))) break;
+  return undefined;
+}
+
+/** @returns false when nobody reads any more */
+function write(text: string): Promise<boolean> {
+  return new Promise((done, fail) => {
+    process.stdout.write(text, error => {
+      if (!error) done(true);
+      else if ((error as NodeJS.ErrnoException).code === 'EPIPE') done(false);
+      else fail(error);
+    });
+  });
+}
+
+async function refund(
+  reader: ReportSource,
+  name: string | undefined,
+  tx: string | undefined,
+): Promise<Report> {
+  const { recordRefund } = await import('./refund.js');
+  return recordRefund(reader, name, tx, rpcUrls);
+}
+
+async function copy({ from, to }: Values): Promise<Report> {
+  if (to === undefined)
+    throw new CommandFault('Say where to copy the ledger: --to with a postgres:// URL or a file.');
+  // Only this command needs the query builder.
+  const { moveLedger } = await import('../../ledger/move-ledger.js');
+  const copied = await moveLedger({
+    from: from === undefined ? databaseUrl : ledgerUrl(from),
+    to: ledgerUrl(to),
+  });
+  const { successor, tables, resumed } = copied;
+  return {
+    data: copied,
+    lines: [
+      ...table(
+        ['table', 'rows', 'hash'],
+        tables.map(each => [each.table, each.rows, each.hash.slice(0, 16)]),
+      ),
+      '',
+      resumed ? 'An interrupted copy was verified and completed.' : 'Every row was compared with its copy.',
+      `The old ledger is retired. Start the servers with DATABASE_URL=${successor} (and its password, if it has one).`,
+    ],
+  };
+}
+
+/** A file may be named by its path alone. */
+function ledgerUrl(text: string): string {
+  if (/^postgres(ql)?:\/\//.test(text)) return text;
+  const path = text.startsWith('file://') ? fileURLToPath(text) : text.replace(/^file:/, '');
+  return `file:${resolvePath(callersFolder, path)}`;
+}
+
+async function verify(reader: ReportSource, limit: string | undefined): Promise<Report> {
+  // Only this command and refunds need the chain's libraries, which take a while to load.
+  const { audit, MAX_TRANSACTIONS } = await import('./audit.js');
+  const maxTransactions = limit === undefined ? DEFAULT_AUDITED : Number(limit);
+  if (!Number.isInteger(maxTransactions) || maxTransactions < 1 || maxTransactions > MAX_TRANSACTIONS)
+    throw new CommandFault(`--limit must be a whole number from 1 to ${MAX_TRANSACTIONS}.`);
+  return audit(reader, { rpcUrls: rpcUrls(), maxTransactions, now: Date.now() });
+}
+
+function rpcUrls(): string[] {
+  const urls = (process.env.SOLANA_RPC_URL?.trim() || sandboxRpc() || '').split(',').map(url => url.trim());
+  if (urls.every(url => /^https?:\/\/./.test(url) && URL.canParse(url))) return urls;
+  throw new CommandFault(
+    'Set SOLANA_RPC_URL to the http(s) URL of a Solana RPC server of the network of this ledger.',
+  );
+}
+
+function sandboxRpc(): string | undefined {
+  try {
+    const info = JSON.parse(readFileSync(join(stateDir, 'sandbox.json'), 'utf8')) as { rpcUrl?: unknown };
+    return typeof info.rpcUrl === 'string' ? info.rpcUrl : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parse();
+  const [name = '', payment, ...rest] = positionals;
+  if (values.help) return void (await write(`${USAGE}\n`));
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!command || rest.length > 0 || (payment !== undefined && !command.named)) throw new CommandFault(USAGE);
+  const json = name === 'export' ? [] : ['json'];
+  const stray = Object.keys(values).find(option => ![...command.options, ...json].includes(option));
+  if (stray !== undefined) throw new CommandFault(`${name} has no option --${stray}.\n\n${USAGE}`);
+  const report = await command.run(values, payment);
+  if (!report) return;
+  await write(`${values.json ? toJson(report.data) : report.lines.join('\n')}\n`);
+  if (report.ok === false) process.exitCode = 1;
+}
+
+// A write reports its own error; without a listener the stream's would end the process first.
+process.stdout.on('error', () => undefined);
+try {
+  await main();
+} catch (error) {
+  // Faults are sentences; anything else is told by its message alone too, since stacks may hold URLs.
+  const known = error instanceof CommandFault || error instanceof LedgerFault;
+  const lines = messageOf(error).split('\n').map(plain).join('\n');
+  process.stderr.write(`${known ? '' : 'The command failed: '}${lines}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,67 @@
+import { toDecimal } from '../../contract/price.js';
+
+/** A fault of the operator's request, or of what it found; the message is all that is shown. */
+export class CommandFault extends Error {}
+
+/** What a command has to say: data for machines, lines for people. */
+export type Report = {
+  data: unknown;
+  lines: string[];
+  /** False: the command ran, but what it found needs somebody's attention. */
+  ok?: boolean;
+};
+
+export type Cell = string | number | bigint | null | undefined;
+
+/** Lays out rows under their titles, columns in which every cell is a number to the right. */
+export function table(titles: readonly string[], rows: readonly (readonly Cell[])[]): string[] {
+  const texts = rows.map(row => titles.map((_, column) => plain(row[column])));
+  const widths = titles.map((title, column) =>
+    Math.max(title.length, ...texts.map(row => row[column]?.length ?? 0)),
+  );
+  const numeric = titles.map((_, column) =>
+    texts.every(row => /^-?[0-9.]*$/.test(row[column] ?? '') && row[column] !== ''),
+  );
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => {
+        const width = widths[column] ?? 0;
+        return numeric[column] ? cell.padStart(width) : cell.padEnd(width);
+      })
+      .join('  ')
+      .trimEnd();
+  return [line(titles), line(widths.map(width => '-'.repeat(width))), ...texts.map(line)];
+}
+
+/** Lays out one thing, a line for every field. */
+export function fields(entries: readonly (readonly [string, Cell])[]): string[] {
+  const width = Math.max(...entries.map(([name]) => name.length));
+  return entries.map(([name, value]) => `${name.padEnd(width)}  ${plain(value)}`.trimEnd());
+}
+
+/** A text of strangers must not steer the operator's terminal. */
+export function plain(value: Cell): string {
+  if (value === null || value === undefined) return '-';
+  // eslint-disable-next-line no-control-regex
+  return String(value).replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, ' ');
+}
+
+/** @returns USDC as a decimal string with at least two fractional digits */
+export function usdc(atomic: bigint): string {
+  const [whole = '0', fraction = ''] = toDecimal(atomic).split('.');
+  return `${whole}.${fraction.padEnd(2, '0')}`;
+}
+
+/** @returns an ISO time, or null */
+export function time(ms: number | null): string | null {
+  return ms === null || Math.abs(ms) > 8.64e15 ? null : new Date(ms).toISOString();
+}
+
+/** JSON with money and other big integers as strings. */
+export function toJson(data: unknown): string {
+  return JSON.stringify(
+    data,
+    (_key, value: unknown) => (typeof value === 'bigint' ? value.toString() : value),
+    2,
+  );
+}

@@ -1,0 +1,114 @@
+import type { LandedTransaction } from '../../solana/rpc-types.js';
+import type { Identity } from '../../ledger/reader.js';
+import type { Payment, Refund } from '../../ledger/store.js';
+import { createChain, type SolanaChain } from '../../solana/rpc.js';
+import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
+import { CommandFault, usdc } from './print.js';
+import type { Report } from './print.js';
+import { resolve, type ReportSource } from './reports.js';
+
+const CALL_MS = 20_000;
+const DEADLINE_MS = 120_000;
+const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
+
+type Paid = Pick<Payment, 'id' | 'amount' | 'payer' | 'settlement' | 'claimSlot'>;
+
+/**
+ * Records that the operator paid an owed payment back, once the chain shows that it happened.
+ * @throws BookFault with a sentence about what is wrong; the ledger is unchanged then. UpstreamFailure when the chain can't be read
+ */
+export async function recordRefund(
+  reader: ReportSource,
+  name: string | undefined,
+  tx: string | undefined,
+  rpcUrls: () => string[],
+): Promise<Report> {
+  if (tx === undefined || !SIGNATURE.test(tx))
+    throw new CommandFault('Give the signature of the transaction that paid the money back with --tx.');
+  const payment = await resolve(reader, name);
+  const { id, state, amount, payer } = payment;
+  if (state !== 'owed') throw notOwed(id, state);
+  const identity = await reader.identity();
+  const found = await withChain(identity, rpcUrls(), (chain, signal) =>
+    findRefund(chain, identity, payment, tx, signal),
+  );
+  if (typeof found === 'string')
+    throw new CommandFault(
+      `The transaction ${tx} does not refund payment ${id}: ${found}. Nothing was changed.`,
+    );
+  const outcome = await reader.refund(id, found);
+  if (outcome === 'not owed') throw notOwed(id, (await reader.find(id))?.state ?? 'gone');
+  if (outcome === 'used')
+    throw new CommandFault(
+      `The transaction ${tx} is recorded as the refund of another payment: one transaction can't pay two back. Nothing was changed.`,
+    );
+  return {
+    data: { id, state: 'refunded', usdc: usdc(amount), payer, transaction: tx, refunded: usdc(found.amount) },
+    lines: [`Recorded: ${usdc(found.amount)} USDC refunded to ${payer} for payment ${id}.`],
+  };
+}
+
+function notOwed(id: string, now: string): CommandFault {
+  return new CommandFault(
+    `The payment ${id} is ${now}, not owed: only what is owed can be refunded. Nothing was changed.`,
+  );
+}
+
+async function withChain<T>(
+  identity: Identity,
+  urls: string[],
+  work: (chain: SolanaChain, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const chain = createChain({ urls, timeoutMs: CALL_MS });
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  try {
+    await checkNetwork(chain, identity, signal);
+    return await work(chain, signal);
+  } finally {
+    await chain.close();
+  }
+}
+
+/**
+ * The transaction as a refund of the payment, read at `finalized`: USDC left an account of the receiver's, the payer got at least what
+ * was paid, and it landed after the payment was claimed. What counts is what accounts held before and after, so that a refund may
+ * come out of a wallet program as well.
+ * @returns why it is none, as the end of a sentence, where it is none
+ */
+export async function findRefund(
+  chain: SolanaChain,
+  identity: Identity,
+  payment: Paid,
+  signature: string,
+  signal: AbortSignal,
+): Promise<Refund | string> {
+  const mint = usdcMintOf(identity);
+  if (signature === payment.settlement) return 'it is the transaction of the payment itself';
+  const landed = await patiently(() => chain.transaction(signature, 'finalized', signal), signal);
+  if (!landed)
+    return 'the RPC server does not have it at finalized; wait half a minute, or ask an archive server';
+  if (landed.failed) return 'it failed on chain and moved nothing';
+  if (landed.slot <= payment.claimSlot)
+    return `it landed in slot ${landed.slot}, before the payment (slot ${payment.claimSlot})`;
+  if (landed.tokens === null || landed.blockTime === null)
+    return 'the RPC server does not say what it moved, or when; ask another one';
+  const sent = -changeOf(landed.tokens, mint, identity.payTo);
+  const got = changeOf(landed.tokens, mint, payment.payer);
+  if (sent <= 0n) return `no USDC left an account of ${identity.payTo}`;
+  if (got <= 0n) return `no USDC came to an account of the payer ${payment.payer}`;
+  const amount = got < sent ? got : sent;
+  if (amount < payment.amount)
+    return `it pays ${usdc(amount)} USDC back, the payment was ${usdc(payment.amount)} USDC`;
+  return { signature, amount, slot: landed.slot, refundedAt: landed.blockTime * 1_000 };
+}
+
+/** By how much all token accounts of an owner grew. */
+export function changeOf(
+  tokens: NonNullable<LandedTransaction['tokens']>,
+  mint: string,
+  owner: string,
+): bigint {
+  return tokens
+    .filter(each => each.mint === mint && each.owner === owner)
+    .reduce((sum, { change }) => sum + change, 0n);
+}

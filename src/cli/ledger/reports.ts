@@ -1,0 +1,279 @@
+import { STATES } from '../../ledger/states.js';
+import type { State } from '../../ledger/states.js';
+import type { LedgerReports, LedgerReader, Order, Payment } from '../../ledger/store.js';
+import { CommandFault, fields, table, time, usdc } from './print.js';
+import type { Cell, Report } from './print.js';
+
+export type ReportSource = LedgerReader & LedgerReports;
+
+const DAY_MS = 86_400_000;
+const DEFAULT_LISTED = 50;
+const PAGE = 1_000;
+
+/** Revenue per UTC day and operation, and what stands in which state. Revenue is what was settled and not paid back. */
+export async function summary(reader: ReportSource): Promise<Report> {
+  const turnover = await reader.turnover();
+  const counts = await reader.counts();
+  const days = new Map<
+    string,
+    { day: string; operation: string; payments: number; sum: bigint; back: bigint }
+  >();
+  for (const { day, operation, state, payments, amount } of turnover) {
+    const date = new Date(day * DAY_MS).toISOString().slice(0, 10);
+    const key = `${date} ${operation}`;
+    const entry = days.get(key) ?? { day: date, operation, payments: 0, sum: 0n, back: 0n };
+    entry.payments += payments;
+    if (state === 'refunded') entry.back += amount;
+    else entry.sum += amount;
+    days.set(key, entry);
+  }
+  const revenue = [...days.values()].map(({ day, operation, payments, sum, back }) => ({
+    day,
+    operation,
+    payments,
+    revenue: usdc(sum),
+    refunded: usdc(back),
+  }));
+  const earned = turnover.reduce((sum, { state, amount }) => (state === 'refunded' ? sum : sum + amount), 0n);
+  const of = (state: State) => ({ payments: counts[state].payments, usdc: usdc(counts[state].amount) });
+  const totals = {
+    revenue: usdc(earned),
+    delivered: of('delivered'),
+    owed: of('owed'),
+    inDoubt: of('settling'),
+    released: of('released'),
+    refunded: of('refunded'),
+    claimed: of('claimed'),
+  };
+  const names: [string, keyof typeof totals][] = [
+    ['delivered', 'delivered'],
+    ['owed: paid, answer still to come', 'owed'],
+    ['in doubt: settling, the chain decides', 'inDoubt'],
+    ['refused or released: never charged', 'released'],
+    ['refunded by the operator', 'refunded'],
+    ['claimed: being worked on, or given up unpaid', 'claimed'],
+  ];
+  const lines = [
+    ...table(
+      ['day (UTC)', 'operation', 'payments', 'revenue', 'refunded'],
+      revenue.map(row => [row.day, row.operation, row.payments, row.revenue, row.refunded]),
+    ),
+    '',
+    ...table(
+      ['state', 'payments', 'USDC'],
+      names.map(([label, key]) => {
+        const total = totals[key];
+        return typeof total === 'string' ? [label, '', total] : [label, total.payments, total.usdc];
+      }),
+    ),
+    '',
+    `Revenue: ${totals.revenue} USDC (delivered and owed, without refunds)`,
+  ];
+  return { data: { revenue, totals }, lines };
+}
+
+export type ListOptions = { state?: string; payer?: string; operation?: string; limit?: string };
+
+/** The newest payments, at most 1 000. */
+export async function list(reader: ReportSource, options: ListOptions): Promise<Report> {
+  const limit = options.limit === undefined ? DEFAULT_LISTED : Number(options.limit);
+  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE)
+    throw new CommandFault(`--limit must be a whole number from 1 to ${PAGE}.`);
+  const state = STATES.find(name => name === options.state);
+  if (options.state !== undefined && !state)
+    throw new CommandFault(`'${options.state}' is no state. Use one of ${STATES.join(', ')}.`);
+  const { payer, operation } = options;
+  const rows = await reader.list({
+    newest: true,
+    limit,
+    ...(state ? { state } : {}),
+    ...(payer === undefined ? {} : { payer }),
+    ...(operation === undefined ? {} : { operation }),
+  });
+  const lines = table(
+    ['payment', 'claimed at', 'operation', 'USDC', 'state', 'payer'],
+    rows.map(row => [
+      row.id.slice(0, 16),
+      time(row.createdAt),
+      row.operation,
+      usdc(row.amount),
+      row.aliasOf === null ? row.state : `alias of ${row.aliasOf.slice(0, 16)}`,
+      row.payer,
+    ]),
+  );
+  return { data: rows.map(row => publicPayment(row, false)), lines };
+}
+
+/**
+ * The one payment with this id or beginning.
+ * @throws BookFault
+ */
+export async function resolve(reader: ReportSource, text: string | undefined): Promise<Payment> {
+  const prefix = text?.toLowerCase() ?? '';
+  if (!/^[0-9a-f]{8,64}$/.test(prefix))
+    throw new CommandFault('Name a payment by its id, or by at least the first 8 digits of it.');
+  const [first, second] = await reader.startingWith(prefix);
+  if (!first) throw new CommandFault(`There is no payment ${prefix} in this ledger.`);
+  if (second) throw new CommandFault(`More than one payment begins with ${prefix}. Give more digits.`);
+  return first;
+}
+
+/** Everything of one payment but the body of its answer. */
+export async function show(
+  reader: ReportSource,
+  text: string | undefined,
+  withTransaction: boolean,
+): Promise<Report> {
+  const payment = await resolve(reader, text);
+  const facts = await reader.answerFacts(payment.id);
+  const order = await reader.order(payment.id);
+  const replies = order ? await reader.replies(payment.id) : [];
+  const shown = publicPayment(payment, withTransaction);
+  const paidBack = await reader.refundOf(payment.id);
+  const refund = paidBack
+    ? {
+        transaction: paidBack.signature,
+        usdc: usdc(paidBack.amount),
+        slot: paidBack.slot,
+        at: time(paidBack.refundedAt),
+      }
+    : null;
+  const answer = facts ? { status: facts.status, bytes: facts.bytes, savedAt: time(facts.savedAt) } : null;
+  const data = { payment: shown, refund, answer, order: order ? publicOrder(order) : null, replies };
+  const lines = fields([...Object.entries(shown), ['answer', answer && describeAnswer(answer)]]);
+  if (refund) lines.push('', 'Refund', ...fields(Object.entries(refund)));
+  if (order) {
+    lines.push('', 'Order', ...fields(Object.entries(publicOrder(order))), '');
+    lines.push(
+      ...table(
+        ['reply', 'sentiment', 'respondent', 'house', 'text'],
+        replies.map(reply => [
+          reply.id,
+          reply.inferred ? `${reply.sentiment} (inferred)` : reply.sentiment,
+          reply.respondent,
+          reply.isSample ? 'yes' : 'no',
+          reply.text,
+        ]),
+      ),
+    );
+  }
+  return { data, lines };
+}
+
+function describeAnswer(answer: { status: number; bytes: number; savedAt: string | null }): string {
+  return `status ${answer.status}, ${answer.bytes} bytes, saved ${answer.savedAt}`;
+}
+
+/** Every payment that is owed, the oldest first. */
+export async function owed(reader: ReportSource, now: number): Promise<Report> {
+  const entries: { payment: Payment; order: Order | undefined; why: string }[] = [];
+  for await (const payment of pages(reader, { state: 'owed' })) {
+    const order = await reader.order(payment.id);
+    const replies = order ? (await reader.replies(payment.id)).length : 0;
+    entries.push({ payment, order, why: whyOwed(order, replies, now) });
+  }
+  const data = entries.map(({ payment, order, why }) => ({
+    id: payment.id,
+    payer: payment.payer,
+    operation: payment.operation,
+    usdc: usdc(payment.amount),
+    since: time(payment.settledAt ?? payment.createdAt),
+    attempts: order?.attempts ?? payment.runs,
+    why,
+  }));
+  const sum = entries.reduce((total, { payment }) => total + payment.amount, 0n);
+  const lines = [
+    ...table(
+      ['payment', 'since', 'operation', 'USDC', 'attempts', 'payer', 'why'],
+      data.map(row => [
+        row.id.slice(0, 16),
+        row.since,
+        row.operation,
+        row.usdc,
+        row.attempts,
+        row.payer,
+        row.why,
+      ]),
+    ),
+    '',
+    `${entries.length} payments, ${usdc(sum)} USDC owed`,
+  ];
+  return { data, lines };
+}
+
+function whyOwed(order: Order | undefined, replies: number, now: number): string {
+  if (!order) return 'paid; its answer is not made yet, a running server takes it up';
+  const got = `${replies} of ${order.wanted} replies`;
+  if (order.finishedAt !== null)
+    return `attempt ${order.attempts} ended without an answer (${got}); the buyer's next call starts another`;
+  if (order.deadline > now) return `being worked on until ${time(order.deadline)} (${got})`;
+  return `past its deadline ${time(order.deadline)} (${got}); a running server ends it`;
+}
+
+/** Every payment of a listing, in pages, the oldest first. */
+export async function* pages(
+  reader: LedgerReader,
+  listing: Parameters<LedgerReader['list']>[0],
+): AsyncGenerator<Payment> {
+  let after: Payment | undefined;
+  for (;;) {
+    const page = await reader.list({ ...listing, limit: PAGE, ...(after ? { after } : {}) });
+    yield* page;
+    after = page.at(-1);
+    if (page.length < PAGE || !after) return;
+  }
+}
+
+/** A payment as the operator reads it. The signed transaction is a bearer token, so it is shown only when asked for. */
+function publicPayment(payment: Payment, withTransaction: boolean): Record<string, Cell> {
+  return {
+    id: payment.id,
+    state: payment.state,
+    operation: payment.operation,
+    payer: payment.payer,
+    usdc: usdc(payment.amount),
+    network: payment.network,
+    flow: payment.flow,
+    x402Version: payment.x402Version,
+    identifier: payment.identifier,
+    requestHash: payment.requestHash,
+    request: payment.request,
+    settlement: payment.settlement,
+    reason: payment.reason,
+    aliasOf: payment.aliasOf,
+    claim: payment.claim,
+    owner: payment.owner,
+    runs: payment.runs,
+    asks: payment.asks,
+    claimSlot: payment.claimSlot,
+    claimHeight: payment.claimHeight,
+    leaseUntil: leaseTime(payment.leaseUntil),
+    callers: payment.callers,
+    callerUntil: leaseTime(payment.callerUntil),
+    createdAt: time(payment.createdAt),
+    settlingAt: time(payment.settlingAt),
+    settledAt: time(payment.settledAt),
+    decidedAt: time(payment.decidedAt),
+    writtenTo: payment.writtenTo,
+    writtenAt: time(payment.writtenAt),
+    auditedAt: time(payment.auditedAt),
+    answerExpiresAt: time(payment.answerExpiresAt),
+    ...(withTransaction ? { transaction: payment.transaction } : {}),
+  };
+}
+
+function leaseTime(ms: number): string | null {
+  return ms === 0 ? null : time(ms);
+}
+
+function publicOrder(order: Order): Record<string, Cell> {
+  return {
+    request: order.request,
+    wanted: order.wanted,
+    attempts: order.attempts,
+    deadline: time(order.deadline),
+    intent: order.intent,
+    createdAt: time(order.createdAt),
+    finishedAt: time(order.finishedAt),
+  };
+}

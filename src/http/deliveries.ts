@@ -1,0 +1,63 @@
+import { Readable } from 'node:stream';
+import { ByteBudget, type Reservation, type BudgetOwner } from './byte-budget.js';
+
+const MAX_BYTES = 512 * 1024 * 1024;
+/** Longer bodies are sent in pieces of this size, so that it shows whether their callers take them. */
+const PIECE_BYTES = 16 * 1024;
+
+/** What is sent to one caller. `close` once it is taken, or the connection is gone. */
+export type Delivery = { body: Buffer | Readable; close(): void };
+
+/** Paid answers on their way out, within one budget of bytes. Whoever sends one payment over many connections gets one copy of its answer. */
+export class Deliveries {
+  readonly #budget: ByteBudget;
+  readonly #shared = new Map<string, { body: Buffer; callers: number }>();
+
+  constructor(budget = new ByteBudget(MAX_BYTES)) {
+    this.#budget = budget;
+  }
+
+  /**
+   * @param cut ends the connection of a caller who takes nothing, where others need the room
+   * @returns undefined where there is no room
+   */
+  open(owner: BudgetOwner, body: Buffer, cut: () => void): Delivery | undefined {
+    const hold = this.#budget.open(owner, cut);
+    if (!hold.grow(body.length)) {
+      hold.close();
+      return undefined;
+    }
+    if (body.length <= PIECE_BYTES) return { body, close: () => hold.close() };
+    const { payment } = owner;
+    const shared = this.#share(payment, body);
+    let open = true;
+    const close = (): void => {
+      if (!open) return;
+      open = false;
+      hold.close();
+      shared.callers -= 1;
+      if (shared.callers === 0 && this.#shared.get(payment) === shared) this.#shared.delete(payment);
+    };
+    const pieces = Readable.from(piecesOf(shared.body, hold), {
+      objectMode: false,
+      highWaterMark: PIECE_BYTES,
+    });
+    return { body: pieces, close };
+  }
+
+  #share(payment: string, body: Buffer): { body: Buffer; callers: number } {
+    const before = this.#shared.get(payment);
+    const shared =
+      before && (before.body === body || before.body.equals(body)) ? before : { body, callers: 0 };
+    shared.callers += 1;
+    this.#shared.set(payment, shared);
+    return shared;
+  }
+}
+
+function* piecesOf(body: Buffer, hold: Reservation): Generator<Buffer> {
+  for (let from = 0; from < body.length; from += PIECE_BYTES) {
+    yield body.subarray(from, from + PIECE_BYTES);
+    hold.progress();
+  }
+}

@@ -1,0 +1,62 @@
+import type { Sections } from '../contract/operation.js';
+import type { Json } from '../contract/json.js';
+import { createHash } from 'node:crypto';
+import type { BuiltBackends } from '../upstreams/backends.js';
+import type { Contract } from '../contract/contract.js';
+import type { Health, HealthReport } from './health.js';
+import type { OperationId } from '../contract/operation.js';
+import { discoveryOf, indexOf, servedContract, type StaticDocument } from '../payments/discovery.js';
+import type { Terms } from '../payments/requirements.js';
+
+/** The free operations: those that never change while the server runs, and those made anew for each request. */
+export type FreeAnswers = {
+  documents: Partial<Record<OperationId, StaticDocument>>;
+  live: Partial<Record<OperationId, () => Promise<HealthReport | object>>>;
+};
+
+export type FreeParts = {
+  contract: Contract;
+  terms: Terms;
+  /** The URL of the human site. */
+  siteUrl: string;
+  health: Health;
+  backends: BuiltBackends;
+  sections: Sections;
+};
+
+/** What the free operations answer. */
+export function freeAnswers(parts: FreeParts): FreeAnswers {
+  const { contract, terms, siteUrl, health, backends, sections } = parts;
+  const tagged = (tags: readonly string[]) =>
+    documentOf(
+      discoveryOf(
+        contract.paid.filter(operation => tags.includes(operation.tag)),
+        terms,
+      ),
+    );
+  return {
+    documents: {
+      getIndex: documentOf(indexOf(contract, siteUrl)),
+      getDiscovery: documentOf(discoveryOf(contract.paid, terms)),
+      ...mapped(sections.discovery, tagged),
+      getOpenapi: documentOf(servedContract(contract, terms, siteUrl)),
+    },
+    live: {
+      getHealth: async () => health.report(),
+      ...mapped(sections.health, names => async () => health.report(names)),
+      listVoices: () => backends.speaker.voices(),
+    },
+  };
+}
+
+function mapped<A, B>(
+  entries: Partial<Record<OperationId, A>>,
+  map: (value: A) => B,
+): Partial<Record<OperationId, B>> {
+  return Object.fromEntries(Object.entries(entries).map(([id, value]) => [id, map(value)]));
+}
+
+function documentOf(value: Json): StaticDocument {
+  const body = Buffer.from(JSON.stringify(value));
+  return { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
+}

@@ -1,0 +1,41 @@
+import type { Server } from 'node:http';
+import { createServer as createNetServer, type AddressInfo, type Server as NetServer } from 'node:net';
+import { ConfigFault } from '../config.js';
+
+const BACKLOG = 1024;
+const SHUTDOWN_DEADLINE_MS = 25_000;
+/** How long connections that are kept alive may take to close by themselves. */
+const CLOSE_MS = 500;
+
+/** @throws ConfigFault where the port is in use */
+export function listen(server: NetServer, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const inUse = error.code === 'EADDRINUSE';
+      reject(inUse ? new ConfigFault(`PORT: ${port} is in use, set PORT to another one`) : error);
+    });
+    server.listen(port, host, BACKLOG, resolve);
+  });
+}
+
+/**
+ * Finds out early whether the port can be had; 0 asks for any.
+ * @throws ConfigFault where it is in use
+ */
+export async function findFreePort(host: string, wanted: number): Promise<number> {
+  const probe = createNetServer();
+  await listen(probe, host, wanted);
+  const { port } = probe.address() as AddressInfo;
+  await new Promise(resolve => probe.close(resolve));
+  return port;
+}
+
+/** Stops listening, lets what is in flight finish until `idle` resolves or 25 s are over, then cuts what is left. */
+export async function drain(server: Server, idle: () => Promise<void>): Promise<void> {
+  const closed = new Promise(resolve => server.close(resolve));
+  server.closeIdleConnections();
+  const deadline = new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref());
+  await Promise.race([idle().then(() => server.closeIdleConnections()), deadline]);
+  await Promise.race([closed, new Promise(resolve => setTimeout(resolve, CLOSE_MS))]);
+  server.closeAllConnections();
+}

@@ -1,0 +1,79 @@
+import type { Handler, Handlers, PaidOperationId } from '../contract/operation.js';
+import { UpstreamFailure } from '../net/failure.js';
+import { QueueFull } from '../upstreams/fair-queue.js';
+
+/** Calls of a backend that failed one after the other. Times in ms since 1970; `why` is public. */
+export type FailureStreak = { failures: number; since: number; last: number; why: string };
+
+const MAX_WHY_CHARACTERS = 200;
+/** After this long without a call, a successful probe ends the trouble. */
+const QUIET_MS = 60_000;
+
+/** What became of the last real calls of each backend. */
+export class RecentCalls {
+  readonly #troubles = new Map<string, FailureStreak>();
+  readonly #quietMs: number;
+
+  constructor(quietMs = QUIET_MS) {
+    this.#quietMs = quietMs;
+  }
+
+  succeeded(backend: string): void {
+    this.#troubles.delete(backend);
+  }
+
+  /** `why` is shown to everybody. */
+  failed(backend: string, why: string): void {
+    const now = Date.now();
+    const { failures, since } = this.#troubles.get(backend) ?? { failures: 0, since: now };
+    this.#troubles.set(backend, {
+      failures: failures + 1,
+      since,
+      last: now,
+      why: why.slice(0, MAX_WHY_CHARACTERS),
+    });
+  }
+
+  /** A probe found the backend well, which says less than a call: it counts once no call failed for a while. */
+  probed(backend: string): void {
+    const trouble = this.#troubles.get(backend);
+    if (trouble && Date.now() - trouble.last >= this.#quietMs) this.#troubles.delete(backend);
+  }
+
+  /** Undefined when the last call succeeded, or there was none. */
+  failureStreak(backend: string): FailureStreak | undefined {
+    return this.#troubles.get(backend);
+  }
+
+  /** The same handlers, whose outcomes are recorded. `backends`: whom each of them asks. */
+  observe(handlers: Handlers, backends: Record<PaidOperationId, string>): Handlers {
+    const watched = Object.entries(handlers).map(([id, handler]) => [
+      id,
+      this.#watched(handler as Handler<'summarize'>, backends[id as PaidOperationId]),
+    ]);
+    return Object.fromEntries(watched) as Handlers;
+  }
+
+  #watched(handler: Handler<'summarize'>, backend: string): Handler<'summarize'> {
+    return async call => {
+      try {
+        const reply = await handler(call);
+        this.succeeded(backend);
+        return reply;
+      } catch (error) {
+        // A caller who left, or asked for what can't be served, says nothing about the backend.
+        if (!call.signal.aborted && isBackendFault(error)) this.failed(backend, publicReason(error));
+        throw error;
+      }
+    };
+  }
+}
+
+function isBackendFault(error: unknown): boolean {
+  return !(error instanceof UpstreamFailure) || (error.kind !== 'invalid' && !(error instanceof QueueFull));
+}
+
+/** Only an UpstreamFailure has a message that may be shown. */
+function publicReason(error: unknown): string {
+  return error instanceof UpstreamFailure ? error.message : 'the server could not use the backend’s answer';
+}

@@ -1,0 +1,164 @@
+import { NOT_CHARGED } from '../contract/not-charged.js';
+import {
+  createServer,
+  STATUS_CODES,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { Duplex } from 'node:stream';
+import { Connections } from './connections.js';
+import type { PricedOperation } from '../contract/contract.js';
+import { challengeVersion } from '../payments/challenge.js';
+import type { Offers } from '../payments/offers.js';
+import { carriesPayment, hasHeader } from '../payments/headers.js';
+
+export const EXPOSED_HEADERS =
+  'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, ETag, X-TTS-Voice-Id, X-TTS-Format';
+
+/** Requests with more header bytes get 400. Payments are about 1.5 KB. */
+const MAX_HEADER_BYTES = 16 * 1024;
+const HEADERS_DEADLINE_MS = 10_000;
+const REQUEST_DEADLINE_MS = 30_000;
+const STALL_MS = 20_000;
+const KEEP_ALIVE_MS = 65_000;
+const MAX_CONNECTIONS = 10_000;
+
+/**
+ * In ms: how long headers and whole requests may take, how long a caller may take nothing of what is sent to it, and how often all that
+ * is looked at.
+ */
+export type HttpDeadlines = { headersMs: number; requestMs: number; stallMs: number; checkMs: number };
+const DEADLINES: HttpDeadlines = {
+  headersMs: HEADERS_DEADLINE_MS,
+  requestMs: REQUEST_DEADLINE_MS,
+  stallMs: STALL_MS,
+  checkMs: 2_000,
+};
+
+export type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+/**
+ * The HTTP server: in front of the app a fast path that answers a priced call without payment from prebuilt bytes. It may only
+ * refuse, never grant, so it can't disagree with the router to anybody's gain.
+ */
+export function createHttpServer(
+  app: Listener,
+  offers: Offers,
+  operations: PricedOperation[],
+  deadlines: HttpDeadlines = DEADLINES,
+): Server {
+  const priced = new Map(operations.map(operation => [operation.path, operation]));
+  const serve: Listener = (request, response) => {
+    connections.track(request, response);
+    app(request, response);
+  };
+  const listener: Listener = (request, response) => {
+    if (request.httpVersion === '1.1' && !hasHeader(request.rawHeaders, 'host'))
+      return sendFault(response, 400, 'An HTTP/1.1 request needs a Host header.');
+    if (!admit(connections, request, response)) return;
+    if (!refuseUnpaid(request, response, { offers, priced })) serve(request, response);
+  };
+  const server = createServer(
+    {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: deadlines.headersMs,
+      requestTimeout: deadlines.requestMs,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: deadlines.checkMs,
+      // Node's own refusal has no body.
+      requireHostHeader: false,
+    },
+    listener,
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  const connections = new Connections(server, deadlines.stallMs, deadlines.checkMs);
+  // A client that asks before it sends its body gets the price at once, and only a payer is told to go on.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    if (!admit(connections, request, response)) return;
+    if (refuseUnpaid(request, response, { offers, priced })) return;
+    response.writeContinue();
+    serve(request, response);
+  });
+  // Node would answer any other expectation with 417, which the contract does not declare.
+  server.on('checkExpectation', listener);
+  server.on('clientError', (error, socket) => answerMalformed(error, socket, connections));
+  return server;
+}
+
+function admit(connections: Connections, request: IncomingMessage, response: ServerResponse): boolean {
+  const admitted = connections.admit(request, response);
+  if (admitted === 'refuse') {
+    sendFault(
+      response,
+      503,
+      `Too many requests of this connection wait for their answers. ${NOT_CHARGED} for this one; read the answers, then send it again.`,
+      { 'Retry-After': '1', Connection: 'close' },
+    );
+  }
+  return admitted === 'yes';
+}
+
+function refuseUnpaid(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { offers, priced }: { offers: Offers; priced: Map<string, PricedOperation> },
+): boolean {
+  if (request.method !== 'POST' || carriesPayment(request.rawHeaders)) return false;
+  const url = request.url ?? '';
+  const question = url.indexOf('?');
+  const operation = priced.get(question < 0 ? url : url.slice(0, question));
+  if (!operation) return false;
+  const version = question < 0 ? 2 : challengeVersion(url.slice(question + 1));
+  const challenge = offers.challenge(operation, version);
+  response.writeHead(402, [
+    'Content-Type',
+    'application/json; charset=utf-8',
+    'Content-Length',
+    String(challenge.body.length),
+    'PAYMENT-REQUIRED',
+    challenge.header,
+    'Cache-Control',
+    'no-store',
+    'Access-Control-Allow-Origin',
+    '*',
+    'Access-Control-Expose-Headers',
+    EXPOSED_HEADERS,
+  ]);
+  response.end(challenge.body);
+  return true;
+}
+
+/** The contract's error object. */
+function sendFault(
+  response: ServerResponse,
+  status: number,
+  error: string,
+  headers: Record<string, string> = {},
+): void {
+  const body = JSON.stringify({ error });
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    'Access-Control-Allow-Origin': '*',
+    ...headers,
+  });
+  response.end(body);
+}
+
+const FAULTS: Record<string, string> = {
+  HPE_HEADER_OVERFLOW: `The request headers are larger than ${MAX_HEADER_BYTES} bytes.`,
+  ERR_HTTP_REQUEST_TIMEOUT: `The request was not complete within ${REQUEST_DEADLINE_MS / 1000} seconds.`,
+};
+
+/** Node's own answers to malformed HTTP (400, 408, 431) have no body: the contract's error object, as 400. */
+function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex, connections: Connections): void {
+  // Garbage behind a whole request whose answer is still to come must not pass for that answer.
+  if (connections.isAnswering(socket) || error.code === 'ECONNRESET' || !socket.writable)
+    return void socket.destroy();
+  const body = JSON.stringify({ error: FAULTS[error.code ?? ''] ?? 'The request is not valid HTTP/1.1.' });
+  socket.end(
+    `HTTP/1.1 400 ${STATUS_CODES[400]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Access-Control-Allow-Origin: *\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,28 @@
+import type { Role } from '../engine.js';
+import type { Engine } from '../engine.js';
+import { LedgerFault } from '../fault.js';
+import { openSqlite } from './sqlite.js';
+
+/**
+ * Opens the database behind a URL, `file:…` or `postgres://…`.
+ * @throws LedgerFault `open`
+ */
+export async function openEngine(url: string, role: Role): Promise<Engine> {
+  if (url.startsWith('file:')) return openSqlite(url, role);
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    const { openPostgres } = await import('./postgres.js');
+    return openPostgres(url, role);
+  }
+  throw new LedgerFault('open', 'DATABASE_URL must start with file: or postgres://.');
+}
+
+/** While opening, the fault inside an engine's fault is the one to report. */
+export async function opening<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof LedgerFault)) throw error;
+    if (error.cause instanceof LedgerFault) throw error.cause;
+    throw new LedgerFault('open', error.message, { cause: error.cause });
+  }
+}

@@ -1,0 +1,251 @@
+import type { Role } from '../engine.js';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { POSTGRES } from '../engine.js';
+import type { Engine, TransactionBody, Query, Run } from '../engine.js';
+import { LedgerFault, messageOf } from '../fault.js';
+import { CONNECT_MS, ServerPresence, STATEMENT_MS } from './server-presence.js';
+
+const OLDEST_VERSION = 15;
+const MAX_CONNECTIONS = 10;
+const MAX_WAITING = 2_000;
+/** What changes a schema may rewrite whole tables. */
+const SLOW_MS = 3_600_000;
+const CLOSE_MS = 5_000;
+const MAX_TRIES = 4;
+
+/** Serialization failure and deadlock: the server has rolled back and asks to be tried again. */
+const RETRY = new Set(['40001', '40P01']);
+
+/** Integers of ours stay below 2^53, so int8 is read as a number. */
+const INT8 = 20;
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: string): unknown =>
+    oid === INT8 ? Number : pg.types.getTypeParser(oid, format === 'binary' ? 'binary' : 'text'),
+};
+
+/**
+ * Opens a PostgreSQL database (15 or later).
+ * @param role servers share the ledger; `source` and `target` want it for themselves
+ * @throws LedgerFault `open`
+ */
+export async function openPostgres(url: string, role: Role): Promise<Engine> {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: MAX_CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_MS,
+    statement_timeout: STATEMENT_MS,
+    query_timeout: STATEMENT_MS + 2_000,
+    idle_in_transaction_session_timeout: STATEMENT_MS,
+    keepAlive: true,
+    types,
+  });
+  // A broken idle connection is replaced by the pool; without a listener its error would end the process.
+  pool.on('error', () => undefined);
+  // The same for one that breaks between two queries of ours: the next query reports it.
+  pool.on('connect', client => client.on('error', () => undefined));
+  try {
+    if (role !== 'beside') await requireUsable(pool);
+    const warnings = await weaknesses(pool);
+    const owner = randomUUID();
+    const presence = role === 'beside' ? undefined : await ServerPresence.announce(url, role);
+    return new PostgresEngine(pool, warnings, { owner, presence });
+  } catch (error) {
+    await pool.end();
+    if (error instanceof LedgerFault) throw error;
+    throw new LedgerFault(
+      'open',
+      `The ledger's PostgreSQL can't be reached (${messageOf(error)}). Check DATABASE_URL and that the server runs.`,
+      { cause: error },
+    );
+  }
+}
+
+type Fitness = {
+  version: number;
+  name: string;
+  schema: string | null;
+  replica: boolean;
+  readonly: string;
+  creates: boolean | null;
+};
+
+/** @throws LedgerFault `open` with what the operator must change */
+async function requireUsable(pool: pg.Pool): Promise<void> {
+  const { rows } = await pool.query<Fitness>(
+    `select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
+       current_schema() as schema, pg_is_in_recovery() as replica, current_setting('transaction_read_only') as readonly,
+       has_schema_privilege(current_schema(), 'USAGE') and has_schema_privilege(current_schema(), 'CREATE') as creates`,
+  );
+  const problem = rows[0] && problemOf(rows[0]);
+  if (problem) throw new LedgerFault('open', problem);
+}
+
+function problemOf({ version, name, schema, replica, readonly, creates }: Fitness): string | undefined {
+  if (version < OLDEST_VERSION * 10_000)
+    return `PostgreSQL ${name} is too old for the ledger. Use version ${OLDEST_VERSION} or later.`;
+  if (replica || readonly === 'on')
+    return 'The database in DATABASE_URL is read-only (a replica?). Name the primary, with a user that may write.';
+  if (schema === null)
+    return 'The database in DATABASE_URL has no schema the ledger could use. Create the schema that search_path names, or grant its user usage and create on it.';
+  if (creates !== true)
+    return `The user in DATABASE_URL may not create tables. Run: grant usage, create on schema "${schema}" to that user.`;
+  return undefined;
+}
+
+async function weaknesses(pool: pg.Pool): Promise<string[]> {
+  const result = await pool.query<{ name: string; setting: string }>(
+    `select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`,
+  );
+  return result.rows
+    .filter(row => row.setting === 'off')
+    .map(
+      row =>
+        `PostgreSQL runs with ${row.name}=off: a crash of the database may lose payments. Set ${row.name}=on.`,
+    );
+}
+
+class PostgresEngine implements Engine {
+  readonly dialect = POSTGRES;
+  readonly owner: string;
+  readonly warnings: readonly string[];
+  readonly #pool: pg.Pool;
+  readonly #presence: ServerPresence | undefined;
+
+  constructor(
+    pool: pg.Pool,
+    warnings: readonly string[],
+    { owner, presence }: { owner: string; presence: ServerPresence | undefined },
+  ) {
+    this.#pool = pool;
+    this.warnings = warnings;
+    this.owner = owner;
+    this.#presence = presence;
+  }
+
+  async read<T>(operation: () => TransactionBody<T>): Promise<T> {
+    const client = await this.#connect();
+    try {
+      const value = await run(operation(), client);
+      client.release();
+      return value;
+    } catch (error) {
+      client.release(true);
+      throw new LedgerFault('failed', `The ledger can't be read (${messageOf(error)}).`, { cause: error });
+    }
+  }
+
+  async write<T>(operation: () => TransactionBody<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#transact(client => run(operation(), client));
+      } catch (error) {
+        if (error instanceof LedgerFault) throw error;
+        if (attempt < MAX_TRIES && RETRY.has((error as { code?: string }).code ?? '')) continue;
+        throw writeFault(error);
+      }
+    }
+  }
+
+  async transact<T>(work: (run: Run) => Promise<T>): Promise<T> {
+    try {
+      return await this.#transact(client => work(async query => (await execute(query, client)) as never[]));
+    } catch (error) {
+      throw error instanceof LedgerFault ? error : writeFault(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    // A PostgreSQL that went away without a word never takes its leave, and must not keep the process from ending.
+    const limit = new AbortController();
+    const late = sleep(CLOSE_MS, undefined, { signal: limit.signal }).catch(() => undefined);
+    await Promise.race([this.#end(), late]);
+    limit.abort();
+  }
+
+  async #end(): Promise<void> {
+    await this.#presence?.end();
+    if (!this.#pool.ended) await this.#pool.end();
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    if (this.#pool.waitingCount >= MAX_WAITING)
+      throw new LedgerFault('busy', 'Too many operations wait for the ledger. Try again in a second.');
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      throw new LedgerFault('failed', `The ledger's PostgreSQL can't be reached (${messageOf(error)}).`, {
+        cause: error,
+      });
+    }
+  }
+
+  async #transact<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const client = await this.#connect();
+    let value: T;
+    try {
+      await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+      value = await work(client);
+    } catch (error) {
+      await rollback(client);
+      throw error;
+    }
+    try {
+      await client.query('COMMIT');
+    } catch (error) {
+      client.release(true);
+      throw new LedgerFault('unknown', `The ledger could not confirm a commit (${messageOf(error)}).`, {
+        cause: error,
+      });
+    }
+    client.release();
+    return value;
+  }
+}
+
+function writeFault(error: unknown): LedgerFault {
+  return new LedgerFault(
+    'failed',
+    `The ledger can't be written (${messageOf(error)}). Check the PostgreSQL server.`,
+    { cause: error },
+  );
+}
+
+/** A connection that can't even roll back is thrown away: the server ends its transaction with it. */
+async function rollback(client: pg.PoolClient): Promise<void> {
+  try {
+    await client.query('ROLLBACK');
+    client.release();
+  } catch {
+    client.release(true);
+  }
+}
+
+async function run<T>(operation: TransactionBody<T>, client: pg.PoolClient): Promise<T> {
+  let step = operation.next();
+  while (!step.done) step = operation.next(await execute(step.value, client));
+  return step.value;
+}
+
+async function execute(query: Query, client: pg.PoolClient): Promise<unknown[]> {
+  const text = spelled(query.sql);
+  const limit = query.slow ? { query_timeout: SLOW_MS } : {};
+  const result = await client.query<Record<string, unknown>>({
+    text,
+    values: [...query.parameters],
+    ...limit,
+  });
+  return result.rows;
+}
+
+const spellings = new Map<string, string>();
+
+/** The statements are a fixed set, but for those of a copy. */
+function spelled(sql: string): string {
+  const known = spellings.get(sql);
+  if (known !== undefined) return known;
+  const text = POSTGRES.spell(sql);
+  if (spellings.size < 256) spellings.set(sql, text);
+  return text;
+}

@@ -1,0 +1,83 @@
+import type { Role } from '../engine.js';
+import pg from 'pg';
+import { LedgerFault } from '../fault.js';
+import { SCHEMA_VERSION } from '../migrations.js';
+import { PRESENCE_LOCK, VERSION_LOCK } from '../queries/server-presence.js';
+
+export const CONNECT_MS = 5_000;
+export const STATEMENT_MS = 10_000;
+const PRESENCE_RETRY_MS = 2_000;
+
+/**
+ * Advisory locks on a connection of its own. One is shared by servers, and held alone by a copy: it spares the operator a copy
+ * that fights with running servers; that no payment is lost does not depend on it (see `copyLedger`). The other says which schema
+ * a server knows, so that no start changes the schema under a server of an earlier version (see `migrate`).
+ */
+export class ServerPresence {
+  readonly #url: string;
+  readonly #role: Role;
+  #client: pg.Client | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #ended = false;
+
+  private constructor(url: string, role: Role) {
+    this.#url = url;
+    this.#role = role;
+  }
+
+  /** @throws LedgerFault `open` when a copy, or for a copy a server, has the ledger open */
+  static async announce(url: string, role: Role): Promise<ServerPresence> {
+    const presence = new ServerPresence(url, role);
+    try {
+      if (await presence.#take()) return presence;
+    } catch (error) {
+      await presence.end();
+      throw error;
+    }
+    await presence.end();
+    throw new LedgerFault(
+      'open',
+      role === 'server'
+        ? 'The ledger is being copied. Start the server when the copy is done.'
+        : 'The ledger is in use by a running server. Stop every server on it before you copy.',
+    );
+  }
+
+  async end(): Promise<void> {
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    await this.#client?.end().catch(() => undefined);
+  }
+
+  async #take(): Promise<boolean> {
+    const client = new pg.Client({
+      connectionString: this.#url,
+      connectionTimeoutMillis: CONNECT_MS,
+      query_timeout: STATEMENT_MS,
+      keepAlive: true,
+    });
+    client.on('error', () => undefined);
+    client.on('end', () => this.#again(client));
+    this.#client = client;
+    await client.connect();
+    const server = this.#role === 'server';
+    if (server) await client.query(`select pg_advisory_lock_shared(${VERSION_LOCK}, ${SCHEMA_VERSION})`);
+    const shared = server ? '_shared' : '';
+    const { rows } = await client.query<{ taken: boolean }>(
+      `select pg_try_advisory_lock${shared}(${PRESENCE_LOCK}, hashtext(current_schema())) as taken`,
+    );
+    return rows[0]?.taken === true;
+  }
+
+  /** The server goes on selling while its connection is replaced. */
+  #again(lost: pg.Client): void {
+    if (this.#ended || this.#role !== 'server' || lost !== this.#client) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#take().catch(() => {
+        void this.#client?.end().catch(() => undefined);
+        this.#again(this.#client ?? lost);
+      });
+    }, PRESENCE_RETRY_MS).unref();
+  }
+}

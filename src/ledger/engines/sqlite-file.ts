@@ -1,0 +1,203 @@
+import type { Role } from '../engine.js';
+import { closeSync, existsSync, fdatasync, openSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import Database from 'libsql';
+import { LedgerFault, messageOf } from '../fault.js';
+
+type Connection = InstanceType<typeof Database>;
+
+const BUSY_TIMEOUT_MS = 5_000;
+
+/** An open SQLite file with its lock, and with what writes its log to the disk. */
+export class SqliteFile {
+  readonly db: Connection;
+  readonly #log: WriteAheadLog | undefined;
+  readonly #lock: Connection | undefined;
+
+  private constructor(db: Connection, log: WriteAheadLog | undefined, lock: Connection | undefined) {
+    this.db = db;
+    this.#log = log;
+    this.#lock = lock;
+  }
+
+  /**
+   * @param url `file:/absolute/path`, `file:///absolute/path` or `file:relative/path`
+   * @param role all but `beside` take the lock that only one process may hold; `beside` and `source` create no file
+   * @throws LedgerFault `open`
+   */
+  static open(url: string, role: Role): SqliteFile {
+    const path = pathOf(url);
+    if (role === 'beside' || role === 'source') refuseMissing(path);
+    const file = role === 'beside' ? path : createFile(path);
+    const lock = role === 'beside' ? undefined : takeLock(file);
+    try {
+      const db = connect(file, role);
+      return new SqliteFile(db, writesLog(db, role) ? new WriteAheadLog(file) : undefined, lock);
+    } catch (error) {
+      release(lock);
+      throw openFault(file, error);
+    }
+  }
+
+  /** Calls back once all that is committed now is on disk: at once where SQLite itself waits for the disk. */
+  sync(done: (error: Error | null) => void): void {
+    if (this.#log) this.#log.sync(done);
+    else done(null);
+  }
+
+  close(): void {
+    if (this.#log) this.#fold();
+    this.db.close();
+    this.#log?.close();
+    release(this.#lock);
+  }
+
+  /** Folds the log into the file, so that whoever copies the file of a stopped server has all of it. */
+  #fold(): void {
+    try {
+      this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    } catch {
+      // Somebody reads it just now, or the disk failed: the next opening reads the log.
+    }
+  }
+}
+
+function pathOf(url: string): string {
+  return url.startsWith('file://') ? fileURLToPath(url) : resolve(url.slice('file:'.length));
+}
+
+function refuseMissing(path: string): void {
+  if (existsSync(path)) return;
+  throw new LedgerFault(
+    'open',
+    `There is no ledger at ${path}. Check STATE_DIR and DATABASE_URL, or start the server once.`,
+  );
+}
+
+/** Creates the file for its owner alone (it holds signed payments) and resolves links, so that one file has one lock. */
+function createFile(path: string): string {
+  try {
+    // A folder is never made here: a misspelt path would begin an empty ledger.
+    createEmpty(path);
+    const file = realpathSync(path);
+    if (!statSync(file).isFile()) throw new Error('it is not a file');
+    createEmpty(lockOf(file));
+    return file;
+  } catch (error) {
+    throw openFault(path, error);
+  }
+}
+
+/** `wx` never opens an existing file: closing a second descriptor of it would drop this process's locks on it. */
+function createEmpty(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+function lockOf(file: string): string {
+  return join(dirname(file), `${basename(file)}.lock`);
+}
+
+/**
+ * An exclusive transaction on a database of its own, held for the life of the process. Its file locks belong to the
+ * kernel, which drops them however the process ends; the ledger itself stays readable for others.
+ */
+function takeLock(file: string): Connection {
+  let lock: Connection | undefined;
+  try {
+    lock = new Database(lockOf(file), { timeout: 0 });
+    lock.exec('PRAGMA journal_mode = MEMORY');
+    lock.exec('BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock?.close();
+    if (codeOf(error).startsWith('SQLITE_BUSY'))
+      throw new LedgerFault(
+        'open',
+        `The ledger ${file} is in use by another running server. Stop that server, give this one another STATE_DIR, ` +
+          'or set DATABASE_URL=postgres://… to run several servers on one ledger.',
+        { cause: error },
+      );
+    throw openFault(file, error);
+  }
+}
+
+function release(lock: Connection | undefined): void {
+  if (!lock) return;
+  // An explicit rollback: the lock must be gone even while the connection object waits for the garbage collector.
+  if (lock.inTransaction) lock.exec('ROLLBACK');
+  lock.close();
+}
+
+function connect(file: string, role: Role): Connection {
+  const db = new Database(file, { timeout: BUSY_TIMEOUT_MS });
+  db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  if (role !== 'beside') {
+    db.exec('PRAGMA journal_mode = WAL');
+    db.exec('PRAGMA journal_size_limit = 67108864');
+    // Payment ids are random, so every batch touches many pages: fold them into the file less often, from memory.
+    db.exec('PRAGMA wal_autocheckpoint = 8000');
+    db.exec('PRAGMA cache_size = -65536');
+  }
+  db.exec('PRAGMA foreign_keys = ON');
+  return db;
+}
+
+/**
+ * Decides who waits for the disk: SQLite itself, stopping the server at every commit, or a `WriteAheadLog` beside it. The latter needs
+ * the write-ahead log, which not every file system can have, and a process that keeps the file open.
+ */
+function writesLog(db: Connection, role: Role): boolean {
+  const mode = db.prepare('PRAGMA journal_mode').get() as { journal_mode?: unknown } | undefined;
+  const apart = role !== 'beside' && mode?.journal_mode === 'wal';
+  db.exec(`PRAGMA synchronous = ${apart ? 'NORMAL' : 'FULL'}`);
+  return apart;
+}
+
+/**
+ * Has the write-ahead log written to the disk (fdatasync) by a thread, as SQLite does it at every commit with `synchronous = FULL`.
+ * With `NORMAL` SQLite itself does so only before it folds the log into the file, and when it begins the log anew. The log is checksummed, so what a power cut leaves
+ * of it ends with a whole commit, and a commit is on disk with all before it.
+ */
+class WriteAheadLog {
+  readonly #path: string;
+  #fd: number | undefined;
+
+  constructor(file: string) {
+    this.#path = `${file}-wal`;
+  }
+
+  /** Calls back once all that is committed now is on disk. */
+  sync(done: (error: Error | null) => void): void {
+    try {
+      // SQLite makes the log with the first commit and keeps it while the ledger is open; it has no locks on it that closing could drop.
+      this.#fd ??= openSync(this.#path, 'r+');
+    } catch (error) {
+      return done(error as Error);
+    }
+    fdatasync(this.#fd, done);
+  }
+
+  close(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd);
+  }
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : '';
+}
+
+function openFault(file: string, error: unknown): LedgerFault {
+  if (error instanceof LedgerFault) return error;
+  return new LedgerFault(
+    'open',
+    `The ledger ${file} can't be opened (${messageOf(error)}). Check that its folder exists, belongs to this user, ` +
+      'is writable and has space left, or set STATE_DIR or DATABASE_URL to another place.',
+    { cause: error },
+  );
+}

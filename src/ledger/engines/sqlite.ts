@@ -1,0 +1,298 @@
+import type { Role } from '../engine.js';
+import { randomUUID } from 'node:crypto';
+import { SQLITE } from '../engine.js';
+import type { Engine, TransactionBody, Query, Run } from '../engine.js';
+import { LedgerFault, messageOf } from '../fault.js';
+import { SqliteFile } from './sqlite-file.js';
+
+type Prepared = ReturnType<SqliteFile['db']['prepare']>;
+
+const MAX_QUEUED = 8_192;
+const MAX_BATCH = 256;
+const MAX_BATCH_BYTES = 1_048_576;
+/** After a commit of so many writes the next one waits some ms for company: pages are written, and the disk is asked, once for all. */
+const BUSY_BATCH = 8;
+const BUSY_PAUSE_MS = 4;
+/** A disk that takes longer than this to confirm a commit has failed. Shorter than a stop of the server may take. */
+const SYNC_MS = 20_000;
+
+type Task = {
+  readonly bytes: number;
+  /** Runs the operation; the value is kept until the commit. */
+  readonly run: () => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: LedgerFault) => void;
+};
+
+/**
+ * Opens a SQLite file: one process writes it, and what is asked in one turn of the event loop, or while the disk is busy, shares a commit.
+ * @param url,role as of `SqliteFile.open`
+ * @throws LedgerFault `open`
+ */
+export function openSqlite(url: string, role: Role): Engine {
+  return new SqliteEngine(SqliteFile.open(url, role));
+}
+
+function writeFault(error: unknown): LedgerFault {
+  return new LedgerFault(
+    'failed',
+    `The ledger can't be written (${messageOf(error)}). Check the disk of the ledger: space, permissions, quota.`,
+    { cause: error },
+  );
+}
+
+/** Thrown while a transaction begins or commits, when the items themselves are not to blame. */
+class TransactionFault extends Error {
+  readonly fault: LedgerFault;
+
+  constructor(fault: LedgerFault) {
+    super(fault.message);
+    this.fault = fault;
+  }
+}
+
+type Done = { readonly task: Task; readonly value: unknown };
+
+class SqliteEngine implements Engine {
+  readonly dialect = SQLITE;
+  readonly owner = randomUUID();
+  readonly warnings: readonly string[] = [];
+  readonly #file: SqliteFile;
+  readonly #db: SqliteFile['db'];
+  #prepared = new Map<string, { statement: Prepared; reader: boolean }>();
+  #queue: Task[] = [];
+  #scheduled = false;
+  #busy = false;
+  #closing: Promise<void> | undefined;
+  #transacting = false;
+  #syncing = false;
+  #waiting: (() => void)[] = [];
+  /** The disk failed after a commit: what is on it is not what SQLite believes, so nothing more is written. */
+  #broken: LedgerFault | undefined;
+
+  constructor(file: SqliteFile) {
+    this.#file = file;
+    this.#db = file.db;
+  }
+
+  async read<T>(operation: () => TransactionBody<T>): Promise<T> {
+    this.#refuseWhenClosed();
+    try {
+      return this.#run(operation());
+    } catch (error) {
+      throw new LedgerFault('failed', `The ledger can't be read (${messageOf(error)}).`, { cause: error });
+    }
+  }
+
+  async write<T>(operation: () => TransactionBody<T>, bytes = 0): Promise<T> {
+    this.#refuseWhenClosed();
+    if (this.#broken) throw this.#broken;
+    if (this.#transacting)
+      throw new LedgerFault('busy', 'The ledger is being copied. Try again when the copy is done.');
+    if (this.#queue.length >= MAX_QUEUED)
+      throw new LedgerFault('busy', 'Too many writes wait for the ledger. Try again in a second.');
+    return new Promise<unknown>((resolve, reject) => {
+      this.#queue.push({ bytes, run: () => this.#run(operation()), resolve, reject });
+      this.#schedule();
+    }) as Promise<T>;
+  }
+
+  async transact<T>(work: (run: Run) => Promise<T>): Promise<T> {
+    this.#refuseWhenClosed();
+    this.#transacting = true;
+    try {
+      await this.#quiet();
+      if (this.#broken) throw this.#broken;
+      this.#control('BEGIN IMMEDIATE');
+      const value = await work(async query => this.#execute(query) as never[]);
+      this.#control('COMMIT');
+      await new Promise<unknown>((resolve, reject) => {
+        const task = { bytes: 0, run: () => value, resolve, reject };
+        this.#keep([{ task, value }]);
+      });
+      return value;
+    } catch (error) {
+      this.#rollback();
+      if (error instanceof LedgerFault) throw error;
+      throw error instanceof TransactionFault ? error.fault : writeFault(error);
+    } finally {
+      this.#transacting = false;
+    }
+  }
+
+  close(): Promise<void> {
+    return (this.#closing ??= this.#end());
+  }
+
+  async #end(): Promise<void> {
+    await this.#quiet();
+    this.#prepared.clear();
+    this.#file.close();
+  }
+
+  #refuseWhenClosed(): void {
+    if (this.#closing) throw new LedgerFault('failed', 'The ledger is closed.');
+  }
+
+  /** Until the disk has the last commit, what is asked meanwhile is gathered: one commit and one sync serve all of it. */
+  #schedule(): void {
+    if (this.#scheduled || this.#syncing) return;
+    this.#scheduled = true;
+    const flush = (): void => {
+      this.#scheduled = false;
+      if (!this.#syncing) this.#flush();
+    };
+    if (this.#busy) setTimeout(flush, BUSY_PAUSE_MS);
+    else setImmediate(flush);
+  }
+
+  /** Waits until nothing is asked or on its way to the disk. */
+  async #quiet(): Promise<void> {
+    while (this.#queue.length > 0 || this.#syncing) {
+      if (this.#syncing) await new Promise<void>(resolve => this.#waiting.push(resolve));
+      else this.#flush();
+    }
+  }
+
+  /** Takes what fits into one transaction; an item heavier than that gets one for itself. */
+  #take(): Task[] {
+    let count = 0;
+    let bytes = 0;
+    for (const task of this.#queue) {
+      bytes += task.bytes;
+      if (count > 0 && (count >= MAX_BATCH || bytes > MAX_BATCH_BYTES)) break;
+      count += 1;
+    }
+    return this.#queue.splice(0, count);
+  }
+
+  #flush(): void {
+    const batch = this.#take();
+    this.#busy = batch.length >= BUSY_BATCH;
+    const done = batch.length > 0 ? this.#attempt(batch) : [];
+    if (done.length > 0) this.#keep(done);
+    else if (this.#queue.length > 0) this.#schedule();
+  }
+
+  /** Resolves what is committed once it is on disk. */
+  #keep(done: Done[]): void {
+    this.#syncing = true;
+    let ended = false;
+    const end = (error: Error | null): void => {
+      if (ended) return;
+      ended = true;
+      clearTimeout(late);
+      this.#syncing = false;
+      if (error) this.#break(error, done);
+      else for (const { task, value } of done) task.resolve(value);
+      for (const wake of this.#waiting.splice(0)) wake();
+      if (this.#queue.length > 0) this.#schedule();
+    };
+    const late = setTimeout(() => end(new Error(`no answer within ${SYNC_MS / 1000} s`)), SYNC_MS);
+    this.#file.sync(end);
+  }
+
+  #break(cause: Error, done: Done[]): void {
+    const why = messageOf(cause);
+    const unknown = new LedgerFault('unknown', `The disk did not confirm a commit (${why}).`, { cause });
+    for (const { task } of done) task.reject(unknown);
+    this.#broken = new LedgerFault(
+      'failed',
+      `The disk of the ledger failed (${why}), so nothing more is written. Check the disk, then start the server again.`,
+      { cause },
+    );
+    for (const task of this.#queue.splice(0)) task.reject(this.#broken);
+  }
+
+  /** Commits a batch; what can't be done is rejected, the rest returned. */
+  #attempt(batch: Task[]): Done[] {
+    try {
+      return this.#commit(batch);
+    } catch (error) {
+      if (!(error instanceof TransactionFault)) {
+        if (batch.length > 1) return this.#retryOneByOne(batch);
+        batch[0]?.reject(writeFault(error));
+      } else for (const task of batch) task.reject(error.fault);
+      return [];
+    }
+  }
+
+  /** One bad item must fail alone; a database that can't begin or commit fails all that are left. */
+  #retryOneByOne(batch: Task[]): Done[] {
+    const done: Done[] = [];
+    let broken: LedgerFault | undefined;
+    for (const task of batch) {
+      if (broken) {
+        task.reject(broken);
+        continue;
+      }
+      try {
+        done.push(...this.#commit([task]));
+      } catch (error) {
+        if (error instanceof TransactionFault) broken = error.fault;
+        task.reject(error instanceof TransactionFault ? error.fault : writeFault(error));
+      }
+    }
+    return done;
+  }
+
+  #commit(batch: readonly Task[]): Done[] {
+    this.#control('BEGIN IMMEDIATE');
+    let done: Done[];
+    try {
+      done = batch.map(task => ({ task, value: task.run() }));
+    } catch (error) {
+      this.#rollback();
+      throw error;
+    }
+    this.#control('COMMIT');
+    return done;
+  }
+
+  #control(command: 'BEGIN IMMEDIATE' | 'COMMIT'): void {
+    try {
+      this.#execute({ sql: command, parameters: [] });
+    } catch (error) {
+      this.#rollback();
+      const fault =
+        command === 'COMMIT'
+          ? new LedgerFault('unknown', `The ledger could not confirm a commit (${messageOf(error)}).`, {
+              cause: error,
+            })
+          : writeFault(error);
+      throw new TransactionFault(fault);
+    }
+  }
+
+  #rollback(): void {
+    try {
+      if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
+    } catch {
+      // SQLite has rolled back by itself; the caller reports the first error.
+    }
+  }
+
+  #run<T>(operation: TransactionBody<T>): T {
+    let step = operation.next();
+    while (!step.done) step = operation.next(this.#execute(step.value));
+    return step.value;
+  }
+
+  #execute(query: Query): unknown[] {
+    let entry = this.#prepared.get(query.sql);
+    if (!entry) {
+      const statement = this.#db.prepare(this.dialect.spell(query.sql));
+      entry = { statement, reader: statement.reader };
+      // The statements are a fixed set; schema changes would be the one exception.
+      if (this.#prepared.size < 256) this.#prepared.set(query.sql, entry);
+    }
+    if (entry.reader && query.single) {
+      // A third of what an iterator over one row costs.
+      const row: unknown = entry.statement.get(query.parameters);
+      return row === undefined ? [] : [row];
+    }
+    if (entry.reader) return entry.statement.all(query.parameters);
+    entry.statement.run(query.parameters);
+    return [];
+  }
+}

@@ -1,0 +1,99 @@
+import { dropAnswer } from './answer-store.js';
+import type { AnswerStore } from './answer-store.js';
+import type { Connection } from './connection.js';
+import { execute } from './engine.js';
+import type { TransactionBody } from './engine.js';
+import { idOf } from './ids.js';
+import { paymentOf } from './payment.js';
+import type { Payment } from './payment.js';
+import * as claims from './queries/claims.js';
+import { ownMeta } from './queries/meta.js';
+import { audited, unaudited } from './queries/transitions.js';
+import { payerKnown, refusePayer } from './queries/payers.js';
+import { sql } from './sql.js';
+
+const SLICE = 100;
+/**
+ * A payment whose claim is this many blocks old can't land any more: a blockhash lives 150, and the height that the claim was dated
+ * with was at most 40 s (100 blocks) old and read from a server at most 50 blocks behind.
+ */
+export const EXPIRED_AFTER_BLOCKS = 300;
+
+/** What a server does beside selling. All of them reject with a LedgerFault when the database fails. */
+export type Maintenance = {
+  /** A payment of this payer was refused: the payer is unknown until the next delivery. */
+  readonly recordRefusal: (payer: string) => Promise<void>;
+  readonly payerKnown: (payer: string) => Promise<boolean>;
+  /**
+   * Deletes a slice of the rows that never reached `settling` and whose blockhash is dead at this finalized height.
+   * @returns how many; call again while it is not 0
+   */
+  readonly deleteExpiredClaims: (at: { height: bigint | number }) => Promise<number>;
+  /** Deletes a slice of the answers that have expired (by `now`). @returns how many; call again while it is not 0 */
+  readonly prune: (now?: number) => Promise<number>;
+  /** Settled payments that were not yet looked up on chain at `finalized`, the oldest first, or those `after` one of them. */
+  readonly unaudited: (
+    limit: number,
+    before?: number,
+    after?: { settledAt: number; id: string },
+  ) => Promise<Payment[]>;
+  /** The settlement was seen at `finalized`. */
+  readonly audited: (id: string) => Promise<boolean>;
+  /** Rejects when nothing can be written. */
+  readonly check: () => Promise<void>;
+  /** Counts the stored answers anew; several servers on one database need it now and then. */
+  readonly recount: () => Promise<void>;
+  /** Bytes of stored answers, as far as this server knows. */
+  readonly answerBytes: () => number;
+};
+
+export function maintenanceOf({ engine, now }: Connection, answers: AnswerStore): Maintenance {
+  return {
+    recordRefusal: async payer => {
+      await engine.write(() => execute(refusePayer({ payer, now: now() })));
+    },
+    payerKnown: async payer => {
+      const [row] = await engine.read(() => execute(payerKnown({ payer })));
+      return row?.known === 1;
+    },
+    deleteExpiredClaims: async ({ height }) => {
+      const oldest = Number(height) - EXPIRED_AFTER_BLOCKS;
+      const { deleted, bytes } = await engine.write(() => removeDead(oldest, now));
+      answers.grow(-bytes);
+      return deleted;
+    },
+    prune: moment => answers.prune(moment === undefined ? now : () => sql`cast(${moment} as bigint)`),
+    unaudited: async (limit, before, after = { settledAt: 0, id: '' }) => {
+      const { settledAt: settled_at, id } = after;
+      const query = (): ReturnType<typeof unaudited> =>
+        unaudited({
+          limit,
+          before: before === undefined ? now() : sql`${before}`,
+          settled_at,
+          id,
+          now: now(),
+        });
+      return (await engine.read(() => execute(query()))).map(paymentOf);
+    },
+    audited: async id => (await engine.write(() => execute(audited({ id, now: now() })))).length === 1,
+    check: async () => {
+      await engine.write(() => execute(ownMeta()));
+    },
+    recount: () => answers.recount(),
+    answerBytes: () => answers.bytes,
+  };
+}
+
+function* removeDead(
+  height: number,
+  now: Connection['now'],
+): TransactionBody<{ deleted: number; bytes: number }> {
+  const rows = yield* execute(claims.dead({ height, now: now(), limit: SLICE }));
+  let bytes = 0;
+  for (const row of rows) {
+    const id = idOf(row.id);
+    bytes += yield* dropAnswer({ id });
+    yield* execute(claims.remove({ id }));
+  }
+  return { deleted: rows.length, bytes };
+}

@@ -1,0 +1,285 @@
+import { createHash } from 'node:crypto';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openEngine, opening } from './engines/open-engine.js';
+import type { Engine, Run } from './engine.js';
+import { LedgerFault } from './fault.js';
+import { idOf } from './ids.js';
+import { checkReadable, migrate } from './migrate.js';
+import { NOT_OWN_META } from './queries/meta.js';
+import { list, raw, sql } from './sql.js';
+import type { Query, Value } from './sql.js';
+
+/** How many rows were copied, and the exclusive or of their sha256 hashes, hex. */
+export type MovedTable = { table: string; rows: number; hash: string };
+
+export type MoveResult = {
+  /** Where the ledger lives now, without a password. */
+  successor: string;
+  tables: MovedTable[];
+  /** An earlier copy had been complete but for its last step. */
+  resumed: boolean;
+};
+
+type Row = Record<string, Value>;
+type RawRow = Record<string, Value | ArrayBuffer>;
+type Plan = { table: string; key: readonly string[]; slice: number; where?: string };
+
+/** In an order that keeps every reference valid. Answers are heavy, so few are held at once. */
+const PLANS: readonly Plan[] = [
+  { table: 'payments', key: ['id'], slice: 200 },
+  { table: 'payers', key: ['payer'], slice: 500 },
+  { table: 'orders', key: ['payment'], slice: 200 },
+  { table: 'replies', key: ['payment', 'reply'], slice: 200 },
+  { table: 'refunds', key: ['payment'], slice: 500 },
+  { table: 'answers', key: ['payment'], slice: 8 },
+  { table: 'meta', key: ['key'], slice: 200, where: NOT_OWN_META },
+];
+
+/**
+ * Moves a ledger to another database: copies every row in one transaction on either side, compares them one by one, and
+ * only then retires the source. Whatever interrupts it, at most one of the two can be sold from.
+ * @param options.from,options.to `file:…` or `postgres://…`; `to` must be empty, `from` not in use by a server
+ * @throws LedgerFault
+ */
+export async function moveLedger(options: { from: string; to: string }): Promise<MoveResult> {
+  const successor = publicName(options.to);
+  if (successor === publicName(options.from))
+    throw new LedgerFault('open', 'Source and target are the same ledger. Name another target.');
+  const source = await openEngine(options.from, 'source');
+  try {
+    await opening(source.read(() => checkReadable()));
+    const target = await openEngine(options.to, 'target');
+    try {
+      return await copyBetween(source, target, { predecessor: publicName(options.from), successor });
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+/** @returns the URL of a ledger without what must stay secret. */
+export function publicName(url: string): string {
+  if (url.startsWith('file:'))
+    return `file:${url.startsWith('file://') ? fileURLToPath(url) : resolve(url.slice('file:'.length))}`;
+  // Addresses without a host, such as those of a Unix socket, are PostgreSQL's own spelling.
+  if (!URL.canParse(url))
+    return url.replace(/:\/\/([^:@/?]*):[^@/]*@/, '://$1@').replace(/password=[^&]*&?/g, '');
+  const parsed = new URL(url);
+  parsed.password = '';
+  for (const name of ['password', 'sslpassword']) parsed.searchParams.delete(name);
+  return parsed.href;
+}
+
+type Names = { predecessor: string; successor: string };
+
+async function copyBetween(source: Engine, target: Engine, names: Names): Promise<MoveResult> {
+  const { successor } = names;
+  const done = await source.transact(async read => {
+    await holdStill(source, read);
+    const meta = await metaOf(read);
+    const retired = meta.get('retired');
+    if (retired !== undefined)
+      return { tables: await resume(target, read, { retired, successor }), resumed: true };
+    await refuseFull(target);
+    const identity = { payTo: meta.get('pay_to') ?? '', network: meta.get('network') ?? '' };
+    await opening(target.write(() => migrate(target.dialect, identity)));
+    const tables = await target.transact(async write => {
+      await holdStill(target, write);
+      await refuseRows(write);
+      await write(sql`delete from meta where key like 'note:%'`);
+      for (const plan of PLANS) await copyTable(plan, { read, target, write });
+      await write(sql`insert into meta (key, value) values ('arriving', ${names.predecessor})`);
+      return verify({ read, target, write });
+    });
+    await retire(source, read, successor);
+    return { tables, resumed: false };
+  });
+  await target.transact(write => write(sql`delete from meta where key = 'arriving'`));
+  return { successor, ...done };
+}
+
+/** The source was retired, but the target does not know yet that it may be used. */
+async function resume(
+  target: Engine,
+  read: Run,
+  { retired, successor }: { retired: string; successor: string },
+): Promise<MovedTable[]> {
+  const arriving = retired === successor && (await isLedger(target));
+  if (!arriving)
+    throw new LedgerFault('open', `This ledger is retired: it was copied to ${retired}. Use that one.`);
+  return target.transact(async write => {
+    if (!(await metaOf(write)).has('arriving'))
+      throw new LedgerFault('open', `This ledger was copied to ${retired} before, completely. Use that one.`);
+    return verify({ read, target, write });
+  });
+}
+
+/** Keeps writers out until the transaction ends, and lets it wait for the other side. */
+async function holdStill(engine: Engine, run: Run): Promise<void> {
+  if (!engine.dialect.concurrentWriters) return;
+  await run(sql`set local idle_in_transaction_session_timeout = '10min'`);
+  const tables = list(PLANS.map(({ table }) => raw(table)));
+  await run(sql`lock table ${tables} in share row exclusive mode`);
+}
+
+async function metaOf(run: Run): Promise<Map<string, string>> {
+  const rows = await run(sql<{ key: string; value: string }>`select key, value from meta`);
+  return new Map(rows.map(({ key, value }) => [key, value]));
+}
+
+async function isLedger(engine: Engine): Promise<boolean> {
+  const query = engine.dialect.concurrentWriters
+    ? sql`select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'payments'`
+    : sql`select 1 from sqlite_master where type = 'table' and name = 'payments'`;
+  return (await engine.transact(run => run(query))).length > 0;
+}
+
+async function refuseFull(target: Engine): Promise<void> {
+  if (await isLedger(target)) await target.transact(run => refuseRows(run));
+}
+
+async function refuseRows(run: Run): Promise<void> {
+  for (const { table } of PLANS) {
+    if (table === 'meta') continue;
+    const [row] = await run(sql`select 1 from ${raw(table)} limit 1`);
+    if (row === undefined) continue;
+    const unfinished = (await metaOf(run)).has('arriving');
+    throw new LedgerFault(
+      'open',
+      unfinished
+        ? 'The target holds a copy that was interrupted before its source was retired. Empty it and copy again.'
+        : `The target is not empty: there are rows in ${table}. Name a database that was never sold from.`,
+    );
+  }
+}
+
+type Copying = { read: Run; target: Engine; write: Run };
+
+async function copyTable(plan: Plan, { read, write }: Copying): Promise<void> {
+  for await (const rows of slicesOf(plan, read)) {
+    const columns = Object.keys(rows[0] ?? {});
+    const values = rows.map(row => sql`(${list(valuesOf(row, columns))})`);
+    await write(sql`insert into ${raw(plan.table)} (${raw(columns.join(', '))}) values ${list(values)}`);
+  }
+}
+
+/** Pages through a table along its primary key, so that no page costs more than the first. */
+async function* slicesOf(plan: Plan, run: Run): AsyncGenerator<Row[]> {
+  const key = raw(plan.key.join(', '));
+  let last: Row | undefined;
+  for (;;) {
+    const after: Query = last ? sql`(${key}) > (${list(valuesOf(last, plan.key))})` : sql`1 = 1`;
+    const found = await run(
+      sql<RawRow>`select * from ${raw(plan.table)} where ${after} and ${countedRows(plan)}
+        order by ${key} limit ${plan.slice}`,
+    );
+    const rows = found.map(withBytes);
+    if (rows.length > 0) yield rows;
+    if (rows.length < plan.slice) return;
+    last = rows.at(-1);
+  }
+}
+
+function countedRows({ where }: Plan): Query {
+  return raw(where ?? '1 = 1');
+}
+
+function valuesOf(row: Row, columns: readonly string[]): Value[] {
+  return columns.map(column => row[column] ?? null);
+}
+
+/** libsql hands out an ArrayBuffer, pg a Buffer. */
+function withBytes(row: RawRow): Row {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      value instanceof ArrayBuffer ? Buffer.from(value) : value,
+    ]),
+  );
+}
+
+/** Compares every row of the source with its copy. @throws LedgerFault `failed` at the first difference */
+async function verify({ read, target, write }: Copying): Promise<MovedTable[]> {
+  const report: MovedTable[] = [];
+  for (const plan of PLANS) {
+    const sum = Buffer.alloc(32);
+    let rows = 0;
+    for await (const slice of slicesOf(plan, read)) {
+      const copies = await copiesOf(plan, slice, target, write);
+      for (const row of slice) {
+        const hash = hashOf(row);
+        const copy = copies.get(keyOf(plan, row));
+        if (!copy?.equals(hash)) throw different(plan.table, `the row ${keyOf(plan, row)} differs`);
+        hash.forEach((byte, index) => (sum[index] = (sum[index] ?? 0) ^ byte));
+      }
+      rows += slice.length;
+    }
+    const [counted] = await write(
+      sql<{ rows: number }>`select count(*) as rows from ${raw(plan.table)} where ${countedRows(plan)}`,
+    );
+    if (counted?.rows !== rows) throw different(plan.table, `${rows} rows became ${counted?.rows}`);
+    report.push({ table: plan.table, rows, hash: sum.toString('hex') });
+  }
+  return report;
+}
+
+async function copiesOf(plan: Plan, slice: Row[], target: Engine, write: Run): Promise<Map<string, Buffer>> {
+  // PostgreSQL takes a bare value in a list of values for text.
+  const typed = (value: Value): Query =>
+    value instanceof Uint8Array ? sql`cast(${value} as ${raw(target.dialect.bytes)})` : sql`${value}`;
+  const keys = list(slice.map(row => sql`(${list(valuesOf(row, plan.key).map(typed))})`));
+  const rows = await write(
+    sql<RawRow>`select * from ${raw(plan.table)} where (${raw(plan.key.join(', '))}) in (values ${keys})`,
+  );
+  return new Map(rows.map(withBytes).map(row => [keyOf(plan, row), hashOf(row)]));
+}
+
+function keyOf(plan: Plan, row: Row): string {
+  const text = (value: Value | undefined): string =>
+    value instanceof Uint8Array ? idOf(value) : String(value);
+  return plan.key.map(column => text(row[column])).join(' ');
+}
+
+/** Columns by name, values with their type and length: no two different rows read the same. */
+function hashOf(row: Row): Buffer {
+  const hash = createHash('sha256');
+  for (const name of Object.keys(row).sort()) {
+    const value = row[name];
+    const bytes = Buffer.isBuffer(value) ? value : Buffer.from(String(value));
+    hash.update(
+      `${name}:${value === null ? 'null' : Buffer.isBuffer(value) ? 'bytes' : typeof value}:${bytes.length}:`,
+    );
+    hash.update(bytes);
+  }
+  return hash.digest();
+}
+
+function different(table: string, how: string): LedgerFault {
+  return new LedgerFault(
+    'failed',
+    `The copy of ${table} does not agree with its source (${how}). Nothing was changed; check both databases and try again.`,
+  );
+}
+
+const RETIRED_TABLES = ['payments', 'answers', 'payers', 'orders', 'replies'];
+
+/**
+ * From the commit on no server opens the source. PostgreSQL also refuses every later write, should a server have come
+ * between unnoticed; a SQLite file has no other server as long as we hold its lock.
+ */
+async function retire(engine: Engine, run: Run, successor: string): Promise<void> {
+  await run(sql`insert into meta (key, value) values ('retired', ${successor})`);
+  if (!engine.dialect.concurrentWriters) return;
+  await run(
+    sql`create or replace function coinslot_retired() returns trigger language plpgsql as
+        $$ begin raise exception 'This ledger is retired: it was copied to another database.'; end $$`,
+  );
+  for (const table of RETIRED_TABLES)
+    await run(
+      sql`create trigger retired before insert or update or delete on ${raw(table)}
+          for each statement execute function coinslot_retired()`,
+    );
+}

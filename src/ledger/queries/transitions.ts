@@ -1,0 +1,76 @@
+import { idBytes } from '../ids.js';
+import { list, one, raw, sql } from '../sql.js';
+import type { Query } from '../sql.js';
+import type { PaymentView } from '../schema.js';
+import { sourcesOf } from '../states.js';
+import type { TransitionCause, State } from '../states.js';
+import { nextClaim, ours, viewed } from './conditions.js';
+import type { At, Fence, Id, IdRow } from './conditions.js';
+import { hasNoEquals } from './equal-calls.js';
+
+/** The table of legal moves decides from which states a move starts: `state in ('settling', 'owed')`. */
+function mayBecome(to: State, ground: TransitionCause): Query {
+  return raw(`state in (${list(sourcesOf(to, ground).map(state => raw(`'${state}'`))).sql})`);
+}
+
+const MAY_SETTLE = mayBecome('settling', 'work');
+const MAY_RELEASE = mayBecome('released', 'work');
+const MAY_REFUND = mayBecome('refunded', 'operator');
+const MAY_OWE = { work: mayBecome('owed', 'work'), chain: mayBecome('owed', 'chain') };
+const MAY_DELIVER = { work: mayBecome('delivered', 'work'), chain: mayBecome('delivered', 'chain') };
+
+/** `work`: our own ask succeeded; `chain`: the transfer was found there. */
+type Proof = { by: 'work' | 'chain' };
+
+/** Only while its newest caller is there, only the claim that worked on it, and only if `alone` where that is asked for. */
+export const settle = (
+  p: Fence & At & { settlement: string | null; signed_transaction: string | null; alone: boolean },
+) =>
+  one<{ answered: number | null }>`
+    update payments as own set state = 'settling', asks = asks + 1, settling_at = ${p.now}, settlement = ${p.settlement},
+      signed_transaction = coalesce(${p.signed_transaction}, signed_transaction)
+    where ${ours(p)} and ${MAY_SETTLE} and alias_of is null and caller_until > ${p.now}
+      and ${p.alone ? hasNoEquals(p) : raw('true')}
+    returning (select size from answers where payment = ${idBytes(p.id)}) as answered`;
+
+/** The second ask, of which only a success counts, once nobody works on it any more. */
+export const askAgain = (p: Id & At & { fresh: number; owner: string; lease_ms: number }) =>
+  one<PaymentView>`
+    update payments set asks = asks + 1, claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}
+    where id = ${idBytes(p.id)} and state = 'settling' and asks = 1 and lease_until <= ${p.now} returning ${viewed(p.now)}`;
+
+export const deliver = (p: Fence & At & Proof & { settlement: string; answer_expires_at: number }) =>
+  one<{ payer: string }>`
+    update payments set state = 'delivered', settlement = ${p.settlement}, settled_at = coalesce(settled_at, ${p.now}),
+      decided_at = ${p.now}, answer_expires_at = ${p.answer_expires_at}
+    where ${ours(p)} and ${MAY_DELIVER[p.by]} returning payer`;
+
+/** A released payment's answer had expired; the one that is made now must not. */
+export const owe = (p: Fence & At & Proof & { settlement: string }) =>
+  one<IdRow>`
+    update payments set state = 'owed', settlement = ${p.settlement}, settled_at = ${p.now}, decided_at = null, reason = null,
+      answer_expires_at = null
+    where ${ours(p)} and ${MAY_OWE[p.by]} returning id`;
+
+export const release = (p: Fence & At & { reason: string }) =>
+  one<IdRow>`
+    update payments set state = 'released', reason = ${p.reason}, decided_at = ${p.now}, lease_until = 0, caller_until = 0,
+      answer_expires_at = ${p.now}
+    where ${ours(p)} and ${MAY_RELEASE} returning id`;
+
+/** The claim number grows, so that a worker of this order moves nothing any more. */
+export const refund = (p: Id & At & { reason: string }) =>
+  one<IdRow>`
+    update payments set state = 'refunded', reason = ${p.reason}, decided_at = ${p.now}, lease_until = 0, caller_until = 0,
+      answer_expires_at = ${p.now}, claim = claim + 1
+    where id = ${idBytes(p.id)} and ${MAY_REFUND} returning id`;
+
+export const audited = (p: Id & At) =>
+  one<IdRow>`update payments set audited_at = ${p.now} where id = ${idBytes(p.id)} returning id`;
+
+export const unaudited = (p: At & { limit: number; before: Query; settled_at: number; id: string }) =>
+  sql<PaymentView>`
+    select ${viewed(p.now)} from payments
+    where settled_at is not null and audited_at is null and settled_at <= ${p.before} and settled_at >= ${p.settled_at}
+      and (settled_at > ${p.settled_at} or id > ${idBytes(p.id)})
+    order by settled_at, id limit ${p.limit}`;

@@ -1,0 +1,230 @@
+import { execute } from './engine.js';
+import type { Connection } from './connection.js';
+import type { TransactionBody, Query } from './engine.js';
+import { sql } from './sql.js';
+import { LedgerFault } from './fault.js';
+import { bytesOf } from './ids.js';
+import { ordersOf } from './orders.js';
+import type { OrderStore } from './orders.js';
+import { paymentOf } from './payment.js';
+import type { Payment } from './payment.js';
+import type { PaymentView } from './schema.js';
+import { STATES } from './states.js';
+import type { State } from './states.js';
+import * as answers from './queries/answers.js';
+import { find, findToChange } from './queries/claims.js';
+import { getMeta, ownMeta, setMeta } from './queries/meta.js';
+import * as moves from './queries/transitions.js';
+import { finishOrder } from './queries/orders.js';
+import { findRefund, insertRefund } from './queries/refunds.js';
+import * as reports from './queries/reports.js';
+
+const MAX_LISTED = 1_000;
+
+export type StoredAnswer = {
+  status: number;
+  headers: Record<string, string>;
+  body: Buffer;
+  /** Milliseconds since 1970; Infinity while the payment is not delivered. */
+  expiresAt: number;
+};
+
+/** Which payments to list; the oldest come first, unless `newest` is asked for. */
+export type Listing = {
+  newest?: boolean;
+  state?: State;
+  /** Only those nobody holds a lease on. */
+  idle?: boolean;
+  payer?: string;
+  operation?: string;
+  /** Only those that were, or may have been, settled, and whose day in the books is from `from` to before `to`; not with `newest`. */
+  booked?: { from?: number; to?: number };
+  /** Continue after this one; not with `newest`. */
+  after?: { createdAt: number; id: string };
+  /** At most 1 000, which is also the default. */
+  limit?: number;
+};
+
+export type Counts = Record<State, { payments: number; amount: bigint }>;
+
+/** What was settled on one UTC day (days since 1970) and came to be in one state. */
+export type Turnover = { day: number; operation: string; state: State; payments: number; amount: bigint };
+
+/** A transfer that paid a payment back, as it was seen on chain. Amount in atomic units, time of its block in ms since 1970. */
+export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number };
+
+/** Whose ledger it is, and where it went if it is retired. */
+export type Identity = { payTo: string; network: string; retired: string | undefined };
+
+/** What can be done with a ledger beside a running server. Every function rejects with a LedgerFault. */
+export type LedgerReader = {
+  /** Sentences for the operator about settings that weaken the ledger. */
+  readonly warnings: readonly string[];
+  readonly find: (id: string) => Promise<Payment | undefined>;
+  /** @returns the saved answer, byte for byte, unless it has expired */
+  readonly answer: (id: string) => Promise<StoredAnswer | undefined>;
+  readonly list: (listing?: Listing) => Promise<Payment[]>;
+  /** @returns number and sum of the payments in every state, aliases left out */
+  readonly counts: () => Promise<Counts>;
+  /** A remembered text, such as the facilitator's last answer to `/supported`. */
+  readonly getMeta: (key: string) => Promise<string | undefined>;
+  readonly setMeta: (key: string, value: string) => Promise<void>;
+  /**
+   * Records that the operator paid an owed payment back: owed → refunded. Whoever works on it moves nothing more.
+   * @returns `used` where the same transaction paid another payment back
+   */
+  readonly refund: (id: string, refund: Refund) => Promise<'refunded' | 'not owed' | 'used'>;
+  /** Undefined where none is recorded, also for payments that were refunded before refunds were checked. */
+  readonly refundOf: (id: string) => Promise<Refund | undefined>;
+  /** Waits for what was asked before, then closes. */
+  readonly close: () => Promise<void>;
+} & Pick<OrderStore, 'order' | 'replies'>;
+
+/** More of the same, for the operator's reports alone. */
+export type LedgerReports = {
+  readonly identity: () => Promise<Identity>;
+  readonly turnover: () => Promise<Turnover[]>;
+  /** @returns the first two payments whose id begins with these hex digits */
+  readonly startingWith: (prefix: string) => Promise<Payment[]>;
+  readonly answerFacts: (
+    id: string,
+  ) => Promise<{ status: number; bytes: number; savedAt: number } | undefined>;
+  /** The slot of the earliest claim; undefined while there is none. */
+  readonly firstSlot: () => Promise<number | undefined>;
+};
+
+export function readerOf(connection: Connection): LedgerReader {
+  const { engine, now } = connection;
+  const { order, replies } = ordersOf(connection);
+  return {
+    order,
+    replies,
+    warnings: engine.warnings,
+    find: async id => {
+      const [row] = await engine.read(() => execute(find({ id, now: now() })));
+      return row && paymentOf(row);
+    },
+    answer: async id => {
+      const [row] = await engine.read(() => execute(answers.answer({ id, now: now() })));
+      return row && answerOf(row);
+    },
+    list: listing => list(connection, listing),
+    counts: async () => {
+      const rows = await engine.read(() => execute(reports.counts()));
+      const counts = Object.fromEntries(STATES.map(state => [state, { payments: 0, amount: 0n }])) as Counts;
+      for (const row of rows) counts[row.state] = { payments: row.payments, amount: BigInt(row.amount) };
+      return counts;
+    },
+    getMeta: async key => {
+      const [row] = await engine.read(() => execute(getMeta({ key: metaKey(key) })));
+      return row?.value;
+    },
+    setMeta: async (key, value) => {
+      await engine.write(() => execute(setMeta({ key: metaKey(key), value })));
+    },
+    refundOf: async id => {
+      const [row] = await engine.read(() => execute(findRefund({ id })));
+      if (row === undefined) return undefined;
+      const { signature, amount, slot, refunded_at: refundedAt } = row;
+      return { signature, amount: BigInt(amount), slot, refundedAt };
+    },
+    refund: async (id, paidBack) => {
+      const done = await engine.write(() => refund(connection, id, paidBack));
+      if (done !== 'retired') return done;
+      throw new LedgerFault(
+        'failed',
+        'This ledger is retired. Record the refund in the one it was copied to.',
+      );
+    },
+    close: () => engine.close(),
+  };
+}
+
+export function reportsOf({ engine, now }: Connection): LedgerReports {
+  return {
+    identity: async () => {
+      const rows = await engine.read(() => execute(ownMeta()));
+      const meta = new Map(rows.map(({ key, value }) => [key, value]));
+      return {
+        payTo: meta.get('pay_to') ?? '',
+        network: meta.get('network') ?? '',
+        retired: meta.get('retired'),
+      };
+    },
+    turnover: async () => {
+      const rows = await engine.read(() => execute(reports.turnover()));
+      return rows.map(row => ({ ...row, amount: BigInt(row.amount) }));
+    },
+    startingWith: async prefix => {
+      if (!/^[0-9a-f]{0,64}$/.test(prefix)) return [];
+      const ids = { first: prefix.padEnd(64, '0'), last: prefix.padEnd(64, 'f') };
+      const rows = await engine.read(() => execute(reports.startingWith({ ...ids, now: now() })));
+      return rows.map(paymentOf);
+    },
+    answerFacts: async id => {
+      const [row] = await engine.read(() => execute(answers.answerFacts({ id })));
+      return row && { status: row.status, bytes: row.size, savedAt: row.saved_at };
+    },
+    firstSlot: async () => {
+      const [row] = await engine.read(() => execute(reports.firstSlot()));
+      return row?.slot ?? undefined;
+    },
+  };
+}
+
+/** Nobody is asked any more for an order that was paid back. */
+function* refund(
+  { now }: Connection,
+  id: string,
+  { signature, amount, slot, refundedAt }: Refund,
+): TransactionBody<'refunded' | 'not owed' | 'used' | 'retired'> {
+  const meta = yield* execute(ownMeta());
+  if (meta.some(({ key }) => key === 'retired')) return 'retired';
+  // Locked: nobody may move it between this look and the move.
+  const [row] = yield* execute(findToChange({ id }));
+  if (row?.state !== 'owed') return 'not owed';
+  const recorded = yield* execute(
+    insertRefund({ payment: id, signature, amount: String(amount), slot, refunded_at: refundedAt }),
+  );
+  if (recorded.length === 0) return 'used';
+  yield* execute(moves.refund({ id, reason: `transaction ${signature}`, now: now() }));
+  yield* execute(finishOrder({ payment: id, now: now() }));
+  return 'refunded';
+}
+
+async function list({ engine, now }: Connection, listing: Listing = {}): Promise<Payment[]> {
+  const { state = null, payer = null, operation = null, booked, newest = false } = listing;
+  const values = {
+    payer,
+    operation,
+    now: now(),
+    leased: listing.idle ? now() : sql`${Number.MAX_SAFE_INTEGER}`,
+    created_at: listing.after?.createdAt ?? 0,
+    id: listing.after?.id ?? '',
+    limit: Math.min(listing.limit ?? MAX_LISTED, MAX_LISTED),
+  };
+  const query = (): Query<PaymentView> => {
+    if (booked) {
+      const { from = 0, to = Number.MAX_SAFE_INTEGER } = booked;
+      return reports.listBooked({ ...values, state, from, to });
+    }
+    if (state === 'claimed' || state === 'settling' || state === 'owed')
+      return reports.listUndecided({ ...values, state }, newest);
+    return reports.listPayments({ ...values, state }, newest);
+  };
+  return (await engine.read(() => execute(query()))).map(paymentOf);
+}
+
+function answerOf(row: answers.SavedAnswer): StoredAnswer {
+  return {
+    status: row.status,
+    headers: JSON.parse(row.headers) as Record<string, string>,
+    body: bytesOf(row.body),
+    expiresAt: row.answer_expires_at ?? Infinity,
+  };
+}
+
+/** Keeps remembered texts apart from what the ledger notes about itself. */
+function metaKey(key: string): string {
+  return `note:${key}`;
+}

@@ -1,0 +1,160 @@
+import { dropAnswer, fullFault } from './answer-store.js';
+import type { AnswerStore, AnswerContent } from './answer-store.js';
+import type { Caller } from './callers.js';
+import { checkClaim, claimPayment } from './claim.js';
+import type { ClaimResult, ClaimRequest } from './claim.js';
+import type { ServerConnection } from './connection.js';
+import { execute } from './engine.js';
+import type { TransactionBody, Query } from './engine.js';
+import { paymentOf } from './payment.js';
+import type { Payment } from './payment.js';
+import * as claims from './queries/claims.js';
+import type { Fence } from './queries/conditions.js';
+import * as moves from './queries/transitions.js';
+import { knowPayer } from './queries/payers.js';
+import { settlePayment } from './settle.js';
+import type { SettleRequest, SettleDecision } from './settle.js';
+
+/** How a payment came to be settled. */
+export type SettlementRecord = {
+  /** Signature of the transaction that moved the money. */
+  settlement: string;
+  /** The transfer was found on chain; only this proof may revive a released payment. */
+  foundOnChain?: boolean;
+};
+
+/** `payerKnown`: the claim found the payer known, so there is nothing to note about it. */
+export type DeliveryRecord = SettlementRecord & { answerExpiresAt: number; payerKnown?: boolean };
+
+/**
+ * What servers do with payments. A claim is a number that grows with every claim of a row; every move and every answer
+ * repeats it, so a server that slept through its lease changes nothing: its calls resolve to false. All of them reject
+ * with a LedgerFault when the database fails.
+ */
+export type Transitions = {
+  /** Who claims through this object; new with every opening. */
+  readonly owner: string;
+  /**
+   * Reserves a payment before any work. A conflict is a result, never an error. A claim whose lease has ended may be taken again, also
+   * for another call.
+   * @param caller a request that waits for this payment already: it goes on with the same call and stays the caller that it was
+   */
+  readonly claim: (request: ClaimRequest, caller?: Caller) => Promise<ClaimResult>;
+  /**
+   * Keeps an answer, replacing an earlier one. It does not expire before its payment is delivered.
+   * @returns false when the claim is no longer ours
+   * @throws LedgerFault `full` when nothing was paid yet and the store exceeds twice its budget
+   */
+  readonly saveAnswer: (id: string, claim: number, answer: AnswerContent) => Promise<boolean>;
+  /**
+   * claimed → settling, before a facilitator is asked; never undone by time, only by proof. Or claimed → alias of an earlier sale.
+   * @throws LedgerFault `full` as `saveAnswer`; nothing has changed then
+   */
+  readonly settle: (id: string, claim: number, sent: SettleRequest) => Promise<SettleDecision>;
+  /** The second ask of a payment that is settling and that nobody works on, under a new claim. @returns undefined when there is none */
+  readonly askAgain: (id: string, leaseMs: number) => Promise<Payment | undefined>;
+  /** settling or owed → delivered. The payer is known from now on, unless the claim found it known: then a refusal since stands. */
+  readonly deliver: (id: string, claim: number, how: DeliveryRecord) => Promise<boolean>;
+  /** settling → owed: the money moved and the answer is still to be made. */
+  readonly owe: (id: string, claim: number, how: SettlementRecord) => Promise<boolean>;
+  /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
+  readonly release: (id: string, claim: number, reason: string) => Promise<boolean>;
+  /** Ends a claim that was not settled, and drops its answer. `keepRun`: the run counts against the payment's runs. */
+  readonly freeClaim: (id: string, claim: number, options: { keepRun: boolean }) => Promise<boolean>;
+  /** Deletes a claim that can't ever be settled: verify refused it. */
+  readonly deleteClaim: (id: string, claim: number) => Promise<boolean>;
+  /** The same, some time later: with another commit, or within seconds. To `find`, `look` and `claim` here it is gone at once. */
+  readonly forgetSoon: (id: string, claim: number) => Promise<boolean>;
+  /** Extends the lease of a worker on its row, in any state. */
+  readonly extendLease: (id: string, claim: number, leaseMs: number) => Promise<boolean>;
+  /** Takes over a row beyond `claimed` that nobody works on, under a new claim. @returns undefined when somebody holds it */
+  readonly adopt: (id: string, leaseMs: number) => Promise<Payment | undefined>;
+};
+
+export function transitionsOf(connection: ServerConnection, answers: AnswerStore): Transitions {
+  const { engine, now, nextClaim, refused } = connection;
+  const { owner, dialect } = engine;
+  const changes = async (query: () => Query): Promise<boolean> =>
+    (await engine.write(() => execute(query()))).length === 1;
+  const dropped = async (freed: Promise<number | undefined>): Promise<boolean> => {
+    const bytes = await freed;
+    answers.grow(-(bytes ?? 0));
+    return bytes !== undefined;
+  };
+  const taken = (id: string, leaseMs: number): Taken => ({
+    id,
+    owner,
+    fresh: nextClaim(),
+    lease_ms: leaseMs,
+  });
+  return {
+    owner,
+    claim: async (request, caller) => {
+      checkClaim(request);
+      await answers.recountWhenStale();
+      const context = { dialect, owner, now, fresh: nextClaim(), answersFull: answers.closed, caller };
+      return engine.write(() => claimPayment(request, context));
+    },
+    saveAnswer: (id, claim, answer) => answers.save({ id, claim, owner }, answer),
+    settle: async (id, claim, sent) => {
+      const context = { dialect, now, answers };
+      const size = sent.answer?.body.byteLength ?? 0;
+      const result = await engine.write(() => settlePayment({ id, claim, owner }, sent, context), size);
+      if (result.kind === 'full') throw fullFault();
+      if (result.kind !== 'settling') return result;
+      answers.grow(result.grown);
+      return { kind: 'settling' };
+    },
+    askAgain: async (id, leaseMs) => {
+      const by = taken(id, leaseMs);
+      const [row] = await engine.write(() => execute(moves.askAgain({ ...by, now: now() })));
+      return row && paymentOf(row);
+    },
+    deliver: (id, claim, how) => engine.write(() => deliver({ id, claim, owner }, how, connection)),
+    owe: (id, claim, how) =>
+      changes(() =>
+        moves.owe({ id, claim, owner, by: proofOf(how), settlement: how.settlement, now: now() }),
+      ),
+    release: (id, claim, reason) => changes(() => moves.release({ id, claim, owner, reason, now: now() })),
+    freeClaim: (id, claim, { keepRun }) => dropped(engine.write(() => free({ id, claim, owner }, keepRun))),
+    deleteClaim: (id, claim) => dropped(engine.write(() => removeClaim({ id, claim, owner }))),
+    forgetSoon: (id, claim) => dropped(refused.add({ id, claim, owner })),
+    extendLease: (id, claim, leaseMs) =>
+      changes(() => claims.hold({ id, claim, owner, lease_ms: leaseMs, now: now() })),
+    adopt: async (id, leaseMs) => {
+      const by = taken(id, leaseMs);
+      const [row] = await engine.write(() => execute(claims.adopt({ ...by, now: now() })));
+      return row && paymentOf(row);
+    },
+  };
+}
+
+type Taken = { id: string; owner: string; fresh: number; lease_ms: number };
+
+function* deliver(fence: Fence, how: DeliveryRecord, { now }: ServerConnection): TransactionBody<boolean> {
+  const { settlement, answerExpiresAt: answer_expires_at } = how;
+  const [row] = yield* execute(
+    moves.deliver({ ...fence, by: proofOf(how), settlement, answer_expires_at, now: now() }),
+  );
+  if (!row) return false;
+  if (!how.payerKnown) yield* execute(knowPayer({ payer: row.payer, now: now() }));
+  return true;
+}
+
+/** Resolves to the bytes of the dropped answer; undefined where the claim is not ours. */
+function* free(fence: Fence, keepRun: boolean): TransactionBody<number | undefined> {
+  const freed = yield* execute(claims.free({ ...fence, uncounted: keepRun ? 0 : 1 }));
+  return freed.length === 1 ? yield* dropAnswer(fence) : undefined;
+}
+
+/** The same. The row is locked before its answer goes. */
+export function* removeClaim(fence: Fence): TransactionBody<number | undefined> {
+  const bytes = yield* free(fence, true);
+  if (bytes === undefined) return undefined;
+  yield* execute(claims.remove(fence));
+  return bytes;
+}
+
+function proofOf({ foundOnChain }: SettlementRecord): 'work' | 'chain' {
+  return foundOnChain ? 'chain' : 'work';
+}

@@ -1,0 +1,171 @@
+import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
+import { LRUCache } from 'lru-cache';
+import { hash } from 'node:crypto';
+import type { Payment as Row } from '../ledger/store.js';
+import { EXPIRED_AFTER_BLOCKS } from '../ledger/maintenance.js';
+import { sourceAccountOf } from './transaction.js';
+
+export type Finality = 'confirmed' | 'finalized';
+
+/** What must be read from the chain to prove anything about a payment. Methods reject when the chain can't be read. */
+export type ChainHistory = {
+  /** `lastValidBlockHeight`: 150 above the height of the block at `slot`. */
+  latestBlockhash(
+    finality: Finality,
+    signal: AbortSignal,
+  ): Promise<{ slot: number; lastValidBlockHeight: number }>;
+  /** Newest first, older than the signature `before`. Rejects where the server has not reached `minContextSlot`. */
+  signaturesFor(
+    address: string,
+    page: { finality: Finality; before?: string; limit?: number; minContextSlot?: number },
+    signal: AbortSignal,
+  ): Promise<{ signature: string; slot: number; failed: boolean }[]>;
+  /** `message`: the bytes that the signatures cover. Null where the server doesn't have it. */
+  transaction(
+    signature: string,
+    finality: Finality,
+    signal: AbortSignal,
+  ): Promise<{ slot: number; failed: boolean; message: Uint8Array } | null>;
+};
+
+/** `absent` only after a complete search; `unclear` where a listed transaction could not be read or there were too many. */
+export type SearchResult =
+  { kind: 'found'; signature: string; failed: boolean } | { kind: 'absent' } | { kind: 'unclear' };
+
+/** What must be known of a payment to recognise its transfer: only one in a slot after the claim's counts. */
+export type TransferOf = Pick<Row, 'id' | 'claimSlot'>;
+
+const PAGE = 1_000;
+const MAX_PAGES = 10;
+const MAX_KNOWN = 50_000;
+const CONFIRM_DEADLINE_MS = 30_000;
+const CONFIRM_POLL_MS = 400;
+
+/**
+ * Which payment a landed signature is, for as many as fit: a look that runs out of time, or the next payment of the same payer,
+ * need not fetch the same transactions again. A signature stands for one message for ever, whatever becomes of it.
+ */
+export type KnownTransfers = {
+  get(signature: string): string | undefined;
+  set(signature: string, id: string): unknown;
+};
+
+export function knownTransfers(): KnownTransfers {
+  return new LRUCache({ max: MAX_KNOWN });
+}
+
+/**
+ * Looks for a payment on chain: pages the history of the payer's token account back to the slot of the claim and compares the
+ * hash of the message bytes. A transaction is indexed by the fee payer's signature, so the payer's can't be looked up, and amounts
+ * and names prove nothing. Only what landed after the claim's slot counts.
+ */
+export async function findTransfer(
+  chain: ChainHistory,
+  row: TransferOf & Pick<Row, 'transaction'>,
+  { finality, minContextSlot }: { finality: Finality; minContextSlot?: number },
+  signal: AbortSignal,
+  known: KnownTransfers = new Map(),
+): Promise<SearchResult> {
+  const account = sourceAccountOf(row.transaction);
+  const least = minContextSlot === undefined ? {} : { minContextSlot };
+  let complete = true;
+  let last: string | undefined;
+  let before: string | undefined;
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const of = { finality, limit: PAGE, ...least, ...(before ? { before } : {}) };
+    const listed = await chain.signaturesFor(account, of, signal);
+    // A page begins with the last entry of the page before: a server that does not know that one answers with nothing.
+    if (last !== undefined && listed[0]?.signature !== last) return { kind: 'unclear' };
+    for (const entry of last === undefined ? listed : listed.slice(1)) {
+      if (entry.slot <= row.claimSlot) return searched(complete);
+      const id = await idAt(chain, entry.signature, finality, signal, known);
+      if (id === row.id) return { kind: 'found', signature: entry.signature, failed: entry.failed };
+      complete &&= id !== undefined;
+    }
+    if (listed.length < PAGE) return searched(complete);
+    [before, last] = listed.slice(-2).map(({ signature }) => signature);
+  }
+  return { kind: 'unclear' };
+}
+
+/**
+ * Whether this signature is this payment's transfer, and took effect after the claim.
+ * @returns undefined while the chain does not show it
+ */
+export async function isTransfer(
+  chain: ChainHistory,
+  row: TransferOf,
+  signature: string,
+  finality: Finality,
+  signal: AbortSignal,
+): Promise<boolean | undefined> {
+  if (signature === '') return undefined;
+  const landed = await chain.transaction(signature, finality, signal);
+  return landed
+    ? !landed.failed && landed.slot > row.claimSlot && idOf(landed.message) === row.id
+    : undefined;
+}
+
+/** The height of the block that a blockhash names. */
+export function heightOf({ lastValidBlockHeight }: { lastValidBlockHeight: number }): number {
+  return lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS;
+}
+
+/**
+ * Whether no payment of this claim can land any more, by finalized block height and never by the clock.
+ * @param moreBlocks by how much later than it must have been
+ * @returns the finalized slot at which that was so: a search proves absence only on a server that has come as far
+ */
+export async function expiredSince(
+  chain: ChainHistory,
+  row: Pick<Row, 'claimHeight'>,
+  signal: AbortSignal,
+  moreBlocks = 0,
+): Promise<number | undefined> {
+  const latest = await chain.latestBlockhash('finalized', signal);
+  const { slot } = latest;
+  return heightOf(latest) > row.claimHeight + EXPIRED_AFTER_BLOCKS + moreBlocks ? slot : undefined;
+}
+
+/**
+ * No work that was paid up front begins, and no answer is released on a distrusted word, before we saw the transfer ourselves.
+ * @returns false when it is not this payment's, failed, or could not be seen in time
+ */
+export async function confirmTransfer(
+  chain: ChainHistory,
+  row: TransferOf,
+  signature: string,
+  { deadlineMs = CONFIRM_DEADLINE_MS, pollMs = CONFIRM_POLL_MS } = {},
+): Promise<boolean> {
+  const signal = AbortSignal.timeout(deadlineMs);
+  while (!signal.aborted) {
+    const seen = await isTransfer(chain, row, signature, 'confirmed', signal).catch(() => undefined);
+    if (seen !== undefined) return seen;
+    await new Promise(resolve => setTimeout(resolve, pollMs));
+  }
+  return false;
+}
+
+function searched(complete: boolean): SearchResult {
+  return { kind: complete ? 'absent' : 'unclear' };
+}
+
+async function idAt(
+  chain: ChainHistory,
+  signature: string,
+  finality: Finality,
+  signal: AbortSignal,
+  known: KnownTransfers,
+): Promise<string | undefined> {
+  const before = known.get(signature);
+  if (before !== undefined) return before;
+  const landed = await chain.transaction(signature, finality, signal);
+  if (!landed) return undefined;
+  const id = idOf(landed.message);
+  known.set(signature, id);
+  return id;
+}
+
+function idOf(message: Uint8Array): string {
+  return hash('sha256', message);
+}

@@ -1,0 +1,118 @@
+import { NOT_CHARGED } from '../contract/not-charged.js';
+import type { Payment as Row, PaymentLookup } from '../ledger/store.js';
+import { failure, refused, type Unsold } from './outcome.js';
+
+/** A call as far as it decides what a payment is worth for it. */
+export type RequestedCall = { operation: string; requestHash: string; identifier: string | null };
+
+/**
+ * What comes next for a request that brings a payment:
+ * - `sell`: nothing was sold for it; today's offer decides.
+ * - `wait`: a worker holds the row. `ask`: its settlement is unknown. `order`: it is paid and worked on as an order. `redo`: it is paid,
+ *   and its answer must be made again. `answer`: its answer is kept.
+ * - `over`: whatever is said now is final.
+ *
+ * `row` is the payment whose answer is redeemed; `proven` where the request came by another one, so that its sender must be the payer.
+ */
+export type NextStep =
+  | { kind: 'sell' }
+  | { kind: 'wait' | 'ask' | 'order' | 'redo' | 'answer'; row: Row; proven: boolean }
+  | { kind: 'over'; outcome: Unsold };
+
+/** What a payment is worth for a call, by what the ledger knows of it. Asked before today's offer. `now` in ms since 1970. */
+export function nextStep(
+  { row, target }: Pick<PaymentLookup, 'row' | 'target'>,
+  asked: RequestedCall,
+  now: number,
+): NextStep {
+  if (!row || (row.state === 'claimed' && row.aliasOf === null && !row.leased)) return { kind: 'sell' };
+  if (!isSameCall(row, asked)) return over(otherCall(asked.operation, row.operation));
+  if (row.identifier !== null && row.identifier !== asked.identifier) {
+    return over(
+      refused('this payment carried a payment-identifier and is redeemed only with that same id', false),
+    );
+  }
+  const sold = row.aliasOf === null ? row : target;
+  return sold ? next(sold, sold !== row, now) : over(noLongerKept());
+}
+
+/** The same for a payment whose payment-identifier its payer used before, for `row`. */
+export function nextStepForIdentifier(row: Row, asked: RequestedCall, now: number): NextStep {
+  if (!isSameCall(row, asked)) {
+    return conflict(`This payment-identifier was used for another call. ${NOT_CHARGED}; use a new id`);
+  }
+  if (isExpired(row, now)) {
+    return conflict(
+      `This payment-identifier was used and its answer is no longer kept. ${NOT_CHARGED}; use a new id`,
+    );
+  }
+  return next(row, true, now);
+}
+
+function next(row: Row, proven: boolean, now: number): NextStep {
+  switch (row.state) {
+    case 'claimed':
+      return { kind: 'wait', row, proven };
+    case 'settling':
+      return { kind: row.leased ? 'wait' : 'ask', row, proven };
+    case 'owed':
+      return { kind: row.flow === 'upfront' ? 'order' : row.leased ? 'wait' : 'redo', row, proven };
+    case 'delivered':
+      return isExpired(row, now) ? over(noLongerKept()) : { kind: 'answer', row, proven };
+    case 'released':
+      return over(
+        refused(
+          `this payment was refused when it was settled (${row.reason ?? 'no reason given'}): sign a new one`,
+          false,
+        ),
+      );
+    case 'refunded': {
+      const error = `This payment was refunded (${row.reason ?? 'by the operator'}): sign a new one`;
+      return over({ kind: 'answer', answer: failure(502, error) });
+    }
+  }
+}
+
+/**
+ * What a buyer is told about its money beside a fault of its body, which was found before the call was known. A sentence; nothing is said
+ * of the money that the ledger does not know.
+ */
+export function moneyNote(row: Row | undefined): string {
+  if (!row || (row.state === 'claimed' && row.aliasOf === null)) {
+    return `${NOT_CHARGED}; correct the body and send it with the same payment.`;
+  }
+  if (row.state === 'released') return `${NOT_CHARGED}; correct the body and sign a new payment.`;
+  if (row.state === 'settling') {
+    return 'This payment is being settled for an earlier call: send that call again, or sign a new payment for this one.';
+  }
+  return 'This payment was used for an earlier call: send that call again, or sign a new payment for this one.';
+}
+
+function isSameCall(row: Row, asked: RequestedCall): boolean {
+  return row.operation === asked.operation && row.requestHash === asked.requestHash;
+}
+
+/** An answer that was pruned has no date any more. */
+function isExpired(row: Row, now: number): boolean {
+  return row.state === 'delivered' && (row.answerExpiresAt ?? 0) <= now;
+}
+
+function otherCall(asked: string, operation: string): Unsold {
+  const what = operation === asked ? 'with another body' : `of ${operation}`;
+  return refused(
+    `the same transaction was sent for another call, ${what}: sign a new one for this call, over the new blockhash or with a memo of its own`,
+    false,
+  );
+}
+
+function noLongerKept(): Unsold {
+  return refused('this payment was used and its answer is no longer kept: sign a new one', false);
+}
+
+function conflict(error: string): NextStep {
+  return over({ kind: 'conflict', error });
+}
+
+function over(outcome: Unsold): NextStep {
+  return { kind: 'over', outcome };
+}

@@ -1,0 +1,274 @@
+import { blocksWithin } from '../solana/blocks.js';
+import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
+import { LRUCache } from 'lru-cache';
+import type { PaymentRequirements } from '@x402/core/types';
+import type { PricedOperation } from '../contract/contract.js';
+import type { OfferedFeePayer } from '../ledger/store.js';
+import {
+  renderChallenge,
+  MAX_HEADER_BYTES,
+  type Challenge,
+  type ChallengeVersion,
+  type OfferState,
+} from './challenge.js';
+import { SharedBucket } from './admission.js';
+import type { Key } from '../solana/message.js';
+import { requirementsOf, type Terms } from './requirements.js';
+import { bytesOf, type CheckedTransaction } from './transaction.js';
+
+/** Where the chain stood when we last looked, at commitment `confirmed`. */
+export type ChainView = { blockhash: string; slot: number; height: number };
+
+/** How long a fee payer counts as offered after we stopped naming it. */
+const OFFER_LIFE_MS = 5 * 60_000;
+/** A blockhash lives 60 to 90 s and the buyer needs most of that. */
+const BLOCKHASH_LIFE_MS = 20_000;
+/** An older view of the chain is too old to begin a payment on; see `DEAD_AFTER_BLOCKS`. */
+const VIEW_LIFE_MS = 40_000;
+/** How often the chain is looked at: while calls come, else, and where a blockhash was used up. */
+const LOOK_MS = { busy: 2_000, idle: 10_000, usedUp: 400 };
+/** Whoever has not paid yet uses up one blockhash in this time at most: what pays without any RPC needs one that is offered. */
+const UNPROVEN_USES = { rate: 0.5, burst: 1 };
+const MAX_USED = 256;
+const MAX_SEEN = 256;
+const MAX_FEE_PAYERS = 64;
+const MAX_REQUIREMENTS = 1_024;
+
+type Prebuilt = Map<string, Record<ChallengeVersion, Challenge>>;
+
+/** What a blockhash was used by. */
+type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
+
+/**
+ * Where offers are made: knows the fee payer and blockhash of the moment, keeps one prebuilt challenge per operation and
+ * version, and remembers which fee payers it named. Challenges are rebuilt when one of the two changes, never per request.
+ *
+ * Two payments without a nonce, of one payer and price over one blockhash, are one transaction. So a blockhash that such a payment was
+ * signed over is offered no more.
+ */
+export class Offers {
+  readonly #operations: PricedOperation[];
+  readonly #terms: Terms;
+  readonly #now: () => number;
+  #live: OfferState;
+  #offered: OfferedFeePayer[];
+  /** What is offered now: with a blockhash, or the same without. */
+  #challenges: Prebuilt = new Map();
+  #withoutBlockhash: Prebuilt = new Map();
+  /** The blockhash that is offered, as a key. */
+  #offeredHash: string | undefined;
+  readonly #used = new Set<string>();
+  /** The heights of the blockhashes that our looks at the chain saw. */
+  readonly #seen = new Map<Key, number>();
+  readonly #unproven: SharedBucket;
+  #asked = false;
+  #usedUp = false;
+  /** Told when a blockhash was used up, so that another one is looked for. */
+  onUsedUp: () => void = () => {};
+  readonly #requirements = new LRUCache<string, PaymentRequirements>({ max: MAX_REQUIREMENTS });
+  #view: (ChainView & { readAt: number }) | undefined;
+  #blockhashTimer: NodeJS.Timeout | undefined;
+
+  constructor(
+    operations: PricedOperation[],
+    terms: Terms,
+    feePayer: string,
+    offered: OfferedFeePayer[] = [],
+    now: () => number = Date.now,
+  ) {
+    this.#operations = operations;
+    this.#terms = terms;
+    this.#now = now;
+    this.#unproven = new SharedBucket({ ...UNPROVEN_USES, now });
+    this.#live = { feePayer };
+    this.#offered = offered.filter(entry => entry.feePayer !== feePayer);
+    this.#rebuild();
+  }
+
+  get terms(): Terms {
+    return this.#terms;
+  }
+
+  /** What an operation is offered for over a fee payer: the same object for the same offer, so that its text can be kept. */
+  requirements(operation: PricedOperation, feePayer: string): PaymentRequirements {
+    const key = `${operation.id} ${feePayer}`;
+    let requirements = this.#requirements.get(key);
+    if (!requirements) {
+      requirements = requirementsOf(operation, this.#terms, feePayer);
+      this.#requirements.set(key, requirements);
+    }
+    return requirements;
+  }
+
+  /** The challenge for a call without payment. */
+  challenge(operation: PricedOperation, version: ChallengeVersion): Challenge {
+    this.#asked = true;
+    const prebuilt = this.#challenges.get(operation.id);
+    if (!prebuilt) throw new Error(`no challenge for ${operation.id}`);
+    return prebuilt[version];
+  }
+
+  /**
+   * The challenge for a call whose payment was refused.
+   * @param fresh whether the buyer may sign over the blockhash of that payment again; else there is one only where it is another
+   */
+  refusal(
+    operation: PricedOperation,
+    version: ChallengeVersion,
+    error: string,
+    fresh: boolean,
+    payment?: Signed,
+  ): Challenge {
+    this.#asked = true;
+    const another = payment !== undefined && !payment.hasNonce && payment.blockhash !== this.#offeredHash;
+    const live = fresh || another ? this.#live : { feePayer: this.#live.feePayer };
+    const render = (text: string) => renderChallenge(operation, this.#terms, live, version, text);
+    const room = (MAX_HEADER_BYTES / 4) * 3 - render('').body.length;
+    return render(cutToJsonBytes(error, room));
+  }
+
+  /** The facilitator named this fee payer. */
+  setFeePayer(feePayer: string): void {
+    if (feePayer === this.#live.feePayer) return;
+    this.#offered = this.offeredFeePayers().filter(entry => entry.feePayer !== feePayer);
+    this.#live = { ...this.#live, feePayer };
+    this.#rebuild();
+  }
+
+  /** The chain was read just now. A node whose slot does not advance shows nothing new: its view grows old. */
+  setView(view: ChainView): void {
+    this.#asked = false;
+    this.#see(view);
+    const another = view.slot === this.#view?.slot && this.#usedUp;
+    if (this.#view && view.slot <= this.#view.slot && !another) return;
+    if (!another) this.#view = { ...view, readAt: this.#now() };
+    const key = bytesOf(view.blockhash);
+    if (!this.#used.has(key)) this.#offer(view.blockhash, key);
+  }
+
+  /**
+   * A payment came. If it has no nonce, its blockhash is offered no more, at once.
+   * @param paid whether its money moved or may have moved; before that anybody could use up one blockhash after the other
+   */
+  markBlockhashUsed({ payer, blockhash, hasNonce }: Signed, paid: boolean): void {
+    if (hasNonce || this.#used.has(blockhash)) return;
+    const offered = blockhash === this.#offeredHash;
+    // One that we don't offer now may be offered by the next look: those looked at in one slot are the same.
+    if (!paid && (!offered || !this.#unproven.take(payer))) return;
+    const [oldest] = this.#used;
+    if (this.#used.size >= MAX_USED && oldest !== undefined) this.#used.delete(oldest);
+    this.#used.add(blockhash);
+    if (!offered) return;
+    this.#usedUp = true;
+    this.#withdraw();
+    this.onUsedUp();
+  }
+
+  /** In how many ms after the last look at the chain the next one is due. */
+  nextReadAfterMs(): number {
+    if (!this.#asked && !this.#usedUp) return LOOK_MS.idle;
+    return this.#usedUp ? LOOK_MS.usedUp : LOOK_MS.busy;
+  }
+
+  /** Slot and height of the last look at the chain, unless that was too long ago to begin a payment on. */
+  view(): ChainView | undefined {
+    return this.#view && this.#now() - this.#view.readAt <= VIEW_LIFE_MS ? this.#view : undefined;
+  }
+
+  /** How many blocks ago a blockhash was the newest, if a look at the chain saw it. */
+  blockhashAge(blockhash: Key): number | undefined {
+    const height = this.#seen.get(blockhash);
+    if (height === undefined || !this.#view) return undefined;
+    const passed = blocksWithin(this.#now() - this.#view.readAt);
+    return Math.max(0, this.#view.height + passed - height);
+  }
+
+  /** The fee payer that challenges name now. */
+  get feePayer(): string {
+    return this.#live.feePayer;
+  }
+
+  /** Takes over what other servers of the ledger have offered. */
+  addOfferedElsewhere(offers: readonly OfferedFeePayer[]): void {
+    const now = this.#now();
+    const known = new Map(this.offeredFeePayers().map(entry => [entry.feePayer, entry.lastOfferedAt]));
+    for (const { feePayer, lastOfferedAt } of offers)
+      known.set(feePayer, Math.max(Math.min(lastOfferedAt, now), known.get(feePayer) ?? 0));
+    known.delete(this.feePayer);
+    this.#offered = [...known]
+      .map(([feePayer, lastOfferedAt]) => ({ feePayer, lastOfferedAt }))
+      .sort((a, b) => b.lastOfferedAt - a.lastOfferedAt)
+      .slice(0, MAX_FEE_PAYERS);
+  }
+
+  /** Whether a transaction with this fee payer answers an offer of the last five minutes. */
+  isOffered(feePayer: string): boolean {
+    return feePayer === this.feePayer || this.offeredFeePayers().some(entry => entry.feePayer === feePayer);
+  }
+
+  /** All fee payers that count as offered, the present one first. */
+  offeredFeePayers(): OfferedFeePayer[] {
+    const now = this.#now();
+    const former = this.#offered.filter(entry => now - entry.lastOfferedAt <= OFFER_LIFE_MS);
+    return [{ feePayer: this.#live.feePayer, lastOfferedAt: now }, ...former].slice(0, MAX_FEE_PAYERS);
+  }
+
+  close(): void {
+    clearTimeout(this.#blockhashTimer);
+  }
+
+  #see({ blockhash, height }: ChainView): void {
+    this.#seen.set(bytesOf(blockhash), height);
+    for (const [key, seen] of this.#seen) {
+      if (this.#seen.size <= MAX_SEEN && seen + BLOCKHASH_LIFE_BLOCKS >= height) break;
+      this.#seen.delete(key);
+    }
+  }
+
+  #offer(recentBlockhash: string, key: string): void {
+    this.#usedUp = false;
+    this.#offeredHash = key;
+    this.#live = { feePayer: this.#live.feePayer, recentBlockhash };
+    this.#challenges = this.#build(this.#live);
+    clearTimeout(this.#blockhashTimer);
+    this.#blockhashTimer = setTimeout(() => this.#withdraw(), BLOCKHASH_LIFE_MS);
+    this.#blockhashTimer.unref();
+  }
+
+  /** Nothing is built here: it happens while calls come. */
+  #withdraw(): void {
+    clearTimeout(this.#blockhashTimer);
+    this.#offeredHash = undefined;
+    this.#live = { feePayer: this.#live.feePayer };
+    this.#challenges = this.#withoutBlockhash;
+  }
+
+  #rebuild(): void {
+    this.#withoutBlockhash = this.#build({ feePayer: this.#live.feePayer });
+    this.#challenges = this.#live.recentBlockhash ? this.#build(this.#live) : this.#withoutBlockhash;
+  }
+
+  #build(live: OfferState): Prebuilt {
+    return new Map(
+      this.#operations.map(operation => [
+        operation.id,
+        {
+          1: renderChallenge(operation, this.#terms, live, 1),
+          2: renderChallenge(operation, this.#terms, live, 2),
+        },
+      ]),
+    );
+  }
+}
+
+/** The longest beginning of a text that takes at most `room` bytes within a JSON string. */
+function cutToJsonBytes(text: string, room: number): string {
+  let used = 0;
+  let end = 0;
+  for (const character of text) {
+    used += Buffer.byteLength(JSON.stringify(character)) - 2;
+    if (used > room) break;
+    end += character.length;
+  }
+  return text.slice(0, end);
+}

@@ -1,0 +1,192 @@
+import type { Log } from '../net/log.js';
+import { LRUCache } from 'lru-cache';
+import type { Ledger, Payment as Row } from '../ledger/store.js';
+import type { Answer } from './outcome.js';
+
+/** One attempt at a paid order. `deadline` in ms since 1970. */
+export type Attempt = { id: string; request: string; deadline: number; attempt: number };
+
+/** How the work of an order ended: an answer, or a failure for good. `error` is a sentence; that the order stays owed is added. */
+export type OrderResult = { kind: 'answer'; answer: Answer } | { kind: 'failed'; error: string };
+
+export type OrderWork = {
+  /** How much is wanted, for the record: respondents. */
+  wanted(request: string): number;
+  /** Works until it has an answer or the deadline has passed. Safe to call again after a crash. Never rejects. */
+  work(attempt: Attempt, signal: AbortSignal): Promise<OrderResult>;
+};
+
+const POLL_MS = 1_000;
+const LEASE_MS = 30_000;
+const RENEW_MS = 10_000;
+const STOP_MS = 5_000;
+const MAX_RUNNING = 256;
+const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
+const MAX_REMEMBERED_FAILURES = 1_000;
+const STAYS_OWED = 'The order stays owed: send the same payment again to start a new attempt.';
+const FAILED = 'The order could not be completed.';
+
+/**
+ * Works on orders that were paid up front until they are delivered: across crashes and restarts, on whichever server holds the
+ * lease, whoever is still connected. It finds its work in the ledger; being told of it only saves a second.
+ */
+export class OrderWorker {
+  readonly #ledger: Ledger;
+  readonly #work: OrderWork;
+  readonly #log: Log;
+  readonly #attemptMs: number;
+  readonly #now: () => number;
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #failures = new LRUCache<string, string>({ max: MAX_REMEMBERED_FAILURES });
+  readonly #stop = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #searching = false;
+  /** Where the next look goes on: orders that failed stay owed, and must not hide those behind them. */
+  #after: { createdAt: number; id: string } | undefined;
+
+  constructor(options: { ledger: Ledger; work: OrderWork; log: Log; attemptMs: number; now?: () => number }) {
+    this.#ledger = options.ledger;
+    this.#work = options.work;
+    this.#log = options.log;
+    this.#attemptMs = options.attemptMs;
+    this.#now = options.now ?? Date.now;
+  }
+
+  /** Takes up what is owed, now and from now on. */
+  start(): void {
+    void this.#findWork();
+    this.#timer = setInterval(() => void this.#findWork(), POLL_MS);
+    this.#timer.unref();
+  }
+
+  /** Stops working; what is unfinished is taken up at the next start, or by another server once the lease has ended. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#stop.abort(new Error('the server is shutting down'));
+    // Work that does not heed its signal is left to its lease.
+    await Promise.race([Promise.allSettled(this.#running.values()), pause(STOP_MS)]);
+  }
+
+  /** Begins at once with an order that is owed; starts a new attempt if the last one failed. */
+  async take(row: Row): Promise<void> {
+    if (this.#running.has(row.id)) return;
+    const order = await this.#ledger.order(row.id);
+    if (order && order.finishedAt !== null) {
+      this.#failures.delete(row.id);
+      await this.#ledger.reopenOrder(row.id, this.#now() + this.#attemptMs);
+    }
+    this.#begin(row.id);
+  }
+
+  /**
+   * Waits at most `ms` until the order is no longer being worked on.
+   * @returns why the attempt failed, or undefined: delivered, or still being worked on
+   */
+  async wait(id: string, ms: number, gone: AbortSignal): Promise<string | undefined> {
+    const until = this.#now() + ms;
+    const ended = AbortSignal.any([gone, this.#stop.signal]);
+    let leave = (): void => undefined;
+    const leaving = new Promise<void>(resolve => (leave = resolve));
+    ended.addEventListener('abort', leave, { once: true });
+    try {
+      while (!ended.aborted) {
+        const left = until - this.#now();
+        if (left <= 0) break;
+        await Promise.race([
+          this.#running.get(id) ?? pause(POLL_MS),
+          pause(Math.min(left, POLL_MS)),
+          leaving,
+        ]);
+        if (this.#running.has(id)) continue;
+        const row = await this.#ledger.find(id);
+        if (row?.state !== 'owed') return undefined;
+        const order = await this.#ledger.order(id);
+        if (order && order.finishedAt !== null) return `${this.#failures.get(id) ?? FAILED} ${STAYS_OWED}`;
+      }
+      return undefined;
+    } finally {
+      // Node never lets go of a composite signal that somebody listens to.
+      ended.removeEventListener('abort', leave);
+    }
+  }
+
+  async #findWork(): Promise<void> {
+    if (this.#searching || this.#stop.signal.aborted) return;
+    this.#searching = true;
+    try {
+      const after = this.#after ? { after: this.#after } : {};
+      const owed = await this.#ledger.list({ state: 'owed', idle: true, limit: MAX_RUNNING, ...after });
+      for (const { id } of owed.filter(row => row.flow === 'upfront')) {
+        const order = this.#running.has(id) ? undefined : await this.#ledger.order(id);
+        if (!this.#running.has(id) && (order === undefined || order.finishedAt === null)) this.#begin(id);
+      }
+      this.#after = owed.length < MAX_RUNNING ? undefined : owed.at(-1);
+    } catch (error) {
+      this.#log.warn({ error }, 'the ledger could not be asked for owed orders');
+    } finally {
+      this.#searching = false;
+    }
+  }
+
+  #begin(id: string): void {
+    if (this.#running.has(id) || this.#running.size >= MAX_RUNNING || this.#stop.signal.aborted) return;
+    const run = this.#run(id)
+      .catch((error: unknown) =>
+        this.#log.error({ payment: id, error }, 'an order broke off, it is taken up again'),
+      )
+      .finally(() => this.#running.delete(id));
+    this.#running.set(id, run);
+  }
+
+  async #run(id: string): Promise<void> {
+    const row = await this.#ledger.adopt(id, LEASE_MS);
+    if (!row) return;
+    if (row.state !== 'owed' || row.request === null)
+      return void (await this.#ledger.extendLease(id, row.claim, 0));
+    const { request } = row;
+    const order = await this.#ledger.openOrder({
+      payment: id,
+      request,
+      wanted: this.#work.wanted(request),
+      deadline: this.#now() + this.#attemptMs,
+    });
+    const lost = new AbortController();
+    const renewing = setInterval(() => void this.#renew(row, lost), RENEW_MS).unref();
+    try {
+      const { deadline, attempts: attempt } = order;
+      const signal = AbortSignal.any([this.#stop.signal, lost.signal]);
+      const result = await this.#work.work({ id, request, deadline, attempt }, signal);
+      if (!signal.aborted) await this.#finish(row, attempt, result);
+    } finally {
+      clearInterval(renewing);
+      // Ends the lease alone: whether a caller waits for the answer is not for the worker to say.
+      await this.#ledger.extendLease(id, row.claim, 0);
+    }
+  }
+
+  async #renew(row: Row, lost: AbortController): Promise<void> {
+    const mine = await this.#ledger.extendLease(row.id, row.claim, LEASE_MS).catch(() => true);
+    if (!mine) lost.abort(new Error('another server has taken the order over'));
+  }
+
+  async #finish(row: Row, attempt: number, result: OrderResult): Promise<void> {
+    if (result.kind === 'failed') {
+      this.#log.warn({ payment: row.id, reason: result.error }, 'an order failed and stays owed');
+      this.#failures.set(row.id, result.error);
+      await this.#ledger.finishOrder(row.id, attempt);
+      return;
+    }
+    const saved = await this.#ledger.saveAnswer(row.id, row.claim, result.answer);
+    const delivered =
+      saved &&
+      (await this.#ledger.deliver(row.id, row.claim, {
+        settlement: row.settlement ?? '',
+        answerExpiresAt: this.#now() + ANSWER_LIFE_MS,
+      }));
+    if (delivered) await this.#ledger.finishOrder(row.id, attempt);
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms).unref());
+}

@@ -1,0 +1,303 @@
+import type { Log } from '../net/log.js';
+import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Claim, Ledger, Payment as Row } from '../ledger/store.js';
+import type { WaitingCallers, WaitingCaller } from './waiting-callers.js';
+import type { Offers } from './offers.js';
+import type { Flows } from './flows.js';
+import type { HeldOrders } from './held-orders.js';
+import { nextStep, nextStepForIdentifier, type RequestedCall, type NextStep } from './next-step.js';
+import type { KeptAnswers } from './kept-answers.js';
+import type { OrderWorker } from './order-worker.js';
+import { failedToProcess, inProgress, overLimit, refused, type Outcome, type Sale } from './outcome.js';
+import type { PaidCall } from './paid-call.js';
+import type { RunResult } from './run.js';
+import type { Seller } from './seller.js';
+import type { SingleFlight } from './single-flight.js';
+import { failedOwed, pending, sold, stillOwed, sameForAll, type SharedOutcome } from './shared-outcome.js';
+
+/** Callers of this server that may wait for one payment. */
+const MAX_CALLERS_PER_PAYMENT = 512;
+const DEFAULT_HOLD_MS = 55_000;
+/** A row that another server works on is looked at again after so many ms, then less and less often. */
+const FIRST_POLL_MS = 20;
+const LONGEST_POLL_MS = 500;
+const POLL_GROWTH = 1.5;
+/** A row that changes under every look is looked at in peace after so many. */
+const MAX_IMMEDIATE_POLLS = 8;
+const ASK_AGAIN_AFTER_MS = 5_000;
+const MAX_ASKS = 2;
+
+/** For outcomes without a sale. */
+export const NO_SALE: Sale = { written: () => {}, lost: async () => {} };
+
+export type PaidRequestParts = {
+  ledger: Ledger;
+  offers: Offers;
+  seller: Seller;
+  flows: Flows;
+  callers: WaitingCallers;
+  held: HeldOrders;
+  answers: KeptAnswers;
+  /** What this server is doing, by payment; looks at rows that others work on are shared, too. */
+  runs: SingleFlight<RunResult>;
+  polls: SingleFlight<void>;
+  /** Payments that a request of this server is claiming just now. */
+  claiming: Set<string>;
+  orders?: OrderWorker | undefined;
+  log: Log;
+  now: () => number;
+  askAgainAfterMs?: number | undefined;
+};
+
+/** One request with a payment, on its way to an answer. */
+export class PaidRequest {
+  readonly #parts: PaidRequestParts;
+  readonly #call: PaidCall;
+  readonly #asked: RequestedCall;
+  /** Until then (ms since 1970) it waits for what others are working on. */
+  readonly #until: number;
+  /** Set while the ledger knows it as a caller. */
+  #waiting: WaitingCaller | undefined;
+  /** The ledger was asked what it knows of the payment. */
+  #looked = false;
+  /** Unless the ledger said that it does not know the payment. */
+  #mayBeKnown = true;
+  #payerKnown = false;
+  #began = false;
+  #arrived = (): void => {};
+  #nextPollMs = FIRST_POLL_MS;
+
+  constructor(parts: PaidRequestParts, call: PaidCall) {
+    const { operation, requestHash, payment } = call;
+    this.#parts = parts;
+    this.#call = call;
+    this.#asked = { operation: operation.id, requestHash, identifier: payment.identifier };
+    this.#until = parts.now() + (call.holdMs ?? DEFAULT_HOLD_MS);
+  }
+
+  /** Never rejects. */
+  async outcome(): Promise<Outcome> {
+    try {
+      this.#arrived = this.#parts.callers.announce(this.#call.payment.checked.id);
+      return await this.#conclude(await this.#serve());
+    } catch (error) {
+      this.#parts.log.error({ error }, 'charge failed');
+      return this.#conclude(sameForAll(failedToProcess()), true);
+    }
+  }
+
+  /** Goes on until there is something to say. */
+  async #serve(): Promise<SharedOutcome> {
+    for (let polls = 0; ; polls++) {
+      const ended = await this.#endOfRun();
+      if (ended !== 'reread') return ended;
+      const shared = await this.#next(await this.#readNextStep());
+      if (shared) return shared;
+      if (polls >= MAX_IMMEDIATE_POLLS) await sleep(FIRST_POLL_MS);
+    }
+  }
+
+  /** What this server is doing about the row. Whoever began it stays to its end: without it, nobody might be there to pay. */
+  async #endOfRun(): Promise<RunResult> {
+    const run = this.#waiting && this.#parts.runs.get(this.#waiting.caller.id);
+    if (!run) return 'reread';
+    if (this.#began) return run;
+    const tooLong = new AbortController();
+    const left = Math.max(0, this.#until - this.#parts.now());
+    const late = sleep(left, 'reread' as const, { signal: tooLong.signal, ref: false });
+    try {
+      return await Promise.race([run, late]);
+    } finally {
+      tooLong.abort();
+      late.catch(() => {});
+    }
+  }
+
+  /** What the ledger says of the row that the request waits for, or of its payment. */
+  async #readNextStep(): Promise<NextStep> {
+    const { ledger, seller, now } = this.#parts;
+    if (this.#waiting) {
+      const row = await ledger.find(this.#waiting.caller.id);
+      if (!row) this.#stopWaiting();
+      // Its payment became a second key to another one, and a newer copy went over to that.
+      if (row && row.aliasOf !== null) return { kind: 'over', outcome: inProgress() };
+      return nextStep({ row, target: undefined }, this.#asked, now());
+    }
+    if (!this.#looked && seller.maySkipLook(this.#call)) {
+      this.#looked = true;
+      this.#payerKnown = true;
+      return { kind: 'sell' };
+    }
+    const { id, payer } = this.#call.payment.checked;
+    const seen = await ledger.lookUp(id, payer);
+    this.#looked = true;
+    this.#payerKnown = seen.payerKnown;
+    this.#mayBeKnown = seen.row !== undefined;
+    return nextStep(seen, this.#asked, now());
+  }
+
+  /** Does what the judgement says. @returns what to tell the caller, or undefined to look again */
+  async #next(step: NextStep): Promise<SharedOutcome | undefined> {
+    if (step.kind === 'over') return sameForAll(step.outcome);
+    if (step.kind === 'sell') return (await this.#returned()) ? undefined : this.#sell();
+    const { row, proven } = step;
+    if (!this.#waiting) return this.#wait(row, proven);
+    if (step.kind === 'answer') return this.#redeliver(row);
+    if (step.kind === 'order') return this.#holdForOrder(row);
+    if (this.#isOver()) return unfinished(row);
+    const { runs, flows } = this.#parts;
+    if (step.kind === 'redo') runs.start(row.id, () => this.#safely(flows.redoOwedWork(row.id, this.#call)));
+    else if (step.kind === 'ask') return this.#askAgain(row);
+    else await this.#waitForChange(row.id);
+    return undefined;
+  }
+
+  /** Becomes a caller of a row. */
+  async #wait({ id }: Row, proven: boolean): Promise<SharedOutcome | undefined> {
+    const { ledger, callers } = this.#parts;
+    const watched = await ledger.addCaller(id, { proven });
+    if (!watched) return undefined;
+    this.#waiting = callers.add(watched.caller, this.#call.gone);
+    this.#arrived();
+    return callers.count(id) > MAX_CALLERS_PER_PAYMENT ? sameForAll(inProgress()) : undefined;
+  }
+
+  /** Nothing came of another payment with the same payment-identifier: it waits no longer for that one, and its own may be sold. */
+  async #returned(): Promise<boolean> {
+    if (!this.#waiting || this.#waiting.caller.id === this.#call.payment.checked.id) return false;
+    await this.#waiting.leave();
+    this.#waiting = undefined;
+    return true;
+  }
+
+  #stopWaiting(): void {
+    this.#waiting?.close();
+    this.#waiting = undefined;
+  }
+
+  /** Nothing was sold for this payment: claims it under today's offer and begins. */
+  async #sell(): Promise<SharedOutcome | undefined> {
+    const { seller, claiming, runs, now } = this.#parts;
+    const call = this.#call;
+    const { id } = call.payment.checked;
+    if (call.gone.aborted) return sameForAll(inProgress());
+    // A run whose lease has ended, or which has just freed its claim, must be over before another one begins.
+    if (claiming.has(id) || runs.get(id)) {
+      await this.#waitForChange(id);
+      return undefined;
+    }
+    const instead = seller.refusalBeforeClaim(call, this.#payerKnown);
+    if (instead) return sameForAll(instead);
+    claiming.add(id);
+    const claimed = await seller.claim(call, this.#waiting?.caller).finally(() => claiming.delete(id));
+    if (claimed.kind === 'limit') return sameForAll(overLimit(claimed.reason));
+    if (claimed.kind === 'identifier') {
+      await this.#waiting?.leave();
+      this.#waiting = undefined;
+      return this.#next(nextStepForIdentifier(claimed.payment, this.#asked, now()));
+    }
+    if (claimed.kind === 'known') {
+      const { row } = claimed.seen;
+      // Idle, and its newest copy was sent away: this older one is, too.
+      return this.#waiting && row?.state === 'claimed' && !row.leased ? sameForAll(inProgress()) : undefined;
+    }
+    this.#begin(claimed);
+    return undefined;
+  }
+
+  #begin({ claim, run: number, payerKnown, earlier, caller }: Claim): void {
+    const { callers, runs, flows } = this.#parts;
+    const call = this.#call;
+    const { id } = call.payment.checked;
+    this.#waiting ??= callers.add(caller, call.gone);
+    this.#began = true;
+    runs.start(id, abandoned => {
+      const run = { call, id, claim, number, payerKnown, earlier, abandoned };
+      return this.#safely(call.operation.flow === 'upfront' ? flows.upfront(run) : flows.authorization(run));
+    });
+    this.#arrived();
+  }
+
+  /** The settlement is unknown: asks for the money once more while the payment can still land. */
+  #askAgain(row: Row): SharedOutcome | undefined {
+    const { offers, flows, runs, now, askAgainAfterMs = ASK_AGAIN_AFTER_MS } = this.#parts;
+    const height = offers.view()?.height ?? Infinity;
+    const due = now() - (row.settlingAt ?? 0) >= askAgainAfterMs;
+    const alive = height <= row.claimHeight + BLOCKHASH_LIFE_BLOCKS;
+    if (row.asks >= MAX_ASKS || !due || !alive) return pending(row);
+    runs.start(row.id, () => this.#safely(flows.askAgain(row.id)));
+    return undefined;
+  }
+
+  async #redeliver(row: Row): Promise<SharedOutcome> {
+    const kept = await this.#parts.answers.get(row.id);
+    if (kept) return sold(row, kept);
+    return sameForAll(
+      refused('this payment was used and its answer is no longer kept: sign a new one', false),
+    );
+  }
+
+  /** Waits for an order as long as the caller likes; then it may come back with the same payment. */
+  async #holdForOrder(row: Row): Promise<SharedOutcome | undefined> {
+    const { orders, held, now } = this.#parts;
+    const { gone, closing } = this.#call;
+    await orders?.take(row);
+    if (!orders || this.#isOver() || !held.hold(row.id)) return stillOwed(row);
+    try {
+      const leaving = closing ? AbortSignal.any([gone, closing]) : gone;
+      const failed = await orders.wait(row.id, this.#until - now(), leaving);
+      return failed === undefined ? undefined : failedOwed(row, failed);
+    } finally {
+      held.release(row.id);
+    }
+  }
+
+  /** All who wait for one row look at it together. */
+  async #waitForChange(id: string): Promise<void> {
+    const { polls } = this.#parts;
+    const ms = this.#nextPollMs;
+    polls.start(id, () => sleep(ms));
+    await polls.get(id);
+    this.#nextPollMs = Math.min(ms * POLL_GROWTH, LONGEST_POLL_MS);
+  }
+
+  /** Whether it waits no longer for what others are working on. */
+  #isOver(): boolean {
+    const { gone, closing } = this.#call;
+    return gone.aborted || closing?.aborted === true || this.#parts.now() >= this.#until;
+  }
+
+  async #safely(flow: Promise<RunResult>): Promise<RunResult> {
+    try {
+      return await flow;
+    } catch (error) {
+      this.#parts.log.error({ payment: this.#call.payment.checked.id, error }, 'charge failed');
+      return sameForAll(failedToProcess());
+    }
+  }
+
+  /** Nobody is sent away before the ledger knows it. Who is sold an answer goes on waiting until it is written out. */
+  async #conclude(shared: SharedOutcome, failed = false): Promise<Outcome> {
+    const { callers, offers } = this.#parts;
+    this.#arrived();
+    const network = this.#call.payment.version === 2 ? offers.terms.network : offers.terms.v1Network;
+    const outcome = shared({ network, sale: this.#waiting ?? NO_SALE });
+    if ('sale' in outcome) return outcome;
+    const sentAway = outcome.kind === 'unavailable' || (outcome.kind === 'refused' && outcome.fresh);
+    if (sentAway && !this.#waiting && (this.#mayBeKnown || failed)) {
+      const { id, payer } = this.#call.payment.checked;
+      await callers.turnAway(id, payer);
+    }
+    // The row is released: there is nothing to leave.
+    if (outcome.kind === 'refused' && outcome.receipt !== undefined) this.#stopWaiting();
+    else await this.#waiting?.leave();
+    return outcome;
+  }
+}
+
+/** What a caller is told that waited long enough. */
+export function unfinished(row: Row): SharedOutcome {
+  if (row.state === 'settling') return pending(row);
+  return row.state === 'owed' ? stillOwed(row) : sameForAll(inProgress());
+}

@@ -1,0 +1,43 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import type { PricedOperation } from '../contract/contract.js';
+
+/** What every offer of this server has in common, fixed while it runs. */
+export type Terms = {
+  /** CAIP-2 name of the chain (x402 v2) and its v1 name. */
+  network: string;
+  v1Network: string;
+  /** Address of the USDC mint. */
+  asset: string;
+  /** Address that receives the money. */
+  payTo: string;
+  /** Where agents reach this server, without trailing slash. Never taken from a Host header. */
+  publicUrl: string;
+};
+
+/** Seconds a buyer may take from challenge to settlement: a Solana blockhash lives 60 to 90. */
+export const MAX_TIMEOUT_SECONDS = 60;
+
+/** The URL of a paid operation. */
+export function resourceUrl(operation: PricedOperation, terms: Terms): string {
+  return terms.publicUrl + operation.path;
+}
+
+/**
+ * Our offer in the form that facilitators take (x402 v2 PaymentRequirements, scheme `exact` on SVM).
+ * Amount in atomic units. Without `recentBlockhash`, which is a hint for buyers only.
+ */
+export function requirementsOf(
+  operation: { flow: PricedOperation['flow']; price: Pick<PricedOperation['price'], 'atomic'> },
+  terms: Terms,
+  feePayer: string,
+): PaymentRequirements {
+  return {
+    scheme: 'exact',
+    network: terms.network as PaymentRequirements['network'],
+    amount: operation.price.atomic.toString(),
+    asset: terms.asset,
+    payTo: terms.payTo,
+    maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+    extra: { feePayer, ...(operation.flow === 'upfront' ? { paymentFlow: 'upfront' } : {}) },
+  };
+}

@@ -1,0 +1,66 @@
+import {
+  failure,
+  refused,
+  unavailable,
+  type Failure,
+  type Outcome,
+  type Sale,
+  type Success,
+  type Unsold,
+} from './outcome.js';
+import type { Receipt } from './wire.js';
+
+/** Who is told: `network` is its protocol version's name for ours; `sale` learns whether a sold answer was written out. */
+export type Recipient = { network: string; sale: Sale };
+
+/** What every request for one payment is told, each in its own protocol version. */
+export type SharedOutcome = (to: Recipient) => Outcome;
+
+/** A payment as a receipt shows it. `amount` in atomic units; `settlement` is the transfer's base58 signature, or empty. */
+export type Paid = { payer: string; amount: bigint; settlement: string | null };
+
+const ORDER_RETRY_SECONDS = 5;
+const PENDING_RETRY_SECONDS = 5;
+
+export function sameForAll(outcome: Unsold): SharedOutcome {
+  return () => outcome;
+}
+
+/** Paid, and here is the answer. */
+export function sold(paid: Paid, answer: Success): SharedOutcome {
+  return ({ network, sale }) => ({ kind: 'answer', answer, receipt: success(paid, network), sale });
+}
+
+/** Paid, and the work failed: the answer stays owed. */
+export function failedOwed(paid: Paid, error: string): SharedOutcome {
+  const answer: Failure = failure(502, error);
+  return ({ network }) => ({ kind: 'answer', answer, receipt: success(paid, network) });
+}
+
+/** Paid, and worked on. */
+export function stillOwed(paid: Paid): SharedOutcome {
+  const outcome = unavailable('Paid, and in progress: send the same payment again', ORDER_RETRY_SECONDS);
+  return ({ network }) => ({ ...outcome, receipt: success(paid, network) });
+}
+
+/** The money may have moved. */
+export function pending(paid: Paid): SharedOutcome {
+  const outcome = unavailable(
+    'The settlement of this payment is not yet certain. Do not sign a new one: send the same payment again',
+    PENDING_RETRY_SECONDS,
+  );
+  return ({ network }) => ({ ...outcome, receipt: failed(paid, network, 'settlement_pending') });
+}
+
+/** The facilitator refused to settle. The same message is never settled again, so the buyer must not sign it again. */
+export function refusedSettlement(paid: Paid, error: string, reason: string): SharedOutcome {
+  return ({ network }) => ({ ...refused(error, false), receipt: failed(paid, network, reason) });
+}
+
+function success({ payer, amount, settlement }: Paid, network: string): Receipt {
+  return { success: true, payer, transaction: settlement ?? '', network, amount: amount.toString() };
+}
+
+function failed({ payer, settlement }: Paid, network: string, errorReason: string): Receipt {
+  return { success: false, errorReason, payer, transaction: settlement ?? '', network };
+}

@@ -1,0 +1,76 @@
+import { keyOf } from './address.js';
+import type { Instruction, Key, SolanaTransaction } from './message.js';
+import { COMPUTE_BUDGET_PROGRAM } from './networks.js';
+
+/** What a facilitator, which pays the fees, accepts of one payment. An ordinary one uses 20 000 units and costs 10 000 lamports. */
+const MAX_COMPUTE_UNITS = 200_000;
+const MAX_PRIORITY_FEE_LAMPORTS = 20_000n;
+/** x402's own bound of the scheme exact on SVM: 5 lamports per unit, however few they are. */
+const MAX_MICROLAMPORTS_PER_UNIT = 5_000_000n;
+const SIGNATURES = 2;
+
+const MICROLAMPORTS_PER_LAMPORT = 1_000_000n;
+const COMPUTE_BUDGET = keyOf(COMPUTE_BUDGET_PROGRAM).toString('latin1');
+const SET_COMPUTE_UNIT_LIMIT = 2;
+const SET_COMPUTE_UNIT_PRICE = 3;
+
+/** `reason` as x402's scheme exact on SVM calls it, `message` for people. */
+export type FeeFault = { reason: string; message: string };
+
+/**
+ * Why a facilitator does not pay the fees of a transaction, if it does not: 5 000 lamports a signature, and the compute units that the
+ * buyer asked for at the buyer's price.
+ */
+export function feeFault({
+  signatures,
+  lookups,
+  keys,
+  instructions,
+}: SolanaTransaction): FeeFault | undefined {
+  if (signatures !== SIGNATURES) {
+    return fault('excessive_signers', `needs ${signatures} signatures, must be 2: the fee payer's and yours`);
+  }
+  if (lookups.length > 0) return fault('transaction', 'address lookup tables are not accepted');
+  const [limit, price] = instructions;
+  if (!limit || !isBudget(limit, keys, SET_COMPUTE_UNIT_LIMIT, 5)) {
+    return fault(LIMIT, 'the first instruction must set the compute unit limit');
+  }
+  if (!price || !isBudget(price, keys, SET_COMPUTE_UNIT_PRICE, 9)) {
+    return fault(PRICE, 'the second instruction must set the compute unit price');
+  }
+  const units = limit.data.readUInt32LE(1);
+  if (units > MAX_COMPUTE_UNITS) {
+    return fault(
+      `${LIMIT}_too_high`,
+      `the compute unit limit is too high: ${units}, at most ${MAX_COMPUTE_UNITS} are accepted`,
+    );
+  }
+  const perUnit = price.data.readBigUInt64LE(1);
+  if (perUnit > MAX_MICROLAMPORTS_PER_UNIT) {
+    return fault(`${PRICE}_too_high`, 'the compute unit price is too high: at most 5 lamports are accepted');
+  }
+  const lamports = priorityFee(units, perUnit);
+  if (lamports <= MAX_PRIORITY_FEE_LAMPORTS) return undefined;
+  return fault(
+    `${PRICE}_too_high`,
+    `the compute unit price is too high: limit times price is a priority fee of ${lamports} lamports, at most ` +
+      `${MAX_PRIORITY_FEE_LAMPORTS} are accepted`,
+  );
+}
+
+const LIMIT = 'transaction_instructions_compute_limit_instruction';
+const PRICE = 'transaction_instructions_compute_price_instruction';
+
+function fault(reason: string, message: string): FeeFault {
+  return { reason: `invalid_exact_svm_payload_${reason}`, message };
+}
+
+function isBudget({ program, data }: Instruction, keys: Key[], type: number, length: number): boolean {
+  return keys[program] === COMPUTE_BUDGET && data[0] === type && data.length === length;
+}
+
+/** In lamports, a started one counting as one. */
+function priorityFee(units: number, microLamportsPerUnit: bigint): bigint {
+  const microLamports = BigInt(units) * microLamportsPerUnit;
+  return (microLamports + MICROLAMPORTS_PER_LAMPORT - 1n) / MICROLAMPORTS_PER_LAMPORT;
+}

@@ -1,0 +1,129 @@
+import type { Probe } from './probe.js';
+import type { Config } from '../config.js';
+import { createTokenBrief, type TokenBriefService } from './markets/brief.js';
+import { createMarketSources } from './markets/sources.js';
+import { createPanelPeople } from './people/panel-people.js';
+import type { People, ReplyStore } from './people/people.js';
+import type { Respondents } from './people/respondents.js';
+import { createSandboxPeople } from './people/sandbox-people.js';
+import type { SolanaChain } from '../solana/rpc.js';
+import { createEmbeddedSummarizer } from './summarizers/embedded.js';
+import type { Summarizer } from './summarizers/summarizer.js';
+import { createFliteSpeaker } from './voices/flite.js';
+import type { Speaker } from './voices/voices.js';
+
+/** The backends that the handlers ask. */
+export type Backends = {
+  summarizer: Summarizer;
+  briefs: TokenBriefService;
+  chain: SolanaChain;
+  /** CAIP-2 name of the chain. */
+  network: string;
+  speaker: Speaker;
+  people: People;
+  replyStore: ReplyStore;
+};
+
+/** A little less than the 20 s that work may take, so that a full queue answers 503: try again, and not 502. */
+const SPEECH_DEADLINE_MS = 19_000;
+
+/** What the panel page and the people who are asked have in common. */
+export type Panel = { replyStore: ReplyStore; presence: Respondents };
+
+export type BuiltBackends = Backends & { probes: Record<string, Probe>; close(): Promise<void> };
+
+/**
+ * Chooses the adapter of every backend: the operator's service where one is configured, else the embedded one. What is not chosen is
+ * not loaded.
+ */
+export async function createBackends(
+  config: Config,
+  chain: SolanaChain,
+  { replyStore, presence }: Panel,
+  marketUrl: string | undefined,
+): Promise<BuiltBackends> {
+  const label = marketUrl === undefined ? undefined : 'sandbox';
+  const briefs = createTokenBrief({
+    sources: createMarketSources({ marketUrl, label, jupiterApiKey: config.jupiterApiKey }),
+    supplyOf: async (mint, signal) => {
+      // It takes @solana/spl-token along, which is slow to load.
+      const { readMint } = await import('./mints/mint.js');
+      return readMint(chain, mint, signal);
+    },
+    label,
+  });
+  const backends: Backends = {
+    summarizer: await createSummarizer(config),
+    speaker: await createSpeaker(config),
+    people: await createPeople(config, { replyStore, presence }),
+    replyStore,
+    briefs,
+    chain,
+    network: config.network.caip2,
+  };
+  const { summarizer, speaker, people } = backends;
+  return {
+    ...backends,
+    probes: probesOf(backends),
+    close: async () => {
+      await Promise.allSettled([
+        people.close(),
+        summarizer.close(),
+        speaker.close(),
+        briefs.close(),
+        chain.close(),
+      ]);
+    },
+  };
+}
+
+function probesOf({ chain, briefs, summarizer, people, speaker }: Backends): Record<string, Probe> {
+  return {
+    solana: async signal => {
+      const { answering, servers } = await chain.health(signal);
+      if (answering === 0) throw new Error('no RPC server answers');
+      return answering < servers ? { detail: `${answering} of ${servers} RPC servers answer` } : {};
+    },
+    markets: async () => {
+      const sources = Object.values(briefs.health());
+      const well = sources.filter(source => source.status === 'ok').length;
+      if (well === 0) throw new Error('no market source answers');
+      return { detail: `${well} of ${sources.length} market sources` };
+    },
+    summarizer: async signal => {
+      await summarizer.check(signal);
+      return { detail: summarizer.name };
+    },
+    people: async () => {
+      const { status, detail } = await people.health();
+      return status === 'ok' ? { detail: people.name } : { status, detail: `${people.name}: ${detail}` };
+    },
+    speech: async () => {
+      const { status, detail } = await speaker.health();
+      if (status !== 'ok') throw new Error(detail ?? status);
+      return { detail: speaker.name };
+    },
+  };
+}
+
+async function createSummarizer({ summarizer }: Config): Promise<Summarizer> {
+  if (!summarizer) return createEmbeddedSummarizer();
+  const { createOpenAiSummarizer } = await import('./summarizers/openai.js');
+  return createOpenAiSummarizer(summarizer);
+}
+
+async function createPeople({ people, rapidata }: Config, { replyStore, presence }: Panel): Promise<People> {
+  if (people === 'rapidata' && rapidata) {
+    const { createRapidataPeople } = await import('./people/rapidata.js');
+    return createRapidataPeople({ ...rapidata, replyStore });
+  }
+  return people === 'sandbox'
+    ? createSandboxPeople({ replyStore })
+    : createPanelPeople({ replyStore, presence });
+}
+
+async function createSpeaker({ piperUrl }: Config): Promise<Speaker> {
+  if (!piperUrl) return createFliteSpeaker({ deadlineMs: SPEECH_DEADLINE_MS });
+  const { createPiperSpeaker } = await import('./voices/piper.js');
+  return createPiperSpeaker({ url: piperUrl });
+}

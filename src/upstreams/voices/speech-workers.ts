@@ -1,0 +1,89 @@
+import { fileURLToPath } from 'node:url';
+import { UpstreamFailure } from '../../net/failure.js';
+import { Threads } from '../threads.js';
+import type { Outcome, SpeakTask, WorkerData } from './speech-worker.js';
+
+/**
+ * The worker threads of one speaker, started when they are needed and ended after a minute without work. At most `threads`
+ * jobs may run at a time (see `FairQueue`): the pool never queues.
+ */
+export class SpeechWorkers {
+  readonly #threads: number;
+  readonly #load: () => Promise<WorkerData>;
+  #pool: Promise<Threads> | undefined;
+  #closed = false;
+
+  constructor(threads: number, load: () => Promise<WorkerData>) {
+    this.#threads = threads;
+    this.#load = load;
+  }
+
+  speak(task: SpeakTask, signal: AbortSignal): Promise<Buffer> {
+    return this.#run('speak', task, [], signal);
+  }
+
+  /** Takes over the memory of `wav`. */
+  convert(wav: Uint8Array<ArrayBuffer>, signal: AbortSignal): Promise<Buffer> {
+    return this.#run('convert', { wav }, [wav.buffer], signal);
+  }
+
+  /** Has running jobs stopped: they throw `unavailable`. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const pool = await this.#pool?.catch(() => undefined);
+    await pool?.close();
+  }
+
+  #open(): Promise<Threads> {
+    const pool = (this.#pool ??= this.#start());
+    // A failure to load is not remembered: the next call tries again.
+    pool.catch(() => {
+      if (this.#pool === pool) this.#pool = undefined;
+    });
+    return pool;
+  }
+
+  async #start(): Promise<Threads> {
+    let workerData: WorkerData;
+    try {
+      workerData = await this.#load();
+    } catch (cause) {
+      throw new UpstreamFailure('failed', 'The speech engine could not be loaded.', { cause });
+    }
+    const filename = fileURLToPath(new URL('./speech-worker.js', import.meta.url));
+    return new Threads({ filename, threads: this.#threads, workerData });
+  }
+
+  async #run(name: string, task: unknown, transferList: ArrayBuffer[], signal: AbortSignal): Promise<Buffer> {
+    const pool = await this.#open();
+    if (this.#closed) throw closedDown();
+    signal.throwIfAborted();
+    let outcome: Outcome;
+    try {
+      outcome = await pool.run<Outcome>(task, { name, transferList, signal });
+    } catch (cause) {
+      signal.throwIfAborted();
+      if (this.#closed) throw closedDown(cause);
+      throw new UpstreamFailure('failed', 'The speech worker broke down; try again.', { cause });
+    }
+    if (this.#closed) throw closedDown();
+    if (outcome instanceof Uint8Array)
+      return Buffer.from(outcome.buffer, outcome.byteOffset, outcome.byteLength);
+    throw refusal(outcome);
+  }
+}
+
+function closedDown(cause?: unknown): UpstreamFailure {
+  return new UpstreamFailure('unavailable', 'The speech engine is shutting down; try again.', {
+    cause,
+    retryAfterSeconds: 5,
+  });
+}
+
+function refusal({ fault, detail }: Exclude<Outcome, Uint8Array>): UpstreamFailure {
+  if (fault === 'failed')
+    return new UpstreamFailure('failed', 'The speech engine made no usable audio; try other text.', {
+      cause: new Error(detail),
+    });
+  return new UpstreamFailure('invalid', detail);
+}
