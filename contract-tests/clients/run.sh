@@ -221,7 +221,7 @@ run_crawlers() {
 
 run_faremeter() {
   ready_faremeter
-  client 'pay without an RPC: @faremeter/fetch' 120 node v2.js
+  client 'pay without an RPC server: @faremeter/fetch' 120 node v2.js
   client 'compile the v1 wrapper: @faremeter/fetch' 120 node_modules/.bin/tsc -p .
   client 'pay in v1: @faremeter/fetch' 120 node built/v1.js
 }
@@ -233,7 +233,7 @@ run_agentcash() {
 
 run_pay-kit() {
   ready_pay-kit
-  client 'pay without an RPC: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py
+  client 'pay without an RPC server: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py
 }
 
 run_python() {

@@ -204,7 +204,7 @@ function judge(mode: Mode, status: number, report: Report, takings: Takings, ear
   const { generated, unique_failures: failures } = report.test_cases;
   const errors = report.errors.length;
   const honest = earned === takings.total;
-  const money = `${takings.settlements} settlements of together ${toDecimal(earned)} USDC`;
+  const money = `${takings.settlements} settlements, ${toDecimal(earned)} USDC in total`;
   const paid = mode === 'paid' ? `, ${takings.answers} paid` : '';
   say(`${mode}: ${generated} cases${paid}, ${money}`);
   if (!honest)
@@ -215,8 +215,8 @@ function judge(mode: Mode, status: number, report: Report, takings: Takings, ear
     version: report.schemathesis_version,
     checks:
       mode === 'unpaid'
-        ? 'whatever is sent unpaid gets its price as the contract says'
-        : 'whatever is sent with a payment is answered as the contract says, and the receipts agree with the chain',
+        ? 'every unpaid call gets its price, as the contract says'
+        : 'every paid call is answered as the contract says, and the receipts agree with the chain',
     cases: `${generated} calls${paid}, ${money}`,
     result: good
       ? 'no failure'

@@ -22,8 +22,8 @@ const pip =
 
 const BUYS = 'buys a call in the sandbox';
 const BUYS_ALL = 'buys every operation of the sandbox';
-const WITHOUT_RPC = `${BUYS_ALL} without asking an RPC`;
-const GENERATES = 'makes a client from the served description, which is compiled and buys';
+const WITHOUT_RPC = `${BUYS_ALL} without an RPC server`;
+const GENERATES = 'generates a client from the served description; the client compiles and buys';
 
 type Client = { tool: string; checks: string; version: (tool: string) => string };
 
@@ -41,7 +41,7 @@ export const CLIENTS: Client[] = [
   { tool: '@payai/x402-solana', checks: BUYS, version: npm('first-generation') },
   {
     tool: 'x402',
-    checks: 'its PaymentRequirementsSchema reads every v1 challenge',
+    checks: 'its PaymentRequirementsSchema accepts every v1 challenge',
     version: npm('first-generation'),
   },
   {
@@ -51,7 +51,7 @@ export const CLIENTS: Client[] = [
   },
   {
     tool: '@x402/extensions',
-    checks: 'its validators take bazaar and payment-identifier of every challenge',
+    checks: 'its validators accept bazaar and payment-identifier of every challenge',
     version: npm('crawlers'),
   },
   {
@@ -59,7 +59,7 @@ export const CLIENTS: Client[] = [
     checks: 'its parsePaymentRequired reads every challenge, header and body',
     version: npm('crawlers'),
   },
-  { tool: 'mppx', checks: 'its discovery validator has no complaint', version: npm('crawlers') },
+  { tool: 'mppx', checks: 'its discovery validator reports no problem', version: npm('crawlers') },
   { tool: '@faremeter/fetch', checks: `${WITHOUT_RPC}, in both versions`, version: npm('faremeter') },
   {
     tool: 'agentcash',
@@ -76,7 +76,8 @@ export const CLIENTS: Client[] = [
   },
   {
     tool: 'v1challenge',
-    checks: 'the transport for Go clients that read only v1 bodies leaves them the v1 challenge',
+    checks:
+      'the transport for Go clients removes the header, so that they read the v1 challenge from the body',
     version: () => 'contract-tests/clients/go/v1challenge',
   },
   {

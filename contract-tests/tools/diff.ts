@@ -23,7 +23,7 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
 function resultOf(faults: string[]): string {
   if (faults.length > 0) return `${faults.length} breaking changes`;
-  return `no breaking change but ${acceptedChanges().length} accepted ones`;
+  return `no breaking change except ${acceptedChanges().length} accepted ones`;
 }
 
 /** The path of oasdiff, installed if need be; a sentence where it can't be had. */
@@ -62,9 +62,9 @@ function main(): void {
   for (const { change, why } of acceptedChanges()) say(`accepted: ${change}\n  ${why}`);
   for (const fault of faults) say(`breaking: ${fault}`);
   record('breaking', {
-    tool: 'Own comparison of contracts',
+    tool: 'Our comparison of contracts',
     version: 'contract-tests/tools/breaking.ts',
-    checks: 'no price, path, field, header or limit changed to the harm of a client',
+    checks: 'no change of a price, path, field, header or limit breaks a client',
     cases: 'openapi.yaml against openapi-1.0.0.yaml',
     result: resultOf(faults),
   });

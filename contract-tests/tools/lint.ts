@@ -100,7 +100,7 @@ function main(): void {
     record(linter.note, {
       tool: linter.name,
       version: versionOf(linter.package),
-      checks: "the document, with the tool's rules and ours",
+      checks: "the document, against the tool's rules and ours",
       cases: '1 document',
       result: found.length === 0 ? 'no problem' : `${found.length} problems`,
     });

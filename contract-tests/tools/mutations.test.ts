@@ -91,18 +91,18 @@ const BROKEN_ANSWERS: Record<string, Sent> = {
   'header and body of the challenge differ': challenge(undefined, header => header.slice(0, -8)),
   'the amount is a number': challenge(eachOption(option => (option['amount'] = 10_000))),
   'the network has a wrong name': challenge(eachOption(option => (option['network'] = 'solana-mainnet'))),
-  'a v2 challenge names the v1 network beside': challenge(body =>
+  'a v2 challenge also names the v1 network': challenge(body =>
     body.accepts.push({ ...body.accepts[0], network: TERMS.v1Network }),
   ),
   'the challenge offers nothing': challenge(body => (body.accepts = [])),
-  'a status that nobody declared': answer('/v1/summarize', 404, { error: 'Not found.' }),
+  'an undeclared status': answer('/v1/summarize', 404, { error: 'Not found.' }),
   'the Retry-After header is missing': answer('/v1/summarize', 503, { error: 'Try again.' }),
   'the answer lacks its only field': answer('/v1/summarize', 200, { text: 'A text.' }),
   'an error without an error object': answer('/v1/summarize', 400, { message: 'Bad.' }),
   'an error as plain text': answer('/v1/summarize', 502, Buffer.from('Bad gateway'), {
     'content-type': 'text/plain',
   }),
-  'speech that does not say whose voice it is': without(SOUND['speech'] ?? challenge(), 'X-TTS-Voice-Id'),
+  'speech without the header that names its voice': without(SOUND['speech'] ?? challenge(), 'X-TTS-Voice-Id'),
 };
 
 /** A document that promises something else, one way each: what is replaced by what. */
@@ -114,14 +114,14 @@ const BROKEN_DOCUMENTS: Record<string, [string | RegExp, string]> = {
     'operationId: getHealth\n',
     "operationId: getHealth\n      x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }\n",
   ],
-  'a request demands one field more': ['required: [brand, question]', 'required: [brand, question, n]'],
+  'a request requires one more field': ['required: [brand, question]', 'required: [brand, question, n]'],
   'a limit is tightened': ['maxLength: 2500', 'maxLength: 250'],
-  'a query parameter takes fewer values': [
+  'a query parameter accepts fewer values': [
     "        type: string\n        examples: ['1']\n",
     "        type: string\n        enum: ['1']\n",
   ],
   'an answer may lack a field': ['required: [mint, decimals, supply]', 'required: [mint, decimals]'],
-  'an answer can never have another field': [
+  'an answer allows no additional fields': [
     /(\n {4}Summary:\n {6}type: object\n {6}additionalProperties: )true/,
     '$1false',
   ],
@@ -129,7 +129,7 @@ const BROKEN_DOCUMENTS: Record<string, [string | RegExp, string]> = {
     /(operationId: summarize\n[\s\S]*?)\n {8}'503':\n.*Unavailable'/,
     '$1',
   ],
-  'an example is not of its schema': ['text: One coin, one call.', 'voice_id: 7'],
+  'an example does not match its schema': ['text: One coin, one call.', 'voice_id: 7'],
   'the challenge outgrows its header': [
     'summary: Speak a text as WAV',
     `summary: ${'Speak a text as WAV, and then another one. '.repeat(20).trim()}`,
@@ -149,7 +149,7 @@ const DOCUMENT_CHECKS: Record<string, (text: string) => boolean> = {
     }
   },
   'comparison with 1.0.0': text => breaksRelease(parse(text) as Json).length > 0,
-  'answers that can grow': text => closedAnswers(parse(text) as Json).length > 0,
+  'answers allow additional fields': text => closedAnswers(parse(text) as Json).length > 0,
   examples: text => exampleFaults(parse(text) as Json).length > 0,
 };
 

@@ -81,7 +81,7 @@ describe(`The contract behind Prism's mock${skipped}`, function () {
     record('prism-mock', {
       tool: 'Prism, mock',
       version: prismVersion(),
-      checks: 'every status of every operation can be asked for and keeps the contract',
+      checks: 'every status of every operation can be requested and conforms to the contract',
       cases: `${answers} answers`,
       result: resultOf(this),
     });
@@ -209,7 +209,7 @@ describe(`The server behind Prism's proxy${skipped}`, function () {
     record('prism-proxy', {
       tool: 'Prism, proxy',
       version: prismVersion(),
-      checks: 'what the running server answers, paid and unpaid, keeps the contract',
+      checks: 'answers of the running server, paid and unpaid, conform to the contract',
       cases: `${answers} answers`,
       result: resultOf(this),
     });

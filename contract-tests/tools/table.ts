@@ -3,8 +3,8 @@ import { CLIENTS, noteOf } from './clients.js';
 import { recorded, recordedMutations } from './record.js';
 
 /**
- * Writes docs/conformance.md from what the tools reported on their last runs. With `--print`, shows the table of tools only; with
- * `--check`, too, and fails where the page says otherwise of a tool's version or result than its last run.
+ * Writes docs/conformance.md from what the tools reported on their last runs. With `--print`, prints only the table of tools; with
+ * `--check`, also fails where the page differs from the last run of a tool in its version or result.
  */
 
 const FILE = new URL('../../../docs/conformance.md', import.meta.url);
@@ -18,12 +18,11 @@ const TOOLS: [note: string, tool: string, command: string][] = [
   ['schemathesis-unpaid', 'Schemathesis, unpaid', 'make fuzz'],
   ['schemathesis-paid', 'Schemathesis, paid', 'make fuzz'],
   ['oasdiff', 'oasdiff', 'make contract-diff'],
-  ['breaking', 'Own comparison of contracts', 'make contract-diff'],
+  ['breaking', 'Our comparison of contracts', 'make contract-diff'],
   ...CLIENTS.map(({ tool }): [string, string, string] => [noteOf(tool), tool, 'make clients']),
 ];
 
-const row = (cells: string[]): string =>
-  `| ${cells.map(cluster => cluster.replaceAll('|', '\\|')).join(' | ')} |`;
+const row = (cells: string[]): string => `| ${cells.map(cell => cell.replaceAll('|', '\\|')).join(' | ')} |`;
 const head = (...cells: string[]): string[] => [row(cells), row(cells.map(() => '---'))];
 
 function toolRows(): string[] {
@@ -45,7 +44,7 @@ function toolRows(): string[] {
 function mutationRows(): string[] {
   const caught = Object.entries(recordedMutations());
   if (caught.length === 0)
-    return ['not run: the deliberate faults, make tools was not run before this table was written'];
+    return ['not run: the deliberate faults (make tools was not run before this table was written)'];
   return [
     ...head('Fault', 'Noticed by'),
     ...caught.map(([name, checks]) => row([name, checks.join(', ') || 'nobody'])),
@@ -55,21 +54,25 @@ function mutationRows(): string[] {
 const text = [
   '# Conformance',
   '',
-  'Does the server do what its contract says? Asked of other people’s tools, in the sandbox, with real payments. Written by',
-  '`make conformance-table` from what each tool reported on its last run; `make tools` runs them all first.',
+  'This page shows what other people’s tools say about the contract: whether the server does what `openapi.yaml` promises. The tools run',
+  'in the sandbox and make real payments there. To run them all, use `make tools`. `make conformance-table` writes this page from what',
+  'each tool reported on its last run.',
   '',
   ...toolRows(),
   '',
-  'Prism can’t serve the WAV of text-to-speech as a mock. Its packages name Node 24 as the oldest they are made for; these',
-  `results are from Node ${process.versions.node}. What is left out of Schemathesis’s checks, and why, is written in`,
-  '`contract-tests/fuzz/*.toml`. oasdiff knows nothing of prices, so a comparison of our own stands beside it; of what oasdiff says,',
-  '`contract-tests/tools/oasdiff-ignore.txt` drops one finding, with its reason.',
-  'Limits that were set since 1.0.0 are accepted one by one, each with its reason, in `contract-tests/released/accepted-changes.yaml`.',
+  'Notes:',
+  '',
+  '- Prism can’t serve the WAV of text-to-speech as a mock. Its packages declare Node 24 as their minimum; these results are from',
+  `  Node ${process.versions.node}.`,
+  '- `contract-tests/fuzz/*.toml` says which checks of Schemathesis are left out, and why.',
+  '- oasdiff does not know prices, so we compare contracts ourselves as well. `contract-tests/tools/oasdiff-ignore.txt` ignores one finding',
+  '  of oasdiff and gives the reason.',
+  '- `contract-tests/released/accepted-changes.yaml` lists the limits that were added since 1.0.0, each with its reason.',
   '',
   '## Deliberate faults',
   '',
-  'A check that can’t fail proves nothing. `contract-tests/tools/mutations.test.ts` breaks the server or the document in one way each',
-  'and asks who notices.',
+  'A check that can’t fail proves nothing. `contract-tests/mutations.test.ts` breaks the server or the document in one way at a time, and',
+  'records which checks notice it.',
   '',
   ...mutationRows(),
   '',
@@ -86,6 +89,8 @@ if (mode === undefined) writeFileSync(FILE, text.join('\n'));
 else process.stdout.write(`${toolRows().join('\n')}\n`);
 if (mode === '--check' && untrue().length) {
   const lines = untrue().join('\n');
-  process.stdout.write(`\ndocs/conformance.md says otherwise of these (make tools renews it):\n${lines}\n`);
+  process.stdout.write(
+    `\ndocs/conformance.md differs from the last runs in these rows (make tools updates it):\n${lines}\n`,
+  );
   process.exitCode = 1;
 }

@@ -1,4 +1,4 @@
-"""Buys every operation of a sandbox without asking an RPC for anything."""
+"""Buys every operation of a sandbox without an RPC server for anything."""
 
 import asyncio
 import json
