@@ -75,7 +75,7 @@ export interface paths {
         put?: never;
         /**
          * Ask real people about a brand
-         * @description Routes a short question about a brand or product to real human respondents and returns their replies plus a sentiment aggregate. Replies can take minutes: the payment is settled first, and the same payment sent again picks the answer up.
+         * @description Routes a short question about a brand or product to real human respondents and returns their replies plus a sentiment aggregate. Replies can take minutes. The payment is settled first; send the same payment again to fetch the answer.
          */
         post: operations["brandFeedback"];
         delete?: never;
@@ -95,7 +95,7 @@ export interface paths {
         put?: never;
         /**
          * Speak a text as WAV
-         * @description Turns up to 2500 characters of English text into a WAV file (mono, 22.05 kHz) using self-hosted open-source voices. Text that would take more than about 330 seconds to say is refused with 400, uncharged: 2500 characters of prose take about 165, but digits and initials are spelled out.
+         * @description Turns up to 2500 characters of English text into a WAV file (mono, 22.05 kHz) using self-hosted open-source voices. Text that would take more than about 330 seconds to speak is refused with 400, uncharged. 2500 characters of prose take about 165 seconds; digits and initials take longer, because they are spelled out.
          */
         post: operations["textToSpeech"];
         delete?: never;
@@ -112,8 +112,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What this service is and where to look
-         * @description Names, prices and paths of everything this service has, for a program that knows its address alone.
+         * Index of this service
+         * @description Names, prices and paths of all operations, for a program that knows only the address of this service.
          */
         get: operations["getIndex"];
         put?: never;
@@ -133,7 +133,7 @@ export interface paths {
         };
         /**
          * The paid operations of this service
-         * @description The discovery document of x402: the URLs of all paid operations and how to call and pay them.
+         * @description The x402 discovery document: the URLs of all paid operations, and how to call and pay for them.
          */
         get: operations["getDiscovery"];
         put?: never;
@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * The paid text and Solana operations
-         * @description The discovery document of x402 for the text and Solana operations alone.
+         * @description The x402 discovery document, limited to the text and Solana operations.
          */
         get: operations["getSellerDiscovery"];
         put?: never;
@@ -173,7 +173,7 @@ export interface paths {
         };
         /**
          * The paid human-feedback operation
-         * @description The discovery document of x402 for the human-feedback operation alone.
+         * @description The x402 discovery document, limited to the human-feedback operation.
          */
         get: operations["getBrandDiscovery"];
         put?: never;
@@ -193,7 +193,7 @@ export interface paths {
         };
         /**
          * The paid speech operation
-         * @description The discovery document of x402 for the speech operation alone.
+         * @description The x402 discovery document, limited to the speech operation.
          */
         get: operations["getTtsDiscovery"];
         put?: never;
@@ -213,7 +213,7 @@ export interface paths {
         };
         /**
          * This description
-         * @description This description as JSON, with the address and the prices of this server.
+         * @description This OpenAPI description as JSON, with the address and the prices of this server.
          */
         get: operations["getOpenapi"];
         put?: never;
@@ -233,7 +233,7 @@ export interface paths {
         };
         /**
          * Health of the service and its backends
-         * @description Always 200 while the process can serve; `degraded` names what does not work.
+         * @description Always 200 while the process can serve. If something does not work, the status is `degraded` and `upstreams` says what.
          */
         get: operations["getHealth"];
         put?: never;
@@ -253,7 +253,7 @@ export interface paths {
         };
         /**
          * Health of the human-feedback backend
-         * @description Like `GET /health`, of the people who answer questions alone.
+         * @description Like `GET /health`, limited to the people who answer questions.
          */
         get: operations["getBrandHealth"];
         put?: never;
@@ -273,7 +273,7 @@ export interface paths {
         };
         /**
          * Health of the speech backend
-         * @description Like `GET /health`, of the speech backend alone.
+         * @description Like `GET /health`, limited to the speech backend.
          */
         get: operations["getTtsHealth"];
         put?: never;
@@ -293,7 +293,7 @@ export interface paths {
         };
         /**
          * The voices of text-to-speech
-         * @description The identifiers that `voice_id` of text-to-speech takes, and which one speaks when it is left out.
+         * @description The values that `voice_id` of text-to-speech accepts, and the default.
          */
         get: operations["listVoices"];
         put?: never;
@@ -316,7 +316,7 @@ export interface components {
         Summary: {
             /** @description One to three concise sentences. */
             summary: string;
-            /** @description True when some part of the answer was not produced by a real backend. */
+            /** @description True if part of the answer was not produced by a real backend. */
             mock?: boolean;
         } & {
             [key: string]: unknown;
@@ -340,7 +340,7 @@ export interface components {
             holders?: number | null;
             /** @description How organic the trading looks, 0 to 100. */
             organicScore?: number | null;
-            /** @description One line for people. */
+            /** @description One-line summary for people. */
             brief: string;
             /** @description Names of the data sources used. */
             sources: string[];
@@ -360,9 +360,9 @@ export interface components {
             decimals: number;
             /** @description Supply as a decimal string with exactly `decimals` fractional digits. */
             supply: string;
-            /** @description Null when nobody can mint any more. */
+            /** @description Null if no more tokens can be minted. */
             mintAuthority?: string | null;
-            /** @description Null when nobody can freeze accounts. */
+            /** @description Null if accounts cannot be frozen. */
             freezeAuthority?: string | null;
             /** @description Address of the token program that owns the mint. */
             tokenProgram?: string;
@@ -382,7 +382,7 @@ export interface components {
         BrandFeedback: {
             brand: string;
             question?: string;
-            /** @description Number of respondents asked for. */
+            /** @description Number of respondents requested. */
             n?: number;
             responses: components["schemas"]["BrandReply"][];
             aggregate?: {
@@ -393,7 +393,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
-            /** @description True when some reply did not come from a real person. */
+            /** @description True if at least one reply did not come from a real person. */
             mock?: boolean;
         } & {
             [key: string]: unknown;
@@ -409,7 +409,7 @@ export interface components {
              */
             amount?: string;
             /**
-             * @description Atomic units, the v1 field.
+             * @description v1 field, in atomic units of the asset.
              * @example 10000
              */
             maxAmountRequired?: string;
@@ -417,7 +417,7 @@ export interface components {
             resource?: string;
             description?: string;
             mimeType?: string;
-            /** @description How to call the operation, and an example of its answer; the v1 field. */
+            /** @description v1 field. How to call the operation, with an example of its answer. */
             outputSchema?: {
                 [key: string]: unknown;
             };
@@ -430,13 +430,13 @@ export interface components {
                 /** @description Address that pays the network fee and signs last. */
                 feePayer?: string;
                 /**
-                 * @description Decimals of the asset, which spares the client a call.
+                 * @description Decimals of the asset, so that the client need not look them up.
                  * @example 6
                  */
                 decimals?: number;
-                /** @description Address of the token program that owns the asset, which spares the client a call. */
+                /** @description Address of the token program that owns the asset, so that the client need not look it up. */
                 tokenProgram?: string;
-                /** @description A blockhash to sign over, which spares the client a call. */
+                /** @description A recent blockhash to sign over, so that the client need not fetch one. */
                 recentBlockhash?: string;
                 /** @enum {string} */
                 paymentFlow?: "authorization" | "upfront";
@@ -539,7 +539,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The request body is invalid. Checked before settlement, the payment is untouched. */
+        /** @description The request body is invalid. It is checked before settlement, so this call does not use the payment. */
         InvalidRequest: {
             headers: {
                 [name: string]: unknown;
@@ -565,7 +565,7 @@ export interface components {
                 "application/json": components["schemas"]["PaymentChallenge"];
             };
         };
-        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front, whose order stays owed: send the same payment again. */
+        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front: its order stays owed, so send the same payment again. */
         UpstreamFailed: {
             headers: {
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
@@ -598,7 +598,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorMessage"];
             };
         };
-        /** @description The copy that the client has is current. */
+        /** @description The client's copy is current. */
         NotModified: {
             headers: {
                 ETag: components["headers"]["ETag"];
@@ -612,25 +612,25 @@ export interface components {
         "PAYMENT-SIGNATURE": string;
         /** @description x402 v1 payment, base64 of the PaymentPayload JSON. */
         "X-PAYMENT": string;
-        /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
+        /** @description Protocol version of the challenge. With `1`, an unpaid call gets a v1 challenge, which names the network as x402 v1 does (`solana`), for first-generation clients. Any other value is ignored. */
         x402Version: string;
         /**
          * @description `wait=N`: how many seconds to hold the call for the answer (RFC 7240).
          * @example wait=30
          */
         Prefer: string;
-        /** @description ETag of the copy that the client has. */
+        /** @description ETag of the client's copy. */
         "If-None-Match": string;
     };
     requestBodies: never;
     headers: {
         /** @description Base64 of the challenge in the body. */
         "PAYMENT-REQUIRED": string;
-        /** @description Base64 of the x402 SettlementResponse, once a settlement of a v2 payment was tried. */
+        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v2 payment. */
         "PAYMENT-RESPONSE": string;
-        /** @description Base64 of the x402 SettlementResponse, once a settlement of a v1 payment was tried. */
+        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v1 payment. */
         "X-PAYMENT-RESPONSE": string;
-        /** @description Seconds to wait before the same call is sent again. */
+        /** @description Seconds to wait before sending the same request again. */
         "Retry-After": number;
         /** @description Identifies this version of the document. */
         ETag: string;
@@ -642,7 +642,7 @@ export interface operations {
     summarize: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. With `1`, an unpaid call gets a v1 challenge, which names the network as x402 v1 does (`solana`), for first-generation clients. Any other value is ignored. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
@@ -693,7 +693,7 @@ export interface operations {
     solTokenBrief: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. With `1`, an unpaid call gets a v1 challenge, which names the network as x402 v1 does (`solana`), for first-generation clients. Any other value is ignored. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
@@ -761,7 +761,7 @@ export interface operations {
     solMintInfo: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. With `1`, an unpaid call gets a v1 challenge, which names the network as x402 v1 does (`solana`), for first-generation clients. Any other value is ignored. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
@@ -787,7 +787,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The facts. */
+            /** @description The on-chain facts. */
             200: {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
@@ -822,7 +822,7 @@ export interface operations {
     brandFeedback: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. With `1`, an unpaid call gets a v1 challenge, which names the network as x402 v1 does (`solana`), for first-generation clients. Any other value is ignored. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
@@ -904,7 +904,7 @@ export interface operations {
     textToSpeech: {
         parameters: {
             query?: {
-                /** @description Protocol version of the challenge. `1` answers an unpaid call with a v1 challenge, whose option names the network as x402 v1 does (`solana`), for first-generation clients. Anything else counts as absent. */
+                /** @description Protocol version of the challenge. With `1`, an unpaid call gets a v1 challenge, which names the network as x402 v1 does (`solana`), for first-generation clients. Any other value is ignored. */
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
@@ -926,7 +926,7 @@ export interface operations {
                 "application/json": {
                     /** @description English text to speak. */
                     text: string;
-                    /** @description Voice identifier, one of those that GET /tts/v1/voices lists. Left out, the default voice speaks. */
+                    /** @description Voice identifier. GET /tts/v1/voices lists the valid ones and the default. */
                     voice_id?: string;
                 };
             };
@@ -938,7 +938,7 @@ export interface operations {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
                     /**
-                     * @description The voice that spoke.
+                     * @description Identifier of the voice.
                      * @example en_US-slt-medium
                      */
                     "X-TTS-Voice-Id": string;
@@ -963,7 +963,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of the copy that the client has. */
+                /** @description ETag of the client's copy. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -971,7 +971,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What this service is and where to look. */
+            /** @description The index of this service. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -988,7 +988,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of the copy that the client has. */
+                /** @description ETag of the client's copy. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -1013,7 +1013,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of the copy that the client has. */
+                /** @description ETag of the client's copy. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -1038,7 +1038,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of the copy that the client has. */
+                /** @description ETag of the client's copy. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -1063,7 +1063,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of the copy that the client has. */
+                /** @description ETag of the client's copy. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -1088,7 +1088,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of the copy that the client has. */
+                /** @description ETag of the client's copy. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
