@@ -75,6 +75,13 @@ describe('embedded summariser: what it says', () => {
     expect(extractSummary('Use List<String> where a < b, or mail <ann@example.org>.')).to.deep.equal([
       'Use List<String> where a < b, or mail <ann@example.org>.',
     ]);
+    expect(
+      extractSummary('The angle &Delta;&nbsp;is &frac12; of &#x3b1;, R&D says &unknown;.'),
+    ).to.deep.equal(['The angle Δ is ½ of α, R&D says &unknown;.']);
+    for (const open of ['<!--', '<script>', '<a x=">'])
+      expect(
+        extractSummary(`It begins with ${open} somewhere.\n\n<p>What follows is read.</p>`)?.join(' '),
+      ).to.contain('What follows is read.');
   });
 
   it('takes the marks of markdown lists, headings and links away', async () => {

@@ -1,4 +1,9 @@
-/** HTML to plain text in linear time. Text that merely uses `<` (code, mail addresses, comparisons) stays as it is. */
+import { decodeHTMLStrict } from 'entities';
+
+/**
+ * HTML to plain text in linear time. Text that merely uses `<` (code, mail addresses, comparisons) stays as it is. A parser of HTML
+ * takes all that follows an unclosed comment, script or quoted attribute for its content; here such a thing hides nothing.
+ */
 
 const BLOCK_TAGS = new Set(
   (
@@ -128,60 +133,8 @@ function removeMarkup(text: string): string {
   return out.join('');
 }
 
-const LATIN1 = (
-  'nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro ' +
-  'para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil ' +
-  'Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave ' +
-  'Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml ' +
-  'igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute ' +
-  'thorn yuml'
-).split(' ');
-const ENTITIES = new Map<string, string>([
-  ...LATIN1.map((name, index): [string, string] => [name, String.fromCharCode(0xa0 + index)]),
-  ...Object.entries({
-    amp: '&',
-    lt: '<',
-    gt: '>',
-    quot: '"',
-    apos: "'",
-    hellip: '…',
-    mdash: '—',
-    ndash: '–',
-  }),
-  ...Object.entries({ lsquo: '‘', rsquo: '’', ldquo: '“', rdquo: '”', bdquo: '„', sbquo: '‚', euro: '€' }),
-  ...Object.entries({
-    bull: '•',
-    trade: '™',
-    rarr: '→',
-    larr: '←',
-    zwnj: '\u200c',
-    zwj: '\u200d',
-    ensp: ' ',
-  }),
-  ...Object.entries({
-    emsp: ' ',
-    thinsp: ' ',
-    minus: '−',
-    infin: '∞',
-    ne: '≠',
-    le: '≤',
-    ge: '≥',
-    check: '✓',
-  }),
-]);
-
-function decodeEntity(whole: string, body: string): string {
-  if (!body.startsWith('#')) return ENTITIES.get(body) ?? whole;
-  const hex = /^#x/i.test(body);
-  const code = Number.parseInt(body.slice(hex ? 2 : 1), hex ? 16 : 10);
-  const valid = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
-  return valid ? String.fromCodePoint(code) : '\ufffd';
-}
-
 /** Plain text of `text`: tags, comments, scripts and styles gone, block elements on lines of their own, entities decoded. */
 export function stripHtml(text: string): string {
   const bare = text.includes('<') ? removeMarkup(text) : text;
-  return bare.includes('&')
-    ? bare.replace(/&(#\d{1,8}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,9});/gi, decodeEntity)
-    : bare;
+  return decodeHTMLStrict(bare);
 }
