@@ -40,11 +40,11 @@ faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES
 	  'dist/contract-tests/**/faults.slow.test.js'
 
 .PHONY: mutate
-mutate: build ## break payments and ledger in some hundred ways, and fail where the test named for it notices nothing (ONLY=settle)
+mutate: build ## break payments and ledger in some hundred ways, and fail if the test named for a change does not notice it (ONLY=settle)
 	@exec node dist/contract-tests/mutate/run.js $(if $(ONLY),'$(ONLY)')
 
 .PHONY: attack-table
-attack-table: build ## measure what honest callers see under each attack (ATTACKS="held bodies;unfunded flood" SECONDS=15 AFTER=60)
+attack-table: build ## measure what honest callers experience under each attack (ATTACKS="held bodies;unfunded flood" SECONDS=15 AFTER=60)
 	@exec node dist/contract-tests/attack-table/table.js
 
 .PHONY: attacks
@@ -52,11 +52,11 @@ attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (CO
 	@ATTACK_GARBAGE=$${COUNT:-100000} ATTACK_WALLETS=$${COUNT:-100000} exec $(BIN)/mocha --no-package \
 	  --require ./dist/src/solana/silence-bigint-warning.js --reporter spec -g 'garbage payments|empty wallets' 'dist/contract-tests/**/attacks.slow.test.js'
 
-clients: build ## generate foreign clients, let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
+clients: build ## generate clients with other tools, and let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
 	@contract-tests/clients/run.sh
 
 .PHONY: bench
-bench: build $(PEERS_STAMP) ## measure the server beside its peers (about half an hour; QUICK=1: under four minutes)
+bench: build $(PEERS_STAMP) ## compare the server with other x402 servers (about half an hour; QUICK=1: under four minutes)
 	@exec node bench/run.js
 
 conformance: build ## check a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
@@ -70,10 +70,10 @@ lint: install ## check format, style, types, that the generated types are fresh,
 	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED) --check
 	@$(MAKE) --no-print-directory lint-contract
 
-types: install ## check the types alone
+types: install ## check only the types
 	$(BIN)/tsc --noEmit --incremental false
 
-generate: install ## write what is made from the contract (generated/) anew
+generate: install ## regenerate what is made from the contract (generated/)
 	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED)
 	@$(BIN)/tsc
 	node dist/$(TOOLS)/mock.js
@@ -90,18 +90,18 @@ fuzz: build ## call a server in the sandbox with Schemathesis, unpaid and paid (
 fuzz-install: build ## install Schemathesis, so that make fuzz starts at once
 	@node dist/contract-tests/fuzz/run.js --install
 
-contract-diff: build ## fail where openapi.yaml breaks what version 1.0.0 promised
+contract-diff: build ## fail if openapi.yaml breaks what version 1.0.0 promised
 	@node dist/$(TOOLS)/diff.js
 
-tools: build $(TOOLS_STAMP) ## ask every tool about the contract, and write the table of what they say
+tools: build $(TOOLS_STAMP) ## run every tool on the contract, and write the table of their results
 	@$(MAKE) --no-print-directory lint-contract contract-diff fuzz clients
 	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot 'dist/contract-tests/**/{prism,mutations}.test.js'
 	@$(MAKE) --no-print-directory conformance-table
 
-conformance-table: build ## write docs/conformance.md from what the tools said last
+conformance-table: build ## write docs/conformance.md from the last results of the tools
 	@node dist/$(TOOLS)/table.js
 
-conformance-check: build ## print that table, and fail where docs/conformance.md says otherwise
+conformance-check: build ## print that table, and fail if docs/conformance.md differs
 	@node dist/$(TOOLS)/table.js --check
 
 format: install ## format every file
