@@ -1,21 +1,40 @@
-import Router from '@koa/router';
 import Koa, { type Context, type Middleware } from 'koa';
-import { Halt, sendError } from './responses.js';
-import type { Route } from './router.js';
-import { serveFree, type ServeFreeParts } from './serve-free.js';
-import { servePaid, type ServePaidParts } from './serve-paid.js';
+import type { PricedOperation } from '../contract/contract.js';
+import type { Readiness } from '../contract/operation.js';
+import { challengeVersion } from '../payments/challenge.js';
+import type { Charge } from '../payments/charge.js';
+import type { Payment } from '../payments/check-payment.js';
+import { canonicalJson, fingerprint, TooDeep } from '../payments/fingerprint.js';
+import type { Outcome } from '../payments/outcome.js';
+import type { PaidCall } from '../payments/paid-call.js';
+import { BodiesFull, BodyFault, type BodyReader } from './body.js';
+import type { BudgetOwner } from './byte-budget.js';
+import { onClose } from './on-close.js';
+import { sourceOf } from './request-source.js';
+import { Halt, sendChallenge, sendError } from './responses.js';
+import { failureAnswer, runHandler, type HandlerParts, type Routed } from './run-handler.js';
+import { sendOutcome, type SendParts } from './send-outcome.js';
+import { outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
 import { EXPOSED_HEADERS } from './server.js';
 
 export type AppParts = ServeFreeParts &
-  ServePaidParts & {
+  HandlerParts &
+  SendParts & {
+    charge: Charge;
+    bodies: BodyReader;
+    /** Whether an order that is paid up front could be worked on. */
+    readiness: Readiness;
+    /** How long a call that was paid up front waits for its answer unless it prefers otherwise, in ms. */
+    holdMs: number;
+    /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
+    closing: AbortSignal;
     /** Mounted behind the contract's routes. */
     panel: Middleware;
   };
 
-// The official fetch client sends access-control-expose-headers as a request header.
-const ALLOWED_HEADERS =
-  'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
-const DAY_SECONDS = 86_400;
+const BUSY_RETRY_SECONDS = 1;
+/** The longest wait that a caller may prefer. */
+const MAX_HOLD_SECONDS = 600;
 
 /** Everything behind the fast path: the contract's operations, the panel, and what browsers ask for. */
 export function createApp(parts: AppParts): Koa {
@@ -51,19 +70,6 @@ function reportFaults({ log, routes }: AppParts): Middleware {
   };
 }
 
-/** What a browser or crawler asks for and the contract does not sell. */
-function outsideTheContract(): Middleware {
-  const router = new Router({ strict: true, sensitive: true });
-  router.get('/favicon.ico', ctx => {
-    ctx.type = 'image/svg+xml';
-    ctx.set('Cache-Control', `public, max-age=${DAY_SECONDS}`);
-    ctx.body =
-      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#e0a92e"/>' +
-      '<rect x="7" y="4" width="2" height="8" fill="#5a3d00"/></svg>';
-  });
-  return router.routes() as Middleware;
-}
-
 /** The raw path: neither decoded nor normalised, so that no spelling of it slips past the gate. */
 function pathOf(ctx: Context): string {
   const { url } = ctx.req;
@@ -85,14 +91,98 @@ function shown(ctx: Context): string {
   return pathOf(ctx).slice(0, 100);
 }
 
-function preflight(ctx: Context, route: Route): void {
-  const methods = route.kind === 'methodNotAllowed' ? route.allow : 'POST, GET, HEAD, OPTIONS';
-  ctx.status = 204;
-  ctx.set({
-    Allow: methods,
-    'Access-Control-Allow-Methods': methods,
-    'Access-Control-Allow-Headers': ALLOWED_HEADERS,
-    'Access-Control-Max-Age': String(DAY_SECONDS),
-    'Cache-Control': `public, max-age=${DAY_SECONDS}`,
+/** Answers a call of an operation that costs money: payment → body → validation → charge around the handler → answer. */
+async function servePaid(
+  ctx: Context,
+  parts: AppParts,
+  route: Routed,
+  priced: PricedOperation,
+): Promise<void> {
+  const { charge, offers } = parts;
+  const asked = challengeVersion(ctx.querystring);
+  const checkedPayment = charge.checkPayment(ctx.req.headers, priced);
+  if (checkedPayment.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(priced, asked));
+  if (checkedPayment.kind === 'refused') {
+    return sendChallenge(ctx, offers.refusal(priced, asked, checkedPayment.error, true));
+  }
+  const { payment } = checkedPayment;
+  if (checkedPayment.kind === 'mismatch' && !(await charge.isKnown(payment))) {
+    return sendChallenge(ctx, offers.refusal(priced, asked, checkedPayment.error, true));
+  }
+  const owner = ownerOf(ctx, payment);
+  const outcome = await charged(ctx, parts, route, priced, payment, owner);
+  if (parts.closing.aborted) ctx.set('Connection', 'close');
+  await sendOutcome(ctx, parts, { priced, payment, asked, owner }, outcome);
+}
+
+async function charged(
+  ctx: Context,
+  parts: AppParts,
+  route: Routed,
+  operation: PricedOperation,
+  payment: Payment,
+  owner: BudgetOwner,
+): Promise<Outcome> {
+  const { bodies, charge, closing, holdMs } = parts;
+  try {
+    const body = await bodies.readJsonObject(ctx.req, operation.maxBodyBytes, owner);
+    const checked = parts.routes.checkBody(route.operation, body);
+    if (!checked.ok) throw new BodyFault(checked.error);
+    return await charge.process({
+      operation,
+      payment,
+      requestHash: fingerprint(operation.id, body),
+      work: signal => runHandler(parts, route, { body, signal, caller: payment.checked.payer }),
+      gone: goneSignal(ctx),
+      closing,
+      holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
+      source: owner.source,
+      ...(operation.flow === 'upfront' ? { upfront: upfrontOf(parts, operation, body) } : {}),
+    });
+  } catch (error) {
+    if (error instanceof BodiesFull) {
+      ctx.set('Connection', 'close');
+      const why = 'The server is busy and the body of this request arrived too slowly';
+      return charge.turnAway(payment, why, BUSY_RETRY_SECONDS);
+    }
+    if (!(error instanceof BodyFault || error instanceof TooDeep)) throw error;
+    throw new Halt(400, `${error.message}. ${await charge.moneyNote(payment)}`);
+  }
+}
+
+function upfrontOf(
+  { readiness, log }: AppParts,
+  priced: PricedOperation,
+  body: object,
+): NonNullable<PaidCall['upfront']> {
+  const check = readiness[priced.id] as ((body: object) => Promise<void>) | undefined;
+  return {
+    request: canonicalJson(body),
+    ready: async () => {
+      try {
+        await check?.(body);
+        return undefined;
+      } catch (error) {
+        return failureAnswer(error, log);
+      }
+    },
+  };
+}
+
+/** `Prefer: wait=N` (RFC 7240) in ms, at most 600 s. */
+function preferredWait(header: string): number | undefined {
+  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?/i.exec(header)?.[1];
+  return seconds === undefined ? undefined : Math.min(Number(seconds), MAX_HOLD_SECONDS) * 1000;
+}
+
+function ownerOf({ req }: Context, { checked }: Payment): BudgetOwner {
+  return { payment: checked.id, payer: checked.payer, source: sourceOf(req.socket.remoteAddress) };
+}
+
+function goneSignal(ctx: Context): AbortSignal {
+  const gone = new AbortController();
+  onClose(ctx.req, ctx.res, () => {
+    if (!ctx.res.writableFinished) gone.abort();
   });
+  return gone.signal;
 }

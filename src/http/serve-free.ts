@@ -1,9 +1,16 @@
-import type { Context } from 'koa';
+import Router from '@koa/router';
+import type { Context, Middleware } from 'koa';
 import type { FreeAnswers } from './free-answers.js';
 import { failureAnswer, JSON_TYPE, type HandlerParts, type Routed } from './run-handler.js';
 import { Halt, send } from './responses.js';
+import type { Route } from './router.js';
 
 export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'> & { free: FreeAnswers };
+
+// The official fetch client sends access-control-expose-headers as a request header.
+const ALLOWED_HEADERS =
+  'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
+const DAY_SECONDS = 86_400;
 
 /** Answers a call of a free operation. */
 export async function serveFree(
@@ -36,4 +43,30 @@ export async function serveFree(
 /** Unlike Koa's `fresh`, also for clients whose fetch adds `Cache-Control: no-cache` to every conditional request. */
 function isCurrent(ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
+}
+
+/** Answers OPTIONS. */
+export function preflight(ctx: Context, route: Route): void {
+  const methods = route.kind === 'methodNotAllowed' ? route.allow : 'POST, GET, HEAD, OPTIONS';
+  ctx.status = 204;
+  ctx.set({
+    Allow: methods,
+    'Access-Control-Allow-Methods': methods,
+    'Access-Control-Allow-Headers': ALLOWED_HEADERS,
+    'Access-Control-Max-Age': String(DAY_SECONDS),
+    'Cache-Control': `public, max-age=${DAY_SECONDS}`,
+  });
+}
+
+/** What a browser or crawler asks for and the contract does not sell. */
+export function outsideTheContract(): Middleware {
+  const router = new Router({ strict: true, sensitive: true });
+  router.get('/favicon.ico', ctx => {
+    ctx.type = 'image/svg+xml';
+    ctx.set('Cache-Control', `public, max-age=${DAY_SECONDS}`);
+    ctx.body =
+      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#e0a92e"/>' +
+      '<rect x="7" y="4" width="2" height="8" fill="#5a3d00"/></svg>';
+  });
+  return router.routes() as Middleware;
 }

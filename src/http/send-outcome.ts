@@ -1,0 +1,91 @@
+import type { Context } from 'koa';
+import type { PricedOperation } from '../contract/contract.js';
+import type { ChallengeVersion } from '../payments/challenge.js';
+import type { Payment } from '../payments/check-payment.js';
+import type { Offers } from '../payments/offers.js';
+import type { Outcome, Sale, Success } from '../payments/outcome.js';
+import { receiptHeader, type Receipt } from '../payments/wire.js';
+import type { BudgetOwner } from './byte-budget.js';
+import type { Deliveries } from './deliveries.js';
+import { onClose } from './on-close.js';
+import { send, sendChallenge, sendError } from './responses.js';
+
+export type SendParts = { offers: Offers; deliveries: Deliveries };
+
+const NO_ROOM =
+  'The server is sending too many answers at once. You paid, and the answer is kept: send the same payment again.';
+
+/** The call that an outcome belongs to. */
+export type ChargedCall = {
+  priced: PricedOperation;
+  payment: Payment;
+  asked: ChallengeVersion;
+  owner: BudgetOwner;
+};
+
+/** Sends what became of a paid call. */
+export async function sendOutcome(
+  ctx: Context,
+  parts: SendParts,
+  call: ChargedCall,
+  outcome: Outcome,
+): Promise<void> {
+  const { offers } = parts;
+  const { priced, payment, asked } = call;
+  const receipt = 'receipt' in outcome ? outcome.receipt : undefined;
+  const receipts = receiptHeaders(payment, receipt);
+  switch (outcome.kind) {
+    case 'answer': {
+      const { status, headers, body } = outcome.answer;
+      const all = { ...headers, ...receipts, 'Cache-Control': 'no-store' };
+      if (!('sale' in outcome)) return send(ctx, status, body, all);
+      return deliver(
+        ctx,
+        parts,
+        { ...call, sale: outcome.sale, receipts },
+        { ...outcome.answer, headers: all },
+      );
+    }
+    case 'refused':
+      return sendChallenge(
+        ctx,
+        offers.refusal(priced, asked, outcome.error, outcome.fresh, payment.checked),
+        receipts,
+      );
+    case 'conflict':
+      return sendError(ctx, 400, outcome.error, receipts);
+    case 'unavailable':
+      return sendError(ctx, 503, outcome.error, {
+        ...receipts,
+        'Retry-After': String(outcome.retryAfterSeconds),
+      });
+  }
+}
+
+/** Sends an answer that was sold. It counts as lost where there is no room for it now, or its caller does not take it. */
+async function deliver(
+  ctx: Context,
+  { deliveries }: SendParts,
+  { sale, owner, receipts }: ChargedCall & { sale: Sale; receipts: Record<string, string> },
+  { status, headers, body }: Success,
+): Promise<void> {
+  const delivery = deliveries.open(owner, body, () => ctx.req.socket.destroy());
+  if (!delivery) {
+    await sale.lost();
+    return sendError(ctx, 503, NO_ROOM, { ...receipts, 'Retry-After': '1' });
+  }
+  const { req, res } = ctx;
+  let out = false;
+  // A response whose socket is destroyed with bytes still to write is finished all the same, so that alone says nothing.
+  res.once('finish', () => (out = !req.socket.destroyed));
+  onClose(req, res, () => {
+    delivery.close();
+    void (out ? sale.written() : sale.lost());
+  });
+  send(ctx, status, delivery.body, headers);
+  if (delivery.body !== body) ctx.length = body.length;
+}
+
+function receiptHeaders(payment: Payment, receipt: Receipt | undefined): Record<string, string> {
+  return receipt ? receiptHeader(payment.version, receipt) : {};
+}
