@@ -176,7 +176,7 @@ const ATTACKS: Record<string, () => Promise<void>> = {
     repeat(1, async () => {
       const signed = payment(await offerOf('/v1/summarize'), Keypair.generate());
       note(await call('/v1/summarize', signed, { text: `Alone ${Math.random()}.` }));
-      await pause(400);
+      await pause(50);
     }),
   'big unfunded bodies': async () => {
     const offer = await offerOf('/brand-feedback');

@@ -43,8 +43,8 @@ const NICE = 10;
 const PAYERS = 40;
 /** Attacks of which each commit is counted: nobody else buys meanwhile. */
 const ALONE = new Set(['lone refused payments']);
-/** A server that is asked notes the chain's height as often. */
-const LOOK_SECONDS = 2;
+/** A server that is asked notes the chain's height as often: every two seconds, and when a payment used up its blockhash. */
+const LOOK_SECONDS = 1;
 const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
 /** An honest known buyer may wait so much longer than without an attack; so much memory may be left of one. */
