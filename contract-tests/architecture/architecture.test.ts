@@ -17,7 +17,7 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDERS = ['src', 'handlers', 'contract-tests', 'bench'];
 const TEXTS = ['docs', 'README.md', 'CONTRIBUTING.md'];
-/** Lines that say something: neither blank nor a comment alone. */
+/** Of a file in src/, comments and blank lines included. */
 const MAX_LINES = 400;
 
 /** The only files at the root of src/. */
@@ -285,9 +285,9 @@ function shapeFaults(file: string, text: string): string[] {
   const name = posix.basename(file);
   if (/^(utils?|common|helpers?)\.ts$/.test(name)) faults.push(`${file} is named after nothing`);
   if (name === 'index.ts' && file !== 'handlers/index.ts') faults.push(`${file} is a barrel`);
-  const lines = text.split('\n').filter(line => !/^\s*($|\/\/|\/?\*)/.test(line)).length;
+  const lines = text.trimEnd().split('\n').length;
   if (file.startsWith('src/') && lines > MAX_LINES)
-    faults.push(`${file} has ${lines} lines of code, at most ${MAX_LINES}`);
+    faults.push(`${file} has ${lines} lines, at most ${MAX_LINES}`);
   return faults;
 }
 
@@ -382,7 +382,7 @@ describe('The check of the architecture', () => {
       'contract-tests/payments/a.test.ts',
       "import { a } from '../../src/payments/offers.js';\nimport './b.js';\nprocess.env.A;\n",
     );
-    write('src/net/long.ts', '// a comment\n\n'.repeat(1000));
+    write('src/net/long.ts', '// a comment\n\n'.repeat(200));
     write('src/net/text.ts', '// eslint-disable-next-line no-control-regex -- these are the ones to go\n');
     write('README.md', 'A payment has no issue; a session ends after an hour.');
     expect(faultsOf(root)).to.deep.equal([]);
@@ -460,7 +460,8 @@ describe('The check of the architecture', () => {
     ['src/net/a.ts', '// @ts-ignore\n', 'silences'],
     ['src/net/a.ts', '/* eslint-disable */', 'silences'],
     ['src/net/a.ts', '// eslint-disable-next-line\n', 'silences'],
-    ['src/payments/charge.ts', 'a();\n'.repeat(401), 'has 401 lines of code'],
+    ['src/payments/charge.ts', 'a();\n'.repeat(401), 'has 401 lines'],
+    ['src/payments/offers.ts', '// a comment\n'.repeat(401), 'has 401 lines'],
     ['src/net/utils.ts', '', 'named after nothing'],
     ['src/payments/common.ts', '', 'named after nothing'],
     ['src/payments/index.ts', '', 'is a barrel'],

@@ -403,7 +403,7 @@ describe('people of the marketplace', () => {
     await people.ask(replyStore.put(aQuestion({ deadline: Date.now() + 600 })), NEVER);
     const { status, detail } = await people.health();
     expect(status).to.equal('degraded');
-    expect(detail).to.contain(`pause these jobs by hand: ${fake.jobs[0]!.jobId}`);
+    expect(detail).to.contain(`pause them in Rapidata: ${fake.jobs[0]!.jobId}`);
   });
 
   it('are left alone when the server closes, with nothing undone', async () => {

@@ -5,20 +5,20 @@ import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 export type RapidataCredentials = { clientId: string; clientSecret: string };
 
 export type RapidataApiOptions = RapidataCredentials & {
-  /** Base addresses. Default https://api.rapidata.ai and https://auth.rapidata.ai. */
+  /** Base URLs. Default https://api.rapidata.ai and https://auth.rapidata.ai. */
   apiUrl?: string;
   authUrl?: string;
-  /** For one request, from connecting to the last byte. Default 10 000 ms. */
+  /** Deadline of one request, from connecting to the last byte. Default 10 000 ms. */
   requestMs?: number;
-  /** First pause before a request is sent again; it doubles. Default 500 ms. */
+  /** Pause before the first retry; it doubles with each retry. Default 500 ms. */
   retryMs?: number;
 };
 
 export type Json = Record<string, unknown>;
 
-/** What the marketplace answered when it was not what we asked for. */
+/** A failed request to the marketplace: an error status, an unusable answer, or no answer. */
 export class RapidataFault extends Error {
-  /** HTTP status; 0 when no answer came, and then the request may have been carried out. */
+  /** HTTP status; 0 if no answer came, in which case the request may have been executed. */
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
 
@@ -32,7 +32,7 @@ export class RapidataFault extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 
-  /** False when we can't know whether the request was carried out. */
+  /** True if the marketplace certainly did not execute the request. */
   get refused(): boolean {
     return this.status >= 400 && this.status < 500 && this.status !== 408;
   }
@@ -53,13 +53,13 @@ type Call = { method: 'GET' | 'POST'; path: string; body?: Json };
 const TRIES = 4;
 const MAX_PAUSE_MS = 15_000;
 const MAX_BODY_BYTES = 4_000_000;
-/** A token is renewed when this part of its life is over. */
+/** A token is renewed after this share of its lifetime. */
 const TOKEN_LIFE = 0.8;
 const DEFAULT_TOKEN_SECONDS = 300;
 
 /**
- * The HTTP side of Rapidata's API: token (OpenID client credentials), deadlines, bounded bodies, repetition. Wire formats as
- * in `openapi/schemas/` of RapidataAI/rapidata-python-sdk.
+ * The HTTP side of Rapidata's API: token (OpenID client credentials), deadlines, bounded bodies, retries. Wire formats:
+ * see `openapi/schemas/` of RapidataAI/rapidata-python-sdk.
  */
 export class RapidataApi {
   readonly #api: HttpClient;
@@ -89,7 +89,7 @@ export class RapidataApi {
     await Promise.allSettled([this.#api.close(), this.#auth.close()]);
   }
 
-  /** Sent again, up to four times in all, while the failure is a passing one. For requests that may be carried out twice. */
+  /** Retries passing failures, up to four attempts in all. For requests that may be executed twice. */
   async repeatable(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     return this.#again(
       () => this.once(call, signal),
@@ -98,7 +98,7 @@ export class RapidataApi {
     );
   }
 
-  /** Sent again only when the marketplace said that it did nothing (429). */
+  /** Retries only after a 429, when the marketplace did nothing. */
   async unrepeatable(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     return this.#again(
       () => this.once(call, signal),
@@ -110,7 +110,7 @@ export class RapidataApi {
   /** @throws RapidataFault for every status but 2xx; the signal's reason. */
   async once(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     const answer = await this.#authorised(call, await this.#bearer(signal), signal);
-    // The token may have ended early; a second 401 means that it is not the token.
+    // The token may have expired early. After a second 401, the token is not the cause.
     const last =
       answer.status === 401 ? await this.#authorised(call, await this.#renewed(signal), signal) : answer;
     if (last.status < 200 || last.status > 299) throw faultOf(call, last);
@@ -144,7 +144,7 @@ export class RapidataApi {
     return token && Date.now() < token.renewAt ? token.value : this.#renewed(signal);
   }
 
-  /** One renewal at a time, shared by all who wait for it. */
+  /** Concurrent calls share one renewal. */
   async #renewed(signal: AbortSignal): Promise<string> {
     this.#renewing ??= this.#renew().finally(() => (this.#renewing = undefined));
     const token = await this.#renewing;
@@ -165,7 +165,7 @@ export class RapidataApi {
     if (answer.status !== 200) throw faultOf(call, answer);
     const { access_token: value, expires_in: seconds } = readJson(answer.body);
     if (typeof value !== 'string' || value === '')
-      throw new RapidataFault(502, 'the token answer holds no token');
+      throw new RapidataFault(502, 'the answer to the token request contains no token');
     const life = typeof seconds === 'number' && seconds > 0 ? seconds : DEFAULT_TOKEN_SECONDS;
     this.#token = { value, renewAt: Date.now() + life * 1_000 * TOKEN_LIFE };
     return value;
@@ -190,12 +190,12 @@ function faultOf({ method, path }: Pick<Call, 'method' | 'path'>, answer: HttpAn
   return new RapidataFault(status, `${method} ${path.split('?', 1)[0]}: ${status} ${detail}`, options);
 }
 
-/** @throws RapidataFault when it is not a JSON object. */
+/** @throws RapidataFault unless the body is a JSON object. */
 export function readJson(body: Buffer): Json {
   let value: unknown;
   try {
     value = JSON.parse(body.toString('utf8'));
-    // Results come as a JSON string that holds JSON from one of the two addresses.
+    // One of the two URLs for results sends them as a JSON string that contains JSON.
     if (typeof value === 'string') value = JSON.parse(value);
   } catch (cause) {
     throw new RapidataFault(502, 'the answer is not JSON', { cause });
@@ -208,7 +208,7 @@ export function isJson(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** @throws RapidataFault when the field is missing. */
+/** @throws RapidataFault if the field is missing. */
 export function textField(json: Json, name: string): string {
   const value = json[name];
   if (typeof value !== 'string' || value === '' || value.length > 200)
@@ -216,12 +216,12 @@ export function textField(json: Json, name: string): string {
   return value;
 }
 
-/** What a fault means to a caller. */
+/** The failure that a caller sees for a fault. */
 export function failureOf(fault: RapidataFault): UpstreamFailure {
   if (fault.passing) {
     const retryAfterSeconds = Math.max(fault.retryAfterSeconds ?? 30, 1);
-    const message = 'The marketplace can not be reached at the moment; try again.';
+    const message = 'The marketplace cannot be reached; try again.';
     return new UpstreamFailure('unavailable', message, { cause: fault, retryAfterSeconds });
   }
-  return new UpstreamFailure('failed', 'The marketplace refused the question.', { cause: fault });
+  return new UpstreamFailure('failed', 'The marketplace rejected the question.', { cause: fault });
 }

@@ -11,8 +11,8 @@ const MICRO = 1e6;
 const MAX_LISTED = 20;
 
 /**
- * The operations that a question needs: a data set with one text, a free-text job definition over it, its price, and the job
- * that puts it before the audience. Only `create` spends money.
+ * The operations that a question needs: a data set with one text, a free-text job definition for it, its price, and the job
+ * that presents it to the audience. Only `create` spends money.
  */
 export class RapidataJobs {
   readonly #api: RapidataApi;
@@ -25,7 +25,7 @@ export class RapidataJobs {
     this.#pollMs = pollMs;
   }
 
-  /** Costs nothing, so that doing it twice after a crash does no harm. Returns the id of the definition. */
+  /** Free of charge, so repeating it after a crash is harmless. Returns the id of the definition. */
   async define(
     name: string,
     brand: string,
@@ -54,8 +54,8 @@ export class RapidataJobs {
   }
 
   /**
-   * What running a definition will cost. It is priced some time after it was made: 409 until then.
-   * @throws RapidataFault with status 409 when there is no price after `withinMs`.
+   * What running a definition will cost. The marketplace answers 409 until it has computed the price.
+   * @throws RapidataFault with status 409 if there is no price after `withinMs`.
    */
   async quote(definitionId: string, withinMs: number, signal: AbortSignal): Promise<Quote> {
     const path = `/job/definition/${encodeURIComponent(definitionId)}/cost-estimate`;
@@ -89,7 +89,7 @@ export class RapidataJobs {
       .map(item => textField(item, 'jobId'));
   }
 
-  /** Publishes; from now on it costs money. Not repeated unless it was refused for being too early. */
+  /** Publishes the job, which costs money. Repeated only after a 429, when the marketplace did nothing. */
   async create(name: string, definitionId: string, signal: AbortSignal): Promise<string> {
     const body = { jobDefinitionId: definitionId, audienceId: this.#audienceId, name };
     const answer = await this.#api.unrepeatable({ method: 'POST', path: '/job', body }, signal);
@@ -102,7 +102,7 @@ export class RapidataJobs {
     return { id: jobId, state: textField(json, 'state'), pipelineId: textField(json, 'pipelineId') };
   }
 
-  /** 0–100. */
+  /** In percent, 0–100. */
   async progress(jobId: string, signal: AbortSignal): Promise<number> {
     const path = `/job/${encodeURIComponent(jobId)}/progress`;
     const { completionPercentage } = readJson(
@@ -111,7 +111,7 @@ export class RapidataJobs {
     return typeof completionPercentage === 'number' ? completionPercentage : 0;
   }
 
-  /** Ends the spending. A job that has ended can't be paused and need not be. */
+  /** Stops the spending. The marketplace refuses to pause a job that has ended; that is no error here. */
   async pause(jobId: string, signal: AbortSignal): Promise<void> {
     const path = `/job/${encodeURIComponent(jobId)}/pause`;
     await this.#api.repeatable({ method: 'POST', path, body: {} }, signal).catch((error: unknown) => {
@@ -120,13 +120,13 @@ export class RapidataJobs {
     });
   }
 
-  /** The results of a job that is completed. */
+  /** The results of a completed job. */
   async results(jobId: string, signal: AbortSignal): Promise<Json> {
     const path = `/job/${encodeURIComponent(jobId)}/download-results`;
     return readJson((await this.#api.repeatable({ method: 'GET', path }, signal)).body);
   }
 
-  /** What has come so far; undefined when the file is not ready within `withinMs`. */
+  /** The results so far; undefined if the file is not ready within `withinMs`. */
   async resultsSoFar(pipelineId: string, withinMs: number, signal: AbortSignal): Promise<Json | undefined> {
     const until = Date.now() + withinMs;
     const asked = await this.#post(
@@ -143,7 +143,7 @@ export class RapidataJobs {
     return undefined;
   }
 
-  /** Any answer will do. */
+  /** Checks that the marketplace answers and accepts the credentials. */
   async probe(signal: AbortSignal): Promise<void> {
     await this.#api.repeatable({ method: 'GET', path: '/jobs?page=1&page_size=1' }, signal);
   }
@@ -153,25 +153,25 @@ export class RapidataJobs {
   }
 }
 
-/** A JSON number of dollars, rounded up: a quote is compared with a ceiling. */
+/** Reads a JSON number of dollars. Rounds up, because quotes are compared with a budget. */
 function micro(dollars: unknown): bigint {
   if (typeof dollars !== 'number' || !Number.isFinite(dollars) || dollars < 0 || dollars > 1e6)
     throw new RapidataFault(502, 'the quote is not an amount');
   return BigInt(Math.ceil(Number((dollars * MICRO).toFixed(3))));
 }
 
-/** @throws RangeError when it is not an amount of dollars with at most six fractional digits. */
+/** @throws RangeError unless it is an amount in dollars with at most six fractional digits. */
 export function parseDollars(amount: string): bigint {
   const match = /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(amount);
   if (!match) throw new RangeError(`The budget '${amount}' is not an amount in dollars such as 0.40.`);
   return BigInt(match[1] ?? '0') * 1_000_000n + BigInt((match[2] ?? '').padEnd(6, '0'));
 }
 
-export function tooDear(wanted: number): UpstreamFailure {
+export function tooExpensive(wanted: number): UpstreamFailure {
   const whom = wanted === 1 ? 'one person' : `${wanted} people`;
   return new UpstreamFailure(
     'unavailable',
-    `Asking ${whom} costs more than the marketplace budget at present; ask fewer.`,
+    `Asking ${whom} costs more than the marketplace budget at present; request fewer replies.`,
     {
       retryAfterSeconds: 600,
     },

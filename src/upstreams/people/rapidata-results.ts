@@ -4,16 +4,16 @@ import type { Reply } from './people.js';
 import { isJson, type Json } from './rapidata-api.js';
 import { tidyReply } from './reply-text.js';
 
-/** Bounds the work on a result file; more than 50 replies are never asked for. */
+/** Limits the work on one result file. No job requests more than 50 replies. */
 const MAX_ENTRIES = 1_000;
 const TEXT_FIELDS = ['answer', 'text', 'response', 'value', 'votedFor'];
 const WORKER_FIELDS = ['userId', 'workerId', 'labelerId', 'id'];
 
 /**
- * The replies of a result file (`results[].detailedResults[]`, each with the text and `userDetails`), as the book takes them.
- * Left out: empty texts, and people whose age group is known to begin below 18. Sentiments are inferred from the texts.
- * The published schemas leave the file untyped and its documentation shows choices only, so the text is looked for under
- * each of the names in use. Files differ in whether they name the worker; without a name, text and details tell two apart.
+ * The replies of a result file (`results[].detailedResults[]`, each with the text and `userDetails`). Empty texts are left out,
+ * and so are people whose age group begins below 18. Sentiments are inferred from the texts. The published schemas do not type
+ * this file and its documentation shows only multiple-choice results, so the text is looked up under several field names. Some
+ * files do not identify the worker; then two replies are the same if their text and details are.
  */
 export function readResults(questionId: string, file: Json): Reply[] {
   const results = Array.isArray(file['results']) ? (file['results'] as unknown[]) : [];
@@ -43,7 +43,7 @@ function textOf(entry: Json): string {
   return '';
 }
 
-/** Age groups are written `0-17`, `18-29`, `65+`, `Unknown`. */
+/** Age groups have the form `0-17`, `18-29`, `65+`, `Unknown`. */
 function isMinor(age: unknown): boolean {
   const from = typeof age === 'number' ? age : Number.parseInt(typeof age === 'string' ? age : '', 10);
   return Number.isFinite(from) && from < 18;
@@ -58,7 +58,7 @@ function idOf(json: Json): string | undefined {
   return undefined;
 }
 
-/** We need to tell workers apart, not to know them. */
+/** Workers must be distinguishable, but their ids need not be stored. */
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 24);
 }

@@ -3,62 +3,47 @@ import { UpstreamFailure } from '../../net/failure.js';
 import { checkAsked, checkCapacity, createClosing, shuttingDown, REPLY_POLL_MS } from './panel-people.js';
 import type { People, Question, ReplyStore } from './people.js';
 import { failureOf, type Json, RapidataApi, type RapidataApiOptions, RapidataFault } from './rapidata-api.js';
-import { type Job, parseDollars, RapidataJobs, tooDear } from './rapidata-jobs.js';
+import { type Intent, readIntent, type Round, spentOn } from './rapidata-intent.js';
+import { type Job, parseDollars, RapidataJobs, tooExpensive } from './rapidata-jobs.js';
+import { ReplyPrice } from './rapidata-price.js';
 import { readResults } from './rapidata-results.js';
 import { ReplyWaiter } from './reply-waiter.js';
 
 export type RapidataOptions = RapidataApiOptions & {
   replyStore: ReplyStore;
-  /** Most that one attempt at a question may cost, in dollars, as a decimal string. */
+  /** The most that one attempt at a question may cost, in dollars, as a decimal string. */
   budget: string;
-  /** Whom to ask. Default `global`, the audience that is always there. */
+  /** Id of a Rapidata audience. Default `global`, which always exists. */
   audienceId?: string;
-  /** Default 50. */
+  /** Questions open at a time. Default 50. */
   maxOpen?: number;
-  /** How often a job is looked at. Default 5 000 ms. */
+  /** How often the state of a job is read. Default 5 000 ms. */
   pollMs?: number;
-  /** How long a job may take to appear in the list after it was created. Default 30 000 ms. */
+  /** How long a new job may take to appear in the list of jobs. Default 30 000 ms. */
   settleMs?: number;
   /** How long a quote may take. Default 60 000 ms. */
   quoteMs?: number;
-  /** Kept free before the deadline to stop the job and fetch what has come. Default 20 000 ms. */
+  /** Time reserved before the deadline for pausing the job and fetching its replies. Default 20 000 ms. */
   graceMs?: number;
 };
 
-/** One job that was, or is about to be, published for a question. */
-type Round = {
-  /** Made of the question's id, attempt and round: whoever looks for the job finds it by this. */
-  name: string;
-  asked: number;
-  definitionId?: string;
-  /** Millionths of a dollar. */
-  quote?: string;
-  /** ms since 1970: written before the job is created, so that a crash then is known about. */
-  publishedAt?: number;
-  jobId?: string;
-  done?: boolean;
-};
-
-type Intent = { provider: 'rapidata'; attempt: number; rounds: Round[] };
-
-/** People have 25 s for a task (Rapidata's guide to instructions): nobody reads more than this in it. */
+/** In characters. Respondents have 25 s per task (Rapidata's guide to instructions), too little to read more. */
 const MAX_ASKED = 500;
-/** Rejected, under-age, empty and double replies are made up for by asking again, this often in all. */
+/** Jobs per attempt: another job replaces replies that were empty, duplicates, or given by minors. */
 const MAX_ROUNDS = 3;
-const PRICE_TTL_MS = 3_600_000;
 const ALIVE_TTL_MS = 30_000;
-/** Results are fetched this often even when the progress does not move. */
-const LOOKS_PER_FETCH = 6;
+/** Results are fetched at every sixth poll even if the job reports no progress. */
+const POLLS_PER_FETCH = 6;
 const FETCH_MS = 10_000;
-/** Nobody has paid yet when we are asked whether we are ready, and nobody should wait long for it. */
+/** Readiness is checked before the payment, so a caller should not wait long for it. */
 const READY_MS = 10_000;
 
 /**
- * People of the Rapidata marketplace, asked through its Job API: a free-text job per question. The job's name is fixed and on
- * disk before it is created, and looked for before it is created again, so that a crash does not buy twice. The quote is held
- * against the budget before anything is published. The job is paused at the deadline and as soon as there are enough replies.
+ * Asks people of the Rapidata marketplace through its Job API, with one free-text job per question. The name of a job is stored
+ * before the job is created, and is looked up before the job is created again: a crash cannot buy twice. The quote is compared
+ * with the budget before a job is published. The job is paused at the deadline, or as soon as there are enough replies.
  * Source: `openapi/schemas/` of RapidataAI/rapidata-python-sdk and docs.rapidata.ai.
- * @throws RangeError when the budget is not an amount.
+ * @throws RangeError if the budget is not an amount.
  */
 export function createRapidataPeople(options: RapidataOptions): People {
   const api = new RapidataApi(options);
@@ -83,11 +68,11 @@ class RapidataPeople {
   readonly #options: RapidataOptions;
   readonly #replyStore: ReplyStore;
   readonly #jobs: RapidataJobs;
+  readonly #price: ReplyPrice;
   readonly #watch: ReplyWaiter;
   readonly #budget: bigint;
   readonly #pollMs: number;
-  #price: { perResponse: bigint; readAt: number } | undefined;
-  #pricing: Promise<bigint> | undefined;
+  readonly #quoteMs: number;
   #aliveAt = 0;
   #trouble = '';
   readonly #unpaused = new Set<string>();
@@ -96,12 +81,14 @@ class RapidataPeople {
     this.#options = options;
     this.#replyStore = options.replyStore;
     this.#jobs = jobs;
+    this.#quoteMs = options.quoteMs ?? 60_000;
+    this.#price = new ReplyPrice(jobs, this.#quoteMs);
     this.#budget = parseDollars(options.budget);
     this.#pollMs = options.pollMs ?? 5_000;
     this.#watch = new ReplyWaiter(options.replyStore, Math.min(REPLY_POLL_MS, this.#pollMs));
   }
 
-  /** @param closing ends what goes on when the caller has gone: a price that is on its way serves the next one */
+  /** @param closing cancels the price request; a caller that leaves does not, because the next caller can use the price */
   async ready(
     wanted: number,
     about: { brand: string; question: string } | undefined,
@@ -111,8 +98,8 @@ class RapidataPeople {
     await checkCapacity(this.#replyStore, this.#options.maxOpen ?? 50);
     try {
       await withDeadline(READY_MS, closing, async inTime => {
-        const perResponse = await this.#currentPrice(closing);
-        if (perResponse * BigInt(wanted) > this.#budget) throw tooDear(wanted);
+        const perResponse = await this.#price.current(closing);
+        if (perResponse * BigInt(wanted) > this.#budget) throw tooExpensive(wanted);
         if (Date.now() - this.#aliveAt > ALIVE_TTL_MS) await this.#jobs.probe(inTime);
       });
       this.#well();
@@ -124,7 +111,9 @@ class RapidataPeople {
 
   health(): { status: 'ok' | 'degraded'; detail?: string } {
     const unpaused = [...this.#unpaused].slice(0, 5).join(', ');
-    const detail = unpaused ? `pause these jobs by hand: ${unpaused}` : this.#trouble;
+    const detail = unpaused
+      ? `could not pause these jobs, pause them in Rapidata: ${unpaused}`
+      : this.#trouble;
     return detail ? { status: 'degraded', detail } : { status: 'ok' };
   }
 
@@ -146,7 +135,7 @@ class RapidataPeople {
       round.done = true;
       await this.#save(question, intent);
     }
-    // Nothing more will be bought; the operator may still have people who answer on the panel.
+    // No more replies will be bought, but people on the panel may still answer.
     await this.#watch.until(question, signal);
   }
 
@@ -154,7 +143,7 @@ class RapidataPeople {
     return question.wanted - (await this.#replyStore.replies(question.id)).length;
   }
 
-  /** The question was answered or too old when we got it: what a crashed predecessor left running is stopped. */
+  /** For a question that has all its replies or is past its deadline: stops the jobs that a crashed process left running. */
   async #windUp(question: Question, signal: AbortSignal): Promise<void> {
     const known = readIntent(await this.#replyStore.intent(question.id));
     for (const round of known?.rounds ?? []) if (!round.done) await this.#stop(question, round, signal);
@@ -163,7 +152,7 @@ class RapidataPeople {
   async #intentOf(question: Question, signal: AbortSignal): Promise<Intent> {
     const known = readIntent(await this.#replyStore.intent(question.id));
     if (known?.attempt === question.attempt) return known;
-    // An earlier attempt ended at its deadline. What it bought counts; what it left running does not run on.
+    // An earlier attempt ended at its deadline. Its replies count, and its unfinished jobs are stopped.
     for (const round of known?.rounds ?? []) if (!round.done) await this.#stop(question, round, signal);
     return { provider: 'rapidata', attempt: question.attempt, rounds: [] };
   }
@@ -176,8 +165,8 @@ class RapidataPeople {
     const last = intent.rounds.at(-1);
     if (last && !last.done) return last;
     if (intent.rounds.length >= MAX_ROUNDS) return undefined;
-    const spent = intent.rounds.reduce((sum, { quote }) => sum + BigInt(quote ?? '0'), 0n);
-    if (last && spent + (this.#price?.perResponse ?? 0n) * BigInt(missing) > this.#budget) return undefined;
+    const spent = spentOn(intent.rounds);
+    if (last && spent + (this.#price.known ?? 0n) * BigInt(missing) > this.#budget) return undefined;
     const round: Round = {
       name: `coinslot-${question.id}-${question.attempt}-${intent.rounds.length + 1}`,
       asked: missing,
@@ -187,7 +176,7 @@ class RapidataPeople {
     return round;
   }
 
-  /** The job of a round, created unless it exists; undefined when the marketplace was out of reach until `stopAt`. */
+  /** Id of the round's job, which is created unless it exists; undefined if the marketplace was unreachable until `stopAt`. */
   async #published(
     question: Question,
     intent: Intent,
@@ -227,10 +216,9 @@ class RapidataPeople {
       );
       await this.#save(question, intent);
     }
-    const quote = await this.#jobs.quote(round.definitionId, this.#options.quoteMs ?? 60_000, signal);
-    this.#price = { perResponse: quote.perResponse, readAt: Date.now() };
-    const others = intent.rounds.filter(other => other !== round);
-    const spent = others.reduce((sum, other) => sum + BigInt(other.quote ?? '0'), 0n);
+    const quote = await this.#jobs.quote(round.definitionId, this.#quoteMs, signal);
+    this.#price.record(quote.perResponse);
+    const spent = spentOn(intent.rounds.filter(other => other !== round));
     if (spent + quote.total > this.#budget) throw overBudget(round.asked);
     round.quote = quote.total.toString();
     round.publishedAt = Date.now();
@@ -238,7 +226,7 @@ class RapidataPeople {
     return this.#jobs.create(round.name, round.definitionId, signal);
   }
 
-  /** Looks for the job by its name. One that may have been created just now is given time to appear in the list. */
+  /** Finds the job by its name. A job that may just have been created gets time to appear in the list. Duplicates are paused. */
   async #find(round: Round, signal: AbortSignal): Promise<string | undefined> {
     if (round.publishedAt === undefined) return undefined;
     let found = await this.#jobs.named(round.name, signal);
@@ -252,7 +240,7 @@ class RapidataPeople {
     return job;
   }
 
-  /** Takes over replies until the job is `done`, there are `enough`, or it is `late`. */
+  /** Stores replies until the job is `done`, there are `enough` replies, or it is too `late`. */
   async #collect(
     question: Question,
     jobId: string,
@@ -260,7 +248,7 @@ class RapidataPeople {
     signal: AbortSignal,
   ): Promise<'done' | 'enough' | 'late'> {
     let seen = -1;
-    for (let look = 0; ; look++) {
+    for (let poll = 0; ; poll++) {
       try {
         const job = await this.#jobs.get(jobId, signal);
         this.#well();
@@ -269,9 +257,9 @@ class RapidataPeople {
           return (await this.#missing(question)) > 0 ? 'done' : 'enough';
         }
         if (job.state === 'Failed')
-          throw new UpstreamFailure('failed', 'The marketplace could not put the question to people.');
+          throw new UpstreamFailure('failed', 'The marketplace could not ask the question.');
         const progress = await this.#progress(jobId, signal);
-        if (progress !== seen || look % LOOKS_PER_FETCH === 0) await this.#takeSoFar(question, job, signal);
+        if (progress !== seen || poll % POLLS_PER_FETCH === 0) await this.#takeSoFar(question, job, signal);
         seen = progress;
       } catch (error) {
         if (!(error instanceof RapidataFault)) throw error;
@@ -285,7 +273,7 @@ class RapidataPeople {
     }
   }
 
-  /** How far a job is; -1 when that can't be told, which ends nothing. */
+  /** Progress in percent; -1 if it cannot be read. That does not end the job. */
   async #progress(jobId: string, signal: AbortSignal): Promise<number> {
     try {
       return await this.#jobs.progress(jobId, signal);
@@ -296,7 +284,7 @@ class RapidataPeople {
     }
   }
 
-  /** What has come so far. That it can't be had ends nothing: the job goes on and has results when it is completed. */
+  /** Stores the replies so far. A failure is only recorded: the job continues, and its results can be read at its end. */
   async #takeSoFar(question: Question, job: Job, signal: AbortSignal): Promise<void> {
     try {
       const file = await this.#jobs.resultsSoFar(job.pipelineId, FETCH_MS, signal);
@@ -314,7 +302,7 @@ class RapidataPeople {
     }
   }
 
-  /** Ends the spending of a round and fetches what it brought. Never throws for the marketplace's sake. */
+  /** Pauses the job of a round and stores its replies. Failures of the marketplace are recorded, not thrown. */
   async #stop(question: Question, round: Round, signal: AbortSignal): Promise<void> {
     try {
       const jobId = round.jobId ?? (await this.#find(round, signal));
@@ -336,31 +324,6 @@ class RapidataPeople {
     this.#unpaused.delete(jobId);
   }
 
-  #currentPrice(signal: AbortSignal): Promise<bigint> {
-    if (this.#price && Date.now() - this.#price.readAt < PRICE_TTL_MS)
-      return Promise.resolve(this.#price.perResponse);
-    if (!this.#pricing) {
-      this.#pricing = this.#askPrice(signal).finally(() => (this.#pricing = undefined));
-      // Whoever waits for it learns of its failure; perhaps nobody does any more.
-      this.#pricing.catch(() => {});
-    }
-    return this.#pricing;
-  }
-
-  /** The price of one reply, by the quote for a definition that is never published. */
-  async #askPrice(signal: AbortSignal): Promise<bigint> {
-    const definition = await this.#jobs.define(
-      'coinslot-price',
-      'Price',
-      'What do you think of it?',
-      1,
-      signal,
-    );
-    const { perResponse } = await this.#jobs.quote(definition, this.#options.quoteMs ?? 60_000, signal);
-    this.#price = { perResponse, readAt: Date.now() };
-    return perResponse;
-  }
-
   #well(): void {
     this.#aliveAt = Date.now();
     this.#trouble = '';
@@ -369,14 +332,10 @@ class RapidataPeople {
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RapidataFault)) return error;
     this.#trouble = error.message;
-    return new UpstreamFailure(
-      'unavailable',
-      'The marketplace can not be reached at the moment; try again.',
-      {
-        cause: error,
-        retryAfterSeconds: Math.max(error.retryAfterSeconds ?? 30, 1),
-      },
-    );
+    return new UpstreamFailure('unavailable', 'The marketplace cannot be reached; try again.', {
+      cause: error,
+      retryAfterSeconds: Math.max(error.retryAfterSeconds ?? 30, 1),
+    });
   }
 }
 
@@ -396,17 +355,4 @@ function unreached(): UpstreamFailure {
     'failed',
     'The marketplace could not be reached before the deadline; nobody was asked.',
   );
-}
-
-/** Undefined for what another provider, or nobody, has written. */
-function readIntent(text: string | null): Intent | undefined {
-  if (text === null) return undefined;
-  try {
-    const value = JSON.parse(text) as Partial<Intent> | null;
-    return value?.provider === 'rapidata' && typeof value.attempt === 'number' && Array.isArray(value.rounds)
-      ? (value as Intent)
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }
