@@ -1,5 +1,5 @@
 import type { Keypair } from '@solana/web3.js';
-import type { Success } from '../../src/payments/outcome.js';
+import { inProgress, type Success } from '../../src/payments/outcome.js';
 import { jsonAnswer, type Sent } from './test-server.js';
 import { pause } from './faults.js';
 import { GIVEN_UP, storyOf, targetOf, type Attempt, type Record } from './schedule-record.js';
@@ -193,6 +193,8 @@ export class BuyerSide {
     if (sent.kind === 'answer' && sent.answer.status === 200) record.bodies.add(sent.answer.body.toString());
     if (sent.kind === 'unavailable' && sent.receipt?.errorReason === 'settlement_pending')
       attempt.pending = true;
+    // The newest caller waited as long as a call is held: as if it had hung up, the run ends without it.
+    if (sent.kind === 'unavailable' && sent.error === inProgress().error) record.failures += 1;
     if (sent.kind !== 'refused') return;
     record.refusals.push(sent.error);
     const row = pending ? await targetOf(this.#schedule.reader, attempt.id) : undefined;

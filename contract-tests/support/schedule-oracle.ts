@@ -33,7 +33,8 @@ export async function faultsIn(schedule: FinishedSchedule, landed: Map<string, n
       faults.push(
         `purchase ${record.n} got ${record.bodies.size} different answers: ${await storyOf(reader, record)}`,
       );
-    faults.push(...runFaults(schedule, record));
+    for (const fault of runFaults(schedule, record))
+      faults.push(`${fault}: ${await storyOf(reader, record)}`);
   }
   for (const row of sold) faults.push(...(await redeliveryFaults(schedule, row)));
   return faults;

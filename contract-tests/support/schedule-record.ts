@@ -16,7 +16,7 @@ export type Record = {
   sends: number;
   bodies: Set<string>;
   refusals: string[];
-  /** How often its ledger failed or it hung up, which excuses one more run each. */
+  /** How often its ledger failed, it hung up or was sent away during a run, each of which excuses one more run. */
   failures: number;
   last?: Sent | typeof GIVEN_UP;
   /** What the buyer did, in order. */
