@@ -177,9 +177,9 @@ function promises(make: () => Promise<LedgerPlace>): void {
       for (const request of [seen, looked, again, stale, left])
         claims.set(request, await claimed(ledger, request));
       const soon = [seen, looked, again, left].map(request =>
-        ledger.forgetSoon(request.id, claims.get(request) as number),
+        ledger.deleteClaimSoon(request.id, claims.get(request) as number),
       );
-      const wrong = ledger.forgetSoon(stale.id, (claims.get(stale) as number) + 1);
+      const wrong = ledger.deleteClaimSoon(stale.id, (claims.get(stale) as number) + 1);
       expect(await ledger.find(seen.id)).to.equal(undefined);
       expect((await ledger.lookUp(looked.id, looked.payer)).row).to.equal(undefined);
       expect(await claimed(ledger, again)).to.be.greaterThan(claims.get(again) as number);
@@ -191,7 +191,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
 
     it('deletes what was to be deleted soon before it closes', async () => {
       const request = payment();
-      const soon = ledger.forgetSoon(request.id, await claimed(ledger, request));
+      const soon = ledger.deleteClaimSoon(request.id, await claimed(ledger, request));
       await reopen();
       expect(await soon).to.equal(true);
       expect(await ledger.find(request.id)).to.equal(undefined);

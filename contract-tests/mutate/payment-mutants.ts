@@ -125,7 +125,7 @@ const verified = of('payments/work', 'payments/charge-*', [
   },
   {
     name: 'a refused payment keeps its row',
-    find: 'ledger.forgetSoon(id, claim)',
+    find: 'ledger.deleteClaimSoon(id, claim)',
     replace: 'Promise.resolve()',
     grep: 'refused by verify: 402, the row is gone',
   },

@@ -36,7 +36,7 @@ const MOVES = [
   'adopt',
   'freeClaim',
   'deleteClaim',
-  'forgetSoon',
+  'deleteClaimSoon',
   'extendLease',
   'markWritten',
 ];

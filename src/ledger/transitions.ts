@@ -64,7 +64,7 @@ export type Transitions = {
   /** Deletes a claim that can't ever be settled: verify refused it. */
   readonly deleteClaim: (id: string, claim: number) => Promise<boolean>;
   /** The same, some time later: with another commit, or within seconds. To `find`, `look` and `claim` here it is gone at once. */
-  readonly forgetSoon: (id: string, claim: number) => Promise<boolean>;
+  readonly deleteClaimSoon: (id: string, claim: number) => Promise<boolean>;
   /** Extends the lease of a worker on its row, in any state. */
   readonly extendLease: (id: string, claim: number, leaseMs: number) => Promise<boolean>;
   /** Takes over a row beyond `claimed` that nobody works on, under a new claim. @returns undefined when somebody holds it */
@@ -118,7 +118,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     release: (id, claim, reason) => changes(() => moves.release({ id, claim, owner, reason, now: now() })),
     freeClaim: (id, claim, { keepRun }) => dropped(engine.write(() => free({ id, claim, owner }, keepRun))),
     deleteClaim: (id, claim) => dropped(engine.write(() => removeClaim({ id, claim, owner }))),
-    forgetSoon: (id, claim) => dropped(refused.add({ id, claim, owner })),
+    deleteClaimSoon: (id, claim) => dropped(refused.add({ id, claim, owner })),
     extendLease: (id, claim, leaseMs) =>
       changes(() => claims.hold({ id, claim, owner, lease_ms: leaseMs, now: now() })),
     adopt: async (id, leaseMs) => {

@@ -144,7 +144,7 @@ export class Work {
       return;
     }
     callers.removeAll(id);
-    ledger.forgetSoon(id, claim).catch(async (error: unknown) => {
+    ledger.deleteClaimSoon(id, claim).catch(async (error: unknown) => {
       log.warn({ payment: id, error }, 'a refused claim could not be deleted');
       await cleanup.freeClaim(run, true);
     });

@@ -11,7 +11,7 @@ import { SLOW_MS, ledgerCommand, type Outcome } from '../../support/ledger-comma
 
 const SIGNATURE = '5'.repeat(88);
 
-describe('ledger copy', function () {
+describe('ledger move', function () {
   this.timeout(SLOW_MS);
   const database = process.env['TEST_DATABASE_URL'];
   const postgres = database ? () => postgresPlace(database) : undefined;
@@ -56,7 +56,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     opened.push(ledger);
     return ledger;
   };
-  const copy = (): Promise<Outcome> => ledgerCommand({}, 'copy', '--from', source.url, '--to', target.url);
+  const move = (): Promise<Outcome> => ledgerCommand({}, 'move', '--from', source.url, '--to', target.url);
   const refused = async (url: string): Promise<string> => {
     try {
       await open(url);
@@ -105,7 +105,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     const heavy = ids.at(-1) ?? '';
     const answer = await before.answer(heavy);
     await before.close();
-    const outcome = await copy();
+    const outcome = await move();
     expect(outcome.status, outcome.stderr).to.equal(0);
     expect(outcome.stdout)
       .to.match(/payments +301 /)
@@ -141,7 +141,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
 
   it('lets nobody write to the retired source any more', async () => {
     const [id] = await fill();
-    expect((await copy()).status).to.equal(0);
+    expect((await move()).status).to.equal(0);
     const reader = await openLedgerReader({ url: source.url });
     opened.push(reader);
     const owed = (await reader.list({ state: 'owed', limit: 1 }))[0]?.id ?? '';
@@ -159,27 +159,33 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
         () => expect.fail('a late server wrote to the retired ledger'),
         (error: Error) => expect(error.message).to.include('retired'),
       );
-    const again = await copy();
+    const again = await move();
     expect(again.status).to.equal(1);
     expect(again.stderr).to.include('before, completely');
   });
 
   it('refuses a source that a server has open, and a target that was sold from', async () => {
     const server = await open(source.url);
-    const running = await copy();
+    const running = await move();
     expect(running.status).to.equal(1);
     expect(running.stderr).to.include('in use by');
     await server.close();
     const other = await open(target.url);
     await paymentIn(other, 'owed');
     await other.close();
-    const full = await copy();
+    const full = await move();
     expect(full.status).to.equal(1);
     expect(full.stderr).to.include('not empty');
     await (await open(source.url)).close();
-    expect((await ledgerCommand({}, 'copy', '--from', source.url, '--to', source.url)).stderr).to.include(
+    expect((await ledgerCommand({}, 'move', '--from', source.url, '--to', source.url)).stderr).to.include(
       'same ledger',
     );
+  });
+
+  it('is named instead of copy, which moves nothing', async () => {
+    const { status, stderr } = await ledgerCommand({}, 'copy', '--from', source.url, '--to', target.url);
+    expect(status).to.equal(1);
+    expect(stderr).to.include('now called move');
   });
 
   it('does not retire the source when a row does not arrive as it was', async () => {
@@ -192,7 +198,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
            $$ begin if new.state = 'owed' then new.amount := '1'; end if; return new; end $$;
          create trigger spoil before insert on payments for each row execute function spoil()`;
     await execute(target.url, spoil);
-    const { status, stderr } = await copy();
+    const { status, stderr } = await move();
     expect(status).to.equal(1);
     expect(stderr).to.include('does not agree').and.include('payments');
     expect((await (await open(source.url)).counts()).owed.payments).to.equal(61);
@@ -201,10 +207,10 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
 
   it('completes a copy that was cut off after the source was retired', async () => {
     await fill();
-    expect((await copy()).status).to.equal(0);
+    expect((await move()).status).to.equal(0);
     await execute(target.url, `insert into meta (key, value) values ('arriving', 'somewhere')`);
     expect(await refused(target.url)).to.include('was not finished');
-    const outcome = await copy();
+    const outcome = await move();
     expect(outcome.status, outcome.stderr).to.equal(0);
     expect(outcome.stdout).to.include('completed');
     expect((await (await open(target.url)).counts()).owed.payments).to.equal(61);
@@ -212,10 +218,10 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
 
   it('sells from the source alone when a copy was cut off before that', async () => {
     await fill();
-    expect((await copy()).status).to.equal(0);
+    expect((await move()).status).to.equal(0);
     await execute(target.url, `insert into meta (key, value) values ('arriving', 'somewhere')`);
     await execute(source.url, `delete from meta where key = 'retired'`);
-    expect((await copy()).stderr).to.include('interrupted');
+    expect((await move()).stderr).to.include('interrupted');
     expect(await refused(target.url)).to.include('was not finished');
     await (await open(source.url)).close();
   });

@@ -26,7 +26,7 @@ const USAGE = `Usage: npm run ledger -- <command> [options]
       --from DAY  --to DAY      UTC days like 2026-01-31, both included
   refund <payment> --tx SIG     records that you paid an owed payment back with the transaction SIG, once the
                                 chain shows it at finalized, through SOLANA_RPC_URL or the sandbox
-  copy --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one
+  move --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one
       --from SOURCE             a file or URL (default: the ledger of this configuration)
   verify                        compares the ledger with the chain, through SOLANA_RPC_URL or the sandbox
       --limit N                 transactions to look back (default 10000, at most 100000)
@@ -36,7 +36,7 @@ const USAGE = `Usage: npm run ledger -- <command> [options]
   --json                        for machines (all but export)
   --help                        this text
 
-The ledger is the one of DATABASE_URL, else ledger.db in STATE_DIR (.coinslot). All but copy run beside a server.
+The ledger is the one of DATABASE_URL, else ledger.db in STATE_DIR (.coinslot). All but move run beside a server.
 Exit status 0: done; 1: not done, or verify found differences.`;
 
 const DEFAULT_AUDITED = 10_000;
@@ -90,7 +90,8 @@ const COMMANDS: Record<string, Command> = {
     named: true,
     run: (values, name) => withBooks(reader => refund(reader, name, values.tx)),
   },
-  copy: { options: ['from', 'to'], run: copy },
+  move: { options: ['from', 'to'], run: move },
+  copy: { options: ['from', 'to'], run: renamed },
   height: { options: ['reset'], run: values => withBooks(reader => height(reader, values.reset === true)) },
   verify: { options: ['limit'], run: values => withBooks(reader => verify(reader, values.limit)) },
 };
@@ -109,7 +110,7 @@ async function withBooks<T>(work: (reader: ReportSource) => Promise<T>): Promise
     const { retired } = await reader.identity();
     if (retired !== undefined)
       process.stderr.write(
-        `This ledger is retired, what it says is past: it was copied to ${plain(retired)}.\n`,
+        `This ledger is retired, what it says is past: it was moved to ${plain(retired)}.\n`,
       );
     return await work(reader);
   } finally {
@@ -144,25 +145,30 @@ async function refund(
   return recordRefund(reader, name, tx, rpcUrls);
 }
 
-async function copy({ from, to }: Values): Promise<Report> {
+async function renamed(): Promise<never> {
+  throw new CommandFault(
+    'The command copy is now called move: npm run ledger -- move --to TARGET. Nothing was changed.',
+  );
+}
+
+async function move({ from, to }: Values): Promise<Report> {
   if (to === undefined)
-    throw new CommandFault('Say where to copy the ledger: --to with a postgres:// URL or a file.');
-  // Only this command needs the query builder.
+    throw new CommandFault('Say where to move the ledger: --to with a postgres:// URL or a file.');
   const { moveLedger } = await import('../../ledger/move-ledger.js');
-  const copied = await moveLedger({
+  const moved = await moveLedger({
     from: from === undefined ? databaseUrl : ledgerUrl(from),
     to: ledgerUrl(to),
   });
-  const { successor, tables, resumed } = copied;
+  const { successor, tables, resumed } = moved;
   return {
-    data: copied,
+    data: moved,
     lines: [
       ...table(
         ['table', 'rows', 'hash'],
         tables.map(each => [each.table, each.rows, each.hash.slice(0, 16)]),
       ),
       '',
-      resumed ? 'An interrupted copy was verified and completed.' : 'Every row was compared with its copy.',
+      resumed ? 'An interrupted move was verified and completed.' : 'Every row was compared with its copy.',
       `The old ledger is retired. Start the servers with DATABASE_URL=${successor} (and its password, if it has one).`,
     ],
   };

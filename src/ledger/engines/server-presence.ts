@@ -10,7 +10,7 @@ const PRESENCE_RETRY_MS = 2_000;
 
 /**
  * Advisory locks on a connection of its own. One is shared by servers, and held alone by a copy: it spares the operator a copy
- * that fights with running servers; that no payment is lost does not depend on it (see `copyLedger`). The other says which schema
+ * that fights with running servers; that no payment is lost does not depend on it (see `moveLedger`). The other says which schema
  * a server knows, so that no start changes the schema under a server of an earlier version (see `migrate`).
  */
 export class ServerPresence {
