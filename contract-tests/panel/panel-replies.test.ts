@@ -17,7 +17,7 @@ describe('the panel page', () => {
       const { id } = panel.replyStore.put(aQuestion({ wanted: 3 }));
       expect((await visitor.get('/panel/')).text)
         .to.contain('0 of 3 replies')
-        .and.contain('3 still wanted');
+        .and.contain('3 still needed');
       const answer = await visitor.reply(id, ' I like\r\nthe handle. ', 'negative');
       expect([answer.status, answer.headers.get('location')]).to.deep.equal([
         303,
@@ -32,7 +32,7 @@ describe('the panel page', () => {
       });
       const page = await visitor.get('/panel/?said=added');
       expect(page.text)
-        .to.contain('2 still wanted')
+        .to.contain('2 still needed')
         .and.contain('You have answered this question')
         .and.contain('Thank you');
     });

@@ -64,7 +64,7 @@ describe('the panel page', () => {
       panel.replyStore.put(aQuestion({ question: 'z'.repeat(1_000_000), brand: 'q'.repeat(100_000) }));
       await visitor.signIn();
       const { text } = await visitor.get('/panel/');
-      expect(text).to.contain('ä'.repeat(10_000)).and.contain('the rest is left out');
+      expect(text).to.contain('ä'.repeat(10_000)).and.contain('… (shortened)');
       expect(text.length).to.be.lessThan(60_000);
     });
 
@@ -91,7 +91,10 @@ describe('the panel page', () => {
     for (const { id } of questions.slice(0, 5)) await visitor.reply(id, 'Good.');
     const { text } = await visitor.get('/panel/');
     expect(text.match(/<article/g)).to.have.length(20);
-    expect(text).to.contain('10 more questions wait').and.contain('Brand 5.').and.not.contain('Brand 0.');
+    expect(text)
+      .to.contain('10 more questions will appear')
+      .and.contain('Brand 5.')
+      .and.not.contain('Brand 0.');
   });
 
   it('can be used with a keyboard, a screen reader and a small phone', async () => {
@@ -141,7 +144,7 @@ describe('the panel page', () => {
     panel.replyStore.broken = true;
     const page = await visitor.get('/panel/');
     expect(page.status).to.equal(503);
-    expect(page.text).to.contain('can not be read').and.not.contain('the ledger is gone');
+    expect(page.text).to.contain('cannot be read').and.not.contain('the ledger is gone');
   });
 
   describe('live stream', () => {

@@ -6,13 +6,13 @@ const ENTITIES: Record<string, string> = {
   "'": '&#39;',
 };
 
-/** Controls that HTML can't hold or would drop; line feed and tab stay. */
+/** Control characters that HTML does not allow or that browsers drop; line feed and tab stay. */
 // eslint-disable-next-line no-control-regex -- these are the ones to show
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
 /**
- * Text as HTML text or quoted attribute value: markup shows as written, control characters as their pictures (U+2400 …), lone
- * surrogates as U+FFFD. Direction marks stay: the page isolates every foreign text.
+ * Escapes text for use as HTML text or quoted attribute value. Control characters are replaced by their pictures (U+2400 …),
+ * lone surrogates by U+FFFD. Direction marks stay, because the page isolates every text that people wrote.
  */
 export function escapeHtml(text: string): string {
   return text

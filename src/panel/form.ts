@@ -2,7 +2,7 @@ import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import { DeadlineExceeded, withDeadline } from '../net/deadline.js';
 
-/** Answered as a page (or JSON) with this status; the message says what to do next. */
+/** Sent as a page (or JSON) with this status. The message says what to do next. */
 export class PanelFault extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;
@@ -14,7 +14,7 @@ export class PanelFault extends Error {
   }
 }
 
-/** 2 000 characters of four bytes, each byte written as %XX, and the other fields. */
+/** Enough for 2 000 characters of four bytes, each byte written as %XX, and the other fields. */
 const MAX_FORM_BYTES = 32_768;
 const FORM_DEADLINE_MS = 10_000;
 const CLOSE = { Connection: 'close' };
@@ -23,13 +23,13 @@ const parse = koaBody({
   json: false,
   text: false,
   formLimit: MAX_FORM_BYTES,
-  // Flat fields only, as our own forms have them; the first of two with one name counts.
+  // The panel's forms have flat fields only. Of two fields with one name, the first counts.
   queryString: { allowDots: false, depth: 0, parameterLimit: 20, duplicates: 'first' } as object,
 });
 
 /**
- * Reads a form as browsers send it.
- * @throws PanelFault 415 for other types, 413 above 32 KB, 408 when it does not arrive within 10 s, 400 when it breaks off.
+ * Reads a URL-encoded form.
+ * @throws PanelFault 415 for other types, 413 above 32 KB, 408 if it takes longer than 10 s, 400 if it is incomplete
  */
 export async function readForm(ctx: Context): Promise<URLSearchParams> {
   if (!ctx.is('application/x-www-form-urlencoded'))
@@ -50,8 +50,8 @@ function faultOf(error: unknown): PanelFault {
   if ((error as { status?: unknown }).status === 413)
     return new PanelFault(
       413,
-      `This is more than ${MAX_FORM_BYTES} bytes. Shorten it and send it again.`,
+      `The form is larger than ${MAX_FORM_BYTES} bytes. Shorten your reply and send it again.`,
       CLOSE,
     );
-  return new PanelFault(400, 'The form broke off. Send it again.');
+  return new PanelFault(400, 'The form arrived incomplete. Send it again.');
 }

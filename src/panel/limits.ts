@@ -3,7 +3,7 @@ import { LeakyBuckets } from '../net/leaky-buckets.js';
 const MAX_NAMES = 1_000;
 const ALL = '';
 
-/** Bounds events a minute, per name and over all. */
+/** Limits events per minute, for each name and in total. */
 export class RateLimit {
   readonly #perName: LeakyBuckets;
   readonly #overall: LeakyBuckets;
@@ -18,7 +18,7 @@ export class RateLimit {
     this.#overall = new LeakyBuckets({ capacity: overall, perSecond: overall / 60, maxKeys: 1, now });
   }
 
-  /** Counts an event, where it may happen. @returns 0, or in how many seconds it may */
+  /** Counts an event if it is allowed now. @returns 0, or after how many seconds it is allowed */
   take(name: string): number {
     const wait = Math.max(this.#perName.wait(name), this.#overall.wait(ALL));
     if (wait > 0) return Math.ceil(wait);

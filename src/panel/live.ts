@@ -2,16 +2,16 @@ import { PassThrough } from 'node:stream';
 import type { ReplyStore } from '../upstreams/people/people.js';
 
 const MAX_CLIENTS = 50;
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 const KEEP_ALIVE_MS = 15_000;
-/** Then the browser connects again, and its session is looked at again. */
+/** A stream ends after this time; the browser then reconnects, which checks its session again. */
 const MAX_LIFE_MS = 10 * 60_000;
-/** What a client may leave unread before it is dropped. */
+/** A client with more unread bytes than this is disconnected. */
 const MAX_UNREAD_BYTES = 16_384;
 
 const CHANGE = 'event: change\ndata: 1\n\n';
 
-/** Server-sent events that say *that* something changed, never what: the page then asks for the list. */
+/** Server-sent events that say only that something changed. The page then requests the list. */
 export class LiveStreams {
   readonly #replyStore: ReplyStore;
   readonly #clients = new Set<PassThrough>();
@@ -28,8 +28,8 @@ export class LiveStreams {
   }
 
   /**
-   * A new stream, or undefined when fifty are open already or the server is ending. It ends soon after `mayListen` has
-   * resolved to false.
+   * A new stream, or undefined if 50 are open or the server is shutting down. The stream ends after `mayListen` resolves to
+   * false, which is checked with every keep-alive.
    */
   open(mayListen: () => Promise<boolean>): PassThrough | undefined {
     if (this.#clients.size >= MAX_CLIENTS || this.#ended?.aborted) return undefined;
@@ -45,7 +45,7 @@ export class LiveStreams {
     });
     client.on('error', () => client.destroy());
     this.#clients.add(client);
-    // What changed between the page and this stream is not lost: the page asks once at the beginning.
+    // The first event makes the page request the list, which covers changes made before the stream was open.
     client.write(`retry: 3000\n\n${CHANGE}`);
     this.#schedule();
     return client;
@@ -54,15 +54,15 @@ export class LiveStreams {
   #schedule(): void {
     if (this.#clients.size === 0 || this.#timer) return;
     this.#timer = setTimeout(() => {
-      void this.#look().finally(() => {
+      void this.#poll().finally(() => {
         this.#timer = undefined;
         this.#schedule();
       });
-    }, LOOK_MS);
+    }, POLL_MS);
     this.#timer.unref();
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     try {
       const open = await this.#replyStore.open();
       const state = JSON.stringify(open.map(({ id, replies, attempt }) => [id, replies, attempt]));
@@ -70,12 +70,12 @@ export class LiveStreams {
       this.#seen = state;
       for (const client of this.#clients) this.#send(client, CHANGE);
     } catch {
-      // The book can't be read at the moment; the pages keep what they show.
+      // The replies cannot be read: the pages stay as they are until the next poll.
     }
   }
 
   async #keepAlive(client: PassThrough, mayListen: () => Promise<boolean>): Promise<void> {
-    // Where the ledger can't tell at the moment, the next time decides.
+    // If the ledger cannot be read, the stream stays open until the next check.
     if (await mayListen().catch(() => true)) this.#send(client, ': still here\n\n');
     else client.end();
   }

@@ -11,7 +11,7 @@ import { escapeHtml } from './escape.js';
 /** One open question as one respondent sees it. */
 export type Card = { question: Question; replies: Reply[]; answered: boolean };
 
-/** What was wrong with a reply that was sent, and what it was, so that nothing typed is lost. */
+/** A reply with a mistake: what is wrong, and what was typed, so that the form can show it again. */
 export type Fault = { question: string; message: string; text: string; sentiment: string };
 
 export type Board = {
@@ -24,7 +24,7 @@ export type Board = {
   fault?: Fault;
 };
 
-/** What of a foreign text is shown; the rest is said to be left out. */
+/** Longer questions are cut, with a note that they are. */
 const MAX_SHOWN_CHARACTERS = 20_000;
 
 const CHOICES: Record<Sentiment, string> = { positive: 'Positive', neutral: 'Neutral', negative: 'Negative' };
@@ -47,14 +47,14 @@ ${body}
 `;
 }
 
-/** @param message why signing in failed, or that one has signed out */
+/** @param message why signing in failed, or a confirmation of signing out */
 export function loginPage(message = ''): string {
   const describedBy = message ? ' aria-describedby="why" aria-invalid="true"' : '';
   return layout(
     message ? 'Sign in failed – panel' : 'Sign in – panel',
     `<main class="card">
 <h1>Panel</h1>
-<p>Here people answer short questions about brands. Sign in with the operator's token.</p>
+<p>On this page people answer short questions about brands. Sign in with the token that the operator gave you.</p>
 ${message ? `<p id="why" class="fault" role="alert">${escapeHtml(message)}</p>` : ''}
 <form id="login" method="post" action="/panel/login">
 <input type="text" name="username" value="panel" autocomplete="username" hidden>
@@ -66,11 +66,11 @@ ${message ? `<p id="why" class="fault" role="alert">${escapeHtml(message)}</p>` 
   );
 }
 
-/** Leads on to the questions by itself. */
+/** Redirects to the questions. */
 export function signedInPage(): string {
   return layout(
     'Signed in – panel',
-    '<main class="card"><h1>You are signed in</h1><p><a href="/panel/">Go on to the questions</a></p></main>',
+    '<main class="card"><h1>You are signed in</h1><p><a href="/panel/">Continue to the questions</a></p></main>',
     '\n<meta http-equiv="refresh" content="0; url=/panel/">',
   );
 }
@@ -99,15 +99,17 @@ ${boardFragment(board)}
   );
 }
 
-/** The list alone, which the script merges into the page. */
+/** The list of questions, which the script merges into the page. */
 export function boardFragment(board: Board): string {
   const { cards, more } = board;
   const rest =
     more > 0
-      ? `${more} more ${more === 1 ? 'question waits' : 'questions wait'} until some of these are done.`
+      ? `${more} more ${more === 1 ? 'question' : 'questions'} will appear when some of these are done.`
       : '';
   const none =
-    cards.length === 0 ? 'No question is open at the moment. New ones appear here by themselves.' : rest;
+    cards.length === 0
+      ? 'No questions are open at the moment. New questions appear here automatically.'
+      : rest;
   return `<div id="questions">
 ${cards.map(card => cardHtml(card, board)).join('\n')}
 </div>
@@ -118,12 +120,10 @@ function hidden(name: string, value: string): string {
   return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 }
 
-/** Foreign text in a block of its own: shown as written, its direction neither inherited nor passed on. */
+/** A block for text that callers or respondents wrote: shown as written, with a text direction of its own. */
 function foreign(text: string, className = ''): string {
   const shown =
-    text.length > MAX_SHOWN_CHARACTERS
-      ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}… (the rest is left out)`
-      : text;
+    text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}… (shortened)` : text;
   const focusable = shown.length > 1_000 ? ' tabindex="0"' : '';
   return `<div class="foreign ${className}" dir="auto"${focusable}>${escapeHtml(shown)}</div>`;
 }
@@ -137,13 +137,13 @@ function cardHtml(card: Card, board: Board): string {
 <h2 id="h-${id}">About <bdi>${escapeHtml(brand)}</bdi></h2>
 ${foreign(question.question, 'asked')}
 <p class="state soft">${stateOf(card, board.now)}</p>
-<progress max="${question.wanted}" value="${replies.length}" aria-label="Replies given"></progress>
+<progress max="${question.wanted}" value="${replies.length}" aria-label="Replies received"></progress>
 ${replyForm(card, board.formKey, fault)}
 ${givenReplies(card, board.formKey)}
 </article>`;
 }
 
-/** Changes whenever the card would look different, but for the time left. */
+/** Changes whenever the card would look different, except for the time left. */
 function versionOf({ question, replies, answered }: Card): string {
   const state = JSON.stringify([question.wanted, question.deadline, answered, replies.map(({ id }) => id)]);
   return createHash('sha256').update(state).digest('base64url').slice(0, 16);
@@ -156,7 +156,7 @@ function stateOf({ question, replies }: Card, now: number): string {
   const iso = new Date(question.deadline).toISOString();
   const time = `<time datetime="${iso}">${iso.slice(11, 16)} UTC</time>`;
   const left = minutes > 1 ? `about ${minutes} minutes left` : 'less than a minute left';
-  return `${count}, ${wanted === 0 ? 'no more needed' : `<strong>${wanted} still wanted</strong>`}. Open until ${time}, ${left}.`;
+  return `${count}, ${wanted === 0 ? 'no more needed' : `<strong>${wanted} still needed</strong>`}. Open until ${time}, ${left}.`;
 }
 
 function replyForm({ question, replies, answered }: Card, formKey: string, fault: Fault | undefined): string {
@@ -177,10 +177,10 @@ ${hidden('form', formKey)}${hidden('question', question.id)}
     fault ? ' aria-invalid="true" autofocus' : ''
   }>
 ${escapeHtml(fault?.text ?? '')}</textarea>
-<p id="c-${id}" class="soft">In your own words, at most ${MAX_REPLY_CHARACTERS} characters. Please leave out anything that tells who you are.</p>
+<p id="c-${id}" class="soft">In your own words, at most ${MAX_REPLY_CHARACTERS} characters. Please do not write anything that identifies you.</p>
 ${fault ? `<p id="e-${id}" class="fault">${escapeHtml(fault.message)}</p>` : ''}
 <fieldset>
-<legend>What you think of it is</legend>
+<legend>Your overall opinion</legend>
 ${choices}
 </fieldset>
 <button>Send reply</button>
@@ -190,7 +190,7 @@ ${choices}
 function givenReplies({ question, replies }: Card, formKey: string): string {
   if (replies.length === 0) return '<div class="given"></div>';
   const items = replies.map((reply, index) => replyItem(question, reply, index + 1, formKey)).join('\n');
-  return `<div class="given"><details><summary>Replies given (${replies.length})</summary>
+  return `<div class="given"><details><summary>Replies received (${replies.length})</summary>
 <ul class="replies">
 ${items}
 </ul></details></div>`;

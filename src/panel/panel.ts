@@ -32,17 +32,17 @@ import { STYLE } from './style.js';
 
 export type PanelOptions = {
   replyStore: ReplyStore;
-  /** Is told of everybody who is signed in and asks for anything. */
+  /** Records when a signed-in respondent was last seen. */
   presence: Respondents;
-  /** Where all servers find out who has signed out. */
+  /** Stores ended sessions for all servers. */
   notes: SharedMeta;
   /** The operator's token, at least 16 characters. */
   token: string;
-  /** ms since 1970. Default the clock. */
+  /** ms since 1970. Default: the system clock. */
   now?: () => number;
-  /** True when people reach the page over https only: the cookie is then never sent in the clear. */
+  /** True if the page is reached over https. The cookie is then never sent over plain HTTP. */
   secure: boolean;
-  /** Ends the live streams when it aborts, so that a server can close. */
+  /** When it aborts, the live streams end, so that the server can close. */
   signal?: AbortSignal;
 };
 
@@ -51,7 +51,7 @@ type Outcome = Added | 'rejected' | 'absent';
 
 const COOKIE = 'coinslot_panel';
 const MAX_CARDS = 20;
-/** How long the answer to a wrong token is held back after too many, and how many such answers at once. */
+/** After too many wrong tokens, answers to further ones are delayed by this long; at most 50 answers wait at a time. */
 const HOLD_BACK_MS = 1_000;
 const MAX_HELD_BACK = 50;
 const HTML = 'text/html; charset=utf-8';
@@ -62,7 +62,7 @@ const HEADERS = {
     "frame-ancestors 'none'; base-uri 'none'",
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
-  // Not no-referrer: browsers would then send our own forms with `Origin: null`.
+  // With no-referrer, browsers would send the panel's own forms with `Origin: null`.
   'Referrer-Policy': 'same-origin',
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
@@ -73,16 +73,16 @@ const HEADERS = {
 const SAID: Record<Outcome, string> = {
   added: 'Thank you, your reply was added.',
   duplicate: 'You have answered this question already.',
-  full: 'Enough people have answered meanwhile. Your reply was not added.',
+  full: 'Enough people have answered in the meantime. Your reply was not added.',
   closed: 'This question is no longer open. Your reply was not added.',
-  rejected: 'The reply was rejected. Its place is free again.',
-  absent: 'That reply is not there any more.',
+  rejected: 'The reply was rejected. Someone else can answer instead.',
+  absent: 'That reply no longer exists.',
 };
 
 /**
- * The page at /panel/ on which real people answer the open questions and the operator throws replies out. Works without
- * JavaScript. It answers nothing outside /panel.
- * @throws RangeError when the token is too short to be safe.
+ * The page at /panel/ on which people answer the open questions and the operator rejects replies. Works without JavaScript.
+ * Requests outside /panel are passed on.
+ * @throws RangeError if the token is too short to be safe.
  */
 export function createPanel(options: PanelOptions): Router {
   const panel = new Panel(options);
@@ -122,7 +122,7 @@ function wantsJson(ctx: Context): boolean {
   return ctx.get('Accept').includes('application/json');
 }
 
-/** Whether a browser says that the request comes from our own page. Others say nothing; then the form's key decides. */
+/** Whether the browser reports that the request comes from another site. Clients that send no such headers rely on the form key. */
 function fromElsewhere(ctx: Context): boolean {
   const site = ctx.get('Sec-Fetch-Site');
   if (site) return site !== 'same-origin' && site !== 'none';
@@ -153,20 +153,23 @@ class Panel {
   }
 
   readonly guard: Middleware = async (ctx, next) => {
-    // A page with a session is nobody else's to read, whatever the rest of the server allows.
+    // Other sites must not read the panel, even where CORS is open for the rest of the server.
     ctx.remove('Access-Control-Allow-Origin');
     ctx.remove('Access-Control-Expose-Headers');
     ctx.set(HEADERS);
     try {
       if (ctx.method === 'POST' && fromElsewhere(ctx))
-        throw new PanelFault(403, 'This was sent from another site. Open the panel and send it from there.');
+        throw new PanelFault(
+          403,
+          'This form was sent from another site. Open the panel and send it from there.',
+        );
       await next();
     } catch (error) {
       this.#fail(ctx, error);
     }
   };
 
-  /** GET /panel/, also with `?token=`, which is exchanged for a session and disappears from the address. */
+  /** GET /panel/. A token in `?token=` is exchanged for a session and removed from the URL. */
   readonly show = async (ctx: Context): Promise<void> => {
     const query = new URLSearchParams(ctx.querystring);
     const token = query.get('token');
@@ -186,7 +189,10 @@ class Panel {
   readonly live = async (ctx: Context): Promise<void> => {
     const session = await this.#attend(ctx);
     const stream = this.#live.open(() => this.#sessions.isOpen(session));
-    if (!stream) throw new PanelFault(503, 'Too many pages are open at the moment.', { 'Retry-After': '10' });
+    if (!stream)
+      throw new PanelFault(503, 'Too many panel pages are open. Close one, or try again in a few seconds.', {
+        'Retry-After': '10',
+      });
     ctx.set({ 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' });
     ctx.status = 200;
     ctx.body = stream;
@@ -200,7 +206,7 @@ class Panel {
   readonly logout = async (ctx: Context): Promise<void> => {
     const { session } = await this.#form(ctx, await this.#demand(ctx));
     await this.#sessions.end(session);
-    // The respondent stays known, so that signing out and in again does not make a second person.
+    // The respondent's id stays in the cookie: signing out and in again does not make a second person.
     this.#setCookie(ctx, { respondent: session.respondent, until: 0 });
     see(ctx, '/panel/?said=out');
   };
@@ -234,7 +240,7 @@ class Panel {
     this.#tell(ctx, done ? 'rejected' : 'absent', id);
   };
 
-  /** What is wrong with a reply, if anything. A missing choice is not: the text then tells. */
+  /** What is wrong with a reply, if anything. Without a choice, the sentiment is inferred from the text. */
   #faultIn(question: string, raw: string, sentiment: string): Fault | undefined {
     const say = (message: string): Fault => ({ question, message, text: raw, sentiment });
     if (tidyReply(raw) === '') return say('Please write your reply first.');
@@ -257,35 +263,31 @@ class Panel {
     see(ctx, `/panel/?said=${outcome}${anchor}`);
   }
 
-  /** Compares first: however many wrong tokens came from the same address, the right one gets in at once. */
+  /** The token is compared before the rate limit: the correct token always works, even after many wrong ones from the same address. */
   async #signIn(ctx: Context, token: string): Promise<void> {
     if (!this.#sessions.opens(token)) return this.#turnAway(ctx);
     const known = this.#sessions.read(ctx.cookies.get(COOKIE));
     this.#setCookie(ctx, await this.#sessions.begin(known));
     await this.#presence.record();
-    // A strict cookie is not sent along a redirect that began on another site, but it is from a page of ours.
+    // Browsers do not send a SameSite=Strict cookie with a redirect that began on another site, but do from a page of the panel.
     if (ctx.get('Sec-Fetch-Site') === 'cross-site') return html(ctx, 200, signedInPage());
     see(ctx, '/panel/');
   }
 
   async #turnAway(ctx: Context): Promise<void> {
     const wait = this.#badLogins.take(ctx.ip);
-    if (wait === 0) return html(ctx, 401, loginPage('Incorrect token. Ask the operator for it.'));
+    if (wait === 0) return html(ctx, 401, loginPage('Incorrect token. Ask the operator for the token.'));
     if (this.#heldBack < MAX_HELD_BACK) {
       this.#heldBack++;
       await pause(HOLD_BACK_MS, undefined, { ref: false });
       this.#heldBack--;
     }
     ctx.set('Retry-After', String(wait));
-    html(
-      ctx,
-      429,
-      loginPage(`Incorrect token, once too often. Wait ${wait} seconds before you guess again.`),
-    );
+    html(ctx, 429, loginPage(`Too many incorrect tokens. Wait ${wait} seconds before you try again.`));
   }
 
   #setCookie(ctx: Context, session: Session): void {
-    // By the URL that people come to: a proxy in front may speak plain HTTP with us.
+    // Decided by the public URL: a proxy may forward https requests as plain HTTP.
     ctx.cookies.secure = this.#secure;
     ctx.cookies.set(COOKIE, this.#sessions.write(session), {
       path: '/panel',
@@ -304,11 +306,14 @@ class Panel {
   async #demand(ctx: Context): Promise<Session> {
     const session = await this.#session(ctx);
     if (!session)
-      throw new PanelFault(401, 'You are not signed in, or no longer. Sign in and send it again.');
+      throw new PanelFault(
+        401,
+        'You are not signed in, or your session has ended. Sign in and send it again.',
+      );
     return session;
   }
 
-  /** Like `#demand`, of a respondent who will answer questions: from now on, some can be sold. */
+  /** Like `#demand`, and records that a respondent is present, which allows questions to be sold. */
   async #attend(ctx: Context): Promise<Session> {
     const session = await this.#demand(ctx);
     await this.#presence.record();
@@ -318,10 +323,7 @@ class Panel {
   async #form(ctx: Context, session: Session): Promise<{ session: Session; form: URLSearchParams }> {
     const form = await readForm(ctx);
     if (!this.#sessions.checkFormKey(session, form.get('form') ?? ''))
-      throw new PanelFault(
-        403,
-        'This form is not from your present session. Reload the panel and send it again.',
-      );
+      throw new PanelFault(403, 'This form belongs to another session. Reload the panel and send it again.');
     return { session, form };
   }
 
@@ -333,7 +335,7 @@ class Panel {
       });
   }
 
-  /** The first questions, those that this person can still answer before the others; `kept` is shown in any case. */
+  /** The first 20 questions; those that this person can still answer come first. `kept` is always shown. */
   async #board({ respondent, ...rest }: Session, kept?: string): Promise<Board> {
     const open = await this.#replyStore.open();
     const cards: Card[] = [];
@@ -358,13 +360,13 @@ class Panel {
     const fault =
       error instanceof PanelFault
         ? error
-        : new PanelFault(503, 'The questions can not be read at the moment. Try again in a minute.', {
+        : new PanelFault(503, 'The questions cannot be read at the moment. Try again in a minute.', {
             'Retry-After': '60',
           });
     ctx.set(fault.headers);
     if (wantsJson(ctx)) return json(ctx, fault.status, fault.message, false);
     if (fault.status === 401) return html(ctx, 401, loginPage(fault.message));
-    html(ctx, fault.status, messagePage('That did not work', fault.message));
+    html(ctx, fault.status, messagePage('Request failed', fault.message));
   }
 }
 

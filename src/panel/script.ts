@@ -1,6 +1,6 @@
 /**
- * The page's only script. The page works without it; with it, a token behind `#` is exchanged, replies are sent without
- * leaving the page and the list follows what happens elsewhere, while what is being typed stays.
+ * The page's only script; the page also works without it. It signs in with a token after `#` in the URL, sends replies without
+ * reloading the page, and keeps the list up to date without touching a form that is being filled in.
  */
 export const SCRIPT = `'use strict';
 (() => {
@@ -11,19 +11,19 @@ export const SCRIPT = `'use strict';
   function exchangeToken() {
     const form = document.getElementById('login');
     let token = location.hash.slice(1);
-    try { token = decodeURIComponent(token); } catch { /* then it was not encoded */ }
+    try { token = decodeURIComponent(token); } catch { /* the token was not encoded */ }
     if (!form || !token) return;
     history.replaceState(null, '', location.pathname);
     form.elements.token.value = token;
     form.submit();
   }
 
-  const say = text => { status.textContent = ''; setTimeout(() => { status.textContent = text; }, 50); };
+  const announce = text => { status.textContent = ''; setTimeout(() => { status.textContent = text; }, 50); };
   const busy = card => (card !== document.activeElement && card.contains(document.activeElement))
     || [...card.querySelectorAll('textarea')].some(area => area.value !== area.defaultValue)
     || [...card.querySelectorAll('input[type=radio]')].some(box => box.checked !== box.defaultChecked);
 
-  /** Takes over only what changed; a card that somebody is busy with keeps its form. */
+  /** Updates only what changed; a card whose form is being filled in keeps its form. */
   function merge(fresh) {
     const known = new Map([...list.querySelectorAll('article')].map(card => [card.id, card]));
     let appeared = 0;
@@ -48,7 +48,7 @@ export const SCRIPT = `'use strict';
     }
     const rest = fresh.querySelector('#rest');
     document.getElementById('rest').textContent = rest ? rest.textContent : '';
-    if (appeared) say(appeared === 1 ? 'A new question has arrived.' : appeared + ' new questions have arrived.');
+    if (appeared) announce(appeared === 1 ? 'There is a new question.' : 'There are ' + appeared + ' new questions.');
   }
 
   function update(old, card) {
@@ -58,7 +58,7 @@ export const SCRIPT = `'use strict';
         const [a, b] = [old.querySelector(part), card.querySelector(part)];
         if (a && b && !a.contains(document.activeElement)) a.replaceWith(document.importNode(b, true));
       }
-      // The form stays and the version too: once nobody is busy with the card, a later refresh takes over the rest.
+      // The form and the version stay: a later refresh updates the rest when the form is no longer in use.
     } else {
       old.replaceChildren(...document.importNode(card, true).childNodes);
       old.dataset.version = card.dataset.version;
@@ -76,7 +76,7 @@ export const SCRIPT = `'use strict';
       const answer = await fetch('/panel/questions', { headers: { Accept: 'text/html' }, cache: 'no-store' });
       if (answer.status === 401) location.reload();
       else if (answer.ok) merge(new DOMParser().parseFromString(await answer.text(), 'text/html'));
-    } catch { /* offline: the next refresh shows what was missed */ }
+    } catch { /* offline: the next refresh catches up */ }
     loading = false;
     if (again) { again = false; refresh(); }
   }
@@ -93,14 +93,14 @@ export const SCRIPT = `'use strict';
         method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams(new FormData(form)),
       });
       const { message, done } = await answer.json();
-      say(message);
+      announce(message);
       if (done) {
         form.reset();
         card.focus();
         card.dataset.version = '';
       }
     } catch {
-      say('It could not be sent. What you wrote is still there; try again.');
+      announce('Your reply could not be sent. Your text is still here; try again.');
     }
     button.disabled = false;
     refresh();
@@ -110,7 +110,7 @@ export const SCRIPT = `'use strict';
   const live = new EventSource('/panel/live');
   live.addEventListener('change', refresh);
   live.onerror = () => {
-    // Too many live pages, or no connection for good: ask now and then instead.
+    // The server refused the live stream, for instance because too many are open: poll every 5 s instead.
     if (live.readyState === EventSource.CLOSED) { clearInterval(timer); timer = setInterval(refresh, 5000); }
   };
 })();

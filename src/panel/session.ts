@@ -1,22 +1,22 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { SharedMeta } from '../upstreams/people/respondents.js';
 
-/** A browser that was opened with the operator's token. */
+/** A browser that signed in with the operator's token. */
 export type Session = {
-  /** Random and lasting: who answers, for one reply per person and question. */
+  /** Random id of the person, kept after signing out; each person can answer a question once. */
   respondent: string;
-  /** ms since 1970; signed in until then. 0 after signing out. */
+  /** End of the session, ms since 1970; 0 after signing out. */
   until: number;
 };
 
 const SESSION_MS = 7 * 24 * 3_600_000;
 const RESPONDENT = /^[A-Za-z0-9_-]{22}$/;
-/** Shorter ones can be guessed, however slow we are made to answer. */
+/** Shorter tokens can be guessed despite the rate limit. */
 const MIN_TOKEN_CHARACTERS = 16;
 
 /**
- * Signs people in with the operator's token. Sessions are signed with a key made from the token: every server with the same
- * token knows them, and a new token ends them all. Only that somebody signed out is stored, where all servers look.
+ * Signs people in with the operator's token. Sessions are signed with a key derived from the token: every server with the same
+ * token accepts them, and a new token ends them all. Only ended sessions are stored, in the ledger that all servers share.
  */
 export class Sessions {
   readonly #token: Buffer;
@@ -24,11 +24,11 @@ export class Sessions {
   readonly #notes: SharedMeta;
   readonly #now: () => number;
 
-  /** @throws RangeError when the token has fewer than 16 characters. */
+  /** @throws RangeError if the token has fewer than 16 characters. */
   constructor(token: string, notes: SharedMeta, now: () => number) {
     if (token.length < MIN_TOKEN_CHARACTERS)
       throw new RangeError(
-        `The panel's token needs at least ${MIN_TOKEN_CHARACTERS} characters, better 32 random ones.`,
+        `The panel's token must have at least ${MIN_TOKEN_CHARACTERS} characters; use 32 random ones.`,
       );
     this.#token = digest(token);
     this.#key = createHmac('sha256', token).update('coinslot panel session v1').digest();
@@ -36,41 +36,41 @@ export class Sessions {
     this.#now = now;
   }
 
-  /** Whether it is the operator's token, compared in constant time. */
+  /** Whether the token is the operator's. Compares in constant time. */
   opens(token: string): boolean {
     return timingSafeEqual(digest(token), this.#token);
   }
 
-  /** A new session; a respondent who comes back stays the same one. Rejects when the ledger can't be read. */
+  /** Begins a session. A returning respondent keeps the same id. Rejects if the ledger cannot be read. */
   async begin(before: Session | undefined): Promise<Session> {
     const until = this.#now() + SESSION_MS;
     if (before === undefined) return { respondent: randomBytes(16).toString('base64url'), until };
-    // Later than any that was ended, also where another server's clock is ahead.
+    // Must be later than every ended session, even if another server's clock is ahead.
     return { ...before, until: Math.max(until, (await this.#endedUntil(before)) + 1) };
   }
 
-  /** Rejects when the ledger can't be read: whoever signed out must not come back while it is out of reach. */
+  /** Rejects if the ledger cannot be read: an ended session must not become valid while the ledger is unreachable. */
   async isOpen(session: Session): Promise<boolean> {
     return session.until > this.#now() && session.until > (await this.#endedUntil(session));
   }
 
-  /** Ends every session that the respondent has begun, at every server. Resolves when it is on disk. */
+  /** Ends all sessions of the respondent, on every server. Resolves when this is stored. */
   async end({ respondent, until }: Session): Promise<void> {
     await this.#notes.setMeta(endedKey(respondent), String(until));
   }
 
-  /** The greatest `until` of the sessions that the respondent has ended. */
+  /** The latest `until` among the ended sessions of the respondent. */
   async #endedUntil({ respondent }: Session): Promise<number> {
     return Number((await this.#notes.getMeta(endedKey(respondent))) ?? 0);
   }
 
-  /** Cookie value: nothing secret, but signed. */
+  /** The cookie value. It is signed and contains no secret. */
   write({ respondent, until }: Session): string {
     const text = `${respondent}.${until}`;
     return `${text}.${this.#sign(`session ${text}`)}`;
   }
 
-  /** The session of a cookie value, open or not; undefined when it was not signed by us. */
+  /** The session of a cookie value, whether or not it has ended; undefined if the signature is wrong. */
   read(cookie: string | undefined): Session | undefined {
     const [respondent = '', until = '', signature = '', ...rest] = (cookie ?? '').slice(0, 200).split('.');
     if (rest.length > 0 || !RESPONDENT.test(respondent) || !/^\d{1,15}$/.test(until)) return undefined;
@@ -78,7 +78,7 @@ export class Sessions {
     return { respondent, until: Number(until) };
   }
 
-  /** What a form of this session must carry, so that no other site can send it. */
+  /** The key that every form of this session must contain, so that other sites cannot send one (CSRF). */
   formKey({ respondent, until }: Session): string {
     return this.#sign(`form ${respondent}.${until}`);
   }

@@ -1,4 +1,4 @@
-/** The page's only style sheet. Both colour schemes keep a contrast of at least 4.5 : 1. */
+/** The page's only style sheet. Both colour schemes have a contrast of at least 4.5 : 1. */
 export const STYLE = `:root {
   color-scheme: light dark;
   --ground: #fbfaf7; --card: #ffffff; --ink: #1d1b16; --soft: #575246; --line: #8a8373;

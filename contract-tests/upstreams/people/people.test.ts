@@ -356,7 +356,7 @@ describe('the answer to /brand-feedback', () => {
     const { summary } = createBrandFeedback(question, [...said(3, 1, 1)]).aggregate ?? expect.fail();
     expect(summary).to.equal(
       '3 of 5 replies were positive, 1 neutral and 1 negative. ' +
-        'Typical were “The new cup keeps coffee hot” and “Too small, and it leaks”.',
+        'Example replies: “The new cup keeps coffee hot” and “Too small, and it leaks”.',
     );
   });
 

@@ -72,7 +72,7 @@ function quotes(counts: Counts, replies: Reply[]): string {
   const said = main ? telling(replies, main) : undefined;
   const against = other ? telling(replies, other) : undefined;
   if (!said) return '';
-  return against ? `Typical were “${said}” and “${against}”.` : `Typical was “${said}”.`;
+  return against ? `Example replies: “${said}” and “${against}”.` : `Example reply: “${said}”.`;
 }
 
 /** The reply that shares most words with the others of its sentiment; of equals the one nearest to 80 characters. */
