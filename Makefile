@@ -95,7 +95,7 @@ contract-diff: build ## fail if openapi.yaml breaks what version 1.0.0 promised
 
 tools: build $(TOOLS_STAMP) ## run every tool on the contract, and write the table of their results
 	@$(MAKE) --no-print-directory lint-contract contract-diff fuzz clients
-	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot 'dist/contract-tests/**/{prism,mutations}.test.js'
+	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot 'dist/contract-tests/**/{prism,mutations}.slow.test.js'
 	@$(MAKE) --no-print-directory conformance-table
 
 conformance-table: build ## write docs/conformance.md from the last results of the tools

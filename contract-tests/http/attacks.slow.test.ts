@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { Server } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getAssociatedTokenAddressSync } from '@solana/spl-token';
@@ -12,8 +11,7 @@ import { Pool } from 'undici';
 import { readConfig } from '../../src/config.js';
 import { compose } from '../../src/compose.js';
 import { openLedgerReader } from '../../src/ledger/store.js';
-import { Offers } from '../../src/payments/offers.js';
-import { createHttpServer } from '../../src/http/server.js';
+import { openBareServer, Sockets, type BareServer } from '../support/bare-server.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import { base64Json, craftPayment, v2Header, withIdentifier } from '../support/craft.js';
 import { TestCluster, jsonAnswer, signed } from '../support/test-server.js';
@@ -207,35 +205,19 @@ async function fetchRaw({ sandbox }: World, signature: string): Promise<Buffer> 
 }
 
 describe('attacks: connections that dribble', () => {
-  let server: Server;
-  let offers: Offers;
-  let port: number;
+  let bare: BareServer;
+  const sockets = new Sockets();
 
   before(async () => {
-    const address = Keypair.generate().publicKey.toBase58();
-    const terms = {
-      network: 'n',
-      v1Network: 'v',
-      asset: address,
-      payTo: address,
-      publicUrl: 'http://127.0.0.1',
-    };
-    offers = new Offers([SUMMARIZE], terms, address);
     const deadlines = { headersMs: 300, requestMs: 600, stallMs: 600, checkMs: 50 };
-    server = createHttpServer(
+    bare = await openBareServer(
       (request, response) => request.on('end', () => response.end('read')).resume(),
-      offers,
-      [SUMMARIZE],
       deadlines,
     );
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    ({ port } = server.address() as AddressInfo);
   });
   after(() => {
-    offers.close();
-    server.closeAllConnections();
-    server.close();
+    sockets.close();
+    bare.close();
   });
 
   const HEAD = 'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nPAYMENT-SIGNATURE: abc\r\nContent-Length: 1000\r\n';
@@ -245,10 +227,9 @@ describe('attacks: connections that dribble', () => {
     ['nothing at all', '', ''],
   ] as const) {
     it(`${what}, byte by byte for ever: a JSON 400 and the end of the connection`, async () => {
-      const socket = connect(port, '127.0.0.1');
+      const socket = sockets.begin(bare.url);
       let said = '';
       socket.on('data', chunk => (said += chunk.toString()));
-      socket.on('error', () => {});
       socket.write(begin);
       const dribble = setInterval(() => socket.writable && drop && socket.write(drop), 50);
       await Promise.race([

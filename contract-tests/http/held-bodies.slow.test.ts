@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { expect } from 'chai';
+import { Sockets } from '../support/bare-server.js';
 import { pause } from '../support/faults.js';
 import { openWorld, post, signFor, TEXT, type World } from '../support/world.js';
 
@@ -9,22 +10,19 @@ const HELD = 520;
 describe('bodies that are held back', function () {
   this.timeout(60_000);
   let world: World;
-  const sockets: Socket[] = [];
+  const sockets = new Sockets();
 
   before(async () => {
     world = await openWorld();
   });
   after(async () => {
-    for (const socket of sockets) socket.destroy();
+    sockets.close();
     await world.close();
   });
 
   /** Opens a paid call, and sends no more of its body than `sent` bytes. */
   const hold = async (payment: Record<string, string>, length: number, sent: number): Promise<Socket> => {
-    const { hostname, port } = new URL(world.url);
-    const socket = connect(Number(port), hostname);
-    sockets.push(socket.on('error', () => {}));
-    await once(socket, 'connect');
+    const socket = await sockets.open(world.url);
     const head = Object.entries({ ...payment, 'Content-Type': 'application/json', 'Content-Length': length })
       .map(([name, value]) => `${name}: ${value}\r\n`)
       .join('');

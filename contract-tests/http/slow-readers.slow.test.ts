@@ -1,13 +1,9 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { Offers } from '../../src/payments/offers.js';
-import { createHttpServer } from '../../src/http/server.js';
+import { openBareServer, Sockets, type BareServer } from '../support/bare-server.js';
 import { pause, until } from '../support/faults.js';
-import { SUMMARIZE } from '../support/test-chain.js';
 import { openWorld, post, receiptOf, signFor, type World } from '../support/world.js';
 
 const STALL_MS = 1_000;
@@ -21,54 +17,33 @@ const UNPAID = 'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\
 
 describe('connections that do not read', function () {
   this.timeout(30_000);
-  let server: Server;
-  let offers: Offers;
+  let bare: BareServer;
   let asked = 0;
-  const sockets: Socket[] = [];
+  const sockets = new Sockets();
 
   before(async () => {
-    const address = Keypair.generate().publicKey.toBase58();
-    const terms = {
-      network: 'n',
-      v1Network: 'v',
-      asset: address,
-      payTo: address,
-      publicUrl: 'http://127.0.0.1',
-    };
-    offers = new Offers([SUMMARIZE], terms, address);
     const deadlines = { headersMs: 10_000, requestMs: 10_000, checkMs: 100, stallMs: STALL_MS };
-    server = createHttpServer(
-      ({ url }, response) => {
-        asked += 1;
-        if (url === '/small') response.end('small');
-        else if (url === '/later') setTimeout(() => response.end('later'), 3 * STALL_MS);
-        else Readable.from(pieces(), { objectMode: false }).pipe(response);
-      },
-      offers,
-      [SUMMARIZE],
-      deadlines,
-    );
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    bare = await openBareServer(({ url }, response) => {
+      asked += 1;
+      if (url === '/small') response.end('small');
+      else if (url === '/later') setTimeout(() => response.end('later'), 3 * STALL_MS);
+      else Readable.from(pieces(), { objectMode: false }).pipe(response);
+    }, deadlines);
   });
   after(() => {
-    for (const socket of sockets) socket.destroy();
-    offers.close();
-    server.closeAllConnections();
-    server.close();
+    sockets.close();
+    bare.close();
   });
 
   /** Sends and reads nothing, until it is resumed. */
   const send = async (text: string): Promise<Socket> => {
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
-    sockets.push(socket.on('error', () => {}));
-    await once(socket, 'connect');
+    const socket = await sockets.open(bare.url);
     socket.pause().write(text);
     return socket;
   };
   const openOnes = (): Promise<number> =>
     new Promise((resolve, reject) =>
-      server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+      bare.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
     );
   const untilOpen = async (count: number): Promise<void> => {
     for (const end = Date.now() + 10_000; (await openOnes()) !== count; await pause(50))
@@ -135,21 +110,17 @@ describe('connections that do not read', function () {
 
   it('far more requests than may wait, over several connections: the last of them are cut, the first is left', async () => {
     const deadlines = { headersMs: 60_000, requestMs: 60_000, checkMs: 100, stallMs: 60_000 };
-    const silent = createHttpServer(() => {}, offers, [SUMMARIZE], deadlines);
-    silent.listen(0, '127.0.0.1');
-    await once(silent, 'listening');
+    const silent = await openBareServer(() => {}, deadlines);
     try {
-      const { port } = silent.address() as AddressInfo;
       const closed: number[] = [];
       for (let n = 0; n < 6; n++) {
-        const socket = connect(port, '127.0.0.1', () => socket.write(GET.repeat(1_000)));
-        sockets.push(socket.on('error', () => {}).on('close', () => closed.push(n)));
+        const socket = sockets.begin(silent.url).on('close', () => closed.push(n));
+        socket.once('connect', () => socket.write(GET.repeat(1_000)));
         if (n === 0) await once(socket, 'connect');
       }
       await until('a connection is cut', () => closed.length > 0);
       expect(closed).not.to.include(0);
     } finally {
-      silent.closeAllConnections();
       silent.close();
     }
   });
@@ -172,13 +143,13 @@ function bytesLeft(socket: Socket): Promise<number> {
 describe('answers that are sent to those who do not read', function () {
   this.timeout(90_000);
   let world: World;
-  const sockets: Socket[] = [];
+  const sockets = new Sockets();
 
   before(async () => {
     world = await openWorld();
   });
   after(async () => {
-    for (const socket of sockets) socket.destroy();
+    sockets.close();
     await world.close();
   });
 
@@ -189,20 +160,19 @@ describe('answers that are sent to those who do not read', function () {
     const payment = await signFor(world, '/v1/tts');
     const sold = await post(`${world.url}/v1/tts`, body, payment);
     expect(sold.status).to.equal(200);
-    const { hostname, port } = new URL(world.url);
     const [name, value] = Object.entries(payment)[0] as [string, string];
     const request =
       `POST /v1/tts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${name}: ${value}\r\n` +
       `Content-Length: ${body.length}\r\n\r\n${body}`;
-    const firsts = Array.from({ length: 100 }, async () => {
-      const socket = connect(Number(port), hostname, () => socket.write(request));
-      sockets.push(socket.on('error', () => {}));
+    const hundred = Array.from({ length: 100 }, () => sockets.begin(world.url));
+    const firsts = hundred.map(async socket => {
+      socket.once('connect', () => socket.write(request));
       const [head] = (await once(socket, 'data')) as [Buffer];
       socket.pause();
       return head.toString('latin1');
     });
     const heads = await Promise.all(firsts);
-    const begun = sockets.slice(-100).filter((_, n) => heads[n]!.startsWith('HTTP/1.1 200'));
+    const begun = hundred.filter((_, n) => heads[n]!.startsWith('HTTP/1.1 200'));
     const refused = heads.filter(head => head.startsWith('HTTP/1.1 503'));
     expect(begun.length + refused.length).to.equal(100);
     // Who has not read for a while gives way to those who come, so some that were begun are cut.
@@ -215,7 +185,7 @@ describe('answers that are sent to those who do not read', function () {
       expect(head).to.match(/You paid, and the answer is kept: send the same payment again/);
     }
     const earned = await world.earned();
-    for (const socket of sockets) socket.destroy();
+    sockets.close();
     await pause(200);
     const again = await post(`${world.url}/v1/tts`, body, payment);
     expect(again.status).to.equal(200);

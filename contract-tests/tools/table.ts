@@ -71,7 +71,7 @@ const text = [
   '',
   '## Deliberate faults',
   '',
-  'A check that can’t fail proves nothing. `contract-tests/tools/mutations.test.ts` breaks the server or the document in one way at a time, and',
+  'A check that can’t fail proves nothing. `contract-tests/tools/mutations.slow.test.ts` breaks the server or the document in one way at a time, and',
   'records which checks notice it.',
   '',
   ...mutationRows(),

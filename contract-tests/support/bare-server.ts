@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { Keypair } from '@solana/web3.js';
+import { createHttpServer, type HttpDeadlines, type Listener } from '../../src/http/server.js';
+import { Offers } from '../../src/payments/offers.js';
+import { SUMMARIZE } from './test-chain.js';
+
+/** The HTTP server with one priced operation, and whatever handler a test gives it. */
+export type BareServer = { server: Server; url: string; close(): void };
+
+export async function openBareServer(handle: Listener, deadlines: HttpDeadlines): Promise<BareServer> {
+  const address = Keypair.generate().publicKey.toBase58();
+  const terms = {
+    network: 'n',
+    v1Network: 'v',
+    asset: address,
+    payTo: address,
+    publicUrl: 'http://127.0.0.1',
+  };
+  const offers = new Offers([SUMMARIZE], terms, address);
+  const server = createHttpServer(handle, offers, [SUMMARIZE], deadlines);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = (): void => {
+    offers.close();
+    server.closeAllConnections();
+    server.close();
+  };
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}
+
+/** Connections that a suite opens by hand; all of them end with it. */
+export class Sockets {
+  readonly #open: Socket[] = [];
+
+  /** A connection that is not there yet. */
+  begin(url: string): Socket {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname).on('error', () => {});
+    this.#open.push(socket);
+    return socket;
+  }
+
+  async open(url: string): Promise<Socket> {
+    const socket = this.begin(url);
+    await once(socket, 'connect');
+    return socket;
+  }
+
+  close(): void {
+    for (const socket of this.#open.splice(0)) socket.destroy();
+  }
+}
