@@ -11,31 +11,31 @@ export function respondentsWanted({ n }: { n?: number }): number {
 }
 
 /**
- * Sells the opinions of real people. Asks until enough have replied or the deadline has passed; what came until then is the
- * answer. Safe to run again for the same order: the replies are in the book.
+ * Sells the opinions of people. Asks until enough people have replied or the deadline has passed, and answers with the replies
+ * received so far. Safe to run again for the same order, because replies are stored.
  */
 export function brandFeedback(people: People, replyStore: ReplyStore): Handler<'brandFeedback'> {
   return async ({ body, signal, order }) => {
-    if (!order) throw new Error('brandFeedback is worked on as an order only');
+    if (!order) throw new Error('brandFeedback must run as an order');
     const asked = { brand: body.brand, question: body.question, wanted: respondentsWanted(body) };
     await people.ask({ ...order, ...asked }, signal);
     const replies = await replyStore.replies(order.id);
     if (replies.length === 0) {
-      throw new UpstreamFailure('failed', 'Nobody answered in time.');
+      throw new UpstreamFailure('failed', 'Nobody answered before the deadline.');
     }
     const { mock, ...feedback } = createBrandFeedback(asked, replies);
     return { status: 200, body: mock ? { ...feedback, mock } : feedback };
   };
 }
 
-/** Turns an order away, before it is paid, when nobody could be asked. */
+/** Rejects an order before the payment if it is invalid or nobody can be asked. */
 export function brandFeedbackReady(people: People): NonNullable<Readiness['brandFeedback']> {
   return async body => {
     const { brand, question } = body;
     if (!VISIBLE.test(brand) || !VISIBLE.test(question)) {
       throw new UpstreamFailure(
         'invalid',
-        'brand and question must each hold at least one letter, digit or sign',
+        'brand and question must each contain at least one letter, digit or symbol',
       );
     }
     await people.ready(respondentsWanted(body), { brand, question });

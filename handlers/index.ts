@@ -7,7 +7,7 @@ import { solTokenBrief } from './solTokenBrief.js';
 import { summarize } from './summarize.js';
 import { textToSpeech } from './textToSpeech.js';
 
-/** Everything we sell, by operationId. */
+/** All handlers by operationId. */
 export function createHandlers(backends: Backends) {
   return {
     summarize: summarize(backends.summarizer),
@@ -18,7 +18,7 @@ export function createHandlers(backends: Backends) {
   } satisfies Handlers;
 }
 
-/** Whom each of them asks, by the names that /health lists. */
+/** The backends that each handler uses, by their names in /health. */
 export const BACKENDS_ASKED: Record<PaidOperationId, string> = {
   summarize: 'summarizer',
   solTokenBrief: 'markets',
@@ -27,17 +27,17 @@ export const BACKENDS_ASKED: Record<PaidOperationId, string> = {
   textToSpeech: 'speech',
 };
 
-/** What is asked before an operation is paid up front. */
+/** Checks that run before an operation is paid up front. */
 export function createReadiness(backends: Backends) {
   return { brandFeedback: brandFeedbackReady(backends.people) } satisfies Readiness;
 }
 
-/** How many replies an order of an operation asks for. */
+/** How many replies an order requests. */
 export const ORDER_SIZES: OrderSizes = { brandFeedback: respondentsWanted };
 
 /**
- * What the documents of a section of the service list: a discovery document the operations with these tags, a health document the backends
- * with these names.
+ * The sections of the service: the discovery document of a section lists the operations with its tags, the health document the
+ * backends with its names.
  */
 export const SECTIONS: Sections = {
   discovery: {

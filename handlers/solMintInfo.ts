@@ -1,10 +1,10 @@
 import type { Handler } from '../src/contract/operation.js';
 import type { SolanaChain } from '../src/solana/rpc.js';
 
-/** Sells the on-chain facts of a mint. `network` is the CAIP-2 name of the chain that is asked. */
+/** Sells the on-chain facts of a mint. `network` is the CAIP-2 id of the chain, for example `solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp`. */
 export function solMintInfo(chain: SolanaChain, network: string): Handler<'solMintInfo'> {
   return async ({ body, signal }) => {
-    // Loaded when it is first sold: @solana/spl-token would take a third of the start.
+    // Loaded on the first call, because @solana/spl-token would take a third of the start-up time.
     const { readMint } = await import('../src/upstreams/mints/mint.js');
     const facts = await readMint(chain, body.mint, signal);
     return { status: 200, body: { ...facts, network, sources: ['solana-rpc'] } };

@@ -1,7 +1,7 @@
 import type { Handler } from '../src/contract/operation.js';
 import type { TokenBriefService } from '../src/upstreams/markets/brief.js';
 
-/** Sells a market snapshot of a token, with one line that says it. */
+/** Sells a market snapshot of a token, with a one-line summary. */
 export function solTokenBrief(briefs: TokenBriefService): Handler<'solTokenBrief'> {
   return async ({ body, signal }) => ({ status: 200, body: await briefs.brief(body.mint, signal) });
 }

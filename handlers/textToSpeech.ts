@@ -1,7 +1,7 @@
 import type { Handler } from '../src/contract/operation.js';
 import { OUTPUT_FORMAT, type Speaker } from '../src/upstreams/voices/voices.js';
 
-/** Sells a text as WAV, mono, 22.05 kHz. */
+/** Sells a text as speech: WAV, mono, 22.05 kHz. */
 export function textToSpeech(speaker: Speaker): Handler<'textToSpeech'> {
   return async ({ body, signal, caller }) => {
     const { wav, voiceId } = await speaker.speak(body.text, body.voice_id, signal, caller);

@@ -44,12 +44,12 @@ import { firstFeePayer, rememberedFeePayers, OfferRefresher } from './payments/r
 const CHAIN_TRY_MS = 3_000;
 const FIRST_LOOK_MS = 5_000;
 
-/** A server. `stop` finishes what is in flight within 25 s. */
+/** A running server. `stop` lets open requests finish for up to 25 s. */
 export type Running = { url: string; stop(): Promise<void> };
 
 type Disposer = () => Promise<unknown>;
 
-/** What everything else is made from. */
+/** Shared by all other parts. */
 type Base = {
   config: Config;
   contract: Contract;
@@ -58,11 +58,11 @@ type Base = {
   log: Log;
   /** Aborts when the server shuts down. */
   closing: AbortSignal;
-  /** What is to be closed, the last opened first. */
+  /** Called in reverse order when the server closes. */
   disposers: Disposer[];
 };
 
-/** What names prices. */
+/** The parts that a payment challenge needs. */
 type Offering = {
   chain: SolanaChain;
   ledger: Ledger;
@@ -72,13 +72,13 @@ type Offering = {
   feePayers: SharedFeePayers;
 };
 
-/** What sells. `idle` resolves when no payment is in flight. */
+/** The parts that serve calls. `idle` resolves when no payment is being processed. */
 type Selling = { app: Listener; idle(): Promise<void> };
 
 /**
- * Builds everything once, and opens the port when the server is ready to be paid. Closes it all in reverse: on `stop`, or where
- * something fails.
- * @throws ConfigFault, ContractFault, LedgerFault, FacilitatorFault: each with sentences for the operator
+ * Builds all parts and opens the port when the server can accept payments. On `stop`, or if a step fails, closes them in reverse
+ * order.
+ * @throws ConfigFault, ContractFault, LedgerFault, FacilitatorFault: each message tells the operator what to do
  */
 export async function compose(config: Config, onSandboxExit: () => void = () => {}): Promise<Running> {
   const log = pino({
@@ -102,7 +102,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const close = async (): Promise<void> => {
-      log.info({}, 'stopping: what is in flight is finished, nothing new is sold');
+      log.info({}, 'stopping: finishing open requests; accepting no new payments');
       closing.abort(new Error('the server is shutting down'));
       await drain(server, () => selling.idle());
       await closeAll(disposers);
@@ -122,7 +122,7 @@ async function closeAll(disposers: Disposer[]): Promise<void> {
 
 async function makeStateDir(stateDir: string): Promise<void> {
   await mkdir(stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
-    throw new ConfigFault(`STATE_DIR: ${stateDir} can't be used as a folder: ${(error as Error).message}`);
+    throw new ConfigFault(`STATE_DIR: ${stateDir} cannot be used as a folder: ${(error as Error).message}`);
   });
 }
 
@@ -135,7 +135,7 @@ function termsOf(config: Config, { payTo }: Endpoints, publicUrl: string): Terms
   return { network: caip2, v1Network: v1, asset: usdcMint, payTo, publicUrl };
 }
 
-/** Checks whom the money goes to and who moves it, and finds out all that a challenge says. */
+/** Checks the receiver and the facilitator, and builds the offers that a challenge contains. */
 async function openOffering(base: Base): Promise<Offering> {
   const { config, contract, endpoints, terms, log, disposers } = base;
   const { network, payTo } = terms;
@@ -163,7 +163,7 @@ async function openOffering(base: Base): Promise<Offering> {
   return { chain, ledger, facilitator, heights, offers, feePayers };
 }
 
-/** Builds what answers calls, and looks once at payments in doubt. */
+/** Builds the request handling, and checks unresolved payments once. */
 async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const { config, contract, endpoints, terms, log, closing, disposers } = base;
   const { chain, ledger, offers, heights } = offering;
@@ -244,7 +244,7 @@ function healthOf(
 function panelOf({ config, terms, closing, log }: Base, ledger: Ledger, panel: Panel): Middleware {
   const token = config.panelToken ?? randomBytes(18).toString('base64url');
   const url = `${terms.publicUrl}/panel/`;
-  if (config.panelToken === undefined) log.warn({ url, token }, `people answer at ${url}#${token}`);
+  if (config.panelToken === undefined) log.warn({ url, token }, `people answer questions at ${url}#${token}`);
   return createPanel({
     ...panel,
     notes: ledger,

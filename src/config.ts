@@ -3,7 +3,7 @@ import { readAddress } from './solana/address.js';
 import { NETWORKS, type Network, type NetworkName } from './solana/networks.js';
 import { shownUrl } from './net/endpoint.js';
 
-/** The configuration can't be used. `message` lists every fault at once, each with the variable's name. */
+/** Invalid configuration. `message` lists all errors, each with the name of its variable. */
 export class ConfigFault extends Error {}
 
 const DEFAULT_RPC: Record<NetworkName, string | undefined> = {
@@ -18,17 +18,17 @@ const DEFAULT_FACILITATOR: Record<NetworkName, string | undefined> = {
   mainnet: 'https://facilitator.payai.network',
 };
 
-/** Everything the operator decides. Times in milliseconds, money in atomic units. */
+/** All settings. Times are in milliseconds, money is in atomic units. */
 export type Config = Readonly<{
   host: string;
   port: number;
-  /** Without trailing slash. Undefined: derived from host and port once the server listens. */
+  /** Without trailing slash. If undefined, derived from host and port when the server listens. */
   publicUrl: string | undefined;
   siteUrl: string | undefined;
   network: Network;
   stateDir: string;
   databaseUrl: string;
-  /** Empty: the embedded sandbox is started. */
+  /** If empty, the embedded sandbox is started. */
   rpcUrls: readonly string[];
   facilitatorUrl: string | undefined;
   payTo: string | undefined;
@@ -36,15 +36,15 @@ export type Config = Readonly<{
   sandboxFacilitatorPort: number;
   holdMs: number;
   maxUnsettledPerPayer: number;
-  /** Room for paid answers until they expire; beyond it nothing new is sold. */
+  /** Space for paid answers until they expire. While it is full, the server accepts no new payments. */
   answerBudgetBytes: number;
-  /** Who is asked: the operator's own panel, the panel with sample respondents, or a marketplace. */
+  /** Who answers questions: the operator's own panel, the panel with sample respondents, or a marketplace. */
   people: 'panel' | 'sandbox' | 'rapidata';
-  /** Opens the panel page. Undefined: a new one is made and printed at start. */
+  /** Signs people in to the panel page. If undefined, a new token is generated and logged at start. */
   panelToken: string | undefined;
-  /** How long after a respondent was last seen on the panel page orders are still sold. */
+  /** Orders are sold until this long after a respondent was last seen on the panel page. */
   respondentMs: number;
-  /** How long an order may be worked on before what has come is delivered. */
+  /** An order is delivered after this time at the latest, with the replies received so far. */
   orderMs: number;
   rapidata: { clientId: string; clientSecret: string; budget: string } | undefined;
   summarizer: { url: string; model: string; apiKey: string | undefined } | undefined;
@@ -57,7 +57,7 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'
 
 /**
  * Reads the environment.
- * @throws ConfigFault that names every fault at once.
+ * @throws ConfigFault that lists all errors together.
  */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const read = new Reader(env);
@@ -98,29 +98,28 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return Object.freeze(config);
 }
 
-/** What no variable can tell alone. */
+/** Checks that involve more than one variable. */
 function checkTogether(read: Reader, config: Config): void {
   const sandbox = config.network.name === 'sandbox';
   const ownSandbox = sandbox && !(config.rpcUrls.length && config.facilitatorUrl);
   if (!ownSandbox) read.demand(config.payTo, 'PAY_TO', 'the address that receives the USDC');
-  if (!sandbox)
-    read.demand(config.publicUrl, 'PUBLIC_URL', 'the address under which agents reach this server');
+  if (!sandbox) read.demand(config.publicUrl, 'PUBLIC_URL', 'the URL at which agents reach this server');
   if (sandbox && !read.text('SOLANA_RPC_URL') !== !read.text('FACILITATOR_URL')) {
-    read.fault('SOLANA_RPC_URL and FACILITATOR_URL: in the sandbox set both or neither');
+    read.fault('SOLANA_RPC_URL and FACILITATOR_URL: in the sandbox, set both or neither');
   }
   if (config.people === 'sandbox' && !sandbox) {
-    read.fault('PEOPLE: sample respondents answer in the sandbox only, choose panel or a marketplace');
+    read.fault('PEOPLE: sample respondents are only available in the sandbox; set it to panel or rapidata');
   }
   if (config.people === 'rapidata') {
     read.demand(
       config.rapidata,
       'RAPIDATA_CLIENT_ID',
-      'the marketplace needs RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET',
+      'PEOPLE=rapidata needs RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET',
     );
   }
 }
 
-/** Reads one variable after another and remembers what is wrong, so that all faults can be told at once. */
+/** Reads variables and collects their errors, so that all are reported together. */
 class Reader {
   readonly #faults: string[] = [];
   readonly #env: NodeJS.ProcessEnv;
@@ -135,7 +134,7 @@ class Reader {
 
   finish(): void {
     if (this.#faults.length) {
-      throw new ConfigFault(`The configuration can't be used:\n  ${this.#faults.join('\n  ')}`);
+      throw new ConfigFault(`Invalid configuration:\n  ${this.#faults.join('\n  ')}`);
     }
   }
 
@@ -182,7 +181,7 @@ class Reader {
     const { origin, href } = new URL(url);
     if (href === `${origin}/`) return origin;
     this.fault(
-      `${name}: '${shownUrl(url)}' must be a bare origin like ${origin}, without path, query or user`,
+      `${name}: '${shownUrl(url)}' must be an origin such as ${origin}, without path, query or credentials`,
     );
     return undefined;
   }
@@ -213,7 +212,7 @@ class Reader {
     const clientSecret = this.text('RAPIDATA_CLIENT_SECRET');
     const budget = this.text('RAPIDATA_BUDGET') ?? '0.40';
     if (!/^\d{1,6}(\.\d{1,6})?$/.test(budget)) {
-      this.fault(`RAPIDATA_BUDGET: '${budget}' is not an amount of dollars such as 0.40`);
+      this.fault(`RAPIDATA_BUDGET: '${budget}' is not an amount in dollars such as 0.40`);
       return undefined;
     }
     if (!clientId && !clientSecret) return undefined;
@@ -234,7 +233,7 @@ class Reader {
 
   #checkUrl(name: string, text: string): string | undefined {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    // A slash that ends a query belongs to it.
+    // A trailing slash is removed from the path only, not from a query.
     if (url && (url.protocol === 'http:' || url.protocol === 'https:'))
       return url.search ? text : text.replace(/(?<!\/)\/+$/, '');
     this.fault(`${name}: '${shownUrl(text)}' is not an http(s) URL`);

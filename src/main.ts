@@ -5,13 +5,13 @@ import { ContractFault } from './contract/contract.js';
 import { LedgerFault } from './ledger/fault.js';
 import { FacilitatorFault } from './payments/facilitator.js';
 
-/** Their messages are sentences for the operator. */
+/** Errors that the operator can correct; only their message is printed. */
 const FAULTS = [ConfigFault, ContractFault, FacilitatorFault, LedgerFault];
 
 let running: Running | undefined;
 let stopping = false;
 
-/** A start that is not over has nothing to finish: its sandbox ends with it, and the kernel releases the ledger's lock. */
+/** During the start there is nothing to finish: the sandbox ends with this process, and the kernel releases the ledger's lock. */
 function stop(status: number): void {
   if (stopping) return;
   stopping = true;
@@ -22,7 +22,7 @@ process.once('SIGINT', () => stop(0));
 process.once('SIGTERM', () => stop(0));
 try {
   running = await compose(readConfig(), () => {
-    process.stderr.write('The sandbox has ended, so nothing can be paid any more: stopping.\n');
+    process.stderr.write('The sandbox has ended, so no payment can be settled. The server is stopping.\n');
     stop(1);
   });
 } catch (error) {

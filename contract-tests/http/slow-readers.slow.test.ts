@@ -182,7 +182,7 @@ describe('answers that are sent to those who do not read', function () {
     for (const head of refused) {
       expect(head).to.match(/\r\nRetry-After: 1\r\n/i);
       expect(head).to.match(/\r\nPAYMENT-RESPONSE: /i);
-      expect(head).to.match(/You paid, and the answer is kept: send the same payment again/);
+      expect(head).to.match(/You paid, and your answer is stored: send the same payment again/);
     }
     const earned = await world.earned();
     sockets.close();

@@ -54,7 +54,7 @@ describe('a server that is started wrongly', function () {
 
   it('a state folder that is a file is a sentence, too', async () => {
     const said = await refusedStart(proxied('', { STATE_DIR: join(folder, 'chain', 'buyer.json') }));
-    expect(said).to.match(/^STATE_DIR: .*can't be used as a folder/);
+    expect(said).to.match(/^STATE_DIR: .*cannot be used as a folder/);
   });
 
   const nobody = Keypair.generate().publicKey.toBase58();

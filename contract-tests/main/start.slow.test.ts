@@ -100,7 +100,7 @@ describe('A server that is starting', function () {
     letGoOn();
     const fault: unknown = await starting.catch((error: unknown) => error);
     expect(fault).to.be.instanceOf(ConfigFault);
-    expect((fault as Error).message).to.include('is in use, set PORT to another one');
+    expect((fault as Error).message).to.include('is in use; set PORT to another one');
     await new Promise(resolve => other.close(resolve));
     await expectClosed();
     // The lock of its ledger is free, too.

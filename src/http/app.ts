@@ -22,21 +22,21 @@ export type AppParts = ServeFreeParts &
   SendParts & {
     charge: Charge;
     bodies: BodyReader;
-    /** Whether an order that is paid up front could be worked on. */
+    /** Checks that run before an order is paid up front. */
     readiness: Readiness;
-    /** How long a call that was paid up front waits for its answer unless it prefers otherwise, in ms. */
+    /** How long a call that was paid up front waits for its answer without a `Prefer` header, in ms. */
     holdMs: number;
     /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
     closing: AbortSignal;
-    /** Mounted behind the contract's routes. */
+    /** Mounted after the routes of the contract. */
     panel: Middleware;
   };
 
 const BUSY_RETRY_SECONDS = 1;
-/** The longest wait that a caller may prefer. */
+/** The longest wait that a caller may request. */
 const MAX_HOLD_SECONDS = 600;
 
-/** Everything behind the fast path: the contract's operations, the panel, and what browsers ask for. */
+/** The Koa app behind the fast path: the operations of the contract, the panel, and files that browsers request. */
 export function createApp(parts: AppParts): Koa {
   const app = new Koa();
   app.silent = true;
@@ -45,7 +45,7 @@ export function createApp(parts: AppParts): Koa {
   app.use(parts.panel);
   app.use(outsideTheContract());
   app.use(ctx => {
-    throw new Halt(404, `There is nothing at ${shown(ctx)}. GET / lists what there is.`);
+    throw new Halt(404, `${shown(ctx)} does not exist. GET / lists all operations.`);
   });
   return app;
 }
@@ -58,19 +58,19 @@ function reportFaults({ log, routes }: AppParts): Middleware {
       await next();
     } catch (error) {
       if (error instanceof Halt) return sendError(ctx, error.status, error.message, error.headers);
-      log.error({ error, path: ctx.path }, 'a request broke off');
+      log.error({ error, path: ctx.path }, 'request failed');
       const route = routes.match(ctx.method, pathOf(ctx));
       const paid = route.kind === 'operation' && route.priced;
       sendError(
         ctx,
         paid ? 502 : 500,
-        'The server made a mistake. Send the same request again, with the same payment.',
+        'Internal server error. Send the same request again, with the same payment.',
       );
     }
   };
 }
 
-/** The raw path: neither decoded nor normalised, so that no spelling of it slips past the gate. */
+/** The raw path, neither decoded nor normalised: another spelling of a path must not bypass the payment. */
 function pathOf(ctx: Context): string {
   const { url } = ctx.req;
   return (url ?? '').split('?', 1)[0] ?? '';
@@ -91,7 +91,7 @@ function shown(ctx: Context): string {
   return pathOf(ctx).slice(0, 100);
 }
 
-/** Answers a call of an operation that costs money: payment → body → validation → charge around the handler → answer. */
+/** Answers a call of a paid operation: payment → body → validation → charge around the handler → answer. */
 async function servePaid(
   ctx: Context,
   parts: AppParts,

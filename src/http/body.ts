@@ -3,16 +3,16 @@ import { ByteBudget, type Reservation, type BudgetOwner } from './byte-budget.js
 import { BodyFault, parseJsonObject, requireJsonType } from './json-body.js';
 
 export { BodyFault };
-/** There is no room for this body: 503. Its connection must end, for the rest of the body may never come. */
+/** There is no memory left for this body: 503. The connection must be closed, because the rest of the body may never arrive. */
 export class BodiesFull extends Error {}
 
 const MEGABYTE = 1024 * 1024;
 const MAX_HELD_BYTES = 64 * MEGABYTE;
-/** What the smallest body counts as; also how many bytes are progress. */
+/** Each body counts as at least this many bytes. A caller makes progress with each further such block. */
 const SMALLEST_BYTES = 4 * 1024;
 const PROGRESS_BYTES = 16 * 1024;
 
-/** Reads the bodies of all calls within one budget of bytes, so that those who hold their bodies back can't shut others out. */
+/** Reads all request bodies within one byte budget, so that callers who send slowly cannot block others. */
 export class BodyReader {
   readonly #budget: ByteBudget;
 
@@ -21,7 +21,7 @@ export class BodyReader {
   }
 
   /**
-   * Reads a JSON object from a request: in UTF-8, and as `parseJsonObject` demands it.
+   * Reads a JSON object in UTF-8 from a request; see `parseJsonObject` for its limits.
    * @param maxBytes of the body
    * @throws BodyFault, BodiesFull
    */
@@ -47,7 +47,7 @@ function tooLarge(maxBytes: number): BodyFault {
   return new BodyFault(`the body is larger than ${limit}`);
 }
 
-/** `stoppable` is given what ends the reading with BodiesFull. What follows of the body is then left unread. */
+/** `stoppable` receives a function that stops reading with BodiesFull; the rest of the body is then left unread. */
 function collect(
   request: IncomingMessage,
   into: Collected,
@@ -66,14 +66,14 @@ function collect(
         done(error as Error);
       }
     };
-    const broken = (): void => done(new BodyFault('the body did not arrive whole'));
+    const broken = (): void => done(new BodyFault('the body arrived incomplete'));
     if (request.destroyed) return broken();
     request.on('data', add).once('end', done).once('close', broken);
     stoppable(() => done(new BodiesFull()));
   });
 }
 
-/** One buffer that grows with the body: a list of chunks would cost a hundred bytes for each chunk of one. */
+/** One growing buffer. A list of chunks would take a hundred bytes of memory for each one-byte chunk. */
 class Collected {
   readonly #maxBytes: number;
   readonly #hold: Reservation;
@@ -82,7 +82,7 @@ class Collected {
   #progress = 0;
 
   /**
-   * @param announced its Content-Length, or NaN
+   * @param announced the Content-Length, or NaN
    * @throws BodiesFull
    */
   constructor(maxBytes: number, hold: Reservation, announced: number) {

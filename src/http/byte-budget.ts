@@ -1,17 +1,17 @@
-/** Whom bytes are held for. `source` is a network address (see `sourceOf`). */
+/** The caller on whose account bytes are held. `source` is a network address (see `sourceOf`). */
 export type BudgetOwner = { payment: string; payer: string; source: string };
 
-/** What one owner may hold of all bytes. */
+/** The share of all bytes that one owner may hold. */
 const SHARES = { payment: 1 / 8, payer: 1 / 4, source: 1 / 2 };
-/** Who made progress within this time is not evicted. */
+/** A holder that made progress within this time is not evicted. */
 const PATIENCE_MS = 1_000;
 
 type Kind = keyof BudgetOwner;
 type Pool = { limit: number; held: number; slowestFirst: Set<Reservation> };
 
 /**
- * Bytes held for callers, bounded in all and for each payment, payer and source. Where a bound is reached, the holders that have made
- * no progress for the longest time are evicted.
+ * Bytes held for callers, with a limit in total and for each payment, payer and source. When a limit is reached, the holders
+ * without progress for the longest time are evicted.
  */
 export class ByteBudget {
   readonly #all: Pool;
@@ -37,7 +37,7 @@ export class ByteBudget {
     return this.#all.held;
   }
 
-  /** A holder without bytes yet. `evict` is called at most once, after its bytes are counted as free. */
+  /** A new holder without bytes. `evict` is called at most once, after its bytes are counted as free. */
   open(owner: BudgetOwner, evict: () => void): Reservation {
     const pools = [
       this.#pool('payment', owner),
@@ -68,7 +68,7 @@ function newPool(limit: number): Pool {
   return { limit, held: 0, slowestFirst: new Set() };
 }
 
-/** What one caller holds of a budget. */
+/** The bytes that one caller holds. */
 export class Reservation {
   readonly #pools: Pool[];
   readonly #options: { evict: () => void; forget: () => void; patienceMs: number };
@@ -82,7 +82,7 @@ export class Reservation {
     for (const { slowestFirst } of pools) slowestFirst.add(this);
   }
 
-  /** Takes so many more bytes, evicting slower holders for them if need be. False where that is not enough: the caller has to give up. */
+  /** Takes more bytes, evicting slower holders if necessary. False if that is not enough; the caller must then give up. */
   grow(bytes: number): boolean {
     if (!this.#open || !this.#pools.every(pool => this.#makeRoom(pool, bytes))) return false;
     this.#bytes += bytes;
@@ -90,7 +90,7 @@ export class Reservation {
     return true;
   }
 
-  /** The caller is not the slowest any more. */
+  /** Records progress: this holder is now the last to be evicted. */
   progress(): void {
     if (!this.#open) return;
     this.#progressAt = performance.now();
@@ -100,7 +100,7 @@ export class Reservation {
     }
   }
 
-  /** Gives all bytes back. */
+  /** Releases all bytes. */
   close(): void {
     if (!this.#open) return;
     this.#open = false;

@@ -2,17 +2,17 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** Requests of one connection that may wait for their turn or for their answers to be taken. Pipelining clients send a few. */
+/** Requests per connection that may wait for their turn or for their answers to be read. Pipelining clients send a few. */
 const MAX_WAITING = 8;
 /**
- * Requests of all connections that are not even answered. Beyond these, connections that send more are cut at once: each such request costs
- * time to be cleared away, and thousands of connections may end in one moment.
+ * Ignored requests of all connections together. Beyond this number, connections that send more are closed immediately: cleaning
+ * up each ignored request takes time, and thousands of connections may end at the same moment.
  */
 const MAX_IGNORED = 4_096;
 
 type Progress = { taken: number; since: number };
 
-/** Ends connections that do not take what they asked for, and bounds what one of them may ask for before it does. */
+/** Closes connections that do not read their answers, and limits how many requests one connection may send before it reads. */
 export class Connections {
   readonly #stallMs: number;
   readonly #open = new Map<Socket, Progress | undefined>();
@@ -21,7 +21,7 @@ export class Connections {
   readonly #ignoredOf = new WeakMap<Socket, number>();
   #ignored = 0;
 
-  /** @param stallMs how long a connection with something to send may take nothing */
+  /** @param stallMs how long a connection with unsent bytes may read nothing */
   constructor(server: Server, stallMs: number, checkMs: number) {
     this.#stallMs = stallMs;
     server.on('connection', (socket: Socket) => {
@@ -36,11 +36,11 @@ export class Connections {
   }
 
   /**
-   * Whether a request is to be answered, or is one too many of a connection that does not read its answers. The first that is too many
-   * is to be refused and its connection closed; those behind it are not even answered.
+   * Whether to answer a request. When a connection has too many unread answers, the next request is refused and the connection
+   * closed; later requests are ignored.
    */
   admit({ socket }: IncomingMessage, response: ServerResponse): 'yes' | 'refuse' | 'ignore' {
-    // A response has no socket while others of its connection come first.
+    // A response has no socket while earlier responses of its connection are unfinished.
     if (response.socket !== null && socket.writableLength === 0) return 'yes';
     const waiting = (this.#waiting.get(socket) ?? 0) + 1;
     this.#waiting.set(socket, waiting);
@@ -50,14 +50,14 @@ export class Connections {
     return 'yes';
   }
 
-  /** Notes a response that will be written later. */
+  /** Registers a response that will be written later. */
   track({ socket }: IncomingMessage, response: ServerResponse): void {
     const unfinished = this.#unfinished.get(socket) ?? new Set();
     this.#unfinished.set(socket, unfinished.add(response));
     response.once('finish', () => unfinished.delete(response));
   }
 
-  /** Whether an answer of this connection has begun, or is still to come for a request that came whole. */
+  /** Whether an answer has begun on this connection, or a complete request still waits for one. */
   isAnswering(socket: Duplex): boolean {
     const unfinished = this.#unfinished.get(socket) ?? [];
     return [...unfinished].some(response => response.headersSent || response.req.complete);

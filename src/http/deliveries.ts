@@ -2,13 +2,13 @@ import { Readable } from 'node:stream';
 import { ByteBudget, type Reservation, type BudgetOwner } from './byte-budget.js';
 
 const MAX_BYTES = 512 * 1024 * 1024;
-/** Longer bodies are sent in pieces of this size, so that it shows whether their callers take them. */
+/** Longer bodies are sent in pieces of this size, to see whether the caller reads them. */
 const PIECE_BYTES = 16 * 1024;
 
-/** What is sent to one caller. `close` once it is taken, or the connection is gone. */
+/** An answer on its way to one caller. `close` is called when it has been read or the connection has closed. */
 export type Delivery = { body: Buffer | Readable; close(): void };
 
-/** Paid answers on their way out, within one budget of bytes. Whoever sends one payment over many connections gets one copy of its answer. */
+/** Paid answers being sent, within one byte budget. One payment sent over many connections gets one copy of its answer at a time. */
 export class Deliveries {
   readonly #budget: ByteBudget;
   readonly #shared = new Map<string, { body: Buffer; callers: number }>();
@@ -18,8 +18,8 @@ export class Deliveries {
   }
 
   /**
-   * @param cut ends the connection of a caller who takes nothing, where others need the room
-   * @returns undefined where there is no room
+   * @param cut closes the connection of a caller who reads nothing, if others need the memory
+   * @returns undefined if there is no memory left in the budget
    */
   open(owner: BudgetOwner, body: Buffer, cut: () => void): Delivery | undefined {
     const hold = this.#budget.open(owner, cut);

@@ -8,7 +8,7 @@ import type { OperationId } from '../contract/operation.js';
 import { discoveryOf, indexOf, servedContract, type StaticDocument } from '../payments/discovery.js';
 import type { Terms } from '../payments/requirements.js';
 
-/** The free operations: those that never change while the server runs, and those made anew for each request. */
+/** The answers of free operations: some are constant while the server runs, others are built for each request. */
 export type FreeAnswers = {
   documents: Partial<Record<OperationId, StaticDocument>>;
   live: Partial<Record<OperationId, () => Promise<HealthReport | object>>>;
@@ -24,7 +24,7 @@ export type FreeParts = {
   sections: Sections;
 };
 
-/** What the free operations answer. */
+/** Builds the answers of the free operations. */
 export function freeAnswers(parts: FreeParts): FreeAnswers {
   const { contract, terms, siteUrl, health, backends, sections } = parts;
   const tagged = (tags: readonly string[]) =>

@@ -2,7 +2,7 @@ import type { Probe } from '../upstreams/probe.js';
 import { withDeadline } from '../net/deadline.js';
 import type { RecentCalls } from './recent-calls.js';
 
-/** What is known of one backend. `latencyMs` of the last probe. */
+/** The status of one backend. `latencyMs` is that of the last probe. */
 export type UpstreamStatus = {
   status: 'ok' | 'degraded' | 'down' | 'unknown';
   latencyMs?: number;
@@ -22,8 +22,8 @@ const DEADLINE_MS = 5_000;
 const NEVER = new AbortController().signal;
 
 /**
- * Probes backends in the background, so that a health request costs nothing and asks nobody. What became of the last real calls counts
- * for more than a probe.
+ * Probes backends in the background, so that a health request makes no calls itself. The outcome of the last real calls takes
+ * precedence over a probe.
  */
 export class Health {
   readonly #version: string;
@@ -50,13 +50,13 @@ export class Health {
     clearInterval(this.#timer);
   }
 
-  /** The report on all backends, or on the named ones. */
+  /** The report on all backends, or only on those named. */
   report(names: readonly string[] = [...this.#statuses.keys()]): HealthReport {
     const upstreams: Record<string, UpstreamStatus> = {};
     for (const name of names) upstreams[name] = this.#statusOf(name);
-    const well = Object.values(upstreams).every(({ status }) => status === 'ok' || status === 'unknown');
+    const allOk = Object.values(upstreams).every(({ status }) => status === 'ok' || status === 'unknown');
     return {
-      status: well ? 'ok' : 'degraded',
+      status: allOk ? 'ok' : 'degraded',
       version: this.#version,
       uptimeSeconds: Math.floor((Date.now() - this.#startedAt) / 1000),
       upstreams,
@@ -65,9 +65,9 @@ export class Health {
 
   #statusOf(name: string): UpstreamStatus {
     const probed = this.#statuses.get(name) ?? { status: 'unknown' };
-    const trouble = this.#calls.failureStreak(name);
-    if (!trouble) return probed;
-    const { failures, since, why } = trouble;
+    const streak = this.#calls.failureStreak(name);
+    if (!streak) return probed;
+    const { failures, since, why } = streak;
     const calls = failures === 1 ? 'the last call' : `the last ${failures} calls`;
     return {
       ...probed,

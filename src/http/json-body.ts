@@ -1,10 +1,10 @@
 import { parse as parseType } from 'content-type';
 import { isUtf8 } from 'node:buffer';
 
-/** The body can't be used: 400, with what to correct. */
+/** Invalid body: 400. The message says what to correct. */
 export class BodyFault extends Error {}
 
-/** Names and values in all. No operation has more than a few, and a hundred thousand would cost half a second to parse and sort. */
+/** Names and values together. No operation needs more than a few; 100 000 would take half a second to parse and sort. */
 const MAX_MEMBERS = 1_000;
 const MAX_DEPTH = 64;
 const SHOWN_NAME_CHARACTERS = 50;
@@ -13,7 +13,7 @@ const UTF8 = /^utf-?8$/i;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /**
- * Accepts JSON media types, with no charset or utf-8.
+ * Accepts JSON media types without a charset or with utf-8.
  * @throws BodyFault
  */
 export function requireJsonType(header = ''): void {
@@ -22,7 +22,7 @@ export function requireJsonType(header = ''): void {
   if (!JSON_TYPE.test(type)) {
     throw new BodyFault('the body must be JSON, sent with Content-Type: application/json');
   }
-  // Where there are several, one reader takes the first and another the last.
+  // Of several charset parameters, some readers use the first and others the last.
   const several = (header.match(/;[ \t]*charset[ \t]*=/gi) ?? []).length > 1;
   if (several || !UTF8.test(parameters.charset ?? 'utf-8')) {
     throw new BodyFault('the charset in Content-Type must be utf-8, or left out; encode the body as UTF-8');
@@ -30,8 +30,8 @@ export function requireJsonType(header = ''): void {
 }
 
 /**
- * Reads an object from JSON in UTF-8 with or without a byte order mark: at most 1 000 members and 64 levels, no name twice in an object
- * (readers disagree which of the two counts). Linear in the number of bytes.
+ * Reads an object from JSON in UTF-8, with or without a byte order mark: at most 1 000 members, 64 levels, and no name twice in an
+ * object (parsers disagree on which of the two counts). Takes time linear in the number of bytes.
  * @throws BodyFault
  */
 export function parseJsonObject(sent: Buffer): object {
@@ -57,9 +57,9 @@ const COLON = 0x3a;
 const OPEN_BRACKET = 0x5b;
 const OPEN_BRACE = 0x7b;
 
-/** Counts members and levels and compares names without parsing: strings are jumped over. Broken JSON is left to the parser. */
+/** Counts members and levels and compares names without parsing; strings are skipped. Invalid JSON is left to the parser. */
 function checkStructure(bytes: Buffer): void {
-  /** For each object or array that is open, the names met so far. */
+  /** The names found so far in each open object or array. */
   const open: (Set<string> | undefined)[] = [];
   let members = 0;
   let string: Buffer | undefined;
@@ -87,12 +87,12 @@ function addName(open: (Set<string> | undefined)[], string: Buffer | undefined):
   const names = (open[open.length - 1] ??= new Set());
   if (names.has(name)) {
     const shown = JSON.stringify(name.slice(0, SHOWN_NAME_CHARACTERS));
-    throw new BodyFault(`the body names ${shown} twice in one object; send each name once`);
+    throw new BodyFault(`the body contains ${shown} twice in one object; send each name once`);
   }
   names.add(name);
 }
 
-/** Two spellings of one name (`a` and `\u0061`) are one name. */
+/** Decodes escapes: `a` and `\u0061` are the same name. */
 function nameOf(string: Buffer): string | undefined {
   if (!string.includes(BACKSLASH)) return string.toString('utf8', 1, string.length - 1);
   try {

@@ -4,23 +4,23 @@ import { ConfigFault } from '../config.js';
 
 const BACKLOG = 1024;
 const SHUTDOWN_DEADLINE_MS = 25_000;
-/** How long connections that are kept alive may take to close by themselves. */
+/** How long kept-alive connections may take to close on their own. */
 const CLOSE_MS = 500;
 
-/** @throws ConfigFault where the port is in use */
+/** @throws ConfigFault if the port is in use */
 export function listen(server: NetServer, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const inUse = error.code === 'EADDRINUSE';
-      reject(inUse ? new ConfigFault(`PORT: ${port} is in use, set PORT to another one`) : error);
+      reject(inUse ? new ConfigFault(`PORT: ${port} is in use; set PORT to another one`) : error);
     });
     server.listen(port, host, BACKLOG, resolve);
   });
 }
 
 /**
- * Finds out early whether the port can be had; 0 asks for any.
- * @throws ConfigFault where it is in use
+ * Checks early whether the port is free; 0 means any port.
+ * @throws ConfigFault if it is in use
  */
 export async function findFreePort(host: string, wanted: number): Promise<number> {
   const probe = createNetServer();
@@ -30,7 +30,7 @@ export async function findFreePort(host: string, wanted: number): Promise<number
   return port;
 }
 
-/** Stops listening, lets what is in flight finish until `idle` resolves or 25 s are over, then cuts what is left. */
+/** Stops listening, lets open requests finish until `idle` resolves or 25 s have passed, then closes all connections. */
 export async function drain(server: Server, idle: () => Promise<void>): Promise<void> {
   const closed = new Promise(resolve => server.close(resolve));
   server.closeIdleConnections();

@@ -4,8 +4,8 @@ import type { Socket } from 'node:net';
 const waiting = new WeakMap<Socket, Set<() => void>>();
 
 /**
- * Calls back once: when the response is over, or its connection. Node does not tell a response that is queued behind another one on its
- * connection when that connection closes.
+ * Calls back once, when the response or its connection has closed. Node emits no event on a response that waits behind another
+ * one when their connection closes.
  */
 export function onClose({ socket }: IncomingMessage, response: ServerResponse, then: () => void): void {
   if (response.closed || response.destroyed || socket.destroyed) return then();

@@ -2,14 +2,14 @@ import type { Handler, Handlers, PaidOperationId } from '../contract/operation.j
 import { UpstreamFailure } from '../net/failure.js';
 import { QueueFull } from '../upstreams/fair-queue.js';
 
-/** Calls of a backend that failed one after the other. Times in ms since 1970; `why` is public. */
+/** Consecutive failed calls of a backend. Times are in ms since 1970; `why` is public. */
 export type FailureStreak = { failures: number; since: number; last: number; why: string };
 
 const MAX_WHY_CHARACTERS = 200;
-/** After this long without a call, a successful probe ends the trouble. */
+/** After this long without a failed call, a successful probe clears the failures. */
 const QUIET_MS = 60_000;
 
-/** What became of the last real calls of each backend. */
+/** The outcome of the last real calls of each backend. */
 export class RecentCalls {
   readonly #troubles = new Map<string, FailureStreak>();
   readonly #quietMs: number;
@@ -22,7 +22,7 @@ export class RecentCalls {
     this.#troubles.delete(backend);
   }
 
-  /** `why` is shown to everybody. */
+  /** `why` is public. */
   failed(backend: string, why: string): void {
     const now = Date.now();
     const { failures, since } = this.#troubles.get(backend) ?? { failures: 0, since: now };
@@ -34,18 +34,18 @@ export class RecentCalls {
     });
   }
 
-  /** A probe found the backend well, which says less than a call: it counts once no call failed for a while. */
+  /** A probe succeeded. It clears the failures only if no call failed for a while, because a call shows more than a probe. */
   probed(backend: string): void {
     const trouble = this.#troubles.get(backend);
     if (trouble && Date.now() - trouble.last >= this.#quietMs) this.#troubles.delete(backend);
   }
 
-  /** Undefined when the last call succeeded, or there was none. */
+  /** Undefined if the last call succeeded or there was none. */
   failureStreak(backend: string): FailureStreak | undefined {
     return this.#troubles.get(backend);
   }
 
-  /** The same handlers, whose outcomes are recorded. `backends`: whom each of them asks. */
+  /** Wraps the handlers to record their outcomes. `backends`: the backends that each handler uses. */
   observe(handlers: Handlers, backends: Record<PaidOperationId, string>): Handlers {
     const watched = Object.entries(handlers).map(([id, handler]) => [
       id,
@@ -61,7 +61,7 @@ export class RecentCalls {
         this.succeeded(backend);
         return reply;
       } catch (error) {
-        // A caller who left, or asked for what can't be served, says nothing about the backend.
+        // A cancelled call or an invalid request shows nothing about the backend.
         if (!call.signal.aborted && isBackendFault(error)) this.failed(backend, publicReason(error));
         throw error;
       }
@@ -73,7 +73,7 @@ function isBackendFault(error: unknown): boolean {
   return !(error instanceof UpstreamFailure) || (error.kind !== 'invalid' && !(error instanceof QueueFull));
 }
 
-/** Only an UpstreamFailure has a message that may be shown. */
+/** Only the message of an UpstreamFailure may be public. */
 function publicReason(error: unknown): string {
   return error instanceof UpstreamFailure ? error.message : 'the server could not use the backend’s answer';
 }

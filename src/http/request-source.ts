@@ -4,7 +4,7 @@ const GROUPS_OF_64_BITS = 4;
 const GROUPS = 8;
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
-/** Whom an address counts as: itself, or with IPv6 its /64, of which one caller has all addresses. `address` as Node writes it. */
+/** The source that an address counts as: an IPv4 address, or the /64 of an IPv6 address, because one caller usually owns it. */
 export function sourceOf(address: string | undefined): string {
   if (address === undefined || !isIPv6(address)) return address ?? '';
   const mapped = MAPPED_IPV4.exec(address)?.[1];

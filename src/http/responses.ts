@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { JSON_TYPE } from './run-handler.js';
 import type { Challenge } from '../payments/challenge.js';
 
-/** An answer that ends the handling of a request. */
+/** Thrown to end the handling of a request with this answer. */
 export class Halt extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;

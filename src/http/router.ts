@@ -7,7 +7,7 @@ import type { OperationId } from '../contract/operation.js';
 
 type Routed = Operation & { operationId: OperationId };
 
-/** Where a request leads. `allow` lists the methods of a path that exists. */
+/** The result of routing. `allow` lists the methods of an existing path. */
 export type Route =
   | { kind: 'operation'; id: OperationId; operation: Routed; priced: PricedOperation | undefined }
   | { kind: 'methodNotAllowed'; allow: string }
@@ -15,9 +15,7 @@ export type Route =
 
 export type BodyCheck = { ok: true } | { ok: false; error: string };
 
-/**
- * The one router and the validators of the contract: openapi-backend with ajv in the 2020 dialect that OpenAPI 3.1 uses.
- */
+/** The router and validators of the contract: openapi-backend, with ajv in the 2020 dialect that OpenAPI 3.1 uses. */
 export class Routes {
   readonly #backend: OpenAPIBackend;
   readonly #priced: Map<string, PricedOperation>;
@@ -37,8 +35,8 @@ export class Routes {
     const backend = new OpenAPIBackend({
       definition: contract.document as never,
       strict: true,
-      // The document is checked before it is released, not at every start (openapi-backend's check knows 3.0 only, and would leave a 3.1
-      // document without any operation); validators are compiled when first used, or by `warm`.
+      // The document is checked before a release, not at every start: openapi-backend only checks OpenAPI 3.0 and would drop all
+      // operations of a 3.1 document. Validators are compiled on first use, or by `warm`.
       quick: true,
       ignoreTrailingSlashes: false,
       ajvOpts: { strict: false, allErrors: false },
@@ -53,13 +51,13 @@ export class Routes {
       },
     });
     await backend.init();
-    // It would rebuild its list of operations on every match.
+    // openapi-backend would rebuild its list of operations for every match.
     const operations = backend.router.getOperations();
     backend.router.getOperations = () => operations;
     return new Routes(backend, contract);
   }
 
-  /** Compiles every validator, one operation a turn of the event loop, so that no call waits for it. */
+  /** Compiles all validators, one operation per turn of the event loop, so that calls are not delayed for long. */
   async warm(): Promise<void> {
     for (const { operationId } of this.#backend.router.getOperations()) {
       if (operationId === undefined) continue;
@@ -80,17 +78,17 @@ export class Routes {
     return { kind: 'operation', id, operation, priced: this.#priced.get(id) };
   }
 
-  /** Validates a parsed JSON body and fills in defaults, in place. Coerces nothing. */
+  /** Validates a parsed JSON body and sets defaults in place. Types are not coerced. */
   checkBody(operation: Routed, body: object): BodyCheck {
-    // Its own validateRequest parses query, cookies and path of a request that the router has matched already: half of a paid call's
-    // time in the router, for nothing that the body needs.
+    // validateRequest would parse query, cookies and path again, which takes half of a paid call's time in the router and is not
+    // needed to validate the body.
     const [validate] = this.#backend.validator.getRequestValidatorsForOperation(operation.operationId) ?? [];
     if (!validate) throw new Error(`${operation.operationId} takes no body`);
     if (validate({ requestBody: body })) return { ok: true };
     return { ok: false, error: describe(validate.errors?.[0], '/requestBody') };
   }
 
-  /** Checks an answer against the contract: declared status, body and required headers. Returns what is wrong with it. */
+  /** Checks an answer against the contract: status, body and required headers. Returns what is wrong, if anything. */
   checkReply(
     operation: Routed,
     reply: { status: number; body: unknown; headers?: Record<string, string> },
@@ -133,11 +131,11 @@ function describe(error: unknown, prefix: string): string {
 
 const BASE58 = '[1-9A-HJ-NP-Za-km-z]';
 
-/** ajv's faults in words for whoever wrote the body; others keep ajv's. */
+/** Plain messages for common ajv errors; other errors keep ajv's message. */
 const WORDS: Record<string, ((params: Record<string, unknown>) => string) | undefined> = {
   required: ({ missingProperty }) => `${String(missingProperty)} is missing`,
   additionalProperties: ({ additionalProperty }) =>
-    `there is no field '${String(additionalProperty).slice(0, 60)}'`,
+    `unknown field '${String(additionalProperty).slice(0, 60)}'`,
   type: ({ type }) => `must be ${String(type) === 'integer' ? 'a whole number' : `of type ${String(type)}`}`,
   minLength: ({ limit }) =>
     limit === 1 ? 'must not be empty' : `must have at least ${String(limit)} characters`,
@@ -151,8 +149,8 @@ const WORDS: Record<string, ((params: Record<string, unknown>) => string) | unde
 };
 
 function createAjv(useDefaults: boolean): Ajv2020 {
-  // strictNumbers: NaN and Infinity would pass as numbers and leave as null.
-  // The schemas are checked against the dialect before a release; doing it again costs the start a quarter of its time.
+  // strictNumbers: otherwise NaN and Infinity would pass as numbers and be sent as null.
+  // The schemas are checked against the dialect before a release; checking them here would take a quarter of the start-up time.
   const ajv = new Ajv2020({
     strict: false,
     strictNumbers: true,
@@ -171,13 +169,13 @@ function createAjv(useDefaults: boolean): Ajv2020 {
 }
 
 const LIMIT: NonNullable<KeywordDefinition['error']> = {
-  message: ({ schemaCode }) => str`must keep to the limit of ${schemaCode} characters`,
+  message: ({ schemaCode }) => str`must keep within the limit of ${schemaCode} characters`,
   params: ({ schemaCode }) => _`{limit: ${schemaCode}}`,
 };
 
 /**
- * ajv's own minLength and maxLength walk every code point of every string. A string has at most `length` code points and at
- * least half as many, so most need no walk, and the others one that ends early.
+ * ajv's own minLength and maxLength count every code point of every string. A string has at most `length` code points and at
+ * least half as many, so most strings need no counting, and for the others it can end early.
  */
 const minLength: KeywordDefinition = {
   keyword: 'minLength',

@@ -23,7 +23,7 @@ export const JSON_TYPE = 'application/json; charset=utf-8';
 const UNAVAILABLE_RETRY_SECONDS = 5;
 const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
 
-/** Runs the handler and turns whatever comes of it into an answer that keeps the contract. Never rejects. */
+/** Runs the handler and turns its result or error into an answer that conforms to the contract. Never rejects. */
 export async function runHandler(
   { handlers, routes, log }: HandlerParts,
   route: Routed,
@@ -35,7 +35,7 @@ export async function runHandler(
     const reply = await handler(call as unknown as Call<'summarize'>);
     const fault = routes.checkReply(route.operation, reply) ?? unsendable(reply.headers);
     if (fault) {
-      log.error({ operation: id, fault }, 'a handler broke the contract');
+      log.error({ operation: id, fault }, 'the answer of a handler violates the contract');
       return errorAnswer(
         502,
         `The backend gave an unusable answer.${call.order ? '' : ` ${NOT_CHARGED}; try again.`}`,
@@ -45,13 +45,14 @@ export async function runHandler(
       ? answerOf(reply.body, reply.headers, mimeOf(route))
       : errorAnswer(reply.status, reply.body.error, reply.headers);
   } catch (error) {
-    // Given up because nobody waits any more or the server shuts down: no fault of anybody's.
-    if (call.signal.aborted) return errorAnswer(503, 'The work was given up.', { 'Retry-After': '1' });
+    // The call was cancelled because its caller left or the server is shutting down. That is no error.
+    if (call.signal.aborted)
+      return errorAnswer(503, 'The call was cancelled before it was finished.', { 'Retry-After': '1' });
     return failureAnswer(error, log, call.order !== undefined);
   }
 }
 
-/** A header that Node would refuse to send must be found before the answer is paid for. */
+/** Finds headers that Node would refuse to send, before the payment is settled. */
 function unsendable(headers: Record<string, string> = {}): string | undefined {
   try {
     for (const [name, value] of Object.entries(headers)) validateHeaderValue(name, value);
@@ -62,15 +63,15 @@ function unsendable(headers: Record<string, string> = {}): string | undefined {
 }
 
 /**
- * The answer to a call whose backend threw: 400, 502 or 503 by the kind of failure, 502 for a fault of ours. `paid`: before its work, so
- * that the money has moved.
+ * The answer to a call whose handler threw: 400, 502 or 503 by the kind of failure; 502 for an unexpected error. `paid` is true
+ * if the call was paid before its work.
  */
 export function failureAnswer(error: unknown, log: Log, paid = false): Failure {
   if (!(error instanceof UpstreamFailure)) {
-    log.error({ error }, 'a handler failed');
+    log.error({ error }, 'handler failed');
     return errorAnswer(502, `The backend failed.${paid ? '' : ` ${NOT_CHARGED}; try again.`}`);
   }
-  if (error.kind !== 'invalid') log.warn({ error, cause: error.cause }, 'an upstream failed');
+  if (error.kind !== 'invalid') log.warn({ error, cause: error.cause }, 'upstream failed');
   const seconds = error.retryAfterSeconds ?? UNAVAILABLE_RETRY_SECONDS;
   const headers: Record<string, string> =
     error.kind === 'unavailable' ? { 'Retry-After': String(seconds) } : {};
@@ -100,19 +101,19 @@ function answerOf(body: unknown, headers: Record<string, string> | undefined, mi
   return { status: 200, headers: { ...headers, 'Content-Type': mime }, body: bytes };
 }
 
-/** The route of an operation by its id, for work that no request asks for. */
+/** The route of an operation by its id, for work without a request. */
 function routeOf(routes: Routes, path: string, id: OperationId): Routed {
   const route = routes.match('POST', path);
   if (route.kind !== 'operation' || route.id !== id) throw new Error(`no route for ${id}`);
   return route;
 }
 
-/** Work on an order is the handler's, with the request as the ledger kept it. */
+/** Runs the handler for an order, with the request stored in the ledger. */
 export function orderWork(handlerParts: HandlerParts, contract: Contract, sizes: OrderSizes): OrderWork {
   const upfront = contract.paid.filter(operation => operation.flow === 'upfront');
   const [operation] = upfront;
   if (!operation || upfront.length > 1)
-    throw new ContractFault('One operation must have the flow upfront, and only one');
+    throw new ContractFault('Exactly one operation must have the flow upfront');
   const route = routeOf(handlerParts.routes, operation.path, operation.id);
   const sizeOf = sizes[operation.id];
   return {

@@ -12,8 +12,8 @@ import { send, sendChallenge, sendError } from './responses.js';
 
 export type SendParts = { offers: Offers; deliveries: Deliveries };
 
-const NO_ROOM =
-  'The server is sending too many answers at once. You paid, and the answer is kept: send the same payment again.';
+const TOO_MANY_ANSWERS =
+  'The server is sending too many answers at once. You paid, and your answer is stored: send the same payment again.';
 
 /** The call that an outcome belongs to. */
 export type ChargedCall = {
@@ -23,7 +23,7 @@ export type ChargedCall = {
   owner: BudgetOwner;
 };
 
-/** Sends what became of a paid call. */
+/** Sends the outcome of a paid call. */
 export async function sendOutcome(
   ctx: Context,
   parts: SendParts,
@@ -62,7 +62,7 @@ export async function sendOutcome(
   }
 }
 
-/** Sends an answer that was sold. It counts as lost where there is no room for it now, or its caller does not take it. */
+/** Sends a paid answer. It counts as lost if there is no memory for it now, or if its caller does not read it. */
 async function deliver(
   ctx: Context,
   { deliveries }: SendParts,
@@ -72,11 +72,11 @@ async function deliver(
   const delivery = deliveries.open(owner, body, () => ctx.req.socket.destroy());
   if (!delivery) {
     await sale.lost();
-    return sendError(ctx, 503, NO_ROOM, { ...receipts, 'Retry-After': '1' });
+    return sendError(ctx, 503, TOO_MANY_ANSWERS, { ...receipts, 'Retry-After': '1' });
   }
   const { req, res } = ctx;
   let out = false;
-  // A response whose socket is destroyed with bytes still to write is finished all the same, so that alone says nothing.
+  // Node emits `finish` even if the socket was destroyed with bytes still unsent, so `finish` is not enough.
   res.once('finish', () => (out = !req.socket.destroyed));
   onClose(req, res, () => {
     delivery.close();

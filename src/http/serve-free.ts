@@ -26,21 +26,21 @@ export async function serveFree(
     return;
   }
   const live = parts.free.live[id];
-  if (!live) throw new Error(`nothing answers the free operation ${id}`);
+  if (!live) throw new Error(`the free operation ${id} has no handler`);
   const body = await live().catch((error: unknown) => {
     const answer = failureAnswer(error, parts.log);
     const { error: message } = JSON.parse(answer.body.toString('utf8')) as { error: string };
     throw new Halt(503, message, { 'Retry-After': answer.headers['Retry-After'] ?? '5' });
   });
   const fault = parts.routes.checkReply(operation, { status: 200, body });
-  if (fault) throw new Error(`the answer of ${id} breaks the contract: ${fault}`);
+  if (fault) throw new Error(`the answer of ${id} violates the contract: ${fault}`);
   send(ctx, 200, Buffer.from(JSON.stringify(body)), {
     'Content-Type': JSON_TYPE,
     'Cache-Control': 'no-store',
   });
 }
 
-/** Unlike Koa's `fresh`, also for clients whose fetch adds `Cache-Control: no-cache` to every conditional request. */
+/** Unlike Koa's `fresh`, ignores `Cache-Control: no-cache`, which some fetch clients add to every conditional request. */
 function isCurrent(ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 }
@@ -58,7 +58,7 @@ export function preflight(ctx: Context, route: Route): void {
   });
 }
 
-/** What a browser or crawler asks for and the contract does not sell. */
+/** Files that browsers and crawlers request and the contract does not describe. */
 export function outsideTheContract(): Middleware {
   const router = new Router({ strict: true, sensitive: true });
   router.get('/favicon.ico', ctx => {

@@ -25,8 +25,8 @@ const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 10_000;
 
 /**
- * In ms: how long headers and whole requests may take, how long a caller may take nothing of what is sent to it, and how often all that
- * is looked at.
+ * In ms: deadlines for headers and for whole requests, how long a caller may read nothing of its answer, and how often all of this
+ * is checked.
  */
 export type HttpDeadlines = { headersMs: number; requestMs: number; stallMs: number; checkMs: number };
 const DEADLINES: HttpDeadlines = {
@@ -39,8 +39,8 @@ const DEADLINES: HttpDeadlines = {
 export type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
- * The HTTP server: in front of the app a fast path that answers a priced call without payment from prebuilt bytes. It may only
- * refuse, never grant, so it can't disagree with the router to anybody's gain.
+ * The HTTP server. A fast path in front of the app answers unpaid calls of paid operations from prebuilt bytes. It can only refuse
+ * calls, so a difference between it and the router cannot give anything away.
  */
 export function createHttpServer(
   app: Listener,
@@ -66,21 +66,21 @@ export function createHttpServer(
       requestTimeout: deadlines.requestMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: deadlines.checkMs,
-      // Node's own refusal has no body.
+      // Node's own 400 has no body.
       requireHostHeader: false,
     },
     listener,
   );
   server.maxConnections = MAX_CONNECTIONS;
   const connections = new Connections(server, deadlines.stallMs, deadlines.checkMs);
-  // A client that asks before it sends its body gets the price at once, and only a payer is told to go on.
+  // With `Expect: 100-continue`, an unpaid call gets its challenge at once; only a paid call is asked to send its body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!admit(connections, request, response)) return;
     if (refuseUnpaid(request, response, { offers, priced })) return;
     response.writeContinue();
     serve(request, response);
   });
-  // Node would answer any other expectation with 417, which the contract does not declare.
+  // Node would answer other expectations with 417, which the contract does not declare.
   server.on('checkExpectation', listener);
   server.on('clientError', (error, socket) => answerMalformed(error, socket, connections));
   return server;
@@ -92,7 +92,7 @@ function admit(connections: Connections, request: IncomingMessage, response: Ser
     sendFault(
       response,
       503,
-      `Too many requests of this connection wait for their answers. ${NOT_CHARGED} for this one; read the answers, then send it again.`,
+      `Too many unanswered requests on this connection. ${NOT_CHARGED} for this one; read the answers, then send it again.`,
       { 'Retry-After': '1', Connection: 'close' },
     );
   }
@@ -151,9 +151,9 @@ const FAULTS: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: `The request was not complete within ${REQUEST_DEADLINE_MS / 1000} seconds.`,
 };
 
-/** Node's own answers to malformed HTTP (400, 408, 431) have no body: the contract's error object, as 400. */
+/** Answers malformed HTTP with 400 and the error object of the contract. Node's own answers (400, 408, 431) have no body. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex, connections: Connections): void {
-  // Garbage behind a whole request whose answer is still to come must not pass for that answer.
+  // After a complete request, an error answer to malformed bytes would be taken for the answer to that request.
   if (connections.isAnswering(socket) || error.code === 'ECONNRESET' || !socket.writable)
     return void socket.destroy();
   const body = JSON.stringify({ error: FAULTS[error.code ?? ''] ?? 'The request is not valid HTTP/1.1.' });
