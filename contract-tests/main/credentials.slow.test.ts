@@ -181,7 +181,7 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
     await everything();
     expect(answers.join('\n')).to.include('refused by the facilitator: no /x402/verify');
     rpc.broken = true;
-    await until('it is noticed', () => said.includes('the chain does not answer as it should'));
+    await until('it is noticed', () => said.includes('no usable answer from the Solana RPC'));
     await everything();
     await Promise.all([rpc.close(), facilitator.close()]);
     await everything();

@@ -222,7 +222,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(second.status).to.equal(402);
     const { error, accepts } = challengeOf(second);
     expect(error).to.match(
-      /same transaction was sent for another call.* sign a new one .*over the new blockhash/,
+      /same transaction was sent for another call.* sign a new one .*with the new blockhash/,
     );
     await until('a blockhash is offered again', async () => {
       const [offer] = challengeOf(await summarize({})).accepts as [Offer];

@@ -176,8 +176,8 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       /network: 'solana'/,
       () => ({ 'X-PAYMENT': v1Header('solana', craft({})) }),
     ],
-    ['accepts a lower amount', /amount: accepted 9999/, accepting({ amount: '9999' })],
-    ['accepts a higher amount', /amount: accepted 10001/, accepting({ amount: '10001' })],
+    ['accepts a lower amount', /amount: accepted 0.009999 USDC/, accepting({ amount: '9999' })],
+    ['accepts a higher amount', /amount: accepted 0.010001 USDC/, accepting({ amount: '10001' })],
     ['accepts another asset', /asset: accepted/, accepting({ asset: stranger().toBase58() })],
     ['accepts another receiver', /payTo: accepted/, accepting({ payTo: stranger().toBase58() })],
     [
@@ -190,8 +190,8 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
   const TRANSACTIONS: Bad[] = [
     ['is not base64', /transaction: not base64/, () => paying('%%%%')],
     ['is empty', /transaction: not base64/, () => paying('')],
-    ['is noise', /can not be decoded/, () => paying(Buffer.alloc(300, 9).toString('base64'))],
-    ['is truncated', /can not be decoded/, bent({ bytes: bytes => bytes.subarray(0, -20) })],
+    ['is noise', /cannot be decoded/, () => paying(Buffer.alloc(300, 9).toString('base64'))],
+    ['is truncated', /cannot be decoded/, bent({ bytes: bytes => bytes.subarray(0, -20) })],
     ['trails a byte', /canonical/, bent({ bytes: bytes => Buffer.concat([bytes, Buffer.of(0)]) })],
     [
       'is larger than a packet',
@@ -199,8 +199,8 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       bent({ bytes: bytes => Buffer.concat([bytes, Buffer.alloc(1000)]) }),
     ],
     ['is of version 1', /version 0 or legacy/, () => paying(craftVersion1(recipe({})))],
-    ['pays too little', /pays 9999, must be exactly 10000/, bent({ amount: 9_999n })],
-    ['pays too much', /pays 10001, must be exactly 10000/, bent({ amount: 10_001n })],
+    ['pays too little', /pays 0.009999 USDC, must be exactly 0.01 USDC/, bent({ amount: 9_999n })],
+    ['pays too much', /pays 0.010001 USDC, must be exactly 0.01 USDC/, bent({ amount: 10_001n })],
     ['pays in another mint', /pays in mint/, () => bent({ asset: world.sandbox.info.mints.classic })()],
     ['misstates the decimals', /decimals are 9/, bent({ decimals: 9 })],
     ['pays somebody else', /pays to token account/, bent({ payTo: stranger().toBase58() })],
@@ -270,7 +270,11 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       /fee payer .* was not offered/,
       () => bent({ feePayer: stranger().toBase58() })(),
     ],
-    ['pays the price of another operation', /pays 25000, must be exactly 10000/, bent({ amount: 25_000n })],
+    [
+      'pays the price of another operation',
+      /pays 0.025 USDC, must be exactly 0.01 USDC/,
+      bent({ amount: 25_000n }),
+    ],
   ];
 
   const listed = { 'whose header': HEADERS, 'whose offer': OFFERS, 'whose transaction': TRANSACTIONS };
@@ -290,7 +294,9 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
 
   it('promise 7: the body of a bad payment is not even read', async () => {
     const before = asked();
-    expect(refusal(await summarize(bent({ amount: 1n })(), 'this is not JSON'))).to.include('pays 1');
+    expect(refusal(await summarize(bent({ amount: 1n })(), 'this is not JSON'))).to.include(
+      'pays 0.000001 USDC',
+    );
     expect(asked()).to.deep.equal(before);
   });
 
@@ -303,7 +309,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
   it('the refusal of a v1 call is a v1 challenge that names the fault', async () => {
     const headers = { 'X-PAYMENT': v1Header(DEVNET_V1, craft({ amount: 1n })) };
     const answer = await post(`${world.url}/v1/summarize?x402Version=1`, { text: TEXT }, headers);
-    expect(refusal(answer)).to.include('pays 1, must be exactly 10000');
+    expect(refusal(answer)).to.include('pays 0.000001 USDC, must be exactly 0.01 USDC');
     expect(challengeOf(answer)).to.have.property('x402Version', 1);
   });
 

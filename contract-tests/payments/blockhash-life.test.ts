@@ -126,7 +126,7 @@ describe('A payment signed long before it is sent', function () {
     const before = await listed();
     const late = await pay(payer, before[110]!);
     expect(late.status).to.equal(402);
-    expect(late.error).to.match(/too old to outlive the work/);
+    expect(late.error).to.match(/expire before the work is done/);
     expect(await world.earned()).to.equal(0n);
     expect((await pay(payer, before[10]!)).status).to.equal(200);
     expect((await pay(payer, (await listed())[110]!)).status, 'known by now').to.equal(200);

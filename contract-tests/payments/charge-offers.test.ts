@@ -95,7 +95,7 @@ describe('charge: offers', () => {
     expect(world.charge.checkPayment({}, SUMMARIZE).kind).to.equal('unpaid');
     expect(errorOf('!')).to.match(/not base64/);
     for (const [change, error] of [
-      [{ amount: '9999' }, /amount: accepted 9999, the price is 10000/],
+      [{ amount: '9999' }, /amount: accepted 0.009999 USDC, the price is 0.01 USDC/],
       [{ amount: undefined }, /amount: accepted undefined/],
       [{ amount: '010000' }, /amount/],
       [{ asset: TERMS.payTo }, /asset: accepted/],
@@ -108,7 +108,7 @@ describe('charge: offers', () => {
     }
     expect(errorOf(v1Header('base', transaction))).to.match(/network: 'base' is not offered/);
     expect(errorOf(v1Header(DEVNET_V1, transaction), operation('brandFeedback'))).to.match(
-      /pays 10000, must be exactly 500000/,
+      /pays 0.01 USDC, must be exactly 0.50 USDC/,
     );
     expect(
       errorOf(

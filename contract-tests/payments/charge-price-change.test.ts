@@ -26,7 +26,7 @@ describe('a price that changed judges unknown payments only', () => {
   function under(header: string): Payment {
     const checkedPayment = world.charge.checkPayment({ 'payment-signature': header }, dearer);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
-    expect(checkedPayment.error).to.match(/the price is 20000/);
+    expect(checkedPayment.error).to.match(/the price is 0.02 USDC/);
     return checkedPayment.payment;
   }
 
@@ -62,7 +62,7 @@ describe('a price that changed judges unknown payments only', () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     expect(await world.charge.isKnown(under(header))).to.equal(false);
     await world.redeem(world.checkedPayment(header), { work: async () => failed(502) });
-    expectRefused(await world.redeem(under(header), { operation: dearer }), /the price is 20000/, true);
+    expectRefused(await world.redeem(under(header), { operation: dearer }), /the price is 0.02 USDC/, true);
     expect(world.facilitator.settles).to.equal(0);
     const row = await world.ledger.find(world.checkedPayment(header).checked.id);
     expect(row, 'sent away, and the ledger knows').to.include({ callers: 2, callerUntil: 0 });

@@ -104,7 +104,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     const payment = world.payment({ payer });
     expectRefused(
       await world.redeem(payment),
-      /^the blockhash is too old to outlive the work\. You were not charged; sign again/,
+      /^the blockhash would expire before the work is done\. You were not charged; sign again/,
       true,
     );
     expect(world.runs).to.equal(0);
@@ -151,7 +151,10 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     const first = world.redeem(payment(), { operation: dear, work: () => gate.wait(answer('{}')) });
     await gate.reached;
     const second = payment();
-    expectUnavailable(await world.redeem(second, { operation: dear }), /Too much in unsettled payments/);
+    expectUnavailable(
+      await world.redeem(second, { operation: dear }),
+      /Too much money in unsettled payments/,
+    );
     expect(await world.stateOf(second)).to.equal(undefined);
     gate.open();
     expect((await first).kind).to.equal('answer');

@@ -22,9 +22,17 @@ import {
 } from '../support/bent-transactions.js';
 
 const WRONG: [string, RegExp, () => string][] = [
-  ['pays one unit too little', /pays 9999, must be exactly 10000/, () => craft({ amount: 9_999n })],
-  ['pays one unit too much', /pays 10001, must be exactly 10000/, () => craft({ amount: 10_001n })],
-  ['pays nothing', /pays 0, must be exactly/, () => craft({ amount: 0n })],
+  [
+    'pays one unit too little',
+    /pays 0.009999 USDC, must be exactly 0.01 USDC/,
+    () => craft({ amount: 9_999n }),
+  ],
+  [
+    'pays one unit too much',
+    /pays 0.010001 USDC, must be exactly 0.01 USDC/,
+    () => craft({ amount: 10_001n }),
+  ],
+  ['pays nothing', /pays 0.00 USDC, must be exactly/, () => craft({ amount: 0n })],
   ['pays the price modulo 2^32', /must be exactly/, () => craft({ amount: 2n ** 32n + 10_000n })],
   ['pays in another mint', /mint .*, must be USDC/, () => craft({ asset: stranger().toBase58() })],
   ['claims other decimals', /decimals are 5, must be 6/, () => craft({ decimals: 5 })],
@@ -36,7 +44,7 @@ const WRONG: [string, RegExp, () => string][] = [
   ],
   [
     'moves the money in a circle',
-    /from the account that it pays to/,
+    /source and destination are the same account/,
     () => craft({ source: new PublicKey(receiverAccount(EXPECTED)) }),
   ],
   [
@@ -230,7 +238,7 @@ const WRONG: [string, RegExp, () => string][] = [
   ],
   [
     'was changed after signing',
-    /signature is missing|must be exactly|can not be decoded/,
+    /signature is missing|must be exactly|cannot be decoded/,
     () =>
       craft({
         bytes: bytes => {
@@ -257,12 +265,12 @@ const WRONG: [string, RegExp, () => string][] = [
   ],
   [
     'is followed by a byte',
-    /not in canonical encoding|can not be decoded/,
+    /not in canonical encoding|cannot be decoded/,
     () => craft({ bytes: bytes => Buffer.concat([bytes, Buffer.of(0)]) }),
   ],
   [
     'is followed by a byte (legacy)',
-    /not in canonical encoding|can not be decoded/,
+    /not in canonical encoding|cannot be decoded/,
     () => craft({ version: 'legacy', bytes: bytes => Buffer.concat([bytes, Buffer.of(0)]) }),
   ],
   [
@@ -282,13 +290,13 @@ const WRONG: [string, RegExp, () => string][] = [
   ],
   [
     'is cut in half',
-    /can not be decoded/,
+    /cannot be decoded/,
     () => craft({ bytes: bytes => bytes.subarray(0, bytes.length / 2) }),
   ],
   ['is of version 1', /must be of version 0 or legacy/, () => craftVersion1(GOOD)],
   [
     'carries a message of version 1 in an envelope of version 0',
-    /version 0 or legacy|can not be decoded/,
+    /version 0 or legacy|cannot be decoded/,
     () => {
       const bytes = Buffer.from(craftVersion1(GOOD), 'base64');
       const message = bytes.subarray(0, bytes.length - 128);
@@ -320,6 +328,6 @@ describe('transaction: what does not pay our price is refused, and told why', ()
     const result = checker.check(craft(), { ...EXPECTED, amount: 500_000n });
     expect(result)
       .to.have.property('error')
-      .match(/pays 10000, must be exactly 500000/);
+      .match(/pays 0.01 USDC, must be exactly 0.50 USDC/);
   });
 });

@@ -282,7 +282,7 @@ describe('message: what the checker makes of it', () => {
       const result = check({ message: spoil });
       expect(result)
         .to.have.property('error')
-        .match(/points at accounts that it does not have/);
+        .match(/refers to accounts that it does not list/);
     });
   }
 

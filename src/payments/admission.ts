@@ -3,13 +3,13 @@ import { LeakyBuckets } from '../net/leaky-buckets.js';
 
 const MAX_SOURCES = 10_000;
 const MAX_PAYERS = 10_000;
-/** One source may use this many times as much as it leaves for all others. */
+/** A source may use this many times what it leaves for all others. */
 const SHARE = 4;
 const ALL = '';
 
 /**
- * A token bucket that several sources share: `rate` a second on average, `burst` at once. A source gets nothing while its recent use
- * exceeds four times what is left, so that whoever floods the bucket leaves room for the others, however many flood it.
+ * A token bucket shared by several sources: `rate` per second on average, `burst` at once. A source gets no token while its recent
+ * use exceeds four times what is left, so a flood from one or more sources leaves room for the others.
  */
 export class SharedBucket {
   readonly #rate: number;
@@ -25,7 +25,7 @@ export class SharedBucket {
     this.#bucket = new LeakyBuckets({ capacity: burst, perSecond: rate, maxKeys: 1, now });
   }
 
-  /** Takes one token for a source; false when there is none for it. */
+  /** Takes one token for a source. @returns false if there is none for it */
   take(source: string): boolean {
     const now = this.#now();
     const left = this.#burst - this.#bucket.level(ALL);
@@ -36,7 +36,7 @@ export class SharedBucket {
     return true;
   }
 
-  /** What a source used, fading at the pace at which the bucket fills. */
+  /** The recent use of a source. It decays at the rate at which the bucket fills. */
   #usedBy(source: string, now: number): number {
     const used = this.#used.get(source);
     if (!used) return 0;
@@ -50,8 +50,9 @@ const FORGIVEN_PER_SECOND = 1 / 6;
 const LONG_WORK_MS = 1_000;
 
 /**
- * Bounds the work that a payer lets begin and does not pay for, because it hangs up or its money can't be moved: ten runs, of which one is
- * forgiven every six seconds. Work of more than a second counts double. Of a payer without standing ten runs may be under way at once.
+ * Bounds the work that a payer starts but does not pay for, because it hangs up or its payment can't be settled: ten runs, and the
+ * count drops by one every six seconds. Work of more than a second counts double. A payer that has not paid yet may have ten runs
+ * at once.
  */
 export class UnpaidWork {
   readonly #spent: LeakyBuckets;
@@ -67,12 +68,12 @@ export class UnpaidWork {
     });
   }
 
-  /** Whether work may begin for a payer. */
+  /** Whether work for a payer may start. */
   allows(payer: string): boolean {
     return this.#spent.wait(payer) === 0;
   }
 
-  /** Begins work of a payer without standing: what is under way counts as if it were not going to be paid. @returns false if it may not */
+  /** Starts work for a payer that has not paid yet. Work in progress counts as unpaid. @returns false if the work may not start */
   begin(payer: string): boolean {
     const running = this.#running.get(payer) ?? 0;
     if (this.#spent.wait(payer, running + 1) > 0) return false;
@@ -80,14 +81,14 @@ export class UnpaidWork {
     return true;
   }
 
-  /** Work that was begun by `begin` is over. */
+  /** Ends work that `begin` started. */
   end(payer: string): void {
     const others = (this.#running.get(payer) ?? 1) - 1;
     if (others > 0) this.#running.set(payer, others);
     else this.#running.delete(payer);
   }
 
-  /** Work that took `ms` was not paid for. */
+  /** Records unpaid work that took `ms`. */
   add(payer: string, ms: number): void {
     this.#spent.add(payer, ms > LONG_WORK_MS ? 2 : 1);
   }

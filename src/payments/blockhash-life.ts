@@ -4,13 +4,13 @@ import { withDeadline } from '../net/deadline.js';
 import type { Offers } from './offers.js';
 import type { Key } from '../solana/message.js';
 
-/** The chain's recent blockhashes as keys, the newest first, one per block; undefined where it does not serve them. */
+/** The chain's recent blockhashes as keys, newest first, one per block; undefined if the chain does not serve them. */
 export type RecentBlockhashes = (signal: AbortSignal) => Promise<Key[] | undefined>;
-/** How long one read of the chain serves, also one that failed. */
+/** How long one read of the chain is reused, even if it failed. */
 const READ_LIFE_MS = 2_000;
 const READ_DEADLINE_MS = 1_000;
 
-/** Says how long a blockhash still lives, by what our own looks at the chain saw, else by the chain's list of recent ones. */
+/** Computes how long a blockhash stays valid, from the blockhashes that this server has read, else from the chain's recent ones. */
 export class BlockhashLife {
   readonly #offers: Offers;
   readonly #recent: RecentBlockhashes;
@@ -30,7 +30,7 @@ export class BlockhashLife {
     this.#now = parts.now ?? Date.now;
   }
 
-  /** How many more blocks a transaction over it can land in; undefined where nobody knows. Never rejects. */
+  /** The number of blocks in which a transaction with this blockhash can still land; undefined if unknown. Never rejects. */
   async blocksLeft(blockhash: Key): Promise<number | undefined> {
     const seen = this.#offers.blockhashAge(blockhash);
     if (seen !== undefined) return BLOCKHASH_LIFE_BLOCKS - seen;

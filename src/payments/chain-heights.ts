@@ -1,40 +1,40 @@
 import type { Ledger } from '../ledger/store.js';
 import { heightOf, type ChainHistory } from './find-transfer.js';
 
-/** The greatest block height that any server of a ledger has seen, and when (ms since 1970). */
+/** The greatest block height that any server on the ledger has seen, and when (ms since 1970). */
 export type SeenHeight = { height: number; seenAt: number };
 
 const HEIGHT_KEY = 'chain-height';
-/** How far an RPC server may be behind what was seen before; see `DEAD_AFTER_BLOCKS`. */
+/** How far an RPC server may be behind the greatest height seen; see `EXPIRED_AFTER_BLOCKS`. */
 const MAX_LAG_BLOCKS = 50;
-/** A chain makes 2.5 blocks a second. */
+/** Solana produces about 2.5 blocks per second. */
 const MAX_BLOCKS_PER_SECOND = 4;
-/** What a height may rise besides: looks are seconds apart, clocks differ, and the server of the last look may have been behind. */
+/** Tolerance: reads are seconds apart, clocks differ, and the RPC server of the last read may have been behind. */
 const SLACK_BLOCKS = 150;
 
 type Meta = Pick<Ledger, 'getMeta' | 'setMeta'>;
 type Latest = { lastValidBlockHeight: number };
 
-/** A height that can't be true, or is too old to date a payment with. */
+/** A height that can't be true, or is too old to date a claim. */
 class HeightRefused extends Error {}
 
-/** @returns undefined where no server of this ledger has looked at the chain since it was made or reset */
+/** @returns undefined if no server on this ledger has read the chain since the ledger was created or the height was reset */
 export async function seenHeight(ledger: Pick<Meta, 'getMeta'>): Promise<SeenHeight | undefined> {
   const text = (await ledger.getMeta(HEIGHT_KEY)) ?? '';
   const [height, seenAt = '0'] = text.split(' ');
   return height ? { height: Number(height), seenAt: Number(seenAt) } : undefined;
 }
 
-/** Forgets the greatest height: the next one that an RPC server tells is believed, whatever it is. */
+/** Deletes the greatest height. The next height that an RPC server reports is accepted, whatever it is. */
 export async function resetHeight(ledger: Pick<Meta, 'setMeta'>): Promise<void> {
   await ledger.setMeta(HEIGHT_KEY, '');
 }
 
 /**
- * Says which block heights are believed. A height far below the greatest one that was seen would date a claim back, and the payment
- * would be taken for dead while it can still land. One that rose faster than the chain can would stop all sales, since every true
- * height is far below it, and would date claims so that they can never be decided. So the ledger remembers the greatest height and
- * when it was seen, for all servers and across restarts.
+ * Decides which block heights are plausible. A height far below the greatest one seen would backdate a claim, and the payment would
+ * count as expired while it can still land. A height that rose faster than the chain can would stop all sales, because every true
+ * height is far below it, and claims dated with it could never be resolved. The ledger therefore keeps the greatest height and the
+ * time at which it was seen, for all servers and across restarts.
  */
 export class ChainHeights {
   readonly #ledger: Meta;
@@ -55,12 +55,12 @@ export class ChainHeights {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Learns what other servers have seen, or that the operator has reset it. */
+  /** Reads the height that other servers have seen, or that the operator has reset. */
   async refresh(): Promise<void> {
     this.#seen = await seenHeight(this.#ledger);
   }
 
-  /** @throws HeightRefused where the chain can't have come so far */
+  /** @throws HeightRefused if the chain can't have reached this height */
   readonly checkRise = (latest: Latest): void => {
     if (!this.#seen) return;
     const { height, seenAt } = this.#seen;
@@ -74,19 +74,19 @@ export class ChainHeights {
     );
   };
 
-  /** @throws HeightRefused where the chain can't have come so far, or had come much farther before */
+  /** @throws HeightRefused if the chain can't have reached this height, or was far beyond it before */
   readonly check = (latest: Latest): void => {
     this.checkRise(latest);
     const height = heightOf(latest);
     const seen = this.#seen?.height ?? 0;
     if (height >= seen - MAX_LAG_BLOCKS) return;
     throw new HeightRefused(
-      `the RPC server is ${seen - height} blocks behind what was seen before: wait until it has caught up, or set SOLANA_RPC_URL ` +
-        `to another. If ${seen} was wrong, reset it: npm run ledger -- height --reset`,
+      `the RPC server is ${seen - height} blocks behind block height ${seen}, which was seen before: wait until it catches up, or ` +
+        `set SOLANA_RPC_URL to another server. If ${seen} was wrong, reset it: npm run ledger -- height --reset`,
     );
   };
 
-  /** Keeps a height that was checked, where it is the greatest. */
+  /** Stores a checked height if it is the greatest. */
   async record(height: number): Promise<void> {
     if (this.#seen && height <= this.#seen.height) return;
     this.#seen = { height, seenAt: this.#now() };
@@ -102,7 +102,7 @@ type CheckedHistory = Omit<ChainHistory, 'latestBlockhash'> & {
   ): ReturnType<ChainHistory['latestBlockhash']>;
 };
 
-/** A chain by whose history no payment is proven absent at a height that the chain can't have reached. */
+/** A chain history that rejects heights which the chain can't have reached, so that none of them proves a payment absent. */
 export function boundedHistory(chain: CheckedHistory, heights: ChainHeights): ChainHistory {
   return {
     latestBlockhash: (finality, signal) => chain.latestBlockhash(finality, signal, heights.checkRise),

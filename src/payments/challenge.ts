@@ -4,30 +4,30 @@ import { requirementsOf, resourceUrl, type Terms } from './requirements.js';
 import { USDC_DECIMALS } from '../contract/price.js';
 import { TOKEN_PROGRAM } from '../solana/networks.js';
 
-/** A 402 answer ready to be sent: the body, and its base64 for the PAYMENT-REQUIRED header. */
+/** A 402 answer that is ready to send: the body, and its base64 for the PAYMENT-REQUIRED header. */
 export type Challenge = { body: Buffer; header: string };
 
-/** What changes while the server runs: who pays network fees, and a blockhash to sign over (read in the last 20 s). */
+/** The parts of an offer that change while the server runs: the fee payer and a recent blockhash (at most 20 s old). */
 export type OfferState = { feePayer: string; recentBlockhash?: string | undefined };
 
-/** Which protocol version a buyer asked its challenge in. */
+/** The x402 version in which a buyer asked for the challenge. */
 export type ChallengeVersion = 1 | 2;
 
-/** Which version of the challenge the query asks for; anything but `1` counts as absent. */
+/** Reads the version of the challenge from the query. Any value other than `1` counts as absent. */
 export function challengeVersion(query: string): ChallengeVersion {
   return query && new URLSearchParams(query).get('x402Version') === '1' ? 1 : 2;
 }
 
-/** nginx and other proxies cut response headers that are longer. */
+/** nginx and other proxies truncate longer response headers. */
 export const MAX_HEADER_BYTES = 4096;
 
 const UNPAID = 'Payment required: sign one of the accepted payments and repeat the call with it';
 
 /**
  * Renders the challenge of an operation (specification 2.12; x402 v2 PaymentRequired, v1 PaymentRequirementsResponse).
- * One option, with the fields of both versions: the network is the CAIP-2 name in the v2 challenge and the v1 name in the v1
- * challenge, for the schema of a whole v2 challenge and the first-generation clients' closed list of networks each refuse the
- * other's. The v1 challenge has no free text in `error` unless a payment was refused.
+ * It has one option, with the fields of both versions. The network is the CAIP-2 name in the v2 challenge and the v1 name in the v1
+ * challenge, because the v2 schema and the closed network list of first-generation clients each reject the other's name. The v1
+ * challenge has no text in `error` unless a payment was refused.
  */
 export function renderChallenge(
   operation: PricedOperation,
@@ -48,13 +48,13 @@ export function renderChallenge(
   return { body, header: body.toString('base64') };
 }
 
-/** Stands in for what changes while a server runs: nobody's address, and a blockhash of no chain. */
+/** Placeholders for the parts that change while a server runs: an unused address and a blockhash of no chain. */
 const EXAMPLE_LIVE: OfferState = {
   feePayer: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb',
   recentBlockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N',
 };
 
-/** A v2 challenge for documents: clients of a mock can pay it, a server's own names other addresses and has extensions. */
+/** A v2 challenge for documents. Clients of a mock can pay it; a real challenge has other addresses and extensions. */
 export function exampleChallenge(operation: PricedOperation, terms: Terms): { body: Json; header: string } {
   const whole = JSON.parse(renderChallenge(operation, terms, EXAMPLE_LIVE).body.toString()) as Json;
   const body = Object.fromEntries(Object.entries(whole).filter(([name]) => name !== 'extensions'));
@@ -84,7 +84,7 @@ function option(operation: PricedOperation, terms: Terms, live: OfferState, vers
   };
 }
 
-/** What a buyer would ask an RPC about the mint and the chain: with it a payment can be signed without one. */
+/** The facts about mint and chain that a buyer would otherwise read from an RPC server before signing. */
 function hintsOf({ recentBlockhash }: OfferState): Json {
   return {
     decimals: USDC_DECIMALS,
@@ -93,7 +93,7 @@ function hintsOf({ recentBlockhash }: OfferState): Json {
   };
 }
 
-/** How x402 v1 tells crawlers what to send and what comes back (v2 has `extensions` for it). */
+/** Describes request and answer for crawlers as x402 v1 has it (v2 uses `extensions`). */
 function outputSchemaOf({ requestSchema, answerExample }: PricedOperation): Json {
   const { properties, required = [] } = requestSchema as {
     properties: Record<string, Json>;
@@ -170,7 +170,7 @@ function extensionsOf(operation: PricedOperation): Json {
 
 const MAX_EXAMPLE_TEXT = 60;
 
-/** Header room is scarce: long texts of an example are cut at a word. */
+/** Cuts long texts of an example at a word, because header space is limited. */
 function shortExample(example: Json): Json {
   return Object.fromEntries(
     Object.entries(example).map(([key, value]) => [

@@ -23,14 +23,14 @@ import { SingleFlight } from './single-flight.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
 import type { BlocksLeft } from './work.js';
 
-/** Payers that never paid share these: their wallets may be empty. */
+/** Shared by all payers that have never paid, because their wallets may be empty. */
 const NEW_PAYERS = { rate: 50, burst: 500 };
 
 export type ChargeParts = {
   ledger: Ledger;
   facilitator: Facilitator;
   offers: Offers;
-  /** Without it, only the fee payers that this server offered are taken. */
+  /** Without it, only fee payers that this server offered are accepted. */
   feePayers?: Pick<SharedFeePayers, 'lookUp'>;
   log: Log;
   maxUnsettledPerPayer: number;
@@ -38,22 +38,22 @@ export type ChargeParts = {
   orders?: OrderWorker;
   confirm?: Confirm;
   trust?: FacilitatorTrust;
-  /** How many more blocks a transaction over a blockhash can land in. Without it, a new payer's work begins whatever is left. */
+  /** The number of blocks in which a transaction can still land. Without it, a new payer's work starts however few are left. */
   blocksLeft?: BlocksLeft;
   unknownPayers?: { rate: number; burst: number };
   /** How long the work may take. Default 20 s. */
   workDeadlineMs?: number;
   /** Longer than verify, work and settle may take together. Default 90 s. */
   leaseMs?: number;
-  /** Time for the first ask to be answered or to show on chain before the payment is asked for once more. Default 5 s. */
+  /** How long after the first settle request the second one may be sent. Default 5 s. */
   askAgainAfterMs?: number;
   now?: () => number;
 };
 
 /**
- * Redeems payments for answers. The ledger is asked first what a payment is worth (`next-step.ts`); where nothing was sold for it yet, it is
- * claimed under today's offer (`seller.ts`) and one of the two flows runs (`flows.ts`). Each request is a caller of a row in the ledger
- * (`waiting-callers.ts`) and gets what comes of that row, whichever server works on it (`paid-request.ts`).
+ * Exchanges payments for answers. The row in the ledger decides what comes next (`next-step.ts`). If nothing was sold for the payment
+ * yet, it is claimed under the current offer (`seller.ts`) and one of the two flows runs (`flows.ts`). Each request is a caller of a
+ * row (`waiting-callers.ts`) and gets the result of that row, whichever server works on it (`paid-request.ts`).
  */
 export class Charge {
   readonly #ledger: Ledger;
@@ -102,12 +102,12 @@ export class Charge {
     };
   }
 
-  /** Reads and checks the payment of a request without asking anybody. */
+  /** Reads and checks the payment of a request locally. */
   checkPayment(headers: IncomingHttpHeaders, operation: PricedOperation): PaymentCheck {
     return this.#paymentChecker.check(headers, operation);
   }
 
-  /** Whether a payment that does not match today's offer was taken under an earlier one. Also true while the ledger can't say. */
+  /** Whether a payment that does not match the current offer was accepted under an earlier one. True if the ledger can't be read. */
   async isKnown({ checked }: Payment): Promise<boolean> {
     try {
       return (await this.#ledger.find(checked.id)) !== undefined;
@@ -116,17 +116,17 @@ export class Charge {
     }
   }
 
-  /** What a buyer is told about its money where its body can't be used; see `moneyNote` in next-step.ts. Never rejects. */
+  /** What to say about the money when the body is invalid; see `moneyNote` in next-step.ts. Never rejects. */
   async moneyNote({ checked }: Payment): Promise<string> {
     try {
       return moneyNote(await this.#ledger.find(checked.id));
     } catch (error) {
-      this.#log.warn({ error }, 'the ledger could not be asked about a payment');
+      this.#log.warn({ error }, 'could not look up a payment in the ledger');
       return 'Correct the body and send it with the same payment.';
     }
   }
 
-  /** Redeems a payment for the answer of a call. Never rejects. */
+  /** Exchanges a payment for the answer of a call. Never rejects. */
   async process(call: PaidCall): Promise<Outcome> {
     const { checked } = call.payment;
     this.#offers.markBlockhashUsed(checked, false);
@@ -135,8 +135,8 @@ export class Charge {
   }
 
   /**
-   * Sends a readable payment away before its call is known: 503, and what the ledger knows of the money. `why`: a sentence without its
-   * full stop. Never rejects.
+   * Answers 503 to a readable payment whose call has not been read, with what the ledger knows about the money. `why` is a sentence
+   * without its full stop. Never rejects.
    */
   async turnAway(payment: Payment, why: string, retryAfterSeconds: number): Promise<Outcome> {
     const { id, payer } = payment.checked;
@@ -155,24 +155,24 @@ export class Charge {
         return this.#useUp(payment, shared);
       }
     } catch (error) {
-      this.#log.warn({ error }, 'the ledger could not be asked about a payment');
+      this.#log.warn({ error }, 'could not look up a payment in the ledger');
       await this.#parts.callers.turnAway(id, payer);
     }
     return unavailable(`${why}. Send the same payment again`, retryAfterSeconds);
   }
 
-  /** Waits until nothing is in flight any more. */
+  /** Resolves once nothing is in flight. */
   idle(): Promise<void> {
     return this.#parts.runs.idle();
   }
 
-  /** Where money moved, or may have moved, the blockhash of its transaction is offered no more. */
+  /** Stops offering the blockhash of a transaction whose money moved or may have moved. */
   #useUp({ checked }: Payment, outcome: Outcome): Outcome {
     if ('receipt' in outcome && outcome.receipt) this.#offers.markBlockhashUsed(checked, true);
     return outcome;
   }
 
-  /** The last caller here is gone: the work stops, unless somebody waits at another server. */
+  /** The last caller at this server has left: stops the work unless a caller waits at another server. */
   async #abandon(id: string): Promise<void> {
     const { runs, callers } = this.#parts;
     if (runs.get(id) === undefined) return;

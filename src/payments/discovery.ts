@@ -37,8 +37,8 @@ function callShape(operation: PricedOperation): string {
 type Response = Json & { headers: Record<string, Json>; content: Record<string, Json> };
 
 /**
- * The description that is served: the contract with our address, `x-payment-info`, guidance for crawlers, and a 402 for each paid
- * operation that a client can pay where a mock server answers with it.
+ * The OpenAPI document as served: the contract with this server's address, `x-payment-info`, guidance for crawlers, and an example
+ * 402 for each paid operation that a client of a mock server can pay.
  */
 export function servedContract(contract: Contract, terms: Terms, siteUrl: string): Json {
   const document = structuredClone(contract.document) as {
@@ -62,7 +62,7 @@ export function servedContract(contract: Contract, terms: Terms, siteUrl: string
   return document;
 }
 
-/** What a reference of the document leads to; anything else is itself. */
+/** Resolves a `$ref` within the document; any other value is returned as it is. */
 function follow(document: Json, value: Json): Json {
   const reference = value.$ref;
   if (typeof reference !== 'string') return value;
@@ -84,7 +84,7 @@ function withChallenge(document: Json, response: Response, challenge: { body: Js
   };
 }
 
-/** No renderer shows `x-price`. */
+/** The price as text, because renderers do not show `x-price`. */
 function priceNote({ price, flow }: PricedOperation): string {
   const when = flow === 'upfront' ? 'paid before the work' : 'charged only for an answer';
   return `Price: ${price.amount} USDC a call, ${when}, by x402 on Solana.`;

@@ -1,18 +1,18 @@
 import type { Log } from '../net/log.js';
 import type { Ledger } from '../ledger/store.js';
 
-/** Whether the facilitator's word is enough. Once it lied, every success is looked up on chain before the answer goes out. */
+/** Once a facilitator has reported a false settlement, every success is looked up on chain before the answer is sent. */
 export type FacilitatorTrust = { readonly facilitatorLied: boolean };
 
-/** What the ledger knows of a facilitator's word, shared by all servers on it and kept across restarts. */
+/** The trust in a facilitator as stored in the ledger: shared by all servers, kept across restarts. */
 export type StoredFacilitatorTrust = FacilitatorTrust & {
-  /** The facilitator lied. Counts here at once; resolves when the other servers and later starts will know it, too. */
+  /** Records a false report. It takes effect here at once and resolves once the ledger has it for other servers and later starts. */
   distrust(): Promise<void>;
-  /** Learns what other servers found out. */
+  /** Reads what other servers have recorded. */
   refresh(): Promise<void>;
 };
 
-/** @param facilitatorUrl whose word it is; credentials in it are kept out of ledger and log */
+/** @param facilitatorUrl its credentials are kept out of ledger and log */
 export async function loadFacilitatorTrust(
   ledger: Pick<Ledger, 'getMeta' | 'setMeta'>,
   facilitatorUrl: string,
@@ -35,7 +35,7 @@ export async function loadFacilitatorTrust(
       const facilitator = host + pathname;
       log.warn(
         { facilitator },
-        'this facilitator once reported a settlement that never happened: its word is checked',
+        'this facilitator once reported a settlement that never happened: every settlement is checked on chain',
       );
     },
   };

@@ -2,19 +2,19 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { readAddress } from '../solana/address.js';
 import { HttpClient } from '../net/http-client.js';
 
-/** What a facilitator is asked about: our own offer and our own encoding of the buyer's transaction, nothing echoed. */
+/** A request to the facilitator: our own offer and our own encoding of the buyer's transaction; nothing is echoed from the buyer. */
 export type FacilitatorRequest = { transaction: string; requirements: PaymentRequirements };
 
 export type VerifyResult =
   | { kind: 'valid' }
-  /** The facilitator says no, and why. */
+  /** The facilitator refused the payment. */
   | { kind: 'refused'; reason: string }
-  /** Not reached, or no usable answer. */
+  /** The facilitator could not be reached or gave no usable answer. */
   | { kind: 'unavailable'; detail: string };
 
 export type SettleResult =
   | { kind: 'settled'; signature: string }
-  /** A refusal of the fixed list, which precedes signing: the money did not and will not move by this ask. */
+  /** A reason from the fixed list of refusals before signing: this request has not moved the money and will not. */
   | { kind: 'refused'; reason: string }
   /** Anything else: the money may have moved. */
   | { kind: 'unknown'; reason: string; signature: string };
@@ -22,21 +22,21 @@ export type SettleResult =
 /** The v2 kind of our network as `/supported` lists it. */
 export type Supported = { feePayer: string };
 
-/** Verifies and settles payments. Asks are never repeated by the adapter. */
+/** Verifies and settles payments. The adapter never retries. */
 export type Facilitator = {
-  /** @throws FacilitatorUnreachable, or FacilitatorFault when it can't serve our network in x402 v2. */
+  /** @throws FacilitatorUnreachable, or FacilitatorFault if it does not serve our network in x402 v2. */
   supported(network: string): Promise<Supported>;
   verify(ask: FacilitatorRequest): Promise<VerifyResult>;
   settle(ask: FacilitatorRequest): Promise<SettleResult>;
   close(): Promise<void>;
 };
 
-/** The facilitator can't be used with this configuration: the start stops. */
+/** The facilitator can't be used with this configuration. The server does not start. */
 export class FacilitatorFault extends Error {}
-/** The facilitator did not answer: the start goes on with what the ledger remembers. */
+/** The facilitator did not answer. The server starts with the fee payer that the ledger has. */
 export class FacilitatorUnreachable extends Error {}
 
-/** Reasons that a facilitator gives before it signs anything (x402 scheme exact on SVM). Any other reason proves nothing. */
+/** Reasons with which a facilitator refuses before it signs (x402 scheme exact on SVM). Any other reason proves nothing. */
 const REFUSALS_BEFORE_SIGNING = new Set([
   'insufficient_funds',
   'invalid_exact_svm_unsupported_scheme',
@@ -72,15 +72,15 @@ const MAX_ANSWER_BYTES = 256 * 1024;
 
 type JsonAnswer = { status: number; json: Record<string, unknown> };
 
-/** How long a facilitator may take for each question. */
+/** How long a facilitator may take for each request. */
 export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: number };
 
 /**
- * A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). User, password and query of its URL go with every question, and
- * into no message.
+ * A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). User, password and query of its URL are sent with every
+ * request and never appear in a message.
  */
 export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): Facilitator {
-  // Never sends again by itself: a settlement whose connection ended may have been carried out.
+  // No automatic resend: a settlement may have been carried out although its connection ended.
   const client = new HttpClient(url, {
     connections: 128,
     maxAnswerBytes: MAX_ANSWER_BYTES,
@@ -131,14 +131,14 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
   };
 }
 
-/** A facilitator's reason goes into logs and to buyers, and some repeat the URL that they were asked at. */
+/** Removes credentials from a reason, because reasons go into logs and to buyers and some repeat the request URL. */
 function concealed<T extends VerifyResult | SettleResult>(found: T, conceal: (text: string) => string): T {
   return 'reason' in found ? { ...found, reason: conceal(found.reason) } : found;
 }
 
 const offers = new WeakMap<PaymentRequirements, string>();
 
-/** The body of both questions, as JSON. An offer is in it twice and the same in thousands of calls, so its text is kept. */
+/** The JSON body for verify and settle. It contains the offer twice, and thousands of calls share one offer, so its text is cached. */
 function bodyOf({ transaction, requirements }: FacilitatorRequest): string {
   let offer = offers.get(requirements);
   if (offer === undefined) offers.set(requirements, (offer = JSON.stringify(requirements)));
@@ -178,12 +178,12 @@ function isAddress(value: unknown): value is string {
   return typeof value === 'string' && readAddress(value) !== undefined;
 }
 
-/** Anything else would go into our ledger and headers as if it named a transfer. */
+/** Any other text would be stored in the ledger and sent in headers as if it were a signature. */
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 
 function readVerdict({ status, json }: JsonAnswer): VerifyResult {
   if (json.isValid === true && status === 200) return { kind: 'valid' };
-  // Some facilitators say no with 400: a reason is what makes it a refusal.
+  // Some facilitators refuse with 400. Only a reason makes it a refusal.
   if (json.isValid === false && status < 500 && status !== 429) {
     const reason = typeof json.invalidReason === 'string' ? json.invalidReason : 'refused without a reason';
     const detail = typeof json.invalidMessage === 'string' ? `: ${json.invalidMessage}` : '';
@@ -206,7 +206,7 @@ function readSettlement({ status, json }: JsonAnswer): SettleResult {
 
 const MAX_REASON = 300;
 
-/** A facilitator's words go into our answers and headers: one bounded line of printable ASCII. */
+/** Reduces a facilitator's text, which goes into answers and headers, to one bounded line of printable ASCII. */
 function plain(text: string): string {
   return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, MAX_REASON);
 }

@@ -7,20 +7,20 @@ import { sourceAccountOf } from './transaction.js';
 
 export type Finality = 'confirmed' | 'finalized';
 
-/** What must be read from the chain to prove anything about a payment. Methods reject when the chain can't be read. */
+/** The reads from which a payment's fate is proven. Methods reject if the chain can't be read. */
 export type ChainHistory = {
   /** `lastValidBlockHeight`: 150 above the height of the block at `slot`. */
   latestBlockhash(
     finality: Finality,
     signal: AbortSignal,
   ): Promise<{ slot: number; lastValidBlockHeight: number }>;
-  /** Newest first, older than the signature `before`. Rejects where the server has not reached `minContextSlot`. */
+  /** Newest first, older than the signature `before`. Rejects if the RPC server has not reached `minContextSlot`. */
   signaturesFor(
     address: string,
     page: { finality: Finality; before?: string; limit?: number; minContextSlot?: number },
     signal: AbortSignal,
   ): Promise<{ signature: string; slot: number; failed: boolean }[]>;
-  /** `message`: the bytes that the signatures cover. Null where the server doesn't have it. */
+  /** `message`: the bytes that the signatures cover. Null if the RPC server does not have the transaction. */
   transaction(
     signature: string,
     finality: Finality,
@@ -28,11 +28,11 @@ export type ChainHistory = {
   ): Promise<{ slot: number; failed: boolean; message: Uint8Array } | null>;
 };
 
-/** `absent` only after a complete search; `unclear` where a listed transaction could not be read or there were too many. */
+/** `absent`: the search was complete. `unclear`: a listed transaction could not be read, or there were too many. */
 export type SearchResult =
   { kind: 'found'; signature: string; failed: boolean } | { kind: 'absent' } | { kind: 'unclear' };
 
-/** What must be known of a payment to recognise its transfer: only one in a slot after the claim's counts. */
+/** The fields of a payment by which its transfer is recognised. Only a transfer in a slot after the claim's slot counts. */
 export type TransferOf = Pick<Row, 'id' | 'claimSlot'>;
 
 const PAGE = 1_000;
@@ -42,8 +42,8 @@ const CONFIRM_DEADLINE_MS = 30_000;
 const CONFIRM_POLL_MS = 400;
 
 /**
- * Which payment a landed signature is, for as many as fit: a look that runs out of time, or the next payment of the same payer,
- * need not fetch the same transactions again. A signature stands for one message for ever, whatever becomes of it.
+ * A bounded cache of which payment a landed signature belongs to, so that a search after a timeout, or for the next payment of the
+ * same payer, does not fetch the same transactions again. A signature always belongs to the same message.
  */
 export type KnownTransfers = {
   get(signature: string): string | undefined;
@@ -57,7 +57,7 @@ export function knownTransfers(): KnownTransfers {
 /**
  * Looks for a payment on chain: pages the history of the payer's token account back to the slot of the claim and compares the
  * hash of the message bytes. A transaction is indexed by the fee payer's signature, so the payer's can't be looked up, and amounts
- * and names prove nothing. Only what landed after the claim's slot counts.
+ * and addresses prove nothing. Only transactions that landed after the claim's slot count.
  */
 export async function findTransfer(
   chain: ChainHistory,
@@ -74,7 +74,7 @@ export async function findTransfer(
   for (let page = 0; page < MAX_PAGES; page++) {
     const of = { finality, limit: PAGE, ...least, ...(before ? { before } : {}) };
     const listed = await chain.signaturesFor(account, of, signal);
-    // A page begins with the last entry of the page before: a server that does not know that one answers with nothing.
+    // A page begins with the last entry of the page before. An RPC server that does not know that entry returns nothing.
     if (last !== undefined && listed[0]?.signature !== last) return { kind: 'unclear' };
     for (const entry of last === undefined ? listed : listed.slice(1)) {
       if (entry.slot <= row.claimSlot) return searched(complete);
@@ -89,8 +89,8 @@ export async function findTransfer(
 }
 
 /**
- * Whether this signature is this payment's transfer, and took effect after the claim.
- * @returns undefined while the chain does not show it
+ * Whether this signature is this payment's transfer, and whether it took effect after the claim.
+ * @returns undefined while the chain does not show the transaction
  */
 export async function isTransfer(
   chain: ChainHistory,
@@ -106,15 +106,15 @@ export async function isTransfer(
     : undefined;
 }
 
-/** The height of the block that a blockhash names. */
+/** The height of the block to which a blockhash belongs. */
 export function heightOf({ lastValidBlockHeight }: { lastValidBlockHeight: number }): number {
   return lastValidBlockHeight - BLOCKHASH_LIFE_BLOCKS;
 }
 
 /**
- * Whether no payment of this claim can land any more, by finalized block height and never by the clock.
- * @param moreBlocks by how much later than it must have been
- * @returns the finalized slot at which that was so: a search proves absence only on a server that has come as far
+ * Whether the payment of this claim can no longer land, by finalized block height and never by the clock.
+ * @param moreBlocks additional blocks to wait
+ * @returns the finalized slot at which that held; only a server that has reached this slot can prove absence
  */
 export async function expiredSince(
   chain: ChainHistory,
@@ -128,8 +128,9 @@ export async function expiredSince(
 }
 
 /**
- * No work that was paid up front begins, and no answer is released on a distrusted word, before we saw the transfer ourselves.
- * @returns false when it is not this payment's, failed, or could not be seen in time
+ * Waits until the chain shows the transfer. Required before upfront work starts, and before an answer is released on the report of
+ * a distrusted facilitator.
+ * @returns false if the transfer is not this payment's, failed, or was not seen in time
  */
 export async function confirmTransfer(
   chain: ChainHistory,

@@ -6,8 +6,8 @@ const MAX_DEPTH = 64;
 export class TooDeep extends Error {}
 
 /**
- * JSON as RFC 8785 (JCS) has it: no white space, members sorted by the UTF-16 code units of their names, numbers and strings as
- * ECMAScript writes them. Of values that I-JSON excludes, a lone surrogate is written as its escape instead of being refused.
+ * JSON as defined by RFC 8785 (JCS): no white space, members sorted by the UTF-16 code units of their names, numbers and strings as
+ * in ECMAScript. A lone surrogate, which I-JSON excludes, is written as its escape instead of being rejected.
  * @throws TooDeep
  */
 export function canonicalJson(value: unknown, depth = 0): string {
@@ -20,7 +20,7 @@ export function canonicalJson(value: unknown, depth = 0): string {
   return `{${members.join(',')}}`;
 }
 
-/** What "the same call" means: hex sha256 over operation id and canonical body, defaults applied. @throws TooDeep */
+/** Identifies a call: hex sha256 over operation id and canonical body, defaults applied. @throws TooDeep */
 export function fingerprint(operationId: string, body: object): string {
   return createHash('sha256')
     .update(`${operationId}\n${canonicalJson(body)}`)

@@ -13,7 +13,7 @@ import { failedOwed, pending, sold, sameForAll } from './shared-outcome.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
 import { Work, type BlocksLeft } from './work.js';
 
-/** Longer than verify, work and settle may take together, so that a live claim is never taken for a dead one. */
+/** Longer than verify, work and settle may take together, so that a live claim never looks abandoned. */
 const LEASE_MS = 90_000;
 const STILL_OWED =
   'The backend failed. This call is paid and stays owed: send the same payment again to try again';
@@ -25,7 +25,7 @@ export type FlowParts = {
   callers: WaitingCallers;
   confirm?: Confirm;
   trust?: FacilitatorTrust;
-  /** Without it nobody works on orders that are paid up front. */
+  /** Without it, `upfront` operations are not sold. */
   orders?: object;
   log: Log;
   now: () => number;
@@ -36,7 +36,7 @@ export type FlowParts = {
   leaseMs?: number;
 };
 
-/** The two payment flows of x402, step by step, and what is left of each after a failure. No step knows who waits. */
+/** The two payment flows of x402, step by step, and the cleanup of each after a failure. */
 export class Flows {
   readonly leaseMs: number;
   readonly #ledger: Ledger;
@@ -74,7 +74,7 @@ export class Flows {
     });
   }
 
-  /** `upfront`: verify → can anybody be asked? → settle → seen on chain → owed. The order's worker goes on from there. */
+  /** `upfront`: verify → are respondents available? → settle → seen on chain → owed. The order worker continues from there. */
   upfront(run: Run): Promise<RunResult> {
     return this.#run(run, async () => {
       await this.#work.verify(run);
@@ -88,12 +88,12 @@ export class Flows {
     });
   }
 
-  /** `settling`, and nobody knows: asks for the money once more. */
+  /** The payment is in `settling` and its settlement is unresolved: sends a second settle request. */
   askAgain(id: string): Promise<RunResult> {
     return this.#settlement.askAgain(id, this.leaseMs);
   }
 
-  /** `owed`, and the answer was thrown away: the work is done again whenever the buyer asks, until there is an answer. */
+  /** The payment is `owed` and its answer was deleted: repeats the work each time the buyer asks, until there is an answer. */
   async redoOwedWork(id: string, call: PaidCall): Promise<RunResult> {
     const row = await this.#ledger.adopt(id, this.leaseMs);
     if (!row) return 'reread';
@@ -112,7 +112,7 @@ export class Flows {
     }
   }
 
-  /** Whatever breaks before `settling` frees the claim; whatever breaks after it leaves the row to the chain. */
+  /** A failure before `settling` frees the claim. A failure after it leaves the row to the reconciler. */
   async #run(run: Run, steps: () => Promise<RunResult>): Promise<RunResult> {
     try {
       if (run.earlier) await this.#redeemEarlier(run);
@@ -128,7 +128,7 @@ export class Flows {
     }
   }
 
-  /** The look at claim time found an equal sale that nobody waits for: redeems that one, if it still can be, before any work is done. */
+  /** At claim time there was an equal sale without a caller: redeems that one, if still possible, before any work is done. */
   async #redeemEarlier(run: Run): Promise<void> {
     await this.#work.verify(run);
     await this.#settlement.redeemEarlier(run);
@@ -139,7 +139,7 @@ export class Flows {
     const instead =
       this.#takesOrders && upfront
         ? await upfront.ready()
-        : failure(503, `Nobody can be asked. ${NOT_CHARGED}`);
+        : failure(503, `This operation is not available. ${NOT_CHARGED}; try again later`);
     if (instead) await this.#cleanup.endRun(run, sameForAll({ kind: 'answer', answer: instead }), false);
   }
 
@@ -148,9 +148,9 @@ export class Flows {
     try {
       const moved = await this.#ledger.deliver(id, claim, { settlement, answerExpiresAt, payerKnown });
       if (!moved)
-        this.#log.error({ payment: id, settlement }, 'a settled payment could not be marked as delivered');
+        this.#log.error({ payment: id, settlement }, 'could not mark a settled payment as delivered');
     } catch (error) {
-      // The money moved: the buyer gets the answer whatever the disk says, the row is finished later.
+      // The money moved, so the buyer gets the answer. The row is finished later.
       this.#log.error({ payment: id, error }, 'the ledger could not record a settlement');
     }
   }

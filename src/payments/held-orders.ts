@@ -1,12 +1,12 @@
 const MAX_HELD_PER_ORDER = 4;
 const MAX_HELD = 1_000;
 
-/** Bounds how many callers of this server are held for orders that people work on: 4 for one order, 1 000 for all. */
+/** Bounds how many callers of this server wait for orders: 4 per order, 1 000 in all. */
 export class HeldOrders {
   readonly #byOrder = new Map<string, number>();
   #all = 0;
 
-  /** @returns false when there is no room; otherwise `release` must be called once */
+  /** @returns false if there is no room; otherwise `release` must be called once */
   hold(id: string): boolean {
     const held = this.#byOrder.get(id) ?? 0;
     if (held >= MAX_HELD_PER_ORDER || this.#all >= MAX_HELD) return false;

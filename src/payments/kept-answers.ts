@@ -7,8 +7,8 @@ const MAX_REMEMBERED = 256;
 type Remembered = { headers: Record<string, string>; body: WeakRef<Buffer> };
 
 /**
- * Answers of delivered payments, which change no more. One that is still in memory, since it is being sent to somebody, is not read again:
- * hundreds of copies of a payment would be as many copies of megabytes.
+ * Answers of delivered payments, which no longer change. An answer that is still in memory because it is being sent is not read again:
+ * otherwise hundreds of copies of a payment would hold hundreds of copies of the answer.
  */
 export class KeptAnswers {
   readonly #ledger: Pick<Ledger, 'answer'>;
@@ -18,7 +18,7 @@ export class KeptAnswers {
     this.#ledger = ledger;
   }
 
-  /** The answer of a payment that was delivered and may still be redeemed; undefined where it expired meanwhile. */
+  /** The answer of a delivered payment; undefined if it has expired. */
   async get(id: string): Promise<Success | undefined> {
     const before = this.#remembered.get(id);
     const body = before?.body.deref();

@@ -2,24 +2,24 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Payment as Row, PaymentLookup } from '../ledger/store.js';
 import { failure, refused, type Unsold } from './outcome.js';
 
-/** A call as far as it decides what a payment is worth for it. */
+/** The parts of a call that decide what a payment is worth for it. */
 export type RequestedCall = { operation: string; requestHash: string; identifier: string | null };
 
 /**
- * What comes next for a request that brings a payment:
- * - `sell`: nothing was sold for it; today's offer decides.
- * - `wait`: a worker holds the row. `ask`: its settlement is unknown. `order`: it is paid and worked on as an order. `redo`: it is paid,
- *   and its answer must be made again. `answer`: its answer is kept.
- * - `over`: whatever is said now is final.
+ * The next step for a request with a payment:
+ * - `sell`: nothing was sold for the payment; the current offer decides.
+ * - `wait`: a worker holds the row. `ask`: the settlement is unresolved. `order`: the payment is paid and its order in progress.
+ *   `redo`: it is paid, and its answer must be made again. `answer`: its answer is stored.
+ * - `over`: the outcome is final.
  *
- * `row` is the payment whose answer is redeemed; `proven` where the request came by another one, so that its sender must be the payer.
+ * `row` is the payment whose answer is redeemed. `proven`: the request came with another payment for it, so the payer must have sent it.
  */
 export type NextStep =
   | { kind: 'sell' }
   | { kind: 'wait' | 'ask' | 'order' | 'redo' | 'answer'; row: Row; proven: boolean }
   | { kind: 'over'; outcome: Unsold };
 
-/** What a payment is worth for a call, by what the ledger knows of it. Asked before today's offer. `now` in ms since 1970. */
+/** Decides the next step from the ledger's row, before the current offer is considered. `now` in ms since 1970. */
 export function nextStep(
   { row, target }: Pick<PaymentLookup, 'row' | 'target'>,
   asked: RequestedCall,
@@ -36,7 +36,7 @@ export function nextStep(
   return sold ? next(sold, sold !== row, now) : over(noLongerKept());
 }
 
-/** The same for a payment whose payment-identifier its payer used before, for `row`. */
+/** The next step for a payment whose payment-identifier its payer has used before, for `row`. */
 export function nextStepForIdentifier(row: Row, asked: RequestedCall, now: number): NextStep {
   if (!isSameCall(row, asked)) {
     return conflict(`This payment-identifier was used for another call. ${NOT_CHARGED}; use a new id`);
@@ -74,8 +74,8 @@ function next(row: Row, proven: boolean, now: number): NextStep {
 }
 
 /**
- * What a buyer is told about its money beside a fault of its body, which was found before the call was known. A sentence; nothing is said
- * of the money that the ledger does not know.
+ * A sentence about the money for a buyer whose body is invalid, so that its call is unknown. It says nothing about the money that the
+ * ledger does not know.
  */
 export function moneyNote(row: Row | undefined): string {
   if (!row || (row.state === 'claimed' && row.aliasOf === null)) {
@@ -92,7 +92,7 @@ function isSameCall(row: Row, asked: RequestedCall): boolean {
   return row.operation === asked.operation && row.requestHash === asked.requestHash;
 }
 
-/** An answer that was pruned has no date any more. */
+/** A pruned answer no longer has an expiry date. */
 function isExpired(row: Row, now: number): boolean {
   return row.state === 'delivered' && (row.answerExpiresAt ?? 0) <= now;
 }
@@ -100,7 +100,7 @@ function isExpired(row: Row, now: number): boolean {
 function otherCall(asked: string, operation: string): Unsold {
   const what = operation === asked ? 'with another body' : `of ${operation}`;
   return refused(
-    `the same transaction was sent for another call, ${what}: sign a new one for this call, over the new blockhash or with a memo of its own`,
+    `the same transaction was sent for another call, ${what}: sign a new one for this call, with the new blockhash or a unique memo`,
     false,
   );
 }

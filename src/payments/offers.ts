@@ -16,18 +16,18 @@ import type { Key } from '../solana/message.js';
 import { requirementsOf, type Terms } from './requirements.js';
 import { bytesOf, type CheckedTransaction } from './transaction.js';
 
-/** Where the chain stood when we last looked, at commitment `confirmed`. */
+/** The state of the chain at the last read, at commitment `confirmed`. */
 export type ChainView = { blockhash: string; slot: number; height: number };
 
-/** How long a fee payer counts as offered after we stopped naming it. */
+/** How long a fee payer is accepted after challenges stopped naming it. */
 const OFFER_LIFE_MS = 5 * 60_000;
-/** A blockhash lives 60 to 90 s and the buyer needs most of that. */
+/** A blockhash is valid for 60 to 90 s, and the buyer needs most of that. */
 const BLOCKHASH_LIFE_MS = 20_000;
-/** An older view of the chain is too old to begin a payment on; see `DEAD_AFTER_BLOCKS`. */
+/** No payment is claimed on an older view of the chain; see `EXPIRED_AFTER_BLOCKS`. */
 const VIEW_LIFE_MS = 40_000;
-/** How often the chain is looked at: while calls come, else, and where a blockhash was used up. */
+/** The interval between reads of the chain: while calls come in, otherwise, and after the offered blockhash was used. */
 const LOOK_MS = { busy: 2_000, idle: 10_000, usedUp: 400 };
-/** Whoever has not paid yet uses up one blockhash in this time at most: what pays without any RPC needs one that is offered. */
+/** Limits how often unpaid requests can use up the offered blockhash, since clients without an RPC server depend on it. */
 const UNPROVEN_USES = { rate: 0.5, burst: 1 };
 const MAX_USED = 256;
 const MAX_SEEN = 256;
@@ -36,15 +36,15 @@ const MAX_REQUIREMENTS = 1_024;
 
 type Prebuilt = Map<string, Record<ChallengeVersion, Challenge>>;
 
-/** What a blockhash was used by. */
+/** The transaction that used a blockhash. */
 type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 
 /**
- * Where offers are made: knows the fee payer and blockhash of the moment, keeps one prebuilt challenge per operation and
- * version, and remembers which fee payers it named. Challenges are rebuilt when one of the two changes, never per request.
+ * The current offers: fee payer, blockhash, one prebuilt challenge per operation and version, and the fee payers that were offered
+ * recently. Challenges are rebuilt when the fee payer or the blockhash changes, never per request.
  *
- * Two payments without a nonce, of one payer and price over one blockhash, are one transaction. So a blockhash that such a payment was
- * signed over is offered no more.
+ * Two payments without a nonce, of the same payer and price with the same blockhash, are the same transaction. A blockhash that such a
+ * payment has used is therefore no longer offered.
  */
 export class Offers {
   readonly #operations: PricedOperation[];
@@ -52,18 +52,18 @@ export class Offers {
   readonly #now: () => number;
   #live: OfferState;
   #offered: OfferedFeePayer[];
-  /** What is offered now: with a blockhash, or the same without. */
+  /** The current challenges, with or without a blockhash. */
   #challenges: Prebuilt = new Map();
   #withoutBlockhash: Prebuilt = new Map();
-  /** The blockhash that is offered, as a key. */
+  /** The offered blockhash, as a key. */
   #offeredHash: string | undefined;
   readonly #used = new Set<string>();
-  /** The heights of the blockhashes that our looks at the chain saw. */
+  /** The heights of the blockhashes that this server has read. */
   readonly #seen = new Map<Key, number>();
   readonly #unproven: SharedBucket;
   #asked = false;
   #usedUp = false;
-  /** Told when a blockhash was used up, so that another one is looked for. */
+  /** Called when the offered blockhash was used up, so that the chain is read again. */
   onUsedUp: () => void = () => {};
   readonly #requirements = new LRUCache<string, PaymentRequirements>({ max: MAX_REQUIREMENTS });
   #view: (ChainView & { readAt: number }) | undefined;
@@ -89,7 +89,7 @@ export class Offers {
     return this.#terms;
   }
 
-  /** What an operation is offered for over a fee payer: the same object for the same offer, so that its text can be kept. */
+  /** The requirements of an operation with a fee payer: the same object for the same offer, so that its text can be cached. */
   requirements(operation: PricedOperation, feePayer: string): PaymentRequirements {
     const key = `${operation.id} ${feePayer}`;
     let requirements = this.#requirements.get(key);
@@ -110,7 +110,7 @@ export class Offers {
 
   /**
    * The challenge for a call whose payment was refused.
-   * @param fresh whether the buyer may sign over the blockhash of that payment again; else there is one only where it is another
+   * @param fresh whether the buyer may use the blockhash of that payment again; otherwise the challenge has none unless it is another
    */
   refusal(
     operation: PricedOperation,
@@ -127,7 +127,7 @@ export class Offers {
     return render(cutToJsonBytes(error, room));
   }
 
-  /** The facilitator named this fee payer. */
+  /** Sets the fee payer that the facilitator named. */
   setFeePayer(feePayer: string): void {
     if (feePayer === this.#live.feePayer) return;
     this.#offered = this.offeredFeePayers().filter(entry => entry.feePayer !== feePayer);
@@ -135,7 +135,7 @@ export class Offers {
     this.#rebuild();
   }
 
-  /** The chain was read just now. A node whose slot does not advance shows nothing new: its view grows old. */
+  /** Sets the view of the chain. A view whose slot has not advanced does not renew the previous one. */
   setView(view: ChainView): void {
     this.#asked = false;
     this.#see(view);
@@ -147,13 +147,13 @@ export class Offers {
   }
 
   /**
-   * A payment came. If it has no nonce, its blockhash is offered no more, at once.
-   * @param paid whether its money moved or may have moved; before that anybody could use up one blockhash after the other
+   * Stops offering the blockhash of a payment without a nonce.
+   * @param paid whether its money moved or may have moved; otherwise the rate is limited, since unpaid requests cost nothing
    */
   markBlockhashUsed({ payer, blockhash, hasNonce }: Signed, paid: boolean): void {
     if (hasNonce || this.#used.has(blockhash)) return;
     const offered = blockhash === this.#offeredHash;
-    // One that we don't offer now may be offered by the next look: those looked at in one slot are the same.
+    // A blockhash that is not offered now may come back with the next read: reads in one slot return the same one.
     if (!paid && (!offered || !this.#unproven.take(payer))) return;
     const [oldest] = this.#used;
     if (this.#used.size >= MAX_USED && oldest !== undefined) this.#used.delete(oldest);
@@ -164,18 +164,18 @@ export class Offers {
     this.onUsedUp();
   }
 
-  /** In how many ms after the last look at the chain the next one is due. */
+  /** The time from the last read of the chain to the next one, in ms. */
   nextReadAfterMs(): number {
     if (!this.#asked && !this.#usedUp) return LOOK_MS.idle;
     return this.#usedUp ? LOOK_MS.usedUp : LOOK_MS.busy;
   }
 
-  /** Slot and height of the last look at the chain, unless that was too long ago to begin a payment on. */
+  /** The last view of the chain, unless it is too old to claim a payment on. */
   view(): ChainView | undefined {
     return this.#view && this.#now() - this.#view.readAt <= VIEW_LIFE_MS ? this.#view : undefined;
   }
 
-  /** How many blocks ago a blockhash was the newest, if a look at the chain saw it. */
+  /** How many blocks ago a blockhash was the newest; undefined if this server has not read it. */
   blockhashAge(blockhash: Key): number | undefined {
     const height = this.#seen.get(blockhash);
     if (height === undefined || !this.#view) return undefined;
@@ -183,12 +183,12 @@ export class Offers {
     return Math.max(0, this.#view.height + passed - height);
   }
 
-  /** The fee payer that challenges name now. */
+  /** The fee payer in the current challenges. */
   get feePayer(): string {
     return this.#live.feePayer;
   }
 
-  /** Takes over what other servers of the ledger have offered. */
+  /** Adds the fee payers that other servers on the ledger have offered. */
   addOfferedElsewhere(offers: readonly OfferedFeePayer[]): void {
     const now = this.#now();
     const known = new Map(this.offeredFeePayers().map(entry => [entry.feePayer, entry.lastOfferedAt]));
@@ -201,12 +201,12 @@ export class Offers {
       .slice(0, MAX_FEE_PAYERS);
   }
 
-  /** Whether a transaction with this fee payer answers an offer of the last five minutes. */
+  /** Whether this fee payer was offered in the last five minutes. */
   isOffered(feePayer: string): boolean {
     return feePayer === this.feePayer || this.offeredFeePayers().some(entry => entry.feePayer === feePayer);
   }
 
-  /** All fee payers that count as offered, the present one first. */
+  /** All fee payers that are accepted, the current one first. */
   offeredFeePayers(): OfferedFeePayer[] {
     const now = this.#now();
     const former = this.#offered.filter(entry => now - entry.lastOfferedAt <= OFFER_LIFE_MS);
@@ -235,7 +235,7 @@ export class Offers {
     this.#blockhashTimer.unref();
   }
 
-  /** Nothing is built here: it happens while calls come. */
+  /** Switches to the challenges without a blockhash. They are prebuilt, because this happens while calls come in. */
   #withdraw(): void {
     clearTimeout(this.#blockhashTimer);
     this.#offeredHash = undefined;

@@ -6,13 +6,13 @@ import type { Answer } from './outcome.js';
 /** One attempt at a paid order. `deadline` in ms since 1970. */
 export type Attempt = { id: string; request: string; deadline: number; attempt: number };
 
-/** How the work of an order ended: an answer, or a failure for good. `error` is a sentence; that the order stays owed is added. */
+/** The result of the work on an order: an answer or a final failure. `error` is a sentence; "The order stays owed" is appended. */
 export type OrderResult = { kind: 'answer'; answer: Answer } | { kind: 'failed'; error: string };
 
 export type OrderWork = {
-  /** How much is wanted, for the record: respondents. */
+  /** The number of replies that the order asks for. */
   wanted(request: string): number;
-  /** Works until it has an answer or the deadline has passed. Safe to call again after a crash. Never rejects. */
+  /** Works until there is an answer or the deadline has passed. Can be called again after a crash. Never rejects. */
   work(attempt: Attempt, signal: AbortSignal): Promise<OrderResult>;
 };
 
@@ -27,8 +27,8 @@ const STAYS_OWED = 'The order stays owed: send the same payment again to start a
 const FAILED = 'The order could not be completed.';
 
 /**
- * Works on orders that were paid up front until they are delivered: across crashes and restarts, on whichever server holds the
- * lease, whoever is still connected. It finds its work in the ledger; being told of it only saves a second.
+ * Works on orders that were paid up front until they are delivered, across crashes and restarts, on the server that holds the lease,
+ * whether or not a caller is connected. It polls the ledger for orders; `take` only saves the delay of a poll.
  */
 export class OrderWorker {
   readonly #ledger: Ledger;
@@ -41,7 +41,7 @@ export class OrderWorker {
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #searching = false;
-  /** Where the next look goes on: orders that failed stay owed, and must not hide those behind them. */
+  /** Where the next poll continues. Failed orders stay owed and must not hide those behind them. */
   #after: { createdAt: number; id: string } | undefined;
 
   constructor(options: { ledger: Ledger; work: OrderWork; log: Log; attemptMs: number; now?: () => number }) {
@@ -52,22 +52,22 @@ export class OrderWorker {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Takes up what is owed, now and from now on. */
+  /** Starts polling for owed orders. */
   start(): void {
     void this.#findWork();
     this.#timer = setInterval(() => void this.#findWork(), POLL_MS);
     this.#timer.unref();
   }
 
-  /** Stops working; what is unfinished is taken up at the next start, or by another server once the lease has ended. */
+  /** Stops the work. Unfinished orders continue at the next start, or on another server once the lease has ended. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stop.abort(new Error('the server is shutting down'));
-    // Work that does not heed its signal is left to its lease.
+    // Does not wait for work that ignores its signal; its lease will expire.
     await Promise.race([Promise.allSettled(this.#running.values()), pause(STOP_MS)]);
   }
 
-  /** Begins at once with an order that is owed; starts a new attempt if the last one failed. */
+  /** Starts an owed order at once, with a new attempt if the last one failed. */
   async take(row: Row): Promise<void> {
     if (this.#running.has(row.id)) return;
     const order = await this.#ledger.order(row.id);
@@ -79,8 +79,8 @@ export class OrderWorker {
   }
 
   /**
-   * Waits at most `ms` until the order is no longer being worked on.
-   * @returns why the attempt failed, or undefined: delivered, or still being worked on
+   * Waits at most `ms` until the work on the order has ended.
+   * @returns why the attempt failed, or undefined if the order was delivered or is still in progress
    */
   async wait(id: string, ms: number, gone: AbortSignal): Promise<string | undefined> {
     const until = this.#now() + ms;
@@ -105,7 +105,7 @@ export class OrderWorker {
       }
       return undefined;
     } finally {
-      // Node never lets go of a composite signal that somebody listens to.
+      // Node never collects a composite signal that has a listener.
       ended.removeEventListener('abort', leave);
     }
   }
@@ -122,7 +122,7 @@ export class OrderWorker {
       }
       this.#after = owed.length < MAX_RUNNING ? undefined : owed.at(-1);
     } catch (error) {
-      this.#log.warn({ error }, 'the ledger could not be asked for owed orders');
+      this.#log.warn({ error }, 'could not read owed orders from the ledger');
     } finally {
       this.#searching = false;
     }
@@ -132,7 +132,7 @@ export class OrderWorker {
     if (this.#running.has(id) || this.#running.size >= MAX_RUNNING || this.#stop.signal.aborted) return;
     const run = this.#run(id)
       .catch((error: unknown) =>
-        this.#log.error({ payment: id, error }, 'an order broke off, it is taken up again'),
+        this.#log.error({ payment: id, error }, 'work on an order failed; it will be retried'),
       )
       .finally(() => this.#running.delete(id));
     this.#running.set(id, run);
@@ -159,7 +159,7 @@ export class OrderWorker {
       if (!signal.aborted) await this.#finish(row, attempt, result);
     } finally {
       clearInterval(renewing);
-      // Ends the lease alone: whether a caller waits for the answer is not for the worker to say.
+      // Ends only the lease; callers of the row are not affected.
       await this.#ledger.extendLease(id, row.claim, 0);
     }
   }

@@ -7,19 +7,19 @@ type Bytes = { headers: Record<string, string>; body: Buffer };
 /** The answer that is sold, as bytes, checked against the contract. */
 export type Success = Bytes & { status: 200 };
 
-/** What is answered where there is nothing to sell. */
+/** An answer that is not sold. */
 export type Failure = Bytes & { status: 400 | 502 | 503 };
 
-/** What comes of the work of a call. */
+/** The result of the work of a call. */
 export type Answer = Success | Failure;
 
-/** What a request gets. A 200 of a paid operation has a receipt: one without does not compile. */
+/** The outcome of a request. The type requires a receipt for a 200 of a paid operation. */
 export type Outcome =
-  /** Sold. `sale` is told whether it was written out. */
+  /** Sold. `sale` must be told whether the answer was written out. */
   | { kind: 'answer'; answer: Success; receipt: Receipt; sale: Sale }
-  /** A failure; with a receipt where the money has moved. */
+  /** A failure; with a receipt if the money has moved. */
   | { kind: 'answer'; answer: Failure; receipt?: Receipt }
-  /** 402. `fresh`: a new signature over the offered blockhash will do. */
+  /** 402. `fresh`: the buyer may sign again with the offered blockhash. */
   | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt }
   /** 400 although the body is valid. */
   | { kind: 'conflict'; error: string }
@@ -31,9 +31,9 @@ export type Unsold = Exclude<Outcome, { sale: Sale }>;
 
 /** A request whose answer is being written out. */
 export type Sale = {
-  /** The last byte went to an intact socket. */
+  /** To be called when the last byte has gone to an intact socket. */
   written(): void;
-  /** The connection broke before. Resolves once the ledger knows, or after 5 s. */
+  /** To be called when the connection broke before that. Resolves once the ledger has recorded it, or after 5 s. */
   lost(): Promise<void>;
 };
 
@@ -43,7 +43,7 @@ const ANSWER_LIFE_MS = 10 * 60_000;
 const IDENTIFIED_ANSWER_LIFE_MS = 24 * 60 * 60_000;
 const IDENTIFIED_ANSWER_BYTES = 256 * 1024;
 
-/** How long the answer of an `authorization` operation is kept after its delivery, by its payment-identifier and size. */
+/** How long the answer of an `authorization` operation is stored after delivery, by payment-identifier and size. */
 export function answerLifeMs(identifier: string | null, bytes: number): number {
   return identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES ? IDENTIFIED_ANSWER_LIFE_MS : ANSWER_LIFE_MS;
 }
@@ -78,7 +78,7 @@ export function tooManyNewPayers(): Outcome & { kind: 'unavailable' } {
 
 export function tooMuchUnpaidWork(): Outcome & { kind: 'unavailable' } {
   return unavailable(
-    `Too many calls of this payer were given up or could not be settled after their work was done. ${NOT_CHARGED}; send the same payment again`,
+    `Too many calls of this payer were cancelled, or could not be settled after the work was done. ${NOT_CHARGED}; send the same payment again`,
     15,
   );
 }
@@ -91,21 +91,21 @@ export function overLimit(reason: ClaimLimit): Unsold {
     );
   }
   if (reason === 'answers')
-    return unavailable(`The store of paid answers is full. ${NOT_CHARGED}; try later`, 30);
+    return unavailable(`The store of paid answers is full. ${NOT_CHARGED}; try again later`, 30);
   if (reason === 'aliases') {
     return unavailable(
-      `Too many new signatures for a call that was paid for before. ${NOT_CHARGED} again; send the payment that paid for it`,
+      `Too many new signatures for a call that was already paid for. ${NOT_CHARGED} again; send the payment that paid for it`,
       30,
     );
   }
-  const what = reason === 'payments' ? 'Too many' : 'Too much in';
+  const what = reason === 'payments' ? 'Too many' : 'Too much money in';
   return unavailable(
     `${what} unsettled payments of this payer. ${NOT_CHARGED}; send the same payment again`,
     2,
   );
 }
 
-/** A simulation failure says in Solana's words what a buyer can mend. */
+/** Translates simulation failures that a buyer can correct. */
 export function explain(reason: string): string {
   if (/blockhash not found|BlockhashNotFound/i.test(reason)) {
     return `blockhash: expired or unknown, sign a new payment (${reason})`;

@@ -6,23 +6,23 @@ import type { Answer, Failure } from './outcome.js';
 export type PaidCall = {
   operation: PricedOperation;
   payment: Payment;
-  /** Hex sha256 over operation id and canonical body: what "the same call" means. */
+  /** Hex sha256 over operation id and canonical body. Equal hashes mean the same call. */
   requestHash: string;
   /** Does the work; resolves to any declared answer but 402, never rejects. Not called for `upfront` operations. */
   work: (signal: AbortSignal) => Promise<Answer>;
-  /** Aborts when this caller's connection is gone. */
+  /** Aborts when this caller's connection has closed. */
   gone: AbortSignal;
-  /** Aborts when the server shuts down: nothing new is sold, and nobody is held any more. */
+  /** Aborts when the server shuts down: it accepts no new payments and holds no callers. */
   closing?: AbortSignal;
-  /** How long this caller wants to wait for an answer that somebody else is working on, in ms. Default 55 s. */
+  /** How long this caller waits for an answer that another worker is making, in ms. Default 55 s. */
   holdMs?: number;
-  /** Where the request comes from: requests of one source share what new payers may use. */
+  /** The source of the request. The budget for new payers is shared fairly between sources. */
   source?: string;
-  /** What an `upfront` operation needs besides. */
+  /** Only for `upfront` operations. */
   upfront?: {
-    /** Canonical JSON of the body, kept with the order. */
+    /** Canonical JSON of the body, stored with the order. */
     request: string;
-    /** Asked before money is taken: undefined, or the answer to give instead. */
+    /** Called before settlement. Resolves to undefined, or to the answer to send instead. */
     ready: () => Promise<Failure | undefined>;
   };
 };

@@ -16,14 +16,14 @@ import type { Seller } from './seller.js';
 import type { SingleFlight } from './single-flight.js';
 import { failedOwed, pending, sold, stillOwed, sameForAll, type SharedOutcome } from './shared-outcome.js';
 
-/** Callers of this server that may wait for one payment. */
+/** How many callers of this server may wait for one payment. */
 const MAX_CALLERS_PER_PAYMENT = 512;
 const DEFAULT_HOLD_MS = 55_000;
-/** A row that another server works on is looked at again after so many ms, then less and less often. */
+/** The first interval, in ms, at which a row that another server works on is polled. The interval grows. */
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 500;
 const POLL_GROWTH = 1.5;
-/** A row that changes under every look is looked at in peace after so many. */
+/** After this many consecutive changes of a row, polling slows down. */
 const MAX_IMMEDIATE_POLLS = 8;
 const ASK_AGAIN_AFTER_MS = 5_000;
 const MAX_ASKS = 2;
@@ -39,10 +39,10 @@ export type PaidRequestParts = {
   callers: WaitingCallers;
   held: HeldOrders;
   answers: KeptAnswers;
-  /** What this server is doing, by payment; looks at rows that others work on are shared, too. */
+  /** The runs of this server, by payment. Polls of rows that other servers work on are shared, too. */
   runs: SingleFlight<RunResult>;
   polls: SingleFlight<void>;
-  /** Payments that a request of this server is claiming just now. */
+  /** Payments that a request of this server is claiming. */
   claiming: Set<string>;
   orders?: OrderWorker | undefined;
   log: Log;
@@ -50,18 +50,18 @@ export type PaidRequestParts = {
   askAgainAfterMs?: number | undefined;
 };
 
-/** One request with a payment, on its way to an answer. */
+/** One request with a payment. */
 export class PaidRequest {
   readonly #parts: PaidRequestParts;
   readonly #call: PaidCall;
   readonly #asked: RequestedCall;
-  /** Until then (ms since 1970) it waits for what others are working on. */
+  /** How long (ms since 1970) it waits for other workers. */
   readonly #until: number;
-  /** Set while the ledger knows it as a caller. */
+  /** Set while the ledger has it as a caller. */
   #waiting: WaitingCaller | undefined;
-  /** The ledger was asked what it knows of the payment. */
+  /** Whether the payment was looked up in the ledger. */
   #looked = false;
-  /** Unless the ledger said that it does not know the payment. */
+  /** False once the ledger has answered that it does not know the payment. */
   #mayBeKnown = true;
   #payerKnown = false;
   #began = false;
@@ -87,7 +87,7 @@ export class PaidRequest {
     }
   }
 
-  /** Goes on until there is something to say. */
+  /** Repeats the next step until there is an outcome. */
   async #serve(): Promise<SharedOutcome> {
     for (let polls = 0; ; polls++) {
       const ended = await this.#endOfRun();
@@ -98,7 +98,7 @@ export class PaidRequest {
     }
   }
 
-  /** What this server is doing about the row. Whoever began it stays to its end: without it, nobody might be there to pay. */
+  /** Waits for this server's run of the row. The caller that started it stays to the end, since a settlement requires a caller. */
   async #endOfRun(): Promise<RunResult> {
     const run = this.#waiting && this.#parts.runs.get(this.#waiting.caller.id);
     if (!run) return 'reread';
@@ -114,13 +114,13 @@ export class PaidRequest {
     }
   }
 
-  /** What the ledger says of the row that the request waits for, or of its payment. */
+  /** Reads the row that the request waits for, or the row of its payment, and decides the next step. */
   async #readNextStep(): Promise<NextStep> {
     const { ledger, seller, now } = this.#parts;
     if (this.#waiting) {
       const row = await ledger.find(this.#waiting.caller.id);
       if (!row) this.#stopWaiting();
-      // Its payment became a second key to another one, and a newer copy went over to that.
+      // Its payment became an alias of another one, and a newer copy of the request waits for that one.
       if (row && row.aliasOf !== null) return { kind: 'over', outcome: inProgress() };
       return nextStep({ row, target: undefined }, this.#asked, now());
     }
@@ -137,7 +137,7 @@ export class PaidRequest {
     return nextStep(seen, this.#asked, now());
   }
 
-  /** Does what the judgement says. @returns what to tell the caller, or undefined to look again */
+  /** Carries out a step. @returns the outcome, or undefined to read the row again */
   async #next(step: NextStep): Promise<SharedOutcome | undefined> {
     if (step.kind === 'over') return sameForAll(step.outcome);
     if (step.kind === 'sell') return (await this.#returned()) ? undefined : this.#sell();
@@ -163,7 +163,7 @@ export class PaidRequest {
     return callers.count(id) > MAX_CALLERS_PER_PAYMENT ? sameForAll(inProgress()) : undefined;
   }
 
-  /** Nothing came of another payment with the same payment-identifier: it waits no longer for that one, and its own may be sold. */
+  /** If the other payment with the same payment-identifier was not sold: stops waiting for it, so that its own may be sold. */
   async #returned(): Promise<boolean> {
     if (!this.#waiting || this.#waiting.caller.id === this.#call.payment.checked.id) return false;
     await this.#waiting.leave();
@@ -176,13 +176,13 @@ export class PaidRequest {
     this.#waiting = undefined;
   }
 
-  /** Nothing was sold for this payment: claims it under today's offer and begins. */
+  /** Nothing was sold for this payment: claims it under the current offer and starts the run. */
   async #sell(): Promise<SharedOutcome | undefined> {
     const { seller, claiming, runs, now } = this.#parts;
     const call = this.#call;
     const { id } = call.payment.checked;
     if (call.gone.aborted) return sameForAll(inProgress());
-    // A run whose lease has ended, or which has just freed its claim, must be over before another one begins.
+    // A run whose lease has ended, or that has just freed its claim, must be over before another one starts.
     if (claiming.has(id) || runs.get(id)) {
       await this.#waitForChange(id);
       return undefined;
@@ -199,7 +199,7 @@ export class PaidRequest {
     }
     if (claimed.kind === 'known') {
       const { row } = claimed.seen;
-      // Idle, and its newest copy was sent away: this older one is, too.
+      // The row is idle and its newest copy was answered with 503, so this older one is, too.
       return this.#waiting && row?.state === 'claimed' && !row.leased ? sameForAll(inProgress()) : undefined;
     }
     this.#begin(claimed);
@@ -219,7 +219,7 @@ export class PaidRequest {
     this.#arrived();
   }
 
-  /** The settlement is unknown: asks for the money once more while the payment can still land. */
+  /** The settlement is unresolved: sends a second settle request while the payment can still land. */
   #askAgain(row: Row): SharedOutcome | undefined {
     const { offers, flows, runs, now, askAgainAfterMs = ASK_AGAIN_AFTER_MS } = this.#parts;
     const height = offers.view()?.height ?? Infinity;
@@ -238,7 +238,7 @@ export class PaidRequest {
     );
   }
 
-  /** Waits for an order as long as the caller likes; then it may come back with the same payment. */
+  /** Waits for an order for as long as the caller asked; after that it can come back with the same payment. */
   async #holdForOrder(row: Row): Promise<SharedOutcome | undefined> {
     const { orders, held, now } = this.#parts;
     const { gone, closing } = this.#call;
@@ -253,7 +253,7 @@ export class PaidRequest {
     }
   }
 
-  /** All who wait for one row look at it together. */
+  /** All callers of one row share one poll. */
   async #waitForChange(id: string): Promise<void> {
     const { polls } = this.#parts;
     const ms = this.#nextPollMs;
@@ -262,7 +262,7 @@ export class PaidRequest {
     this.#nextPollMs = Math.min(ms * POLL_GROWTH, LONGEST_POLL_MS);
   }
 
-  /** Whether it waits no longer for what others are working on. */
+  /** Whether it has stopped waiting for other workers. */
   #isOver(): boolean {
     const { gone, closing } = this.#call;
     return gone.aborted || closing?.aborted === true || this.#parts.now() >= this.#until;
@@ -277,7 +277,7 @@ export class PaidRequest {
     }
   }
 
-  /** Nobody is sent away before the ledger knows it. Who is sold an answer goes on waiting until it is written out. */
+  /** Records in the ledger that the caller leaves before it is answered. A caller with a sold answer waits until it is written out. */
   async #conclude(shared: SharedOutcome, failed = false): Promise<Outcome> {
     const { callers, offers } = this.#parts;
     this.#arrived();
@@ -289,14 +289,14 @@ export class PaidRequest {
       const { id, payer } = this.#call.payment.checked;
       await callers.turnAway(id, payer);
     }
-    // The row is released: there is nothing to leave.
+    // The row is released, so there is nothing to record.
     if (outcome.kind === 'refused' && outcome.receipt !== undefined) this.#stopWaiting();
     else await this.#waiting?.leave();
     return outcome;
   }
 }
 
-/** What a caller is told that waited long enough. */
+/** The outcome for a caller whose wait has ended. */
 export function unfinished(row: Row): SharedOutcome {
   if (row.state === 'settling') return pending(row);
   return row.state === 'owed' ? stillOwed(row) : sameForAll(inProgress());

@@ -14,20 +14,20 @@ import {
 import { sharedHistory } from './shared-history.js';
 import type { StoredFacilitatorTrust } from './facilitator-trust.js';
 
-/** In ms, if not said otherwise. */
+/** In ms unless noted otherwise. */
 type Timing = {
-  /** From one round to the next. */
+  /** Between two rounds. */
   interval: number;
-  /** How long one server has a payment to itself; longer than two looks. */
+  /** How long one server holds a payment; longer than two checks. */
   lease: number;
-  /** How long one look at a payment may take. */
+  /** How long one check of a payment may take. */
   look: number;
-  /** From one look at a payment to the next; grows with its age. */
+  /** Between two checks of a payment; grows with its age. */
   rest: number;
   longestRest: number;
   /** A settlement is final some 13 s after it landed. */
   auditAfter: number;
-  /** In blocks: how long a payment that was proven absent is still watched, should an RPC server have lied. */
+  /** In blocks: how long a payment that was proven absent is still watched, in case an RPC server answered wrongly. */
   watchBlocks: number;
 };
 
@@ -42,9 +42,9 @@ const TIMING: Timing = {
 };
 const PARALLEL = 8;
 const PAGE = 500;
-/** Payments listed in one round; the next one goes on where this one ended. */
+/** Pages of payments read in one round. The next round continues where this one ended. */
 const MAX_PAGES = 4;
-/** A payment that is released without proof is so within minutes of its claim. */
+/** A payment that is released without proof is released within minutes of its claim. */
 const RELEASED_WITHIN_MS = 60 * 60_000;
 const MAX_WATCHED = 10_000;
 const MAX_RESTING = 10_000;
@@ -54,8 +54,8 @@ type Place = { createdAt: number; id: string };
 const BEGINNING: Place = { createdAt: 0, id: '' };
 
 /**
- * Lets the chain decide what nobody knows: resolves `settling` payments, watches `released` ones until their blockhash is dead, and
- * audits settlements at `finalized`. One server at a time looks at a payment (a lease in the ledger); a crash costs nothing.
+ * Resolves `settling` payments from the chain, watches `released` ones until their blockhash has expired, and audits settlements at
+ * `finalized`. A lease in the ledger lets one server at a time check a payment, and expires after a crash.
  */
 export class Reconciler {
   readonly #ledger: Ledger;
@@ -79,7 +79,7 @@ export class Reconciler {
   constructor(options: {
     ledger: Ledger;
     chain: ChainHistory;
-    /** Told when the facilitator reported a settlement that is not on chain. */
+    /** Records that the facilitator reported a settlement that is not on chain. */
     trust: StoredFacilitatorTrust;
     log: Log;
     timing?: Partial<Timing>;
@@ -94,21 +94,21 @@ export class Reconciler {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Begins with one round at once and goes on by itself. Resolves after that round or after `waitMs`, whichever is first. */
+  /** Starts the first round and schedules the next ones. Resolves after the first round or after `waitMs`, whichever comes first. */
   async start(waitMs: number): Promise<void> {
     this.#timer = setInterval(() => void this.reconcile(), this.#timing.interval);
     this.#timer.unref();
     await within(waitMs, this.reconcile());
   }
 
-  /** Ends what is going on; what the chain still holds up after 5 s is left to the ledger's leases. */
+  /** Stops the current round. Checks that have not ended after 5 s are left to their leases. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stop.abort(new Error('the server is shutting down'));
     await within(STOP_DEADLINE_MS, Promise.allSettled([this.#round]));
   }
 
-  /** One round over everything undecided. Rounds never overlap. Never rejects. */
+  /** Runs one round over all unresolved payments. Rounds never overlap. Never rejects. */
   reconcile(): Promise<void> {
     this.#round ??= this.#rounds().finally(() => {
       this.#round = undefined;
@@ -124,11 +124,11 @@ export class Reconciler {
       await this.#each(await this.#unwatched(), row => this.#watch(row));
       await this.#each(await this.#unaudited(), row => this.#bounded(signal => this.#audit(row, signal)));
     } catch (error) {
-      if (!this.#stop.signal.aborted) this.#log.warn({ error }, 'undecided payments could not be looked at');
+      if (!this.#stop.signal.aborted) this.#log.warn({ error }, 'could not check unresolved payments');
     }
   }
 
-  /** However many can't be decided, the others have their turn: the list goes round, page by page. */
+  /** Goes through the list page by page and then starts again, so that payments which stay unresolved do not block the others. */
   async #undecided(): Promise<Row[]> {
     const rows: Row[] = [];
     for (let page = 0; page < MAX_PAGES; page++) {
@@ -141,7 +141,7 @@ export class Reconciler {
     return rows;
   }
 
-  /** Released payments that may still land: the whole list is read once, then what is new. */
+  /** Released payments that may still land. The whole list is read once, then only what is new. */
   async #unwatched(): Promise<Row[]> {
     for (let page = 0; page < MAX_PAGES && this.#watched.size < MAX_WATCHED; page++) {
       const after = this.#places.released;
@@ -156,7 +156,7 @@ export class Reconciler {
     return [...this.#watched.values()];
   }
 
-  /** One page in a round, and the next one in the next: five hundred that can't be looked up hide no lie behind them. */
+  /** One page per round, so that settlements which can't be looked up do not hide those behind them. */
   async #unaudited(): Promise<Row[]> {
     const settledBefore = this.#now() - this.#timing.auditAfter;
     const listed = await this.#ledger.unaudited(PAGE, settledBefore, this.#auditPlace);
@@ -168,7 +168,7 @@ export class Reconciler {
   async #each(rows: Row[], look: (row: Row) => Promise<void>): Promise<void> {
     const queue = rows
       .filter(row => (this.#restUntil.get(row.id) ?? 0) <= this.#now())
-      // One payer's beside each other: they share what is read.
+      // Payments of one payer share their reads.
       .sort((a, b) => a.payer.localeCompare(b.payer));
     const failures: { payment: string; error: unknown }[] = [];
     const worker = async (): Promise<void> => {
@@ -180,10 +180,13 @@ export class Reconciler {
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
     if (failures.length === 0 || this.#stop.signal.aborted) return;
-    this.#log.warn({ ...failures[0], failures: failures.length }, 'the chain could not decide payments yet');
+    this.#log.warn(
+      { ...failures[0], failures: failures.length },
+      'could not resolve payments from the chain yet',
+    );
   }
 
-  /** The longer a payment has been open, the seldomer it is looked at: one that can't be decided must not hold up the others. */
+  /** The older a payment, the less often it is checked, so that payments which stay unresolved do not hold up the others. */
   #rest({ id, settledAt, settlingAt, createdAt }: Row): void {
     const { rest, longestRest } = this.#timing;
     const age = this.#now() - (settledAt ?? settlingAt ?? createdAt);
@@ -211,16 +214,16 @@ export class Reconciler {
     const reason =
       proof.kind === 'found' ? 'the transaction failed on chain' : 'the transaction never landed';
     if (await this.#ledger.release(row.id, row.claim, reason)) {
-      // What failed for good is over; what was not found is looked for once more when it is twice as old.
+      // A failed transaction is final. An absent one is looked for once more when it is twice as old.
       if (proof.kind === 'found') await this.#ledger.audited(row.id);
-      this.#log.info({ payment: row.id, reason }, 'a payment in doubt was not charged');
+      this.#log.info({ payment: row.id, reason }, 'an unresolved payment was not charged');
       await this.#ledger.recordRefusal(row.payer);
     }
   }
 
   async #landed(row: Row, settlement: string): Promise<void> {
     if (await recordLanded(this.#ledger, row, settlement, this.#now()))
-      this.#log.info({ payment: row.id, settlement }, 'a payment in doubt was found on chain');
+      this.#log.info({ payment: row.id, settlement }, 'an unresolved payment was found on chain');
   }
 
   async #watch(listed: Row): Promise<void> {
@@ -259,7 +262,7 @@ export class Reconciler {
         { payment: row.id, settlement: row.settlement },
         'THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN: its successes are now checked before every answer',
       );
-      // Before the row is done with: if this can't be kept, the audit is repeated.
+      // Before the row is marked as audited: if this can't be stored, the audit is repeated.
       await this.#trust.distrust();
     }
     await this.#ledger.audited(row.id);
@@ -273,7 +276,7 @@ export class Reconciler {
     return findTransfer(this.#history, row, how, signal, this.#known);
   }
 
-  /** A look at one payment, which ends at its deadline and when the server stops. */
+  /** Runs one check of a payment, which ends at its deadline and when the server stops. */
   #bounded<T>(look: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return withAbortAfter(this.#timing.look, this.#stop.signal, look);
   }

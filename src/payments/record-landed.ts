@@ -2,8 +2,8 @@ import type { Ledger, Payment as Row } from '../ledger/store.js';
 import { answerLifeMs } from './outcome.js';
 
 /**
- * A payment's transfer was found on chain: delivered where its answer is kept, else owed. `now` in ms since 1970.
- * @returns false when the row is not ours any more
+ * Records that a payment's transfer was found on chain: delivered if its answer is stored, else owed. `now` in ms since 1970.
+ * @returns false if this server no longer holds the row
  */
 export async function recordLanded(
   ledger: Pick<Ledger, 'answer' | 'deliver' | 'owe'>,

@@ -7,18 +7,18 @@ import type { ChainHeights } from './chain-heights.js';
 import { heightOf } from './find-transfer.js';
 import type { SolanaChain } from '../solana/rpc.js';
 
-/** How often it is asked whether the chain is to be looked at; see `lookAfterMs`. */
+/** How often to check whether a read of the chain is due; see `nextReadAfterMs`. */
 const TICK_MS = 200;
 const FEE_PAYER_INTERVAL_MS = 60_000;
 const SHARE_INTERVAL_MS = 20_000;
 const UPKEEP_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
-/** Of a hundred rows each, so that one round of upkeep stays short. */
+/** A slice has a hundred rows. Bounds one round of maintenance. */
 const MAX_SLICES = 100;
-/** Where version 1.0.0 kept the fee payers that were offered, all in one. */
+/** The key under which version 1.0.0 stored all offered fee payers. */
 const FORMER_FEE_PAYERS_KEY = 'offered-fee-payers';
 
-/** What the ledger remembers of the fee payers that were offered, the newest first. */
+/** The offered fee payers in the ledger, newest first. */
 export async function rememberedFeePayers(ledger: Ledger): Promise<OfferedFeePayer[]> {
   const offered = await ledger.offeredFeePayers();
   if (offered.length > 0) return offered;
@@ -26,7 +26,7 @@ export async function rememberedFeePayers(ledger: Ledger): Promise<OfferedFeePay
   return text === undefined ? [] : (JSON.parse(text) as OfferedFeePayer[]);
 }
 
-/** Asks the facilitator who pays network fees, or, while it can't be reached, the ledger who did last. */
+/** Asks the facilitator for the fee payer. If it can't be reached, takes the last one from the ledger. */
 export async function firstFeePayer(
   facilitator: Facilitator,
   network: string,
@@ -49,8 +49,8 @@ export async function firstFeePayer(
 }
 
 /**
- * Looks where the chain stands, and keeps its height for other servers and later starts.
- * @throws where no RPC server answers with a height that is believed
+ * Reads the state of the chain, and stores its height for other servers and later starts.
+ * @throws if no RPC server answers with a plausible height
  */
 export async function readView(
   chain: Pick<SolanaChain, 'latestBlockhash'>,
@@ -75,8 +75,8 @@ type OfferRefresherParts = {
 };
 
 /**
- * Keeps what the offers know of chain and facilitator fresh in the background, so that no request waits for either, and clears the
- * ledger of what has expired.
+ * Refreshes the offers from chain and facilitator in the background, so that no request waits for either, and deletes expired rows
+ * from the ledger.
  */
 export class OfferRefresher {
   readonly #parts: OfferRefresherParts;
@@ -88,7 +88,7 @@ export class OfferRefresher {
     this.#parts = parts;
   }
 
-  /** Looks once at everything, then goes on by itself. Resolves after the first look, whatever it found. */
+  /** Refreshes everything once and schedules the next refreshes. Resolves after the first one, even if it failed. */
   async start(): Promise<void> {
     const look = this.#every(TICK_MS, () => this.#readChainWhenDue());
     this.#parts.offers.onUsedUp = look;
@@ -102,7 +102,7 @@ export class OfferRefresher {
     for (const timer of this.#timers) clearInterval(timer);
   }
 
-  /** @returns what to call to have it done sooner */
+  /** @returns a function that runs it at once */
   #every(ms: number, look: () => Promise<void>): () => void {
     let busy = false;
     const begin = (): void => {
@@ -125,11 +125,11 @@ export class OfferRefresher {
     this.#lookedAt = performance.now();
     try {
       offers.setView(await readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)));
-      if (this.#chainDown) log.info({}, 'the chain answers again');
+      if (this.#chainDown) log.info({}, 'the Solana RPC answers again');
       this.#chainDown = false;
     } catch (error) {
       if (!this.#chainDown)
-        log.warn({ error }, 'the chain does not answer as it should: paid calls answer 503 until it does');
+        log.warn({ error }, 'no usable answer from the Solana RPC: paid calls answer 503 until there is one');
       this.#chainDown = true;
     }
   }
@@ -139,7 +139,7 @@ export class OfferRefresher {
     try {
       await feePayers.offer((await facilitator.supported(offers.terms.network)).feePayer);
     } catch (error) {
-      log.warn({ error: (error as Error).message }, 'no news of who pays network fees');
+      log.warn({ error: (error as Error).message }, 'could not refresh the fee payer from the facilitator');
     }
   }
 
@@ -148,7 +148,7 @@ export class OfferRefresher {
     try {
       await feePayers.share();
     } catch (error) {
-      log.warn({ error }, 'the fee payers could not be shared through the ledger');
+      log.warn({ error }, 'could not share fee payers through the ledger');
     }
   }
 
@@ -160,7 +160,7 @@ export class OfferRefresher {
         if (!(await ledger.deleteExpiredClaims({ height: view.height }))) break;
       for (let slice = 0; slice < MAX_SLICES; slice++) if (!(await ledger.prune())) break;
     } catch (error) {
-      log.warn({ error }, 'the ledger could not be cleared of what has expired');
+      log.warn({ error }, 'could not delete expired rows from the ledger');
     }
   }
 }

@@ -1,7 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { PricedOperation } from '../contract/contract.js';
 
-/** What every offer of this server has in common, fixed while it runs. */
+/** The terms that all offers of this server share. They do not change while it runs. */
 export type Terms = {
   /** CAIP-2 name of the chain (x402 v2) and its v1 name. */
   network: string;
@@ -10,11 +10,11 @@ export type Terms = {
   asset: string;
   /** Address that receives the money. */
   payTo: string;
-  /** Where agents reach this server, without trailing slash. Never taken from a Host header. */
+  /** The public URL of this server, without trailing slash. Never taken from a Host header. */
   publicUrl: string;
 };
 
-/** Seconds a buyer may take from challenge to settlement: a Solana blockhash lives 60 to 90. */
+/** Seconds from challenge to settlement. A Solana blockhash is valid for 60 to 90. */
 export const MAX_TIMEOUT_SECONDS = 60;
 
 /** The URL of a paid operation. */
@@ -23,7 +23,7 @@ export function resourceUrl(operation: PricedOperation, terms: Terms): string {
 }
 
 /**
- * Our offer in the form that facilitators take (x402 v2 PaymentRequirements, scheme `exact` on SVM).
+ * Our offer in the form that facilitators accept (x402 v2 PaymentRequirements, scheme `exact` on SVM).
  * Amount in atomic units. Without `recentBlockhash`, which is a hint for buyers only.
  */
 export function requirementsOf(

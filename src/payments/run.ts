@@ -4,28 +4,28 @@ import type { UnpaidWork } from './admission.js';
 import type { PaidCall } from './paid-call.js';
 import type { Paid, SharedOutcome } from './shared-outcome.js';
 
-/** One run of a payment that was claimed, for whoever waits for it. */
+/** One run of a claimed payment, on behalf of all its callers. */
 export type Run = {
-  /** The call of the request that began it. All that wait for it ask for the same. */
+  /** The call of the request that started it. All its callers ask for the same call. */
   readonly call: PaidCall;
   readonly id: string;
   readonly claim: number;
-  /** How many runs of its work this payment had, this one included. */
+  /** The number of runs of this payment, including this one. */
   readonly number: number;
-  /** The payer has a delivered payment and none refused since: its work need not wait for verify. */
+  /** The payer has a delivered payment and none refused since, so the work does not wait for verify. */
   readonly payerKnown: boolean;
-  /** An equal call was sold before whose caller is gone: this payment probably redeems that one. */
+  /** An equal call was sold before and its caller has left, so this payment probably redeems that one. */
   readonly earlier: boolean;
-  /** Aborts when nobody waits any more. Has no effect once `settling` is written. */
+  /** Aborts when no caller waits any more. Has no effect once `settling` is written. */
   readonly abandoned: AbortSignal;
-  /** The facilitator found the payment good. */
+  /** The facilitator verified the payment. */
   verified?: boolean;
 };
 
-/** How a run ended: what everybody who waits for it is told, or that the row itself says what comes next. */
+/** The result of a run: the outcome for all its callers, or `reread` if the row decides the next step. */
 export type RunResult = SharedOutcome | 'reread';
 
-/** Thrown by a step: the run is over, and its claim is free or left to the chain. */
+/** Thrown by a step that ends the run. The claim has been freed, or is left to the reconciler. */
 export class RunEnded extends Error {
   readonly result: RunResult;
 
@@ -35,12 +35,12 @@ export class RunEnded extends Error {
   }
 }
 
-/** @param settlement base58 signature, or empty while it is unknown */
+/** @param settlement base58 signature, or empty if unknown */
 export function paidBy({ call }: Run, settlement: string): Paid {
   return { payer: call.payment.checked.payer, amount: call.operation.price.atomic, settlement };
 }
 
-/** What becomes of the claim, and of the payer's standing, when a run ends without a sale. */
+/** Cleans up after a run without a sale: its claim, and the record of its payer. */
 export class RunCleanup {
   readonly #ledger: Ledger;
   readonly #log: Log;
@@ -54,7 +54,7 @@ export class RunCleanup {
     this.#now = parts.now;
   }
 
-  /** Frees the claim and ends the run. `keepRun`: its work counts against the runs that one payment has. */
+  /** Frees the claim and ends the run. `keepRun`: the run counts against the payment's limit of runs. */
   async endRun(run: Run, ended: RunResult, keepRun: boolean): Promise<never> {
     await this.freeClaim(run, keepRun);
     throw new RunEnded(ended);
@@ -64,31 +64,31 @@ export class RunCleanup {
     try {
       await this.#ledger.freeClaim(id, claim, { keepRun });
     } catch (error) {
-      this.#log.warn({ payment: id, error }, 'a claim could not be freed, its lease will end');
+      this.#log.warn({ payment: id, error }, 'could not free a claim; its lease will expire');
     }
   }
 
-  /** Leaves a row beyond `claimed` to whoever looks at it next. */
+  /** Ends the lease of a row beyond `claimed`, so that another worker can take it. */
   async endLease({ id, claim }: { id: string; claim: number }): Promise<void> {
     try {
       await this.#ledger.extendLease(id, claim, 0);
     } catch (error) {
-      this.#log.warn({ payment: id, error }, 'a lease could not be ended, it will run out');
+      this.#log.warn({ payment: id, error }, 'could not end a lease; it will expire');
     }
   }
 
-  /** Work that began at `began` (ms) was not paid for, and that is the payer's doing. */
+  /** Records work since `began` (ms) that the payer caused and did not pay for. */
   recordUnpaidWork({ call }: Run, began: number): void {
     this.#unpaidWork.add(call.payment.checked.payer, this.#now() - began);
   }
 
-  /** From now on this payer's payments are verified before its work begins. */
+  /** From now on, this payer's payments are verified before their work starts. */
   async distrust({ call }: Run): Promise<void> {
     const { payer } = call.payment.checked;
     try {
       await this.#ledger.recordRefusal(payer);
     } catch (error) {
-      this.#log.warn({ payer, error }, 'could not record that a payer is to be verified first');
+      this.#log.warn({ payer, error }, 'could not record that a payer must be verified before its work');
     }
   }
 }

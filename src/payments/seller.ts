@@ -13,15 +13,15 @@ import {
 } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
 
-/** What one payer may have unsettled at a time, in atomic units: 100 USDC. */
+/** The most that one payer may have in unsettled payments, in atomic units: 100 USDC. */
 const MAX_UNSETTLED_AMOUNT = 100_000_000n;
 
-/** Payers whose standing is remembered, and for how long. */
+/** How many known payers are cached, and for how long. */
 const REGULARS = { max: 10_000, ttl: 60_000 };
 
-/** Claims payments for which nothing was sold yet, under today's offer. */
+/** Claims payments for which nothing was sold yet, under the current offer. */
 export class Seller {
-  /** Had standing at their last claim. */
+  /** Payers that were known at their last claim. */
   readonly #regulars = new LRUCache<string, true>(REGULARS);
   readonly #parts: {
     ledger: Ledger;
@@ -35,7 +35,7 @@ export class Seller {
   constructor(parts: {
     ledger: Ledger;
     offers: Offers;
-    /** What payers that never paid may ask of the facilitator, all together. */
+    /** Bounds the verify requests for all payers that have never paid. */
     newPayers: SharedBucket;
     unpaidWork: UnpaidWork;
     maxUnsettledPerPayer: number;
@@ -44,7 +44,7 @@ export class Seller {
     this.#parts = parts;
   }
 
-  /** Why nothing may begin for this call, if so. Costs the ledger nothing. */
+  /** A refusal that does not need the ledger, if there is one. */
   refusalBeforeClaim(call: PaidCall, payerKnown: boolean): Unsold | undefined {
     const { offers, unpaidWork, newPayers } = this.#parts;
     const { checked, mismatch } = call.payment;
@@ -57,7 +57,7 @@ export class Seller {
     }
     if (!offers.isOffered(checked.feePayer)) {
       return refused(
-        `transaction: fee payer ${checked.feePayer} was not offered, sign over the one in this challenge`,
+        `transaction: fee payer ${checked.feePayer} was not offered, sign a new payment with the fee payer in this challenge`,
       );
     }
     if (!unpaidWork.allows(checked.payer)) return tooMuchUnpaidWork();
@@ -66,15 +66,15 @@ export class Seller {
   }
 
   /**
-   * Whether to claim without a look at what the ledger knows: nearly all payments of a payer with standing are new and match the offer,
-   * and claiming tells of the others.
+   * Whether to claim without reading the row first. Nearly all payments of a known payer are new and match the offer, and the claim
+   * itself reports the others.
    */
   maySkipLook(call: PaidCall): boolean {
     const isRegular = this.#regulars.has(call.payment.checked.payer);
     return isRegular && this.refusalBeforeClaim(call, true) === undefined;
   }
 
-  /** Reserves the payment. `caller`: the request waits for its row already. */
+  /** Reserves the payment. `caller`: set if the request already waits for the row. */
   async claim(call: PaidCall, caller: Caller | undefined): Promise<ClaimResult> {
     const { payer } = call.payment.checked;
     const claimed = await this.#parts.ledger.claim(this.#request(call), caller);
@@ -87,7 +87,7 @@ export class Seller {
   #request({ operation, payment, requestHash, upfront }: PaidCall): ClaimRequest {
     const { offers, maxUnsettledPerPayer, leaseMs } = this.#parts;
     const view = offers.view();
-    if (!view) throw new Error('the view of the chain grew old');
+    if (!view) throw new Error('the view of the chain is too old');
     return {
       id: payment.checked.id,
       operation: operation.id,

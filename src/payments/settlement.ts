@@ -14,15 +14,15 @@ import { feePayerOf } from './transaction.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
 
 /**
- * Sees for itself that a transfer took effect (commitment `confirmed`): true once it did, false when it did not within the time
- * that a confirmation may take.
+ * Checks on chain that a transfer took effect (commitment `confirmed`): true once it did, false if it did not within the time that
+ * a confirmation may take.
  */
 export type Confirm = (id: string, signature: string) => Promise<boolean>;
 
-/** An equal payment was seen again by then, or its caller counts as gone. */
+/** Within this time the caller of an equal payment has been seen again, or counts as gone. */
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
 
-/** What a facilitator is asked about a payment. */
+/** Builds requests to the facilitator. */
 export class FacilitatorRequests {
   readonly #offers: Offers;
 
@@ -35,7 +35,7 @@ export class FacilitatorRequests {
     return { transaction, requirements: this.#offers.requirements(call.operation, feePayer) };
   }
 
-  /** As it was offered when it was claimed, whatever the price is now. */
+  /** With the offer under which the payment was claimed, whatever the price is now. */
   repeatRequest({ transaction, flow, amount }: Row): FacilitatorRequest {
     const offered = { flow, price: { atomic: amount } };
     return {
@@ -57,7 +57,7 @@ export type SettlementParts = {
   now: () => number;
 };
 
-/** Moves the money, once. Each step ends the run where it can't go on. */
+/** Settles a payment once. A step that can't continue ends the run. */
 export class Settlement {
   readonly #parts: SettlementParts;
 
@@ -65,7 +65,7 @@ export class Settlement {
     this.#parts = parts;
   }
 
-  /** Asks for the money while somebody waits, keeping the answer first. @returns the signature of the transfer */
+  /** Stores the answer and settles while a caller waits. @returns the signature of the transfer */
   async settle(run: Run, answer?: Success): Promise<string> {
     const { facilitator, requests, trust, now } = this.#parts;
     const began = now();
@@ -83,12 +83,12 @@ export class Settlement {
     return signature;
   }
 
-  /** Redeems an equal sale that nobody waits for, if there still is one, before any work is done; returns where there is none. */
+  /** Redeems an equal sale without a caller, if there still is one, before any work is done; otherwise returns. */
   redeemEarlier(run: Run): Promise<void> {
     return this.#toSettling(run, { attachOnly: true });
   }
 
-  /** `settling`, and nobody knows: the facilitator is asked once more. Only a success counts, anything else may be about the first ask. */
+  /** Sends a second settle request for an unresolved payment. Only a success counts; any other answer may be about the first request. */
   async askAgain(id: string, leaseMs: number): Promise<RunResult> {
     const { ledger, facilitator, requests, cleanup, now } = this.#parts;
     const row = await ledger.askAgain(id, leaseMs);
@@ -108,15 +108,15 @@ export class Settlement {
     return (await this.#parts.confirm?.(id, signature)) ?? false;
   }
 
-  /** Leaves the row to the chain, to copies of this payment, and to newly signed payments for the same call. */
+  /** Leaves the row to the reconciler, to copies of this payment, and to newly signed payments for the same call. */
   async inDoubt(run: Run, signature: string): Promise<never> {
     await this.#parts.cleanup.endLease(run);
     throw new RunEnded(pending(paidBy(run, signature)));
   }
 
   /**
-   * Moves the payment to `settling`, unless nobody waits for it any more or it redeems an equal call that was sold before. An equal call
-   * whose caller may have hung up a moment ago is waited for until it was seen again.
+   * Moves the payment to `settling`, unless no caller waits for it any more or it redeems an equal call that was sold before. If the
+   * caller of an equal call may have just hung up, waits until that caller has been seen again.
    */
   async #toSettling(run: Run, sent: Partial<SettleRequest>): Promise<void> {
     const { ledger, callers, cleanup, now } = this.#parts;
@@ -155,7 +155,7 @@ export class Settlement {
     return cleanup.endRun(run, 'reread', worked);
   }
 
-  /** `worked`: when the work began that is not paid for now, in ms. */
+  /** `worked`: when the work started that is now unpaid, in ms. */
   async #notSettled(
     run: Run,
     settled: Exclude<Settled, { kind: 'settled' }>,

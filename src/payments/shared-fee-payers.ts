@@ -3,13 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ledger } from '../ledger/store.js';
 import type { Offers } from './offers.js';
 
-/** Between two looks for fee payers that we don't know; whoever sends one waits that long at most. */
+/** The interval between lookups of unknown fee payers, and the longest that a request waits for one. */
 const LOOK_EVERY_MS = 1_000;
 const MAX_WAITING = 1_000;
 
 /**
- * Shares offered fee payers with the other servers of the ledger: a facilitator may name another one each time, and what one server
- * offered is paid at another.
+ * Shares offered fee payers with the other servers on the ledger. A facilitator may name another one each time, and a buyer may pay
+ * at one server what another one offered.
  */
 export class SharedFeePayers {
   readonly #ledger: Pick<Ledger, 'offerFeePayer' | 'offeredFeePayers'>;
@@ -33,7 +33,7 @@ export class SharedFeePayers {
     this.#lookEveryMs = options.lookEveryMs ?? LOOK_EVERY_MS;
   }
 
-  /** Offers a fee payer from now on: the others can know it before any challenge names it. */
+  /** Offers a fee payer from now on. Other servers can read it before any challenge names it. */
   async offer(feePayer: string): Promise<void> {
     const former = this.#offers.feePayer;
     await this.#ledger.offerFeePayer(feePayer);
@@ -41,20 +41,20 @@ export class SharedFeePayers {
     if (former !== feePayer) await this.#ledger.offerFeePayer(former);
   }
 
-  /** Says what this server offers, and learns what the others do. */
+  /** Stores what this server offers, and reads what the others offer. */
   async share(): Promise<void> {
     await this.#ledger.offerFeePayer(this.#offers.feePayer);
     await this.#refresh();
   }
 
-  /** Looks into the ledger for a fee payer that was not offered here, at most once a second however many are asked for. */
+  /** Looks up a fee payer that was not offered here in the ledger, at most once per second for all requests. */
   async lookUp(feePayer: string): Promise<void> {
     if (this.#offers.isOffered(feePayer) || this.#waiting >= MAX_WAITING) return;
     this.#waiting += 1;
     try {
       await (this.#look ??= this.#lookSoon());
     } catch (error) {
-      this.#log.warn({ error }, 'the ledger could not be asked for the fee payers of other servers');
+      this.#log.warn({ error }, 'could not read the fee payers of other servers from the ledger');
     } finally {
       this.#waiting -= 1;
     }
@@ -63,7 +63,7 @@ export class SharedFeePayers {
   async #lookSoon(): Promise<void> {
     const wait = this.#lookedAt + this.#lookEveryMs - performance.now();
     await sleep(Math.max(0, wait), undefined, { ref: false });
-    // Whoever comes from here on wants to know what is in the ledger then.
+    // Later requests need a new lookup.
     this.#look = undefined;
     this.#lookedAt = performance.now();
     await this.#refresh();

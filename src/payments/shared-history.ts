@@ -6,8 +6,8 @@ const MAX_PAGES = 64;
 const MAX_TRANSACTIONS = 1_024;
 
 /**
- * The chain as one round of looks at payments sees it: what was asked once is not asked again, so that all payments of an account share one
- * search. What it remembers may be a round old: that can delay a proof, never make one, since what proves absence is asked for by slot.
+ * Caches chain reads for one round of the reconciler, so that all payments of an account share one search. A cached read may be a round
+ * old. That can delay a proof but never produce a false one, because absence is only proven by a read with a minimum slot.
  */
 export function sharedHistory(chain: ChainHistory): ChainHistory {
   const latest = new Answers<Awaited<ReturnType<ChainHistory['latestBlockhash']>>>(2);
@@ -35,7 +35,7 @@ class Answers<T extends object | null> {
     this.#asked = new LRUCache({ max });
   }
 
-  /** Who waits for what another look asked asks again when that one failed or ran out of time. */
+  /** Shares the read of another check, and repeats it if that one failed or timed out. */
   async of(key: string, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     for (let asked = this.#asked.get(key); asked; asked = this.#asked.get(key)) {
       try {

@@ -10,10 +10,10 @@ import {
 } from './outcome.js';
 import type { Receipt } from './wire.js';
 
-/** Who is told: `network` is its protocol version's name for ours; `sale` learns whether a sold answer was written out. */
+/** The recipient of an outcome: `network` is our network's name in its x402 version; `sale` records whether the answer was written out. */
 export type Recipient = { network: string; sale: Sale };
 
-/** What every request for one payment is told, each in its own protocol version. */
+/** The outcome for all requests for one payment, rendered for each in its own x402 version. */
 export type SharedOutcome = (to: Recipient) => Outcome;
 
 /** A payment as a receipt shows it. `amount` in atomic units; `settlement` is the transfer's base58 signature, or empty. */
@@ -26,18 +26,18 @@ export function sameForAll(outcome: Unsold): SharedOutcome {
   return () => outcome;
 }
 
-/** Paid, and here is the answer. */
+/** Paid, with the answer. */
 export function sold(paid: Paid, answer: Success): SharedOutcome {
   return ({ network, sale }) => ({ kind: 'answer', answer, receipt: success(paid, network), sale });
 }
 
-/** Paid, and the work failed: the answer stays owed. */
+/** Paid, but the work failed: the answer stays owed. */
 export function failedOwed(paid: Paid, error: string): SharedOutcome {
   const answer: Failure = failure(502, error);
   return ({ network }) => ({ kind: 'answer', answer, receipt: success(paid, network) });
 }
 
-/** Paid, and worked on. */
+/** Paid and in progress. */
 export function stillOwed(paid: Paid): SharedOutcome {
   const outcome = unavailable('Paid, and in progress: send the same payment again', ORDER_RETRY_SECONDS);
   return ({ network }) => ({ ...outcome, receipt: success(paid, network) });
@@ -52,7 +52,7 @@ export function pending(paid: Paid): SharedOutcome {
   return ({ network }) => ({ ...outcome, receipt: failed(paid, network, 'settlement_pending') });
 }
 
-/** The facilitator refused to settle. The same message is never settled again, so the buyer must not sign it again. */
+/** The facilitator refused to settle. The same message is never settled later, so the buyer must sign a different one. */
 export function refusedSettlement(paid: Paid, error: string, reason: string): SharedOutcome {
   return ({ network }) => ({ ...refused(error, false), receipt: failed(paid, network, reason) });
 }

@@ -1,16 +1,16 @@
-/** One flight: what comes of it, and how to give it up. */
+/** One task in progress: its result, and how to abandon it. */
 type Flight<T> = { readonly landing: Promise<T>; readonly abandon: AbortController };
 
-/** Runs at most one thing per key at a time; everybody else who wants it waits for that one. */
+/** Runs at most one task per key at a time. Later requests for the key share its result. */
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
-  /** What comes of the flight that is under way for a key, if one is. */
+  /** The result of the task in progress for a key, if there is one. */
   get(key: string): Promise<T> | undefined {
     return this.#flights.get(key)?.landing;
   }
 
-  /** Begins one unless one is under way. `fly` must not reject; its signal aborts when the flight is abandoned. */
+  /** Starts a task unless one is in progress. `fly` must not reject; its signal aborts when the task is abandoned. */
   start(key: string, fly: (abandoned: AbortSignal) => Promise<T>): void {
     if (this.#flights.has(key)) return;
     const abandon = new AbortController();
@@ -19,12 +19,12 @@ export class SingleFlight<T> {
     void landing.finally(() => this.#flights.delete(key));
   }
 
-  /** Nobody wants it any more. */
+  /** Aborts the task for a key, because no caller waits for it. */
   abandon(key: string): void {
-    this.#flights.get(key)?.abandon.abort(new Error('nobody waits any more'));
+    this.#flights.get(key)?.abandon.abort(new Error('no caller waits any more'));
   }
 
-  /** Resolves once nothing is under way. */
+  /** Resolves once no task is in progress. */
   async idle(): Promise<void> {
     while (this.#flights.size > 0)
       await Promise.allSettled([...this.#flights.values()].map(flight => flight.landing));

@@ -12,7 +12,7 @@ const CHAIN_CHECK_MS = 5_000;
 const LONGEST_ADDRESS = 'z'.repeat(44);
 
 /**
- * A chain of another network, or a receiver without a USDC account, would let every payment fail.
+ * Checks the network of the chain and the receiver's USDC account, without which every payment would fail.
  * @throws ConfigFault
  */
 export async function checkChain(chain: SolanaChain, terms: Terms, log: Log): Promise<void> {
@@ -27,10 +27,10 @@ export async function checkChain(chain: SolanaChain, terms: Terms, log: Log): Pr
     return;
   }
   void chain.survey(signal).then(servers => reportForeignChains(servers, terms, log));
-  // Lamports sent to the address before the account was created leave an account that takes no USDC.
+  // Lamports sent to the address before the account was created leave an account that can't hold USDC.
   if (receiver?.owner !== TOKEN_PROGRAM) {
     throw new ConfigFault(
-      `PAY_TO: ${terms.payTo} has no USDC token account ${account}: create it, for instance with ` +
+      `PAY_TO: ${terms.payTo} has no USDC token account (${account}): create it, for instance with ` +
         `spl-token create-account ${terms.asset} --owner ${terms.payTo} --fee-payer <your keypair>`,
     );
   }
@@ -44,26 +44,28 @@ function foreignAmong(servers: SurveyedServer[], { network }: Terms): Foreign[] 
   );
 }
 
-/** Of the servers that answer, none serves our chain. */
+/** @throws ConfigFault if servers answer and none of them serves our chain */
 function refuseForeignChain(servers: SurveyedServer[], terms: Terms): void {
   const foreign = foreignAmong(servers, terms);
   const answering = servers.filter(({ genesis }) => genesis !== undefined);
   if (foreign.length === 0 || foreign.length < answering.length) return;
-  const each = foreign.map(({ name, genesis }) => `${name} (its genesis is ${genesis})`);
-  throw new ConfigFault(`SOLANA_RPC_URL: serves another network than ${terms.network}: ${each.join(', ')}`);
+  const each = foreign.map(({ name, genesis }) => `${name} (genesis ${genesis})`);
+  throw new ConfigFault(
+    `SOLANA_RPC_URL: must serve ${terms.network}, not another network: ${each.join(', ')}`,
+  );
 }
 
-/** One that is asked only when others fail would else be found out only then. */
+/** Reports wrong servers at the start. A fallback would otherwise only be noticed when it is needed. */
 function reportForeignChains(servers: SurveyedServer[], terms: Terms, log: Log): void {
   for (const { name, genesis } of foreignAmong(servers, terms))
     log.error(
       { rpc: name, genesis },
-      `the RPC server ${name} of SOLANA_RPC_URL serves another network than ${terms.network} and is never believed: remove it`,
+      `the RPC server ${name} in SOLANA_RPC_URL does not serve ${terms.network} and is ignored: remove it`,
     );
 }
 
 /**
- * Counts what the background look at the chain will add, so that the challenge keeps its size later.
+ * Checks the size of every challenge, including the blockhash that is added later.
  * @throws ConfigFault
  */
 export function checkHeaderSizes(contract: Contract, terms: Terms): void {
@@ -72,7 +74,7 @@ export function checkHeaderSizes(contract: Contract, terms: Terms): void {
     const { length } = renderChallenge(operation, terms, live).header;
     if (length > MAX_HEADER_BYTES) {
       throw new ConfigFault(
-        `PUBLIC_URL: so long that the challenge of ${operation.id} takes ${length} header bytes, proxies cut at ${MAX_HEADER_BYTES}`,
+        `PUBLIC_URL: too long. The challenge of ${operation.id} takes ${length} header bytes; proxies cut headers at ${MAX_HEADER_BYTES}`,
       );
     }
   }

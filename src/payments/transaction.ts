@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { createPublicKey, hash, verify } from 'node:crypto';
+import { toDecimal } from '../contract/price.js';
 import { keyOf, programAddress, toAddress } from '../solana/address.js';
 import { feeFault } from '../solana/fee-limits.js';
 import {
@@ -18,25 +19,25 @@ import {
 } from '../solana/networks.js';
 import { USDC_DECIMALS } from '../contract/price.js';
 
-/** A payment whose transaction we checked ourselves: layout, mint, amount, receiver and the payer's signature. */
+/** A transaction that passed the local check of layout, mint, amount, receiver and payer's signature. */
 export type CheckedTransaction = {
-  /** The payment's identity: hex sha256 of the message bytes that the payer's signature covers. Nothing else can vary it. */
+  /** The payment's id: hex sha256 of the message bytes that the payer's signature covers. */
   id: string;
   /** Base58 address whose money moves. */
   payer: string;
   feePayer: string;
-  /** Base64 of the transaction as we pass it on: our own encoding, the fee payer's slot emptied. */
+  /** Base64 of the transaction as it is sent to the facilitator: our own encoding, with an empty fee payer signature. */
   transaction: string;
-  /** The blockhash it was signed over, as a key. */
+  /** Its blockhash, as a key. */
   blockhash: Key;
-  /** Whether a memo tells it from other payments of the same payer and price over the same blockhash. */
+  /** Whether a memo distinguishes it from payments of the same payer and price with the same blockhash. */
   hasNonce: boolean;
 };
 
-/** What a transfer must be to pay an offer. Amount in atomic units. */
+/** The transfer that pays an offer. Amount in atomic units. */
 export type Expected = { asset: string; payTo: string; amount: bigint };
 
-/** A transaction that is sound but does not pay the offer is `checked` all the same: an earlier offer may have been its own. */
+/** A valid transaction that does not pay the offer still has `checked`, because it may pay an earlier offer. */
 export type TransactionCheck =
   { ok: true; checked: CheckedTransaction } | { ok: false; error: string; checked?: CheckedTransaction };
 
@@ -52,16 +53,16 @@ const MAX_INSTRUCTIONS = 7;
 
 class Fault extends Error {}
 
-/** What an offer's transfer must name. */
+/** The accounts that an offer's transfer must name. */
 type Accounts = { mint: Key; destination: Key };
 
-/** Computes our token account once per receiver and mint. */
+/** Checks transactions. Caches the token account of each receiver and mint. */
 export class TransactionChecker {
   readonly #accounts = new Map<string, Accounts>();
 
   /**
-   * Checks a half-signed transaction against an offer without asking anybody (x402 scheme `exact` on SVM, and stricter: two
-   * signers, no lookup tables, canonical bytes). Never throws; `error` names the fault.
+   * Checks a half-signed transaction against an offer locally (x402 scheme `exact` on SVM, but stricter: two signers, no lookup
+   * tables, canonical bytes). Never throws; `error` names the fault.
    */
   check(base64: string, expected: Expected): TransactionCheck {
     try {
@@ -69,7 +70,7 @@ export class TransactionChecker {
     } catch (error) {
       if (error instanceof Fault) return { ok: false, error: error.message };
       if (error instanceof MessageFault) return { ok: false, error: `transaction: ${error.message}` };
-      return { ok: false, error: 'transaction: can not be decoded' };
+      return { ok: false, error: 'transaction: cannot be decoded' };
     }
   }
 
@@ -80,9 +81,9 @@ export class TransactionChecker {
     const { payer, mismatch } = checkTransfer(transaction, expected, this.#accountsOf(expected));
     checkSignature(payer, transaction.message, bytes.subarray(1 + SIGNATURE_BYTES, 1 + 2 * SIGNATURE_BYTES));
     if (!isSane(transaction)) {
-      throw new Fault('transaction: its header or an instruction points at accounts that it does not have');
+      throw new Fault('transaction: its header or an instruction refers to accounts that it does not list');
     }
-    // The fee payer's signature is not the buyer's to give, and varying it does not vary the payment.
+    // The buyer does not supply the fee payer's signature, and its value does not change the payment's id.
     bytes.fill(0, 1, 1 + SIGNATURE_BYTES);
     const checked = {
       id: hash('sha256', transaction.message),
@@ -106,12 +107,12 @@ export class TransactionChecker {
   }
 }
 
-/** The fee payer of a transaction that was checked before. */
+/** The fee payer of a transaction that has passed the check. */
 export function feePayerOf(base64: string): string {
   return nameOf(readTransaction(Buffer.from(base64, 'base64')).keys[0]);
 }
 
-/** The token account that the third instruction, TransferChecked, of a transaction that was checked before takes the money from. */
+/** The source account of the third instruction, TransferChecked, of a transaction that has passed the check. */
 export function sourceAccountOf(base64: string): string {
   const { instructions, keys } = readTransaction(Buffer.from(base64, 'base64'));
   const source = instructions[2] && accountOf(instructions[2], 0, keys);
@@ -137,7 +138,7 @@ function decodeBytes(base64: string): Buffer {
 const NAME_CACHE_SIZE = 8_192;
 const names = new LRUCache<Key, string>({ max: NAME_CACHE_SIZE });
 
-/** Base58 of an account key, which costs as much as reading the whole transaction: payers and their accounts come back. */
+/** Base58 of an account key. Cached, because encoding costs as much as reading the transaction and payers come back. */
 function nameOf(key: Key | undefined): string {
   if (key === undefined) return '';
   let name = names.get(key);
@@ -204,13 +205,13 @@ function checkTransfer(
   const destination = accountOf(instruction, 2, keys);
   if (data[9] !== USDC_DECIMALS)
     throw new Fault(`transaction: decimals are ${data[9]}, must be ${USDC_DECIMALS}`);
-  if (source === destination) throw new Fault('transaction: pays from the account that it pays to');
+  if (source === destination) throw new Fault('transaction: source and destination are the same account');
   if (authority !== keys[1]) throw new Fault('transaction: the second signer must be the owner of the money');
   const amount = data.readBigUInt64LE(1);
   return { payer: authority, mismatch: mismatchOf({ mint, destination, amount }, expected, ours) };
 }
 
-/** Why a transfer does not pay an offer, if so. */
+/** Why a transfer does not pay an offer; undefined if it does. */
 function mismatchOf(
   transfer: { mint: Key | undefined; destination: Key | undefined; amount: bigint },
   expected: Expected,
@@ -220,14 +221,16 @@ function mismatchOf(
   if (mint !== ours.mint) return `transaction: pays in mint ${nameOf(mint)}, must be USDC ${expected.asset}`;
   if (destination !== ours.destination)
     return `transaction: pays to token account ${nameOf(destination)}, must be ${nameOf(ours.destination)} of ${expected.payTo}`;
-  if (amount !== expected.amount) return `transaction: pays ${amount}, must be exactly ${expected.amount}`;
+  if (amount !== expected.amount) {
+    return `transaction: pays ${toDecimal(amount)} USDC, must be exactly ${toDecimal(expected.amount)} USDC`;
+  }
   return undefined;
 }
 
 const KEY_CACHE_SIZE = 4096;
 const publicKeys = new LRUCache<Key, ReturnType<typeof createPublicKey>>({ max: KEY_CACHE_SIZE });
 
-/** One check with node:crypto costs a tenth of what the JavaScript implementations take. */
+/** Uses node:crypto, which takes a tenth of the time of the JavaScript implementations. */
 function checkSignature(signer: Key, message: Buffer, signature: Buffer): void {
   if (!verify(null, message, publicKeyOf(signer), signature)) {
     throw new Fault('transaction: your signature is missing or does not match');

@@ -3,19 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller, Ledger } from '../ledger/store.js';
 import type { Sale } from './outcome.js';
 
-/** A caller is renewed well before the ledger takes it for gone (`CALLER_LIVE_MS`). */
+/** Well below the time after which the ledger counts a caller as gone (`CALLER_LIVE_MS`). */
 const RENEW_MS = 2_000;
-/** What could not be recorded about a caller is tried again after these many ms. */
+/** Delays, in ms, between retries of a record about a caller. */
 const RETRY_MS = [50, 200, 1_000, 4_000, 15_000];
-/** A ledger that is away long enough for more than these has worse to report. */
+/** The most records that are retried at a time. */
 const MAX_RETRYING = 1_000;
-/** A caller waits this many ms at most for the ledger to record that it is sent away. */
+/** The longest, in ms, that a caller waits until the ledger has recorded its departure. */
 const RECORDED_WITHIN_MS = 5_000;
 
 /** One request that waits for a payment's answer. */
 export class WaitingCaller implements Sale {
   caller: Caller;
-  /** A newer request came for the same payment, or this one was sent away: it is renewed no more. */
+  /** A newer request came for the same payment, or this one was answered with 503: it is no longer renewed. */
   superseded = false;
   readonly #callers: WaitingCallers;
 
@@ -24,12 +24,12 @@ export class WaitingCaller implements Sale {
     this.caller = caller;
   }
 
-  /** It is sent away, or hung up: resolves once the ledger knows, or after 5 s. */
+  /** To be called before a 503 or after a hang-up. Resolves once the ledger has recorded it, or after 5 s. */
   leave(): Promise<void> {
     return this.#callers.leave(this);
   }
 
-  /** It was given a final answer: nothing to record. */
+  /** To be called after a final answer. There is nothing to record. */
   close(): void {
     this.#callers.remove(this);
   }
@@ -44,8 +44,8 @@ export class WaitingCaller implements Sale {
 }
 
 /**
- * The requests of this server that wait for payments. That they wait is a fact in the ledger, renewed while their connections live:
- * money is asked for only while somebody waits, on whichever server (see docs/design.md, "Who waits for a payment").
+ * The requests of this server that wait for payments. The ledger records each of them, renewed while its connection is open, because a
+ * payment is only settled while a caller waits for it at some server (see docs/design.md, "Who waits for a payment").
  */
 export class WaitingCallers {
   readonly #ledger: Pick<
@@ -65,7 +65,7 @@ export class WaitingCallers {
     ledger: Pick<Ledger, 'shared' | 'lookUp' | 'addCaller' | 'renewCallers' | 'removeCaller' | 'markWritten'>;
     log: Log;
     now: () => number;
-    /** The last caller of a payment here has left; where other servers share the ledger, it knows that by then. */
+    /** Called when the last caller of a payment here has left; on a shared ledger, after the ledger has recorded it. */
     emptied: (id: string) => void;
   }) {
     this.#ledger = parts.ledger;
@@ -74,7 +74,7 @@ export class WaitingCallers {
     this.#emptied = parts.emptied;
   }
 
-  /** Takes a request in that the ledger knows as a caller; it leaves by itself when its connection is gone. */
+  /** Registers a request that the ledger has as a caller. It is removed when its connection closes. */
   add(caller: Caller, gone: AbortSignal): WaitingCaller {
     const waiting = new WaitingCaller(this, caller);
     this.#insert(waiting);
@@ -83,7 +83,7 @@ export class WaitingCallers {
     return waiting;
   }
 
-  /** A request comes with this payment and is on its way to become a caller. @returns what to call once it is one, or will not be */
+  /** Registers a request that is about to become a caller. @returns a function to call once it is one, or will not be */
   announce(id: string): () => void {
     this.#arriving.set(id, (this.#arriving.get(id) ?? 0) + 1);
     let here = true;
@@ -102,19 +102,19 @@ export class WaitingCallers {
     return this.#waiting.get(id)?.size ?? 0;
   }
 
-  /** Whether nobody at this server waits for a payment, nor is about to. */
+  /** Whether no request of this server waits for a payment or is about to. */
   isEmpty(id: string): boolean {
     return this.count(id) === 0 && !this.#arriving.has(id);
   }
 
-  /** The greatest number among the requests of this server that wait for a payment; 0 where none does. */
+  /** The greatest number among the requests of this server that wait for a payment; 0 if there are none. */
   newest(id: string): number {
     let newest = 0;
     for (const { caller } of this.#waiting.get(id) ?? []) newest = Math.max(newest, caller.number);
     return newest;
   }
 
-  /** A caller of a payment waits for another one's answer from now on. Where it has hung up meanwhile, none takes its place. */
+  /** Moves a caller from one payment to another, unless it has hung up meanwhile. */
   reassign({ id, number }: Caller, to: Caller): void {
     const moving = [...(this.#waiting.get(id) ?? [])].find(({ caller }) => caller.number === number);
     if (!moving) return;
@@ -124,7 +124,7 @@ export class WaitingCallers {
     this.#insert(moving);
   }
 
-  /** Tells the ledger now, not at the next turn, that the callers of these payments are here. Never rejects. */
+  /** Renews the callers of these payments in the ledger at once. Never rejects. */
   async renew(ids: Iterable<string>): Promise<void> {
     const present = [...ids].flatMap(id => this.#renewable(id));
     if (present.length === 0) return;
@@ -145,7 +145,7 @@ export class WaitingCallers {
     if (this.#ledger.shared && this.isEmpty(caller.id)) this.#emptied(caller.id);
   }
 
-  /** A request is sent away that never waited: its payment counts as sent away all the same, where the ledger knows it. */
+  /** Records the 503 of a request that never waited, if the ledger knows its payment. */
   turnAway(id: string, payer: string): Promise<void> {
     return this.#recordSoon(id, async () => {
       const { row, target } = await this.#ledger.lookUp(id, payer);
@@ -166,7 +166,7 @@ export class WaitingCallers {
     this.#unregister(waiting);
   }
 
-  /** The row was deleted: there is nothing to record of whoever waited for it. */
+  /** Removes all callers of a deleted row. There is nothing to record. */
   removeAll(id: string): void {
     for (const waiting of this.#waiting.get(id) ?? []) this.#unregister(waiting);
   }
@@ -187,7 +187,7 @@ export class WaitingCallers {
     this.#timer ??= setInterval(() => void this.#renewAll(), RENEW_MS).unref();
   }
 
-  /** @returns false if it was forgotten before */
+  /** @returns false if it was removed before */
   #unregister(waiting: WaitingCaller): boolean {
     const { id } = waiting.caller;
     const others = this.#waiting.get(id);
@@ -207,7 +207,7 @@ export class WaitingCallers {
     this.#renewing = false;
   }
 
-  /** Resolves once the ledger knows, or after 5 s; a ledger that is away longer is tried on in the background. */
+  /** Resolves once the ledger has recorded it, or after 5 s. Retries continue in the background. */
   async #recordSoon(id: string, write: () => Promise<unknown>): Promise<void> {
     const limit = new AbortController();
     const late = sleep(RECORDED_WITHIN_MS, undefined, { signal: limit.signal, ref: false }).catch(() => {});
@@ -220,7 +220,10 @@ export class WaitingCallers {
       try {
         return void (await write());
       } catch (error) {
-        this.#log.warn({ payment: id, error, attempt }, 'could not record what became of a caller');
+        this.#log.warn(
+          { payment: id, error, attempt },
+          'could not record that a caller left or was answered',
+        );
       }
       const ms = RETRY_MS[attempt];
       if (ms === undefined || this.#retrying >= MAX_RETRYING) return;

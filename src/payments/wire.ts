@@ -2,14 +2,14 @@ import { Ajv } from 'ajv';
 import type { IncomingHttpHeaders } from 'node:http';
 import { PAYMENT_HEADERS } from './headers.js';
 
-/** The parts of a decoded payment that we read. Everything else in it is ignored. */
+/** The parts of a decoded payment that the server uses. Everything else in it is ignored. */
 export type WirePayment = {
   version: 1 | 2;
   scheme: string;
   network: string;
   /** Base64 of the half-signed transaction. */
   transaction: string;
-  /** v2 only: the offer that the buyer says it accepted. */
+  /** v2 only: the offer that the buyer accepted, as sent by the buyer. */
   accepted: Accepted | undefined;
   /** v2 only: the id of the `payment-identifier` extension. */
   identifier: string | undefined;
@@ -43,7 +43,7 @@ const payload = {
   properties: { transaction: text(8192) },
 } as const;
 
-// The schemas are our own: compiling the meta-schema to check them would cost the start more than all else in this folder.
+// The schemas are our own. Compiling the meta-schema to validate them would dominate this folder's start time.
 const ajv = new Ajv({ allowUnionTypes: true, meta: false, validateSchema: false });
 
 const isV1 = ajv.compile<V1>({
@@ -92,8 +92,8 @@ const isV2 = ajv.compile<V2>({
 });
 
 /**
- * Reads the payment of a request, by its shape (`accepted` present → v2) and never by the name of its header.
- * Nothing here asks anybody: a malformed payment costs no call and no body read.
+ * Reads the payment of a request. Its shape decides the version (`accepted` present → v2), not the name of its header.
+ * A malformed payment is rejected without a network call and without reading the body.
  */
 export function decodePayment(headers: IncomingHttpHeaders): Decoded {
   const values = PAYMENT_HEADERS.map(name => headers[name]).filter(value => value !== undefined);
@@ -160,8 +160,8 @@ function fault(error: string): Decoded {
 }
 
 /**
- * Base64 or base64url, with or without padding. Node's decoder reads both and passes over all else, so a strange character shows in
- * the length; two regular expressions over 5 KB took longer than decoding them.
+ * Base64 or base64url, with or without padding. Node's decoder reads both and skips other characters, so an invalid character shows
+ * in the length. Checking by length is faster than regular expressions over 5 KB.
  */
 function decodeBase64(value: string): string | undefined {
   const trimmed = value.trim();
@@ -172,18 +172,18 @@ function decodeBase64(value: string): string | undefined {
   return whole ? bytes.toString('utf8') : undefined;
 }
 
-/** x402's SettlementResponse, as the PAYMENT-RESPONSE and X-PAYMENT-RESPONSE headers carry it. */
+/** x402's SettlementResponse, as sent in the PAYMENT-RESPONSE and X-PAYMENT-RESPONSE headers. */
 export type Receipt = {
   success: boolean;
   errorReason?: string;
   payer: string;
-  /** Base58 signature of the transfer, empty while it is unknown. */
+  /** Base58 signature of the transfer, empty if unknown. */
   transaction: string;
   network: string;
   amount?: string;
 };
 
-/** The header that a receipt travels in: by the shape of the payment it answers. */
+/** The header that carries a receipt, by the version of the payment. */
 export function receiptHeader(version: 1 | 2, receipt: Receipt): Record<string, string> {
   const value = Buffer.from(JSON.stringify(receipt)).toString('base64');
   return version === 2 ? { 'PAYMENT-RESPONSE': value } : { 'X-PAYMENT-RESPONSE': value };

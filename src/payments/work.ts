@@ -21,12 +21,12 @@ import type { FacilitatorRequests } from './settlement.js';
 import { sameForAll } from './shared-outcome.js';
 
 const WORK_DEADLINE_MS = 20_000;
-/** As many blocks as the longest work takes: a transaction with fewer left may be dead before its money is asked for. */
+/** The number of blocks that the longest work takes. A transaction with fewer left may expire before it is settled. */
 const WORK_BLOCKS = 50;
 
 export type BlocksLeft = BlockhashLife['blocksLeft'];
 
-const TOO_OLD = `the blockhash is too old to outlive the work. ${NOT_CHARGED}; sign again over the one in this challenge`;
+const TOO_OLD = `the blockhash would expire before the work is done. ${NOT_CHARGED}; sign again with the blockhash in this challenge`;
 
 /** The work was not done by its deadline. */
 class TooLate extends Error {}
@@ -39,7 +39,7 @@ export type WorkParts = {
   cleanup: RunCleanup;
   log: Log;
   now: () => number;
-  /** Shared by payers that never paid: their wallets may be empty. */
+  /** Shared by all payers that have never paid, because their wallets may be empty. */
   newPayersWork: SharedBucket;
   unpaidWork: UnpaidWork;
   blocksLeft?: BlocksLeft;
@@ -47,7 +47,7 @@ export type WorkParts = {
   leaseMs: number;
 };
 
-/** The steps before the money is asked for: verify, and the work. Each ends the run where it can't go on. */
+/** The steps before settlement: verify and the work. A step that can't continue ends the run. */
 export class Work {
   readonly #parts: WorkParts;
   readonly #deadlineMs: number;
@@ -57,13 +57,13 @@ export class Work {
     this.#deadlineMs = parts.workDeadlineMs ?? WORK_DEADLINE_MS;
   }
 
-  /** Verify and work: beside each other for payers we know, else one after the other. */
+  /** Verify and work: in parallel for known payers, else one after the other. */
   async verifyAndWork(run: Run): Promise<Success> {
     const { call, abandoned } = run;
     const { cleanup, now } = this.#parts;
     const stop = new AbortController();
     abandoned.addEventListener('abort', () => stop.abort(abandoned.reason), { once: true });
-    // A run that came to nothing because the facilitator was away must not use up the payment's runs one by one.
+    // Runs that failed because the facilitator was unavailable must not use up the payment's runs.
     const early = run.payerKnown && run.number === 1 && !run.verified && !abandoned.aborted;
     const began = now();
     const working = early ? this.work(call, stop) : undefined;
@@ -75,7 +75,7 @@ export class Work {
       throw error;
     }
     const answer = await (working ?? this.#work(run, stop));
-    // Work that takes too long costs the buyer nothing and us a lot.
+    // Work that takes too long is expensive for the server and free for the buyer.
     if (stop.signal.reason instanceof TooLate) await cleanup.distrust(run);
     if (abandoned.aborted) {
       cleanup.recordUnpaidWork(run, began);
@@ -85,7 +85,7 @@ export class Work {
     return answer.status === 200 ? answer : cleanup.endRun(run, sameForAll({ kind: 'answer', answer }), true);
   }
 
-  /** Asks the facilitator whether the payment is good. `working`: its work goes on already. */
+  /** Has the facilitator verify the payment. `working`: the work has already started. */
   async verify(run: Run, working = false): Promise<void> {
     const { cleanup, log, now } = this.#parts;
     const givenUp = (): boolean => run.abandoned.aborted && !working;
@@ -98,7 +98,7 @@ export class Work {
       return this.#refused(run, verdict.reason, working);
     }
     if (verdict.kind === 'unavailable') {
-      log.warn({ detail: verdict.detail }, 'the facilitator did not verify');
+      log.warn({ detail: verdict.detail }, 'no usable verify answer from the facilitator');
       const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
       return cleanup.endRun(run, sameForAll(unavailable(error, 5)), working);
     }
@@ -135,7 +135,7 @@ export class Work {
     }
   }
 
-  /** Nobody need wait for the deletion of a claim that is ours for certain. `ms`: how long verify took. */
+  /** Does not wait for the deletion if the claim is certainly still ours. `ms`: how long verify took. */
   async #delete(run: Run, ms: number): Promise<void> {
     const { ledger, callers, cleanup, log, leaseMs } = this.#parts;
     const { id, claim } = run;
@@ -145,7 +145,7 @@ export class Work {
     }
     callers.removeAll(id);
     ledger.deleteClaimSoon(id, claim).catch(async (error: unknown) => {
-      log.warn({ payment: id, error }, 'a refused claim could not be deleted');
+      log.warn({ payment: id, error }, 'could not delete a refused claim');
       await cleanup.freeClaim(run, true);
     });
   }
@@ -157,18 +157,18 @@ export class Work {
     throw new RunEnded(sameForAll(refused(explain(reason))));
   }
 
-  /** New payers share a budget of work, and none begins that their payment can't outlive. */
+  /** New payers share a budget of work. No work starts for a payment that may expire before it is done. */
   async #mayBegin(run: Run): Promise<void> {
     const { newPayersWork, cleanup, blocksLeft } = this.#parts;
     const { payment, source = '' } = run.call;
     const left = await blocksLeft?.(payment.checked.blockhash);
-    // The row stays, free: a copy that is late must find what became of the call.
+    // The freed row stays, so that a late copy finds what happened to the call.
     if (left !== undefined && left < WORK_BLOCKS)
       return cleanup.endRun(run, sameForAll(refused(TOO_OLD)), false);
     if (!newPayersWork.take(source)) await cleanup.endRun(run, sameForAll(tooManyNewPayers()), false);
   }
 
-  /** Bounded for each payer whose money was only looked at; a payer with standing is not held up. */
+  /** Work is bounded for each payer that has not paid yet. A known payer is not held up. */
   async #work(run: Run, stop: AbortController): Promise<Answer> {
     const { unpaidWork, cleanup } = this.#parts;
     const { payer } = run.call.payment.checked;

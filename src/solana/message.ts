@@ -30,7 +30,7 @@ const VERSIONED = 0x80;
 /** A transaction of version 1 begins with its message, and that with its version. */
 const VERSION_1 = 0x81;
 
-const undecodable = (): MessageFault => new MessageFault('can not be decoded as a Solana transaction');
+const undecodable = (): MessageFault => new MessageFault('cannot be decoded as a Solana transaction');
 
 /**
  * Reads a whole transaction in one pass. Trailing bytes and lengths longer than they need be are refused as they are met, so that
