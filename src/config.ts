@@ -18,6 +18,9 @@ const DEFAULT_FACILITATOR: Record<NetworkName, string | undefined> = {
   mainnet: 'https://facilitator.payai.network',
 };
 
+/** The longest time that a call may wait for its answer, also where its caller prefers another. */
+export const MAX_HOLD_SECONDS = 600;
+
 /** All settings. Times are in milliseconds, money is in atomic units. */
 export type Config = Readonly<{
   host: string;
@@ -76,7 +79,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     payTo: read.address('PAY_TO'),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
-    holdMs: read.integer('HOLD_SECONDS', 55, 1, 600) * 1000,
+    holdMs: read.integer('HOLD_SECONDS', 55, 1, MAX_HOLD_SECONDS) * 1000,
     answerBudgetBytes: read.integer('ANSWER_STORE_MB', 4096, 64, 1_000_000) * 1024 * 1024,
     maxUnsettledPerPayer: read.integer('MAX_UNSETTLED_PER_PAYER', 256, 1, 1_000_000),
     people: read.oneOf(

@@ -201,6 +201,7 @@ export class World {
         return answer(`{"summary":"run ${this.runs}"}`);
       },
       gone: new AbortController().signal,
+      holdMs: 55_000,
       ...change,
     };
   }

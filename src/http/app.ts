@@ -1,4 +1,5 @@
 import Koa, { type Context, type Middleware } from 'koa';
+import { MAX_HOLD_SECONDS } from '../config.js';
 import type { PricedOperation } from '../contract/contract.js';
 import type { Readiness } from '../contract/operation.js';
 import { challengeVersion } from '../payments/challenge.js';
@@ -24,7 +25,7 @@ export type AppParts = ServeFreeParts &
     bodies: BodyReader;
     /** Checks that run before an order is paid up front. */
     readiness: Readiness;
-    /** How long a call that was paid up front waits for its answer without a `Prefer` header, in ms. */
+    /** How long a call without a `Prefer` header waits for an order, or for work that another request began, in ms. */
     holdMs: number;
     /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
     closing: AbortSignal;
@@ -33,8 +34,6 @@ export type AppParts = ServeFreeParts &
   };
 
 const BUSY_RETRY_SECONDS = 1;
-/** The longest wait that a caller may request. */
-const MAX_HOLD_SECONDS = 600;
 
 /** The Koa app behind the fast path: the operations of the contract, the panel, and files that browsers request. */
 export function createApp(parts: AppParts): Koa {

@@ -14,8 +14,8 @@ export type PaidCall = {
   gone: AbortSignal;
   /** Aborts when the server shuts down: it accepts no new payments and holds no callers. */
   closing?: AbortSignal;
-  /** How long this caller waits for an answer that another worker is making, in ms. Default 55 s. */
-  holdMs?: number;
+  /** How long this caller waits for an answer that another worker is making, in ms. */
+  holdMs: number;
   /** The source of the request. The budget for new payers is shared fairly between sources. */
   source?: string;
   /** Only for `upfront` operations. */

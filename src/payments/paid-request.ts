@@ -18,7 +18,6 @@ import { failedOwed, pending, sold, stillOwed, sameForAll, type SharedOutcome } 
 
 /** How many callers of this server may wait for one payment. */
 const MAX_CALLERS_PER_PAYMENT = 512;
-const DEFAULT_HOLD_MS = 55_000;
 /** The first interval, in ms, at which a row that another server works on is polled. The interval grows. */
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 500;
@@ -73,7 +72,7 @@ export class PaidRequest {
     this.#parts = parts;
     this.#call = call;
     this.#asked = { operation: operation.id, requestHash, identifier: payment.identifier };
-    this.#until = parts.now() + (call.holdMs ?? DEFAULT_HOLD_MS);
+    this.#until = parts.now() + call.holdMs;
   }
 
   /** Never rejects. */
