@@ -164,15 +164,15 @@ describe('npm run buy', function () {
         ['summarize', body, '--url', 'http://127.0.0.1:1'],
       ],
       [/is this a Coinslot\?/, ['summarize', body, '--url', elsewhere]],
-      [/There is no operation sumarize\. There are: .*summarize/, ['sumarize', body, '--url', world.url]],
+      [/There is no operation sumarize\. Operations: .*summarize/, ['sumarize', body, '--url', world.url]],
       [
-        /price is 0\.01 USDC, more than your cap of 0\.009/,
+        /price is 0\.01 USDC, more than your limit of 0\.009/,
         ['summarize', body, '--url', world.url, '--max-price', '0.009'],
       ],
       [/--max-price .*\S/, ['summarize', body, '--url', world.url, '--max-price', 'cheap']],
       [/--timeout must be/, ['summarize', body, '--url', world.url, '--timeout', '0']],
       [
-        /Too little USDC: \S+ has 0\S*, the call costs 0\.01/,
+        /Not enough USDC: \S+ has 0\S* USDC, the call costs 0\.01/,
         ['summarize', body, '--url', world.url, '--keypair', 'empty.json'],
       ],
       [
@@ -201,8 +201,8 @@ describe('npm run buy', function () {
       buy('summarize', '{"text":'),
     ]);
     for (const bought of [invalid, garbage]) failed(bought);
-    expect(invalid.err).to.match(/can't use this body: .*text/);
-    expect(garbage.err).to.match(/can't use this body: .*JSON/);
+    expect(invalid.err).to.match(/rejected the body: .*text/);
+    expect(garbage.err).to.match(/rejected the body: .*JSON/);
     expect(await world.earned()).to.equal(earned);
     expect(await pending()).to.deep.equal([]);
   });
@@ -238,7 +238,7 @@ describe('npm run buy', function () {
     expect(await world.earned()).to.equal(earned + 25_000n);
     const unnamed = await buy('textToSpeech', text);
     expect(unnamed.code, unnamed.err).to.equal(0);
-    expect(unnamed.err).to.include('Going on with a payment');
+    expect(unnamed.err).to.include('Continuing with a payment');
     expect(await world.earned()).to.equal(earned + 25_000n);
     const [file] = (await readdir(folder)).filter(name => /^textToSpeech-\d{4}-.*\.wav$/.test(name));
     expect((await readFile(join(folder, file!))).subarray(8, 12).toString()).to.equal('WAVE');
@@ -266,7 +266,7 @@ describe('npm run buy', function () {
     await first.done;
     expect(await world.earned()).to.equal(earned);
     const second = launch(['summarize', body, '--url', world.url]);
-    while (!second.err().includes('Going on with a payment')) await sleep(20);
+    while (!second.err().includes('Continuing with a payment')) await sleep(20);
     release();
     const { code, out, err } = await second.done;
     expect(code, err).to.equal(0);
@@ -339,7 +339,7 @@ describe('npm run buy', function () {
     for (let run = 0; run < 2; run++) {
       const bought = await launch(['summarize', body, '--url', url]).done;
       failed(bought);
-      expect(bought.err).to.include('Nobody replied.').and.to.include('The payment was taken and is kept');
+      expect(bought.err).to.include('Nobody replied.').and.to.include('The payment was charged and is kept');
     }
     expect(payments).to.have.lengthOf(1);
     expect(await pending()).to.have.lengthOf(1);
@@ -364,7 +364,7 @@ describe('npm run buy', function () {
     });
     const { code, err } = await launch(['summarize', body, '--url', url]).done;
     expect(code, err).to.equal(0);
-    expect(err).to.match(/can't be used any more: blockhash: expired/);
+    expect(err).to.match(/can no longer be used: blockhash: expired/);
     expect(await world.earned()).to.equal(earned + 10_000n);
   });
 });

@@ -198,12 +198,12 @@ describe('npm run ledger -- refund', function () {
       ['failed', /failed on chain/, async () => (await move(seller, buyer.publicKey, 10n ** 15n)).signature],
       [
         'a micro-dollar short',
-        /pays 0\.499999 USDC back, the payment was 0\.50 USDC/,
+        /refunds 0\.499999 USDC, but the payment was 0\.50 USDC/,
         async () => (await move(seller, buyer.publicKey, PRICE - 1n)).signature,
       ],
       [
         'to somebody else',
-        /no USDC came to an account of the payer/,
+        /no USDC reached an account of the payer/,
         async () => (await move(seller, stranger.publicKey, PRICE)).signature,
       ],
       [

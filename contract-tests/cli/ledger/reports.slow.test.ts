@@ -184,7 +184,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect(rest).to.deep.equal([]);
     expect(first).to.include({ id: waiting, payer: 'Payer222', usdc: '0.50' });
     expect(Date.parse(first?.since ?? '')).to.be.within(DAY_1 - 10, DAY_1 + 10_000);
-    expect(first?.why).to.include('not made yet');
+    expect(first?.why).to.include('not yet answered');
     expect(second).to.include({ id: failed, attempts: 2 });
     expect(second?.why).to.include('attempt 2 ended without an answer (0 of 3 replies)');
     expect((await ledgerCommand(env, 'owed')).stdout).to.include('2 payments, 1.00 USDC owed');

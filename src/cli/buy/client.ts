@@ -7,34 +7,34 @@ import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { randomUUID } from 'node:crypto';
 import { toDecimal } from '../../contract/price.js';
 
-/** The purchase can't be made; `message` says why and what to do. */
+/** The purchase is not possible; `message` says why and what to do. */
 export class BuyFault extends Error {}
 
-/** A payment as it is sent: its header, what it costs in atomic units of USDC, and who pays. */
+/** A signed payment: its header, its amount in atomic units of USDC, and its payer. */
 export type SignedPayment = { headers: Record<string, string>; amount: string; payer: string };
 
 export type ServerAnswer = { status: number; headers: Headers; body: Buffer };
 
-/** Where an operation of a server is called. */
+/** The URL and method of an operation. */
 export type Listing = { method: string; url: string; priced: boolean };
 
 const CALL_DEADLINE_MS = 90_000;
-/** x402's extension by which a buyer says which payments are for one purchase. */
+/** The x402 extension with which a buyer marks payments for the same purchase. */
 const IDENTIFIER = 'payment-identifier';
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
-/** Finds an operation in the server's own description. @throws BuyFault */
+/** Finds an operation in the server's OpenAPI document. @throws BuyFault */
 export async function findOperation(serverUrl: string, operationId: string): Promise<Listing> {
   const answer = await send(`${serverUrl}/openapi.json`, { method: 'GET' }).catch((error: unknown) => {
     throw new BuyFault(
-      `No server answers at ${serverUrl}: start one with make run, or name it with --url. (${reasonOf(error)})`,
+      `No server answers at ${serverUrl}: start one with make run, or set --url. (${reasonOf(error)})`,
     );
   });
   if (answer.status !== 200)
     throw new BuyFault(`${serverUrl}/openapi.json answered ${answer.status}: is this a Coinslot?`);
   const document = parse(answer.body) as { paths?: Record<string, Record<string, Described>> } | undefined;
   if (typeof document?.paths !== 'object')
-    throw new BuyFault(`${serverUrl}/openapi.json is no contract: is this a Coinslot?`);
+    throw new BuyFault(`${serverUrl}/openapi.json is not an OpenAPI document: is this a Coinslot?`);
   const known: string[] = [];
   for (const [path, item] of Object.entries(document.paths)) {
     for (const [method, operation] of Object.entries(item)) {
@@ -43,12 +43,12 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
       return { method: method.toUpperCase(), url: serverUrl + path, priced: 'x-price' in operation };
     }
   }
-  throw new BuyFault(`There is no operation ${operationId}. There are: ${known.join(', ')}.`);
+  throw new BuyFault(`There is no operation ${operationId}. Operations: ${known.join(', ')}.`);
 }
 
 type Described = { operationId: string };
 
-/** Reads the price of a call and signs a payment for it with the official x402 client. @throws BuyFault */
+/** Reads the price of a call and signs a payment with the official x402 client. @throws BuyFault */
 export async function signPayment(
   challenge: ServerAnswer,
   options: {
@@ -65,25 +65,25 @@ export async function signPayment(
     parse(challenge.body),
   );
   const [offer] = required.accepts;
-  if (!offer) throw new BuyFault('The server asks for a payment but offers no way to pay.');
+  if (!offer) throw new BuyFault('The server requires a payment but offers no supported way to pay.');
   const price = BigInt(offer.amount);
   options.onPrice(`${toDecimal(price)} USDC`);
   if (price > options.maxPrice) {
     throw new BuyFault(
-      `The price is ${toDecimal(price)} USDC, more than your cap of ${toDecimal(options.maxPrice)}: raise it with --max-price.`,
+      `The price is ${toDecimal(price)} USDC, more than your limit of ${toDecimal(options.maxPrice)} USDC: raise it with --max-price.`,
     );
   }
   await checkFunds(offer, signer.address, price, options.rpcUrl);
   const payload = await http.createPaymentPayload(required).catch((error: unknown) => {
     throw new BuyFault(
-      `The payment could not be signed: ${reasonOf(error)}. If the server has a sandbox of its own, set its STATE_DIR here, too.`,
+      `The payment could not be signed: ${reasonOf(error)}. If the server runs its own sandbox, set STATE_DIR to that of the server.`,
     );
   });
   const headers = http.encodePaymentSignatureHeader(withIdentifier(payload, required));
   return { headers, amount: offer.amount, payer: signer.address };
 }
 
-/** Names the purchase by an id of its own, where the server knows what that is: whatever happens to its connections, it is one sale. */
+/** Gives the purchase an id, if the server supports it, so that it stays one sale even if connections fail. */
 function withIdentifier(payload: PaymentPayload, { extensions }: PaymentRequired): PaymentPayload {
   const offered = extensions?.[IDENTIFIER] as { info?: object } | undefined;
   if (!offered) return payload;
@@ -103,7 +103,7 @@ function clientOf(
     .setSpendControls({ maxAmountPerPayment: `$${toDecimal(maxPrice)}` });
 }
 
-/** The client would sign a payment that can't be settled; here the buyer learns it before anything is sent. */
+/** Checks the balance first, because the client would also sign a payment that cannot be settled. */
 async function checkFunds(
   offer: PaymentRequired['accepts'][number],
   payer: string,
@@ -118,11 +118,11 @@ async function checkFunds(
   );
   if (balance === undefined || balance >= price) return;
   throw new BuyFault(
-    `Too little USDC: ${payer} has ${toDecimal(balance)}, the call costs ${toDecimal(price)}. Send it USDC (mint ${offer.asset}, ${offer.network}), or name another --keypair.`,
+    `Not enough USDC: ${payer} has ${toDecimal(balance)} USDC, the call costs ${toDecimal(price)} USDC. Send USDC to it (mint ${offer.asset}, ${offer.network}), or use another --keypair.`,
   );
 }
 
-/** One HTTP call, bounded in size and in time (`withinMs`, at most 90 s). Rejects when the connection fails. */
+/** One HTTP call, limited in size and time (`withinMs`, at most 90 s). Rejects if the connection fails. */
 export async function send(
   url: string,
   init: RequestInit,
@@ -141,7 +141,7 @@ export async function send(
   return { status: response.status, headers: response.headers, body: Buffer.concat(chunks) };
 }
 
-/** What an error answer says, or the start of its body. */
+/** The message of an error answer, or the start of its body. */
 export function errorOf(answer: ServerAnswer): string {
   const value = parse(answer.body) as { error?: unknown } | undefined;
   return typeof value?.error === 'string' ? value.error : answer.body.toString('utf8').slice(0, 200);
@@ -163,7 +163,7 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-/** The innermost reason of an error: fetch hides it in `cause`. */
+/** The innermost cause of an error; fetch puts it in `cause`. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error && error.cause.message

@@ -10,18 +10,19 @@ import type { Listing, ServerAnswer, SignedPayment } from './client.js';
 
 const USAGE = `Usage: npm run buy -- <operationId> '<json body>' [options]
 For example: npm run buy -- summarize '{"text":"Any text of a few sentences."}'
-Operations: summarize, solTokenBrief, solMintInfo, brandFeedback, textToSpeech, and the free ones of /openapi.json.
+Operations: summarize, solTokenBrief, solMintInfo, brandFeedback, textToSpeech, and the free operations in /openapi.json.
 
-  --url URL          the server (default: the one that the sandbox in this folder belongs to)
-  --keypair FILE     the payer's keypair, as solana-keygen writes it (default: the sandbox's buyer)
-  --max-price USDC   highest price to pay (default 1.00)
-  --out FILE         where an audio answer goes (default <operationId>-<time>.wav)
-  --timeout SECONDS  how long to go on sending the same payment (default 120)
-  --help             this text
+  --url URL          URL of the server (default: the server of the sandbox in STATE_DIR)
+  --keypair FILE     keypair file of the payer, in the format of solana-keygen (default: the sandbox's buyer)
+  --max-price USDC   the highest price to pay (default 1.00)
+  --out FILE         file for an audio answer (default <operationId>-<time>.wav)
+  --timeout SECONDS  how long to keep sending the same payment (default 120)
+  --help             print this text
 
-The environment: STATE_DIR, the server's, where the sandbox's buyer is (default .coinslot); SOLANA_RPC_URL.
+Environment: STATE_DIR, the state folder of the server, which contains the sandbox's buyer (default .coinslot);
+SOLANA_RPC_URL.
 
-The answer goes to stdout, everything else to stderr. Exit status 0 means that the answer came.`;
+The answer is written to stdout, everything else to stderr. Exit status 0 means that the answer was received.`;
 
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 10_000;
@@ -30,7 +31,7 @@ type Order = {
   operationId: string;
   body: string;
   url: string;
-  /** Read when something is to be paid: free calls need none. */
+  /** Read only for paid calls. */
   keypair: () => Uint8Array;
   maxPrice: bigint;
   out: string | undefined;
@@ -41,7 +42,7 @@ type Order = {
 
 type SandboxFile = { url: string; rpcUrl: string };
 
-/** npm changes into the package's folder; relative files are meant from where the caller is. */
+/** npm changes to the package's folder, but relative paths refer to the caller's folder. */
 const callersFolder = process.env.INIT_CWD ?? process.cwd();
 const stateDir = resolve(process.env.STATE_DIR ?? '.coinslot');
 
@@ -56,11 +57,11 @@ function readOrder(): Order | undefined {
   if (!operationId) throw new BuyFault(USAGE);
   if (rest.length)
     throw new BuyFault(
-      `There is a word too many, '${rest[0]}': put the JSON body in quotes, as one word.\n\n${USAGE}`,
+      `Unexpected argument '${rest[0]}': quote the JSON body, so that it is one argument.\n\n${USAGE}`,
     );
   const sandbox = readJson<SandboxFile>(join(stateDir, 'sandbox.json'));
   const url = readUrl(values.url ?? sandbox?.url ?? 'http://127.0.0.1:8402');
-  // Another server is on another chain: the sandbox's RPC knows nothing of it.
+  // Another server uses another chain, which the sandbox's RPC does not serve.
   const sandboxRpc = url === sandbox?.url ? sandbox.rpcUrl : undefined;
   return {
     operationId,
@@ -90,7 +91,7 @@ function parseArguments() {
   } catch (error) {
     const option = /'(-[^']*)'/.exec(reasonOf(error))?.[1];
     throw new BuyFault(
-      `${option ? `There is no option ${option}, or it lacks its value.` : reasonOf(error)}\n\n${USAGE}`,
+      `${option ? `There is no option ${option}, or its value is missing.` : reasonOf(error)}\n\n${USAGE}`,
     );
   }
 }
@@ -104,9 +105,9 @@ function readKeypair(file: string | undefined): Uint8Array {
   const path = file === undefined ? join(stateDir, 'buyer.json') : resolve(callersFolder, file);
   const numbers = readJson<number[]>(path);
   if (Array.isArray(numbers) && numbers.length === 64) return Uint8Array.from(numbers);
-  if (file !== undefined) throw new BuyFault(`${path} is not a keypair file of 64 numbers.`);
+  if (file !== undefined) throw new BuyFault(`${path} is not a keypair file (a JSON array of 64 numbers).`);
   throw new BuyFault(
-    `There is no sandbox buyer in ${path}: start the server with make run, set the STATE_DIR of the server that runs, or name a --keypair.`,
+    `There is no sandbox buyer in ${path}: start a server with make run, set STATE_DIR to that of the running server, or use --keypair.`,
   );
 }
 
@@ -132,7 +133,7 @@ function readJson<T>(path: string): T | undefined {
   }
 }
 
-/** Buys one call and shows the answer that ended it. */
+/** Buys one call and shows its final answer. */
 async function buy(order: Order): Promise<void> {
   const listing = await findOperation(order.url, order.operationId);
   if (!listing.priced) return show(order, await send(listing.url, { method: listing.method }));
@@ -140,12 +141,12 @@ async function buy(order: Order): Promise<void> {
   const call: PendingCall = { url: listing.url, body: order.body, keypair };
   const saved = order.pending.find(call);
   if (saved) {
-    tell('Going on with a payment that was signed earlier for this call.');
+    tell('Continuing with a payment that was signed earlier for this call.');
     const answer = await redeem(order, listing, saved);
     if (answer.status !== 402) return finish(order, call, answer);
-    // A 402 means that this payment buys nothing any more, and never that its outcome is open.
+    // A 402 means that this payment can no longer be used; it never means that its outcome is unknown.
     order.pending.forget(call);
-    tell(`It can't be used any more: ${errorOf(answer)}`);
+    tell(`It can no longer be used: ${errorOf(answer)}`);
   }
   const payment = await pay(order, listing, keypair);
   if ('status' in payment) return show(order, payment);
@@ -153,20 +154,20 @@ async function buy(order: Order): Promise<void> {
   return finish(order, call, await redeem(order, listing, payment));
 }
 
-/** Forgets a payment only once it bought nothing, or what it bought is in the caller's hands. */
+/** Deletes a payment only if it certainly was not charged, or if its answer has been shown. */
 function finish(order: Order, call: PendingCall, answer: ServerAnswer): void {
   if (isRefusal(answer)) order.pending.forget(call);
   show(order, answer);
   order.pending.forget(call);
 }
 
-/** Only these say for certain that nothing was charged. A 502 or 504 may be a gateway's, which knows nothing of the payment. */
+/** Only these statuses prove that nothing was charged. A 502 or 504 may come from a gateway, which knows nothing of the payment. */
 function isRefusal(answer: ServerAnswer): boolean {
   const refused = answer.status === 400 || answer.status === 402;
   return refused && receiptOf(answer)?.success !== true;
 }
 
-/** Asks for the price and signs. An answer that is no price is handed on. */
+/** Requests the price and signs a payment. Any answer other than a price is returned. */
 async function pay(
   order: Order,
   listing: Listing,
@@ -185,7 +186,7 @@ function post(body: string, headers: Record<string, string> = {}): RequestInit {
   return { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body };
 }
 
-/** Sends one payment until it is answered: the same one after a 503 or a lost connection, never a new one. */
+/** Sends one payment until it is answered. After a 503 or a lost connection, sends the same payment again, never a new one. */
 async function redeem(order: Order, listing: Listing, payment: SignedPayment): Promise<ServerAnswer> {
   const deadline = Date.now() + order.timeoutMs;
   for (let attempt = 0; ; attempt++) {
@@ -200,7 +201,7 @@ async function redeem(order: Order, listing: Listing, payment: SignedPayment): P
     const why = answer ? withoutAdvice(errorOf(answer)) : lostBecause(sent);
     if (Date.now() + waitMs > deadline) {
       throw new BuyFault(
-        `No answer within ${order.timeoutMs / 1000} s: ${why}\nThe payment is kept: the same command goes on with it and does not pay again.`,
+        `No answer within ${order.timeoutMs / 1000} s: ${why}\nThe payment is kept: run the same command again to continue without paying twice.`,
       );
     }
     tell(`Waiting: ${why} Sending the same payment again in ${Math.ceil(waitMs / 1000)} s.`);
@@ -230,27 +231,27 @@ function show(order: Order, answer: ServerAnswer): void {
     writeFileSync(file, answer.body);
   } catch (error) {
     throw new BuyFault(
-      `The audio could not be saved: ${reasonOf(error)}. The payment is kept: the same command with another --out does not pay again.`,
+      `The audio could not be saved: ${reasonOf(error)}. The payment is kept: run the same command with another --out; it does not pay twice.`,
     );
   }
   tell(`Audio:   ${file} (${answer.body.length} bytes)`);
 }
 
 function describe(answer: ServerAnswer, receipt: ReturnType<typeof receiptOf>): string {
-  const taken = receipt?.success ? 'The payment was taken and is kept' : 'The payment is kept';
-  const charged = `${taken}: the same command goes on with it and does not pay again.`;
+  const taken = receipt?.success ? 'The payment was charged and is kept' : 'The payment is kept';
+  const charged = `${taken}: run the same command again to continue without paying twice.`;
   const error = errorOf(answer);
   switch (answer.status) {
     case 400:
-      return `The server can't use this body: ${withoutAdvice(error)} Nothing was charged: correct the body and run the command again.`;
+      return `The server rejected the body: ${withoutAdvice(error)} Nothing was charged: correct the body and run the command again.`;
     case 402:
-      return `The payment was refused: ${error}. Nothing was charged by this call.`;
+      return `The payment was refused: ${error}. This call was not charged.`;
     default:
       return `The server answered ${answer.status}: ${error} ${charged}`;
   }
 }
 
-/** The server tells every client what to do next; this one does it by itself. */
+/** Removes the server's advice on what to do next, because this command follows it automatically. */
 function withoutAdvice(error: string): string {
   return error
     .replace(/(: |\. )?(You were not charged; )?(send|correct)[^.]*\.?$/i, '.')

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { SignedPayment } from './client.js';
 
 /**
- * Payments that were signed and whose outcome is not known yet, one file each. A payment is saved before it is sent, so that
- * a buyer that was stopped goes on with the same one instead of paying twice.
+ * Signed payments without a known outcome, one file each. A payment is saved before it is sent: after an interruption, the
+ * buyer continues with the same payment instead of paying twice.
  */
 export class PendingPayments {
   readonly #folder: string;

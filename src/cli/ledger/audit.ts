@@ -19,7 +19,7 @@ const PAGE = 1_000;
 const FETCHES = 4;
 const CALL_MS = 20_000;
 const AUDIT_MS = 30 * 60_000;
-/** A settlement needs this long, with room to spare, until it is finalized and listed. */
+/** A settlement is finalized and listed after this time at the latest. */
 const YOUNG_MS = 120_000;
 export const MAX_TRANSACTIONS = 100_000;
 
@@ -27,12 +27,12 @@ export type Difference = {
   /**
    * - `missing`: settled in the ledger, not on chain;
    * - `failed`: settled in the ledger, its transaction failed on chain;
-   * - `amount`: more or less was transferred than the ledger says;
-   * - `uncounted`: transferred, but the ledger does not count it as settled;
+   * - `amount`: the transferred amount differs from the ledger;
+   * - `uncounted`: transferred, but not settled in the ledger;
    * - `signature`: the ledger names another transaction;
-   * - `unknown`: a transfer to the receiver that no payment knows;
-   * - `refund`: refunded in the ledger, and the chain shows no such refund;
-   * - `unreadable`: a transaction that may have moved money to the receiver, but does not say how much.
+   * - `unknown`: a transfer to the receiver that belongs to no payment;
+   * - `refund`: refunded in the ledger, but not on chain;
+   * - `unreadable`: a transaction that may have transferred an unknown amount to the receiver.
    */
   kind: 'missing' | 'failed' | 'amount' | 'uncounted' | 'signature' | 'unknown' | 'refund' | 'unreadable';
   payment: string | null;
@@ -44,14 +44,14 @@ export type AuditOptions = { rpcUrls: string[]; maxTransactions: number; now: nu
 
 type Found = { entry: SignatureEntry; landed: LandedTransaction | null };
 type History = { entries: SignatureEntry[]; complete: boolean };
-/** Money that went out: refunds by the signatures that paid them, and what else left the receiver's accounts. */
+/** Money that left the receiver's accounts: refunds, by their signatures, and all other transfers. */
 type Outgoing = { refunds: Set<string>; refunded: bigint; others: number; withdrawn: bigint };
 type Tally = { differences: Difference[]; matched: Set<string>; transfers: number; out: Outgoing };
 
 /**
- * Compares the ledger with the history of the receiver's USDC account at `finalized`. The chain is read first, so that
- * every transfer it shows has had its row.
- * @throws BookFault, and UpstreamFailure when the chain can't be read
+ * Compares the ledger with the history of the receiver's USDC account at `finalized`. The chain is read first, so that every
+ * transfer in it already has a row in the ledger.
+ * @throws CommandFault; UpstreamFailure if the chain cannot be read
  */
 export async function audit(reader: ReportSource, options: AuditOptions): Promise<Report> {
   const identity = await reader.identity();
@@ -83,7 +83,7 @@ export async function audit(reader: ReportSource, options: AuditOptions): Promis
   }
 }
 
-/** The account's history, the newest first, back to the first claim of this ledger. */
+/** The history of the account, newest first, back to the first claim of this ledger. */
 async function readHistory(
   chain: SolanaChain,
   account: string,
@@ -104,7 +104,7 @@ async function readHistory(
   }
 }
 
-/** Fetches a few transactions at a time, the oldest first. */
+/** Fetches a few transactions at a time, oldest first. */
 async function* fetchAll(
   chain: SolanaChain,
   entries: readonly SignatureEntry[],
@@ -113,7 +113,7 @@ async function* fetchAll(
   const waiting = entries.toReversed();
   while (waiting.length > 0) {
     const batch = waiting.splice(0, FETCHES).map(async entry => {
-      // What failed moved nothing; it is kept to explain a row that believes in it.
+      // A failed transaction moved nothing. It is kept to explain a payment that the ledger shows as settled by it.
       if (entry.failed) return { entry, landed: null };
       const landed = await patiently(() => chain.transaction(entry.signature, 'finalized', signal), signal);
       return { entry, landed };
@@ -133,7 +133,7 @@ async function compare(
   const differ = (kind: Difference['kind'], payment: string | null, detail: string): void =>
     void tally.differences.push({ kind, payment, transaction, detail });
   if (!landed)
-    return differ('unreadable', null, 'listed, but the RPC server does not have it: ask an archive server');
+    return differ('unreadable', null, 'listed, but the RPC server does not have it; use an archive server');
   const amount = incoming(landed.message, account);
   const id = createHash('sha256').update(landed.message).digest('hex');
   const payment = await reader.find(id);
@@ -141,15 +141,19 @@ async function compare(
     if (amount === undefined)
       differ('unreadable', null, 'may have changed the balance, through another program');
     else if (amount > 0n)
-      differ('unknown', null, `${usdc(amount)} USDC in slot ${entry.slot}: no payment knows it`);
+      differ('unknown', null, `${usdc(amount)} USDC in slot ${entry.slot}, which belongs to no payment`);
     return;
   }
   tally.transfers += 1;
   tally.matched.add(id);
   if (payment.settledAt === null)
-    differ('uncounted', id, `${usdc(payment.amount)} USDC were paid, the ledger says ${payment.state}`);
+    differ(
+      'uncounted',
+      id,
+      `${usdc(payment.amount)} USDC were paid, but the state in the ledger is ${payment.state}`,
+    );
   else if (payment.settlement !== transaction)
-    differ('signature', id, `the ledger names ${payment.settlement ?? 'none'}`);
+    differ('signature', id, `the ledger has ${payment.settlement ?? 'no signature'}`);
   if (amount !== payment.amount)
     differ(
       'amount',
@@ -158,7 +162,7 @@ async function compare(
     );
 }
 
-/** Looks on chain for each refund of the ledger; an older history than `--limit` does not hide it. */
+/** Looks up each refund of the ledger on chain, even if it is older than the history within `--limit`. */
 async function compareRefunds(
   reader: ReportSource,
   chain: SolanaChain,
@@ -193,7 +197,7 @@ async function compareRefunds(
   }
 }
 
-/** What the operator moves elsewhere is no difference, but it explains the balance. */
+/** Other transfers by the operator are not differences, but they explain the balance. */
 function countWithdrawal({ landed }: Found, payTo: string, mint: string, out: Outgoing): void {
   const change = landed?.tokens ? changeOf(landed.tokens, mint, payTo) : 0n;
   if (change >= 0n) return;
@@ -201,7 +205,7 @@ function countWithdrawal({ landed }: Found, payTo: string, mint: string, out: Ou
   out.withdrawn -= change;
 }
 
-/** Looks for settled rows that the history did not show. */
+/** Looks up settled payments that are missing from the history. */
 async function compareRows(
   reader: ReportSource,
   { entries, complete }: History,
@@ -237,8 +241,8 @@ function missing(payment: Payment): string {
 }
 
 /**
- * @returns what a message moves into a token account by instructions of its own (SPL Token: Transfer 3, MintTo 7,
- *   TransferChecked 12, MintToChecked 14), or undefined when another program may have moved something too
+ * @returns the amount that the top-level instructions of a message move into a token account (SPL Token: Transfer 3, MintTo 7,
+ *   TransferChecked 12, MintToChecked 14), or undefined if another program may have moved tokens too
  */
 function incoming(bytes: Uint8Array, account: string): bigint | undefined {
   const message = VersionedMessage.deserialize(bytes);
@@ -291,9 +295,11 @@ function report({ account, history, tally, settled, young, unjudged }: Outcome):
     `Money out: ${usdc(out.refunded)} USDC in ${out.refunds.size} refunds, ${usdc(out.withdrawn)} USDC in ${out.others} other transactions.`,
   ];
   if (young > 0)
-    lines.push(`${young} settled within the last two minutes are not finalized yet, and not judged.`);
+    lines.push(
+      `${young} payments settled within the last two minutes may not be finalized yet and were not checked.`,
+    );
   if (!history.complete)
-    lines.push(`The history is longer than --limit: ${unjudged} older payments were not judged.`);
+    lines.push(`The history is longer than --limit: ${unjudged} older payments were not checked.`);
   if (differences.length === 0) lines.push('No differences.');
   else {
     const rows = differences.map(each => [each.kind, each.payment, each.transaction, each.detail]);

@@ -2,7 +2,7 @@ import { resetHeight, seenHeight } from '../../payments/chain-heights.js';
 import { time, type Report } from './print.js';
 import type { ReportSource } from './reports.js';
 
-/** Shows the greatest block height that was seen, or forgets it. */
+/** Shows the greatest block height seen, or deletes it. */
 export async function height(reader: ReportSource, reset: boolean): Promise<Report> {
   const seen = await seenHeight(reader);
   const data = { height: seen?.height ?? null, seenAt: seen ? time(seen.seenAt) : null, reset };
@@ -14,8 +14,8 @@ export async function height(reader: ReportSource, reset: boolean): Promise<Repo
     data,
     lines: [
       `Forgotten: block height ${which}.`,
-      'The next height that an RPC server tells is believed, whatever it is: check SOLANA_RPC_URL first, then restart the servers.',
-      'Risk: if that server is far behind, payments are dated back and may be taken for dead while they can still land.',
+      'The next height that an RPC server reports is accepted without a check: check SOLANA_RPC_URL first, then restart the servers.',
+      'Risk: if that RPC server is far behind, payments may be treated as expired while they can still be settled.',
     ],
   };
 }

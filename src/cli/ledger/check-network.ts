@@ -6,14 +6,14 @@ import { CommandFault } from './print.js';
 
 const MAX_TRIES = 4;
 
-/** @throws BookFault */
+/** @throws CommandFault */
 export function usdcMintOf({ network }: Identity): string {
   const known = Object.values(NETWORKS).find(({ caip2 }) => caip2 === network);
   if (known) return known.usdcMint;
-  throw new CommandFault(`This ledger belongs to ${network}, where USDC is not known.`);
+  throw new CommandFault(`This ledger belongs to ${network}; the USDC mint of that network is not known.`);
 }
 
-/** @throws BookFault where the RPC servers are of another network than the ledger */
+/** @throws CommandFault if the RPC servers belong to another network than the ledger */
 export async function checkNetwork(
   chain: SolanaChain,
   { network }: Identity,
@@ -26,7 +26,7 @@ export async function checkNetwork(
   );
 }
 
-/** Public RPC servers answer "not now" often. */
+/** Retries, because public RPC servers often refuse requests for a while. */
 export async function patiently<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {

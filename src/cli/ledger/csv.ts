@@ -24,9 +24,9 @@ const COLUMNS: readonly (readonly [string, (payment: Payment) => Cell])[] = [
 ];
 
 /**
- * Payments that were, or may have been, settled, as the lines of a CSV file (RFC 4180, UTF-8, with a header line).
+ * The lines of a CSV file (RFC 4180, UTF-8, with a header line) of all payments that were or may have been settled.
  * @param range.from,range.to UTC days as YYYY-MM-DD, both included
- * @throws BookFault
+ * @throws CommandFault
  */
 export async function* csvLines(
   reader: ReportSource,
@@ -40,7 +40,7 @@ export async function* csvLines(
     yield csvLine(COLUMNS.map(([, read]) => read(payment)));
 }
 
-/** One record of RFC 4180. A cell that a spreadsheet would run as a formula is made a text. */
+/** One CSV record. Cells that a spreadsheet would run as a formula are turned into text. */
 export function csvLine(cells: readonly Cell[]): string {
   const texts = cells.map(cell => {
     const text = cell === null || cell === undefined ? '' : String(cell);

@@ -14,34 +14,34 @@ import type { ReportSource } from './reports.js';
 
 const USAGE = `Usage: npm run ledger -- <command> [options]
 
-  summary                       revenue per operation and UTC day, and what stands in which state
+  summary                       revenue per operation and UTC day, and payments by state
   list                          the newest payments
       --state STATE             claimed, settling, released, delivered, owed or refunded
       --payer ADDRESS  --operation ID  --limit N   (default 50, at most 1000)
-  show <payment>                everything of one payment but its answer; <payment> is its id or at least
+  show <payment>                all data of one payment except its answer; <payment> is its id or at least
                                 the first 8 digits of it
-      --transaction             with the signed transaction
-  owed                          who is owed what, since when, and why
+      --transaction             include the signed transaction
+  owed                          payments that are owed an answer: who, how much, since when, and why
   export                        payments as CSV on stdout
       --from DAY  --to DAY      UTC days like 2026-01-31, both included
-  refund <payment> --tx SIG     records that you paid an owed payment back with the transaction SIG, once the
-                                chain shows it at finalized, through SOLANA_RPC_URL or the sandbox
+  refund <payment> --tx SIG     records that you refunded an owed payment with transaction SIG, if the chain shows
+                                the refund at finalized (read through SOLANA_RPC_URL or the sandbox)
   move --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one
       --from SOURCE             a file or URL (default: the ledger of this configuration)
   verify                        compares the ledger with the chain, through SOLANA_RPC_URL or the sandbox
-      --limit N                 transactions to look back (default 10000, at most 100000)
+      --limit N                 number of transactions to check (default 10000, at most 100000)
   height                        the greatest block height that any server of this ledger has seen
-      --reset                   forgets it, where an RPC server told a wrong one and sales have stopped
+      --reset                   forget it, if an RPC server reported a wrong height and sales have stopped
 
-  --json                        for machines (all but export)
-  --help                        this text
+  --json                        JSON output (all commands except export)
+  --help                        print this text
 
-The ledger is the one of DATABASE_URL, else ledger.db in STATE_DIR (.coinslot). All but move run beside a server.
+The ledger is DATABASE_URL, or else ledger.db in STATE_DIR (.coinslot). All commands except move can run while a server runs.
 Exit status 0: done; 1: not done, or verify found differences.`;
 
 const DEFAULT_AUDITED = 10_000;
 
-/** npm changes into the package's folder; files on the command line are meant from where the caller is. */
+/** npm changes to the package's folder, but relative paths refer to the caller's folder. */
 const callersFolder = process.env.INIT_CWD ?? process.cwd();
 const stateDir = resolvePath(process.env.STATE_DIR?.trim() || '.coinslot');
 const databaseUrl = process.env.DATABASE_URL?.trim() || `file:${stateDir}/ledger.db`;
@@ -67,7 +67,7 @@ type Option = keyof typeof OPTIONS;
 
 type Command = {
   options: readonly Option[];
-  /** Whether it names a payment. */
+  /** Whether the command takes a payment id. */
   named?: boolean;
   run: (values: Values, name: string | undefined) => Promise<Report | undefined>;
 };
@@ -118,14 +118,14 @@ async function withBooks<T>(work: (reader: ReportSource) => Promise<T>): Promise
   }
 }
 
-/** A reader that has seen enough, such as `head`, ends the export without an error. */
+/** If the reader of the pipe closes it, as `head` does, the export ends without an error. */
 async function writeCsv(reader: ReportSource, { from, to }: Values): Promise<undefined> {
   const range = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
   for await (const line of csvLines(reader, range)) if (!(await write(line))) break;
   return undefined;
 }
 
-/** @returns false when nobody reads any more */
+/** @returns false if the pipe is closed */
 function write(text: string): Promise<boolean> {
   return new Promise((done, fail) => {
     process.stdout.write(text, error => {
@@ -174,7 +174,7 @@ async function move({ from, to }: Values): Promise<Report> {
   };
 }
 
-/** A file may be named by its path alone. */
+/** Accepts a URL or the path of a file. */
 function ledgerUrl(text: string): string {
   if (/^postgres(ql)?:\/\//.test(text)) return text;
   const path = text.startsWith('file://') ? fileURLToPath(text) : text.replace(/^file:/, '');
@@ -222,12 +222,12 @@ async function main(): Promise<void> {
   if (report.ok === false) process.exitCode = 1;
 }
 
-// A write reports its own error; without a listener the stream's would end the process first.
+// Each write reports its own error. Without this listener, the stream's error event would end the process first.
 process.stdout.on('error', () => undefined);
 try {
   await main();
 } catch (error) {
-  // Faults are sentences; anything else is told by its message alone too, since stacks may hold URLs.
+  // Only messages are printed, because stacks may contain URLs with credentials.
   const known = error instanceof CommandFault || error instanceof LedgerFault;
   const lines = messageOf(error).split('\n').map(plain).join('\n');
   process.stderr.write(`${known ? '' : 'The command failed: '}${lines}\n`);

@@ -1,19 +1,19 @@
 import { toDecimal } from '../../contract/price.js';
 
-/** A fault of the operator's request, or of what it found; the message is all that is shown. */
+/** The command cannot do what was requested. Only the message is shown. */
 export class CommandFault extends Error {}
 
-/** What a command has to say: data for machines, lines for people. */
+/** The result of a command: data for `--json`, lines for people. */
 export type Report = {
   data: unknown;
   lines: string[];
-  /** False: the command ran, but what it found needs somebody's attention. */
+  /** False if the command ran but found something that needs attention. */
   ok?: boolean;
 };
 
 export type Cell = string | number | bigint | null | undefined;
 
-/** Lays out rows under their titles, columns in which every cell is a number to the right. */
+/** Lays out rows under their titles. Columns of numbers are right-aligned. */
 export function table(titles: readonly string[], rows: readonly (readonly Cell[])[]): string[] {
   const texts = rows.map(row => titles.map((_, column) => plain(row[column])));
   const widths = titles.map((title, column) =>
@@ -33,13 +33,13 @@ export function table(titles: readonly string[], rows: readonly (readonly Cell[]
   return [line(titles), line(widths.map(width => '-'.repeat(width))), ...texts.map(line)];
 }
 
-/** Lays out one thing, a line for every field. */
+/** Lays out one record, one line per field. */
 export function fields(entries: readonly (readonly [string, Cell])[]): string[] {
   const width = Math.max(...entries.map(([name]) => name.length));
   return entries.map(([name, value]) => `${name.padEnd(width)}  ${plain(value)}`.trimEnd());
 }
 
-/** A text of strangers must not steer the operator's terminal. */
+/** Removes control characters: text that callers wrote must not control the operator's terminal. */
 export function plain(value: Cell): string {
   if (value === null || value === undefined) return '-';
   // eslint-disable-next-line no-control-regex

@@ -14,8 +14,8 @@ const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 type Paid = Pick<Payment, 'id' | 'amount' | 'payer' | 'settlement' | 'claimSlot'>;
 
 /**
- * Records that the operator paid an owed payment back, once the chain shows that it happened.
- * @throws BookFault with a sentence about what is wrong; the ledger is unchanged then. UpstreamFailure when the chain can't be read
+ * Records that the operator refunded an owed payment, if the chain shows the refund.
+ * @throws CommandFault that says what is wrong; UpstreamFailure if the chain cannot be read. The ledger is unchanged in both cases
  */
 export async function recordRefund(
   reader: ReportSource,
@@ -24,7 +24,7 @@ export async function recordRefund(
   rpcUrls: () => string[],
 ): Promise<Report> {
   if (tx === undefined || !SIGNATURE.test(tx))
-    throw new CommandFault('Give the signature of the transaction that paid the money back with --tx.');
+    throw new CommandFault('Use --tx to give the signature of the transaction that refunded the money.');
   const payment = await resolve(reader, name);
   const { id, state, amount, payer } = payment;
   if (state !== 'owed') throw notOwed(id, state);
@@ -40,7 +40,7 @@ export async function recordRefund(
   if (outcome === 'not owed') throw notOwed(id, (await reader.find(id))?.state ?? 'gone');
   if (outcome === 'used')
     throw new CommandFault(
-      `The transaction ${tx} is recorded as the refund of another payment: one transaction can't pay two back. Nothing was changed.`,
+      `The transaction ${tx} is already recorded as the refund of another payment. Refund each payment with its own transaction. Nothing was changed.`,
     );
   return {
     data: { id, state: 'refunded', usdc: usdc(amount), payer, transaction: tx, refunded: usdc(found.amount) },
@@ -50,7 +50,7 @@ export async function recordRefund(
 
 function notOwed(id: string, now: string): CommandFault {
   return new CommandFault(
-    `The payment ${id} is ${now}, not owed: only what is owed can be refunded. Nothing was changed.`,
+    `The payment ${id} is ${now}, not owed; only owed payments can be refunded. Nothing was changed.`,
   );
 }
 
@@ -70,10 +70,10 @@ async function withChain<T>(
 }
 
 /**
- * The transaction as a refund of the payment, read at `finalized`: USDC left an account of the receiver's, the payer got at least what
- * was paid, and it landed after the payment was claimed. What counts is what accounts held before and after, so that a refund may
- * come out of a wallet program as well.
- * @returns why it is none, as the end of a sentence, where it is none
+ * Checks at `finalized` that the transaction refunds the payment: USDC left an account of the receiver, the payer received at least
+ * the amount paid, and the transaction landed after the payment was claimed. Only balances before and after are compared, so the
+ * refund may also come from a wallet program.
+ * @returns the refund, or the reason why it is not one, as the end of a sentence
  */
 export async function findRefund(
   chain: SolanaChain,
@@ -86,23 +86,23 @@ export async function findRefund(
   if (signature === payment.settlement) return 'it is the transaction of the payment itself';
   const landed = await patiently(() => chain.transaction(signature, 'finalized', signal), signal);
   if (!landed)
-    return 'the RPC server does not have it at finalized; wait half a minute, or ask an archive server';
+    return 'the RPC server does not have it at finalized; wait half a minute, or use an archive server';
   if (landed.failed) return 'it failed on chain and moved nothing';
   if (landed.slot <= payment.claimSlot)
     return `it landed in slot ${landed.slot}, before the payment (slot ${payment.claimSlot})`;
   if (landed.tokens === null || landed.blockTime === null)
-    return 'the RPC server does not say what it moved, or when; ask another one';
+    return 'the RPC server does not report its transfers or its time; use another RPC server';
   const sent = -changeOf(landed.tokens, mint, identity.payTo);
   const got = changeOf(landed.tokens, mint, payment.payer);
   if (sent <= 0n) return `no USDC left an account of ${identity.payTo}`;
-  if (got <= 0n) return `no USDC came to an account of the payer ${payment.payer}`;
+  if (got <= 0n) return `no USDC reached an account of the payer ${payment.payer}`;
   const amount = got < sent ? got : sent;
   if (amount < payment.amount)
-    return `it pays ${usdc(amount)} USDC back, the payment was ${usdc(payment.amount)} USDC`;
+    return `it refunds ${usdc(amount)} USDC, but the payment was ${usdc(payment.amount)} USDC`;
   return { signature, amount, slot: landed.slot, refundedAt: landed.blockTime * 1_000 };
 }
 
-/** By how much all token accounts of an owner grew. */
+/** The increase of all token accounts of an owner together. */
 export function changeOf(
   tokens: NonNullable<LandedTransaction['tokens']>,
   mint: string,

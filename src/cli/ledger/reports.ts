@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
 const DEFAULT_LISTED = 50;
 const PAGE = 1_000;
 
-/** Revenue per UTC day and operation, and what stands in which state. Revenue is what was settled and not paid back. */
+/** Revenue per UTC day and operation, and payments by state. Revenue is what was settled and not refunded. */
 export async function summary(reader: ReportSource): Promise<Report> {
   const turnover = await reader.turnover();
   const counts = await reader.counts();
@@ -47,11 +47,11 @@ export async function summary(reader: ReportSource): Promise<Report> {
   };
   const names: [string, keyof typeof totals][] = [
     ['delivered', 'delivered'],
-    ['owed: paid, answer still to come', 'owed'],
-    ['in doubt: settling, the chain decides', 'inDoubt'],
-    ['refused or released: never charged', 'released'],
+    ['owed: paid, not yet answered', 'owed'],
+    ['unresolved: settling, not yet found on chain', 'inDoubt'],
+    ['refused or released: not charged', 'released'],
     ['refunded by the operator', 'refunded'],
-    ['claimed: being worked on, or given up unpaid', 'claimed'],
+    ['claimed: in progress, or abandoned unpaid', 'claimed'],
   ];
   const lines = [
     ...table(
@@ -67,21 +67,21 @@ export async function summary(reader: ReportSource): Promise<Report> {
       }),
     ),
     '',
-    `Revenue: ${totals.revenue} USDC (delivered and owed, without refunds)`,
+    `Revenue: ${totals.revenue} USDC (delivered and owed, less refunds)`,
   ];
   return { data: { revenue, totals }, lines };
 }
 
 export type ListOptions = { state?: string; payer?: string; operation?: string; limit?: string };
 
-/** The newest payments, at most 1 000. */
+/** The newest payments, up to 1 000. */
 export async function list(reader: ReportSource, options: ListOptions): Promise<Report> {
   const limit = options.limit === undefined ? DEFAULT_LISTED : Number(options.limit);
   if (!Number.isInteger(limit) || limit < 1 || limit > PAGE)
     throw new CommandFault(`--limit must be a whole number from 1 to ${PAGE}.`);
   const state = STATES.find(name => name === options.state);
   if (options.state !== undefined && !state)
-    throw new CommandFault(`'${options.state}' is no state. Use one of ${STATES.join(', ')}.`);
+    throw new CommandFault(`'${options.state}' is not a state. Use one of ${STATES.join(', ')}.`);
   const { payer, operation } = options;
   const rows = await reader.list({
     newest: true,
@@ -105,20 +105,20 @@ export async function list(reader: ReportSource, options: ListOptions): Promise<
 }
 
 /**
- * The one payment with this id or beginning.
- * @throws BookFault
+ * The payment with this id, or the only one whose id begins with it.
+ * @throws CommandFault
  */
 export async function resolve(reader: ReportSource, text: string | undefined): Promise<Payment> {
   const prefix = text?.toLowerCase() ?? '';
   if (!/^[0-9a-f]{8,64}$/.test(prefix))
-    throw new CommandFault('Name a payment by its id, or by at least the first 8 digits of it.');
+    throw new CommandFault('Give the id of a payment, or at least its first 8 digits.');
   const [first, second] = await reader.startingWith(prefix);
   if (!first) throw new CommandFault(`There is no payment ${prefix} in this ledger.`);
   if (second) throw new CommandFault(`More than one payment begins with ${prefix}. Give more digits.`);
   return first;
 }
 
-/** Everything of one payment but the body of its answer. */
+/** All data of one payment except the body of its answer. */
 export async function show(
   reader: ReportSource,
   text: string | undefined,
@@ -164,7 +164,7 @@ function describeAnswer(answer: { status: number; bytes: number; savedAt: string
   return `status ${answer.status}, ${answer.bytes} bytes, saved ${answer.savedAt}`;
 }
 
-/** Every payment that is owed, the oldest first. */
+/** All owed payments, oldest first. */
 export async function owed(reader: ReportSource, now: number): Promise<Report> {
   const entries: { payment: Payment; order: Order | undefined; why: string }[] = [];
   for await (const payment of pages(reader, { state: 'owed' })) {
@@ -202,15 +202,15 @@ export async function owed(reader: ReportSource, now: number): Promise<Report> {
 }
 
 function whyOwed(order: Order | undefined, replies: number, now: number): string {
-  if (!order) return 'paid; its answer is not made yet, a running server takes it up';
+  if (!order) return 'paid, not yet answered; a running server will do the work';
   const got = `${replies} of ${order.wanted} replies`;
   if (order.finishedAt !== null)
-    return `attempt ${order.attempts} ended without an answer (${got}); the buyer's next call starts another`;
-  if (order.deadline > now) return `being worked on until ${time(order.deadline)} (${got})`;
-  return `past its deadline ${time(order.deadline)} (${got}); a running server ends it`;
+    return `attempt ${order.attempts} ended without an answer (${got}); the buyer's next call starts another attempt`;
+  if (order.deadline > now) return `in progress until ${time(order.deadline)} (${got})`;
+  return `past its deadline ${time(order.deadline)} (${got}); a running server will finish it`;
 }
 
-/** Every payment of a listing, in pages, the oldest first. */
+/** All payments of a listing, oldest first, read in pages. */
 export async function* pages(
   reader: LedgerReader,
   listing: Parameters<LedgerReader['list']>[0],
@@ -224,7 +224,7 @@ export async function* pages(
   }
 }
 
-/** A payment as the operator reads it. The signed transaction is a bearer token, so it is shown only when asked for. */
+/** A payment for display. The signed transaction can be used like a bearer token, so it is only shown on request. */
 function publicPayment(payment: Payment, withTransaction: boolean): Record<string, Cell> {
   return {
     id: payment.id,
