@@ -7,14 +7,14 @@ import { idOf } from './ids.js';
 import * as queries from './queries/answers.js';
 import type { Fence, Id } from './queries/conditions.js';
 
-/** An answer as it is given to the ledger; when it expires is decided at its delivery. */
+/** An answer to be stored. Its expiry is set at delivery. */
 export type AnswerContent = Omit<StoredAnswer, 'expiresAt'>;
 
-/** How long another server's answers may go uncounted. */
+/** The interval after which answers stored by other servers are counted. */
 const RECOUNT_MS = 10_000;
 const SLICE = 100;
 
-/** The stored answers of a ledger, and how many bytes they are, as far as this server knows. */
+/** The stored answers of a ledger, and their total size as far as this server knows. */
 export class AnswerStore {
   readonly #connection: Connection;
   readonly #budget: number;
@@ -30,12 +30,12 @@ export class AnswerStore {
     return this.#bytes;
   }
 
-  /** No new claims are made. */
+  /** Whether the budget is used up, so that nothing new is claimed. */
   get closed(): boolean {
     return this.#bytes >= this.#budget;
   }
 
-  /** The claim checked the budget; what was claimed since may overshoot it, but not without end. */
+  /** Claims made since the last check of the budget may exceed it, up to this second limit. */
   isFull(more: number): boolean {
     return this.#bytes + more > 2 * this.#budget;
   }
@@ -44,7 +44,7 @@ export class AnswerStore {
     this.#bytes += bytes;
   }
 
-  /** Counts anew; several servers on one database need it now and then. */
+  /** Counts the stored bytes again, to include answers of other servers. */
   async recount(): Promise<void> {
     this.#countedAt = performance.now();
     const [row] = await this.#connection.engine.read(() => execute(queries.answerBytes()));
@@ -72,7 +72,7 @@ export class AnswerStore {
     return pruned;
   }
 
-  /** Resolves to the bytes by which the store grew. */
+  /** Resolves to the number of bytes by which the store grew. */
   *#save(fence: Fence, answer: AnswerContent): TransactionBody<false | 'full' | number> {
     const [held] = yield* execute(queries.holdForAnswer(fence));
     if (!held) return false;
@@ -107,6 +107,6 @@ export function answerRow(payment: string, { status, headers, body }: AnswerCont
 export function fullFault(): LedgerFault {
   return new LedgerFault(
     'full',
-    'The store of answers is full. It empties as answers expire; try again later.',
+    'The store of answers is full. Space is freed as answers expire; try again later.',
   );
 }

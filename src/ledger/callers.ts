@@ -8,44 +8,44 @@ import * as claims from './queries/claims.js';
 
 /** How long a caller counts as present after it was seen. */
 export const CALLER_LIVE_MS = 5_000;
-/** Within this time a hang-up is noticed and recorded. */
+/** The time within which a hang-up is noticed and recorded. */
 export const HANG_UP_MARGIN_MS = 250;
-/** Renewals that are under way at a time where each is a transaction of its own. */
+/** The number of concurrent renewals if each is a separate transaction. */
 const RENEWED_TOGETHER = 4;
 
 /**
- * A request that waits for a row, by its number among all that ever did. Number 0: it came when the payment may have been public, so it
- * proves nothing: it can neither renew, nor leave, nor be written to.
+ * A request that waits for a row. Its callers are numbered from 1. Number 0: the request came when the payment may already have been
+ * public, so it may be a stranger's. It can't renew, and neither its departure nor its answer is recorded.
  */
 export type Caller = { id: string; number: number };
 
 export type PaymentLookup = {
   row: Payment | undefined;
-  /** What the row is an alias of. */
+  /** The payment of which the row is an alias. */
   target: Payment | undefined;
   payerKnown: boolean;
 };
 
-/** Who waits for a payment is a fact in the ledger. All of them reject with a LedgerFault when the database fails. */
+/** Records which requests wait for a payment. All functions reject with a LedgerFault if the database fails. */
 export type CallerStore = {
-  /** Other servers may be on this ledger, and have callers of the same payments. */
+  /** Whether other servers may use this ledger and have callers of the same payments. */
   readonly shared: boolean;
-  /** A payment, what it stands for, and its payer's standing, in one read. */
+  /** Reads a payment, the payment of which it is an alias, and whether its payer is known. */
   readonly lookUp: (id: string, payer: string) => Promise<PaymentLookup>;
   /**
-   * One more request waits for this payment. `proven`: it came by a payment of its own (an alias of this one, or one with the same
-   * identifier), so it is no stranger even if this payment is public.
-   * @returns undefined where nobody can wait: it is gone, released, refunded or an alias
+   * Adds a request that waits for this payment. `proven`: it came with another payment (an alias of this one, or one with the same
+   * identifier), so it is not a stranger's even if this payment is public.
+   * @returns undefined if no request can wait for it: it is deleted, released, refunded or an alias
    */
   readonly addCaller: (
     id: string,
     options: { proven: boolean },
   ) => Promise<{ row: Payment; caller: Caller } | undefined>;
-  /** They are there. @returns those that are the newest of their rows and were not sent away; the others stop renewing */
+  /** Renews callers. @returns those that are the newest of their rows and were not answered with 503; the others must not renew again */
   readonly renewCallers: (callers: readonly Caller[]) => Promise<Caller[]>;
-  /** Its socket closed, or it is about to be sent away. @returns false if a newer caller came, or the row is gone */
+  /** Records that its socket closed, or that it will be answered with 503. @returns false if there is a newer caller or no row */
   readonly removeCaller: (caller: Caller) => Promise<boolean>;
-  /** The last byte of the answer went to its intact socket so long ago. @returns false if that does not count, since a newer caller came */
+  /** Records that the answer was written out to it `msAgo`. @returns false if that does not count because there is a newer caller */
   readonly markWritten: (caller: Caller, msAgo: number) => Promise<boolean>;
 };
 

@@ -36,27 +36,27 @@ export type ClaimRequest = {
   limits: { maxUnsettledPerPayer: number; maxUnsettledAmountPerPayer: bigint; maxRuns: number };
 };
 
-/** A reservation: `claim` is the number that every move repeats. */
+/** A reservation: `claim` is the number that every transition must present. */
 export type Claim = {
   kind: 'claimed';
   claim: number;
   run: number;
-  /** Has a delivered payment and none refused since. */
+  /** The payer has a delivered payment and none refused since. */
   payerKnown: boolean;
-  /** An earlier sale of the same call would be redeemed if this payment were settled now (see `settle`), so work may be spared. */
+  /** If this payment were settled now, it would redeem an earlier sale of the same call (see `settle`), so its work can be saved. */
   earlier: boolean;
-  /** The request that claimed, as a caller of the row. */
+  /** The request that made the claim, as a caller of the row. */
   caller: Caller;
 };
 
-/** `aliases`: of the earlier sale that the payment would redeem. */
+/** The limit that was reached. `aliases`: too many aliases of the earlier sale that the payment would redeem. */
 export type ClaimLimit = 'payments' | 'amount' | 'runs' | 'answers' | 'aliases';
 
 /**
- * - `claimed`: ours until the lease ends.
- * - `known`: somebody works on it, or it is beyond `claimed`, an alias, or not what the waiting caller came for.
- * - `identifier`: the payer used this identifier for `payment`, which is not this one.
- * - `limit`: too many unsettled payments or too much money in them, no run left, no room for an answer, or too many aliases.
+ * - `claimed`: this server holds it until the lease ends.
+ * - `known`: a worker holds it, or it is beyond `claimed`, an alias, or for another call than the waiting caller's.
+ * - `identifier`: the payer has used this identifier for another payment, `payment`.
+ * - `limit`: too many unsettled payments or too much money in them, no runs left, no space for an answer, or too many aliases.
  */
 export type ClaimResult =
   | Claim
@@ -68,33 +68,33 @@ export type ClaimContext = {
   readonly dialect: Dialect;
   readonly owner: string;
   readonly now: Now;
-  /** A number no claim of this owner had before. */
+  /** A number that no earlier claim of this owner had. */
   readonly fresh: number;
   readonly answersFull: boolean;
-  /** The request waits for this row already. */
+  /** Set if the request already waits for this row. */
   readonly caller: Caller | undefined;
 };
 
 const MAX_AMOUNT = 10n ** 16n;
-/** Newly signed payments that may redeem one sale. */
+/** How many newly signed payments may redeem one sale. */
 export const MAX_ALIASES = 32;
 
-/** @throws TypeError for what only a mistake in the program can cause; a queued statement must never raise. */
+/** @throws TypeError for programming errors. A statement that is already queued must not throw. */
 export function checkClaim(request: ClaimRequest): void {
   if (!/^[0-9a-f]{64}$/.test(request.id)) throw new TypeError(`not a payment id: ${request.id}`);
   if (request.amount < 0n || request.amount > MAX_AMOUNT)
-    throw new TypeError(`an amount of ${request.amount} atomic units is out of range`);
+    throw new TypeError(`the amount ${request.amount} (atomic units) is out of range`);
   for (const value of [Number(request.slot), Number(request.height), request.leaseMs])
     if (!Number.isSafeInteger(value) || value < 0)
       throw new TypeError(`not a slot, height or lease: ${value}`);
 }
 
-/** Reserves a payment, or says why not. Everything it counts is counted inside its own transaction. */
+/** Reserves a payment, or returns why it can't. All its counts are made inside its own transaction. */
 export function* claimPayment(request: ClaimRequest, context: ClaimContext): TransactionBody<ClaimResult> {
   const { id, payer, operation, requestHash: request_hash } = request;
   const { dialect, now } = context;
   if (dialect.concurrentWriters) {
-    // Copies of a payment need not queue up behind their payer's other claims to learn that they are copies.
+    // Checks for copies first, so that they do not wait for the lock on their payer.
     const [found] = yield* execute(claims.find({ id, now: now() }));
     if (found && (found.state !== 'claimed' || found.alias_of !== null || found.leased === 1))
       return yield* known(request, now);
@@ -132,12 +132,12 @@ function* reserve(
   };
 }
 
-/** A payment whose call came to nothing may buy another one, but not while a request waits for the first. */
+/** A payment whose call failed unpaid may buy another call, but not while a request waits for the first one. */
 function mayTake(row: LockedRow, request: ClaimRequest, caller: Caller | undefined): boolean {
   if (row.state !== 'claimed' || row.alias_of !== null || row.lease_until > row.now) return false;
   if (!caller) return true;
   const same = row.operation === request.operation && row.request_hash === request.requestHash;
-  // With or without identifier is another kind of sale: whoever comes next takes the payment for its own.
+  // A sale with an identifier is not the same as one without: a new caller then replaces the former ones.
   const sameSale = row.identifier === (request.identifier ?? null);
   return same && sameSale && row.caller_until > row.now;
 }
@@ -146,12 +146,12 @@ function* known({ id, payer }: ClaimRequest, now: Now): TransactionBody<ClaimRes
   return { kind: 'known', seen: yield* readPayment(id, payer, now) };
 }
 
-/** One that uses payment-identifier says itself whether it means a new sale. */
+/** A payment with a payment-identifier never redeems an equal call: the identifier decides whether it is a new sale. */
 function redeemedBy({ identifier }: ClaimRequest, earlier: string | null): string | null {
   return identifier === null || identifier === undefined ? earlier : null;
 }
 
-/** New signatures cost a caller nothing, so one sale takes only so many of them. */
+/** Bounds the aliases of a sale, because new signatures are free. */
 function* aliasLimit(earlier: string | null): TransactionBody<ClaimResult | undefined> {
   if (earlier === null) return undefined;
   const [count] = yield* execute(countAliases({ id: earlier }));

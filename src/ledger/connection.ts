@@ -2,12 +2,12 @@ import type { Now } from './clock.js';
 import type { Engine } from './engine.js';
 import type { RefusedClaims } from './refused-claims.js';
 
-/** An open database and what is needed to talk to it. */
+/** An open database and its clock. */
 export type Connection = { readonly engine: Engine; readonly now: Now };
 
-/** A connection of a server: it claims, so it has numbers for its claims. */
+/** A server's connection, with numbers for its claims. */
 export type ServerConnection = Connection & {
-  /** @returns a number that no claim of this owner had before */
+  /** @returns a number that no earlier claim of this owner had */
   readonly nextClaim: () => number;
   readonly refused: RefusedClaims;
 };

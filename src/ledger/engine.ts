@@ -3,8 +3,8 @@ import type { Query } from './sql.js';
 export type { Query };
 
 /**
- * What the ledger does inside one transaction: it yields queries and is resumed with their rows. SQLite runs it without
- * leaving the current turn of the event loop, PostgreSQL awaits every step; the operations themselves can't tell.
+ * The body of one transaction: it yields queries and is resumed with their rows. The SQLite engine runs it within one turn of the
+ * event loop, the PostgreSQL engine awaits every step; the body is the same for both.
  */
 export type TransactionBody<T> = Generator<Query, T, unknown[]>;
 
@@ -13,14 +13,14 @@ export function* execute<Row>(query: Query<Row>): TransactionBody<Row[]> {
   return (yield query) as Row[];
 }
 
-/** The places where the two engines differ; everything else is shared. */
+/** The differences between the two engines. */
 export type Dialect = {
   readonly name: 'sqlite' | 'postgres';
   /** Column type of raw bytes. */
   readonly bytes: 'blob' | 'bytea';
-  /** Writers run beside each other, so rows that are read in order to be changed must be locked. */
+  /** Writers run concurrently, so rows that are read to be changed must be locked. */
   readonly concurrentWriters: boolean;
-  /** The engine's own spelling of a query, which has `?` for values and locks rows (`for update …`). */
+  /** Translates a query, which has `?` for values and locks rows (`for update …`), into the engine's SQL. */
   readonly spell: (sql: string) => string;
 };
 
@@ -28,7 +28,7 @@ export const SQLITE: Dialect = {
   name: 'sqlite',
   bytes: 'blob',
   concurrentWriters: false,
-  // Its one writer has no need of row locks.
+  // The only writer needs no row locks.
   spell: sql => sql.replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?/g, ''),
 };
 
@@ -42,26 +42,25 @@ export const POSTGRES: Dialect = {
   },
 };
 
-/** One open database. Operations may run more than once, so they must have no effect but their queries. */
+/** One open database. Operations may run more than once, so they must have no side effects besides their queries. */
 export type Engine = {
   readonly dialect: Dialect;
-  /** Who claims through this engine; new with every opening. */
+  /** The owner of claims made through this engine; new each time it is opened. */
   readonly owner: string;
-  /** Sentences for the operator about settings that weaken the ledger's promises. */
+  /** Warnings for the operator about settings that weaken the ledger's promises. */
   readonly warnings: readonly string[];
-  /** Runs an operation that changes nothing. It may see what is committed but not yet on disk. */
+  /** Runs a read-only operation. It may see commits that are not yet on disk. */
   read<T>(operation: () => TransactionBody<T>): Promise<T>;
   /**
-   * Runs an operation in a transaction and resolves once it is on disk. Operations that are asked for in one turn of the event loop,
-   * or while the disk is busy, may share a transaction. `bytes` is the weight of what it writes.
+   * Runs an operation in a transaction and resolves once it is on disk. Operations that are requested in one turn of the event loop,
+   * or while the disk is busy, may share a transaction. `bytes` is the size of what it writes.
    */
   write<T>(operation: () => TransactionBody<T>, bytes?: number): Promise<T>;
   /**
-   * Runs work that waits for other things inside one transaction, on one connection. On SQLite every other write is
-   * refused meanwhile.
+   * Runs asynchronous work inside one transaction, on one connection. On SQLite all other writes are rejected meanwhile.
    */
   transact<T>(work: (run: Run) => Promise<T>): Promise<T>;
-  /** Waits for what was asked before, then closes. */
+  /** Waits for all earlier operations, then closes. */
   close(): Promise<void>;
 };
 
@@ -69,9 +68,9 @@ export type Engine = {
 export type Run = <Row>(query: Query<Row>) => Promise<Row[]>;
 
 /**
- * - `server`: sells; a SQLite file takes one, PostgreSQL any number.
- * - `beside`: reads next to running servers.
- * - `source`: an existing ledger that is to be copied; no server may have it open.
- * - `target`: the place it is copied to; no server may have it open.
+ * - `server`: a selling server; a SQLite file allows one, PostgreSQL any number.
+ * - `beside`: reads while servers are running.
+ * - `source`: an existing ledger that is to be moved; no server may have it open.
+ * - `target`: the database to which it is moved; no server may have it open.
  */
 export type Role = 'server' | 'beside' | 'source' | 'target';

@@ -1,13 +1,13 @@
 /**
- * - `open`: the ledger can't be opened as asked (wrong owner, locked, newer schema, unreadable folder, bad URL).
+ * - `open`: the ledger can't be opened (wrong owner, locked, newer schema, unreadable folder, bad URL).
  * - `busy`: too many operations wait; nothing was written.
  * - `full`: the store of answers is full; nothing was written.
  * - `failed`: the operation was not carried out; nothing was written.
- * - `unknown`: the commit may or may not have happened; act as if it had not, and let reconciliation find out.
+ * - `unknown`: the commit may or may not have happened; act as if it had not; the reconciler will resolve it.
  */
 export type FaultCode = 'open' | 'busy' | 'full' | 'failed' | 'unknown';
 
-/** A fault of the ledger, with a sentence for the operator that says what to do next. */
+/** A fault of the ledger. Its message tells the operator what to do next. */
 export class LedgerFault extends Error {
   readonly code: FaultCode;
 

@@ -2,18 +2,18 @@ import type { Connection } from './connection.js';
 import { execute } from './engine.js';
 import * as queries from './queries/fee-payers.js';
 
-/** A fee payer that a server of this ledger named in challenges, and when last (ms since 1970). */
+/** A fee payer that a server on this ledger named in challenges, and when it last did (ms since 1970). */
 export type OfferedFeePayer = { feePayer: string; lastOfferedAt: number };
 
 const MAX_LISTED = 64;
-/** A server that starts while the facilitator is away goes on with the fee payer that was offered last. */
+/** A server that starts while the facilitator is unavailable uses the fee payer that was offered last. */
 const FORGOTTEN_AFTER_MS = 24 * 60 * 60_000;
 
-/** What the servers of one ledger have offered, all together. */
+/** The fee payers that all servers on one ledger have offered. */
 export type FeePayers = {
-  /** Notes that a server offers this fee payer now, and forgets those that nobody has offered for a day. */
+  /** Records that a server offers this fee payer now, and deletes those that were not offered for a day. */
   readonly offerFeePayer: (feePayer: string) => Promise<void>;
-  /** At most 64, the one that was offered last first. */
+  /** At most 64, the most recently offered first. */
   readonly offeredFeePayers: () => Promise<OfferedFeePayer[]>;
 };
 

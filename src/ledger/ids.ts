@@ -3,7 +3,7 @@ export type IdBytes = Uint8Array | ArrayBuffer;
 
 const NO_ID = Buffer.alloc(0);
 
-/** @returns no bytes, which no payment has and which come before all others, for what is not an id */
+/** @returns for text that is not an id, an empty buffer, which no payment has and which sorts first */
 export function idBytes(id: string): Buffer {
   return /^[0-9a-f]{64}$/.test(id) ? Buffer.from(id, 'hex') : NO_ID;
 }
@@ -12,7 +12,7 @@ export function idOf(bytes: IdBytes): string {
   return bytesOf(bytes).toString('hex');
 }
 
-/** libsql hands out an ArrayBuffer, pg a Buffer. */
+/** libsql returns an ArrayBuffer, pg a Buffer. */
 export function bytesOf(value: IdBytes): Buffer {
   return value instanceof ArrayBuffer
     ? Buffer.from(value)

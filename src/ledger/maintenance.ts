@@ -14,34 +14,34 @@ import { sql } from './sql.js';
 
 const SLICE = 100;
 /**
- * A payment whose claim is this many blocks old can't land any more: a blockhash lives 150, and the height that the claim was dated
- * with was at most 40 s (100 blocks) old and read from a server at most 50 blocks behind.
+ * A payment whose claim is this many blocks old can no longer land: a blockhash is valid for 150, and the height of the claim was at
+ * most 40 s (100 blocks) old and came from an RPC server at most 50 blocks behind.
  */
 export const EXPIRED_AFTER_BLOCKS = 300;
 
-/** What a server does beside selling. All of them reject with a LedgerFault when the database fails. */
+/** Maintenance by a server. All functions reject with a LedgerFault if the database fails. */
 export type Maintenance = {
-  /** A payment of this payer was refused: the payer is unknown until the next delivery. */
+  /** Records that a payment of this payer was refused. The payer counts as unknown until the next delivery. */
   readonly recordRefusal: (payer: string) => Promise<void>;
   readonly payerKnown: (payer: string) => Promise<boolean>;
   /**
-   * Deletes a slice of the rows that never reached `settling` and whose blockhash is dead at this finalized height.
+   * Deletes a slice of the rows that never reached `settling` and whose blockhash has expired at this finalized height.
    * @returns how many; call again while it is not 0
    */
   readonly deleteExpiredClaims: (at: { height: bigint | number }) => Promise<number>;
   /** Deletes a slice of the answers that have expired (by `now`). @returns how many; call again while it is not 0 */
   readonly prune: (now?: number) => Promise<number>;
-  /** Settled payments that were not yet looked up on chain at `finalized`, the oldest first, or those `after` one of them. */
+  /** Settled payments that were not yet found on chain at `finalized`, oldest first, or those `after` one of them. */
   readonly unaudited: (
     limit: number,
     before?: number,
     after?: { settledAt: number; id: string },
   ) => Promise<Payment[]>;
-  /** The settlement was seen at `finalized`. */
+  /** Records that the settlement was found at `finalized`. */
   readonly audited: (id: string) => Promise<boolean>;
-  /** Rejects when nothing can be written. */
+  /** Rejects if the ledger can't be written. */
   readonly check: () => Promise<void>;
-  /** Counts the stored answers anew; several servers on one database need it now and then. */
+  /** Counts the stored answers again, to include those of other servers. */
   readonly recount: () => Promise<void>;
   /** Bytes of stored answers, as far as this server knows. */
   readonly answerBytes: () => number;

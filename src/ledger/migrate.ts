@@ -6,13 +6,13 @@ import { ownMeta, setMeta } from './queries/meta.js';
 import { serversBehind } from './queries/server-presence.js';
 import { raw, sql } from './sql.js';
 
-/** Any number will do, if every version of this program uses the same one. */
+/** An arbitrary number that must be the same in all versions of this program. */
 const MIGRATION_LOCK = 8402;
 
 /**
- * Brings the schema up to date inside one transaction and binds the ledger to its receiver. Running it again changes
- * nothing.
- * @throws LedgerFault `open` when the ledger is newer than this program, retired, somebody else's, or in use by servers of an earlier version
+ * Brings the schema up to date in one transaction and binds the ledger to its receiver. Idempotent.
+ * @throws LedgerFault `open` if the ledger is newer than this program, retired, another receiver's, or in use by servers of an earlier
+ * version
  */
 export function* migrate(
   dialect: Dialect,
@@ -33,14 +33,14 @@ export function* migrate(
   yield* execute(setMeta({ key: 'network', value: identity.network }));
 }
 
-/** What they write would not be what this version reads. One that starts later refuses the schema by itself. */
+/** Servers of an earlier version would write rows that this version can't read. One that starts later rejects the schema itself. */
 function* refuseServersBehind(): TransactionBody<void> {
   const [behind] = yield* execute(serversBehind({ version: SCHEMA_VERSION }));
   if (!behind || behind.servers === 0) return;
   throw new LedgerFault(
     'open',
     `The ledger has an older schema, and ${behind.servers} running server(s) of an earlier version use it. Stop them, then start ` +
-      'this one: it brings the ledger up to date. Nothing was changed.',
+      'this one, which will bring the ledger up to date. Nothing was changed.',
   );
 }
 
@@ -67,7 +67,7 @@ function checkVersion(text: string | undefined): number {
   if (Number.isSafeInteger(version) && version <= SCHEMA_VERSION) return version;
   throw new LedgerFault(
     'open',
-    `The ledger has schema version ${text}, this program knows up to ${SCHEMA_VERSION}. Run the newer program.`,
+    `The ledger has schema version ${text}; this program supports versions up to ${SCHEMA_VERSION}. Run the newer program.`,
   );
 }
 

@@ -14,7 +14,7 @@ export const MIGRATIONS: readonly Migration[] = [
 /** The schema version this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Holds the version, so it must be there before any migration. */
+/** Holds the schema version, so it must exist before any migration. */
 export const META_TABLE = 'create table if not exists meta (key text primary key, value text not null)';
 
 // SQLite reads `bigint` as its own integer, so one spelling serves both engines.

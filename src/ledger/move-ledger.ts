@@ -10,14 +10,14 @@ import { NOT_OWN_META } from './queries/meta.js';
 import { list, raw, sql } from './sql.js';
 import type { Query, Value } from './sql.js';
 
-/** How many rows were copied, and the exclusive or of their sha256 hashes, hex. */
+/** The number of rows that were copied, and the exclusive or of their sha256 hashes, hex. */
 export type MovedTable = { table: string; rows: number; hash: string };
 
 export type MoveResult = {
-  /** Where the ledger lives now, without a password. */
+  /** The new URL of the ledger, without a password. */
   successor: string;
   tables: MovedTable[];
-  /** An earlier copy had been complete but for its last step. */
+  /** An earlier move had been complete except for its last step. */
   resumed: boolean;
 };
 
@@ -25,7 +25,7 @@ type Row = Record<string, Value>;
 type RawRow = Record<string, Value | ArrayBuffer>;
 type Plan = { table: string; key: readonly string[]; slice: number; where?: string };
 
-/** In an order that keeps every reference valid. Answers are heavy, so few are held at once. */
+/** In an order that keeps every reference valid. Answers are large, so few are in memory at once. */
 const PLANS: readonly Plan[] = [
   { table: 'payments', key: ['id'], slice: 200 },
   { table: 'payers', key: ['payer'], slice: 500 },
@@ -37,15 +37,15 @@ const PLANS: readonly Plan[] = [
 ];
 
 /**
- * Moves a ledger to another database: copies every row in one transaction on either side, compares them one by one, and
- * only then retires the source. Whatever interrupts it, at most one of the two can be sold from.
+ * Moves a ledger to another database: copies every row in one transaction on each side, compares the rows one by one, and only then
+ * retires the source. If it is interrupted, at most one of the two ledgers can be used by servers.
  * @param options.from,options.to `file:…` or `postgres://…`; `to` must be empty, `from` not in use by a server
  * @throws LedgerFault
  */
 export async function moveLedger(options: { from: string; to: string }): Promise<MoveResult> {
   const successor = publicName(options.to);
   if (successor === publicName(options.from))
-    throw new LedgerFault('open', 'Source and target are the same ledger. Name another target.');
+    throw new LedgerFault('open', 'Source and target are the same ledger. Choose another target.');
   const source = await openEngine(options.from, 'source');
   try {
     await opening(source.read(() => checkReadable()));
@@ -60,11 +60,11 @@ export async function moveLedger(options: { from: string; to: string }): Promise
   }
 }
 
-/** @returns the URL of a ledger without what must stay secret. */
+/** @returns the URL of a ledger without its secrets. */
 export function publicName(url: string): string {
   if (url.startsWith('file:'))
     return `file:${url.startsWith('file://') ? fileURLToPath(url) : resolve(url.slice('file:'.length))}`;
-  // Addresses without a host, such as those of a Unix socket, are PostgreSQL's own spelling.
+  // PostgreSQL also has URLs without a host, for example for a Unix socket.
   if (!URL.canParse(url))
     return url.replace(/:\/\/([^:@/?]*):[^@/]*@/, '://$1@').replace(/password=[^&]*&?/g, '');
   const parsed = new URL(url);
@@ -101,7 +101,7 @@ async function copyBetween(source: Engine, target: Engine, names: Names): Promis
   return { successor, ...done };
 }
 
-/** The source was retired, but the target does not know yet that it may be used. */
+/** Completes a move whose source was retired but whose target was not yet released for use. */
 async function resume(
   target: Engine,
   read: Run,
@@ -117,7 +117,7 @@ async function resume(
   });
 }
 
-/** Keeps writers out until the transaction ends, and lets it wait for the other side. */
+/** Locks out writers until the transaction ends, and allows the transaction to wait for the other side. */
 async function holdStill(engine: Engine, run: Run): Promise<void> {
   if (!engine.dialect.concurrentWriters) return;
   await run(sql`set local idle_in_transaction_session_timeout = '10min'`);
@@ -150,8 +150,8 @@ async function refuseRows(run: Run): Promise<void> {
     throw new LedgerFault(
       'open',
       unfinished
-        ? 'The target holds a copy that was interrupted before its source was retired. Empty it and copy again.'
-        : `The target is not empty: there are rows in ${table}. Name a database that was never sold from.`,
+        ? 'The target holds a copy that was interrupted before its source was retired. Empty it and move the ledger again.'
+        : `The target is not empty: there are rows in ${table}. Choose a database that no server has used.`,
     );
   }
 }
@@ -191,7 +191,7 @@ function valuesOf(row: Row, columns: readonly string[]): Value[] {
   return columns.map(column => row[column] ?? null);
 }
 
-/** libsql hands out an ArrayBuffer, pg a Buffer. */
+/** libsql returns an ArrayBuffer, pg a Buffer. */
 function withBytes(row: RawRow): Row {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
@@ -227,7 +227,7 @@ async function verify({ read, target, write }: Copying): Promise<MovedTable[]> {
 }
 
 async function copiesOf(plan: Plan, slice: Row[], target: Engine, write: Run): Promise<Map<string, Buffer>> {
-  // PostgreSQL takes a bare value in a list of values for text.
+  // PostgreSQL reads an untyped value in a list of values as text.
   const typed = (value: Value): Query =>
     value instanceof Uint8Array ? sql`cast(${value} as ${raw(target.dialect.bytes)})` : sql`${value}`;
   const keys = list(slice.map(row => sql`(${list(valuesOf(row, plan.key).map(typed))})`));
@@ -243,7 +243,7 @@ function keyOf(plan: Plan, row: Row): string {
   return plan.key.map(column => text(row[column])).join(' ');
 }
 
-/** Columns by name, values with their type and length: no two different rows read the same. */
+/** Hashes columns by name, and values with their type and length, so that different rows have different input. */
 function hashOf(row: Row): Buffer {
   const hash = createHash('sha256');
   for (const name of Object.keys(row).sort()) {
@@ -267,8 +267,8 @@ function different(table: string, how: string): LedgerFault {
 const RETIRED_TABLES = ['payments', 'answers', 'payers', 'orders', 'replies'];
 
 /**
- * From the commit on no server opens the source. PostgreSQL also refuses every later write, should a server have come
- * between unnoticed; a SQLite file has no other server as long as we hold its lock.
+ * After the commit no server opens the source. PostgreSQL also rejects every later write, in case a server has started unnoticed; a
+ * SQLite file can't have another server while this process holds its lock.
  */
 async function retire(engine: Engine, run: Run, successor: string): Promise<void> {
   await run(sql`insert into meta (key, value) values ('retired', ${successor})`);

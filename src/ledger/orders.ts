@@ -9,22 +9,22 @@ import * as queries from './queries/orders.js';
 
 const MAX_OPEN = 1_000;
 
-/** Work that was paid for before it was done. Times are milliseconds since 1970. */
+/** Work that is paid for before it is done. Times are milliseconds since 1970. */
 export type Order = {
   /** Id of the payment that bought it. */
   readonly payment: string;
   /** Canonical JSON of the request. */
   readonly request: string;
-  /** How many replies were paid for. */
+  /** The number of replies that were paid for. */
   readonly wanted: number;
   /** When the attempt ends. */
   readonly deadline: number;
   /** 1 for the first attempt. */
   readonly attempts: number;
-  /** What was, or is about to be, asked of an external provider. */
+  /** The request that was, or is about to be, sent to an external provider. */
   readonly intent: string | null;
   readonly createdAt: number;
-  /** When the last attempt ended, delivered or failed; null while it is worked on. */
+  /** When the last attempt ended, delivered or failed; null while it is in progress. */
   readonly finishedAt: number | null;
 };
 
@@ -33,19 +33,19 @@ export type Reply = {
   id: string;
   text: string;
   sentiment: 'positive' | 'neutral' | 'negative';
-  /** Who wrote it: opaque, one reply per respondent and order. */
+  /** An opaque id of its author. A respondent has one reply per order. */
   respondent: string;
-  /** The sentiment was inferred from the text. */
+  /** Whether the sentiment was inferred from the text. */
   inferred: boolean;
-  /** A sample respondent wrote it, not a person. */
+  /** Whether a sample respondent wrote it instead of a person. */
   isSample: boolean;
 };
 
-/** All of them reject with a LedgerFault when the database fails. */
+/** All functions reject with a LedgerFault if the database fails. */
 export type OrderStore = {
   /**
-   * Creates the order of a payment that is owed, as its first attempt, or returns the one that exists.
-   * @throws LedgerFault `failed` when there is neither an order nor an owed payment
+   * Creates the order of an owed payment, as its first attempt, or returns the existing one.
+   * @throws LedgerFault `failed` if there is neither an order nor an owed payment
    */
   readonly openOrder: (order: {
     payment: string;
@@ -54,22 +54,22 @@ export type OrderStore = {
     deadline: number;
   }) => Promise<Order>;
   readonly order: (payment: string) => Promise<Order | undefined>;
-  /** This attempt ended, delivered or failed. @returns false when it had ended before, or is another than the one named */
+  /** Records that an attempt ended, delivered or failed. @returns false if it had already ended, or is not the current attempt */
   readonly finishOrder: (payment: string, attempt?: number) => Promise<boolean>;
-  /** Begins another attempt. @returns undefined unless the last one ended and the payment is still owed */
+  /** Starts another attempt. @returns undefined unless the last one has ended and the payment is still owed */
   readonly reopenOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
-  /** Orders that are worked on, the oldest first, at most 1 000, with the number of replies that count. */
+  /** Orders in progress, oldest first, at most 1 000, with their number of replies, rejected ones excluded. */
   readonly openOrders: () => Promise<(Order & { replies: number })[]>;
-  /** The replies that count, the oldest first. */
+  /** The replies, rejected ones excluded, oldest first. */
   readonly replies: (payment: string) => Promise<Reply[]>;
   /**
-   * Adds one reply while the order is worked on: one per respondent (even if that one was rejected), one per reply id,
-   * never more than wanted. In a full order a person's reply takes the place of the newest sample reply.
+   * Adds a reply while the order is in progress: one per respondent (even if that one was rejected), one per reply id, and never
+   * more than wanted. In a full order a person's reply replaces the newest sample reply.
    */
   readonly addReply: (payment: string, reply: Reply) => Promise<'added' | 'duplicate' | 'full' | 'closed'>;
-  /** Its place is free again, its respondent can't reply again. @returns false when no such reply counts */
+  /** Rejects a reply: its place is free again, but its respondent can't reply again. @returns false if there is no such reply */
   readonly rejectReply: (payment: string, replyId: string) => Promise<boolean>;
-  /** Resolves when it is on disk. @throws LedgerFault `failed` when there is no such order */
+  /** Resolves once it is on disk. @throws LedgerFault `failed` if there is no such order */
   readonly saveIntent: (payment: string, intent: string) => Promise<void>;
   readonly intent: (payment: string) => Promise<string | null>;
 };
@@ -138,7 +138,7 @@ function* open(
   return created;
 }
 
-/** Payments are locked before orders everywhere, so that no two transactions wait for each other. */
+/** All transactions lock payments before orders, so that they can't deadlock. */
 function* reopen(payment: string, deadline: number): TransactionBody<OrderRow[]> {
   const [row] = yield* execute(findToChange({ id: payment }));
   return row?.state === 'owed' ? yield* execute(queries.reopenOrder({ payment, deadline })) : [];
@@ -191,7 +191,7 @@ function replyRow(payment: string, reply: Reply): queries.NewReply {
     payment,
     reply: reply.id,
     number: 0,
-    // PostgreSQL has no text with a zero character, and nobody means one.
+    // PostgreSQL can't store the character U+0000 in text.
     text: reply.text.replaceAll('\0', ''),
     sentiment: reply.sentiment,
     respondent: reply.respondent,

@@ -8,7 +8,7 @@ export type Payment = {
   readonly id: string;
   readonly operation: string;
   readonly requestHash: string;
-  /** Canonical JSON of the request; null where the work needs no memory of it. */
+  /** Canonical JSON of the request; null if the work does not need it stored. */
   readonly request: string | null;
   readonly payer: string;
   readonly amount: bigint;
@@ -22,20 +22,20 @@ export type Payment = {
   readonly claim: number;
   readonly owner: string;
   readonly leaseUntil: number;
-  /** A worker held it when it was read, by the ledger's clock. */
+  /** Whether a worker held it when it was read, by the ledger's clock. */
   readonly leased: boolean;
-  /** How many requests ever waited for it. */
+  /** The number of requests that have ever waited for it. */
   readonly callers: number;
-  /** Its newest caller was seen until then; 0: it is gone or was sent away. */
+  /** Its newest caller counts as present until then; 0: it has left or was answered with 503. */
   readonly callerUntil: number;
-  /** Its newest caller counted as present when it was read, by the ledger's clock. */
+  /** Whether its newest caller counted as present when it was read, by the ledger's clock. */
   readonly attended: boolean;
   readonly runs: number;
-  /** How often a facilitator was asked to settle it. */
+  /** The number of settle requests sent to a facilitator. */
   readonly asks: number;
-  /** Slot at the first claim: only a transfer after it counts. */
+  /** Slot at the first claim. Only a transfer after it counts. */
   readonly claimSlot: number;
-  /** Block height at the last claim: absence is proven 300 blocks later. */
+  /** Block height at the last claim. Absence can be proven 300 blocks later. */
   readonly claimHeight: number;
   /** Transaction signature of the settlement, base58. */
   readonly settlement: string | null;
@@ -48,7 +48,7 @@ export type Payment = {
   readonly settlingAt: number | null;
   readonly settledAt: number | null;
   readonly decidedAt: number | null;
-  /** Number of the caller that the answer was written out to. */
+  /** The number of the caller to which the answer was written out. */
   readonly writtenTo: number | null;
   readonly writtenAt: number | null;
   readonly auditedAt: number | null;

@@ -29,36 +29,36 @@ export type StoredAnswer = {
   expiresAt: number;
 };
 
-/** Which payments to list; the oldest come first, unless `newest` is asked for. */
+/** Which payments to list; oldest first, unless `newest` is set. */
 export type Listing = {
   newest?: boolean;
   state?: State;
-  /** Only those nobody holds a lease on. */
+  /** Only those without a lease. */
   idle?: boolean;
   payer?: string;
   operation?: string;
-  /** Only those that were, or may have been, settled, and whose day in the books is from `from` to before `to`; not with `newest`. */
+  /** Only those that were, or may have been, settled, with a booking day from `from` to before `to`; not with `newest`. */
   booked?: { from?: number; to?: number };
   /** Continue after this one; not with `newest`. */
   after?: { createdAt: number; id: string };
-  /** At most 1 000, which is also the default. */
+  /** At most 1 000, the default. */
   limit?: number;
 };
 
 export type Counts = Record<State, { payments: number; amount: bigint }>;
 
-/** What was settled on one UTC day (days since 1970) and came to be in one state. */
+/** The payments that were settled on one UTC day (days since 1970) and are in one state. */
 export type Turnover = { day: number; operation: string; state: State; payments: number; amount: bigint };
 
-/** A transfer that paid a payment back, as it was seen on chain. Amount in atomic units, time of its block in ms since 1970. */
+/** A transfer that refunded a payment, as seen on chain. Amount in atomic units, time of its block in ms since 1970. */
 export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number };
 
-/** Whose ledger it is, and where it went if it is retired. */
+/** The ledger's receiver and network, and where it was moved if it is retired. */
 export type Identity = { payTo: string; network: string; retired: string | undefined };
 
-/** What can be done with a ledger beside a running server. Every function rejects with a LedgerFault. */
+/** The operations that are possible while a server is running. Every function rejects with a LedgerFault. */
 export type LedgerReader = {
-  /** Sentences for the operator about settings that weaken the ledger. */
+  /** Warnings for the operator about settings that weaken the ledger. */
   readonly warnings: readonly string[];
   readonly find: (id: string) => Promise<Payment | undefined>;
   /** @returns the saved answer, byte for byte, unless it has expired */
@@ -66,21 +66,21 @@ export type LedgerReader = {
   readonly list: (listing?: Listing) => Promise<Payment[]>;
   /** @returns number and sum of the payments in every state, aliases left out */
   readonly counts: () => Promise<Counts>;
-  /** A remembered text, such as the facilitator's last answer to `/supported`. */
+  /** A stored text, such as the greatest block height seen. */
   readonly getMeta: (key: string) => Promise<string | undefined>;
   readonly setMeta: (key: string, value: string) => Promise<void>;
   /**
-   * Records that the operator paid an owed payment back: owed → refunded. Whoever works on it moves nothing more.
-   * @returns `used` where the same transaction paid another payment back
+   * Records that the operator refunded an owed payment: owed → refunded. This fences off its worker.
+   * @returns `used` if the same transaction refunded another payment
    */
   readonly refund: (id: string, refund: Refund) => Promise<'refunded' | 'not owed' | 'used'>;
-  /** Undefined where none is recorded, also for payments that were refunded before refunds were checked. */
+  /** Undefined if none is recorded, also for payments that were refunded before refunds were checked on chain. */
   readonly refundOf: (id: string) => Promise<Refund | undefined>;
-  /** Waits for what was asked before, then closes. */
+  /** Waits for all earlier operations, then closes. */
   readonly close: () => Promise<void>;
 } & Pick<OrderStore, 'order' | 'replies'>;
 
-/** More of the same, for the operator's reports alone. */
+/** Further reads, only for the operator's reports. */
 export type LedgerReports = {
   readonly identity: () => Promise<Identity>;
   readonly turnover: () => Promise<Turnover[]>;
@@ -89,7 +89,7 @@ export type LedgerReports = {
   readonly answerFacts: (
     id: string,
   ) => Promise<{ status: number; bytes: number; savedAt: number } | undefined>;
-  /** The slot of the earliest claim; undefined while there is none. */
+  /** The slot of the earliest claim; undefined if there is none. */
   readonly firstSlot: () => Promise<number | undefined>;
 };
 
@@ -172,7 +172,7 @@ export function reportsOf({ engine, now }: Connection): LedgerReports {
   };
 }
 
-/** Nobody is asked any more for an order that was paid back. */
+/** Also ends the payment's order, so that no respondent is asked for it any more. */
 function* refund(
   { now }: Connection,
   id: string,
@@ -180,7 +180,7 @@ function* refund(
 ): TransactionBody<'refunded' | 'not owed' | 'used' | 'retired'> {
   const meta = yield* execute(ownMeta());
   if (meta.some(({ key }) => key === 'retired')) return 'retired';
-  // Locked: nobody may move it between this look and the move.
+  // Locks the row, so that its state can't change before the transition.
   const [row] = yield* execute(findToChange({ id }));
   if (row?.state !== 'owed') return 'not owed';
   const recorded = yield* execute(
@@ -224,7 +224,7 @@ function answerOf(row: answers.SavedAnswer): StoredAnswer {
   };
 }
 
-/** Keeps remembered texts apart from what the ledger notes about itself. */
+/** Separates stored texts from the ledger's own keys. */
 function metaKey(key: string): string {
   return `note:${key}`;
 }

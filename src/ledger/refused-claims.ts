@@ -1,9 +1,9 @@
 import type { Engine, TransactionBody } from './engine.js';
 import type { Fence } from './queries/conditions.js';
 
-/** Longer than a busy server goes without a write of its own (its looks at the chain), so that deletions seldom need a commit to themselves. */
+/** Longer than the interval between a busy server's writes, so that deletions rarely need their own commit. */
 const SHARED_COMMIT_MS = 5_000;
-/** Where each write is a transaction, and other servers see the rows meanwhile. */
+/** Used if each write is a separate transaction, and other servers see the rows meanwhile. */
 const OWN_COMMIT_MS = 250;
 const MAX_GATHERED = 200;
 
@@ -14,8 +14,8 @@ type Deletion = {
 };
 
 /**
- * Claims that verify refused, gathered to be deleted together: with the next write where writes share a commit (SQLite), else a quarter of a
- * second later. So a refused payment costs the ledger one commit, not two.
+ * Gathers claims that verify refused and deletes them together: with the next write if writes share a commit (SQLite), else a quarter
+ * of a second later. A refused payment thus costs the ledger one commit instead of two.
  */
 export class RefusedClaims {
   readonly #engine: Engine;
@@ -25,14 +25,14 @@ export class RefusedClaims {
   #gathered: Deletion[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param remove resolves to the bytes that were freed, or undefined where the claim is not ours */
+  /** @param remove resolves to the number of bytes freed, or undefined if the claim is not this server's */
   constructor(engine: Engine, remove: (fence: Fence) => TransactionBody<number | undefined>) {
     this.#engine = engine;
     this.#remove = remove;
     this.#waitMs = engine.dialect.concurrentWriters ? OWN_COMMIT_MS : SHARED_COMMIT_MS;
   }
 
-  /** Resolves once it is on disk, to what `remove` found. */
+  /** Resolves to the result of `remove` once it is on disk. */
   add(fence: Fence): Promise<number | undefined> {
     const deleted = new Promise<number | undefined>((resolve, reject) => {
       this.#gathered.push({ fence, resolve, reject });
@@ -48,18 +48,18 @@ export class RefusedClaims {
     return deleted;
   }
 
-  /** Resolves once a payment is not among them any more; undefined where it is not. Never rejects. */
+  /** Resolves once the claim of a payment is deleted; undefined if it is not among them. Never rejects. */
   gone(id: string): Promise<unknown> | undefined {
     const known = this.#known.get(id);
     if (known) void this.flush();
     return known;
   }
 
-  /** Deletes what was gathered. Never rejects. */
+  /** Deletes the gathered claims. Never rejects. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // Those who lock several rows lock them in one order.
+    // All transactions that lock several rows lock them in the order of their ids.
     const batch = this.#gathered.splice(0).sort((a, b) => (a.fence.id < b.fence.id ? -1 : 1));
     if (batch.length === 0) return;
     try {
@@ -76,7 +76,7 @@ export class RefusedClaims {
     return freed;
   }
 
-  /** The engine, which takes along what was gathered with every write, where that costs no commit, and before it closes. */
+  /** The engine, extended to delete the gathered claims with every write, if that costs no commit, and before it closes. */
   get engine(): Engine {
     const engine = this.#engine;
     const { dialect, owner, warnings } = engine;

@@ -11,7 +11,7 @@ export type PaymentRow = {
   id: IdBytes;
   operation: string;
   request_hash: string;
-  /** Canonical JSON of the request, for orders that are worked on after the caller has gone. */
+  /** Canonical JSON of the request, for orders that continue after the caller has left. */
   request: string | null;
   payer: string;
   amount: string;
@@ -22,14 +22,14 @@ export type PaymentRow = {
   identifier: string | null;
   flow: 'authorization' | 'upfront';
   state: State;
-  /** Grows with every claim; every move repeats it. */
+  /** Grows with every claim; every transition must present it. */
   claim: number;
   owner: string;
   /** A worker holds it until then. */
   lease_until: number;
-  /** How many requests ever waited for this row. */
+  /** The number of requests that have ever waited for this row. */
   callers: number;
-  /** The newest caller was seen until then; 0: it is gone or was sent away. */
+  /** The newest caller counts as present until then; 0: it has left or was answered with 503. */
   caller_until: number;
   runs: number;
   asks: number;
@@ -45,9 +45,9 @@ export type PaymentRow = {
   settled_at: number | null;
   /** When the row became released, delivered or refunded. */
   decided_at: number | null;
-  /** Number of the caller that the answer was written out to. */
+  /** The number of the caller to which the answer was written out. */
   written_to: number | null;
-  /** 1 unless that is its newest caller. */
+  /** 1 unless `written_to` is the newest caller. */
   unwritten: number;
   /** When the last byte was handed over. */
   written_at: number | null;
@@ -56,7 +56,7 @@ export type PaymentRow = {
   answer_expires_at: number | null;
 };
 
-/** A row as it is at the moment of reading. */
+/** A row with its state at the time of reading. */
 export type PaymentView = PaymentRow & {
   /** 1 while a worker holds it. */
   leased: number;
@@ -64,12 +64,12 @@ export type PaymentView = PaymentRow & {
   attended: number;
 };
 
-/** What a refunded payment was paid back with, as the chain shows it. */
+/** The transfer that refunded a payment, as seen on chain. */
 export type RefundRow = {
   payment: IdBytes;
-  /** Of the transaction that paid the money back; no two refunds share one. */
+  /** Signature of the refunding transaction; no two refunds share one. */
   signature: string;
-  /** What its payer got, at least what was paid. */
+  /** What the payer received, at least what was paid. */
   amount: string;
   slot: number;
   /** Time of its block. */
@@ -91,7 +91,7 @@ export type OrderRow = {
   wanted: number;
   deadline: number;
   attempts: number;
-  /** What was, or is about to be, asked of an external provider: written before it is asked. */
+  /** The request that was, or is about to be, sent to an external provider; written before it is sent. */
   intent: string | null;
   created_at: number;
   finished_at: number | null;
@@ -100,7 +100,7 @@ export type OrderRow = {
 export type ReplyRow = {
   payment: IdBytes;
   reply: string;
-  /** Grows within an order, so that replies have an order of their own even within one millisecond. */
+  /** Grows within an order, so that replies within one millisecond can be sorted. */
   number: number;
   text: string;
   sentiment: 'positive' | 'neutral' | 'negative';

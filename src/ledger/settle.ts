@@ -17,35 +17,36 @@ import { bind, countAliases, identifierPaid, lockEqualCalls, lockRow } from './q
 import type { LockedRow } from './queries/equal-calls.js';
 import { settle } from './queries/transitions.js';
 
-/** Equal payments that one is judged beside at most; more of them are a storm of new signatures for one call. */
+/** The most equal payments that are considered; more of them are a flood of new signatures for one call. */
 const MAX_EQUAL = 512;
 
-/** What makes two payments without identifier payments for the same call. `requestHash`: hex sha256 of operation and body. */
+/** Two payments without identifier are for the same call if these are equal. `requestHash`: hex sha256 of operation and body. */
 export type CallKey = { payer: string; operation: string; requestHash: string };
 
-/** What goes with a payment that is about to be settled. */
+/** A request to move a payment to `settling`. */
 export type SettleRequest = {
-  /** The call it is for; absent with an identifier, which says itself whether it is another sale. */
+  /** Its call; absent with an identifier, which itself decides whether it is another sale. */
   call?: CallKey;
-  /** The answer that is being paid, kept as `saveAnswer` keeps it. */
+  /** The answer that is being paid for, stored as by `saveAnswer`. */
   answer?: AnswerContent;
   /** The greatest number among the callers of this row at this server; 0: none. */
   newestLocal: number;
-  /** Asks only for an earlier sale to redeem: nothing is settled, since the work is not done yet. */
+  /** Only looks for an earlier sale to redeem; settles nothing, because the work is not done yet. */
   attachOnly?: boolean;
-  /** The signature and the completed transaction (base64), where they are known before it is sent. */
+  /** The signature of the transaction, if known before it is sent. */
   settlement?: string;
   transaction?: string;
 };
 
 /**
- * - `settling`: money may be asked for.
- * - `attached`: it is an alias of `target` now, never to be settled; `caller` is the newest request that waited for it, if it waits here,
- *   as a caller of `target`. All others that waited for it are to be sent away.
- * - `wait`: nothing has changed. The callers of these equal payments were not seen since this one came: they are to be renewed where they
- *   are, and this call repeated; within `CALLER_LIVE_MS + HANG_UP_MARGIN_MS` each has been seen or counts as gone.
- * - `gone`: nobody waits, or the claim is not ours any more, or an alias, or its identifier was paid for. Its lease is ended, the row stays.
- * - `sell`: `attachOnly`, and there is nothing to attach to. Nothing has changed.
+ * - `settling`: the settle request may be sent.
+ * - `attached`: the payment is now an alias of `target` and will never be settled; `caller` is the newest request that waited for it at
+ *   this server, now a caller of `target`. All its other callers must get 503.
+ * - `wait`: nothing has changed. The callers of these equal payments were not seen since this one came. Their server must renew them,
+ *   and this call must be repeated; within `CALLER_LIVE_MS + HANG_UP_MARGIN_MS` each has been seen or counts as gone.
+ * - `gone`: no caller waits, or the claim is no longer this server's, or is an alias, or its identifier was paid for. Its lease has
+ *   ended; the row stays.
+ * - `sell`: `attachOnly` was set and there is no sale to attach to. Nothing has changed.
  * - `limit`: the earlier sale, or this one, would have too many aliases. Nothing has changed.
  */
 export type SettleDecision =
@@ -56,7 +57,7 @@ export type SettleDecision =
   | { kind: 'sell' }
   | { kind: 'limit' };
 
-/** What the move to `settling` needs besides: see `settlePayment`. */
+/** What `settlePayment` needs from the ledger. */
 export type SettleContext = { readonly dialect: Dialect; readonly now: Now; readonly answers: AnswerStore };
 type Settle = { fence: Fence; sent: SettleRequest; context: SettleContext };
 type Result =
@@ -105,7 +106,7 @@ function* settleBeside(
   return settled;
 }
 
-/** A row with its id as it is written outside the tables. */
+/** A row with its id in hex. */
 type Locked = Omit<LockedRow, 'id'> & { id: string };
 
 function locked(row: LockedRow): Locked {
@@ -113,14 +114,14 @@ function locked(row: LockedRow): Locked {
 }
 
 /**
- * Nearly all payments have no equals, and SQLite has no need to lock any: then the move itself is the gate. On PostgreSQL equals may come
- * until the payer is locked.
+ * Nearly all payments have no equal ones, and SQLite needs no locks: then the UPDATE itself checks all conditions. On PostgreSQL equal
+ * payments may come until the payer is locked.
  */
 function maySettleAlone({ sent, context }: Settle): boolean {
   return !context.dialect.concurrentWriters && sent.call !== undefined && !sent.attachOnly;
 }
 
-/** The row, and those that it has to be judged beside. On PostgreSQL nobody else claims a payment of this payer from then on. */
+/** Locks the row and its equal payments. On PostgreSQL no other payment of this payer can be claimed from then on. */
 function* lockRows(
   id: string,
   { call }: SettleRequest,
@@ -138,23 +139,23 @@ function equalTo({ payer, operation, requestHash }: CallKey): CallColumns {
   return { payer, operation, request_hash: requestHash };
 }
 
-/** The gate: it is ours, and its newest caller is there. */
+/** Whether it may be settled at all: the claim is this server's, and the newest caller is present. */
 function mayGo(own: Locked, { claim, owner }: Fence, moment: number): boolean {
   const ours = own.state === 'claimed' && own.claim === claim && own.owner === owner && own.alias_of === null;
   return ours && own.caller_until > moment;
 }
 
-/** It may have changed between the look and the lock. */
+/** Whether it can still be redeemed; it may have changed between the read and the lock. */
 function isOpen({ state, alias_of }: Locked): boolean {
   return alias_of === null && state !== 'released' && state !== 'refunded';
 }
 
-/** One request ever, and it is there: a sale of its own. */
+/** It has had a single request, which is still present: a separate sale. */
 function isSole(row: Locked, moment: number): boolean {
   return row.callers === 1 && row.caller_until > moment;
 }
 
-/** To its newest caller; and, where several waited, before the payment came that asks. Or nobody can fetch it any more. */
+/** Written to its newest caller, and, if there were several callers, before payment `own` came. Or its answer has expired. */
 function isWritten(row: Locked, own: Locked, moment: number): boolean {
   if (row.state !== 'delivered') return false;
   if (row.answer_expires_at === null || row.answer_expires_at <= moment) return true;
@@ -162,7 +163,7 @@ function isWritten(row: Locked, own: Locked, moment: number): boolean {
   return row.callers === 1 || row.written_at <= own.created_at;
 }
 
-/** Its caller was there after this payment came; a hang-up before that would have been recorded by now. */
+/** Its caller was seen after this payment came. A hang-up before that would have been recorded by now. */
 function seenSince(row: Locked, own: Locked): boolean {
   return row.caller_until >= own.created_at + CALLER_LIVE_MS + HANG_UP_MARGIN_MS;
 }
@@ -194,12 +195,12 @@ function* attachTo(
   return { kind: 'attached', target: paymentOf(row), caller };
 }
 
-/** Moves the payment and keeps its answer. @returns undefined where it may not be moved, or not `alone` */
+/** Moves the payment to `settling` and stores its answer. @returns undefined if it may not be moved, or not `alone` */
 function* settleOwn({ fence, sent, context }: Settle, alone: boolean): TransactionBody<Result | undefined> {
   const { answer } = sent;
   if (answer && context.answers.isFull(answer.body.byteLength)) {
     const [held] = yield* execute(holdForAnswer(fence));
-    // Whoever redeems an earlier sale needs no room: that is for those with equals to find out first.
+    // A payment that redeems an earlier sale needs no space for an answer, so those with equal payments are checked first.
     if (held && context.answers.isFull(answer.body.byteLength - (held.size ?? 0)))
       return alone ? undefined : { kind: 'full' };
   }

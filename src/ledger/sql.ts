@@ -1,6 +1,6 @@
 /**
- * SQL as tagged templates: what stands in `${…}` is a value that is sent beside the text, or another query that becomes part of it.
- * The text has PostgreSQL's spelling with `?` for values; `spell` in engine.ts makes each engine's own of it.
+ * SQL as tagged templates: `${…}` is either a value, sent as a parameter, or another query, which becomes part of the text. The text is
+ * PostgreSQL's SQL with `?` for values; `spell` in engine.ts translates it for each engine.
  */
 
 export type Value = string | number | null | Uint8Array;
@@ -9,9 +9,9 @@ export type Value = string | number | null | Uint8Array;
 export type Query<Row = unknown> = {
   readonly sql: string;
   readonly parameters: readonly Value[];
-  /** It returns one row at most, which a driver may fetch at less cost. */
+  /** It returns at most one row, which a driver can fetch more cheaply. */
   readonly single?: boolean;
-  /** It may take longer than a server can wait. */
+  /** It may take longer than the usual timeout. */
   readonly slow?: boolean;
   /** Never present; carries the row type. */
   readonly row?: Row;
@@ -19,19 +19,19 @@ export type Query<Row = unknown> = {
 
 type Part = Value | Query;
 
-/** The text of every template as it was made last, and the texts of the queries inside it then. */
+/** The last text built from each template, and the texts of the queries inside it. */
 const texts = new WeakMap<TemplateStringsArray, { text: string; inner: (string | undefined)[] }>();
 
 export function sql<Row = unknown>(strings: TemplateStringsArray, ...parts: Part[]): Query<Row> {
   return { sql: textOf(strings, parts), parameters: valuesOf(parts) };
 }
 
-/** A statement that returns one row at most. */
+/** A statement that returns at most one row. */
 export function one<Row = unknown>(strings: TemplateStringsArray, ...parts: Part[]): Query<Row> {
   return { sql: textOf(strings, parts), parameters: valuesOf(parts), single: true };
 }
 
-/** Text that is no value: a name, or a piece of SQL that the program itself is made of. Never anything from outside. */
+/** SQL text, such as a name. Never pass text from outside. */
 export function raw(text: string): Query {
   return { sql: text, parameters: [] };
 }

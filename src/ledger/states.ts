@@ -1,8 +1,8 @@
-/** The life of a payment, as plain data: which states exist and which moves are legal. Nothing here does I/O. */
+/** The states of a payment and the legal transitions between them, as plain data. */
 
 /**
- * - `claimed`: reserved by a server that is working on it; nobody was asked for money.
- * - `settling`: a facilitator was, or may have been, asked to move the money.
+ * - `claimed`: reserved by a server that is working on it; no settle request was sent.
+ * - `settling`: a settle request was, or may have been, sent.
  * - `released`: the money was proven not to have moved.
  * - `delivered`: the money moved and the answer exists.
  * - `owed`: the money moved and the answer does not exist yet.
@@ -12,12 +12,12 @@ export type State = 'claimed' | 'settling' | 'released' | 'delivered' | 'owed' |
 
 export const STATES: readonly State[] = ['claimed', 'settling', 'released', 'delivered', 'owed', 'refunded'];
 
-/** What entitles a move: the server's own work, proof found on chain, or the operator's word. */
+/** The cause of a transition: the server's own work, proof found on chain, or the operator. */
 export type TransitionCause = 'work' | 'chain' | 'operator';
 
 type Transition = { readonly from: State; readonly to: State; readonly grounds: readonly TransitionCause[] };
 
-/** Every legal move. Deleting a row is legal from `claimed` alone. */
+/** Every legal transition. A row may only be deleted while it is `claimed`. */
 export const TRANSITIONS: readonly Transition[] = [
   { from: 'claimed', to: 'settling', grounds: ['work'] },
   { from: 'settling', to: 'released', grounds: ['work', 'chain'] },
@@ -29,12 +29,12 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: 'owed', to: 'refunded', grounds: ['operator'] },
 ];
 
-/** @returns whether a payment may go `from` one state `to` another on this ground. */
+/** @returns whether this cause allows the transition `from` one state `to` another. */
 export function mayTransition(from: State, to: State, ground: TransitionCause): boolean {
   return TRANSITIONS.some(move => move.from === from && move.to === to && move.grounds.includes(ground));
 }
 
-/** @returns the states from which `to` may be reached on this ground; the store's UPDATE statements are made from it. */
+/** @returns the states from which this cause allows a transition to `to`; the UPDATE statements are built from it. */
 export function sourcesOf(to: State, ground: TransitionCause): State[] {
   return STATES.filter(from => mayTransition(from, to, ground));
 }

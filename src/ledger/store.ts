@@ -51,7 +51,7 @@ export type LedgerOptions = {
   url: string;
   payTo: string;
   network: string;
-  /** A clock that stands for the ledger's; see `clockOf`. */
+  /** Replaces the ledger's clock; see `clockOf`. */
   now?: () => number;
   /** Bytes of stored answers beyond which nothing new is claimed. Default 256 MB. */
   answerBudgetBytes?: number;
@@ -61,8 +61,8 @@ export type LedgerOptions = {
 export type Ledger = LedgerReader & OrderStore & CallerStore & Transitions & Maintenance & FeePayers;
 
 /**
- * Opens the ledger of one receiver for a server. On SQLite it must be the only server: all leases end, and all callers are gone.
- * @throws LedgerFault `open` when the ledger is locked, somebody else's, retired, newer than this program or unreachable
+ * Opens the ledger of one receiver for a server. On SQLite it must be the only server: opening ends all leases and removes all callers.
+ * @throws LedgerFault `open` if the ledger is locked, another receiver's, retired, newer than this program or unreachable
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const opened = await openEngine(options.url, 'server');
@@ -96,7 +96,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   };
 }
 
-/** For what must not see a row that is on its way to be deleted. */
+/** Runs `next` after a pending deletion, so that it does not see the row. */
 function afterwards<T>(gone: Promise<unknown> | undefined, next: () => Promise<T>): Promise<T> {
   return gone ? gone.then(next) : next();
 }
@@ -106,7 +106,7 @@ function* endFormerServer(): TransactionBody<void> {
 }
 
 /**
- * Opens a ledger beside a running server, to read it and to record refunds.
+ * Opens a ledger while a server is running, to read it and to record refunds.
  * @throws LedgerFault `open`
  */
 export async function openLedgerReader(options: {

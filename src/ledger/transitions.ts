@@ -15,59 +15,59 @@ import { knowPayer } from './queries/payers.js';
 import { settlePayment } from './settle.js';
 import type { SettleRequest, SettleDecision } from './settle.js';
 
-/** How a payment came to be settled. */
+/** How a payment was settled. */
 export type SettlementRecord = {
   /** Signature of the transaction that moved the money. */
   settlement: string;
-  /** The transfer was found on chain; only this proof may revive a released payment. */
+  /** The transfer was found on chain. Only this proof can revive a released payment. */
   foundOnChain?: boolean;
 };
 
-/** `payerKnown`: the claim found the payer known, so there is nothing to note about it. */
+/** `payerKnown`: the payer was already known at the claim, so there is nothing to record. */
 export type DeliveryRecord = SettlementRecord & { answerExpiresAt: number; payerKnown?: boolean };
 
 /**
- * What servers do with payments. A claim is a number that grows with every claim of a row; every move and every answer
- * repeats it, so a server that slept through its lease changes nothing: its calls resolve to false. All of them reject
- * with a LedgerFault when the database fails.
+ * The transitions of payments. The claim number grows with every claim of a row, and every transition and every answer must present it.
+ * This fences off a server whose lease has expired: its calls resolve to false. All functions reject with a LedgerFault if the database
+ * fails.
  */
 export type Transitions = {
-  /** Who claims through this object; new with every opening. */
+  /** The owner of claims made through this object; new each time it is opened. */
   readonly owner: string;
   /**
-   * Reserves a payment before any work. A conflict is a result, never an error. A claim whose lease has ended may be taken again, also
-   * for another call.
-   * @param caller a request that waits for this payment already: it goes on with the same call and stays the caller that it was
+   * Reserves a payment before any work. A conflict is a result, not an error. A claim whose lease has ended can be taken again, even for
+   * another call.
+   * @param caller a request that already waits for this payment; it keeps its call and its number
    */
   readonly claim: (request: ClaimRequest, caller?: Caller) => Promise<ClaimResult>;
   /**
-   * Keeps an answer, replacing an earlier one. It does not expire before its payment is delivered.
-   * @returns false when the claim is no longer ours
-   * @throws LedgerFault `full` when nothing was paid yet and the store exceeds twice its budget
+   * Stores an answer, replacing an earlier one. It does not expire before its payment is delivered.
+   * @returns false if the claim is no longer this server's
+   * @throws LedgerFault `full` if nothing was paid yet and the store exceeds twice its budget
    */
   readonly saveAnswer: (id: string, claim: number, answer: AnswerContent) => Promise<boolean>;
   /**
-   * claimed → settling, before a facilitator is asked; never undone by time, only by proof. Or claimed → alias of an earlier sale.
+   * claimed → settling, before the settle request; undone only by proof, never by time. Or claimed → alias of an earlier sale.
    * @throws LedgerFault `full` as `saveAnswer`; nothing has changed then
    */
   readonly settle: (id: string, claim: number, sent: SettleRequest) => Promise<SettleDecision>;
-  /** The second ask of a payment that is settling and that nobody works on, under a new claim. @returns undefined when there is none */
+  /** Claims a `settling` payment without a worker for its second settle request. @returns undefined if there is none */
   readonly askAgain: (id: string, leaseMs: number) => Promise<Payment | undefined>;
-  /** settling or owed → delivered. The payer is known from now on, unless the claim found it known: then a refusal since stands. */
+  /** settling or owed → delivered. Marks the payer as known, unless it was known at the claim: a refusal since then stays recorded. */
   readonly deliver: (id: string, claim: number, how: DeliveryRecord) => Promise<boolean>;
-  /** settling → owed: the money moved and the answer is still to be made. */
+  /** settling → owed: the money moved, but there is no answer yet. */
   readonly owe: (id: string, claim: number, how: SettlementRecord) => Promise<boolean>;
   /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
   readonly release: (id: string, claim: number, reason: string) => Promise<boolean>;
-  /** Ends a claim that was not settled, and drops its answer. `keepRun`: the run counts against the payment's runs. */
+  /** Ends a claim that was not settled, and deletes its answer. `keepRun`: the run counts against the payment's limit of runs. */
   readonly freeClaim: (id: string, claim: number, options: { keepRun: boolean }) => Promise<boolean>;
-  /** Deletes a claim that can't ever be settled: verify refused it. */
+  /** Deletes a claim that verify refused, so that it can never be settled. */
   readonly deleteClaim: (id: string, claim: number) => Promise<boolean>;
-  /** The same, some time later: with another commit, or within seconds. To `find`, `look` and `claim` here it is gone at once. */
+  /** The same, but later: with another commit, or within seconds. `find`, `lookUp` and `claim` of this ledger never see the row again. */
   readonly deleteClaimSoon: (id: string, claim: number) => Promise<boolean>;
   /** Extends the lease of a worker on its row, in any state. */
   readonly extendLease: (id: string, claim: number, leaseMs: number) => Promise<boolean>;
-  /** Takes over a row beyond `claimed` that nobody works on, under a new claim. @returns undefined when somebody holds it */
+  /** Takes over a row beyond `claimed` under a new claim. @returns undefined if it still has a lease */
   readonly adopt: (id: string, leaseMs: number) => Promise<Payment | undefined>;
 };
 
@@ -141,13 +141,13 @@ function* deliver(fence: Fence, how: DeliveryRecord, { now }: ServerConnection):
   return true;
 }
 
-/** Resolves to the bytes of the dropped answer; undefined where the claim is not ours. */
+/** Resolves to the size of the deleted answer; undefined if the claim is not this server's. */
 function* free(fence: Fence, keepRun: boolean): TransactionBody<number | undefined> {
   const freed = yield* execute(claims.free({ ...fence, uncounted: keepRun ? 0 : 1 }));
   return freed.length === 1 ? yield* dropAnswer(fence) : undefined;
 }
 
-/** The same. The row is locked before its answer goes. */
+/** Deletes the row as well. Locks it before its answer is deleted. */
 export function* removeClaim(fence: Fence): TransactionBody<number | undefined> {
   const bytes = yield* free(fence, true);
   if (bytes === undefined) return undefined;

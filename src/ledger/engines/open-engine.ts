@@ -16,7 +16,7 @@ export async function openEngine(url: string, role: Role): Promise<Engine> {
   throw new LedgerFault('open', 'DATABASE_URL must start with file: or postgres://.');
 }
 
-/** While opening, the fault inside an engine's fault is the one to report. */
+/** Unwraps the fault inside an engine's fault, which is the one to report while opening. */
 export async function opening<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -10,15 +10,15 @@ import { CONNECT_MS, ServerPresence, STATEMENT_MS } from './server-presence.js';
 const OLDEST_VERSION = 15;
 const MAX_CONNECTIONS = 10;
 const MAX_WAITING = 2_000;
-/** What changes a schema may rewrite whole tables. */
+/** For schema changes, which may rewrite whole tables. */
 const SLOW_MS = 3_600_000;
 const CLOSE_MS = 5_000;
 const MAX_TRIES = 4;
 
-/** Serialization failure and deadlock: the server has rolled back and asks to be tried again. */
+/** Serialization failure and deadlock: PostgreSQL has rolled back, and the transaction can be retried. */
 const RETRY = new Set(['40001', '40P01']);
 
-/** Integers of ours stay below 2^53, so int8 is read as a number. */
+/** Integers in the ledger stay below 2^53, so int8 is read as a number. */
 const INT8 = 20;
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: string): unknown =>
@@ -27,7 +27,7 @@ const types: pg.CustomTypesConfig = {
 
 /**
  * Opens a PostgreSQL database (15 or later).
- * @param role servers share the ledger; `source` and `target` want it for themselves
+ * @param role servers share the ledger; `source` and `target` need exclusive access
  * @throws LedgerFault `open`
  */
 export async function openPostgres(url: string, role: Role): Promise<Engine> {
@@ -41,9 +41,9 @@ export async function openPostgres(url: string, role: Role): Promise<Engine> {
     keepAlive: true,
     types,
   });
-  // A broken idle connection is replaced by the pool; without a listener its error would end the process.
+  // The pool replaces a broken idle connection. Without a listener its error would end the process.
   pool.on('error', () => undefined);
-  // The same for one that breaks between two queries of ours: the next query reports it.
+  // The same for a connection that breaks between two queries: the next query reports it.
   pool.on('connect', client => client.on('error', () => undefined));
   try {
     if (role !== 'beside') await requireUsable(pool);
@@ -86,9 +86,9 @@ function problemOf({ version, name, schema, replica, readonly, creates }: Fitnes
   if (version < OLDEST_VERSION * 10_000)
     return `PostgreSQL ${name} is too old for the ledger. Use version ${OLDEST_VERSION} or later.`;
   if (replica || readonly === 'on')
-    return 'The database in DATABASE_URL is read-only (a replica?). Name the primary, with a user that may write.';
+    return 'The database in DATABASE_URL is read-only (a replica?). Set DATABASE_URL to the primary, with a user that may write.';
   if (schema === null)
-    return 'The database in DATABASE_URL has no schema the ledger could use. Create the schema that search_path names, or grant its user usage and create on it.';
+    return 'The database in DATABASE_URL has no schema that the ledger can use. Create the schema named in search_path, or grant usage and create on it to the user.';
   if (creates !== true)
     return `The user in DATABASE_URL may not create tables. Run: grant usage, create on schema "${schema}" to that user.`;
   return undefined;
@@ -157,7 +157,7 @@ class PostgresEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    // A PostgreSQL that went away without a word never takes its leave, and must not keep the process from ending.
+    // A PostgreSQL that vanished never confirms the close, which must not keep the process from ending.
     const limit = new AbortController();
     const late = sleep(CLOSE_MS, undefined, { signal: limit.signal }).catch(() => undefined);
     await Promise.race([this.#end(), late]);
@@ -212,7 +212,7 @@ function writeFault(error: unknown): LedgerFault {
   );
 }
 
-/** A connection that can't even roll back is thrown away: the server ends its transaction with it. */
+/** Discards a connection that can't roll back. PostgreSQL then ends its transaction. */
 async function rollback(client: pg.PoolClient): Promise<void> {
   try {
     await client.query('ROLLBACK');
@@ -241,7 +241,7 @@ async function execute(query: Query, client: pg.PoolClient): Promise<unknown[]> 
 
 const spellings = new Map<string, string>();
 
-/** The statements are a fixed set, but for those of a copy. */
+/** The translated statements are cached. They are a fixed set, except for those that move a ledger. */
 function spelled(sql: string): string {
   const known = spellings.get(sql);
   if (known !== undefined) return known;

@@ -9,9 +9,9 @@ export const STATEMENT_MS = 10_000;
 const PRESENCE_RETRY_MS = 2_000;
 
 /**
- * Advisory locks on a connection of its own. One is shared by servers, and held alone by a copy: it spares the operator a copy
- * that fights with running servers; that no payment is lost does not depend on it (see `moveLedger`). The other says which schema
- * a server knows, so that no start changes the schema under a server of an earlier version (see `migrate`).
+ * Advisory locks on a separate connection. Servers share the first one and a move holds it exclusively, so that the operator does not
+ * move a ledger in use; no payment depends on it (see `moveLedger`). The second one shows which schema a server knows, so that no
+ * start changes the schema under a server of an earlier version (see `migrate`).
  */
 export class ServerPresence {
   readonly #url: string;
@@ -25,7 +25,7 @@ export class ServerPresence {
     this.#role = role;
   }
 
-  /** @throws LedgerFault `open` when a copy, or for a copy a server, has the ledger open */
+  /** @throws LedgerFault `open` if the ledger is being moved, or, for a move, if a server has it open */
   static async announce(url: string, role: Role): Promise<ServerPresence> {
     const presence = new ServerPresence(url, role);
     try {
@@ -38,8 +38,8 @@ export class ServerPresence {
     throw new LedgerFault(
       'open',
       role === 'server'
-        ? 'The ledger is being copied. Start the server when the copy is done.'
-        : 'The ledger is in use by a running server. Stop every server on it before you copy.',
+        ? 'The ledger is being moved. Start the server when the move is done.'
+        : 'The ledger is in use by a running server. Stop every server on it before you move it.',
     );
   }
 
@@ -69,7 +69,7 @@ export class ServerPresence {
     return rows[0]?.taken === true;
   }
 
-  /** The server goes on selling while its connection is replaced. */
+  /** Replaces a lost connection. The server continues to sell meanwhile. */
   #again(lost: pg.Client): void {
     if (this.#ended || this.#role !== 'server' || lost !== this.#client) return;
     clearTimeout(this.#timer);

@@ -9,7 +9,7 @@ type Connection = InstanceType<typeof Database>;
 
 const BUSY_TIMEOUT_MS = 5_000;
 
-/** An open SQLite file with its lock, and with what writes its log to the disk. */
+/** An open SQLite file with its lock and, if separate, the writer of its log. */
 export class SqliteFile {
   readonly db: Connection;
   readonly #log: WriteAheadLog | undefined;
@@ -23,7 +23,7 @@ export class SqliteFile {
 
   /**
    * @param url `file:/absolute/path`, `file:///absolute/path` or `file:relative/path`
-   * @param role all but `beside` take the lock that only one process may hold; `beside` and `source` create no file
+   * @param role all roles except `beside` take the lock, which only one process can hold; `beside` and `source` create no file
    * @throws LedgerFault `open`
    */
   static open(url: string, role: Role): SqliteFile {
@@ -40,7 +40,7 @@ export class SqliteFile {
     }
   }
 
-  /** Calls back once all that is committed now is on disk: at once where SQLite itself waits for the disk. */
+  /** Calls back once everything committed so far is on disk: at once if SQLite itself waits for the disk. */
   sync(done: (error: Error | null) => void): void {
     if (this.#log) this.#log.sync(done);
     else done(null);
@@ -53,12 +53,12 @@ export class SqliteFile {
     release(this.#lock);
   }
 
-  /** Folds the log into the file, so that whoever copies the file of a stopped server has all of it. */
+  /** Folds the log into the file, so that a copy of a stopped server's file is complete. */
   #fold(): void {
     try {
       this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } catch {
-      // Somebody reads it just now, or the disk failed: the next opening reads the log.
+      // The file is being read, or the disk failed. The next opening reads the log.
     }
   }
 }
@@ -75,10 +75,10 @@ function refuseMissing(path: string): void {
   );
 }
 
-/** Creates the file for its owner alone (it holds signed payments) and resolves links, so that one file has one lock. */
+/** Creates the file with access only for its owner (it holds signed payments) and resolves links, so that one file has one lock. */
 function createFile(path: string): string {
   try {
-    // A folder is never made here: a misspelt path would begin an empty ledger.
+    // Does not create folders: with a misspelt path the server would start with an empty ledger.
     createEmpty(path);
     const file = realpathSync(path);
     if (!statSync(file).isFile()) throw new Error('it is not a file');
@@ -103,8 +103,8 @@ function lockOf(file: string): string {
 }
 
 /**
- * An exclusive transaction on a database of its own, held for the life of the process. Its file locks belong to the
- * kernel, which drops them however the process ends; the ledger itself stays readable for others.
+ * An exclusive transaction on a separate database, held while the process lives. The kernel releases its file locks however the
+ * process ends. The ledger itself stays readable for others.
  */
 function takeLock(file: string): Connection {
   let lock: Connection | undefined;
@@ -118,7 +118,7 @@ function takeLock(file: string): Connection {
     if (codeOf(error).startsWith('SQLITE_BUSY'))
       throw new LedgerFault(
         'open',
-        `The ledger ${file} is in use by another running server. Stop that server, give this one another STATE_DIR, ` +
+        `The ledger ${file} is in use by another running server. Stop that server, set another STATE_DIR for this one, ` +
           'or set DATABASE_URL=postgres://… to run several servers on one ledger.',
         { cause: error },
       );
@@ -139,7 +139,7 @@ function connect(file: string, role: Role): Connection {
   if (role !== 'beside') {
     db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA journal_size_limit = 67108864');
-    // Payment ids are random, so every batch touches many pages: fold them into the file less often, from memory.
+    // Payment ids are random, so every batch touches many pages. Fewer checkpoints and a larger cache make up for it.
     db.exec('PRAGMA wal_autocheckpoint = 8000');
     db.exec('PRAGMA cache_size = -65536');
   }
@@ -148,8 +148,8 @@ function connect(file: string, role: Role): Connection {
 }
 
 /**
- * Decides who waits for the disk: SQLite itself, stopping the server at every commit, or a `WriteAheadLog` beside it. The latter needs
- * the write-ahead log, which not every file system can have, and a process that keeps the file open.
+ * Decides whether SQLite itself waits for the disk, blocking the server at every commit, or a `WriteAheadLog` does in a thread. The
+ * latter needs WAL mode, which not every file system supports, and a process that keeps the file open.
  */
 function writesLog(db: Connection, role: Role): boolean {
   const mode = db.prepare('PRAGMA journal_mode').get() as { journal_mode?: unknown } | undefined;
@@ -159,9 +159,9 @@ function writesLog(db: Connection, role: Role): boolean {
 }
 
 /**
- * Has the write-ahead log written to the disk (fdatasync) by a thread, as SQLite does it at every commit with `synchronous = FULL`.
- * With `NORMAL` SQLite itself does so only before it folds the log into the file, and when it begins the log anew. The log is checksummed, so what a power cut leaves
- * of it ends with a whole commit, and a commit is on disk with all before it.
+ * Syncs the write-ahead log to the disk (fdatasync) in a thread, as SQLite itself does at every commit with `synchronous = FULL`.
+ * With `NORMAL`, SQLite only does so before it folds the log into the file and when it restarts the log. The log is checksummed, so
+ * after a power cut it ends with a complete commit, and a commit is on disk together with all earlier ones.
  */
 class WriteAheadLog {
   readonly #path: string;
@@ -171,10 +171,10 @@ class WriteAheadLog {
     this.#path = `${file}-wal`;
   }
 
-  /** Calls back once all that is committed now is on disk. */
+  /** Calls back once everything committed so far is on disk. */
   sync(done: (error: Error | null) => void): void {
     try {
-      // SQLite makes the log with the first commit and keeps it while the ledger is open; it has no locks on it that closing could drop.
+      // SQLite creates the log with the first commit and keeps it while the ledger is open. It holds no locks on it.
       this.#fd ??= openSync(this.#path, 'r+');
     } catch (error) {
       return done(error as Error);

@@ -10,10 +10,10 @@ type Prepared = ReturnType<SqliteFile['db']['prepare']>;
 const MAX_QUEUED = 8_192;
 const MAX_BATCH = 256;
 const MAX_BATCH_BYTES = 1_048_576;
-/** After a commit of so many writes the next one waits some ms for company: pages are written, and the disk is asked, once for all. */
+/** After a commit of this many writes, the next one waits some ms so that more writes share its sync. */
 const BUSY_BATCH = 8;
 const BUSY_PAUSE_MS = 4;
-/** A disk that takes longer than this to confirm a commit has failed. Shorter than a stop of the server may take. */
+/** The disk counts as failed if it takes longer than this to confirm a commit. Shorter than the time for a shutdown. */
 const SYNC_MS = 20_000;
 
 type Task = {
@@ -25,7 +25,8 @@ type Task = {
 };
 
 /**
- * Opens a SQLite file: one process writes it, and what is asked in one turn of the event loop, or while the disk is busy, shares a commit.
+ * Opens a SQLite file. One process writes it. Writes that are requested in one turn of the event loop, or while the disk is busy, share
+ * a commit.
  * @param url,role as of `SqliteFile.open`
  * @throws LedgerFault `open`
  */
@@ -41,7 +42,7 @@ function writeFault(error: unknown): LedgerFault {
   );
 }
 
-/** Thrown while a transaction begins or commits, when the items themselves are not to blame. */
+/** Thrown if a transaction can't begin or commit, which is not the fault of its operations. */
 class TransactionFault extends Error {
   readonly fault: LedgerFault;
 
@@ -67,7 +68,7 @@ class SqliteEngine implements Engine {
   #transacting = false;
   #syncing = false;
   #waiting: (() => void)[] = [];
-  /** The disk failed after a commit: what is on it is not what SQLite believes, so nothing more is written. */
+  /** Set after the disk failed to sync a commit. The file may then differ from SQLite's view of it, so nothing more is written. */
   #broken: LedgerFault | undefined;
 
   constructor(file: SqliteFile) {
@@ -88,7 +89,7 @@ class SqliteEngine implements Engine {
     this.#refuseWhenClosed();
     if (this.#broken) throw this.#broken;
     if (this.#transacting)
-      throw new LedgerFault('busy', 'The ledger is being copied. Try again when the copy is done.');
+      throw new LedgerFault('busy', 'The ledger is being moved. Try again when the move is done.');
     if (this.#queue.length >= MAX_QUEUED)
       throw new LedgerFault('busy', 'Too many writes wait for the ledger. Try again in a second.');
     return new Promise<unknown>((resolve, reject) => {
@@ -134,7 +135,7 @@ class SqliteEngine implements Engine {
     if (this.#closing) throw new LedgerFault('failed', 'The ledger is closed.');
   }
 
-  /** Until the disk has the last commit, what is asked meanwhile is gathered: one commit and one sync serve all of it. */
+  /** Gathers writes until the last commit is on disk, so that they share one commit and one sync. */
   #schedule(): void {
     if (this.#scheduled || this.#syncing) return;
     this.#scheduled = true;
@@ -146,7 +147,7 @@ class SqliteEngine implements Engine {
     else setImmediate(flush);
   }
 
-  /** Waits until nothing is asked or on its way to the disk. */
+  /** Waits until no write is queued or on its way to the disk. */
   async #quiet(): Promise<void> {
     while (this.#queue.length > 0 || this.#syncing) {
       if (this.#syncing) await new Promise<void>(resolve => this.#waiting.push(resolve));
@@ -154,7 +155,7 @@ class SqliteEngine implements Engine {
     }
   }
 
-  /** Takes what fits into one transaction; an item heavier than that gets one for itself. */
+  /** Takes the operations that fit into one transaction; a larger one gets its own. */
   #take(): Task[] {
     let count = 0;
     let bytes = 0;
@@ -174,7 +175,7 @@ class SqliteEngine implements Engine {
     else if (this.#queue.length > 0) this.#schedule();
   }
 
-  /** Resolves what is committed once it is on disk. */
+  /** Resolves committed operations once they are on disk. */
   #keep(done: Done[]): void {
     this.#syncing = true;
     let ended = false;
@@ -204,7 +205,7 @@ class SqliteEngine implements Engine {
     for (const task of this.#queue.splice(0)) task.reject(this.#broken);
   }
 
-  /** Commits a batch; what can't be done is rejected, the rest returned. */
+  /** Commits a batch. Rejects operations that failed and returns the rest. */
   #attempt(batch: Task[]): Done[] {
     try {
       return this.#commit(batch);
@@ -217,7 +218,7 @@ class SqliteEngine implements Engine {
     }
   }
 
-  /** One bad item must fail alone; a database that can't begin or commit fails all that are left. */
+  /** Runs each operation in its own transaction, so that only the bad one fails. If the database fails, all remaining ones fail. */
   #retryOneByOne(batch: Task[]): Done[] {
     const done: Done[] = [];
     let broken: LedgerFault | undefined;
@@ -268,7 +269,7 @@ class SqliteEngine implements Engine {
     try {
       if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
     } catch {
-      // SQLite has rolled back by itself; the caller reports the first error.
+      // SQLite has already rolled back. The caller reports the first error.
     }
   }
 
@@ -283,7 +284,7 @@ class SqliteEngine implements Engine {
     if (!entry) {
       const statement = this.#db.prepare(this.dialect.spell(query.sql));
       entry = { statement, reader: statement.reader };
-      // The statements are a fixed set; schema changes would be the one exception.
+      // The statements are a fixed set, except for schema changes.
       if (this.#prepared.size < 256) this.#prepared.set(query.sql, entry);
     }
     if (entry.reader && query.single) {

@@ -5,10 +5,10 @@ import type { State } from '../states.js';
 import { ours } from './conditions.js';
 import type { At, Fence, Id, IdRow } from './conditions.js';
 
-/** An answer as it is written. */
+/** The columns of a new answer. */
 export type NewAnswer = Omit<AnswerRow, 'payment' | 'saved_at'> & { payment: string };
 
-/** The claim, held until the commit, so that nobody takes it over while its answer is written. */
+/** Locks the claim until the commit, so that no other worker takes it over while its answer is written. */
 export const holdForAnswer = (p: Fence) =>
   one<{ state: State; size: number | null }>`
     select payments.state, answers.size from payments left join answers on answers.payment = payments.id
@@ -26,7 +26,7 @@ export type SavedAnswer = Pick<AnswerRow, 'status' | 'headers' | 'body'> & {
   answer_expires_at: number | null;
 };
 
-/** Unless it has expired. */
+/** The answer of a payment, unless it has expired. */
 export const answer = ({ id, now }: Id & At) =>
   one<SavedAnswer>`
     select status, headers, body, answer_expires_at from answers join payments on payments.id = answers.payment
@@ -42,7 +42,7 @@ export const dropAnswer = ({ id }: Id) =>
 export const answerBytes = () =>
   one<{ bytes: string }>`select cast(coalesce(sum(size), 0) as text) as bytes from answers`;
 
-/** Payments whose answers have expired. The moment is looked up once, so that an index can be searched for it. */
+/** Payments whose answers have expired. The time is read once in a subquery, so that the index can be used. */
 export const expired = (p: At & { limit: number }) =>
   sql<IdRow>`
     select id from payments where answer_expires_at is not null and answer_expires_at <= (select ${p.now})

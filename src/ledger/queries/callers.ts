@@ -7,14 +7,14 @@ import type { At, Id, IdRow } from './conditions.js';
 /** A request that waits for a row, by its number among the callers of that row. */
 type CallerKey = Id & { number: number };
 
-/** One more request waits for a row. Nobody can wait for an alias, nor for what is over. */
+/** Adds a caller to a row. Requests can't wait for an alias or for a row in a final state. */
 export const watch = (p: Id & At & { live_ms: number }) =>
   one<PaymentView>`
     update payments set callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms}
     where id = ${idBytes(p.id)} and alias_of is null and state in ('claimed', 'settling', 'owed', 'delivered')
     returning ${viewed(p.now)}`;
 
-/** Who left, or whose row has a newer caller, is never revived. */
+/** A caller that has left, or whose row has a newer caller, is never renewed. */
 export const renew = (p: CallerKey & At & { live_ms: number }) =>
   one<IdRow>`
     update payments set caller_until = ${p.now} + ${p.live_ms}
@@ -23,7 +23,7 @@ export const renew = (p: CallerKey & At & { live_ms: number }) =>
 export const leave = (p: CallerKey) =>
   one<IdRow>`update payments set caller_until = 0 where id = ${idBytes(p.id)} and callers = ${p.number} returning id`;
 
-/** Only an answer that went to the newest caller counts as written. */
+/** Only an answer that was written to the newest caller counts as written. */
 export const written = (p: CallerKey & At & { ms_ago: number }) =>
   one<IdRow>`
     update payments set written_to = callers, unwritten = 0, written_at = ${p.now} - ${p.ms_ago}, caller_until = 0

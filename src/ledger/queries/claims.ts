@@ -12,13 +12,13 @@ export const find = (p: Id & At) =>
 export const findToChange = ({ id }: Id) =>
   one<PaymentRow>`select * from payments where id = ${idBytes(id)} for update`;
 
-/** Whether there is such a payment, and its payer's standing. Most have never been seen, and their rows are wide. */
+/** Whether a payment exists, and whether its payer is known. Cheaper than reading the wide row, since most payments are new. */
 export const summary = (p: Id & { payer: string }) =>
   one<{ known: number | null; seen: IdBytes | null }>`
     select (select known from payers where payer = ${p.payer}) as known,
       (select id from payments where id = ${idBytes(p.id)}) as seen`;
 
-/** Claims of one payer are counted one after the other. PostgreSQL only: SQLite has one writer. */
+/** Serializes the claims of one payer. PostgreSQL only: SQLite has one writer. */
 export const lockPayer = ({ payer }: { payer: string }) =>
   one`select pg_advisory_xact_lock(hashtextextended(${payer}, 0))`;
 
@@ -47,8 +47,8 @@ export type ClaimView = {
 };
 
 /**
- * All that a claim is judged by, in one look: the payer's unsettled payments and standing, whether this payment was seen before,
- * and the earlier sale of the same call that it would redeem now.
+ * Everything that decides a claim, in one query: the payer's unsettled payments, whether the payer is known, whether this payment was
+ * seen before, and the earlier sale of the same call that it would redeem now.
  */
 export const claimView = (p: Call & Id & At) =>
   one<ClaimView>`
@@ -60,7 +60,7 @@ export const claimView = (p: Call & Id & At) =>
     where payer = ${p.payer} and decided_at is null and alias_of is null and state in ('claimed', 'settling')
       and (state = 'settling' or lease_until > ${p.now})`;
 
-/** What a claim says about a payment, and for how long its worker and its caller count as present. */
+/** The columns of a new claim, and for how long its worker and its caller count as present. */
 export type NewClaim = Pick<
   PaymentRow,
   | 'operation'
@@ -90,7 +90,7 @@ export const insert = (p: NewClaim & At) =>
       ${p.now} + ${p.live_ms}, 1, 0, ${p.claim_slot}, ${p.claim_height}, ${p.now})
     on conflict do nothing returning claim, runs, callers`;
 
-/** A claim whose lease has ended is taken again, for whatever call: nothing of it was ever paid. */
+/** Takes a claim whose lease has ended, for any call: it was never paid. */
 export const retake = (p: NewClaim & At) =>
   one<ClaimedRow>`
     update payments set operation = ${p.operation}, request_hash = ${p.request_hash}, request = ${p.request},
@@ -99,7 +99,7 @@ export const retake = (p: NewClaim & At) =>
     where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null and lease_until <= ${p.now}
     returning claim, runs, callers`;
 
-/** The same by a request that waits for the row already: it stays the row of this call, and its callers are who they were. */
+/** The same for a request that already waits for the row: the row keeps its call and its callers. */
 export const retakeForCaller = (p: NewClaim & At) =>
   one<ClaimedRow>`
     update payments set ${takenOver(p)}
@@ -107,35 +107,35 @@ export const retakeForCaller = (p: NewClaim & At) =>
       and caller_until > ${p.now} and operation = ${p.operation} and request_hash = ${p.request_hash}
     returning claim, runs, callers`;
 
-/** Absence is judged from the last claim: an earlier height would call a payment dead too soon. */
+/** Absence is proven from the height of the last claim. With an earlier height a payment would count as expired too soon. */
 const takenOver = (p: NewClaim & At) =>
   sql`claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}, runs = runs + 1,
       claim_height = case when claim_height > ${p.claim_height} then claim_height else ${p.claim_height} end`;
 
-/** Ends a claim and keeps the row; `uncounted`: how many of its runs never happened. */
+/** Ends a claim and keeps the row; `uncounted`: the number of its runs that do not count. */
 export const free = (p: Fence & { uncounted: number }) =>
   one<IdRow>`
     update payments set lease_until = 0, runs = runs - ${p.uncounted}, claim = claim + 1
     where ${ours(p)} and state = 'claimed' and alias_of is null returning id`;
 
-/** Ends the lease of what can't be settled by this claim. */
+/** Ends the lease of a row that this claim can't settle. */
 export const endLease = (p: Fence) =>
   one<IdRow>`update payments set lease_until = 0 where ${ours(p)} and state = 'claimed' returning id`;
 
-/** The lease of a worker. */
+/** Extends the lease of a worker. */
 export const hold = (p: Fence & At & { lease_ms: number }) =>
   one<IdRow>`
     update payments set lease_until = ${p.now} + ${p.lease_ms} where ${ours(p)} and alias_of is null returning id`;
 
-/** Takes over what nobody holds and is beyond `claimed`. */
+/** Takes over a row beyond `claimed` whose lease has ended. */
 export const adopt = (p: Id & At & { fresh: number; owner: string; lease_ms: number }) =>
   one<PaymentView>`
     update payments set claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}
     where id = ${idBytes(p.id)} and state <> 'claimed' and lease_until <= ${p.now} returning ${viewed(p.now)}`;
 
 /**
- * Only the one server of a SQLite file may do this: it knows that all workers and callers of former ones are gone. What is decided and
- * has an identifier, or was written, has none that anybody asks for.
+ * Ends all leases and callers. Only the server of a SQLite file may do this at its start, when all earlier workers and callers are
+ * gone. Rows that are final and have an identifier, or were written, are left out, because their leases and callers no longer matter.
  */
 export const endEverything = () => [
   sql`
@@ -146,7 +146,7 @@ export const endEverything = () => [
     where unwritten = 1 and alias_of is null and identifier is null and (lease_until > 0 or caller_until > 0)`,
 ];
 
-/** Claims that can't be settled any more. An alias stays as long as what it stands for can still be answered. */
+/** Claims that can no longer be settled. An alias stays as long as its target can still be answered. */
 export const dead = (p: At & { height: number; limit: number }) =>
   sql<IdRow>`
     select p.id from payments as p

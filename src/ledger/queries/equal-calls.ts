@@ -5,8 +5,8 @@ import type { PaymentRow } from '../schema.js';
 import type { At, Call, Id, IdRow } from './conditions.js';
 
 /*
- * Payments for the same call: same payer, operation and request, without identifier. One that was paid, or may have been, and was not
- * written out may be what a newly signed payment is meant to fetch. `written`: the answer went to the newest caller.
+ * Payments for the same call: same payer, operation and request, without identifier. A newly signed payment may be meant to fetch the
+ * answer of an earlier one that was paid, or may have been, but was not written out. `written`: the answer went to the newest caller.
  */
 
 const sameCall = ({ payer, operation, request_hash }: Call): Query =>
@@ -14,7 +14,7 @@ const sameCall = ({ payer, operation, request_hash }: Call): Query =>
 
 const answerable = (now: Query): Query => sql`(state <> 'delivered' or answer_expires_at > ${now})`;
 
-/** Paid or possibly paid, not written, and not a sale of its own: one that had one caller ever, who is there. */
+/** Paid or possibly paid, not written, and not a separate sale, which is one that has had a single caller who is still present. */
 export const redeemable = (p: Call & At): Query =>
   sql`
     ${sameCall(p)} and unwritten = 1 and state in ('settling', 'owed', 'delivered')
@@ -40,10 +40,10 @@ const DECISIVE = [
 ] as const;
 const DECISIVE_COLUMNS = raw(DECISIVE.join(', '));
 
-/** What is decided by of a row (reading the others would cost more), with the moment at which it, and those before it, had been locked. */
+/** The columns that decide (reading the others would cost more), and the time at which this row and those before it had been locked. */
 export type LockedRow = Pick<PaymentRow, (typeof DECISIVE)[number]> & { now: number };
 
-/** The row itself alone: it has an identifier, and so no equals. */
+/** Locks only the row itself, which has an identifier and therefore no equal payments. */
 export const lockRow = (p: Id & At) =>
   one<LockedRow>`
     select locked.*, ${p.now} as now
@@ -54,7 +54,7 @@ const equalToOwn = raw(
           and other.identifier is null and other.alias_of is null`,
 );
 
-/** That the row called `own`, of a payment without identifier, has none that it has to be judged beside. */
+/** The condition that the row called `own`, without identifier, has no equal payments that must be considered. */
 export const hasNoEquals = ({ now }: At): Query => sql`not (
       exists (select 1 from payments as other
         where ${equalToOwn} and other.unwritten = 1 and other.state in ('claimed', 'settling', 'owed', 'delivered')
@@ -64,9 +64,9 @@ export const hasNoEquals = ({ now }: At): Query => sql`not (
           and other.answer_expires_at > ${now} and other.written_at > own.created_at))`;
 
 /**
- * The row itself and every payment that it has to be judged beside, locked in the order of their ids: all that were not written, and
- * those with several callers that were written after this payment came. (`+ 0` keeps the engines from walking through an index in the
- * order of time, for a limit that is hardly ever reached.)
+ * Locks the row and all equal payments that must be considered, in the order of their ids: those that were not written, and those with
+ * several callers that were written after this payment came. (`+ 0` keeps the engines from scanning an index in order of time for a
+ * limit that is rarely reached.)
  */
 export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: number }) =>
   sql<LockedRow>`
@@ -92,7 +92,7 @@ export const identifierPaid = ({ id }: Id) =>
       and other.alias_of is null and other.state in ('settling', 'delivered', 'owed', 'refunded')
     limit 1`;
 
-/** Makes a claim the alias of another payment: it is never settled, nobody works on it or waits for it. */
+/** Makes a claim the alias of another payment. An alias is never settled and has neither a worker nor callers. */
 export const bind = (p: Id & { alias_of: string }) =>
   one<IdRow>`
     update payments set alias_of = ${idBytes(p.alias_of)}, lease_until = 0, caller_until = 0

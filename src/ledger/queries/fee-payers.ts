@@ -1,10 +1,10 @@
 import { sql } from '../sql.js';
 import type { At } from './conditions.js';
 
-/** One note for each fee payer, so that servers that offer different ones at once overwrite none of them. */
+/** One key per fee payer, so that servers which offer different ones do not overwrite each other. */
 export const PREFIX = 'note:fee-payer ';
 
-/** The time is ms since 1970, of thirteen digits as they have been since 2001, so that they compare as text. An earlier time changes nothing. */
+/** The time is ms since 1970. It has had thirteen digits since 2001, so times compare as text. An earlier time changes nothing. */
 export const offerFeePayer = ({ feePayer, now }: At & { feePayer: string }) =>
   sql`
     insert into meta (key, value) values (${PREFIX + feePayer}, cast(${now} as text))

@@ -2,7 +2,7 @@ import { one, raw, sql } from '../sql.js';
 
 type MetaRow = { key: string; value: string };
 
-/** What the ledger notes about itself; every other key begins with `note:`. */
+/** The ledger's own keys. All other keys begin with `note:`. */
 const OWN_KEYS = raw("'schema', 'pay_to', 'network', 'retired', 'arriving'");
 
 export const ownMeta = () => sql<MetaRow>`select key, value from meta where key in (${OWN_KEYS})`;

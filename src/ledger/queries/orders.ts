@@ -10,11 +10,11 @@ type KeyRow = { payment: IdBytes };
 export const findOrder = ({ payment }: Key) =>
   one<OrderRow>`select * from orders where payment = ${idBytes(payment)}`;
 
-/** Whoever changes what belongs to an order holds its row until the commit. */
+/** Locks the row of an order until the commit. Required before any change to the order or its replies. */
 export const findOrderToChange = ({ payment }: Key) =>
   one<OrderRow>`select * from orders where payment = ${idBytes(payment)} for update`;
 
-/** Of owed payments only: a crash between delivery and the end of the order leaves an order that nobody works on. */
+/** Orders of owed payments. A crash between delivery and the end of an order leaves an open order of a delivered payment. */
 export const openOrders = ({ limit }: { limit: number }) =>
   sql<OrderRow & { replies: number }>`
     select orders.*,
@@ -34,7 +34,7 @@ export const finishOrder = (p: Key & At) =>
   one<KeyRow>`
     update orders set finished_at = ${p.now} where payment = ${idBytes(p.payment)} and finished_at is null returning payment`;
 
-/** A worker that slept through its lease must not end the attempt of the next one. */
+/** Names the attempt, so that a worker whose lease has expired can't end a later attempt. */
 export const finishAttempt = (p: Key & At & { attempt: number }) =>
   one<KeyRow>`
     update orders set finished_at = ${p.now}
@@ -48,10 +48,10 @@ export const reopenOrder = (p: Key & { deadline: number }) =>
 export const saveIntent = (p: Key & { intent: string }) =>
   one<KeyRow>`update orders set intent = ${p.intent} where payment = ${idBytes(p.payment)} returning payment`;
 
-/** A reply as it is written. */
+/** The columns of a new reply. */
 export type NewReply = Omit<ReplyRow, 'payment' | 'created_at' | 'rejected_at'> & Key;
 
-/** All of them, rejected ones too. An order holds few. */
+/** All replies, including rejected ones. An order has few. */
 export const everyReply = ({ payment }: Key) =>
   sql<Pick<ReplyRow, 'reply' | 'respondent' | 'house' | 'rejected_at' | 'number'>>`
     select reply, respondent, house, rejected_at, number from replies where payment = ${idBytes(payment)} order by number`;

@@ -1,7 +1,7 @@
 import { one, sql } from '../sql.js';
 import type { At } from './conditions.js';
 
-/** Repeating it for a payer that is known writes nothing. */
+/** Writes nothing for a payer that is already known. */
 export const knowPayer = (p: At & { payer: string }) =>
   sql`
     insert into payers (payer, known, delivered_at, refused_at) values (${p.payer}, 1, ${p.now}, null)

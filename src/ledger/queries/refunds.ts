@@ -3,7 +3,7 @@ import { one } from '../sql.js';
 import type { RefundRow } from '../schema.js';
 import type { Id } from './conditions.js';
 
-/** Nothing where the payment or the signature has a refund already. */
+/** Inserts nothing if the payment already has a refund or the signature already belongs to one. */
 export const insertRefund = (p: Omit<RefundRow, 'payment'> & { payment: string }) =>
   one<Pick<RefundRow, 'payment'>>`
     insert into refunds (payment, signature, amount, slot, refunded_at)

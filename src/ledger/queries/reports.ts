@@ -12,7 +12,7 @@ export const counts = () =>
 
 type TurnoverRow = { day: number; operation: string; state: State; payments: number; amount: string };
 
-/** What was settled, by the UTC day on which the money was known to have moved. */
+/** Settled payments by the UTC day on which the money was known to have moved. */
 export const turnover = () =>
   sql<TurnoverRow>`
     select settled_at / 86400000 as day, operation, state, count(*) as payments, ${SUM_OF_AMOUNTS} as amount
@@ -26,7 +26,7 @@ export const startingWith = (p: At & { first: string; last: string }) =>
 
 export const firstSlot = () => one<{ slot: number | null }>`select min(claim_slot) as slot from payments`;
 
-/** Null: any. Only payments whose lease had ended by `leased`, and that come after the one of `created_at` and `id`. */
+/** Null means any. Only payments whose lease had ended by `leased`, and that come after the payment of `created_at` and `id`. */
 export type Listed = At & {
   payer: string | null;
   operation: string | null;
@@ -46,13 +46,13 @@ const listed = (p: Listed): Query =>
       and lease_until <= ${p.leased} and created_at >= ${p.created_at}
       and (created_at > ${p.created_at} or id > ${idBytes(p.id)})`;
 
-/** The state comes first: where payments are walked through, it rules out most of them. */
+/** The state comes first, because it excludes most payments in a scan. */
 export const listPayments = (p: Listed & { state: State | null }, newest: boolean) =>
   sql<PaymentView>`
     select ${viewed(p.now)} from payments where state = coalesce(${p.state}, state) and ${listed(p)}
     order by created_at ${direction(newest)}, id ${direction(newest)} limit ${p.limit}`;
 
-/** Uses the index of undecided payments: sorting those few (`+ 0`) is cheaper than walking through all in their order. */
+/** Uses the index of undecided payments: sorting those few (`+ 0`) is cheaper than scanning all payments in order. */
 export const listUndecided = (p: Listed & { state: State }, newest: boolean) =>
   sql<PaymentView>`
     select ${viewed(p.now)} from payments where state = ${p.state} and decided_at is null and ${listed(p)}

@@ -1,8 +1,8 @@
 import { one } from '../sql.js';
 
 /*
- * Advisory locks by which servers on PostgreSQL show that they are there. Any numbers will do, if every version of this program uses
- * the same ones.
+ * Advisory locks with which servers on PostgreSQL show their presence. The numbers are arbitrary but must be the same in all versions
+ * of this program.
  */
 
 /** Its second key is a hash of the schema's name. */
@@ -10,7 +10,7 @@ export const PRESENCE_LOCK = 8403;
 /** Its second key is the version of the schema that the server knows. Version 1.0 has none. */
 export const VERSION_LOCK = 8405;
 
-/** How many servers are on this ledger that do not know this version of its schema. */
+/** The number of servers on this ledger that do not know this version of its schema. */
 export const serversBehind = ({ version }: { version: number }) =>
   one<{ servers: number }>`
     select count(*) as servers from pg_locks as present

@@ -19,10 +19,10 @@ const MAY_REFUND = mayBecome('refunded', 'operator');
 const MAY_OWE = { work: mayBecome('owed', 'work'), chain: mayBecome('owed', 'chain') };
 const MAY_DELIVER = { work: mayBecome('delivered', 'work'), chain: mayBecome('delivered', 'chain') };
 
-/** `work`: our own ask succeeded; `chain`: the transfer was found there. */
+/** `work`: this server's settle request succeeded; `chain`: the transfer was found on chain. */
 type Proof = { by: 'work' | 'chain' };
 
-/** Only while its newest caller is there, only the claim that worked on it, and only if `alone` where that is asked for. */
+/** Only while its newest caller is present, only for the current claim, and, if requested, only `alone`. */
 export const settle = (
   p: Fence & At & { settlement: string | null; signed_transaction: string | null; alone: boolean },
 ) =>
@@ -33,7 +33,7 @@ export const settle = (
       and ${p.alone ? hasNoEquals(p) : raw('true')}
     returning (select size from answers where payment = ${idBytes(p.id)}) as answered`;
 
-/** The second ask, of which only a success counts, once nobody works on it any more. */
+/** Claims the row for the second settle request, of which only a success counts, once its lease has ended. */
 export const askAgain = (p: Id & At & { fresh: number; owner: string; lease_ms: number }) =>
   one<PaymentView>`
     update payments set asks = asks + 1, claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}
@@ -45,7 +45,7 @@ export const deliver = (p: Fence & At & Proof & { settlement: string; answer_exp
       decided_at = ${p.now}, answer_expires_at = ${p.answer_expires_at}
     where ${ours(p)} and ${MAY_DELIVER[p.by]} returning payer`;
 
-/** A released payment's answer had expired; the one that is made now must not. */
+/** Clears the expiry: a released payment's answer had expired, but the new one must not. */
 export const owe = (p: Fence & At & Proof & { settlement: string }) =>
   one<IdRow>`
     update payments set state = 'owed', settlement = ${p.settlement}, settled_at = ${p.now}, decided_at = null, reason = null,
@@ -58,7 +58,7 @@ export const release = (p: Fence & At & { reason: string }) =>
       answer_expires_at = ${p.now}
     where ${ours(p)} and ${MAY_RELEASE} returning id`;
 
-/** The claim number grows, so that a worker of this order moves nothing any more. */
+/** The claim number grows, which fences off the worker of this order. */
 export const refund = (p: Id & At & { reason: string }) =>
   one<IdRow>`
     update payments set state = 'refunded', reason = ${p.reason}, decided_at = ${p.now}, lease_until = 0, caller_until = 0,
