@@ -114,9 +114,9 @@ describe('A contract with a fault stops the start', () => {
       minimal("get: { operationId: a, responses: '402', x-price: 1 }"),
       'never answers 402',
     ],
-    ['nothing in it', '', 'not even an object'],
-    ['a text alone', 'hello', 'not even an object'],
-    ['a list', '[]', 'not even an object'],
+    ['nothing in it', '', 'which is an object'],
+    ['a text alone', 'hello', 'which is an object'],
+    ['a list', '[]', 'which is an object'],
     ['broken YAML', 'paths: [', 'shop.yaml: '],
     ['a key twice', 'paths: {}\npaths: {}\n', 'shop.yaml: '],
     [

@@ -1,16 +1,16 @@
 import type { Json } from './json.js';
 
-/** No body may be larger, whatever its schema allows. */
+/** The limit for all bodies, whatever their schema allows. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
-/** For spaces and for fields that the schema does not name. */
+/** Allowance for white space and for fields that are not in the schema. */
 const SPARE_BYTES = 16 * 1024;
-/** A character beyond the first plane, written as two escapes: `\ud83d\udcb8`. */
+/** A character outside the Basic Multilingual Plane, written as two escapes: `\ud83d\udcb8`. */
 const MOST_BYTES_OF_CHARACTER = 12;
 const MOST_BYTES_OF_SCALAR = 32;
 
 /**
- * The largest body that an operation accepts, in bytes, from the JSON schema of its requests: twice what the longest values take that
- * the schema allows, and 16 KB; at most 2 MB, which is also the limit where the schema sets none.
+ * The largest body that an operation accepts, in bytes, computed from its request schema: twice the size of the longest values that the
+ * schema allows, plus 16 KB; at most 2 MB, which is also the limit if the schema sets none.
  */
 export function bodyLimit(schema: Json): number {
   return Math.min(MAX_BODY_BYTES, SPARE_BYTES + 2 * longest(schema));

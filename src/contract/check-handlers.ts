@@ -3,9 +3,9 @@ import { ContractFault, type Contract } from './contract.js';
 const INDEX = 'handlers/index.ts';
 
 /**
- * Checks that every paid operation of the contract is worked on and that nothing else is. The compiler checks the same, but against the
- * types that were generated last; the contract may have been edited since.
- * @throws ContractFault with all faults at once
+ * Checks that every paid operation of the contract has a handler and that there are no other handlers. The compiler checks the same
+ * against the generated types, but the contract may have been edited since they were generated.
+ * @throws ContractFault with all faults together
  */
 export function checkHandlers(contract: Contract, handlers: object, readiness: object): void {
   const upfront = contract.paid.filter(({ flow }) => flow === 'upfront');
@@ -35,7 +35,7 @@ export function checkHandlers(contract: Contract, handlers: object, readiness: o
         'nothing would ask it.',
     ),
   ];
-  if (faults.length) throw new ContractFault(`The server can't open:\n  ${faults.join('\n  ')}`);
+  if (faults.length) throw new ContractFault(`The server can't start:\n  ${faults.join('\n  ')}`);
 }
 
 function namesBeside(served: object, operations: { id: string }[]): string[] {

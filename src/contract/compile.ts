@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { COMPILED_FILE, compileContract, CONTRACT_FILE, ContractFault } from './contract.js';
 
-/** `make build`: what a start would do anew each time is done once. */
+/** Run by `make build`: compiles the contract once, so that it is not parsed at every start. */
 try {
   const compiled = compileContract(readFileSync(CONTRACT_FILE, 'utf8'));
   const unfinished = new URL(`${COMPILED_FILE.href}.${process.pid}`);

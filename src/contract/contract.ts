@@ -24,7 +24,7 @@ export type PricedOperation = {
   /** The largest body in bytes (see `bodyLimit`). */
   maxBodyBytes: number;
   requestExample: Json;
-  /** A JSON answer; absent where the answer is no JSON. */
+  /** An example of a JSON answer; absent if the answer is not JSON. */
   answerExample?: Json;
 };
 
@@ -37,7 +37,7 @@ export type Contract = { document: Json; paid: PricedOperation[]; free: FreeOper
 export class ContractFault extends Error {}
 
 const ROOT = new URL('../../../', import.meta.url);
-/** The contract that this program serves, and what the build made of it. */
+/** The contract that this program serves, and its compiled form. */
 export const CONTRACT_FILE = new URL('openapi.yaml', ROOT);
 export const COMPILED_FILE = new URL('dist/openapi.json', ROOT);
 
@@ -46,8 +46,8 @@ const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
 
 /**
  * Reads openapi.yaml into operations with prices.
- * @param compiled what the build made of it (see `compileContract`); used where it was made of this very text, else the YAML is read
- * @throws ContractFault with all faults at once: an unknown price key, a number for a string, a paid operation without price.
+ * @param compiled its compiled form (see `compileContract`); ignored if the YAML has changed since
+ * @throws ContractFault with all faults together: an unknown price key, a number for a string, a paid operation without price.
  */
 export function loadContract(file: URL | string, compiled?: URL): Contract {
   const text = readFileSync(file, 'utf8');
@@ -56,7 +56,7 @@ export function loadContract(file: URL | string, compiled?: URL): Contract {
   return document ? readContract(document, () => name) : parseContract(text, name);
 }
 
-/** Like loadContract, from the text of the document; `name` is what faults call the file. */
+/** Like loadContract, from the text of the document; `name` is the file name in faults. */
 export function parseContract(text: string, name = 'openapi.yaml'): Contract {
   const lines = new LineCounter();
   const yaml = parseDocument(text, { lineCounter: lines });
@@ -65,11 +65,11 @@ export function parseContract(text: string, name = 'openapi.yaml'): Contract {
   return readContract(yaml.toJS(), path => `${name}:${lineOf(yaml, lines, path)}`);
 }
 
-/** A contract's document, and of which text it was made. */
+/** A compiled contract and the hash of its source text. */
 type Compiled = { sha256: string; document: Json };
 
 /**
- * The document as JSON, which a start reads in a tenth of the time that YAML takes.
+ * Compiles the document to JSON, which takes a tenth of the time to parse at the start.
  * @param text of openapi.yaml
  * @throws ContractFault
  */
@@ -78,7 +78,7 @@ export function compileContract(text: string): string {
   return JSON.stringify({ sha256: hash('sha256', text), document } satisfies Compiled);
 }
 
-/** The compiled document, unless there is none or the contract was changed since. */
+/** The compiled document; undefined if there is none or the contract has changed since. */
 function compiledFrom(file: URL, text: string): Json | undefined {
   try {
     const compiled = JSON.parse(readFileSync(file, 'utf8')) as Compiled;
@@ -90,7 +90,7 @@ function compiledFrom(file: URL, text: string): Json | undefined {
 
 function readContract(document: unknown, placeOf: (path: string[]) => string): Contract {
   if (!isObject(document))
-    throw new ContractFault(`${placeOf([])}: must be an OpenAPI document, is not even an object`);
+    throw new ContractFault(`${placeOf([])}: must be an OpenAPI document, which is an object`);
   const faults: string[] = [];
   const fault = (path: string[], message: string): void => {
     faults.push(`${placeOf(path)} ${path.join('.')}: ${message}`);
@@ -116,7 +116,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value where it is an object, else an empty one: a wrongly typed document must yield faults, not a crash. */
+/** The value if it is an object, else an empty one, so that a wrongly typed document causes faults instead of a crash. */
 function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};
 }
@@ -199,7 +199,7 @@ function readBody(
   fault: Fault,
 ): Pick<PricedOperation, 'requestSchema' | 'maxBodyBytes' | 'requestExample'> | undefined {
   const { schema, example } = objectOf(objectOf(objectOf(operation.requestBody).content)['application/json']);
-  // Discovery crawlers give up on the whole document when a requestBody is a $ref.
+  // Discovery crawlers skip the whole document if a requestBody is a $ref.
   if (!isObject(schema) || !isObject(schema.properties)) {
     return void fault(
       [...place, 'requestBody'],

@@ -1,2 +1,2 @@
-/** How an answer says that the call cost nothing. */
+/** The phrase for calls that cost nothing. */
 export const NOT_CHARGED = 'You were not charged';

@@ -23,7 +23,7 @@ type Content<R> = R extends { content: infer C }
     : Uint8Array
   : undefined;
 
-/** Headers that the charge adds by itself. */
+/** Headers that are added in payments/, not by handlers. */
 type ChargeHeader = 'PAYMENT-REQUIRED' | 'PAYMENT-RESPONSE' | 'X-PAYMENT-RESPONSE';
 type Named<H> = { [P in keyof H as string extends P ? never : P extends ChargeHeader ? never : P]: H[P] };
 type Required<H> = { [P in keyof H as undefined extends H[P] ? never : P]: `${H[P] & (string | number)}` };
@@ -34,7 +34,7 @@ type WithHeaders<R> = keyof Headers<R> extends never
 
 /**
  * What a handler returns: one of the statuses that the contract declares for the operation, with the body and the required
- * headers declared for that status. 402 is the charge's business, never a handler's.
+ * headers declared for that status. A handler never returns 402.
  */
 export type Reply<K extends OperationId> = {
   [S in Exclude<keyof Responses<K>, 402>]: { status: S; body: Content<Responses<K>[S]> } & WithHeaders<
@@ -42,13 +42,13 @@ export type Reply<K extends OperationId> = {
   >;
 }[Exclude<keyof Responses<K>, 402>];
 
-/** An order that was paid up front: id of its payment, when the attempt ends (ms since 1970), which attempt it is. */
+/** An order that was paid up front: id of its payment, end of the attempt (ms since 1970), and number of the attempt. */
 export type OrderRef = { id: string; deadline: number; attempt: number };
 
 /**
- * A validated call. `signal` aborts when its deadline (20 s) has passed or nobody waits for the answer any more; for an operation
- * that is paid up front, which has an `order` instead of that deadline, only when the server shuts down. `caller` tells callers apart,
- * so that they can share a queue fairly; it says nothing else.
+ * A validated call. `signal` aborts when its deadline (20 s) has passed or no caller waits for the answer any more. An operation that
+ * is paid up front has an `order` instead of that deadline, and its signal only aborts when the server shuts down. `caller` is an
+ * opaque key by which callers can share a queue fairly.
  */
 export type Call<K extends PaidOperationId> = {
   body: Body<K>;
@@ -57,16 +57,16 @@ export type Call<K extends PaidOperationId> = {
   order?: OrderRef;
 };
 
-/** Does the work of one operation. Throws `UpstreamFailure` where its backend can't serve. */
+/** Does the work of one operation. Throws `UpstreamFailure` if its backend can't serve it. */
 export type Handler<K extends PaidOperationId> = (call: Call<K>) => Promise<Reply<K>>;
 
 /** One handler for each paid operation. */
 export type Handlers = { [K in PaidOperationId]: Handler<K> };
 
-/** Asked before an operation is paid up front. Throws `UpstreamFailure` where the order could not be worked on. */
+/** Called before an upfront payment is settled. Throws `UpstreamFailure` if the order could not be completed. */
 export type Readiness = { [K in PaidOperationId]?: (body: Body<K>) => Promise<void> };
 
-/** How many replies an order of an operation asks for; 1 where nothing is said. */
+/** The number of replies that an order of an operation asks for; 1 by default. */
 export type OrderSizes = { readonly [K in PaidOperationId]?: (body: Body<K>) => number };
 
 /** The tags of the operations that a discovery document lists, and the names of the backends that a health document lists. */

@@ -5,8 +5,8 @@ const DECIMAL = /^(0|[1-9][0-9]*)(?:\.([0-9]{1,6}))?$/;
 
 /**
  * Turns a decimal string of dollars into atomic units of USDC: '0.50' → 500000n.
- * @throws Error for anything that is not a plain positive decimal string with at most 6 fractional digits. A number is refused
- * too: 0.1 + 0.2 would silently overcharge.
+ * @throws Error for anything that is not a plain positive decimal string with at most 6 fractional digits. Numbers are
+ * rejected, too: 0.1 + 0.2 would silently overcharge.
  */
 export function toAtomic(amount: unknown): bigint {
   if (typeof amount !== 'string') throw new Error(`must be a decimal string in quotes, not ${typeof amount}`);

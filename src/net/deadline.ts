@@ -1,4 +1,4 @@
-/** The reason of a signal whose time is up. Its name is the one that `AbortSignal.timeout` uses. */
+/** The abort reason of an expired deadline. It has the name that `AbortSignal.timeout` uses. */
 export class DeadlineExceeded extends Error {
   override readonly name = 'TimeoutError';
 }
@@ -37,7 +37,7 @@ export function withDeadline<T>(
   return withAbortAfter(ms, parent, signal => orAbort(work(signal), signal));
 }
 
-/** Runs `work` with a signal that aborts with the first of two, and with its reason. */
+/** Runs `work` with a signal that aborts when the first of two signals does, with the same reason. */
 export async function withEither<T>(
   first: AbortSignal,
   second: AbortSignal,
@@ -58,7 +58,7 @@ export async function withEither<T>(
   }
 }
 
-/** Waits for `promise`, or throws the signal's reason as soon as it aborts; the promise itself goes on. */
+/** Waits for `promise`, or throws the signal's reason as soon as it aborts; the work behind the promise continues. */
 export async function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   let leave = () => {};
   const aborted = new Promise<void>(resolve => {

@@ -1,26 +1,26 @@
-/** Where an HTTP service is, with its credentials apart from what may be shown. */
+/** The address of an HTTP service, with its credentials separated from what may be shown. */
 export type Endpoint = {
   origin: string;
   path: string;
   /** Query with its question mark, or `''`. */
   search: string;
-  /** Basic authorization, where the URL has a user or a password. */
+  /** Basic authorization, if the URL has a user or a password. */
   headers: Record<string, string>;
   /** The URL for logs and messages: without user, password, query and key-like parts of the path. */
   name: string;
-  /** Takes the URL's credentials out of a text that came from elsewhere, such as an error page that repeats the URL. */
+  /** Removes the URL's credentials from a text, such as an error page that repeats the URL. */
   conceal: (text: string) => string;
 };
 
 const HIDDEN = '…';
-/** Several providers put the key into the path. */
+/** Matches keys, which several providers put into the path. */
 const KEY_LIKE = /^[\w-]{20,}$/;
-/** Shorter ones are words such as `1` or `true`, which texts are full of. */
+/** Shorter values are not removed: they are words such as `1` or `true`, which are frequent in texts. */
 const MIN_SECRET_LENGTH = 4;
 
 /**
  * Reads an http(s) URL that may hold credentials.
- * @throws TypeError where it is no URL
+ * @throws TypeError if it is not a URL
  */
 export function endpointOf(url: string): Endpoint {
   const { origin, pathname, search, username, password } = new URL(url);
@@ -38,7 +38,7 @@ export function endpointOf(url: string): Endpoint {
   };
 }
 
-/** A URL, or what was meant to be one, without anything that may be a credential. */
+/** A URL, even an invalid one, without anything that may be a credential. */
 export function shownUrl(text: string): string {
   if (!URL.canParse(text)) return /[@?]/.test(text) ? `${text.split('//', 1)[0]}//${HIDDEN}` : text;
   const { protocol, host, pathname, search } = new URL(text);

@@ -1,18 +1,18 @@
 /**
  * Why an upstream could not serve a call:
- * - `invalid`: the caller's input can't be served, whoever is asked (answered as 400);
+ * - `invalid`: no upstream could serve the caller's input (answered as 400);
  * - `failed`: the upstream answered wrongly or not in time (502);
- * - `unavailable`: it can't be reached, refuses work for now, or our queue for it is full (503).
+ * - `unavailable`: it can't be reached, is overloaded, or our queue for it is full (503).
  */
 export type FailureKind = 'invalid' | 'failed' | 'unavailable';
 
 /**
- * The one error an upstream throws. `message` is sent to the caller as it is: it says what to do next and holds no URL,
- * key or internal detail. Internal detail belongs in `cause`, which is logged and never sent.
+ * The only error that an upstream throws. `message` is sent to the caller unchanged: it says what to do next and contains no URL, key
+ * or internal detail. Internal detail belongs in `cause`, which is logged and never sent.
  */
 export class UpstreamFailure extends Error {
   readonly kind: FailureKind;
-  /** When to try again, in whole seconds, where the upstream or the queue gave a hint. */
+  /** When to retry, in whole seconds, if the upstream or the queue gave a hint. */
   readonly retryAfterSeconds?: number;
 
   constructor(

@@ -10,8 +10,8 @@ export type HttpClientOptions = {
   /** How long opening a connection may take. */
   connectMs?: number;
   /**
-   * Sends a request a second time when its connection ended before any answer, as an idle one does that the server closes. Only for
-   * requests that may be carried out twice.
+   * Resends a request whose connection ended before any answer, as happens when the server closes an idle connection. Only for requests
+   * that may be carried out twice.
    */
   resend?: boolean;
 };
@@ -29,11 +29,11 @@ export type HttpRequest = {
   signal?: AbortSignal;
 };
 
-/** A whole answer, whatever its status. */
+/** A complete answer of any status. */
 export class HttpAnswer {
   readonly status: number;
   readonly body: Buffer;
-  /** Names and values take turns. */
+  /** Names and values, alternating. */
   readonly #headers: readonly Buffer[];
 
   constructor(status: number, headers: readonly Buffer[], body: Buffer) {
@@ -65,7 +65,7 @@ export class HttpAnswer {
  * - `unreachable`: no connection could be opened, or the client is closed;
  * - `cut`: the connection ended before an answer began;
  * - `broken`: the answer is not HTTP or ended early;
- * - `too large`: the answer exceeds the client's bound.
+ * - `too large`: the answer exceeds the client's limit.
  */
 export type NoAnswerKind = 'aborted' | 'late' | 'unreachable' | 'cut' | 'broken' | 'too large';
 
@@ -91,8 +91,8 @@ const UNREACHABLE = new Set([
 const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
- * Exchanges with one HTTP service, over a pool of kept-alive connections. User and password of its URL go with every request, as does the
- * query; `conceal` takes them out of what came from the service.
+ * A client for one HTTP service, with a pool of keep-alive connections. User, password and query of its URL are sent with every
+ * request; `conceal` removes them from texts that came from the service.
  */
 export class HttpClient {
   /** The URL without credentials. */
@@ -108,7 +108,7 @@ export class HttpClient {
   readonly #headersOfJson: Record<string, string>;
   readonly #resend: boolean;
 
-  /** @throws TypeError where `url` is no URL */
+  /** @throws TypeError if `url` is not a URL */
   constructor(url: string, options: HttpClientOptions) {
     const { origin, path, search, headers, name, conceal } = endpointOf(url);
     this.name = name;
@@ -124,7 +124,7 @@ export class HttpClient {
       keepAliveTimeout: 60_000,
       keepAliveMaxTimeout: 600_000,
       maxResponseSize: options.maxAnswerBytes,
-      // Every request has a deadline of its own.
+      // Every request has its own deadline.
       headersTimeout: 0,
       bodyTimeout: 0,
       ...(options.connectMs === undefined ? {} : { connect: { timeout: options.connectMs } }),
@@ -137,7 +137,7 @@ export class HttpClient {
     return this.#resend ? this.#insist(request) : this.#exchange(request);
   }
 
-  /** Ends what is under way. */
+  /** Closes the client and ends its open requests. */
   close(): Promise<void> {
     return this.#pool.destroy();
   }
@@ -172,7 +172,7 @@ export class HttpClient {
   }
 }
 
-/** Straight on undici's dispatcher: its streams, timers and combined signals cost more than the exchange. */
+/** Uses undici's dispatcher directly, because its streams, timers and combined signals cost more than the request itself. */
 function exchange(
   pool: Pool,
   request: Dispatcher.DispatchOptions,

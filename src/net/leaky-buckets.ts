@@ -1,18 +1,18 @@
 import { LRUCache } from 'lru-cache';
 
 export type BucketOptions = {
-  /** How much a key may use at once. */
+  /** The most that a key may use at once. */
   capacity: number;
-  /** How fast each bucket drains: what a key may use on average. */
+  /** The rate at which each bucket drains, which is the average that a key may use. */
   perSecond: number;
-  /** Above this nothing is added. Default: `capacity`. */
+  /** The highest level that a bucket can reach. Default: `capacity`. */
   highest?: number;
-  /** The keys used last are remembered, this many. */
+  /** The number of keys that are tracked; the least recently used one is dropped. */
   maxKeys: number;
   now?: () => number;
 };
 
-/** What each of many keys has used lately, bounded by a leaky bucket per key. */
+/** Tracks the recent use of many keys with a leaky bucket for each. */
 export class LeakyBuckets {
   readonly #options: Required<BucketOptions>;
   readonly #buckets: LRUCache<string, { level: number; at: number }>;
@@ -22,17 +22,17 @@ export class LeakyBuckets {
     this.#buckets = new LRUCache({ max: options.maxKeys });
   }
 
-  /** What a key used and what has not drained yet. */
+  /** The current level of a key's bucket. */
   level(key: string): number {
     const bucket = this.#buckets.get(key);
     if (!bucket) return 0;
-    // A clock that is set back must neither fill the bucket nor stop its draining.
+    // If the clock is set back, the bucket must neither fill nor stop draining.
     bucket.at = Math.min(bucket.at, this.#options.now());
     const seconds = (this.#options.now() - bucket.at) / 1_000;
     return Math.max(0, bucket.level - seconds * this.#options.perSecond);
   }
 
-  /** Seconds until `key` may use `amount` more; 0 for now. */
+  /** Seconds until `key` may use `amount` more; 0 if it may now. */
   wait(key: string, amount = 1): number {
     const { capacity, perSecond } = this.#options;
     return Math.max(0, this.level(key) + amount - capacity) / perSecond;

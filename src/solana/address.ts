@@ -3,7 +3,7 @@ import { base58 } from '@scure/base';
 import { createHash } from 'node:crypto';
 
 const KEY_BYTES = 32;
-/** Base58 of 32 bytes is never longer; decoding costs the square of the length. */
+/** The longest base58 text of 32 bytes. Checked first, because the cost of decoding grows with the square of the length. */
 const MAX_ADDRESS_LENGTH = 44;
 const MAX_BUMP = 255;
 
@@ -12,7 +12,7 @@ export function toAddress(key: Uint8Array): string {
   return base58.encode(key);
 }
 
-/** The 32 bytes of a base58 address, or undefined where the text is none. */
+/** The 32 bytes of a base58 address, or undefined if the text is not an address. */
 export function readAddress(text: string): Buffer | undefined {
   if (text.length > MAX_ADDRESS_LENGTH) return undefined;
   let bytes: Uint8Array;
@@ -24,14 +24,14 @@ export function readAddress(text: string): Buffer | undefined {
   return bytes.length === KEY_BYTES ? Buffer.from(bytes) : undefined;
 }
 
-/** @throws Error where the text is no address: check what comes from outside with `readAddress`. */
+/** @throws Error if the text is not an address. Use `readAddress` for input from outside. */
 export function keyOf(address: string): Buffer {
   const key = readAddress(address);
   if (key === undefined) throw new Error(`'${address}' is not a Solana address`);
   return key;
 }
 
-/** The address that a program derives from seeds: the first hash, counting down from 255, that is no point of the curve. */
+/** The address that a program derives from seeds: the first hash, counting down from 255, that is not a point on the curve. */
 export function programAddress(seeds: Uint8Array[], program: Uint8Array): Buffer {
   for (let bump = MAX_BUMP; bump >= 0; bump--) {
     const hash = createHash('sha256');
@@ -42,7 +42,7 @@ export function programAddress(seeds: Uint8Array[], program: Uint8Array): Buffer
   throw new Error('no program address belongs to these seeds');
 }
 
-/** Whether 32 bytes are a point of ed25519 (RFC 8032, section 5.1.3), so that somebody may hold a key for them. */
+/** Whether 32 bytes are a point on ed25519 (RFC 8032, section 5.1.3), so that they may have a private key. */
 function isOnCurve(key: Uint8Array): boolean {
   try {
     ed25519.Point.fromHex(key);

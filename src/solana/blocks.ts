@@ -3,7 +3,7 @@ export const BLOCKHASH_LIFE_BLOCKS = 150;
 
 export const BLOCK_MS = 400;
 
-/** How many blocks the chain makes in so many ms. */
+/** The number of blocks that the chain produces in `ms`. */
 export function blocksWithin(ms: number): number {
   return Math.floor(Math.max(0, ms) / BLOCK_MS);
 }

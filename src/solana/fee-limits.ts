@@ -2,10 +2,10 @@ import { keyOf } from './address.js';
 import type { Instruction, Key, SolanaTransaction } from './message.js';
 import { COMPUTE_BUDGET_PROGRAM } from './networks.js';
 
-/** What a facilitator, which pays the fees, accepts of one payment. An ordinary one uses 20 000 units and costs 10 000 lamports. */
+/** The limits of a facilitator, which pays the fees. An ordinary payment uses 20 000 units and costs 10 000 lamports. */
 const MAX_COMPUTE_UNITS = 200_000;
 const MAX_PRIORITY_FEE_LAMPORTS = 20_000n;
-/** x402's own bound of the scheme exact on SVM: 5 lamports per unit, however few they are. */
+/** The limit of x402's scheme exact on SVM: 5 lamports per compute unit. */
 const MAX_MICROLAMPORTS_PER_UNIT = 5_000_000n;
 const SIGNATURES = 2;
 
@@ -14,12 +14,12 @@ const COMPUTE_BUDGET = keyOf(COMPUTE_BUDGET_PROGRAM).toString('latin1');
 const SET_COMPUTE_UNIT_LIMIT = 2;
 const SET_COMPUTE_UNIT_PRICE = 3;
 
-/** `reason` as x402's scheme exact on SVM calls it, `message` for people. */
+/** `reason` is the code from x402's scheme exact on SVM, `message` is for people. */
 export type FeeFault = { reason: string; message: string };
 
 /**
- * Why a facilitator does not pay the fees of a transaction, if it does not: 5 000 lamports a signature, and the compute units that the
- * buyer asked for at the buyer's price.
+ * Why a facilitator refuses to pay the fees of a transaction; undefined if it pays. The fees are 5 000 lamports per signature, plus the
+ * requested compute units at the requested price.
  */
 export function feeFault({
   signatures,
@@ -69,7 +69,7 @@ function isBudget({ program, data }: Instruction, keys: Key[], type: number, len
   return keys[program] === COMPUTE_BUDGET && data[0] === type && data.length === length;
 }
 
-/** In lamports, a started one counting as one. */
+/** The priority fee in lamports, rounded up. */
 function priorityFee(units: number, microLamportsPerUnit: bigint): bigint {
   const microLamports = BigInt(units) * microLamportsPerUnit;
   return (microLamports + MICROLAMPORTS_PER_LAMPORT - 1n) / MICROLAMPORTS_PER_LAMPORT;

@@ -1,17 +1,17 @@
-/** 32 bytes as a string of as many Latin-1 characters: compared, hashed and looked up at once, and cheaper than base58 by far. */
+/** 32 bytes as a string of 32 Latin-1 characters, which can be compared and used as a map key and is much cheaper than base58. */
 export type Key = string;
 
 export type Instruction = { program: number; accounts: Buffer; data: Buffer };
 
 /**
  * A Solana transaction, legacy or of version 0. `accounts`, `data` and `message` are views of the bytes it was read from. Indexes
- * are as they were written: `isSane` says whether they point at anything.
+ * are as written in the transaction; `isSane` checks that they are in range.
  */
 export type SolanaTransaction = {
   version: 'legacy' | 0;
-  /** How many there are: 64 bytes each, from the second byte on. */
+  /** The number of signatures: 64 bytes each, starting at the second byte. */
   signatures: number;
-  /** What the signatures cover. */
+  /** The bytes that the signatures cover. */
   message: Buffer;
   readonlySigners: number;
   readonlyOthers: number;
@@ -21,20 +21,20 @@ export type SolanaTransaction = {
   lookups: { table: Key; writable: Buffer; readonly: Buffer }[];
 };
 
-/** The bytes are no transaction that we read, or not in the one encoding that we accept. */
+/** The bytes are not a supported transaction, or not in canonical encoding. */
 export class MessageFault extends Error {}
 
 const SIGNATURE_BYTES = 64;
 const KEY_BYTES = 32;
 const VERSIONED = 0x80;
-/** A transaction of version 1 begins with its message, and that with its version. */
+/** The first byte of a transaction of version 1, which begins with the version of its message. */
 const VERSION_1 = 0x81;
 
 const undecodable = (): MessageFault => new MessageFault('cannot be decoded as a Solana transaction');
 
 /**
- * Reads a whole transaction in one pass. Trailing bytes and lengths longer than they need be are refused as they are met, so that
- * there is one encoding of each message, and nothing has to be encoded again to know.
+ * Reads a transaction in one pass. Rejects trailing bytes and overlong lengths, so that each message has exactly one accepted encoding
+ * and need not be encoded again to check it.
  * @throws MessageFault
  */
 export function readTransaction(bytes: Buffer): SolanaTransaction {
@@ -45,7 +45,7 @@ export function readTransaction(bytes: Buffer): SolanaTransaction {
   const start = reader.at;
   const version = readVersion(reader);
   const signers = reader.byte();
-  // Each signer has its slot, signed or not.
+  // Each signer has a slot, even if it has not signed.
   if (signers !== signatures) throw undecodable();
   const transaction = {
     version,
@@ -63,8 +63,7 @@ export function readTransaction(bytes: Buffer): SolanaTransaction {
 }
 
 /**
- * Whether everything that the transaction points at is there, as the runtime demands of it before it looks at anything else. Only for
- * transactions without lookup tables.
+ * Whether all indexes of the transaction are in range, which the runtime checks first. Only for transactions without lookup tables.
  */
 export function isSane(transaction: SolanaTransaction): boolean {
   const { signatures, readonlySigners, readonlyOthers } = transaction;
@@ -112,7 +111,7 @@ class Reader {
     return byte;
   }
 
-  /** A compact-u16: seven bits to a byte, the lowest first, in as few bytes as it takes. */
+  /** Reads a compact-u16: seven bits per byte, lowest first, in as few bytes as possible. */
   length(): number {
     const first = this.byte();
     if (first < 0x80) return first;
@@ -125,7 +124,7 @@ class Reader {
     return (first & 0x7f) | ((second & 0x7f) << 7) | (third << 14);
   }
 
-  /** Where the bytes begin that it passes over. */
+  /** Skips bytes. @returns the position at which they begin */
   skip(length: number): number {
     const start = this.at;
     this.at += length;
@@ -133,7 +132,7 @@ class Reader {
     return start;
   }
 
-  /** As many bytes as the length before them says. */
+  /** Reads bytes with a length prefix. */
   bytes(): Buffer {
     const start = this.skip(this.length());
     return this.#bytes.subarray(start, this.at);
@@ -144,7 +143,7 @@ class Reader {
     return this.#bytes.toString('latin1', start, this.at);
   }
 
-  /** As many items as the length before them says: an item takes at least a byte, so their number is bounded by the bytes. */
+  /** Reads items with a length prefix. An item takes at least one byte, so the size of the transaction bounds their number. */
   list<T>(item: () => T): T[] {
     const items: T[] = [];
     for (let left = this.length(); left > 0; left--) items.push(item());

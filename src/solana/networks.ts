@@ -1,6 +1,6 @@
 export type NetworkName = 'sandbox' | 'devnet' | 'mainnet';
 
-/** How a Solana network is called in x402 v2 (CAIP-2) and v1, and the address of its USDC mint. */
+/** The names of a Solana network in x402 v2 (CAIP-2) and v1, and the address of its USDC mint. */
 export type Network = { name: NetworkName; caip2: `solana:${string}`; v1: string; usdcMint: string };
 
 export const DEVNET_GENESIS = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';
@@ -12,7 +12,7 @@ const DEVNET = {
   usdcMint: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
 };
 
-// The sandbox calls itself devnet: the official clients refuse chains and mints that they don't know.
+// The sandbox uses the name of devnet, because the official clients reject unknown chains and mints.
 export const NETWORKS: Record<NetworkName, Network> = {
   sandbox: { name: 'sandbox', ...DEVNET },
   devnet: { name: 'devnet', ...DEVNET },
@@ -34,6 +34,6 @@ export const TOKEN_2022_PROGRAM = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 export const ASSOCIATED_TOKEN_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 export const COMPUTE_BUDGET_PROGRAM = 'ComputeBudget111111111111111111111111111111';
 export const MEMO_PROGRAM = 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr';
-/** Wallets add its assertions to what they sign. */
+/** Wallets add its assertions to transactions. */
 export const LIGHTHOUSE_PROGRAM = 'L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95';
 export const RECENT_BLOCKHASHES_SYSVAR = 'SysvarRecentB1ockHashes11111111111111111111';

@@ -3,13 +3,13 @@ import type { SolanaChain } from './rpc.js';
 
 const COUNT_BYTES = 8;
 const HASH_BYTES = 32;
-/** A hash and its fee per signature (u64). */
+/** The size of an entry: a hash and its fee per signature (u64). */
 const ENTRY_BYTES = 40;
 const MAX_ENTRIES = 150;
 
 /**
  * The hashes of the last 150 blocks as latin1 keys of 32 bytes, the newest first, from the chain's own list
- * (https://docs.rs/solana-sysvar/latest/solana_sysvar/recent_blockhashes). Undefined where the chain has none.
+ * (https://docs.rs/solana-sysvar/latest/solana_sysvar/recent_blockhashes). Undefined if the chain does not have the list.
  */
 export async function recentBlockhashes(
   chain: Pick<SolanaChain, 'account'>,

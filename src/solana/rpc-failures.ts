@@ -1,10 +1,10 @@
 import { NoAnswer } from '../net/http-client.js';
 import { UpstreamFailure } from '../net/failure.js';
 
-/** JSON-RPC codes that mean "not now": rate limit, node behind, slot not reached yet. */
+/** JSON-RPC codes of temporary errors: rate limit, node behind, slot not reached yet. */
 const NOT_NOW = new Set<unknown>([429, -32429, -32005, -32004, -32014, -32016]);
 
-/** A JSON-RPC error. `message` holds nothing of the server's URL. */
+/** A JSON-RPC error. `message` does not contain the server's URL. */
 export class RpcError extends Error {
   readonly code: unknown;
 
@@ -14,7 +14,7 @@ export class RpcError extends Error {
   }
 }
 
-/** An RPC server answers as it should, and what it says can't be believed: it serves another chain, or its height can't be true. */
+/** An RPC server gave a well-formed answer that can't be trusted: it serves another chain, or its height can't be true. */
 export class UntrustedAnswer extends Error {}
 
 export const badAnswer = (cause: unknown): UpstreamFailure =>
@@ -27,7 +27,7 @@ export const unreachable = (cause: unknown, retryAfterSeconds = 5): UpstreamFail
     retryAfterSeconds,
   });
 
-/** Any error of a read, as the failure it means. */
+/** Converts any error of a read to an `UpstreamFailure`. */
 export function asFailure(cause: unknown): UpstreamFailure {
   if (cause instanceof UpstreamFailure) return cause;
   if (cause instanceof NoAnswer) return transportFailure(cause);

@@ -9,7 +9,7 @@ import { badAnswer } from './rpc-failures.js';
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 
-/** A slot or a height. */
+/** Whether a value can be a slot or a height. */
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
 
 export function readCount(result: unknown): number {
@@ -18,12 +18,12 @@ export function readCount(result: unknown): number {
 }
 
 export function readHash(result: unknown): string {
-  // A blockhash is written as an address is.
+  // A blockhash has the same encoding as an address.
   if (typeof result !== 'string' || !readAddress(result)) throw badAnswer('unreadable hash');
   return result;
 }
 
-/** A result with the slot that it was read at. */
+/** Reads a result together with its slot. */
 function readInContext(result: unknown): { slot: number; value: Record<string, unknown> | null } {
   if (!isRecord(result) || !isRecord(result.context)) throw badAnswer('unreadable result');
   const { slot } = result.context;
@@ -52,7 +52,7 @@ export function readHistory(result: unknown): SignatureEntry[] {
   });
 }
 
-/** Splits a transaction off its signatures (compact-u16 count, 64 bytes each). */
+/** Cuts the signatures (compact-u16 count, 64 bytes each) off a transaction. */
 function messageOf(transaction: Buffer): Uint8Array {
   let count = 0;
   let at = 0;
@@ -85,7 +85,7 @@ export function readLanded(result: unknown): LandedTransaction | null {
   };
 }
 
-/** What token accounts held afterwards less what they held before; one that is not listed held nothing. */
+/** The balance of token accounts after the transaction minus the balance before. An account that is not listed had none. */
 function readTokenChanges({
   preTokenBalances,
   postTokenBalances,
@@ -115,7 +115,7 @@ export function readAccount(result: unknown, bytes: number): Account | null {
   if (value === null) return null;
   const { owner, lamports, executable, data } = value;
   const encoded: unknown = Array.isArray(data) && data[1] === 'base64' ? data[0] : undefined;
-  // Lamports may be more than a number counts exactly: nobody counts with them here.
+  // Lamports may exceed 2^53. They are not used for arithmetic.
   const isAccount =
     typeof owner === 'string' &&
     readAddress(owner) !== undefined &&

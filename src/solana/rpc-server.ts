@@ -5,15 +5,15 @@ import { networkOf } from './networks.js';
 import { asFailure, unreachable, UntrustedAnswer, RpcError, badAnswer } from './rpc-failures.js';
 import { isRecord, readHash } from './rpc-results.js';
 
-/** One question to an RPC server. */
+/** A request to an RPC server. */
 export type Query<T> = {
   method: string;
   params: unknown[];
-  /** Throws where the result is not what was asked for. */
+  /** Throws if the result does not have the expected form. */
   read: (result: unknown) => T;
-  /** Throws where a readable result can't be true. */
+  /** Throws if a well-formed result can't be true. */
   check?: (result: T) => void;
-  /** Also a server of another chain may answer. */
+  /** A server of another chain may answer, too. */
   ofAnyChain?: true;
 };
 
@@ -22,7 +22,7 @@ export type RpcLog = { error(fields: object, message: string): void };
 /** A full page of 1 000 signatures with memos stays below this. */
 const MAX_ANSWER_BYTES = 4_000_000;
 const CONNECTIONS = 32;
-/** Between two lines in the log about the same server. */
+/** The interval between log lines about the same server. */
 const REPORT_EVERY_MS = 60_000;
 const NEVER = new AbortController().signal;
 
@@ -35,7 +35,7 @@ export class RpcServer {
   readonly #timeoutMs: number;
   readonly #network: string | undefined;
   readonly #log: RpcLog | undefined;
-  /** How many connections had been opened when the server was last seen to serve our chain. */
+  /** The number of connections opened when the server's chain was last checked. */
   #openedAtCheck = -1;
   #checking: Promise<void> | undefined;
   #reportedAt = -Infinity;
@@ -59,8 +59,8 @@ export class RpcServer {
   }
 
   /**
-   * Asks this server once, within the deadline of a try and the caller's. Whatever came over a connection that was opened since the
-   * server's chain was last looked at counts only once that has been looked at again: behind a name there may be another machine.
+   * Sends a request once, within the deadline of a try and the caller's deadline. If a connection was opened since the last check of the
+   * server's chain, the chain is checked again before the answer counts, because another machine may be behind the same name.
    */
   async ask<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     try {
@@ -90,7 +90,7 @@ export class RpcServer {
     const query = { method: 'getGenesisHash', params: [], read: readHash };
     const genesis = await this.#read(query, NEVER);
     if (networkOf(genesis) !== network)
-      throw new UntrustedAnswer(`it serves another chain than ${network}: its genesis is ${genesis}`);
+      throw new UntrustedAnswer(`it does not serve ${network}: its genesis is ${genesis}`);
     this.#openedAtCheck = this.#client.opened;
   }
 
@@ -120,7 +120,7 @@ export class RpcServer {
     this.#reportedAt = now;
     this.#log?.error(
       { rpc: this.name, reason: message },
-      `the RPC server ${this.name} of SOLANA_RPC_URL is not believed: ${message}`,
+      `the RPC server ${this.name} in SOLANA_RPC_URL is ignored: ${message}`,
     );
   }
 }
@@ -135,7 +135,7 @@ function believe<T>(check: (result: T) => void, result: T): void {
 
 function resultOf(text: string, conceal: (text: string) => string): unknown {
   const answer = parse(text);
-  if (!isRecord(answer)) throw badAnswer('the answer is no object');
+  if (!isRecord(answer)) throw badAnswer('the answer is not an object');
   if (isRecord(answer.error)) {
     const { code, message } = answer.error;
     throw new RpcError(code, conceal(String(message)).slice(0, 500));
@@ -148,6 +148,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw badAnswer('the answer is no JSON');
+    throw badAnswer('the answer is not JSON');
   }
 }

@@ -1,23 +1,23 @@
-/** How sure a read is; `processed` is never read, since it can be taken back. */
+/** The commitment of a read. `processed` is not used, because it can be rolled back. */
 export type Finality = 'confirmed' | 'finalized';
 
-/** An account. `data` holds its first bytes, at most as many as were asked for. */
+/** An account. `data` holds its first bytes, at most as many as were requested. */
 export type Account = { owner: string; lamports: number; executable: boolean; data: Buffer };
 
 export type LatestBlockhash = { blockhash: string; lastValidBlockHeight: number; slot: number };
 
-/** One entry of an address's history, the newest first. `failed`: the transaction had no effect but its fee. */
+/** One entry of an address's history. `failed`: the transaction had no effect except its fee. */
 export type SignatureEntry = { signature: string; slot: number; failed: boolean; blockTime: number | null };
 
-/** A landed transaction; `message` is what its signatures sign, byte for byte as the chain has it. */
+/** A landed transaction; `message` holds the signed bytes exactly as on chain. */
 export type LandedTransaction = {
   slot: number;
   failed: boolean;
   transaction: Uint8Array;
   message: Uint8Array;
-  /** Seconds since 1970; null where the server does not know. */
+  /** Seconds since 1970; null if the server does not know. */
   blockTime: number | null;
-  /** By how much each token account grew, in atomic units; null where the server does not say. */
+  /** The change of each token account's balance, in atomic units; null if the server does not report it. */
   tokens: TokenChange[] | null;
 };
 

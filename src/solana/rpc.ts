@@ -17,18 +17,18 @@ import {
 } from './rpc-results.js';
 import { RpcServer, type Query, type RpcLog } from './rpc-server.js';
 
-/** What a probe found: how many RPC servers answer, and how long the first that did took. */
+/** The result of a probe: how many RPC servers answer, and the latency of the first one that did. */
 export type ChainHealth = { answering: number; servers: number; latencyMs: number | null };
 
 /**
- * Reads from a Solana chain. Every method throws `UpstreamFailure`: `unavailable` when no RPC server can be reached or all
- * refuse work for now, `failed` when they answer wrongly or late. The caller's signal ends the wait at once. An address that
- * is not base58 for 32 bytes is a plain `Error`: check it before.
+ * Reads from a Solana chain. Every method throws `UpstreamFailure`: `unavailable` if no RPC server can be reached or all of them are
+ * overloaded, `failed` if they answer wrongly or late. The caller's signal ends the wait at once. An address that is not base58 of
+ * 32 bytes causes a plain `Error`; check it first.
  */
 export type SolanaChain = {
-  /** The account at `address`, or null where there is none. Reads at most `bytes` bytes of its data (default 10 240). */
+  /** The account at `address`, or null if there is none. Reads at most `bytes` bytes of its data (default 10 240). */
   account(address: string, signal: AbortSignal, bytes?: number): Promise<Account | null>;
-  /** @param check throws where this can't be so: then the next server is asked */
+  /** @param check throws if the result can't be true; the next server is asked then */
   latestBlockhash(
     finality: Finality,
     signal: AbortSignal,
@@ -41,23 +41,23 @@ export type SolanaChain = {
     page: { finality: Finality; before?: string; until?: string; limit?: number },
     signal: AbortSignal,
   ): Promise<SignatureEntry[]>;
-  /** The transaction whose first signature is `signature`, or null where the server does not have it. */
+  /** The transaction whose first signature is `signature`, or null if the server does not have it. */
   transaction(signature: string, finality: Finality, signal: AbortSignal): Promise<LandedTransaction | null>;
-  /** First 32 characters of this are the reference in `solana:<reference>`. Of whatever chain the server serves. */
+  /** The genesis hash of the server's chain, whichever that is. Its first 32 characters are the reference in `solana:<reference>`. */
   genesisHash(signal: AbortSignal): Promise<string>;
-  /** Which chain each server serves. Never rejects. */
+  /** Asks each server for its chain. Never rejects. */
   survey(signal: AbortSignal): Promise<SurveyedServer[]>;
   health(signal: AbortSignal): Promise<ChainHealth>;
   close(): Promise<void>;
 };
 
-/** `name`: its URL without credentials. `genesis` is undefined where it did not say. */
+/** `name` is the URL without credentials. `genesis` is undefined if the server did not answer. */
 export type SurveyedServer = { name: string; genesis: string | undefined };
 
 export type ChainOptions = {
   /** RPC servers in order of preference. */
   urls: string[];
-  /** `solana:<reference>`: a server of another chain is named in the log and not believed. Without it, all are. */
+  /** `solana:<reference>`: a server of another chain is logged and ignored. Without it, any chain is accepted. */
   network?: string;
   /** Deadline of one try at one server. Default 5 s. */
   timeoutMs?: number;
@@ -66,7 +66,7 @@ export type ChainOptions = {
 };
 
 const DEFAULT_ACCOUNT_BYTES = 10_240;
-/** A server that failed is asked last for this long, so that it does not cost every call its deadline. */
+/** For this long a server that failed is asked last, so that it does not delay every call. */
 const REST_MS = 10_000;
 /** Asks the servers in turn until one answers. */
 class Servers {
@@ -83,7 +83,7 @@ class Servers {
   async ask<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     if (this.#inFlight >= this.#maxInFlight) throw unreachable('too many reads in flight', 2);
     this.#inFlight += 1;
-    // Many reads may share a signal, and each listens to it.
+    // Many reads may share a signal, and each adds a listener.
     setMaxListeners(this.#maxInFlight, signal);
     try {
       return await this.#inTurn(query, signal);
@@ -109,7 +109,7 @@ class Servers {
     throw failures.find(({ kind }) => kind === 'failed') ?? failures[0] ?? unreachable('no server');
   }
 
-  /** The servers by preference, those that failed lately last. */
+  /** The servers in order of preference, with those that failed recently last. */
   #order(): RpcServer[] {
     const now = Date.now();
     const rested = this.list.filter(({ restUntil }) => restUntil <= now);
