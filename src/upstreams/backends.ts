@@ -12,29 +12,29 @@ import type { Summarizer } from './summarizers/summarizer.js';
 import { createFliteSpeaker } from './voices/flite.js';
 import type { Speaker } from './voices/voices.js';
 
-/** The backends that the handlers ask. */
+/** The backends that the handlers use. */
 export type Backends = {
   summarizer: Summarizer;
   briefs: TokenBriefService;
   chain: SolanaChain;
-  /** CAIP-2 name of the chain. */
+  /** CAIP-2 id of the chain. */
   network: string;
   speaker: Speaker;
   people: People;
   replyStore: ReplyStore;
 };
 
-/** A little less than the 20 s that work may take, so that a full queue answers 503: try again, and not 502. */
+/** Slightly less than the 20 s that work may take, so that waiting too long in a queue gives 503 and not 502. */
 const SPEECH_DEADLINE_MS = 19_000;
 
-/** What the panel page and the people who are asked have in common. */
+/** Shared by the panel page and the backend that asks people. */
 export type Panel = { replyStore: ReplyStore; presence: Respondents };
 
 export type BuiltBackends = Backends & { probes: Record<string, Probe>; close(): Promise<void> };
 
 /**
- * Chooses the adapter of every backend: the operator's service where one is configured, else the embedded one. What is not chosen is
- * not loaded.
+ * Chooses the adapter of every backend: the operator's service if one is configured, otherwise the embedded one. Adapters that
+ * are not chosen are not loaded.
  */
 export async function createBackends(
   config: Config,
@@ -46,7 +46,7 @@ export async function createBackends(
   const briefs = createTokenBrief({
     sources: createMarketSources({ marketUrl, label, jupiterApiKey: config.jupiterApiKey }),
     supplyOf: async (mint, signal) => {
-      // It takes @solana/spl-token along, which is slow to load.
+      // Loaded on the first call, because it imports @solana/spl-token, which loads slowly.
       const { readMint } = await import('./mints/mint.js');
       return readMint(chain, mint, signal);
     },

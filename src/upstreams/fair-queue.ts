@@ -1,28 +1,28 @@
 import { UpstreamFailure } from '../net/failure.js';
 
-/** No place in the queue: says something about the other callers, nothing about the backend. */
+/** The queue is full. This is no failure of the backend. */
 export class QueueFull extends UpstreamFailure {}
 
 type Waiter = { admit: () => void; refuse: (reason: unknown) => void };
 type Share = { waiting: Waiter[]; running: number; lastServed: number };
 
 export type FairQueueOptions = {
-  /** Jobs that run at a time. */
+  /** Concurrent jobs. */
   slots: number;
-  /** Jobs that wait, of all callers together. */
+  /** Waiting jobs of all callers together. */
   maxWaiting: number;
-  /** What a caller is told whose job can't wait. */
+  /** The error message when the queue is full. */
   fullMessage: string;
 };
 
 /**
- * Lets a fixed number of jobs run and keeps a bounded number waiting. The next slot goes to the caller with the fewest running jobs,
- * among those to the one that was served longest ago; jobs of one caller keep their order. When the queue is full, a caller with fewer
- * waiting jobs takes the place of the last job of the caller with the most. A job whose signal aborts while it waits leaves at once.
+ * Runs a fixed number of jobs at a time and keeps a limited number waiting. The next slot goes to the caller with the fewest running
+ * jobs; among equals, to the caller served longest ago. Jobs of one caller keep their order. When the queue is full, a caller with
+ * fewer waiting jobs replaces the last job of the caller with the most. A waiting job whose signal aborts leaves at once.
  */
 export class FairQueue {
   readonly #options: FairQueueOptions;
-  /** Only callers with a job that runs or waits. */
+  /** Contains only callers with a running or waiting job. */
   readonly #shares = new Map<string, Share>();
   #running = 0;
   #waiting = 0;
@@ -46,8 +46,8 @@ export class FairQueue {
   }
 
   /**
-   * Runs `job` when its turn comes. `caller`: whose share of the queue it takes, any string.
-   * @throws QueueFull (`unavailable`) when there is no place, also for a job that lost its place; the signal's reason once it aborts
+   * Runs `job` when it is its turn. `caller`: any string; the job counts against the share of this caller.
+   * @throws QueueFull (`unavailable`) if the queue is full or the job was replaced; the signal's reason once it aborts
    */
   async run<T>(job: () => Promise<T>, signal: AbortSignal, caller = ''): Promise<T> {
     signal.throwIfAborted();
@@ -67,7 +67,7 @@ export class FairQueue {
     }
   }
 
-  /** Refuses everyone who waits. */
+  /** Rejects all waiting jobs. */
   close(reason: unknown): void {
     for (const { waiting } of this.#shares.values()) {
       for (const waiter of waiting.splice(0)) waiter.refuse(reason);
@@ -115,7 +115,7 @@ export class FairQueue {
     waiter.refuse(reason);
   }
 
-  /** Takes the last job of the caller with the most, or throws where `share` would itself have as many. */
+  /** Removes the last job of the caller with the most jobs, or throws if `share` would then have as many. */
   #makeRoomFor(share: Share): void {
     let greatest = share;
     for (const other of this.#shares.values()) {
@@ -126,7 +126,7 @@ export class FairQueue {
     this.#waiting -= 1;
   }
 
-  /** The slot passes straight to the next in line, so nobody overtakes. */
+  /** Passes the slot directly to the next job, so that no new job can take it first. */
   #leave(share: Share): void {
     share.running -= 1;
     let next: Share | undefined;

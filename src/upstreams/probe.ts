@@ -1,5 +1,5 @@
-/** What a backend says of itself; `detail` is public. */
+/** The result of a probe; `detail` is public. */
 export type Finding = { status?: 'ok' | 'degraded'; detail?: string };
 
-/** Asks a backend how it is. Rejects when it is down. */
+/** Checks a backend. Rejects if it is down. */
 export type Probe = (signal: AbortSignal) => Promise<Finding | void>;

@@ -3,23 +3,23 @@ import type { Piscina } from 'piscina';
 import type { Job } from './job.js';
 
 type Options = {
-  /** The worker's program. */
+  /** The module that the workers run. */
   filename: string;
   threads: number;
-  /** MB that a thread's old generation may take. */
+  /** Heap limit of a thread (old generation) in MB. */
   heapMb?: number;
   workerData?: unknown;
 };
 
-/** A thread takes as much memory as a whole small server: none before the first job, none after this long without. */
+/** A thread takes as much memory as a small server, so none runs before the first job, or after this long without jobs. */
 const IDLE_MS = 60_000;
-/** A job that has not noticed its stop by then hangs, and its thread is ended after all. */
+/** A cancelled job that is still running after this time hangs; its thread is terminated. */
 const HUNG_MS = 60_000;
 const CLOSE_MS = 3_000;
 
 /**
- * Worker threads whose running jobs are asked to stop and not ended: Node 20 may abort the whole process when a thread is ended in
- * the middle of its work, while V8 still compiles its code on another thread. Never queues by itself what its caller does not bound.
+ * Worker threads. A cancelled job is signalled to stop rather than terminated: Node 20 may abort the whole process if a thread is
+ * terminated while V8 still compiles its code on another thread. The queue has no limit of its own; callers must limit their jobs.
  */
 export class Threads {
   readonly #options: Options;
@@ -32,8 +32,8 @@ export class Threads {
   }
 
   /**
-   * Runs a job and settles when it has ended, which after an abort is as soon as the worker looks at its stop. `name`: the function
-   * that the worker exports. Throws the signal's reason where it aborted, or what broke the worker.
+   * Runs a job and settles when it has ended; after an abort, that is when the worker next checks for cancellation. `name`: the
+   * function that the worker exports. Throws the signal's reason if it aborted, or the error of the worker.
    */
   async run<Result>(
     task: unknown,
@@ -66,7 +66,7 @@ export class Threads {
     }
   }
 
-  /** Asks running jobs to stop and waits for them, three seconds at most. */
+  /** Cancels running jobs and waits for them, for three seconds at most. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const stop of this.#stops) Atomics.store(stop, 0, 1);
@@ -74,7 +74,7 @@ export class Threads {
   }
 }
 
-/** Its package is slow to load: with the first job, not at the start. */
+/** Loaded with the first job, because the package loads slowly. */
 async function openPool({ filename, threads, heapMb, workerData }: Options): Promise<Piscina> {
   const { Piscina } = await import('piscina');
   const pool = new Piscina({
@@ -83,12 +83,12 @@ async function openPool({ filename, threads, heapMb, workerData }: Options): Pro
     maxThreads: threads,
     idleTimeout: IDLE_MS,
     closeTimeout: CLOSE_MS,
-    // Texts of strangers are worked on in there: no secrets of the environment.
+    // The workers process text from callers, so they get no environment variables, which may contain secrets.
     env: {},
     workerData,
     ...(heapMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapMb } }),
   });
-  // Faults of idle workers; those with a job reject it.
+  // Errors of idle workers. A worker with a job rejects the job instead.
   pool.on('error', () => {});
   return pool;
 }

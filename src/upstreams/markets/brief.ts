@@ -7,7 +7,7 @@ import { cleanName, cleanSymbol } from './fields.js';
 import { briefLine } from './line.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 
-/** The answer of the token brief (specification 2.4). Amounts in US dollars; null means that no source knows. */
+/** The answer of the token brief (specification 2.4). Amounts in US dollars; null if no source knows. */
 export type TokenBrief = {
   mint: string;
   symbol?: string;
@@ -39,9 +39,9 @@ export type TokenBriefOptions = {
   supplyOf: SupplyOf;
   /** Milliseconds since 1970. */
   now?: () => number;
-  /** Says that the figures are a stand-in, for instance `sandbox`: put before every source's name and into the disclaimer. */
+  /** Marks figures that are not real, for example `sandbox`: appears before every source's name and in the disclaimer. */
   label?: string;
-  /** How long a snapshot is handed out again. Default 15 000 ms. */
+  /** How long a snapshot is cached. Default 15 000 ms. */
   cacheMs?: number;
 };
 
@@ -65,7 +65,7 @@ const MINT = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 const SUPPLY = /^\d{1,40}(\.\d{1,255})?$/;
 const MAX_CACHED = 1_000;
 const MAX_ROUNDS = 64;
-/** A source has a shorter deadline of its own; these hold even for one that forgets it. */
+/** Each source has a shorter deadline of its own; these apply if it fails to enforce that. */
 const SUPPLY_DEADLINE_MS = 6_000;
 const SOURCE_DEADLINE_MS = 8_000;
 
@@ -82,7 +82,7 @@ function nobodyAnswered(failures: UpstreamFailure[]): UpstreamFailure {
     return new UpstreamFailure('failed', message, { cause });
   }
   const retryAfterSeconds = Math.min(...failures.map(failure => failure.retryAfterSeconds ?? 5));
-  const message = `No market-data source can be asked: ${why}. Try again in ${retryAfterSeconds} s.`;
+  const message = `No market-data source is available: ${why}. Try again in ${retryAfterSeconds} s.`;
   return new UpstreamFailure('unavailable', message, { cause, retryAfterSeconds });
 }
 
@@ -97,7 +97,7 @@ async function askAll(sources: MarketSource[], mint: string, signal: AbortSignal
     else if (answer.value) round.quotes.push({ source: source.name, quote: answer.value });
     else round.silent.push(source);
   });
-  // "No market" is believed from all sources, or from one whose empty answer can't be a passing failure.
+  // "No market" is accepted only from all sources, or from a source whose empty answer cannot be a passing failure.
   const sure = round.failures.length === 0 || round.silent.some(source => !source.emptyIsUncertain);
   if (round.quotes.length === 0 && !sure) throw nobodyAnswered(round.failures);
   return round;
@@ -110,7 +110,7 @@ function valuation(priceUsd: number | null, supply: string): number | null {
   return priceUsd === null || units === 0 ? null : tidy(priceUsd * units);
 }
 
-/** The first quote that knows `field`, and whose it is. */
+/** The first quote that has `field`, and its source. */
 function firstKnown<K extends keyof MarketQuote>(
   quotes: Named[],
   field: K,
@@ -151,7 +151,7 @@ function combine({ quotes, silent }: Round, supply: string): Figures {
     volume24hUsd: amountOf('volume24hUsd'),
     holders: holders.value ?? null,
     organicScore: organicScore.value ?? null,
-    // Where nobody knows a market, the snapshot rests on those who said so.
+    // Without a market, the sources are those that reported that there is none.
     sources: quotes.length > 0 ? quotes.map(q => q.source).filter(s => used.has(s)) : silent.map(s => s.name),
     disputed,
   };
@@ -188,13 +188,13 @@ function labelled(source: MarketSource, label: string | undefined): MarketSource
   };
 }
 
-/** Asks the chain, then all sources in parallel, and makes one snapshot of what they say. */
+/** Reads the chain, then all sources in parallel, and combines the answers into one snapshot. */
 async function takeSnapshot(
   mint: string,
   options: TokenBriefOptions,
   signal: AbortSignal,
 ): Promise<TokenBrief> {
-  // The chain first: an address that is no mint is answered uncharged, so it must not use up the sources' rate limits.
+  // The chain comes first: calls with an address that is no mint are free, so they must not use up the rate limits of the sources.
   const { supply } = await withDeadline(SUPPLY_DEADLINE_MS, signal, inTime =>
     options.supplyOf(mint, inTime),
   ).catch((error: unknown) => {
@@ -203,7 +203,7 @@ async function takeSnapshot(
     throw new UpstreamFailure('failed', message, { cause: error });
   });
   if (!SUPPLY.test(supply))
-    throw new UpstreamFailure('failed', 'The chain answered an unreadable supply; try again later');
+    throw new UpstreamFailure('failed', 'The supply on the chain is unreadable; try again later');
   const asOf = (options.now ?? Date.now)();
   const round = await askAll(options.sources, mint, signal);
   return render(mint, combine(round, supply), round.quotes.length === 0, asOf, options.label);
@@ -229,7 +229,7 @@ export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
   const snapshots = new LRUCache<string, { brief: TokenBrief; until: number }>({ max: MAX_CACHED });
   const rounds = new Map<string, Promise<TokenBrief>>();
   const closing = new AbortController();
-  // Every wait of every round listens to it; Node warns from the eleventh on.
+  // Every wait of every round listens to this signal; Node would warn from the eleventh listener on.
   setMaxListeners(MAX_ROUNDS * (options.sources.length + 1), closing.signal);
 
   async function run(mint: string): Promise<TokenBrief> {
@@ -251,7 +251,7 @@ export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
     const running = rounds.get(mint);
     if (running) return running;
     if (rounds.size >= MAX_ROUNDS || closing.signal.aborted) {
-      const message = 'Too many tokens are being looked up right now; try again shortly';
+      const message = 'Too many tokens are being looked up; try again shortly';
       throw new UpstreamFailure('unavailable', message, { retryAfterSeconds: 2 });
     }
     const started = run(mint);

@@ -11,15 +11,15 @@ import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 import { HttpClient, NoAnswer, type HttpAnswer } from '../../net/http-client.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 
-/** What an operator may set for any source. */
+/** Settings of any source. */
 export type SourceOptions = {
-  /** Base address, a path included; the aggregator's public address when absent. */
+  /** Base URL, with path. Default: the aggregator's public URL. */
   url?: string;
-  /** Put in front of the source's name: `sandbox` gives `sandbox:jupiter`. */
+  /** Prefix of the source's name: `sandbox` gives `sandbox:jupiter`. */
   label?: string;
-  /** Time for one request, from the queue to the last byte. Default 4 000 ms. */
+  /** Deadline of one request, from the queue to the last byte. Default 4 000 ms. */
   deadlineMs?: number;
-  /** Failures in a row that open the circuit (5) and the first rest after that (5 000 ms; doubled up to a minute). */
+  /** Consecutive failures that open the circuit (default 5), and its first rest (default 5 000 ms; doubles up to a minute). */
   breaker?: { failures?: number; restMs?: number };
 };
 
@@ -29,10 +29,10 @@ export type WireFormat = {
   url: string;
   headers?: Record<string, string>;
   emptyIsUncertain?: boolean;
-  /** True where the aggregator says "unknown token" with a 404. */
+  /** True if the aggregator answers 404 for an unknown token. */
   unknownIs404?: boolean;
   path: (mint: string) => string;
-  /** Reads a parsed 2xx answer; throws `RangeError` for one that can't be right. */
+  /** Reads a parsed 2xx answer; throws `RangeError` if it is implausible. */
   decode: (body: unknown, mint: string) => MarketQuote | undefined;
 };
 
@@ -42,10 +42,10 @@ const MAX_BACKOFF_SECONDS = 120;
 
 type Answer = { status: number; body: unknown };
 
-/** The caller went away: says nothing about the source. */
+/** The caller left, which is no failure of the source. */
 class CallerLeft extends Error {}
 
-/** Counts failures in a row; a rate limit opens the circuit at once. */
+/** Counts consecutive failures. A rate limit opens the circuit at once. */
 class ConsecutiveOrTripped implements IBreaker {
   state = 0;
   tripped = false;
@@ -65,8 +65,8 @@ class ConsecutiveOrTripped implements IBreaker {
 }
 
 /**
- * When a source that refused us wants to be asked again, in seconds from 1 to 120: `Retry-After`, else
- * `x-ratelimit-reset`, which is found in the wild as seconds from now, Unix seconds and Unix milliseconds.
+ * How many seconds to wait after a refusal, from 1 to 120: from `Retry-After`, or else from `x-ratelimit-reset`, which servers send
+ * as seconds from now, Unix seconds or Unix milliseconds.
  */
 export function backoffSeconds(
   headers: { 'retry-after'?: string | undefined; 'x-ratelimit-reset'?: string | undefined },
@@ -106,7 +106,7 @@ class Endpoint {
     });
     this.#counter = new ConsecutiveOrTripped(options.breaker?.failures ?? 5);
     this.#circuit = circuitBreaker(
-      // A probe whose caller left proved nothing, so the circuit must not close on it.
+      // A probe whose caller left has no result, so it must not close the circuit.
       handleWhen(error => !(error instanceof CallerLeft) || this.#circuit.state === CircuitState.HalfOpen),
       { breaker: this.#counter, halfOpenAfter: { next: context => this.#rest(context.attempt) } },
     );
@@ -115,7 +115,7 @@ class Endpoint {
   /** Throws `UpstreamFailure`, or the signal's reason. */
   async get(path: string, signal: AbortSignal): Promise<Answer> {
     signal.throwIfAborted();
-    // While one request probes a recovering source the others don't queue up behind it.
+    // While one request probes a recovering source, the others fail at once instead of waiting for it.
     if (this.#circuit.state === CircuitState.HalfOpen) throw this.#resting();
     const startedAt = performance.now();
     try {
@@ -137,7 +137,7 @@ class Endpoint {
     return {
       status: 'ok',
       ...latency,
-      ...(this.#latencyMs === undefined ? { detail: 'not asked yet' } : {}),
+      ...(this.#latencyMs === undefined ? { detail: 'no request sent yet' } : {}),
     };
   }
 
@@ -155,7 +155,7 @@ class Endpoint {
 
   #resting(): UpstreamFailure {
     const seconds = Math.max(Math.ceil((this.#restsUntil - Date.now()) / 1_000), 1);
-    const message = `${this.#name} is not asked for now because it failed before; try again in ${seconds} s`;
+    const message = `${this.#name} is paused after failures; try again in ${seconds} s`;
     return new UpstreamFailure('unavailable', message, { retryAfterSeconds: seconds });
   }
 
@@ -169,14 +169,14 @@ class Endpoint {
   }
 
   /**
-   * Failures of the source as a whole throw here, inside the circuit. A 4xx about one token is returned instead: nobody
-   * shall be able to close a source for all by asking about an odd token.
+   * Failures of the source as a whole throw here, inside the circuit. A 4xx for one token is returned instead, so that requests
+   * for an unusual token cannot open the circuit for everyone.
    */
   #read(answer: HttpAnswer): Answer {
     const { status, text } = answer;
     if (status === 429 || status === 503) throw this.#refused(answer);
     if (status === 401 || status === 403) {
-      const message = `${this.#name} refused our access (${status}); the operator has to check its key`;
+      const message = `${this.#name} refused access (${status}); the operator must check the API key`;
       throw new UpstreamFailure('failed', message);
     }
     if (status >= 400 && status < 500 && status !== 408)
@@ -187,13 +187,9 @@ class Endpoint {
     try {
       return { status, body: JSON.parse(text) as unknown };
     } catch (cause) {
-      throw new UpstreamFailure(
-        'failed',
-        `${this.#name} answered something that is not JSON; try again later`,
-        {
-          cause,
-        },
-      );
+      throw new UpstreamFailure('failed', `${this.#name} sent an answer that is not JSON; try again later`, {
+        cause,
+      });
     }
   }
 
@@ -208,7 +204,7 @@ class Endpoint {
       this.#askedToWaitUntil = Date.now() + waitMs;
       this.#counter.tripped = true;
     }
-    const message = `${this.#name} ${status === 429 ? 'limits our requests' : 'is closed for now'}; try again later`;
+    const message = `${this.#name} ${status === 429 ? 'limits the request rate' : 'is temporarily unavailable'}; try again later`;
     return new UpstreamFailure('unavailable', message, {
       retryAfterSeconds: seconds ?? Math.ceil(this.#restMs / 1_000),
     });
@@ -219,21 +215,21 @@ class Endpoint {
     const told = { cause: error };
     const kind = error instanceof NoAnswer ? error.kind : 'broken';
     if (kind === 'unreachable') {
-      return new UpstreamFailure('unavailable', `${this.#name} can't be reached; try again later`, told);
+      return new UpstreamFailure('unavailable', `${this.#name} cannot be reached; try again later`, told);
     }
     const what =
       kind === 'late'
         ? 'did not answer in time'
         : kind === 'too large'
-          ? 'answered too much'
-          : 'broke off its answer';
+          ? 'sent too large an answer'
+          : 'sent an incomplete answer';
     return new UpstreamFailure('failed', `${this.#name} ${what}; try again later`, told);
   }
 }
 
 const looksLikeHtml = (text: string): boolean => /^\s*</.test(text.slice(0, 200));
 
-/** Puts a wire format behind the port, with one keep-alive pool, a deadline, a circuit breaker and a bounded body. */
+/** Makes a market source from a wire format: one keep-alive pool, a deadline, a circuit breaker and a size limit. */
 export function createHttpSource(format: WireFormat, options: SourceOptions): MarketSource {
   const name = options.label ? `${options.label}:${format.name}` : format.name;
   const endpoint = new Endpoint(name, format, options);
@@ -242,7 +238,7 @@ export function createHttpSource(format: WireFormat, options: SourceOptions): Ma
     ...(format.emptyIsUncertain ? { emptyIsUncertain: true } : {}),
     async quote(mint, signal) {
       const { status, body } = await endpoint.get(format.path(mint), signal);
-      // A 404 page of some proxy in between is not the aggregator's word on the token.
+      // An HTML 404 page comes from a proxy and says nothing about the token.
       if (status === 404 && format.unknownIs404 && body !== 'html') return undefined;
       if (status !== 200) {
         throw new UpstreamFailure('failed', `${name} answered ${status} for this token; try again later`);

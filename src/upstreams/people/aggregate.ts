@@ -7,8 +7,7 @@ export type BrandFeedback = components['schemas']['BrandFeedback'];
 const MAX_QUOTE_CHARACTERS = 160;
 
 /**
- * The answer made of a question and the replies it got. The counts are those of the replies; `mock` is true only if a house
- * respondent wrote one of them.
+ * Builds the answer from a question and its replies. `mock` is true only if a sample respondent wrote one of the replies.
  */
 export function createBrandFeedback(
   { brand, question, wanted }: Pick<Question, 'brand' | 'question' | 'wanted'>,
@@ -34,9 +33,8 @@ type Counts = Record<Sentiment, number>;
 
 function summarise(counts: Counts, replies: Reply[], wanted: number): string {
   const given = replies.length;
-  if (given === 0) return `None of the ${people(wanted)} asked for answered before the deadline.`;
-  const short =
-    given < wanted ? `Only ${given} of the ${people(wanted)} asked for answered before the deadline` : '';
+  if (given === 0) return `None of ${people(wanted)} answered before the deadline.`;
+  const short = given < wanted ? `Only ${given} of ${people(wanted)} answered before the deadline` : '';
   const tally = tallyOf(counts, given);
   const first = short ? `${short}: ${tally}.` : `${capital(tally)}.`;
   return `${first} ${quotes(counts, replies)}`;
@@ -64,7 +62,7 @@ function tallyOf(counts: Counts, given: number): string {
   return `${counts[first]} of ${given} replies ${counts[first] === 1 ? 'was' : 'were'} ${first}${head}${tail}`;
 }
 
-/** One sentence with the most telling reply of the largest group and, if there is one, of those who think otherwise. */
+/** One sentence that quotes a typical reply of the largest group and, if there is one, of a group with another opinion. */
 function quotes(counts: Counts, replies: Reply[]): string {
   const order = VERDICTS.filter(verdict => counts[verdict] > 0).sort((a, b) => counts[b] - counts[a]);
   const [main] = order;
@@ -75,7 +73,7 @@ function quotes(counts: Counts, replies: Reply[]): string {
   return against ? `Example replies: “${said}” and “${against}”.` : `Example reply: “${said}”.`;
 }
 
-/** The reply that shares most words with the others of its sentiment; of equals the one nearest to 80 characters. */
+/** The reply that shares the most words with others of its sentiment; among equals, the one nearest to 80 characters. */
 function telling(replies: Reply[], sentiment: Sentiment): string | undefined {
   const texts = replies.filter(reply => reply.sentiment === sentiment).map(({ text }) => text);
   const words = texts.map(text => new Set(text.toLowerCase().match(/[\p{L}\p{N}]{4,}/gu) ?? []));
@@ -92,7 +90,7 @@ function telling(replies: Reply[], sentiment: Sentiment): string | undefined {
   return best && quote(best.text);
 }
 
-/** One line without the closing full stop, cut at a word. */
+/** A quotation on one line, without its final full stop, cut after a word if it is too long. */
 function quote(text: string): string {
   const line = text
     .replace(/[\s\p{Cc}]+/gu, ' ')

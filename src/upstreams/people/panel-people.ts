@@ -6,26 +6,26 @@ import type { Respondents } from './respondents.js';
 import { ReplyWaiter } from './reply-waiter.js';
 
 export type PanelPeopleOptions = AskingOptions & {
-  /** Whether anybody who could answer is there. */
+  /** Whether respondents are present. */
   presence: Respondents;
 };
 
 export type AskingOptions = {
   replyStore: ReplyStore;
-  /** Questions that may be open at a time; one more is refused before it is charged. Default 200. */
+  /** Open questions at a time; further questions are refused without a charge. Default 200. */
   maxOpen?: number;
-  /** How often the book is looked at. Default 500 ms. */
+  /** How often stored replies are checked. Default 500 ms. */
   pollMs?: number;
 };
 
 export const MAX_OPEN_QUESTIONS = 200;
 export const REPLY_POLL_MS = 500;
-/** Longest brand and question together that the panel page shows in full. */
+/** The greatest total length of brand and question that the panel page shows in full. */
 export const MAX_ASKED_CHARACTERS = 20_000;
 
 const BUSY_RETRY_SECONDS = 60;
 
-/** @throws UpstreamFailure `invalid` when the panel page could not show it in full. */
+/** @throws UpstreamFailure `invalid` if brand and question are longer than `max` */
 export function checkAsked(about: { brand: string; question: string } | undefined, max: number): void {
   if (about && about.brand.length + about.question.length > max)
     throw new UpstreamFailure(
@@ -34,10 +34,10 @@ export function checkAsked(about: { brand: string; question: string } | undefine
     );
 }
 
-/** @throws UpstreamFailure `unavailable` when `maxOpen` questions wait already, or the book can't be read. */
+/** @throws UpstreamFailure `unavailable` if `maxOpen` questions are open or the replies cannot be read */
 export async function checkCapacity(replyStore: ReplyStore, maxOpen: number): Promise<void> {
   const open = await replyStore.open().catch((cause: unknown) => {
-    throw new UpstreamFailure('unavailable', 'The questions can not be read at the moment; try again.', {
+    throw new UpstreamFailure('unavailable', 'The questions cannot be read at the moment; try again.', {
       cause,
     });
   });
@@ -51,7 +51,7 @@ export async function checkCapacity(replyStore: ReplyStore, maxOpen: number): Pr
     );
 }
 
-/** The operator's own people, who answer on the panel page. Nothing is sent anywhere: the page reads the book. */
+/** Asks the operator's own people, who answer on the panel page. The page reads the questions from the same store. */
 export function createPanelPeople(options: PanelPeopleOptions): People {
   const { replyStore, presence, maxOpen = MAX_OPEN_QUESTIONS, pollMs = REPLY_POLL_MS } = options;
   const watch = new ReplyWaiter(replyStore, pollMs);
@@ -83,11 +83,11 @@ export async function panelHealth(
       detail: `${open} of at most ${maxOpen} questions open`,
     };
   } catch {
-    return { status: 'degraded', detail: 'the questions can not be read' };
+    return { status: 'degraded', detail: 'the questions cannot be read' };
   }
 }
 
-/** Ends whatever an adapter is waiting for; a listener per open question is no leak. */
+/** Cancels all waits of an adapter. Each open question adds a listener, so Node's limit on listeners is lifted. */
 export function createClosing(): AbortController {
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);

@@ -3,7 +3,7 @@ export type Sentiment = 'positive' | 'neutral' | 'negative';
 
 export const SENTIMENTS: readonly Sentiment[] = ['positive', 'neutral', 'negative'];
 
-/** Longest reply we keep, in characters (code points). */
+/** The longest reply, in characters (code points). */
 export const MAX_REPLY_CHARACTERS = 2_000;
 
 export type Reply = {
@@ -11,11 +11,11 @@ export type Reply = {
   id: string;
   text: string;
   sentiment: Sentiment;
-  /** Who wrote it: opaque, one reply per respondent and question. */
+  /** Opaque id of the author. Each respondent can answer a question once. */
   respondent: string;
-  /** True when nobody chose the sentiment and it was inferred from the text. */
+  /** True if the sentiment was inferred from the text instead of chosen by the respondent. */
   inferred: boolean;
-  /** True when the sandbox's sample respondents wrote it, not a person. */
+  /** True if a sample respondent of the sandbox wrote it, not a person. */
   isSample: boolean;
 };
 
@@ -34,22 +34,22 @@ export type Question = {
 
 export type Added = 'added' | 'duplicate' | 'full' | 'closed';
 
-/** The replies to the questions that were paid for. Everything in it survives a crash. */
+/** Stores the replies to paid questions. Stored data survives a crash. */
 export type ReplyStore = {
-  /** Questions being asked now, oldest first, with the number of their replies. */
+  /** Open questions, oldest first, with the number of their replies. */
   open(): Promise<(Question & { replies: number })[]>;
   /** Replies that count, oldest first. */
   replies(id: string): Promise<Reply[]>;
   /**
    * Adds one reply atomically: one per respondent and question, never more than wanted, only while the question is open.
-   * `duplicate` also answers a reply id that is there already and a respondent whose reply was rejected.
+   * `duplicate` is also returned for a known reply id, and for a respondent whose reply was rejected.
    */
   add(id: string, reply: Reply): Promise<Added>;
-  /** Throws a reply out: its place is free again, and its respondent can't answer this question again. */
+  /** Rejects a reply: someone else can answer instead, and its respondent cannot answer this question again. */
   reject(id: string, replyId: string): Promise<boolean>;
-  /** What was, or is about to be, asked of an external provider; opaque to the book. */
+  /** What was, or is about to be, requested from an external provider; opaque to the store. */
   intent(id: string): Promise<string | null>;
-  /** Resolves when the intent is on disk: the provider is asked only after that. */
+  /** Resolves when the intent is on disk. Only then is the request sent to the provider. */
   saveIntent(id: string, intent: string): Promise<void>;
 };
 
@@ -58,16 +58,15 @@ export type People = {
   /** Short name of the adapter, for logs and health. */
   name: string;
   /**
-   * Asked before any money is taken.
-   * @throws UpstreamFailure `unavailable` when nobody can be asked now: no respondent present, too many open questions,
-   *   marketplace down, budget ceiling; `invalid` when `about` is given and can't be put to these people, for instance because it is
-   *   too long.
+   * Checked before the payment.
+   * @throws UpstreamFailure `unavailable` if nobody can be asked now: no respondent present, too many open questions, marketplace
+   *   down, or budget too low; `invalid` if the question in `about` cannot be asked, for example because it is too long.
    */
   ready(wanted: number, about?: { brand: string; question: string }): Promise<void>;
   /**
-   * Resolves when the book holds the wanted replies or the deadline has passed. Safe to call again for the same question
-   * after a crash, by the same or another process, one at a time.
-   * @throws UpstreamFailure when the provider fails for good; the signal's reason when it aborts, with nothing undone.
+   * Resolves when all wanted replies are stored or the deadline has passed. Can be called again for the same question after a
+   * crash, by the same or another process, but not concurrently.
+   * @throws UpstreamFailure if the provider fails permanently; the signal's reason if it aborts. Nothing is undone in either case.
    */
   ask(question: Question, signal: AbortSignal): Promise<void>;
   health(): Promise<{ status: 'ok' | 'degraded'; detail?: string }>;

@@ -1,7 +1,7 @@
 import type { Ledger, Order } from '../../ledger/store.js';
 import type { Question, ReplyStore } from './people.js';
 
-/** The replies of the orders in the ledger, as those see them who ask people. */
+/** The reply store on top of the orders in the ledger. */
 export function replyStoreOf(ledger: Ledger): ReplyStore {
   return {
     open: async () =>

@@ -1,11 +1,11 @@
 import { MAX_REPLY_CHARACTERS } from './people.js';
 
 /**
- * A reply as we keep it: line ends unified, no characters that a database or a page can't hold (NUL and other controls, lone
- * surrogates become U+FFFD), at most `max` characters, trimmed. Empty when nothing visible is left.
+ * Cleans a reply: unified line ends, no characters that a database or page cannot store (control characters are removed, lone
+ * surrogates become U+FFFD), at most `max` characters, trimmed. Empty if nothing visible is left.
  */
 export function tidyReply(raw: string, max = MAX_REPLY_CHARACTERS): string {
-  // Four UTF-16 units per character are more than enough; the rest need not be looked at.
+  // Four UTF-16 units per character are more than enough; the rest is ignored.
   const text = raw
     .slice(0, 4 * max)
     .replace(/\r\n?/g, '\n')
@@ -16,7 +16,7 @@ export function tidyReply(raw: string, max = MAX_REPLY_CHARACTERS): string {
   return /[\p{L}\p{N}\p{P}\p{S}]/u.test(cut.replaceAll('\ufffd', '')) ? cut : '';
 }
 
-/** Length in characters as people count them, near enough: code points. */
+/** Length in code points, which is close to what people count as characters. */
 export function charactersOf(text: string): number {
   return [...text].length;
 }

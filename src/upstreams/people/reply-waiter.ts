@@ -4,7 +4,7 @@ const MAX_TIMER_MS = 2_147_483_647;
 
 type Waiter = { question: Question; done: () => void };
 
-/** Waits for replies. However many questions wait, the book is asked once per interval. */
+/** Waits for replies. The store is read once per interval, for all waiting questions together. */
 export class ReplyWaiter {
   readonly #replyStore: ReplyStore;
   readonly #pollMs: number;
@@ -16,7 +16,7 @@ export class ReplyWaiter {
     this.#pollMs = pollMs;
   }
 
-  /** Resolves when the book holds the wanted replies or at the question's deadline. Throws the signal's reason. */
+  /** Resolves when all wanted replies are stored, or at the question's deadline. Throws the signal's reason. */
   async until(question: Question, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (await this.#enough(question)) return;
@@ -57,11 +57,11 @@ export class ReplyWaiter {
       const counts = new Map((await this.#replyStore.open()).map(({ id, replies }) => [id, replies]));
       for (const { question, done } of [...this.#waiters]) {
         const count = counts.get(question.id);
-        // A question that is no longer listed may be full: its replies tell.
+        // A question that is no longer open may be complete: check its replies.
         if (count === undefined ? await this.#enough(question) : count >= question.wanted) done();
       }
     } catch {
-      // The book can't be read at the moment; the next look, or the deadline, decides.
+      // The store cannot be read: wait for the next interval or the deadline.
     }
   }
 

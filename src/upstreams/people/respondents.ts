@@ -1,7 +1,7 @@
 import { NOT_CHARGED } from '../../contract/not-charged.js';
 import { UpstreamFailure } from '../../net/failure.js';
 
-/** Texts that outlive a server and are shared by all servers on one ledger. */
+/** Key-value storage shared by all servers of one ledger. */
 export type SharedMeta = {
   getMeta(key: string): Promise<string | undefined>;
   setMeta(key: string, value: string): Promise<void>;
@@ -9,19 +9,19 @@ export type SharedMeta = {
 
 export type RespondentsOptions = {
   notes: SharedMeta;
-  /** How long after they were last seen respondents count as present. Default 10 minutes. */
+  /** Respondents count as present for this long after they were last seen. Default 10 minutes. */
   presentMs?: number;
-  /** ms since 1970. Default the clock. */
+  /** ms since 1970. Default: the system clock. */
   now?: () => number;
 };
 
 const SEEN_KEY = 'panel-respondent-seen';
-/** A page that stays open asks every 30 s; the ledger is not written for each of its requests. */
+/** An open page sends a request every 30 s; not every request is written to the ledger. */
 const WRITE_EVERY_MS = 30_000;
 const ABSENT_RETRY_SECONDS = 60;
 const MINUTE_MS = 60_000;
 
-/** When somebody who is signed in was last seen on the panel page, at whichever server. */
+/** Records when a signed-in respondent was last seen on the panel page of any server. */
 export class Respondents {
   readonly #notes: SharedMeta;
   readonly #presentMs: number;
@@ -34,7 +34,7 @@ export class Respondents {
     this.#now = now;
   }
 
-  /** Records that a respondent is here; written at most every 30 s. Never rejects: the next request records it again. */
+  /** Records that a respondent is present, at most every 30 s. Never rejects: the next request records it again. */
   async record(): Promise<void> {
     const now = this.#now();
     if (now - this.#writtenAt < WRITE_EVERY_MS) return;
@@ -46,31 +46,31 @@ export class Respondents {
   }
 
   /**
-   * Asked before any money is taken.
-   * @throws UpstreamFailure `unavailable` when nobody was seen lately, or the ledger can't tell.
+   * Checked before the payment.
+   * @throws UpstreamFailure `unavailable` if no respondent is present or the ledger cannot be read
    */
   async demand(): Promise<void> {
     const absence = await this.absence().catch((cause: unknown) => {
       throw new UpstreamFailure(
         'unavailable',
-        'Whether respondents are present can not be read at the moment; try again.',
+        'The server cannot check whether respondents are present; try again.',
         { cause },
       );
     });
     if (absence === undefined) return;
     throw new UpstreamFailure(
       'unavailable',
-      `No respondents are present at the moment, so nobody would answer. ${NOT_CHARGED}; try again later.`,
+      `No respondents are present at the moment. ${NOT_CHARGED}; try again later.`,
       { retryAfterSeconds: ABSENT_RETRY_SECONDS },
     );
   }
 
-  /** Undefined while respondents are present, else a sentence for the operator. Rejects when the ledger can't be read. */
+  /** Undefined while respondents are present, otherwise a message for the operator. Rejects if the ledger cannot be read. */
   async absence(): Promise<string | undefined> {
     const seen = await this.#notes.getMeta(SEEN_KEY);
     const age = seen === undefined ? undefined : this.#now() - Number(seen);
     if (age !== undefined && age <= this.#presentMs) return undefined;
-    if (age === undefined) return 'no respondent was ever seen on the panel page: nothing is sold';
-    return `no respondent was seen on the panel page for ${Math.floor(age / MINUTE_MS)} minutes: nothing is sold`;
+    if (age === undefined) return 'no respondent has opened the panel page yet: no orders are accepted';
+    return `no respondent was seen on the panel page for ${Math.floor(age / MINUTE_MS)} minutes: no orders are accepted`;
   }
 }

@@ -102,7 +102,7 @@ const VOICES: Record<Sentiment, Voice> = {
 const MAX_BRAND = 60;
 const MAX_TOPIC = 80;
 
-/** Numbers that depend on the question and nothing else, so that every process writes the same replies. */
+/** Numbers that depend only on the question, so that every process writes the same replies. */
 function seedOf(id: string, index: number): number {
   return createHash('sha256').update(`house ${id} ${index}`).digest().readUInt32BE(0);
 }
@@ -118,7 +118,7 @@ function short(text: string, max: number): string {
         .trim()}…`;
 }
 
-/** What the question is about, as it can stand in a sentence; the brand when the question does not tell. */
+/** The topic of the question, as used in a sentence; the brand if no topic is found. */
 function topicOf({ brand, question }: AskedQuestion): string {
   const about =
     /\b(?:think|thinks|thought|feel|say|know|heard|opinion)\s+(?:of|about|on)\s+(.+)/is.exec(question)?.[1] ??
@@ -151,8 +151,8 @@ function pick(list: string[], index: number): string {
 }
 
 /**
- * What the sample respondent number `index` (from 0) says to a question: always the same to the same question. The first 56
- * texts of one sentiment differ, since openings and opinions have no common factor in number.
+ * The reply of sample respondent number `index` (from 0), always the same for the same question. The first 56 texts of one
+ * sentiment differ, because the numbers of openings and opinions have no common factor.
  */
 export function sampleReply(asked: AskedQuestion, index: number): Reply {
   const seed = seedOf(asked.id, index);

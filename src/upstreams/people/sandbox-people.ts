@@ -16,14 +16,14 @@ import type { People, Question, ReplyStore } from './people.js';
 import { ReplyWaiter } from './reply-waiter.js';
 
 export type SandboxPeopleOptions = AskingOptions & {
-  /** How long real people have on the panel page before the sample respondents fill in. Default 5 000 ms. */
+  /** How long people on the panel page have before sample respondents supply replies. Default 5 000 ms. */
   delayMs?: number;
 };
 
-/** Beyond the 50 that can be wanted: stand-ins for sample respondents whose replies were rejected. */
+/** More than the 50 replies that can be requested, to replace rejected replies of sample respondents. */
 const HOUSE_RESPONDENTS = 150;
 
-/** The panel, and sample respondents who fill in what nobody has answered after a while. Their replies are marked `house`. */
+/** The panel, with sample respondents who supply missing replies after a while. Their replies are marked `isSample`. */
 export function createSandboxPeople(options: SandboxPeopleOptions): People {
   const { replyStore, maxOpen = MAX_OPEN_QUESTIONS, pollMs = REPLY_POLL_MS, delayMs = 5_000 } = options;
   const watch = new ReplyWaiter(replyStore, pollMs);
@@ -45,7 +45,7 @@ export function createSandboxPeople(options: SandboxPeopleOptions): People {
   };
 }
 
-/** Runs `wait` while the sample respondents stand by, and stops them when it settles. */
+/** Runs `wait` and, in the meantime, lets sample respondents reply; stops them when it settles. */
 async function withHouse(
   replyStore: ReplyStore,
   question: Question,
@@ -76,7 +76,7 @@ async function standBy(
   await pause(Math.min(delayMs, left / 2), undefined, { signal });
   while (!signal.aborted) {
     await fillIn(replyStore, question, signal).catch(() => {});
-    // Again: the book may have been out of reach, or the operator may have thrown a reply out.
+    // Repeated, because the store may have been unreachable or the operator may have rejected a reply.
     await pause(pollMs, undefined, { signal });
   }
 }

@@ -6,19 +6,19 @@ import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
 import type { Summarizer } from './summarizer.js';
 
-/** The program of the summary threads. */
+/** The module that the summary threads run. */
 export const SUMMARY_WORKER = fileURLToPath(new URL('./summary-worker.js', import.meta.url));
 const WORKER_HEAP_MB = 512;
 
 /** `threads`: workers (1 or 2). `maxQueue`: texts that may wait for one; the next is refused as `unavailable`. */
 export type EmbeddedOptions = { threads?: number; maxQueue?: number };
 
-/** The message for a text in which there is nothing to sum up. */
-export const NOTHING_TO_SAY = 'text holds nothing to summarize: send text with at least one word';
+/** The message for a text without anything to summarize. */
+export const NOTHING_TO_SAY = 'text contains nothing to summarize: send text with at least one word';
 
 /**
- * The extractive summariser in worker threads: it quotes the one to three sentences that tell most of the text. Needs no
- * network. An aborted signal ends the wait at once; a text that is being read is read to its end, tenths of a second later.
+ * The extractive summarizer in worker threads: quotes the one to three most representative sentences. Needs no network. An
+ * aborted signal ends the wait at once; a text in progress is processed to its end, which takes tenths of a second.
  */
 export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summarizer {
   const threads = options.threads ?? Math.min(2, Math.max(1, availableParallelism() - 1));
@@ -34,7 +34,7 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
     caller: string | undefined,
   ): Promise<string[] | null> => {
     try {
-      // A job that was given up keeps its slot until its thread is free again.
+      // A cancelled job keeps its slot until its thread is free again.
       const job = queue.run(() => pool.run<string[] | null>(text, { signal }), signal, caller);
       return await orAbort(job, signal);
     } catch (cause) {

@@ -10,13 +10,13 @@ import type { WorkerData } from './speech-worker.js';
 import { SpeechWorkers } from './speech-workers.js';
 
 export type FliteOptions = {
-  /** Worker threads; default one less than there are cores, at least 1, at most 2. */
+  /** Worker threads. Default: one fewer than CPU cores, at least 1 and at most 2. */
   threads?: number;
-  /** Calls that may wait for a thread; one more is refused. Default 16. */
+  /** Calls that may wait for a thread; further calls are refused. Default 16. */
   maxWaiting?: number;
-  /** For waiting and speaking together. Default 20 000 ms. */
+  /** Deadline for waiting and synthesis together. Default 20 000 ms. */
   deadlineMs?: number;
-  /** Longest speech that is made, whatever was estimated before. Default 400 s. */
+  /** The longest speech, regardless of its estimated length. Default 400 s. */
   maxSeconds?: number;
 };
 
@@ -61,11 +61,11 @@ function requireVoice(voiceId: string | undefined): Voice & { flite: string } {
   const voice = voiceId === undefined ? DEFAULT_VOICE : VOICES.find(({ id }) => id === voiceId);
   if (voice) return voice;
   const known = VOICES.map(({ id }) => id).join(', ');
-  throw new UpstreamFailure('invalid', `voice_id is not a voice we have; use one of: ${known}.`);
+  throw new UpstreamFailure('invalid', `voice_id is not a known voice; use one of: ${known}.`);
 }
 
 /**
- * The speaker that needs nothing installed: Carnegie Mellon's Flite, compiled to WebAssembly, in worker threads. Its 16 kHz
+ * The embedded speaker: Carnegie Mellon's Flite, compiled to WebAssembly, in worker threads. Its 16 kHz
  * voices are resampled to 22.05 kHz.
  */
 export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
@@ -94,7 +94,7 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
         return { wav, voiceId: voice.id };
       } catch (cause) {
         if (!(cause instanceof DeadlineExceeded)) throw cause;
-        throw new UpstreamFailure('unavailable', 'Too many speeches are being made; try again shortly.', {
+        throw new UpstreamFailure('unavailable', 'Too many speech requests; try again shortly.', {
           cause,
           retryAfterSeconds: 5,
         });
@@ -104,11 +104,11 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
       if (queue.full) return { status: 'degraded', detail: `queue full: ${queue.waiting} calls are waiting` };
       const startedAt = performance.now();
       try {
-        // Not loaded for a look: it takes 40 MB that a server which never speaks does not need.
+        // A probe does not load the engine: it takes 40 MB, which a server without speech calls does not need.
         await access(engineFile());
         return { status: 'ok', latencyMs: Math.round(performance.now() - startedAt) };
       } catch {
-        return { status: 'degraded', detail: 'the speech engine is not there' };
+        return { status: 'degraded', detail: 'the speech engine is not installed' };
       }
     },
     async close() {

@@ -20,12 +20,12 @@ export type SpeakTask = { text: string; voice: string; rateHz: number; maxSecond
  */
 export type Outcome = Uint8Array | { fault: 'invalid' | 'failed'; detail: string };
 
-/** The text can't be spoken; the message is for the caller. */
+/** The text cannot be spoken; the message is for the caller. */
 class TextFault extends Error {}
 
 /** Longer utterances gain nothing, and a phrase is what one instance of the engine holds in memory. */
 const PHRASE_CHARACTERS = 300;
-const TOO_LONG = 'The text makes too long a speech; shorten it, or write long numbers as words.';
+const TOO_LONG = 'The speech would be too long; shorten the text, or write long numbers as words.';
 
 /** Quieter than this (of full scale) is the engine's own lead-in and tail. */
 const QUIET = 0.006;
@@ -75,7 +75,7 @@ function silence(ms: number, rateHz: number): Float32Array {
   return new Float32Array(Math.round((ms * rateHz) / 1_000));
 }
 
-/** Too long already, or on the way there by a clear margin: then the rest is not worth its seconds of work. */
+/** Whether the speech is too long, or clearly will be; then the rest is not synthesized. */
 function isTooLong(samples: number, share: number, limit: number): boolean {
   return samples > limit || (share >= 0.25 && samples / share > 1.5 * limit);
 }
@@ -86,7 +86,7 @@ function prepare(text: string): Phrase[] {
   if (seconds > MAX_SPEECH_SECONDS) throw new TextFault(tooLongMessage(seconds));
   const prepared = phrases(spoken, PHRASE_CHARACTERS);
   if (prepared.length > 0) return prepared;
-  throw new TextFault('text holds nothing that can be spoken; send English words or numbers.');
+  throw new TextFault('text contains nothing that can be spoken; send English words or numbers.');
 }
 
 function say({ task, stop }: Job<SpeakTask>): Float32Array {
@@ -98,9 +98,9 @@ function say({ task, stop }: Job<SpeakTask>): Float32Array {
   let total = 0;
   let said = 0;
   for (const phrase of prepared) {
-    if (stopped(stop)) throw new WavFault('the speech was given up');
+    if (stopped(stop)) throw new WavFault('the speech was cancelled');
     const sound = readWav(runFlite(module, task.voice, phrase.text));
-    // flite speaks with an 8 kHz voice, without a word, when it does not know the one it was asked for.
+    // For an unknown voice, flite uses an 8 kHz voice and reports no error.
     if (sound.rateHz !== task.rateHz) throw new WavFault(`${task.voice} spoke at ${sound.rateHz} Hz`);
     const words = trim(sound.samples, task.rateHz);
     const pause = silence(phrase.pauseMs, task.rateHz);
@@ -124,12 +124,12 @@ function outcome(work: () => Uint8Array): Outcome {
   }
 }
 
-/** Speaks a text with flite, or says at once why it can't be spoken. */
+/** Synthesizes a text with flite. */
 export function speak(job: Job<SpeakTask>): Outcome {
   return outcome(() => masterWav({ samples: say(job), rateHz: job.task.rateHz }));
 }
 
-/** Brings an upstream's WAV into our format. */
+/** Converts the WAV of an upstream to the format of the answer. */
 export function convert({ task }: Job<{ wav: Uint8Array }>): Outcome {
   return outcome(() => masterWav(readWav(task.wav)));
 }

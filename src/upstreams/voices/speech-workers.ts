@@ -27,7 +27,7 @@ export class SpeechWorkers {
     return this.#run('convert', { wav }, [wav.buffer], signal);
   }
 
-  /** Has running jobs stopped: they throw `unavailable`. */
+  /** Stops running jobs; they throw `unavailable`. */
   async close(): Promise<void> {
     this.#closed = true;
     const pool = await this.#pool?.catch(() => undefined);
@@ -36,7 +36,7 @@ export class SpeechWorkers {
 
   #open(): Promise<Threads> {
     const pool = (this.#pool ??= this.#start());
-    // A failure to load is not remembered: the next call tries again.
+    // A failure to load is not cached: the next call tries again.
     pool.catch(() => {
       if (this.#pool === pool) this.#pool = undefined;
     });
@@ -64,7 +64,7 @@ export class SpeechWorkers {
     } catch (cause) {
       signal.throwIfAborted();
       if (this.#closed) throw closedDown(cause);
-      throw new UpstreamFailure('failed', 'The speech worker broke down; try again.', { cause });
+      throw new UpstreamFailure('failed', 'The speech worker failed; try again.', { cause });
     }
     if (this.#closed) throw closedDown();
     if (outcome instanceof Uint8Array)
@@ -82,7 +82,7 @@ function closedDown(cause?: unknown): UpstreamFailure {
 
 function refusal({ fault, detail }: Exclude<Outcome, Uint8Array>): UpstreamFailure {
   if (fault === 'failed')
-    return new UpstreamFailure('failed', 'The speech engine made no usable audio; try other text.', {
+    return new UpstreamFailure('failed', 'The speech engine produced no usable audio; try another text.', {
       cause: new Error(detail),
     });
   return new UpstreamFailure('invalid', detail);

@@ -1,12 +1,12 @@
 /**
- * Rewrites text so that a speech engine which knows ASCII English alone says what a reader would say. What the engine
- * already reads well is left to it: ordinals, thousands separators, times, simple fractions, abbreviations.
+ * Rewrites text so that a speech engine that only knows ASCII English reads it as a person would. What the engine already reads
+ * correctly is left unchanged: ordinals, thousands separators, times, simple fractions, abbreviations.
  */
 
 import { UpstreamFailure } from '../../net/failure.js';
 import { MAX_TEXT_CHARACTERS } from './voices.js';
 
-/** The text would make a longer speech than we sell. */
+/** The speech would be longer than the limit. */
 export class SpeechTooLong extends Error {}
 
 /** Signs are spelled out as words, so the text grows; what grows beyond this would take far too long to say. */
@@ -198,7 +198,7 @@ const STEPS = [withoutEmoji, punctuation, toAscii, addresses, numbers, signs, ti
 /**
  * ASCII words, numbers and punctuation; paragraphs are parted by one blank line, all other white space is one space. Empty
  * when nothing in the text can be said in English. Linear in the length of the text.
- * @throws SpeechTooLong when the text grows beyond what could be said
+ * @throws SpeechTooLong if the text grows beyond the limit
  */
 export function spokenText(text: string): string {
   let spoken = text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000B-\u001F\u007F]/g, ' '); // eslint-disable-line no-control-regex
