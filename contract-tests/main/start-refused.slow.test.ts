@@ -81,7 +81,7 @@ describe('a server that is started wrongly', function () {
     ['half a sandbox', /set both or neither/, ConfigFault, () => ({ FACILITATOR_URL: '' })],
     [
       'a PUBLIC_URL too long for a header',
-      /PUBLIC_URL: so long/,
+      /PUBLIC_URL: too long/,
       ConfigFault,
       () => ({ PUBLIC_URL: `https://${'a.'.repeat(600)}b` }),
     ],
