@@ -79,7 +79,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(n).to.equal(3);
       expect(responses).to.have.lengthOf(1);
       expect(aggregate).to.include({ positive: 0, neutral: 1, negative: 0 });
-      expect(aggregate.summary).to.match(/^Only 1 of the 3 people/);
+      expect(aggregate.summary).to.match(/^Only 1 of 3 people/);
     });
 
     it('with none: 502, the order stays owed, and the same payment starts an attempt that can be answered', async () => {

@@ -114,7 +114,7 @@ describe('brandFeedback, paid first and answered later', function () {
         upstreams: { people: { status: string; detail: string } };
       };
       expect(upstreams.people.status).to.equal('degraded');
-      expect(upstreams.people.detail).to.match(/no respondent was ever seen/);
+      expect(upstreams.people.detail).to.match(/no respondent has opened the panel page/);
 
       const someone = await signedIn(testServer.url);
       const held = send(testServer, payment, body, 30);
