@@ -34,8 +34,10 @@ describe('work that is not paid for', () => {
     }
     expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
     world.runs = 0;
+    const verifies = world.facilitator.verifies;
     expectUnavailable(await world.redeem(world.payment({ payer })), /not charged/);
     expect(world.runs).to.equal(0);
+    expect(world.facilitator.verifies, 'the facilitator is not asked').to.equal(verifies);
     expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('answer');
     world.now += 60_000;
     world.offers.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 950 });
