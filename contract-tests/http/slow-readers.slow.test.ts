@@ -105,7 +105,7 @@ describe('connections that do not read', function () {
     expect(statuses.length).to.be.within(3, 10);
     expect(new Set(statuses.slice(0, -1))).to.deep.equal(new Set(['HTTP/1.1 200']));
     expect(statuses.at(-1)).to.equal('HTTP/1.1 503');
-    expect(text).to.match(/\{"error":".*wait.*"\}$/);
+    expect(text).to.match(/\{"error":"Too many unanswered requests.*"\}$/);
   });
 
   it('far more requests than may wait, over several connections: the last of them are cut, the first is left', async () => {

@@ -191,7 +191,7 @@ describe('brandFeedback, paid first and answered later', function () {
       const other = await sign(testServer);
       await pending(await send(testServer, other, aBody(1), 5), other.id);
       expect(lies).to.be.within(1, 2);
-      expect(await someone.page()).to.include('No question is open');
+      expect(await someone.page()).to.include('No questions are open');
       expect(await world.earned()).to.equal(before);
     });
   });

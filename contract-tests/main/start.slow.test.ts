@@ -182,7 +182,7 @@ describe('A server that was built', function () {
   it('ends with the sentence of a fault that is found late, when its ledger is open', async () => {
     change('flow: authorization', 'flow: upfront');
     const { code, said } = await (await run()).ended;
-    expect(said.trim()).to.equal('One operation must have the flow upfront, and only one');
+    expect(said.trim()).to.equal('Exactly one operation must have the flow upfront');
     expect(code).to.equal(1);
   });
 
