@@ -6,7 +6,7 @@ const SLOT_BYTES = 6;
 const SEALED_BYTES = NONCE_BYTES + SLOT_BYTES;
 
 /**
- * Makes and recognises blockhashes without remembering any: 10 random bytes, the slot, and a seal over both (HMAC-SHA256,
+ * Creates and recognizes blockhashes without storing them: 10 random bytes, the slot, and a seal over both (HMAC-SHA256,
  * 16 bytes). So every caller gets a hash of its own, two equal purchases differ, and a payment signed before the chain was
  * killed still lands after it resumed. One hash of each slot can be made again: it names the block.
  */
@@ -21,12 +21,12 @@ export class Blockhashes {
     return this.#sealed(slot, randomBytes(NONCE_BYTES));
   }
 
-  /** The hash that names the block of a slot: always the same. */
+  /** The hash of the block of a slot, always the same. */
   ofBlock(slot: number): string {
     return this.#sealed(slot, createHmac('sha256', this.#secret).update(`block ${slot}`).digest());
   }
 
-  /** The slot a hash was issued for; null for one that this chain never issued. */
+  /** The slot for which a hash was issued; null if this chain did not issue it. */
   slotOf(blockhash: string): number | null {
     const bytes = fromBase58(blockhash, 44);
     if (bytes?.length !== 32) return null;

@@ -10,9 +10,9 @@ import { memoOf, signaturesHold, withBlockhash, type WireTransaction } from './w
 
 export type Commitment = 'processed' | 'confirmed' | 'finalized';
 
-/** For how many slots a blockhash can be used. */
+/** Number of slots for which a blockhash is valid. */
 const BLOCKHASH_SLOTS = 150;
-/** After how many slots a transaction is final. */
+/** Number of slots after which a transaction is finalized. */
 const FINAL_SLOTS = 32;
 /** For how many slots a bank answers statuses without a search in its history. */
 export const STATUS_SLOTS = 300;
@@ -75,7 +75,7 @@ export type ChainOptions = {
 };
 
 /**
- * A Solana chain of one: it lands every valid transaction at once, in the slot of its clock, and never forks. A transaction
+ * A Solana chain with one node: lands every valid transaction at once, in the current slot, and never forks. A transaction
  * is `confirmed` when it landed and `finalized` 32 slots later; account state is always the latest.
  */
 export class Chain {
@@ -86,11 +86,11 @@ export class Chain {
   readonly #journal: Journal;
   #clock: SlotClock;
   #lastSlot: number;
-  /** Everybody who asked in or before it has a hash of that slot. */
+  /** Blockhashes of slots up to this one have been issued. */
   #namedSlot = 0;
   #broken = false;
 
-  /** Resumes the chain that the journal tells of; a new journal begins one at the genesis. */
+  /** Resumes the chain of the journal. An empty journal begins a new chain at the genesis. */
   constructor({ genesis, vm, journalFile, slotMs, maxTransactions = MAX_TRANSACTIONS }: ChainOptions) {
     this.genesis = genesis;
     this.#vm = vm;
@@ -102,11 +102,11 @@ export class Chain {
     this.#clock = past.clock;
     this.#lastSlot = past.lastSlot;
     if (slotMs !== this.#clock.slotMs) this.#changePace(slotMs);
-    // Who asked before a restart may have the hash of the present block.
+    // The hash of the current block may have been issued before a restart.
     this.#namedSlot = this.slot('processed');
   }
 
-  /** Slots and block heights are the same here. What is `confirmed` is one slot behind, as on a network that votes. */
+  /** Slots and block heights are the same here. `confirmed` is one slot behind, as on a network with votes. */
   slot(commitment: Commitment): number {
     const { slot, time, slotMs } = this.#clock;
     const now = slot + Math.floor((Date.now() - time) / slotMs);
@@ -114,7 +114,7 @@ export class Chain {
     return this.#lastSlot - { processed: 0, confirmed: 1, finalized: FINAL_SLOTS }[commitment];
   }
 
-  /** A hash nobody else has, the first of a slot being its block's own, and the last block height at which a transaction with it can land. */
+  /** A unique blockhash (the first of a slot is that of its block), and the last block height at which a transaction with it can land. */
   latestBlockhash(commitment: Commitment): { blockhash: string; lastValidBlockHeight: number } {
     const slot = this.slot(commitment);
     const isFirst = slot > this.#namedSlot;
@@ -146,7 +146,7 @@ export class Chain {
     return readMint(this.#vm.account(mint))?.decimals ?? null;
   }
 
-  /** Runs a transaction without effect. Empty signature slots are fine unless `sigVerify` is asked for. */
+  /** Simulates a transaction. Empty signature slots are allowed unless `sigVerify` is set. */
   simulate(transaction: WireTransaction, { sigVerify, replaceBlockhash }: SimulationOptions): Simulation {
     if (sigVerify && !signaturesHold(transaction)) return failedSimulation('SignatureFailure');
     const fault = replaceBlockhash ? null : this.#ageFault(transaction);
@@ -157,14 +157,16 @@ export class Chain {
   }
 
   /**
-   * Lands a transaction, or drops it. Resolves when what landed is in the journal and on the disk.
+   * Lands a transaction, or drops it. Resolves when the result is in the journal and on disk.
    * Dropped: SignatureFailure, BlockhashNotFound, AlreadyProcessed (the same message landed before), and whatever keeps a
    * bank from charging the fee. A transaction that fails in execution lands with its `err` and pays its fee.
    */
   async submit(transaction: WireTransaction): Promise<Submission> {
     const { signature } = transaction;
     if (this.#broken)
-      throw new Error('The journal of the local chain could not be written: restart the sandbox.');
+      throw new Error(
+        'The journal of the local chain could not be written. Check the disk and restart the sandbox.',
+      );
     const fault = signaturesHold(transaction) ? this.#ageFault(transaction) : 'SignatureFailure';
     if (fault) return { signature, landed: false, err: fault };
     const { landed, err } = this.#execute(transaction);
@@ -177,7 +179,7 @@ export class Chain {
     return this.#history.find(signature);
   }
 
-  /** Whether a landed transaction can be seen at a commitment. */
+  /** Whether a landed transaction is visible at a commitment. */
   isVisible(entry: Entry, commitment: Commitment): boolean {
     return commitment !== 'finalized' || entry.slot <= this.slot('finalized');
   }
@@ -224,7 +226,7 @@ export class Chain {
     const { err, logs, units, inner } = this.#vm.execute(transaction.bytes);
     const postBalances = this.#balances(keys);
     const charged = (preBalances[0] ?? 0) - (postBalances[0] ?? 0);
-    // A bank that could charge the fee keeps the failed transaction; one that could not has never seen it.
+    // A failed transaction lands if its fee could be charged; otherwise it is dropped.
     if (err && charged <= 0) return { landed: null, err };
     const landed: Landed = {
       k: 'tx',
@@ -251,7 +253,7 @@ export class Chain {
   }
 
   #record(landed: Landed): void {
-    // Until the append returns, the accounts are ahead of the journal: after a failure nothing may be built on them.
+    // Until the append returns, the accounts are ahead of the journal, so after a failed append the chain stops.
     this.#broken = true;
     this.#history.add(toEntry(landed, this.#journal.append(landed)), landed.keys);
     this.#broken = false;
@@ -304,7 +306,7 @@ export class Chain {
     return slot;
   }
 
-  /** Goes on counting from the present slot at another pace. */
+  /** Changes the length of slots from the current slot on. */
   #changePace(slotMs: number): void {
     this.#clock = { slot: this.slot('processed'), time: Date.now(), slotMs };
     this.#journal.append({ k: 'clock', ...this.#clock });
@@ -346,7 +348,7 @@ type Past = {
 
 function replay(file: string, genesis: Genesis, maxTransactions: number): Past {
   const past = scan(file, genesis, maxTransactions);
-  // Rewriting costs seconds at most, and pays when a third of the file is of no more use.
+  // Rewriting takes a few seconds at most, and is worthwhile when a third of the file is obsolete.
   if (past.history.forgotten <= maxTransactions / 2) return past;
   return compact(file, past, () => scan(file, genesis, maxTransactions));
 }

@@ -9,17 +9,17 @@ export type SpawnOptions = {
   host: string;
   rpcPort: number;
   facilitatorPort: number;
-  /** The server's address, for `sandbox.json`. */
+  /** URL of the server, for `sandbox.json`. */
   publicUrl: string;
-  /** Length of a slot in ms; 400 unless told. */
+  /** Length of a slot in ms. Default 400. */
   slotMs?: number;
-  /** Called with a sentence when the sandbox is gone without `stop` having been called. */
+  /** Called with a message if the sandbox ends before `stop` was called. */
   onExit: (reason: string) => void;
 };
 
 export type SpawnedSandbox = {
   info: SandboxInfo;
-  /** Ends the sandbox if this process started it; one that ran before is left alone. */
+  /** Ends the sandbox if this process started it; a sandbox that was already running is left running. */
   stop(): Promise<void>;
 };
 
@@ -38,9 +38,9 @@ const ENVIRONMENT = (options: SpawnOptions): NodeJS.ProcessEnv => ({
 });
 
 /**
- * Starts the sandbox as a child process that ends with this one, however this one ends; or joins one that already runs on the
- * state folder. Takes at most 20 s.
- * @throws Error with a sentence that says why there is no sandbox
+ * Starts the sandbox as a child process that always ends with this one, or uses a sandbox that already runs on the state folder.
+ * Takes at most 20 s.
+ * @throws Error that says why there is no sandbox
  */
 export async function spawnSandbox(options: SpawnOptions): Promise<SpawnedSandbox> {
   const deadline = Date.now() + READY_MS;
@@ -50,7 +50,7 @@ export async function spawnSandbox(options: SpawnOptions): Promise<SpawnedSandbo
     try {
       return await start(options, deadline);
     } catch (error) {
-      // Two servers may start at once: the one whose sandbox came second joins the other's.
+      // If two servers start at the same time, the second uses the sandbox of the first.
       const lost = error instanceof Error && error.message.startsWith('Another sandbox already runs on');
       if (!lost || Date.now() > deadline) throw error;
       await sleep(200);
@@ -58,13 +58,13 @@ export async function spawnSandbox(options: SpawnOptions): Promise<SpawnedSandbo
   }
 }
 
-/** A live sandbox of the folder. One whose parent is gone is about to end and is waited for instead. */
+/** A running sandbox of the folder. If its parent has ended, it is about to end too, so this waits for its end instead. */
 async function findRunning(stateDir: string, deadline: number): Promise<SandboxInfo | null> {
   for (;;) {
     const info = readInfo(stateDir);
     if (!info || !(await isAlive(info))) return null;
     if (info.parent === null) return info;
-    // A parent killed just now may still be listed as a process: its child has noticed by the second look.
+    // A parent that was just killed may still be listed as a process; by the second check, its child has noticed.
     await sleep(SECOND_LOOK_MS);
     if (processLives(info.parent) && (await isAlive(info))) return info;
     if (Date.now() > deadline) return null;
@@ -100,7 +100,7 @@ async function start(options: SpawnOptions, deadline: number): Promise<SpawnedSa
     void gone.then(how => {
       if (!stopping)
         options.onExit(
-          `The sandbox ended ${how}: the local Solana is gone. Restart the server to resume it.`,
+          `The sandbox ended ${how}: the local Solana chain has stopped. Restart the server to resume it.`,
         );
     });
     return { info, stop };
@@ -134,7 +134,7 @@ async function end(child: ChildProcess, gone: Promise<string>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Uses a sandbox that somebody else runs, and looks after it every two seconds. */
+/** Uses a sandbox that another process started, and checks every two seconds that it still answers. */
 function join(info: SandboxInfo, onExit: (reason: string) => void): SpawnedSandbox {
   let misses = 0;
   const timer = setInterval(() => {

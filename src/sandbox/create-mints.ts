@@ -73,7 +73,7 @@ export function createTokens(vm: Vm, founders: GenesisWallets): { mints: SampleM
   return { mints, addresses: [...founding.addresses, mints.example] };
 }
 
-/** The same in every sandbox, so that examples can name them. */
+/** The same addresses in every sandbox, so that examples can use them. */
 function sampleAddress(name: string): PublicKey {
   return Keypair.fromSeed(createHash('sha256').update(`coinslot sample mint ${name}`).digest()).publicKey;
 }
@@ -91,7 +91,7 @@ export function createExampleMint(vm: Vm): string {
   return EXAMPLE_MINT;
 }
 
-/** @param authority mints and freezes; without it nobody does */
+/** @param authority may mint and freeze; without it, nobody may */
 function mintData(mint: { decimals: number; supply: bigint; authority?: PublicKey }): Buffer {
   const { decimals, supply, authority } = mint;
   const data = Buffer.alloc(MINT_SIZE);
@@ -240,7 +240,7 @@ function initializeMetadata(mint: PublicKey, authority: PublicKey, texts: string
   });
 }
 
-/** Runs instructions as one transaction. The VM asks for no signatures. */
+/** Runs instructions as one transaction. The VM requires no signatures. */
 function run({ vm, authority, addresses }: Founding, instructions: TransactionInstruction[]): void {
   const message = new TransactionMessage({
     payerKey: authority,
@@ -248,7 +248,7 @@ function run({ vm, authority, addresses }: Founding, instructions: TransactionIn
     instructions,
   }).compileToV0Message();
   const { err, logs } = vm.execute(new VersionedTransaction(message).serialize());
-  if (err) throw new Error(`The local chain can't be founded: ${JSON.stringify(err)}\n${logs.join('\n')}`);
+  if (err) throw new Error(`The local chain cannot be created: ${JSON.stringify(err)}\n${logs.join('\n')}`);
   message.staticAccountKeys.forEach((key, index) => {
     if (message.isAccountWritable(index)) addresses.add(key.toBase58());
   });

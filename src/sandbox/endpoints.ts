@@ -2,7 +2,7 @@ import type { Log } from '../net/log.js';
 import { ConfigFault, type Config } from '../config.js';
 import { readInfo, type SandboxInfo } from './info.js';
 
-/** Where the chain, its facilitator and the market are, and who is paid. `stop` ends the sandbox, if one was started. */
+/** URLs of the chain, the facilitator and the market, and the receiver. `stop` ends the sandbox if one was started. */
 export type Endpoints = {
   rpcUrls: string[];
   facilitatorUrl: string;
@@ -14,7 +14,7 @@ export type Endpoints = {
 export type SandboxOptions = { config: Config; publicUrl: string; log: Log; onSandboxExit: () => void };
 
 /**
- * The endpoints that the configuration names, or those of a sandbox that is started for this server.
+ * The endpoints in the configuration, or those of a sandbox that is started for this server.
  * @throws ConfigFault
  */
 export async function resolveEndpoints(options: SandboxOptions): Promise<Endpoints> {

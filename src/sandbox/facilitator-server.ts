@@ -11,11 +11,11 @@ export type FacilitatorOptions = {
   host: string;
   port: number;
   rpcUrl: string;
-  /** 64 bytes: seed and public key of who pays the fees. */
+  /** Key of the fee payer: 64 bytes, seed and public key. */
   feePayer: Uint8Array;
   /** The chain's id, sent with every answer. */
   id: string;
-  /** Takes what the x402 packages would print: why a settlement failed. */
+  /** Receives what the x402 packages would print: why a settlement failed. */
   log: (line: string) => void;
 };
 
@@ -23,12 +23,12 @@ type PaymentCall = { paymentPayload: PaymentPayload; paymentRequirements: Paymen
 type Json = { [name: string]: unknown };
 
 const MAX_BODY = 256 * 1024;
-/** A settlement may wait 30 s for its confirmation; beyond this many at once the caller is told to come back. */
+/** A settlement may wait 30 s for its confirmation; beyond this many at once the caller must try again later. */
 const MAX_CALLS = 512;
 
 /**
  * Serves an x402 facilitator (x402 specification v2, section 7): GET /supported, POST /verify, POST /settle, GET /health.
- * It is the official one, reading and writing the chain through `rpcUrl` alone. Bodies it can't read are answered with 400.
+ * Uses the official implementation, which accesses the chain only through `rpcUrl`. Invalid bodies get 400.
  */
 export async function serveFacilitator(options: FacilitatorOptions): Promise<HttpServer> {
   const facilitator = await createFacilitator(options);
@@ -124,7 +124,7 @@ async function answer(facilitator: Facilitator, { method, path, body }: HttpRequ
   return { status: 200, body: await facilitator.settle(paymentPayload, paymentRequirements) };
 }
 
-/** The scheme's own options bound the price of a unit, not what all units cost, and those of v1 bound nothing. */
+/** The options of the scheme limit the price per compute unit but not the total, and those of v1 limit nothing. */
 function feesRefused({ payload }: PaymentPayload): FeeFault | undefined {
   try {
     return feeFault(readTransaction(Buffer.from(String(payload['transaction']), 'base64')));
@@ -149,7 +149,7 @@ function unsupported(
   return known.some(kind => kind.network === network) ? null : 'invalid_network';
 }
 
-/** Reads a body of /verify or /settle, of version 1 or 2; a sentence if it isn't one. */
+/** Reads a body of /verify or /settle, version 1 or 2; returns an error message if it is invalid. */
 function readCall(body: string): PaymentCall | string {
   let call: Json | null;
   try {
@@ -160,19 +160,19 @@ function readCall(body: string): PaymentCall | string {
   const payload = object(call?.['paymentPayload']);
   const requirements = object(call?.['paymentRequirements']);
   if (!payload || !requirements)
-    return 'The body must hold the objects paymentPayload and paymentRequirements.';
+    return 'The body must contain the objects paymentPayload and paymentRequirements.';
   const version = payload['x402Version'];
   if (version !== 1 && version !== 2) return 'paymentPayload.x402Version must be 1 or 2.';
   const offer = version === 2 ? object(payload['accepted']) : payload;
   if (!hasTexts(offer, ['scheme', 'network'])) {
-    return `paymentPayload${version === 2 ? '.accepted' : ''} must name scheme and network.`;
+    return `paymentPayload${version === 2 ? '.accepted' : ''} must contain scheme and network.`;
   }
   if (!hasTexts(object(payload['payload']), ['transaction']))
     return 'paymentPayload.payload.transaction must be a string.';
   const amount = version === 2 ? 'amount' : 'maxAmountRequired';
   const needed = ['scheme', 'network', 'asset', 'payTo', amount];
   if (!hasTexts(requirements, needed))
-    return `paymentRequirements must hold the strings ${needed.join(', ')}.`;
+    return `paymentRequirements must contain the strings ${needed.join(', ')}.`;
   if (!/^[0-9]{1,20}$/.test(String(requirements[amount])))
     return `paymentRequirements.${amount} must be atomic units.`;
   return {
@@ -192,7 +192,7 @@ function hasTexts(value: Json | null, names: string[]): boolean {
 const printer = new AsyncLocalStorage<(line: string) => void>();
 let patched = false;
 
-/** Runs `work`; what it prints with the console's `error` goes to `log`, that of everybody else where it always went. */
+/** Runs `work` and sends its `console.error` output to `log`; that of other code is printed as usual. */
 function printingTo<T>(log: (line: string) => void, work: () => Promise<T>): Promise<T> {
   if (!patched) {
     patched = true;

@@ -6,7 +6,7 @@ import { NETWORKS } from '../solana/networks.js';
 import { toBase58 } from './base58.js';
 import type { Account, Vm } from './vm.js';
 
-/** The VM's programs count as deployed from this slot on, the first of epoch 1036. */
+/** The programs of the VM count as deployed from this slot, the first of epoch 1036. */
 const FIRST_SLOT = 447_552_000;
 
 /** Slots are counted from here: slot `slot` began at `time` (ms since 1970), and each lasts `slotMs`. */
@@ -15,12 +15,12 @@ export type SlotClock = { slot: number; time: number; slotMs: number };
 /** An account in a file: null if it does not exist, else lamports, owner, base64 data, executable. */
 export type StoredAccount = null | [lamports: string, owner: string, data: string, executable: 0 | 1];
 
-/** What a chain starts from. Keys are 64 bytes as solana-keygen writes them: seed, then public key. */
+/** The initial state of a chain. Keys are 64 bytes in the format of solana-keygen: seed, then public key. */
 export type Genesis = {
-  /** Names the chain; random. */
+  /** Random id of the chain. */
   id: string;
   clock: SlotClock;
-  /** Seals blockhashes, so that they are known again after a restart (base64, 32 bytes). */
+  /** Key for blockhashes, so that they are recognized after a restart (base64, 32 bytes). */
   secret: string;
   /** `authority` mints every sample token and USDC, and gives out SOL. */
   keys: { authority: number[]; feePayer: number[]; seller: number[]; buyer: number[] };
@@ -30,7 +30,7 @@ export type Genesis = {
 
 export type Wallet = { address: string; secret: Uint8Array };
 
-/** Reads the chain's beginning from `file`, or makes one up with fresh keys and writes it there (mode 0600). */
+/** Reads the genesis from `file`, or creates one with new keys and writes it there (mode 0600). */
 export async function openGenesis(file: string, vm: Vm, slotMs: number): Promise<Genesis> {
   const known = readIfThere(file);
   if (known !== null) return withExample(parseGenesis(known, file), vm);
@@ -39,7 +39,7 @@ export async function openGenesis(file: string, vm: Vm, slotMs: number): Promise
   return genesis;
 }
 
-/** Chains that were founded before the examples' mint was part of them get it when they are opened. */
+/** Adds the mint of the contract's examples to older chains that do not have it. */
 async function withExample(genesis: Genesis, vm: Vm): Promise<Genesis> {
   if (genesis.accounts[EXAMPLE_MINT]) return genesis;
   const { createExampleMint } = await import('./create-mints.js');
@@ -113,7 +113,7 @@ export function restoreAccount(stored: StoredAccount): Account | null {
   };
 }
 
-/** Writes a file as a whole or not at all, readable by its owner alone. */
+/** Writes a file atomically, readable only by its owner. */
 export function writeAtomically(file: string, text: string): void {
   const draft = `${file}.${process.pid}.new`;
   const fd = openSync(draft, 'w', 0o600);
@@ -143,7 +143,7 @@ function parseGenesis(text: string, file: string): Genesis {
     return genesis;
   } catch {
     throw new Error(
-      `${file} is damaged: the local chain can't be resumed. Restore it, or delete the state folder.`,
+      `${file} is damaged: the local chain cannot be resumed. Restore it, or delete the state folder to begin a new chain.`,
     );
   }
 }

@@ -32,7 +32,7 @@ export class History {
     this.#limit = limit;
   }
 
-  /** How many transactions were dropped for the limit. */
+  /** How many transactions were forgotten because of the limit. */
   get forgotten(): number {
     return this.#forgotten;
   }

@@ -7,15 +7,15 @@ export type HttpAnswer = { status: number; body: unknown; headers?: { [name: str
 
 export type HttpOptions = {
   host: string;
-  /** 0 picks a free port. */
+  /** 0 chooses a free port. */
   port: number;
   /** The variable that sets the port, for the error message. */
   portName: string;
-  /** Bytes; more is answered with 413. */
+  /** In bytes; larger bodies get 413. */
   maxBody: number;
   /** Headers of every answer. */
   headers: { [name: string]: string };
-  /** Answers a GET or POST. What it throws becomes a 500. A text body is sent as text/plain, others as JSON. */
+  /** Answers a GET or POST. Errors become a 500. A text body is sent as text/plain, others as JSON. */
   handle: (request: HttpRequest) => Promise<HttpAnswer>;
 };
 
@@ -32,8 +32,8 @@ const CORS = {
 };
 
 /**
- * Listens, with CORS open to all. A port in use is tried again for five seconds: an earlier sandbox may be closing.
- * @throws Error with a sentence that says which port is taken and what to do
+ * Listens, with CORS open to all origins. Retries a port in use for five seconds, because an earlier sandbox may be closing.
+ * @throws Error that says which port is in use and what to do
  */
 export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const server = createServer((request, response) => void respond(options, request, response));
@@ -53,7 +53,7 @@ async function listen(server: Server, { host, port, portName }: HttpOptions): Pr
   for (;;) {
     const error = await tryListening(server, host, port);
     if (!error) return;
-    if (error.code !== 'EADDRINUSE') throw new Error(`Can't listen on ${host}:${port}: ${error.message}`);
+    if (error.code !== 'EADDRINUSE') throw new Error(`Cannot listen on ${host}:${port}: ${error.message}`);
     if (Date.now() > deadline) {
       const advice = `Stop the program that uses it, or set ${portName} to a free port.`;
       throw new Error(`Port ${port} of ${host} is in use. ${advice}`);

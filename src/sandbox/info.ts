@@ -2,9 +2,9 @@ import type { SampleMints } from './sample-mints.js';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What `sandbox.json` in the state folder says: where the sandbox is and who is who on its chain. */
+/** The contents of `sandbox.json` in the state folder: the URLs of the sandbox and the addresses on its chain. */
 export type SandboxInfo = {
-  /** The server's address. */
+  /** URL of the server. */
   url: string;
   rpcUrl: string;
   facilitatorUrl: string;
@@ -16,10 +16,10 @@ export type SandboxInfo = {
   feePayer: string;
   buyer: string;
   mints: SampleMints;
-  /** The chain's name; every HTTP answer of the sandbox carries it in the header `coinslot-sandbox`. */
+  /** Id of the chain; every HTTP answer of the sandbox has it in the header `coinslot-sandbox`. */
   id: string;
   pid: number;
-  /** The process that started this one and takes it along when it ends; null for one started by hand. */
+  /** The process that started the sandbox, which ends with it; null for a sandbox started by hand. */
   parent: number | null;
 };
 
@@ -29,7 +29,7 @@ export function infoFile(stateDir: string): string {
   return join(stateDir, 'sandbox.json');
 }
 
-/** The last sandbox that ran on a state folder, alive or not; null if there was none. */
+/** The last sandbox that ran on a state folder, whether or not it still runs; null if there was none. */
 export function readInfo(stateDir: string): SandboxInfo | null {
   try {
     const info = JSON.parse(readFileSync(infoFile(stateDir), 'utf8')) as SandboxInfo;
@@ -39,7 +39,7 @@ export function readInfo(stateDir: string): SandboxInfo | null {
   }
 }
 
-/** Whether that very sandbox answers, and not another program on its port. */
+/** Whether this sandbox answers, not another program on its port. */
 export async function isAlive({ rpcUrl, id }: SandboxInfo): Promise<boolean> {
   try {
     const response = await fetch(`${rpcUrl}/health`, { signal: AbortSignal.timeout(PROBE_MS) });

@@ -9,7 +9,7 @@ import {
   writeSync,
 } from 'node:fs';
 
-/** Where a line stands in the file, in bytes. */
+/** Position of a line in the file, in bytes. */
 export type Place = { offset: number; length: number };
 
 const CHUNK = 1 << 20;
@@ -17,8 +17,8 @@ const MAX_LINE = 16 << 20;
 const NEWLINE = 10;
 
 /**
- * An append-only file of JSON lines. A line is handed to the operating system before `append` returns, so it outlives a
- * kill of the process; `durable` waits until it also outlives a power cut. A torn last line is cut off at opening.
+ * An append-only file of JSON lines. `append` hands the line to the operating system before it returns, so that it survives a
+ * kill of the process; after `durable`, it also survives a power failure. An incomplete last line is removed on opening.
  */
 export class Journal {
   #fd: number;
@@ -73,7 +73,7 @@ export class Journal {
     closeSync(this.#fd);
   }
 
-  /** Closes at once; everything appended is flushed first, on the caller's thread. */
+  /** Flushes everything appended and closes the file, synchronously. */
   closeNow(): void {
     fdatasyncSync(this.#fd);
     closeSync(this.#fd);
@@ -91,7 +91,7 @@ export class Journal {
   }
 }
 
-/** Calls `each` for every whole line and answers where the last one ends. */
+/** Calls `each` for every complete line and returns the end of the last one. */
 function scan(fd: number, each: (line: string, place: Place) => void): number {
   let held: Buffer = Buffer.alloc(0);
   let start = 0;
@@ -110,7 +110,7 @@ function scan(fd: number, each: (line: string, place: Place) => void): number {
     }
     held = held.subarray(from);
     if (held.length > MAX_LINE)
-      throw new Error(`The journal holds a line of more than ${MAX_LINE} bytes at byte ${start}.`);
+      throw new Error(`The journal contains a line of more than ${MAX_LINE} bytes at byte ${start}.`);
   }
 }
 
@@ -119,7 +119,7 @@ function parse(line: string, file: string, offset: number): unknown {
     return JSON.parse(line);
   } catch {
     throw new Error(
-      `${file} is damaged at byte ${offset}: the local chain can't be resumed. ` +
+      `${file} is damaged at byte ${offset}: the local chain cannot be resumed. ` +
         'Restore the file, or delete the state folder to begin a new chain.',
     );
   }

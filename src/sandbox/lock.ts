@@ -5,8 +5,8 @@ const RETRY_MS = 100;
 const PATIENCE_MS = 1000;
 
 /**
- * Takes a lock that the kernel gives back when the process ends, however it ends (the file lock of an SQLite database).
- * @param giveUp asked after a second of waiting whether there is no point in it
+ * Takes a lock that the kernel always releases when the process ends (the file lock of an SQLite database).
+ * @param giveUp called after a second of waiting; true ends the wait
  * @returns a function that releases it, or null if another process still holds it after `waitMs`
  */
 export async function takeLock(

@@ -4,7 +4,7 @@ import { startSandbox, type Sandbox, type SandboxOptions } from './start.js';
 
 const CLOSE_WAIT_MS = 3000;
 
-/** What a sandbox tells the process that started it, once: where it is, or why it could not start. */
+/** The one message from a sandbox to the process that started it: its URLs, or why it could not start. */
 export type SandboxMessage = { type: 'ready'; sandbox: SandboxInfo } | { type: 'failed'; error: string };
 
 function readEnvironment(env: NodeJS.ProcessEnv): SandboxOptions {
@@ -53,7 +53,7 @@ function describe(info: SandboxInfo): string {
 
 let sandbox: Sandbox | null = null;
 
-/** Ends the process after closing, at the latest after three seconds: nothing that landed is lost either way. */
+/** Ends the process after closing, but after three seconds at the latest. Landed transactions are never lost. */
 function stop(): void {
   setTimeout(() => process.exit(), CLOSE_WAIT_MS).unref();
   void (sandbox?.close() ?? Promise.resolve()).finally(() => process.exit());
@@ -61,7 +61,7 @@ function stop(): void {
 
 process.once('disconnect', stop);
 process.once('SIGTERM', stop);
-// A terminal sends Ctrl-C to parent and child alike; the parent still needs its chain while it shuts down.
+// A terminal sends Ctrl-C to parent and child, but the parent needs the chain while it shuts down.
 process.on('SIGINT', process.send ? () => undefined : stop);
 
 try {

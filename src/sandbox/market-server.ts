@@ -17,7 +17,7 @@ export type MarketOptions = {
   now?: () => number;
 };
 
-/** A token on this market. Which sources know what about it is chosen so that every rule of the aggregation is met. */
+/** A token on this market. The tokens are chosen so that every rule of the aggregation applies to one of them. */
 type Token = {
   mint: string;
   symbol: string;
@@ -38,7 +38,7 @@ type Quote = { priceUsd: number; liquidityUsd: number; volumeUsd: number; holder
 const USDC = NETWORKS.sandbox.usdcMint;
 const HOUR_MS = 3_600_000;
 
-/** A number in [0, 1) that depends on the words alone. */
+/** A number in [0, 1) that depends only on the arguments. */
 function chance(...words: string[]): number {
   return createHash('sha256').update(words.join('\n')).digest().readUInt32BE(0) / 2 ** 32;
 }
@@ -123,7 +123,7 @@ function dexScreenerPools(token: Token, quote: Quote): Record<string, unknown>[]
       volume: { h24: mispriced ? 12.5 : cents(quote.volumeUsd * share * 0.5) },
       liquidity: { usd: cents(quote.liquidityUsd * share), base: 1, quote: 1 },
       fdv,
-      // Like the real one: without a known circulating supply the market cap repeats the fdv.
+      // Like the real source: without a known circulating supply, the market cap repeats the fully diluted valuation.
       marketCap: token.circulating === 1 ? fdv : cents(fdv * token.circulating),
       pairCreatedAt: 1_700_000_000_000 + index,
     };
@@ -132,7 +132,7 @@ function dexScreenerPools(token: Token, quote: Quote): Record<string, unknown>[]
 
 function geckoTerminalToken(token: Token, quote: Quote): Record<string, unknown> {
   const priceUsd = digits(quote.priceUsd * 0.998);
-  // It counts the mispriced pool as liquidity, as the real one did.
+  // Counts the mispriced pool as liquidity, as the real source did.
   const reserve = quote.liquidityUsd * (token.mispricedBy ? 201 : 1.05);
   return {
     data: {
@@ -186,7 +186,7 @@ function respond(request: IncomingMessage, response: ServerResponse, answerTo: (
   const url = URL.canParse(request.url ?? '', 'http://market')
     ? new URL(request.url ?? '', 'http://market')
     : undefined;
-  if (request.method !== 'GET') send(response, { status: 405, body: { error: 'only GET is answered here' } });
+  if (request.method !== 'GET') send(response, { status: 405, body: { error: 'Only GET is allowed.' } });
   else if (!url) send(response, notFound);
   else send(response, answerTo(url));
 }

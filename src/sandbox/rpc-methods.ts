@@ -163,7 +163,7 @@ function simulateTransaction(chain: Chain, params: Params): object {
 }
 
 /**
- * Like a node, it answers the signature of whatever passes preflight. With `skipPreflight` a transaction that can't land
+ * Like a node, returns the signature of any transaction that passes preflight. With `skipPreflight` a transaction that can't land
  * (dead blockhash, no money for the fee) is dropped silently, and one that landed before is not landed again; only a wrong
  * signature is reported, -32003.
  */
@@ -295,7 +295,7 @@ function keyed(
   slice?: DataSlice,
 ): object[] {
   if (found.length > MAX_LISTED_ACCOUNTS) {
-    throw new RpcFault(-32010, `More than ${MAX_LISTED_ACCOUNTS} accounts: narrow the request.`);
+    throw new RpcFault(-32010, `More than ${MAX_LISTED_ACCOUNTS} accounts: narrow the filter.`);
   }
   return found.map(([pubkey, account]) => ({
     pubkey,
@@ -350,7 +350,7 @@ const SENTENCES: { [name: string]: string } = {
   SanitizeFailure: 'Transaction failed to sanitize accounts offsets correctly',
 };
 
-/** An error as a node puts it into words. */
+/** The message of a node for an error. */
 function describe(err: TransactionError): string {
   if (typeof err === 'string') return SENTENCES[err] ?? err;
   const failed = err['InstructionError'];
@@ -368,7 +368,7 @@ function context(chain: Chain, commitment: Commitment): object {
   return { slot: chain.slot(commitment), apiVersion: VERSION['solana-core'] };
 }
 
-/** The commitment asked for. The chain must have reached `minContextSlot` at it. */
+/** The requested commitment. The chain must have reached `minContextSlot` at this commitment. */
 function view(chain: Chain, params: Params, at: number): Commitment {
   const config = settings(params, at);
   const commitment = commitmentOf(config);

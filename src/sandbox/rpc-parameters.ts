@@ -25,7 +25,7 @@ export function signatureOrNone(value: unknown): string | undefined {
 export function settings(params: Params, at: number): Settings {
   const value = params[at] ?? {};
   if (typeof value !== 'object' || Array.isArray(value))
-    throw new RpcFault(-32602, `Invalid params: [${at}] is no object`);
+    throw new RpcFault(-32602, `Invalid params: [${at}] is not an object`);
   return value as Settings;
 }
 

@@ -14,16 +14,16 @@ import { Vm } from './vm.js';
 export type SandboxOptions = {
   stateDir: string;
   host?: string;
-  /** 0 picks a free port, here and below. */
+  /** 0 chooses a free port, here and below. */
   rpcPort?: number;
   facilitatorPort?: number;
   /** Length of a slot in ms; 400 as on Solana. A blockhash lives 150 slots, finality takes 32. */
   slotMs?: number;
-  /** The server's address, for `sandbox.json`. */
+  /** URL of the server, for `sandbox.json`. */
   publicUrl?: string;
-  /** The process whose end ends this sandbox; null for none. */
+  /** The sandbox ends when this process ends; null for none. */
   parent?: number | null;
-  /** Takes lines about failed settlements. */
+  /** Receives log lines about failed settlements. */
   log?: (line: string) => void;
 };
 
@@ -32,7 +32,7 @@ export type Sandbox = {
   rpc: { url: string };
   facilitator: { url: string };
   chain: Chain;
-  /** Closes the ports and the journal; the same chain goes on when the state folder is started again. */
+  /** Closes the ports and the journal. The next start on the state folder resumes the same chain. */
   close(): Promise<void>;
 };
 
@@ -44,12 +44,12 @@ const LOCK_WAIT_MS = 5000;
 /**
  * Starts the local Solana of a state folder, or resumes it: chain, RPC and facilitator; writes `buyer.json` and
  * `sandbox.json` there.
- * @throws Error with a sentence: the folder is in use, a port is taken, a file is damaged
+ * @throws Error if the folder or a port is in use, or a file is damaged
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { stateDir } = options;
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
-  // One that is closing gives the lock back soon; one that still answers does not.
+  // A sandbox that is closing releases the lock soon; one that still answers does not.
   const answers = async (): Promise<boolean> => {
     const other = readInfo(stateDir);
     return other !== null && (await isAlive(other));
@@ -62,7 +62,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       `${ALREADY_RUNNING} ${stateDir}${who}. Use that one, stop it, or set STATE_DIR to another folder.`,
     );
   }
-  // Undone in reverse: the lock goes last, when the journal is closed.
+  // Closed in reverse order: the lock is released last, after the journal is closed.
   const closers: (() => Promise<void> | void)[] = [release];
   const close = async (): Promise<void> => {
     for (let closer = closers.pop(); closer; closer = closers.pop()) await closer();
@@ -109,7 +109,7 @@ async function open(
   return { info, rpc: { url: rpc.url }, facilitator: { url: facilitator.url }, chain };
 }
 
-/** Supplies of the sample mints as decimal strings, so that the market's figures fit the chain's. */
+/** Supplies of the sample mints as decimal strings, so that the market figures match the chain. */
 function suppliesOf(chain: Chain, { mints }: Genesis): Record<string, string> {
   const found = Object.values(mints).map(address => {
     const mint = readMint(chain.account(address));

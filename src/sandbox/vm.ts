@@ -13,7 +13,7 @@ export type InnerInstructions = {
   instructions: { programIdIndex: number; accounts: number[]; data: string; stackHeight: number }[];
 }[];
 
-/** What running a transaction showed. */
+/** The result of running a transaction. */
 export type Execution = {
   err: TransactionError | null;
   logs: string[];
@@ -68,7 +68,7 @@ export class Vm {
     this.#svm.setLogBytesLimit(10_000n);
   }
 
-  /** Loads the native VM, which takes tens of milliseconds: only who runs a chain does. */
+  /** Loads the native VM, which takes tens of milliseconds. */
   static async load(): Promise<Vm> {
     return new Vm(await loadNative());
   }
@@ -91,7 +91,7 @@ export class Vm {
     return this.#svm.getBalance(new PublicKey(address).toBytes()) ?? 0n;
   }
 
-  /** Writes an account as it is; null removes it. */
+  /** Sets an account; null removes it. */
   setAccount(address: string, account: Account | null): void {
     const { lamports, data, owner, executable } = account ?? EMPTY;
     const made = new this.#native.Account(lamports, data, new PublicKey(owner).toBytes(), executable, 0n);
@@ -108,7 +108,7 @@ export class Vm {
     return this.#svm.minimumBalanceForRentExemption(BigInt(bytes));
   }
 
-  /** Runs a transaction and keeps what it changed. `bytes` must have been read by readTransaction. */
+  /** Runs a transaction and keeps its changes. `bytes` must have been read by readTransaction. */
   execute(bytes: Uint8Array): Execution {
     const result = this.#svm.sendVersionedTransaction(bytes);
     if (result instanceof this.#native.FailedTransactionMetadata)
@@ -116,7 +116,7 @@ export class Vm {
     return toExecution(result, null);
   }
 
-  /** Runs a transaction and forgets what it changed. */
+  /** Runs a transaction and discards its changes. */
   simulate(bytes: Uint8Array): Simulation {
     const result = this.#svm.simulateVersionedTransaction(bytes);
     if (result instanceof this.#native.FailedTransactionMetadata) {

@@ -14,7 +14,7 @@ export type WireTransaction = {
   signatures: Uint8Array[];
   message: VersionedMessage;
   messageBytes: Uint8Array;
-  /** sha256 of the message bytes: what a bank knows a transaction by. */
+  /** sha256 of the message bytes, which identifies the transaction on chain. */
   hash: string;
   /** Base58 of the first signature: what a transaction is looked up by. */
   signature: string;
@@ -22,7 +22,7 @@ export type WireTransaction = {
   keys: string[];
 };
 
-/** The bytes are no transaction. */
+/** The bytes are not a transaction. */
 export class WireFault extends Error {}
 
 /**
@@ -48,7 +48,7 @@ export function decodeTransaction(bytes: Uint8Array): WireTransaction {
   const { message, signatures } = transaction;
   if (signatures.length !== message.header.numRequiredSignatures || !signatures[0]) {
     throw new WireFault(
-      'failed to sanitize transaction: the number of signatures is not the one the message asks for',
+      'failed to sanitize transaction: the number of signatures differs from the number that the message requires',
     );
   }
   return {
