@@ -24,7 +24,7 @@ export const MAX_HEADER_BYTES = 4096;
 const UNPAID = 'Payment required: sign one of the accepted payments and repeat the call with it';
 
 /**
- * Renders the challenge of an operation (specification 2.12; x402 v2 PaymentRequired, v1 PaymentRequirementsResponse).
+ * Renders the challenge of an operation (x402 v2 PaymentRequired, v1 PaymentRequirementsResponse).
  * It has one option, with the fields of both versions. The network is the CAIP-2 name in the v2 challenge and the v1 name in the v1
  * challenge, because the v2 schema and the closed network list of first-generation clients each reject the other's name. The v1
  * challenge has no text in `error` unless a payment was refused.

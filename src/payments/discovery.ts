@@ -12,7 +12,7 @@ const INTRO =
   'exact in USDC on Solana: sign the payment with an x402 client and repeat the same call with it in the PAYMENT-SIGNATURE ' +
   '(v2) or X-PAYMENT (v1) header. The same payment sent again with the same body returns the same answer and is not charged again.';
 
-/** The discovery document of the given operations (specification 2.13). */
+/** The discovery document of the given operations (`getDiscovery` in openapi.yaml). */
 export function discoveryOf(operations: PricedOperation[], terms: Terms): Json {
   return {
     version: 1,
@@ -90,7 +90,7 @@ function priceNote({ price, flow }: PricedOperation): string {
   return `Price: ${price.amount} USDC a call, ${when}, by x402 on Solana.`;
 }
 
-/** The service index (specification 4.3), with paths relative to this server. */
+/** The service index (`getIndex` in openapi.yaml), with paths relative to this server. */
 export function indexOf(contract: Contract, siteUrl: string): Json {
   const paths = contract.free.map(operation => operation.path);
   const wellKnown = paths.filter(path => path.endsWith('/.well-known/x402'));

@@ -7,7 +7,7 @@ import { cleanName, cleanSymbol } from './fields.js';
 import { briefLine } from './line.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 
-/** The answer of the token brief (specification 2.4). Amounts in US dollars; null if no source knows. */
+/** The answer of `solTokenBrief` (openapi.yaml). Amounts are in US dollars; null if no source knows them. */
 export type TokenBrief = {
   mint: string;
   symbol?: string;
@@ -22,14 +22,14 @@ export type TokenBrief = {
   /** One line. */
   brief: string;
   sources: string[];
-  /** ISO 8601, when the sources were asked. */
+  /** ISO 8601: when the sources were queried. */
   asOf: string;
   disclaimer: string;
 };
 
 /**
- * A mint's total supply as a decimal string with `decimals` fractional digits. Throws `UpstreamFailure`, `invalid` where the
- * chain has no such mint.
+ * A mint's total supply as a decimal string with `decimals` fractional digits.
+ * @throws UpstreamFailure `invalid` if the chain has no such mint
  */
 export type SupplyOf = (mint: string, signal: AbortSignal) => Promise<{ supply: string; decimals: number }>;
 
@@ -47,9 +47,10 @@ export type TokenBriefOptions = {
 
 export type TokenBriefService = {
   /**
-   * A snapshot of one token, at most `cacheMs` old. Callers that ask for the same mint at once share one round of requests,
-   * which goes on when one of them leaves. Throws `UpstreamFailure`: `invalid` (not a mint on the chain), `failed` (no source
-   * gave a usable answer), `unavailable` (none could be reached, or too many tokens asked for at once); or the signal's reason.
+   * A snapshot of one token, at most `cacheMs` old. Concurrent calls for the same mint share one round of requests, which
+   * continues if one of them is cancelled.
+   * @throws UpstreamFailure `invalid` (not a mint on the chain), `failed` (no source gave a usable answer) or `unavailable` (no
+   *   source could be reached, or too many tokens are requested at once); the signal's reason if it aborts
    */
   brief(mint: string, signal: AbortSignal): Promise<TokenBrief>;
   /** Per source, from past requests. */
@@ -103,10 +104,10 @@ async function askAll(sources: MarketSource[], mint: string, signal: AbortSignal
   return round;
 }
 
-/** The fully diluted valuation. Supplies have up to 20 digits: the string becomes a number once, at the end. */
+/** The fully diluted valuation. A supply has up to 20 digits, so the string is converted only once, to limit rounding. */
 function valuation(priceUsd: number | null, supply: string): number | null {
   const units = Number(supply);
-  // Supply 0 is that of wrapped SOL, whose coins are not counted in the mint, or of a token that is gone: no valuation.
+  // A supply of 0 belongs to wrapped SOL, which the mint does not count, or to a token that was burnt: no valuation.
   return priceUsd === null || units === 0 ? null : tidy(priceUsd * units);
 }
 
@@ -127,7 +128,7 @@ function combine({ quotes, silent }: Round, supply: string): Figures {
   const trusted = priced.length > 0 ? kept : quotes;
   const amountOf = (field: 'mcapUsd' | 'liquidityUsd' | 'volume24hUsd'): number | null =>
     lowerMedian(trusted.map(({ quote }) => quote[field]).filter(value => value !== undefined)) ?? null;
-  // Names and head counts don't depend on the price, so a source whose price was rejected may still give them.
+  // Names and holder counts don't depend on the price, so a source whose price was rejected may still supply them.
   const ranked = [...trusted, ...quotes];
   const symbol = firstKnown(ranked, 'symbol');
   const name = firstKnown(ranked, 'name');
@@ -211,16 +212,16 @@ async function takeSnapshot(
 
 /**
  * The token brief, aggregated over several market-data sources:
- * - price: the unweighted median of the sources' prices within 1.5× of the median of all. Of exactly two prices that differ by
- *   more than 1.5×, and where nobody is near the median, the lowest is taken and the brief says that the sources disagree.
+ * - price: the unweighted median of the prices that are within 1.5× of the median of all. If exactly two prices differ by more
+ *   than 1.5×, or none is near the median, the lowest is used and the brief says that the sources disagree.
  * - fdv: that price × the supply on the chain; null for a supply of 0.
- * - market cap, liquidity, 24 h volume: the lower median (of three the middle one, of two the smaller) of what the sources
- *   whose price was believed report, since every source counts other pools; the market cap is never derived from the fdv.
- * - holders, organic score, symbol, name: the first source that knows them, believed prices first.
- * - `sources`: those of whom something is in the answer; for a token that nobody trades, those that said so.
+ * - market cap, liquidity, 24 h volume: the lower median (of three the middle one, of two the smaller) over the sources whose
+ *   price was accepted, because each source counts different pools. The market cap is never derived from the fdv.
+ * - holders, organic score, symbol, name: from the first source that knows them; sources whose price was accepted come first.
+ * - `sources`: those that contributed to the answer; for a token without a market, those that reported that there is none.
  *
- * A source that fails is left out. When none gives an answer the failure is `unavailable` if all were unreachable, rate-limited
- * or resting, else `failed`. Nothing that failed is kept in the cache.
+ * A source that fails is left out. If all fail, the failure is `unavailable` if all were unreachable, rate-limited or had an open
+ * circuit, otherwise `failed`. Failures are not cached.
  */
 export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
   if (given.sources.length === 0) throw new Error('createTokenBrief needs at least one market-data source');

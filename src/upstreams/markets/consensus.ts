@@ -1,7 +1,7 @@
-/** Two prices of one token that differ by more than this factor can't both be right. */
+/** If two prices of one token differ by more than this factor, at least one is wrong. */
 const TOLERANCE = 1.5;
 
-/** Twelve significant digits: enough for any market, and free of binary dust such as 0.30000000000000004. */
+/** Twelve significant digits: enough for any market, without floating-point noise such as 0.30000000000000004. */
 export const tidy = (value: number): number => Number(value.toPrecision(12));
 
 const ascending = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
@@ -15,24 +15,24 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The middle value, and of an even number of values the smaller of the two in the middle; undefined for none. Used for
- * amounts that sources count differently: incomplete coverage understates them while a mispriced pool or wash trading
- * overstates them without limit, and only the second costs a reader money.
+ * The middle value; of an even number of values, the smaller of the two in the middle; undefined if there are none. Used for
+ * amounts that sources count differently. Incomplete coverage understates them; a mispriced pool or wash trading overstates them
+ * without limit, and only overstatement costs a reader money.
  */
 export function lowerMedian(values: readonly number[]): number | undefined {
   return ascending(values)[Math.floor((values.length - 1) / 2)];
 }
 
-/** Keeps the items whose price lies within [1/1.5, 1.5] of the unweighted median. Depth is no argument for a price. */
+/** Keeps the items whose price lies within [1/1.5, 1.5] of the unweighted median. A deep pool does not prove its price. */
 export function nearMedian<T extends { priceUsd: number }>(items: readonly T[]): T[] {
   const middle = median(items.map(item => item.priceUsd));
   return items.filter(item => item.priceUsd >= middle / TOLERANCE && item.priceUsd <= middle * TOLERANCE);
 }
 
 /**
- * Which of several prices to believe: the items within 1.5× of their median. When that leaves nobody, or when exactly two
- * differ by more than 1.5×, no majority exists and the lowest alone is kept: the mispriced pools seen in practice overstate.
- * `disputed` is true when a single price is left although several were given.
+ * Selects the prices to use: those within 1.5× of their median. If there are none, or if exactly two prices differ by more than
+ * 1.5×, there is no majority, and only the lowest is kept: mispriced pools usually overstate. `disputed` is true if several prices
+ * were given and one is left.
  */
 export function plausibleQuotes<T extends { priceUsd: number }>(
   items: readonly T[],

@@ -3,7 +3,7 @@ import { amount, asObject, cleanName, cleanSymbol, decimalPrice, type JsonObject
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource } from './source.js';
 
-/** The aggregator sends at most 30; a longer list is read up to here. */
+/** The aggregator sends at most 30 pools; the rest of a longer list is ignored. */
 const MAX_POOLS = 100;
 
 type PricedPool = {
@@ -17,13 +17,13 @@ type PricedPool = {
 
 const addressOf = (token: unknown): unknown => asObject(token)?.address;
 
-/** The market cap of a pool's token. Where the circulating supply is unknown the source repeats the fdv: that is none. */
+/** The market cap of a pool's token. If the source does not know the circulating supply, it repeats the fdv, which is ignored. */
 function marketCap(pool: JsonObject): number | undefined {
   const mcap = amount(pool.marketCap, 'market cap');
   return mcap === pool.fdv ? undefined : mcap;
 }
 
-/** A pool that can be used; undefined for one without a price or with figures that can't be right. */
+/** A usable pool; undefined if it has no price or implausible figures. */
 function readPool(pool: JsonObject): PricedPool | undefined {
   try {
     const priceUsd = decimalPrice(pool.priceUsd, 'price');
@@ -45,12 +45,12 @@ function readPool(pool: JsonObject): PricedPool | undefined {
 const known = (values: (number | undefined)[]): number[] => values.filter(value => value !== undefined);
 
 /**
- * Depth proves nothing: under three pools all are kept, else those near the unweighted median of their prices. Two pools that
- * contradict each other count with the lower price, as two sources do.
+ * Selects pools by price, whatever their depth: fewer than three are all kept, otherwise those near the unweighted median. If two
+ * pools contradict each other, the lower price is used, as with two sources.
  */
 function summarize(pools: PricedPool[]): MarketQuote {
   const kept = pools.length < 3 ? pools : nearMedian(pools);
-  // Pools in two camps can leave nobody near their median; then there is no price to give.
+  // If the pools form two groups, none may be near the median; then there is no price.
   if (kept.length === 0) throw new RangeError('pools that contradict each other');
   const volumes = known(kept.map(pool => pool.volume24hUsd));
   return {
@@ -69,7 +69,7 @@ function decode(body: unknown, mint: string): MarketQuote | undefined {
   const pools = body.slice(0, MAX_POOLS).map(asObject);
   const ofToken = pools.filter(pool => pool?.chainId === 'solana' && addressOf(pool.baseToken) === mint);
   if (ofToken.length === 0) {
-    // Pools that price something else in this token say nothing about its own price.
+    // Pools in which this token is the quote give the price of another token.
     if (pools.some(pool => addressOf(pool?.quoteToken) === mint)) return undefined;
     throw new RangeError('pools of another token');
   }
@@ -79,9 +79,8 @@ function decode(body: unknown, mint: string): MarketQuote | undefined {
 }
 
 /**
- * DexScreener: `GET {url}/token-pairs/v1/solana/{mint}` answers a list of at most 30 pools, empty for an unknown mint and,
- * now and then, for a known one. Pools off the median by more than 1.5× are dropped; liquidity and volume are sums over the
- * rest.
+ * DexScreener: `GET {url}/token-pairs/v1/solana/{mint}` returns at most 30 pools; none for an unknown mint and, occasionally,
+ * for a known one. Pools whose price is more than 1.5× from the median are dropped; liquidity and volume are sums over the rest.
  */
 export function createDexScreener(options: SourceOptions = {}): MarketSource {
   return createHttpSource(

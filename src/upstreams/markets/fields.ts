@@ -1,9 +1,9 @@
 /**
- * Readers for the fields of a market-data answer. Token issuers write part of these answers, so nothing is believed: each
- * reader returns the value, or undefined for an absent one (`undefined`, `null`), or throws `RangeError` naming the field.
+ * Readers for the fields of a market-data answer. Token issuers write part of these answers, so every field is checked: a reader
+ * returns the value, or undefined if it is absent (`undefined`, `null`), or throws a `RangeError` that names the field.
  */
 
-/** Limits beyond which a figure is a fault or an attack, not a market: USD per token, USD, holders. */
+/** A figure above its limit is an error or an attack: USD per token, USD, holders. */
 const MAX_PRICE_USD = 1e12;
 const MAX_AMOUNT_USD = 1e16;
 const MAX_HOLDERS = 1e10;
@@ -12,7 +12,7 @@ const DECIMAL = /^\d{1,60}(\.\d{1,100})?(e[+-]?\d{1,3})?$/i;
 
 export type JsonObject = Record<string, unknown>;
 
-/** `value` as a JSON object (not an array, not null); undefined if it is none. */
+/** `value` as a JSON object (not an array, not null); otherwise undefined. */
 export function asObject(value: unknown): JsonObject | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as JsonObject)
@@ -30,7 +30,7 @@ function numberOf(value: unknown, field: string): number | undefined {
   return value;
 }
 
-/** A decimal that the wire carries as a string; a plain JSON number is as clear, so it is accepted too. */
+/** A decimal that the source sends as a string; a JSON number is accepted too. */
 function decimalOf(value: unknown, field: string): number | undefined {
   if (typeof value !== 'string') return numberOf(value, field);
   if (!DECIMAL.test(value)) throw new RangeError(`a ${field} that is no decimal`);
@@ -38,7 +38,7 @@ function decimalOf(value: unknown, field: string): number | undefined {
 }
 
 function priceOf(value: number | undefined, field: string): number | undefined {
-  // Aggregators write 0 for a dead token: that is no price.
+  // Aggregators send 0 for a dead token; that is not a price.
   return value === undefined ? undefined : inRange(value, MAX_PRICE_USD, field) || undefined;
 }
 
@@ -46,13 +46,13 @@ function amountOf(value: number | undefined, field: string): number | undefined 
   return value === undefined ? undefined : inRange(value, MAX_AMOUNT_USD, field);
 }
 
-/** A price in USD, more than 0; 0 counts as absent. */
+/** A price in USD, greater than 0; 0 counts as absent. */
 export const price = (value: unknown, field: string) => priceOf(numberOf(value, field), field);
-/** The same, where the wire carries a decimal string. */
+/** The same, for a source that sends a decimal string. */
 export const decimalPrice = (value: unknown, field: string) => priceOf(decimalOf(value, field), field);
 /** An amount in USD, 0 or more. */
 export const amount = (value: unknown, field: string) => amountOf(numberOf(value, field), field);
-/** The same, where the wire carries a decimal string. */
+/** The same, for a source that sends a decimal string. */
 export const decimalAmount = (value: unknown, field: string) => amountOf(decimalOf(value, field), field);
 
 /** A whole number of holders. */
@@ -70,15 +70,15 @@ export function score(value: unknown, field: string): number | undefined {
 }
 
 /**
- * A text that a token's issuer chose, made harmless: NFKC, control, format (direction marks, zero-width), private and
- * unassigned characters removed, markup characters removed, white space collapsed and trimmed, at most `max` UTF-16 units.
- * Anything but a string, and a text of which nothing is left, is undefined.
+ * Cleans a text that a token's issuer chose: NFKC; control, format (direction marks, zero-width), private, unassigned and markup
+ * characters removed; white space collapsed and trimmed; at most `max` UTF-16 units. Undefined if it is not a string or if nothing
+ * is left.
  */
 export function cleanText(value: unknown, max: number): string | undefined {
   if (typeof value !== 'string') return undefined;
   const plain = value
     .slice(0, 1_000)
-    // NFKC first: it turns full-width angle brackets and their like into the ones removed below.
+    // NFKC first: it turns full-width angle brackets and similar characters into those removed below.
     .normalize('NFKC')
     .replace(/\s+/gu, ' ')
     .replace(/[\p{C}<>&"`{}[\]\\|]/gu, '')

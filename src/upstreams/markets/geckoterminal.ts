@@ -17,8 +17,8 @@ function decode(body: unknown, mint: string): MarketQuote | undefined {
 }
 
 /**
- * GeckoTerminal: `GET {url}/api/v2/networks/solana/tokens/{mint}`, JSON:API with decimal strings, 404 for an unknown mint.
- * Holders would cost a second request (`/info`) of the tightest rate limit of all sources, so they are left to others.
+ * GeckoTerminal: `GET {url}/api/v2/networks/solana/tokens/{mint}`; JSON:API with decimal strings, 404 for an unknown mint.
+ * Its rate limit is the tightest of all sources, so holders, which need a second request (`/info`), are left to other sources.
  */
 export function createGeckoTerminal(options: SourceOptions = {}): MarketSource {
   return createHttpSource(

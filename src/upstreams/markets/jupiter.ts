@@ -11,7 +11,7 @@ import {
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource } from './source.js';
 
-/** `buyVolume` + `sellVolume`; a side that is absent had no trades, both absent is unknown. */
+/** `buyVolume` + `sellVolume`. If one is absent, it had no trades; if both are absent, the volume is unknown. */
 function volume24h(stats: JsonObject | undefined): number | undefined {
   const bought = amount(stats?.buyVolume, '24h buy volume');
   const sold = amount(stats?.sellVolume, '24h sell volume');
@@ -20,7 +20,7 @@ function volume24h(stats: JsonObject | undefined): number | undefined {
 
 function decode(body: unknown, mint: string): MarketQuote | undefined {
   if (!Array.isArray(body)) throw new RangeError('no list');
-  // The search also answers with tokens that merely resemble the query.
+  // The search also returns tokens that only resemble the query.
   const token = body.map(asObject).find(entry => entry?.id === mint);
   if (!token) return undefined;
   return {
@@ -36,8 +36,8 @@ function decode(body: unknown, mint: string): MarketQuote | undefined {
 }
 
 /**
- * Jupiter Tokens v2: `GET {url}/tokens/v2/search?query=<mint>` answers a list of tokens, empty for an unknown mint.
- * The key is optional; without one the source allows about one request in two seconds.
+ * Jupiter Tokens v2: `GET {url}/tokens/v2/search?query=<mint>` returns a list of tokens, empty for an unknown mint.
+ * The key is optional; without one the source allows about one request every two seconds.
  */
 export function createJupiter(options: SourceOptions & { apiKey?: string } = {}): MarketSource {
   return createHttpSource(

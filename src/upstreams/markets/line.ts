@@ -1,4 +1,4 @@
-/** What the one-line brief is made of; null and absent figures are printed as `n/a`. */
+/** The contents of the one-line brief; null is printed as `n/a`. */
 export type LineFacts = {
   mint: string;
   symbol?: string;
@@ -7,9 +7,9 @@ export type LineFacts = {
   liquidityUsd: number | null;
   volume24hUsd: number | null;
   sources: string[];
-  /** Nobody knows a market for the token. */
+  /** No source knows a market for the token. */
   untraded: boolean;
-  /** The sources contradict each other and one price was taken. */
+  /** The sources contradict each other, and one price was chosen. */
   disputed: boolean;
 };
 
@@ -20,7 +20,7 @@ const UNITS: [number, string][] = [
   [1e3, 'K'],
 ];
 
-/** An amount in USD, three significant digits from a thousand on: `$1.23M`, `$12.3K`, `$950.00`, `$0.42`, `n/a`. */
+/** An amount in USD, with three significant digits from a thousand up: `$1.23M`, `$12.3K`, `$950.00`, `$0.42`, `n/a`. */
 export function formatAmount(usd: number | null): string {
   if (usd === null) return 'n/a';
   // Rounded before the unit is chosen, so that 999 999 becomes $1.00M and not $1000K.
@@ -32,8 +32,8 @@ export function formatAmount(usd: number | null): string {
 }
 
 /**
- * A price in USD: two decimals and thousands separators from one dollar on, four significant digits below it, a power of ten
- * below a trillionth: `$64,123.45`, `$0.4321`, `$0.00001234`, `$1.234e-15`, `n/a`.
+ * A price in USD: two decimals and thousands separators from one dollar up, four significant digits below one dollar, scientific
+ * notation below a trillionth: `$64,123.45`, `$0.4321`, `$0.00001234`, `$1.234e-15`, `n/a`.
  */
 export function formatPrice(usd: number | null): string {
   if (usd === null) return 'n/a';
@@ -45,14 +45,14 @@ export function formatPrice(usd: number | null): string {
   if (rounded === 0) return '$0.00';
   if (rounded < 1e-12) return `$${rounded.toExponential(3)}`;
   const decimals = 3 - Math.floor(Math.log10(rounded));
-  // Zeros at the end say nothing, but cents keep two places.
+  // Removes trailing zeros, but keeps two decimals.
   return `$${rounded.toFixed(decimals).replace(/(\.\d\d(?:\d{0,13}[1-9])?)0+$/, '$1')}`;
 }
 
 /** `Abcd…wxyz`. */
 export const shortenMint = (mint: string): string => `${mint.slice(0, 4)}…${mint.slice(-4)}`;
 
-/** The brief: one line, whatever the facts hold (texts are expected cleaned). */
+/** The brief, on one line. Texts must have been cleaned before. */
 export function briefLine(facts: LineFacts): string {
   const token = `${facts.symbol ?? 'Unnamed token'} (${shortenMint(facts.mint)})`;
   const figures = [

@@ -1,13 +1,13 @@
 /**
- * What one market-data aggregator says about a token. Every number is finite, not negative and in US dollars unless the name
- * says otherwise; a field the source does not know is absent. Texts are cleaned (see `cleanText`).
+ * What one market-data aggregator reports about a token. Every number is finite, not negative and, unless its name says otherwise,
+ * in US dollars. A field that the source does not know is absent. Texts are cleaned (see `cleanText`).
  */
 export type MarketQuote = {
   symbol?: string;
   name?: string;
   /** More than 0. */
   priceUsd?: number;
-  /** Price × circulating supply, as the source reports it. Never a repetition of its fully diluted valuation. */
+  /** Price × circulating supply, as the source reports it, but never its fully diluted valuation. */
   mcapUsd?: number;
   liquidityUsd?: number;
   volume24hUsd?: number;
@@ -21,17 +21,17 @@ export type SourceHealth = { status: 'ok' | 'degraded'; latencyMs?: number; deta
 
 /** The port: one market-data aggregator. */
 export type MarketSource = {
-  /** As it appears in `sources`, for instance `jupiter` or `sandbox:jupiter`. */
+  /** As it appears in `sources`, for example `jupiter` or `sandbox:jupiter`. */
   name: string;
-  /** True where "no market" and a passing failure look alike, so that such an answer proves nothing alone. */
+  /** True if "no market" and a passing failure look alike, so that such an answer is not enough to report that there is none. */
   emptyIsUncertain?: boolean;
   /**
-   * The source's view of one token; undefined when it knows no market for it. Ends within the source's own deadline.
-   * Throws `UpstreamFailure` `failed` (late, cut off, unreadable or implausible answer) or `unavailable` (unreachable,
-   * rate-limited, circuit open), and the signal's reason when the signal aborts.
+   * The source's figures for one token; undefined if it knows no market for it. Settles within the source's own deadline.
+   * @throws UpstreamFailure `failed` (late, cut off, unreadable or implausible answer) or `unavailable` (unreachable, rate-limited,
+   *   circuit open); the signal's reason if it aborts
    */
   quote(mint: string, signal: AbortSignal): Promise<MarketQuote | undefined>;
-  /** What is known from past requests; sends none. */
+  /** From past requests; sends none. */
   health(): SourceHealth;
   /** Waits for running requests (bounded by their deadline) and closes the connections; may be called twice. */
   close(): Promise<void>;

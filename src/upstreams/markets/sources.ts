@@ -5,8 +5,8 @@ import { createJupiter } from './jupiter.js';
 import type { MarketSource } from './source.js';
 
 /**
- * All sources, in order of preference: the public aggregators, or a server at `marketUrl` that speaks their wire formats
- * under `/jupiter`, `/dexscreener` and `/geckoterminal`, whose name then goes into `label`.
+ * All sources, in order of preference: the public aggregators, or a server at `marketUrl` with the same interfaces under
+ * `/jupiter`, `/dexscreener` and `/geckoterminal`. Such a server is named in `label`.
  */
 export function createMarketSources(
   options: Omit<SourceOptions, 'url'> & { marketUrl?: string; jupiterApiKey?: string } = {},

@@ -13,8 +13,8 @@ import { UpstreamFailure } from '../../net/failure.js';
 import type { SolanaChain } from '../../solana/rpc.js';
 
 /**
- * What the chain says about a token mint (specification 2.6). `supply` is in whole tokens with exactly `decimals` fractional
- * digits and no point when `decimals` is 0; authorities are base58 addresses, null where nobody can mint or freeze any more.
+ * The on-chain facts of a token mint (`solMintInfo` in openapi.yaml). `supply` is in whole tokens, with exactly `decimals` fractional
+ * digits and no point if `decimals` is 0. Authorities are base58 addresses; null if minting or freezing is no longer possible.
  */
 export type MintFacts = {
   mint: string;
@@ -26,9 +26,9 @@ export type MintFacts = {
   initialized: boolean;
 };
 
-/** A mint's facts are in its first 166 bytes; a little more tells all token program accounts apart by their size. */
+/** A mint's facts are in its first 166 bytes. Slightly more is read to distinguish the accounts of token programs by their size. */
 const BYTES_READ = 1_024;
-/** Where Token-2022 says what an account with extensions is (1: mint, 2: token account). */
+/** Where Token-2022 stores the type of an account with extensions (1: mint, 2: token account). */
 const ACCOUNT_TYPE_AT = ACCOUNT_SIZE;
 
 const invalid = (message: string, cause?: unknown): UpstreamFailure =>
@@ -52,7 +52,7 @@ export function formatUnits(amount: bigint, decimals: number): string {
   return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
 }
 
-/** Why an account that no token program owns is no mint. */
+/** Why an account that no token program owns is not a mint. */
 function notATokenAccount({ owner, executable, lamports, data }: Account): UpstreamFailure {
   if (executable)
     return invalid('mint is the address of a program, not of a token: send the mint address of the token');
@@ -67,7 +67,7 @@ function notATokenAccount({ owner, executable, lamports, data }: Account): Upstr
   );
 }
 
-/** Why an account of a token program is no mint, or undefined where it may be one. */
+/** Why an account of a token program is not a mint; undefined if it may be one. */
 function otherTokenAccount(data: Buffer, extensible: boolean): UpstreamFailure | undefined {
   if (data.length === 0)
     return invalid('mint is an account that was closed: send the address of a mint that exists');
@@ -93,11 +93,11 @@ function unpack(address: PublicKey, account: Account): Mint {
 }
 
 /**
- * Facts of the mint at the base58 address `mint`, of the Token program or Token-2022, whatever its extensions. Reads the
- * chain once. An account laid out as a mint but not initialised has `initialized` false, supply 0 and no authorities.
- *
- * Throws `UpstreamFailure`: `invalid` with a message of its own for every kind of address that is no mint (no address,
- * nothing there, closed, wallet, token account, multisig, program, another program's account); otherwise as the chain does.
+ * Reads the facts of a mint of the Token program or Token-2022, with any extensions, in one read of the chain. An account that has
+ * the layout of a mint but is not initialised has `initialized` false, supply 0 and no authorities.
+ * @param mint base58 address
+ * @throws UpstreamFailure `invalid` if it is not a mint, with a message for each case (not an address, no account, closed, wallet,
+ *   token account, multisig, program, another program's account); otherwise as `chain.account`
  */
 export async function readMint(chain: SolanaChain, mint: string, signal: AbortSignal): Promise<MintFacts> {
   const address = readAddress(mint);

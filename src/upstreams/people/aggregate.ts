@@ -1,7 +1,7 @@
 import type { components } from '../../../generated/openapi.js';
 import type { Question, Reply, Sentiment } from './people.js';
 
-/** Body of the answer to POST /brand-feedback (specification 2.8). */
+/** Body of the answer to POST /brand-feedback (`brandFeedback` in openapi.yaml). */
 export type BrandFeedback = components['schemas']['BrandFeedback'];
 
 const MAX_QUOTE_CHARACTERS = 160;

@@ -1,13 +1,13 @@
 import sentiment from 'wink-sentiment';
 import { MAX_REPLY_CHARACTERS, type Sentiment } from './people.js';
 
-/** A mean of ±0.5 on AFINN's scale of −5 to 5 is the weakest word counted half: below that, nothing was said either way. */
+/** On AFINN's scale of −5 to 5. The weakest words count ±1, so a mean below ±0.5 expresses no clear opinion. */
 const NEUTRAL_BAND = 0.5;
 
-/** The word lists are plain objects, in which these words find functions instead of scores. */
+/** The word lists are plain objects, so these words would yield inherited functions instead of scores. */
 const INHERITED = new RegExp(`\\b(?:${Object.getOwnPropertyNames(Object.prototype).join('|')})\\b`, 'gi');
 
-/** The package looks at a word again from each of its characters; no opinion word is as long as this. */
+/** The package takes quadratic time for a long word. No opinion word is longer than this. */
 const LONG_WORD = /\S{30}/gu;
 
 /**

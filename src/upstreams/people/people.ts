@@ -1,4 +1,4 @@
-/** What a respondent thinks, in the words of the contract (specification 2.8). */
+/** What a respondent thinks, in the words of the contract. */
 export type Sentiment = 'positive' | 'neutral' | 'negative';
 
 export const SENTIMENTS: readonly Sentiment[] = ['positive', 'neutral', 'negative'];
@@ -53,7 +53,7 @@ export type ReplyStore = {
   saveIntent(id: string, intent: string): Promise<void>;
 };
 
-/** People who can be asked what they think of a brand (specification 2.7). */
+/** People who can be asked what they think of a brand. */
 export type People = {
   /** Short name of the adapter, for logs and health. */
   name: string;

@@ -1,6 +1,6 @@
 import { toBlocks } from './plain-text.js';
 
-/** A text as a model gets it: plain text, one block per paragraph; null when it says nothing. */
+/** The text that is sent to a model: plain text, one block per paragraph; null if there is no content. */
 export function documentOf(text: string): string | null {
   const document = toBlocks(text)
     .map(block => (block.kind === 'item' ? `- ${block.text}` : block.text))

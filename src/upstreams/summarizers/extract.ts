@@ -2,11 +2,11 @@ import { toBlocks, type Block } from './plain-text.js';
 import { rank, type Candidate } from './ranking.js';
 import { cutSentence, MAX_SENTENCE, present, splitSentences, type Piece } from './sentences.js';
 
-/** A summary never has more sentences than this (specification 2.2). */
+/** The contract promises at most this many sentences. */
 export const MAX_SENTENCES = 3;
-/** A sentence longer than this is a run-on: every piece of it may be quoted, not only its head. */
+/** A longer sentence is a run-on: each piece of it may be quoted, not only its beginning. */
 const RUN_ON = 1_000;
-/** Sentences beyond this number are not ranked: the text was cut up by its writer's marks, not by its meaning. */
+/** Sentences beyond this number are not ranked. */
 const MAX_CANDIDATES = 20_000;
 const MAX_EMOJI = 120;
 
@@ -41,7 +41,7 @@ function readability(piece: Piece): number {
   return weight;
 }
 
-/** Copies of a sentence (quoted replies, repeated footers) count once: the first, with the weight of the best. */
+/** Of the copies of a sentence (quoted replies, repeated footers), keeps the first, with the greatest weight of all. */
 function dedupe(quotes: Quote[]): Quote[] {
   const seen = new Map<string, Quote>();
   for (const quote of quotes) {
@@ -53,7 +53,7 @@ function dedupe(quotes: Quote[]): Quote[] {
   return [...seen.values()];
 }
 
-/** Every sentence that could be quoted, in text order. Only the last resort looks at text without letters or digits. */
+/** Every sentence that could be quoted, in text order. Text without letters or digits is left to `pictures`. */
 function candidatesOf(blocks: Block[]): Quote[] {
   const quotes: Quote[] = [];
   for (const [block, { text, kind }] of blocks.entries()) {
@@ -75,7 +75,7 @@ function candidatesOf(blocks: Block[]): Quote[] {
 const wantedCount = (candidates: number): number =>
   candidates <= 2 ? 1 : candidates <= 6 ? 2 : MAX_SENTENCES;
 
-/** Text of pictures alone gives itself back, cut when it is long; signs without meaning give nothing. */
+/** A text of only emoji is its own summary, cut if it is long; other signs are no content. */
 function pictures(blocks: Block[]): string[] | null {
   const text = blocks.map(block => block.text).join(' ');
   if (!/[\p{Extended_Pictographic}\p{RI}]/u.test(text)) return null;
@@ -83,7 +83,7 @@ function pictures(blocks: Block[]): string[] | null {
   return piece ? [piece.continues ? `${piece.text}…` : piece.text] : null;
 }
 
-/** The first three sentences of `sentences` read together, so that whoever counts them again counts no more. */
+/** Joins the sentences, splits them again, and keeps three, so that a reader who splits the summary finds no more. */
 function atMostThree(sentences: string[]): string[] {
   const joined = sentences.join(' ');
   const again = splitSentences(joined);
@@ -91,9 +91,9 @@ function atMostThree(sentences: string[]): string[] {
 }
 
 /**
- * One to three sentences of `text` that tell most of it, in text order, or null when the text says nothing (white space,
- * markup or punctuation alone). Each is a sentence of the text or a part of one, cut at a clause boundary and marked with an
- * ellipsis; a sentence without an end mark gets a full stop. Deterministic and linear in the length of the text.
+ * The one to three most representative sentences of `text`, in text order; null if the text has no content (only white space,
+ * markup or punctuation). Each is a sentence of the text, or a part of one, cut at a clause boundary and marked with an ellipsis. A
+ * sentence without an end mark gets a full stop. Deterministic and linear in the length of the text.
  */
 export function extractSummary(text: string): string[] | null {
   const blocks = toBlocks(text);
@@ -108,9 +108,7 @@ export function extractSummary(text: string): string[] | null {
   return atMostThree(sentences);
 }
 
-/**
- * The first one to three sentences of somebody else's summary, cleaned like any text; null when it says nothing.
- */
+/** The first one to three sentences of a model's summary, cleaned like any text; null if it has no content. */
 export function firstSentences(text: string): string[] | null {
   const sentences: string[] = [];
   for (const block of toBlocks(text)) {

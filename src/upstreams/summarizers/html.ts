@@ -1,8 +1,8 @@
 import { decodeHTMLStrict } from 'entities';
 
 /**
- * HTML to plain text in linear time. Text that merely uses `<` (code, mail addresses, comparisons) stays as it is. A parser of HTML
- * takes all that follows an unclosed comment, script or quoted attribute for its content; here such a thing hides nothing.
+ * Converts HTML to plain text in linear time. Text that only uses `<` (code, mail addresses, comparisons) is unchanged. To an HTML
+ * parser, everything after an unclosed comment, script or quoted attribute is its content; here these hide nothing.
  */
 
 const BLOCK_TAGS = new Set(
@@ -19,11 +19,11 @@ const INLINE_TAGS = new Set(
     'source span strike strong sub sup svg path td th textarea time track tt u var video wbr center iframe'
   ).split(' '),
 );
-/** Elements whose content is never read by a person. */
+/** Elements whose content is not shown to readers. */
 const SILENT_TAGS = new Set(['script', 'style', 'noscript', 'template', 'object', 'canvas']);
 const HEADING = /^h[1-6]$/;
 
-/** What a known tag leaves behind; undefined for a name that is not HTML's. */
+/** The text that replaces a tag; undefined if HTML has no element of this name. */
 function tagText(name: string, closing: boolean): string | undefined {
   if (name === 'br') return '\n';
   if (name === 'li') return closing ? '\n' : '\n- ';
@@ -36,8 +36,8 @@ function tagText(name: string, closing: boolean): string | undefined {
 }
 
 /**
- * Finds ends of constructs. Each search that fails is remembered, and quote-aware scanning has a budget, so that hostile
- * text (a million `<a "`) costs linear time.
+ * Finds the ends of constructs. Failed searches are remembered, and scanning for quotes has a budget, so that hostile text (a
+ * million `<a "`) takes linear time.
  */
 class Finder {
   readonly #text: string;
@@ -68,7 +68,7 @@ class Finder {
     return end < 0 ? -1 : end + 1;
   }
 
-  /** Index of the `>` that ends the tag whose name ends at `from`, quoted attribute values skipped, or -1. */
+  /** Index of the `>` that ends the tag whose name ends at `from`, or -1. Quoted attribute values are skipped. */
   tagEnd(from: number): number {
     const plain = this.find('>', from);
     if (plain < 0 || this.#budget <= 0) return plain;
@@ -100,7 +100,7 @@ function readDeclaration(text: string, at: number, finder: Finder): Markup | und
   return end < 0 ? undefined : { end: end + (comment ? 3 : 1), leaves: '' };
 }
 
-/** Reads the construct that begins with the `<` at `at`: where it ends and what it leaves, or undefined if it is text. */
+/** Reads the construct that begins with the `<` at `at`: its end and its replacement; undefined if it is text. */
 function readMarkup(text: string, at: number, finder: Finder): Markup | undefined {
   const first = text.charAt(at + 1);
   if (first === '!' || first === '?') return readDeclaration(text, at, finder);
@@ -133,7 +133,7 @@ function removeMarkup(text: string): string {
   return out.join('');
 }
 
-/** Plain text of `text`: tags, comments, scripts and styles gone, block elements on lines of their own, entities decoded. */
+/** Removes tags, comments, scripts and styles, puts block elements on separate lines, and decodes entities. */
 export function stripHtml(text: string): string {
   const bare = text.includes('<') ? removeMarkup(text) : text;
   return decodeHTMLStrict(bare);

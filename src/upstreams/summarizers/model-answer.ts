@@ -1,17 +1,17 @@
 import { UpstreamFailure } from '../../net/failure.js';
 import { MAX_SENTENCES } from './extract.js';
 
-/** A summary's sentence is far shorter; a longer one is the document again. */
+/** Sentences of summaries are far shorter; a longer one repeats the document. */
 const MAX_SENTENCE_CHARACTERS = 2_000;
 
-/** The model declined, in the ways that models do. */
+/** How models decline. */
 const REFUSALS = [
   /^(?:i'm|i am)? ?(?:\w{1,12} )?(?:sorry|apologi[sz]e|apologies|unfortunately)\b[^.]{0,40}\bi (?:can't|cannot|can not|won't|am unable|am not able)\b/i,
   /^(?:i (?:can't|cannot|can not|won't)|i'm (?:unable|not able) to|i am (?:unable|not able) to) (?:\w{1,12} )?(?:help|assist|comply|fulfil|fulfill|provide|summari[sz]e|answer|create|produce|process|engage|do that)\b/i,
   /^i must (?:\w{1,20} )?(?:decline|refuse)\b/i,
   /^as an? (?:ai|artificial|language model|large language)\b/i,
 ];
-/** A document that says so itself may be summarised so. */
+/** If the document itself contains such a sentence, its summary may too. */
 const SAYS_SO_ITSELF =
   /\bi(?:'m| am)? (?:can't|cannot|can not|won't|unable|not able|must)\b|\bas an? (?:ai|artificial|language|large)\b/i;
 
@@ -47,7 +47,7 @@ function readContent(body: string): string {
     .join('');
 }
 
-/** The model's answer without what it thought aloud and without a code fence around it. */
+/** The model's answer without its thoughts and without a code fence around it. */
 function bareAnswer(content: string): string {
   const spoken = content
     .replace(/<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/gi, '')
@@ -66,8 +66,8 @@ function isRefusal(sentence: string): boolean {
 }
 
 /**
- * The one to three sentences of an answer of `/chat/completions`, which must be the JSON that was asked for: prose may be a refusal, an
- * introduction or a question, and would be sold as a summary. `document` is what was to be summarised.
+ * Reads one to three sentences from an answer of `/chat/completions`. It must be the requested JSON: prose may be a refusal, an
+ * introduction or a question, and would be sold as a summary. `document` is the text that was to be summarised.
  * @throws UpstreamFailure `failed`
  */
 export function readSentences(body: string, document: string): string[] {

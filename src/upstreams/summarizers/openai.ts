@@ -40,7 +40,7 @@ const ANSWER_SCHEMA = {
   additionalProperties: false,
 };
 
-/** What is asked for besides model and messages, from the most exact; a server that answers 400 is asked the next way. */
+/** Further parameters of the request, strictest first. After a 400 or 422, the next ones are tried. */
 const MANNERS: readonly Record<string, unknown>[] = [
   {
     temperature: 0.2,
@@ -101,16 +101,16 @@ function openClient({ url, apiKey }: OpenAiOptions, timeoutMs: number): HttpClie
   });
 }
 
-/** A server without a list of models is there all the same; one that does not take our key is of no use. */
+/** A server without a list of models counts as available, one that rejects the key does not. */
 async function checkModels(client: HttpClient, ms: number, signal: AbortSignal): Promise<void> {
   const { status } = await exchange(client, { method: 'GET', path: '/models', ms, signal });
   if (status === 401 || status === 403 || status >= 500) throw new Error(`status ${status}`);
 }
 
 /**
- * Summaries by any server that speaks OpenAI's `/chat/completions`. The text is sent as data; the answer must be the JSON that was asked
- * for, with or without a schema, and is cut to three sentences. Fails as `unavailable` (refused connection, 429, 5xx, too many calls in
- * flight) or `failed` (late, cut off, off the schema, a refusal).
+ * Summaries by any server with OpenAI's `/chat/completions`. The text is sent as data. The answer must be the requested JSON, whether
+ * or not the server supports schemas, and is cut to three sentences. Fails as `unavailable` (refused connection, 429, 5xx, too many
+ * calls in flight) or `failed` (late, cut off, not the requested JSON, a refusal).
  */
 export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
   const timeoutMs = options.timeoutMs ?? 18_000;

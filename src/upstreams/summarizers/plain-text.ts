@@ -10,7 +10,7 @@ type Line = { text: string; kind: Block['kind']; starts: boolean; ends: boolean 
 // eslint-disable-next-line no-control-regex
 const INVISIBLE = /[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u2060\ufeff\ufff9-\ufffb]/g;
 const NEWLINE = /\r\n?|[\n\v\f\u0085\u2028\u2029]/;
-/** Scripts written without spaces, where a line break inside a sentence stands for nothing. */
+/** Scripts without spaces between words, where a line break inside a sentence has no meaning. */
 const SPACELESS = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\u3000-\u303f\uff01-\uff60]/u;
 const MAIL_HEADER =
   /^(?:from|to|cc|bcc|date|sent|reply-to|message-id|in-reply-to|references|mime-version|content-[a-z-]+|x-[a-z-]+|received|return-path|subject|re)\s?:\s/i;
@@ -20,12 +20,12 @@ const TIMESTAMP = /^\[?\d{4}-\d\d-\d\d[T ]\d\d:/;
 const SIGN_OFF =
   /^(?:hi|hello|hey|dear|hallo|liebe|lieber|bonjour|best|best regards|kind regards|regards|thanks|thank you|cheers|sincerely|sent from my|begin forwarded|-+ ?original message)\b/i;
 
-/** Nobody wraps prose at fewer columns than this: such short lines are a list. */
+/** Prose is not wrapped at fewer columns than this: such short lines are a list. */
 const NARROW = 40;
 /** Lines that a mail signature may have. */
 const SIGNATURE_LINES = 8;
 
-/** Takes quote marks, bullets, heading marks and the like from the start of a line and says what the line was. */
+/** Removes quote marks, bullets, heading marks and the like from the start of a line, and returns what kind of line it is. */
 function readLine(raw: string): Line {
   const trimmed = raw.trim();
   const quote = /^(?:>\s?){1,40}(?!=)/.exec(trimmed);
@@ -46,10 +46,10 @@ function readLine(raw: string): Line {
   return { text, kind, starts: false, ends: text === '' };
 }
 
-/** A line that is a block of its own. */
+/** A line that is a separate block. */
 const alone = (text: string, kind: Line['kind']): Line => ({ text, kind, starts: true, ends: true });
 
-/** Greetings and closings of letters, on a line of their own. */
+/** Greetings and closings of letters, on separate lines. */
 const isSignOff = (text: string): boolean =>
   text.length < 40 && SIGN_OFF.test(text) && !/[.!?。]$/.test(text) && !/[a-z]{2}[.!?]\s/i.test(text);
 
@@ -62,7 +62,7 @@ const cells = (row: string): string =>
     .filter(cell => cell !== '')
     .join(', ');
 
-/** Apart from each other: in one expression they would all be tried at every character. */
+/** Separate expressions: in a single one, all alternatives would be tried at every character. */
 const CODE_MARKS = [
   /[{};]$/,
   /^(?:[)}\]]|@\w+[(\s])/,
@@ -71,7 +71,7 @@ const CODE_MARKS = [
   /^(?:import|from|def|class|return|const|let|var|function|export|#include)\b.*[;:{('"]/,
 ];
 
-/** Symbols that prose does not use in such numbers. */
+/** Symbols that prose rarely uses. */
 function looksLikeCode(raw: string): boolean {
   const text = raw.trim();
   if (/^(?:\/\/|\/\*|\*\/|<!--)/.test(text)) return false;
@@ -80,7 +80,7 @@ function looksLikeCode(raw: string): boolean {
   return false;
 }
 
-/** Links, emphasis and code marks of markdown go, their text stays. */
+/** Removes markdown's links, emphasis and code marks, but keeps their text. */
 function stripInline(text: string): string {
   if (!/[[*_`~]/.test(text)) return text;
   return text
@@ -96,14 +96,14 @@ function stripInline(text: string): string {
     .replace(/(?<![\p{L}\p{N}_])_(?=[^\s_])([^_]{1,300})(?<=\S)_(?![\p{L}\p{N}_])/gu, '$1');
 }
 
-/** `text` on one line: markdown marks gone, every run of white space one space, no control or zero-width characters. */
+/** Puts `text` on one line: without markdown, control and zero-width characters, and with single spaces. */
 const tidy = (text: string): string =>
   stripInline(text)
-    // Most white space is one plain space already, and need not be replaced by itself.
+    // Most white space is a single space already, and is not replaced by itself.
     .replace(/\s{2,}|[^\S ]/g, ' ')
     .trim();
 
-/** Joins the lines of one paragraph; between ideographs a line break stands for nothing. */
+/** Joins the lines of one paragraph, with no space between ideographs. */
 function glue(lines: string[]): string {
   return lines
     .map((line, index) => {
@@ -115,8 +115,8 @@ function glue(lines: string[]): string {
 }
 
 /**
- * Whether the writer ended the line on purpose: the next word would still have fitted into the paragraph's width. Wrapped
- * mail and one-thing-per-line notes are told apart by this.
+ * Whether the writer ended the line on purpose: the next word would still have fitted into the paragraph's width. This distinguishes
+ * wrapped mail from notes with one item per line.
  */
 function endedOnPurpose(line: string, next: string, width: number): boolean {
   if (/^\p{Ll}/u.test(next) || /[,，、;-]$/.test(line)) return false;
@@ -147,7 +147,7 @@ function closeParagraph(lines: Line[], blocks: Block[]): void {
   }
 }
 
-/** Marks the head of a mail (two or more header lines in a row) as frame, its subject as a heading. */
+/** Marks the header of a mail (two or more header lines in a row) as frame, and its subject as a heading. */
 function markMailHead(lines: string[]): Map<number, Line> {
   const marked = new Map<number, Line>();
   for (let at = 0; at < lines.length; at += 1) {
@@ -166,7 +166,7 @@ function markMailHead(lines: string[]): Map<number, Line> {
   return marked;
 }
 
-/** One line of the text at a time, fences and signatures kept in mind. */
+/** Reads line by line, and keeps track of code fences and signatures. */
 function toLines(text: string): Line[] {
   const raw = text.split(NEWLINE);
   const mail = markMailHead(raw);
@@ -195,8 +195,8 @@ function toLines(text: string): Line[] {
 }
 
 /**
- * Reads any text as a list of blocks of clean plain text, in text order. HTML becomes text, markdown's marks go, hard-wrapped
- * lines are joined, lists and tables are one block per item or row. Linear in the length of the text; never throws.
+ * Reads any text as a list of blocks of clean plain text, in text order. HTML becomes text, markdown is removed, hard-wrapped lines
+ * are joined, and lists and tables become one block per item or row. Linear in the length of the text; never throws.
  */
 export function toBlocks(text: string): Block[] {
   const plain = stripHtml(text)
@@ -218,7 +218,7 @@ export function toBlocks(text: string): Block[] {
   return markHeadings(blocks);
 }
 
-/** A short line without an end mark above a sentence is its heading, whether or not it was marked as one. */
+/** A short line without an end mark above a sentence is a heading, whether or not it is marked as one. */
 function markHeadings(blocks: Block[]): Block[] {
   return blocks.map((block, index) => {
     const next = blocks[index + 1];

@@ -1,6 +1,6 @@
-/** Centroid ranking of sentences (TF-IDF) with lead bias and a penalty for saying the same thing twice. */
+/** Centroid ranking of sentences (TF-IDF) with lead bias and a penalty for redundancy. */
 
-/** A sentence up for selection. `weight` scales its score: what it is (prose 1, code less) and how it reads. */
+/** A candidate. `weight` scales its score, by kind (prose 1, code less) and readability. */
 export type Candidate = { text: string; block: number; firstOfBlock: boolean; weight: number };
 
 type Vector = Map<string, number>;
@@ -23,7 +23,7 @@ const STOPWORDS = new Set(
 const SPACELESS =
   /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]/u;
 const wordSegmenter = new Intl.Segmenter('en', { granularity: 'word' });
-/** The word segmenter costs about a microsecond per character; beyond this many, pairs of characters do. */
+/** The word segmenter takes about a microsecond per character. Longer texts are split into pairs of characters instead. */
 const SEGMENTED_CHARACTERS = 200_000;
 
 function stem(word: string): string {
@@ -71,7 +71,7 @@ function cosine(left: Vector, right: Vector, lengths: number): number {
   return sum / lengths;
 }
 
-/** TF-IDF vectors; a term of every sentence still counts a little, so that short texts can be ranked. */
+/** TF-IDF vectors. A term that is in every sentence still counts a little, so that short texts can be ranked. */
 function vectors(candidates: Candidate[]): Vector[] {
   const total = candidates.reduce((sum, { text }) => sum + text.length, 0);
   const segmented = total <= SEGMENTED_CHARACTERS;
@@ -88,7 +88,7 @@ function vectors(candidates: Candidate[]): Vector[] {
   return counted;
 }
 
-/** What the text is about: the sum of its sentences, words of a single sentence left out where others exist. */
+/** The topic of the text: the sum of its sentences, without words that are in one sentence only, if there are others. */
 function centroidOf(weighted: Vector[], candidates: Candidate[]): Vector {
   const centroid: Vector = new Map();
   const seen: Vector = new Map();
@@ -102,7 +102,7 @@ function centroidOf(weighted: Vector[], candidates: Candidate[]): Vector {
   return shared.size >= 3 ? shared : centroid;
 }
 
-/** Earlier sentences tell more, most of all the very first; so do the first ones of a paragraph. */
+/** Earlier sentences say more, above all the very first; so do the first ones of a paragraph. */
 function lead(index: number, candidate: Candidate): number {
   return (
     1 +
@@ -112,7 +112,7 @@ function lead(index: number, candidate: Candidate): number {
   );
 }
 
-/** Best near 120 characters; fragments say too little. */
+/** Highest near 120 characters; fragments say too little. */
 function lengthFactor(text: string, termCount: number): number {
   const short = Math.min(1, (termCount + 1) / 6);
   const dense = SPACELESS.test(text) ? 3 : 1;
@@ -121,8 +121,8 @@ function lengthFactor(text: string, termCount: number): number {
 }
 
 /**
- * Indices of the `count` candidates that say most about the whole, in text order. Deterministic: equal scores go to the
- * earlier sentence. `topic` (headings, a subject line) pulls sentences about it forward.
+ * Indices of the `count` most representative candidates, in text order. Deterministic: of equal scores, the earlier sentence wins.
+ * `topic` (headings, a subject line) raises the scores of sentences about it.
  */
 export function rank(candidates: Candidate[], count: number, topic: string): number[] {
   const weighted = vectors(candidates);
@@ -153,7 +153,7 @@ export function rank(candidates: Candidate[], count: number, topic: string): num
   return picked.sort((left, right) => left - right);
 }
 
-/** The best candidate left, or -1 when what is left only repeats what was picked. */
+/** The best remaining candidate; -1 if the remaining ones only repeat those already selected. */
 function bestOf(base: number[], redundancy: number[], picked: number[]): number {
   let best = -1;
   let bestScore = -1;

@@ -3,11 +3,11 @@
 const sentenceSegmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
 const graphemeSegmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** `Intl.Segmenter` is quadratic in the length of its input, so it never gets more than this at once. */
+/** `Intl.Segmenter` takes quadratic time, so its input is limited to this length. */
 const WINDOW = 4_000;
-/** A sentence may be this long in a summary; a longer one is cut at a clause boundary. */
+/** The longest sentence in a summary. A longer one is cut at a clause boundary. */
 export const MAX_SENTENCE = 300;
-/** A word this long (a URL, say) is kept whole rather than cut. */
+/** A word up to this length, such as a URL, is not cut. */
 const MAX_WORD = 2_000;
 
 const words = (list: string): Set<string> => new Set(list.split(' '));
@@ -17,12 +17,12 @@ const TITLES = words(
   'dr mr mrs ms mx prof rev hon gen col maj capt cmdr lt sgt sen rep gov pres amb supt mt messrs mme mlle sra srta dra ' +
     'vs cf al viz approx ej ca resp bzw evtl ggf vgl z.b d.h u.a i.e e.g a.k.a p.ej c.-à-d ft est incl excl sr hr fr st mio mrd tsd bd bzgl inkl exkl',
 );
-/** Followed by the rest of the sentence when that begins with a number. */
+/** Followed by the rest of the sentence if that begins with a number. */
 const BEFORE_NUMBERS = words(
   'no nos nr num fig figs eq eqs sec sect art para pp p pg vol ch chap app jan feb mar apr jun jul aug sep sept oct nov ' +
     'dec tel ext v ver line lines item ref §',
 );
-/** May end a sentence or not; then the next word decides. */
+/** May or may not end a sentence; the next word decides. */
 const EITHER = words(
   'approx resp incl excl evtl ggf bzw usw misc temp orig transl trans assoc intl natl attn cont hrs hr mins secs tbsp tsp govt mfg prof capt std avg abs abb bsp inc ltd co corp bros llc plc gmbh jr etc a.m p.m am pm u.s u.k u.n e.u u.s.a d.c ph.d m.d b.a m.a b.sc m.sc ave blvd rd ' +
     'dept univ assn jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs fri sat sun min max ed eds',
@@ -55,8 +55,8 @@ function abbreviates(word: string, lower: string, next: string): boolean {
 }
 
 /**
- * Whether a sentence ends before a word in lower case, as in hasty messages. After a full stop only where the word before
- * it can't be an abbreviation: a known one, a single letter, a short word that no known sentence opener follows.
+ * Whether a sentence ends before a word in lower case, as in hasty messages. After a full stop, only if the word before it can't be
+ * an abbreviation, that is: a known one, a single letter, or a short word that is not followed by a known sentence opener.
  */
 function endsBeforeLowerCase(left: string, right: string): boolean {
   if (/(?:\.\.|…)$/.test(left) || !/[.!?]$/.test(left)) return false;
@@ -75,7 +75,7 @@ function endsBeforeLowerCase(left: string, right: string): boolean {
   return STARTERS.has(next) || (word.length >= 3 && /[aeiouyäöüáéíóú]/i.test(word));
 }
 
-/** Whether the boundary seen between `left` and `right` is none; `open` is the length of the sentence up to it. */
+/** Whether the supposed boundary between `left` and `right` is not one; `open` is the length of the sentence up to it. */
 function belongsTogether(left: string, right: string, open: number): boolean {
   if (!/^[A-Z0-9]/.test(right)) {
     if (LOWER_CASE.test(right)) return !endsBeforeLowerCase(left, right);
@@ -89,7 +89,7 @@ function belongsTogether(left: string, right: string, open: number): boolean {
 }
 
 const LOWER_CASE = /^["'“‘«(<@#]{0,2}\p{Ll}/u;
-/** Full stops before lower case, which ICU never takes for an end. */
+/** Full stops before lower case, which ICU never treats as an end. */
 const STOP_BEFORE_LOWER_CASE = /\.\s+(?=["'“‘«(<@#]{0,2}\p{Ll})/gu;
 
 /** Places where a sentence may end, by ICU and by the rule above, in order. */
@@ -116,7 +116,7 @@ function segmentWindow(text: string): string[] {
       start = index;
     }
     left = segment.trimEnd();
-    // Without a space after it, a mark of a spaced script ends nothing: it is part of a URL, a name or a number.
+    // In a script with spaces, a mark without a space after it does not end a sentence: it is part of a URL, a name or a number.
     solid = left.length === segment.length && /[.!?…][)"'”’»\]]*$/.test(left);
   }
   const rest = text.slice(start);
@@ -124,7 +124,7 @@ function segmentWindow(text: string): string[] {
   return sentences;
 }
 
-/** The last place at or before `limit` where a window may end: after a space, else between two characters. */
+/** The last place at or before `limit` where a window may end: after a space, otherwise between two characters. */
 function windowEnd(text: string, from: number, limit: number): number {
   if (limit >= text.length) return text.length;
   const space = text.lastIndexOf(' ', limit);
@@ -132,7 +132,7 @@ function windowEnd(text: string, from: number, limit: number): number {
   return graphemeCut(text, from, limit);
 }
 
-/** The last grapheme boundary at or before `limit`; looks at no more than 64 characters, whatever they are. */
+/** The last grapheme boundary at or before `limit`; reads at most 64 characters. */
 function graphemeCut(text: string, from: number, limit: number): number {
   const start = Math.max(from, limit - 64);
   let cut = start;
@@ -145,9 +145,9 @@ function graphemeCut(text: string, from: number, limit: number): number {
 }
 
 /**
- * The sentences of one line of text, in order, trimmed; together they hold every character of it but spaces. Abbreviations,
- * initials, ordinals, decimal numbers, versions and URLs do not end a sentence. Linear in the length of the text: what has no
- * end for 4 000 characters is taken in pieces.
+ * The sentences of one line of text, in order, trimmed; together they contain every character except spaces. Abbreviations, initials,
+ * ordinals, decimal numbers, versions and URLs do not end a sentence. Linear in the length of the text: a stretch of 4 000 characters
+ * without an end is split.
  */
 export function splitSentences(text: string): string[] {
   const sentences: string[] = [];
@@ -156,7 +156,7 @@ export function splitSentences(text: string): string[] {
     const found = segmentWindow(text.slice(from, end));
     const last = found.at(-1);
     let next = end;
-    // The window's last sentence may go on behind it, so it is read again with what follows, unless it fills the window.
+    // The last sentence may continue after the window, so it is read again with what follows, unless it fills the window.
     if (end < text.length && last !== undefined && found.length > 1 && last.length < WINDOW / 2) {
       next = end - last.length;
       found.pop();
@@ -173,7 +173,7 @@ const CLAUSE_ENDS: readonly RegExp[] = [
   /\s(?=(?:and|but|or|so|because|which|that|when|while|where|who|then|if|und|oder|aber|weil|et|mais|ou|que|qui|y|pero|o)\s)/giu,
 ];
 
-/** Last match end of `pattern` in `text` from `least` on, or -1. */
+/** The end of the last match of `pattern` in `text` at or after `least`, or -1. */
 function lastBoundary(text: string, pattern: RegExp, least: number): number {
   let found = -1;
   for (const match of text.matchAll(pattern)) if (match.index >= least) found = match.index + match[0].length;
@@ -191,7 +191,7 @@ function wordBoundary(text: string, least: number): number {
   return -1;
 }
 
-/** Where to cut a text that is longer than `limit`: the end of a clause, else of a word, else a whole character. */
+/** Where to cut a text that is longer than `limit`: after a clause, otherwise after a word, otherwise after a character. */
 function cutAt(text: string, limit: number): number {
   const head = text.slice(0, limit + 1);
   for (const pattern of CLAUSE_ENDS) {
@@ -203,7 +203,7 @@ function cutAt(text: string, limit: number): number {
   return uncuttable(text, limit);
 }
 
-/** For a head without a usable space: a URL, path or number stays whole while it is shorter than 2 000 characters. */
+/** For a beginning without a usable space: a URL, path or number is kept whole if it is shorter than 2 000 characters. */
 function uncuttable(text: string, limit: number): number {
   const start = text.lastIndexOf(' ', limit) + 1;
   if (start > 1) return start;
@@ -213,10 +213,10 @@ function uncuttable(text: string, limit: number): number {
   return solid && word.length <= MAX_WORD ? word.length : graphemeCut(text, 0, limit);
 }
 
-/** A part of a sentence, and whether the sentence began before it or goes on after it. */
+/** A part of a sentence, and whether the sentence begins before it or continues after it. */
 export type Piece = { text: string; continued: boolean; continues: boolean };
 
-/** Cuts a sentence into pieces of at most `limit` characters at clause boundaries; `most` bounds their number. */
+/** Cuts a sentence into pieces of at most `limit` characters at clause boundaries; `most` limits their number. */
 export function cutSentence(sentence: string, most: number, limit = MAX_SENTENCE): Piece[] {
   const pieces: Piece[] = [];
   let rest = sentence;

@@ -1,18 +1,17 @@
 /**
- * Makes a summary of one to three sentences (specification 2.1, 2.2).
+ * Makes a summary of one to three sentences (`summarize` in openapi.yaml).
  *
- * `summarize` takes any text, HTML and markdown included, and resolves to one to three sentences joined by a space. It
- * throws `UpstreamFailure`: `invalid` when the text says nothing, `failed` when no usable summary came in time,
- * `unavailable` when the backend can't take the work now. The caller's signal carries the deadline;
- * `caller` says whose share of the queue the call takes.
+ * `summarize` takes any text, including HTML and markdown, and resolves to one to three sentences joined by a space. `signal` carries
+ * the deadline; `caller` is the caller in whose share of the queue the call counts. It throws `UpstreamFailure`: `invalid` if the
+ * text has no content, `failed` if there was no usable summary in time, `unavailable` if the backend can't do the work now.
  */
 export type Summarizer = {
   /** Short name for logs and health. */
   name: string;
-  /** True when answers do not come from a real backend. */
+  /** True if answers do not come from a real backend. */
   mock: boolean;
   summarize(text: string, signal: AbortSignal, caller?: string): Promise<string>;
-  /** Asks the backend whether it is there, at no cost. Throws where it is not. */
+  /** Checks at no cost whether the backend is available. Rejects if it is not. */
   check(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 };

@@ -23,8 +23,8 @@ export type FliteOptions = {
 const ENGINE_RATE_HZ = 16_000;
 
 /**
- * The engine knows more (kal and awb_time speak at 8 kHz, kal16 is a diphone voice, awb is not American); these two are the
- * American ones of medium quality. The package's COPYING puts engine and voices under the terms SPDX calls MIT-Festival.
+ * The American voices of medium quality. The engine has others: kal and awb_time speak at 8 kHz, kal16 is a diphone voice, awb is
+ * not American. The package's COPYING puts engine and voices under the licence that SPDX calls MIT-Festival.
  */
 const VOICES: (Voice & { flite: string })[] = [
   { flite: 'slt', name: 'SLT (CMU ARCTIC, female)' },
@@ -41,7 +41,7 @@ const VOICES: (Voice & { flite: string })[] = [
 
 const DEFAULT_VOICE = VOICES[0] as Voice & { flite: string };
 
-/** The engine as the workers take it: 21 MB of WebAssembly, compiled in about 60 ms. */
+/** The engine in the form that the workers use: 21 MB of WebAssembly, compiled in about 60 ms. */
 export async function loadFlite(): Promise<WorkerData> {
   // Compiled once here, on V8's own threads; the workers share the machine code.
   return {

@@ -1,4 +1,4 @@
-/** A piece for one run of the engine, and the silence that belongs after it. */
+/** A phrase for one run of the engine, and the pause after it. */
 export type Phrase = { text: string; pauseMs: number };
 
 const ABBREVIATED = /(?:\b(?:Mr|Mrs|Ms|Dr|Prof|Gen|St|Jr|Sr|vs|etc|e\.g|i\.e|Inc|Ltd|Co|No)|\b[A-Z])\.$/;
@@ -14,7 +14,7 @@ function sentences(paragraph: string): string[] {
   return found;
 }
 
-/** Where to split, best place first, and what to put between two parts that fit together. A very long word is cut. */
+/** Where to split, best place first, and what joins two parts that fit into one phrase. A very long word is cut. */
 const SPLITS: { split: (text: string, limit: number) => string[]; joint: string }[] = [
   { split: text => text.split('\n\n'), joint: '\n\n' },
   { split: sentences, joint: ' ' },
@@ -45,7 +45,7 @@ function pack(text: string, limit: number, level: number): Phrase[] {
   return packed;
 }
 
-/** Cuts the result of `spokenText` into phrases of at most `limit` characters, each with something to say. */
+/** Cuts the result of `spokenText` into phrases of at most `limit` characters, none of them empty. */
 export function phrases(text: string, limit: number): Phrase[] {
   const packed = pack(text, limit, 0).filter(phrase => /[A-Za-z0-9]/.test(phrase.text));
   const last = packed.at(-1);

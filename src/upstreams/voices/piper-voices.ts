@@ -23,7 +23,7 @@ function field(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-/** Piper's ids are `<language>_<REGION>-<name>-<quality>`; the configuration beside the model says the same in fields. */
+/** Piper's ids are `<language>_<REGION>-<name>-<quality>`; the configuration next to the model has the same data in fields. */
 function describe(id: string, config: unknown): Voice {
   const [locale = '', ...rest] = id.split('-');
   const language = text(field(field(config, 'language'), 'code')) ?? locale;

@@ -1,15 +1,15 @@
 /** Seconds, measured with the embedded engine; other engines are close. */
 const LETTER = 0.065;
-/** Of words without a vowel, which are spelled out. */
+/** For words without a vowel, which are spelled out. */
 const SPELLED_LETTER = 0.25;
 const LONE_DIGIT = 0.35;
-/** In groups of two to four, which become several words each ("nineteen ninety-nine"). */
+/** For numbers of two to four digits, which become several words ("nineteen ninety-nine"). */
 const GROUPED_DIGIT = 0.5;
-/** Of longer numbers, which are read digit by digit. */
+/** For longer numbers, which are read digit by digit. */
 const LISTED_DIGIT = 0.26;
 const SENTENCE_END = 0.35;
 
-/** Speeches may be twice as long as 2 500 characters of prose are (165 s). */
+/** Twice the time of 2 500 characters of prose (165 s). */
 export const MAX_SPEECH_SECONDS = 330;
 
 function secondsOf(token: string): number {
@@ -22,14 +22,14 @@ function secondsOf(token: string): number {
   return length * (/[aeiouy]/i.test(token) ? LETTER : SPELLED_LETTER) + LETTER;
 }
 
-/** About how long a text takes to say in English, in seconds: numbers and initials take several times as long as words. */
+/** Estimates how long a text takes to say in English, in seconds. Numbers and initials take several times as long as words. */
 export function speakingSeconds(text: string): number {
   let seconds = 0;
   for (const [token] of text.matchAll(/[a-z]+|\d+|[.!?](?=\s)/gi)) seconds += secondsOf(token);
   return seconds;
 }
 
-/** What to tell a caller whose text would take `seconds` to say. */
+/** The message for a caller whose text would take `seconds` to say. */
 export function tooLongMessage(seconds: number): string {
   return (
     `text would take about ${Math.round(seconds)} seconds to say, and a speech may take ${MAX_SPEECH_SECONDS}. ` +

@@ -11,29 +11,29 @@ import { webAssembly, type WasmModule } from './webassembly.js';
 
 export type WorkerData = { flite?: WasmModule };
 
-/** `voice` is flite's own name; `maxSeconds` bounds the speech that comes of it. */
+/** `voice` is flite's own name; `maxSeconds` limits the length of the speech. */
 export type SpeakTask = { text: string; voice: string; rateHz: number; maxSeconds: number };
 
 /**
- * The file, or why there is none: `invalid` is the caller's text, and `detail` is the message for the caller; `failed` is the engine's
- * or the upstream's fault.
+ * The file, or why there is none. `invalid`: the text is at fault, and `detail` is the message for the caller; `failed`: the engine
+ * or the upstream is.
  */
 export type Outcome = Uint8Array | { fault: 'invalid' | 'failed'; detail: string };
 
 /** The text cannot be spoken; the message is for the caller. */
 class TextFault extends Error {}
 
-/** Longer utterances gain nothing, and a phrase is what one instance of the engine holds in memory. */
+/** One instance of the engine holds a whole phrase in memory, and longer phrases do not sound better. */
 const PHRASE_CHARACTERS = 300;
 const TOO_LONG = 'The speech would be too long; shorten the text, or write long numbers as words.';
 
-/** Quieter than this (of full scale) is the engine's own lead-in and tail. */
+/** Anything quieter (as a fraction of full scale) is the engine's lead-in or tail. */
 const QUIET = 0.006;
 /** Kept around the words, so that soft consonants are not cut. */
 const MARGIN_MS = 40;
 const LEAD_IN_MS = 100;
 
-/** A new instance for every phrase: its memory starts empty, so no text can reach into another's. */
+/** Uses a new instance for every phrase: its memory starts empty, so no text can affect another. */
 function runFlite(module: WasmModule, voice: string, text: string): Uint8Array {
   const output = new File([]);
   const files = new Map([
@@ -75,7 +75,7 @@ function silence(ms: number, rateHz: number): Float32Array {
   return new Float32Array(Math.round((ms * rateHz) / 1_000));
 }
 
-/** Whether the speech is too long, or clearly will be; then the rest is not synthesized. */
+/** Whether the speech is, or clearly will be, too long; the rest is then not synthesized. */
 function isTooLong(samples: number, share: number, limit: number): boolean {
   return samples > limit || (share >= 0.25 && samples / share > 1.5 * limit);
 }

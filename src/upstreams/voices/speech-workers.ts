@@ -4,7 +4,7 @@ import { Threads } from '../threads.js';
 import type { Outcome, SpeakTask, WorkerData } from './speech-worker.js';
 
 /**
- * The worker threads of one speaker, started when they are needed and ended after a minute without work. At most `threads`
+ * The worker threads of one speaker. They start when needed and end after a minute without work. At most `threads`
  * jobs may run at a time (see `FairQueue`): the pool never queues.
  */
 export class SpeechWorkers {

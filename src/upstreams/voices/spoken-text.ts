@@ -9,10 +9,10 @@ import { MAX_TEXT_CHARACTERS } from './voices.js';
 /** The speech would be longer than the limit. */
 export class SpeechTooLong extends Error {}
 
-/** Signs are spelled out as words, so the text grows; what grows beyond this would take far too long to say. */
+/** Signs are spelled out as words, so the text grows. A text longer than this would take far too long to say. */
 const MAX_SPOKEN_CHARACTERS = 20_000;
 
-/** Letters that Unicode does not decompose, and signs that are words. Applied before decomposition. */
+/** Letters that Unicode does not decompose, and signs that stand for words. Applied before decomposition. */
 const SPELLED: Record<string, string> = {
   'ß': 'ss', 'ẞ': 'SS', 'æ': 'ae', 'Æ': 'AE', 'œ': 'oe', 'Œ': 'OE', 'ø': 'o', 'Ø': 'O', 'ł': 'l', 'Ł': 'L',
   'đ': 'd', 'Đ': 'D', 'ð': 'd', 'Ð': 'D', 'þ': 'th', 'Þ': 'Th', 'ı': 'i',
@@ -66,7 +66,7 @@ function withoutEmoji(text: string): string {
 function punctuation(text: string): string {
   return (
     text
-      // Items of a list are paragraphs of their own; before dashes, which some of them begin with.
+      // List items become separate paragraphs. This comes before dashes, because some items begin with one.
       .replace(/(^|\n) ?(?:[\u2022\u2023\u25E6\u25AA\u25CF*-]) /g, '\n\n')
       .replace(/[\u2018\u2019\u201A\u201B\u02BC\u2032`\u00B4]/g, "'")
       .replace(/[\u201C\u201D\u201E\u201F\u00AB\u00BB\u2033"]/g, ' ')
@@ -76,11 +76,11 @@ function punctuation(text: string): string {
   );
 }
 
-/** The letters and signs that the later steps know, of a character and what it is made of; a space where nothing is left. */
+/** Decomposes a character into letters and signs that the later steps know; a space if nothing is left. */
 function asciiOf(character: string): string {
   const spelled = SPELLED[character];
   if (spelled !== undefined) return spelled;
-  // Character by character: one of them (U+FDFA) decomposes to 18.
+  // Per character: U+FDFA alone decomposes to 18 characters.
   const kept = character
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
@@ -106,7 +106,7 @@ function addresses(text: string): string {
   });
 }
 
-/** Whole units, and hundredths where the amount has exactly one or two decimals; else the plain decimal. */
+/** Whole units, and hundredths if the amount has one or two decimals; otherwise the plain decimal. */
 function money(
   sign: string,
   whole: string,
@@ -146,7 +146,7 @@ function numbers(text: string): string {
       )
       .replace(/\b24\/7\b/g, '24 7')
       .replace(/(?<!\d)\d+(?:\.\d+){2,}/g, version => version.replaceAll('.', ' point '))
-      // Without separators the engine spells round numbers digit by digit.
+      // Without separators, the engine reads round numbers digit by digit.
       .replace(/(?<![\d.,])[1-9]\d{1,11}000(?![\d.,]*\d)/g, digits =>
         digits.replace(/\B(?=(?:\d{3}){1,5}$)/g, ','),
       )
@@ -184,7 +184,7 @@ function tidy(text: string): string {
     .join('\n\n');
 }
 
-/** Every run of white space one space, one line break or one blank line: no later pattern can look at long runs of it. */
+/** Reduces each run of white space to one space, one line break or one blank line, so that no later pattern meets a long run. */
 function squeeze(text: string): string {
   return text
     .replace(/[^\S\n]+/g, ' ')
@@ -196,8 +196,8 @@ function squeeze(text: string): string {
 const STEPS = [withoutEmoji, punctuation, toAscii, addresses, numbers, signs, tidy];
 
 /**
- * ASCII words, numbers and punctuation; paragraphs are parted by one blank line, all other white space is one space. Empty
- * when nothing in the text can be said in English. Linear in the length of the text.
+ * Reduces a text to ASCII words, numbers and punctuation. Paragraphs are separated by one blank line; all other white space is one
+ * space. Empty if nothing in the text can be said in English. Linear in the length of the text.
  * @throws SpeechTooLong if the text grows beyond the limit
  */
 export function spokenText(text: string): string {
@@ -209,9 +209,9 @@ export function spokenText(text: string): string {
   return spoken;
 }
 
-/** Throws `invalid` for more than 2 500 characters (specification 8). */
+/** @throws UpstreamFailure `invalid` for more than 2 500 characters */
 export function requireLength(text: string): void {
-  // A character is one or two units, so counting is needed only in between.
+  // A character is one or two UTF-16 units, so only lengths in between need counting.
   if (text.length <= MAX_TEXT_CHARACTERS) return;
   if (text.length > 2 * MAX_TEXT_CHARACTERS || [...text].length > MAX_TEXT_CHARACTERS)
     throw new UpstreamFailure('invalid', `text is longer than ${MAX_TEXT_CHARACTERS} characters; split it.`);

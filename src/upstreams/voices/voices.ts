@@ -1,13 +1,13 @@
-/** One voice on offer. */
+/** An available voice. */
 export type Voice = {
-  /** `en_US-<name>-medium` and the like; the value of `voice_id` (specification 2.9). */
+  /** The value of `voice_id`, for example `en_US-<name>-medium`. */
   id: string;
   name: string;
   /** BCP 47 tag, `en-US`. */
   language: string;
   /** Piper's scale: `x_low`, `low`, `medium` or `high`. */
   quality: string;
-  /** Of the audio we answer with, whatever the engine runs at: always 22 050. */
+  /** Sample rate of the answer, whatever rate the engine uses: always 22 050. */
   sampleRateHz: number;
   license: string;
 };
@@ -21,19 +21,19 @@ export type Speech = { wav: Buffer; voiceId: string };
 export type SpeakerHealth = { status: 'ok' | 'degraded'; latencyMs?: number; detail?: string };
 
 /**
- * Turns English text into speech (specification 2.9, 2.10).
+ * Turns English text into speech (`textToSpeech` and `listVoices` in openapi.yaml).
  *
- * `speak` takes 1 to 2 500 characters; without a `voiceId` the default voice speaks. It and `voices` throw
- * `UpstreamFailure`: `invalid` for text without anything to say, for too much of it and for an unknown voice, `failed` when
- * no usable audio came in time, `unavailable` when the queue is full or the engine can't be reached. Once `signal` aborts the
- * work is given up and `speak` throws the signal's reason. `caller`: whose share of the queue the call takes.
+ * `speak` takes 1 to 2 500 characters; without a `voiceId` it uses the default voice. `caller`: the caller in whose share of the
+ * queue the call counts. `speak` and `voices` throw `UpstreamFailure`: `invalid` for text with nothing to say, a speech that is too
+ * long, or an unknown voice; `failed` if there was no usable audio in time; `unavailable` if the queue is full or the engine can't
+ * be reached. If `signal` aborts, `speak` throws its reason.
  */
 export type Speaker = {
   /** Short name for logs and health. */
   name: string;
-  /** True when the audio does not come from a real engine. */
+  /** True if the audio does not come from a real engine. */
   mock: boolean;
-  /** Cheap: answered from memory, except the first time and about once a minute. */
+  /** Answered from memory, except the first time and about once a minute. */
   voices(): Promise<VoiceList>;
   speak(text: string, voiceId: string | undefined, signal: AbortSignal, caller?: string): Promise<Speech>;
   /** Never throws. */

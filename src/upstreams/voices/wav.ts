@@ -1,7 +1,7 @@
 import { resample } from './resample.js';
 import { OUTPUT_RATE_HZ } from './voices.js';
 
-/** Thrown for bytes that are no audio we can read; the message names the fault. */
+/** Thrown for unreadable audio; the message names the fault. */
 export class WavFault extends Error {}
 
 /** Mono samples in [-1, 1]. */
@@ -17,11 +17,11 @@ const MAX_RATE_HZ = 192_000;
 const MAX_CHANNELS = 8;
 /** 12 minutes at 22.05 kHz, 5.8 at 48 kHz; 64 MB as floats. */
 const MAX_SAMPLES = 16_777_216;
-/** Streaming writers don't know the size yet: 0, 0xFFFFFFFF, 0x7FFFFFFF, or one of these less a header. */
+/** Streaming writers don't know the size yet and write 0, 0xFFFFFFFF, 0x7FFFFFFF, or one of these minus a header. */
 const PLACEHOLDER_FROM = 0x7ffff000;
-/** Full scale is 1; peaks above this are scaled down, so that no player's own filter clips. */
+/** Full scale is 1. Peaks above this are scaled down, so that the filters of players do not clip. */
 const PEAK_LIMIT = 0.97;
-/** −54 dB: an engine's noise for text without speech lies below, a single spoken letter 30 dB above. */
+/** −54 dB. An engine's noise for text without speech is below this, a single spoken letter 30 dB above. */
 const SILENCE_RMS = 0.002;
 
 function readLayout(bytes: Buffer, at: number, size: number): Layout {
@@ -43,7 +43,7 @@ function readLayout(bytes: Buffer, at: number, size: number): Layout {
   return layout;
 }
 
-/** The bytes of the data chunk. A size that can't be true is a placeholder; one that promises more than came is a cut. */
+/** The bytes of the data chunk. An impossible size is a placeholder; a size beyond the end means that the file was cut off. */
 function readData(bytes: Buffer, at: number, size: number): Buffer {
   if (size === 0 || size >= PLACEHOLDER_FROM) return bytes.subarray(at);
   if (at + size > bytes.length) throw new WavFault(`cut off after ${bytes.length - at} of ${size} bytes`);
@@ -58,7 +58,7 @@ function sampleReader(data: Buffer, { bits, float }: Layout): (at: number) => nu
       return Number.isNaN(value) ? 0 : Math.min(Math.max(value, -1), 1);
     };
   }
-  // 8 bit WAV is unsigned, all else signed.
+  // 8 bit WAV is unsigned, all other formats are signed.
   if (bits === 8) return at => (data.readUInt8(at) - 128) / 128;
   if (bits === 16) return at => data.readInt16LE(at) / 32_768;
   return at => data.readIntLE(at, bits / 8) / 2 ** (bits - 1);
@@ -80,8 +80,9 @@ function mixDown(data: Buffer, layout: Layout): Float32Array {
 }
 
 /**
- * Reads a RIFF/WAVE file of 8, 16, 24 or 32 bit PCM or 32 or 64 bit float, up to 8 channels, 4 to 192 kHz, as mono. Chunk
- * sizes are checked against the bytes that are there. Throws `WavFault`.
+ * Reads a RIFF/WAVE file of 8, 16, 24 or 32 bit PCM or 32 or 64 bit float, up to 8 channels, 4 to 192 kHz, as mono. Checks
+ * chunk sizes against the length of the file.
+ * @throws WavFault
  */
 export function readWav(file: Uint8Array): Sound {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
@@ -105,7 +106,7 @@ export function readWav(file: Uint8Array): Sound {
   throw new WavFault('no data chunk');
 }
 
-/** Peak and root mean square, in parts of full scale. */
+/** Peak and root mean square, as fractions of full scale. */
 export function loudness(samples: Float32Array): { peak: number; rms: number } {
   let peak = 0;
   let energy = 0;
@@ -132,9 +133,9 @@ function writeHeader(bytes: Buffer, rateHz: number): void {
 }
 
 /**
- * Makes the file we answer with: mono, 22 050 Hz, 16 bit, never clipped (a sound that is too loud is scaled as a whole).
- * The array owns its memory, so it can be moved between threads. Throws `WavFault` for silence and for rates that can't be
- * converted.
+ * Makes the file of the answer: mono, 22 050 Hz, 16 bit, never clipped (a sound that is too loud is scaled as a whole). The array
+ * owns its memory, so it can be moved between threads.
+ * @throws WavFault for silence and for rates that can't be converted
  */
 export function masterWav(sound: Sound): Uint8Array {
   let samples: Float32Array;

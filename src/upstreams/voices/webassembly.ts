@@ -1,4 +1,4 @@
-/** The part of the WebAssembly interface that we use; Node's types leave it to the browser's. */
+/** The part of the WebAssembly interface that is used here; only the browser's types declare it, not Node's. */
 export type WasmModule = object;
 
 export type WasmInstance = { exports: Record<string, unknown> };
