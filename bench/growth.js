@@ -25,7 +25,7 @@ function withOperations(wanted) {
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   const contract = parse(readFileSync(join(ROOT, 'openapi.yaml'), 'utf8'));
-  // One operation alone may be paid up front.
+  // Only one operation may be paid up front.
   const models = Object.entries(contract.paths).filter(
     ([, { post }]) => post?.['x-price']?.flow === 'authorization',
   );

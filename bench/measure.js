@@ -51,7 +51,7 @@ export async function paid({ load }, server, how) {
   return result;
 }
 
-/** Every payer buys once, so that all are known to the server, as a shop's customers are. */
+/** Every payer buys once, so that all are known to the server, as returning customers are. */
 export function introduce(bench, server, job) {
   return paid(bench, server, { connections: 16, ...job, requests: PAYERS });
 }
