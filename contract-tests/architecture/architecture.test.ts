@@ -22,7 +22,7 @@ const MAX_LINES = 400;
 
 /** The only files at the root of src/. */
 const ROOT_FILES = ['src/main.ts', 'src/compose.ts', 'src/config.ts'];
-/** The rooms of src/, and handlers/: each imports only from rooms that stand further down. Those of one line don't know each other. */
+/** The folders of src/, and handlers/. Each imports only from folders further down; those on one line don't import each other. */
 const ORDER = [
   ['main'],
   ['compose'],
@@ -65,7 +65,7 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
   {
     part: '',
     imports: /^src\/ledger\/(sql|queries\/.*)\.ts$/,
-    why: 'other rooms ask the ledger and write no SQL',
+    why: 'other folders call the ledger and write no SQL',
     except: ['src/ledger/', 'contract-tests/'],
     typesToo: false,
   },
@@ -203,25 +203,25 @@ function codeFaults(file: string, text: string, found: Found): string[] {
   return faults;
 }
 
-/** The room of a file of src/ or handlers/. */
-function roomOf(file: string): string | undefined {
-  const [top, room = '', ...below] = file.split('/');
+/** The folder of a file of src/ or handlers/. */
+function folderOf(file: string): string | undefined {
+  const [top, folder = '', ...below] = file.split('/');
   if (top === 'handlers') return top;
   if (top !== 'src') return undefined;
-  return below.length > 0 ? room : room.replace(/\.ts$/, '');
+  return below.length > 0 ? folder : folder.replace(/\.ts$/, '');
 }
 
 function orderFaults(file: string, imports: Found['imports']): string[] {
-  const room = roomOf(file);
-  if (room === undefined) return [];
-  const levelOf = (name: string): number => ORDER.findIndex(rooms => rooms.includes(name));
+  const folder = folderOf(file);
+  if (folder === undefined) return [];
+  const levelOf = (name: string): number => ORDER.findIndex(folders => folders.includes(name));
   if (file.startsWith('src/') && !file.includes('/', 4) && !ROOT_FILES.includes(file))
     return [`${file} belongs in a folder`];
-  if (levelOf(room) < 0) return [`${file} is in a room that has no place in the order`];
+  if (levelOf(folder) < 0) return [`${file} is in a folder that has no place in the order`];
   return imports.flatMap(({ target }) => {
-    const other = roomOf(target);
-    if (other === undefined || other === room || levelOf(other) > levelOf(room)) return [];
-    return [`${file} imports ${target}: ${room} stands below or beside ${other}`];
+    const other = folderOf(target);
+    if (other === undefined || other === folder || levelOf(other) > levelOf(folder)) return [];
+    return [`${file} imports ${target}: ${folder} stands below or beside ${other}`];
   });
 }
 
@@ -331,7 +331,7 @@ function faultsOf(root: string): string[] {
     if (!file.endsWith('.ts')) continue;
     const found = read(file, text);
     faults.push(...codeFaults(file, text, found));
-    if (roomOf(file))
+    if (folderOf(file))
       graph.set(
         file,
         found.imports.map(({ target }) => target),

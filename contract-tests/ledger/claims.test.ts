@@ -206,7 +206,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settles(ledger, request.id, old)).to.equal(false);
     });
 
-    it('hands an undecided payment to one of its adopters, and only when nobody holds it', async () => {
+    it('hands an unresolved payment to one of its adopters, and only when nobody holds it', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       await settles(ledger, request.id, claim);

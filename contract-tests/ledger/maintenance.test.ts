@@ -41,7 +41,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(answer?.body.equals(body)).to.equal(true);
     });
 
-    it('are kept while undecided, however long, and pruned after they expired', async () => {
+    it('are kept while unresolved, however long, and pruned after they expired', async () => {
       const settling = payment();
       const claim = await claimed(ledger, settling);
       await ledger.saveAnswer(settling.id, claim, { status: 200, headers: {}, body: Buffer.from('kept') });
@@ -84,7 +84,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  describe('upkeep', () => {
+  describe('maintenance', () => {
     it('deletes what never settled and is dead, in slices, and nothing else', async () => {
       const requests = Array.from({ length: 250 }, () => payment());
       await Promise.all(requests.map(request => ledger.claim(request)));

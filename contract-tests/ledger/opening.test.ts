@@ -56,7 +56,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         await reopen();
       });
 
-    it('shows no books where there is no ledger', async () => {
+    it('opens nothing to read where there is no ledger', async () => {
       if (!place.url.startsWith('file:')) return;
       const fault = await faultOf(openLedgerReader({ url: place.url.replace('ledger.db', 'missing.db') }));
       expect(fault.message).to.include('missing.db').and.include('start the server once');

@@ -268,7 +268,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await texts(payment)).to.deep.equal(["ab'; drop table replies; --"]);
   });
 
-  it('keeps the orders of owed payments whatever the upkeep deletes', async () => {
+  it('keeps the orders of owed payments whatever maintenance deletes', async () => {
     const payment = await asked();
     clock += 10 ** 10;
     await ledger.deleteExpiredClaims({ height: 10 ** 9 });

@@ -28,7 +28,7 @@ type Scene = {
   facilitator: CountingProxy;
   rpc: CountingProxy;
   people: Respondent[];
-  /** Waits until the books say so. */
+  /** Waits until a condition on the ledger holds. */
   until: (condition: (reader: LedgerReader & LedgerReports) => Promise<boolean>) => Promise<void>;
 };
 /** Arranges that the server is killed at one moment of the sale. Runs beside the paid call. */

@@ -31,7 +31,7 @@ type Sale = { id: string; transaction: string; headers: Environment; body: { tex
 
 describe('a server that is killed or stopped', function () {
   this.timeout(90_000);
-  // No two calls are equal: a new payment for an equal call that is in doubt would attach to it instead of being settled.
+  // No two calls are equal: a new payment for an equal call that is unresolved would attach to it instead of being settled.
   let calls = 0;
   allOnOneChain();
 
@@ -86,7 +86,7 @@ describe('a server that is killed or stopped', function () {
     return counts;
   }
 
-  /** Transfers and balance of one moment: payments in doubt may be settled in the background meanwhile. */
+  /** Transfers and balance of one moment: unresolved payments may be settled in the background meanwhile. */
   async function standing(): Promise<{ landed: Map<string, number>; earned: bigint }> {
     for (;;) {
       const earned = await till().earned();
@@ -144,8 +144,8 @@ describe('a server that is killed or stopped', function () {
       return made;
     }
 
-    /** Sends every payment again, as an agent would, and holds what the books promise. */
-    async function checkBooks(made: Sale[]): Promise<void> {
+    /** Sends every payment again, as an agent would: each gets its answer, and its money has moved once. */
+    async function checkSales(made: Sale[]): Promise<void> {
       for (const sale of made) {
         const before = answered.get(sale.id);
         const answer = await redeem(served.url, sale);
@@ -175,11 +175,11 @@ describe('a server that is killed or stopped', function () {
       });
       const made = await surviveKill();
       expect(made.filter(({ id }) => answered.has(id))).to.deep.equal([]);
-      await checkBooks(made);
+      await checkSales(made);
       expect(made.filter(({ id }) => !answered.has(id))).to.deep.equal([]);
     });
 
-    it('while the facilitator is being asked, before it has heard: in doubt, 503 and never 402', async () => {
+    it('while the facilitator is being asked, before it has heard: unresolved, 503 and never 402', async () => {
       const asked = new Set<string>();
       facilitator.intervene(async ({ path, body, forward, respond, drop }) => {
         if (path !== '/settle') return pass(await forward(), respond);
@@ -200,7 +200,7 @@ describe('a server that is killed or stopped', function () {
         expect(receiptOf(answer)).to.include({ success: false, errorReason: 'settlement_pending' });
       }
       facilitator.intervene(undefined);
-      await checkBooks(made);
+      await checkSales(made);
     });
 
     it('when the money moved and nobody heard of it: never charged again, and the chain decides', async () => {
@@ -213,7 +213,7 @@ describe('a server that is killed or stopped', function () {
         drop();
       });
       const made = await surviveKill();
-      await checkBooks(made);
+      await checkSales(made);
       const landed = await landings();
       for (const sale of made.filter(({ transaction }) => moved.has(transaction)))
         expect(landed.get(sale.id)).to.equal(1);
@@ -232,13 +232,13 @@ describe('a server that is killed or stopped', function () {
       }
     });
 
-    it('right after settlements were answered: paid once, and answered or in doubt', async () => {
+    it('right after settlements were answered: paid once, and answered or unresolved', async () => {
       let settled = 0;
       facilitator.intervene(async ({ path, forward, respond }) => {
         pass(await forward(), respond);
         if (path === '/settle' && ++settled === 5) setImmediate(() => served.child.kill('SIGKILL'));
       });
-      await checkBooks(await surviveKill());
+      await checkSales(await surviveKill());
     });
 
     it('after delivery: every answer is still there, byte for byte', async () => {
@@ -255,11 +255,11 @@ describe('a server that is killed or stopped', function () {
       served = await serve(env());
       children.splice(children.indexOf(served.child), 1);
       expect(made.filter(({ id }) => answered.has(id))).to.have.lengthOf.at.least(6);
-      await checkBooks(made);
+      await checkSales(made);
     });
 
     it('and after all of it: money on the chain is answers given and nothing else', async () => {
-      await checkBooks(sales);
+      await checkSales(sales);
     });
   });
 

@@ -102,14 +102,14 @@ describe('money that a facilitator reports is believed only as far as it was see
     return world.redeem(payment, { operation: BRAND, upfront });
   }
 
-  it('an order whose transfer was not seen is in doubt, and nobody is asked', async () => {
+  it('an order whose transfer was not seen is unresolved, and nobody is asked', async () => {
     const outcome = await order({ confirm: async () => false });
     expectPending(outcome);
     expect(await world.ledger.list({ state: 'owed' })).to.deep.equal([]);
     expect(await world.ledger.list({ state: 'settling' })).to.have.length(1);
   });
 
-  it('an order that could not be marked as owed is in doubt, and its money is not asked for again', async () => {
+  it('an order that could not be marked as owed is unresolved, and its money is not asked for again', async () => {
     const ledger = { ...world.ledger, owe: async () => false };
     const outcome = await order({ ledger, confirm: async () => true });
     expectPending(outcome);

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutants.js';
 
-/** The rest of `src/ledger/`: claims, fences, leases, callers, orders, upkeep. */
+/** The rest of `src/ledger/`: claims, fences, leases, callers, orders, maintenance. */
 export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'the fence does not look at the claim number',
@@ -40,7 +40,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "state <> 'claimed' and lease_until <= ${p.now} returning",
     replace: "state <> 'claimed' returning",
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'hands an undecided payment to one of its adopters',
+    grep: 'hands an unresolved payment to one of its adopters',
   },
   {
     name: 'a lease does not keep others away from a claim',
@@ -211,12 +211,12 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'are known after a delivery, until one of their payments is refused',
   },
   {
-    name: 'answers of undecided payments expire',
+    name: 'answers of unresolved payments expire',
     file: 'src/ledger/queries/answers.js',
     find: 'where answer_expires_at is not null and answer_expires_at <= (select ${p.now})',
     replace: 'where coalesce(answer_expires_at, 0) <= (select ${p.now})',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'are kept while undecided, however long, and pruned after they expired',
+    grep: 'are kept while unresolved, however long, and pruned after they expired',
   },
   {
     name: 'an answer is read after it expired',
@@ -224,7 +224,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'and (answer_expires_at is null or answer_expires_at > ${now})`',
     replace: 'and ${now} = ${now}`',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'are kept while undecided, however long, and pruned after they expired',
+    grep: 'are kept while unresolved, however long, and pruned after they expired',
   },
   {
     name: 'rows are deleted before their blockhash is dead',

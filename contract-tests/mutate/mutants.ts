@@ -12,7 +12,7 @@ export type Mutant = {
   /** Exact text of the built file, which must occur in it once. */
   find: string;
   replace: string;
-  /** The files of the tests without .test.ts, in whatever folder (`charge-*`), and a part of the names of those that are run. */
+  /** The test files, as a glob below contract-tests/ without `.test.ts` (`payments/charge-*`). `grep`: part of the names of the tests. */
   test: string;
   grep: string;
 };

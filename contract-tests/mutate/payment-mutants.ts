@@ -216,13 +216,13 @@ const settled = [
       name: 'an owed move that moved nothing is ignored',
       find: 'if (!owed)',
       replace: 'if (!seen)',
-      grep: 'an order that could not be marked as owed is in doubt',
+      grep: 'an order that could not be marked as owed is unresolved',
     },
     {
       name: 'an order begins before its money was seen',
       find: 'const owed = seen && ',
       replace: 'const owed = ',
-      grep: 'an order whose transfer was not seen is in doubt',
+      grep: 'an order whose transfer was not seen is unresolved',
     },
   ]),
   ...of('payments/facilitator', 'payments/facilitator', [

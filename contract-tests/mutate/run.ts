@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { mutants, type Mutant } from './mutants.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-/** In the root, since tests look for openapi.yaml two folders above themselves. */
+/** In the root, because tests expect openapi.yaml three folders above themselves. */
 const COPY = `dist-mutants-${process.pid}`;
 const LIMIT_MS = 15_000;
 /** For all the tests of one file. */

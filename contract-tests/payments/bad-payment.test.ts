@@ -364,7 +364,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       });
     }
 
-    it('money that is gone between verify and settle: refused or in doubt, but nothing is given away', async () => {
+    it('money that is gone between verify and settle: refused or unresolved, but nothing is given away', async () => {
       const spender = Keypair.generate();
       const mint = new PublicKey(world.sandbox.info.usdcMint);
       const [from, to] = [tokenAccount(payer.publicKey), tokenAccount(spender.publicKey)];

@@ -171,7 +171,7 @@ describe('charge: promise 11, payment-identifier', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('the same id while the first is being worked on waits for it; while its settlement is in doubt: 503 with a receipt', async () => {
+  it('the same id while the first is being worked on waits for it; while its settlement is unresolved: 503 with a receipt', async () => {
     const payer = Keypair.generate();
     const gate = new Gate();
     const first = world.redeem(world.payment({ payer, identifier: ID }), {

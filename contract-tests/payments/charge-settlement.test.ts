@@ -60,7 +60,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.redeem(world.payment())).to.have.nested.property('receipt.transaction', SIGNATURE);
   });
 
-  it('a refusal that the ledger can not record is still in doubt', async () => {
+  it('a refusal that the ledger can not record is still unresolved', async () => {
     const payment = world.payment();
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     world.charge = world.newCharge({ ledger: faulty('release') });
@@ -68,7 +68,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  it('a refusal that arrives after somebody else took the payment over is still in doubt', async () => {
+  it('a refusal that arrives after somebody else took the payment over is still unresolved', async () => {
     const payment = world.payment();
     world.facilitator.onSettle = async () => {
       world.now += 10 * MINUTE;

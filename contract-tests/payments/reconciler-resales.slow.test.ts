@@ -22,7 +22,7 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
   this.timeout(60_000);
   allOnOneStage();
 
-  it('a new signature for the same call attaches to what is in doubt, and its row is never settled or looked for', async () => {
+  it('a new signature for the same call attaches to what is unresolved, and its row is never settled or looked for', async () => {
     cluster.onSettle(settleFault('dropAfter'));
     const text = 'signed anew';
     const first = signed(testChain, testServer, { payer, text });

@@ -149,7 +149,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('a lost row of history, or a server that lags: stays undecided, is never released, and is found when it is back', async () => {
+  it('a lost row of history, or a server that lags: stays unresolved, is never released, and is found when it is back', async () => {
     cluster.onSettle(settleFault('dropAfter'));
     for (const fault of ['noRow', 'lag'] as const) {
       const broken = rpcFault(fault, testChain);
@@ -307,7 +307,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     ).to.equal(true);
   });
 
-  it('an upfront order is begun only on what we saw ourselves: a lie is in doubt, then released, and nobody was asked', async () => {
+  it('an upfront order is begun only on what we saw ourselves: a lie is unresolved, then released, and nobody was asked', async () => {
     cluster.onSettle(settleFault('lie'));
     const bought = await buy(testServer, { upfront: true });
     expectPending(bought.sent);
@@ -354,22 +354,22 @@ for (const { name, make } of PLACES) {
   describe(`reconciler on ${name}`, function () {
     this.timeout(60_000);
     test('several servers: one lease per payment, so one more ask and one decision', async () => {
-      const [stage2, place2] = [await TestChain.open(), await make!()];
-      const cell2 = await TestCluster.open(stage2, place2.url);
+      const [testChain2, place2] = [await TestChain.open(), await make!()];
+      const cluster2 = await TestCluster.open(testChain2, place2.url);
       try {
         const servers = name === 'PostgreSQL' ? 3 : 1;
-        const testServers = await Promise.all(Array.from({ length: servers }, () => cell2.testServer()));
+        const testServers = await Promise.all(Array.from({ length: servers }, () => cluster2.testServer()));
         const asks = new Map<string, number>();
-        cell2.onSettle(async ask => {
+        cluster2.onSettle(async ask => {
           const id = askedFor(ask.body);
           asks.set(id, (asks.get(id) ?? 0) + 1);
           await pause(100);
           ask.drop();
         });
-        const [buyer] = (await stage2.payers(1)) as [Keypair];
+        const [buyer] = (await testChain2.payers(1)) as [Keypair];
         const made = Array.from({ length: 12 }, (_, n) => ({
           text: `one of many ${n}`,
-          ...signed(stage2, testServers[0]!, { payer: buyer, text: '' }),
+          ...signed(testChain2, testServers[0]!, { payer: buyer, text: '' }),
         }));
         await Promise.all(made.map((one, n) => testServers[n % servers]!.send(one)));
         const reader: Ledger = testServers[0]!.reader;
@@ -383,9 +383,9 @@ for (const { name, make } of PLACES) {
         ).to.equal(true);
         for (const { id } of made) expect((await reader.find(id))?.asks).to.equal(asks.get(id));
       } finally {
-        await cell2.close();
+        await cluster2.close();
         await place2.remove();
-        await stage2.close();
+        await testChain2.close();
       }
     });
   });

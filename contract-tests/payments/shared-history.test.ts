@@ -35,7 +35,7 @@ function strangersOnly(): { chain: ChainHistory; asked: Record<keyof ChainHistor
 describe('What one round of looks at payments asks the chain', () => {
   eachInANewWorld();
 
-  it('seven payments in doubt of one payer cost one search, not seven', async () => {
+  it('seven unresolved payments of one payer cost one search, not seven', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'no answer', signature: '' });
     const payer = Keypair.generate();
     const payments = Array.from({ length: PAYMENTS }, () => world.payment({ payer }));

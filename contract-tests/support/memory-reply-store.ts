@@ -21,7 +21,7 @@ export type MemoryReplyStore = ReplyStore & {
   reads: number;
 };
 
-/** The reply book in memory, with the rules that the ledger's has. */
+/** A reply store in memory, with the same rules as that of the ledger. */
 export function createMemoryBook(now: () => number = Date.now): MemoryReplyStore {
   const pages = new Map<string, Page>();
   const page = (id: string): Page => {

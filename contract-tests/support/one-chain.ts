@@ -89,7 +89,7 @@ export async function expectNextAttaches(first: string, text: string): Promise<v
   expect(await rowOf(second.id)).to.include({ aliasOf: first });
 }
 
-/** One more server on the cell; it is the one that is bought from, from now on. */
+/** Adds a server to the cluster; `buy` uses it from now on. */
 export async function openServer(parts: Parameters<TestCluster['testServer']>[0] = {}): Promise<void> {
   testServer = await cluster.testServer(parts);
 }

@@ -71,8 +71,8 @@ const LEDGER_FAULTS: [number, LedgerFaultKind | undefined][] = [
 ];
 
 /**
- * One run of everything that can go wrong, decided by a seed: the servers, what they are made to suffer, and the buyers. Servers of one cell
- * differ in their prices and fee payers.
+ * One run of everything that can go wrong, decided by a seed: the servers, their faults, and the buyers. Servers of one
+ * cluster differ in their prices and fee payers.
  */
 export class Schedule {
   readonly random: SeededRandom;
@@ -228,12 +228,12 @@ export class Schedule {
     }
   }
 
-  /** Everything undecided is decided, with all servers up and everybody behaving. */
+  /** Resolves every unresolved payment, with all servers up and without further faults. */
   async #settleDown(): Promise<void> {
     await this.cleared();
     const { reader } = this;
     await until(
-      'nothing is in doubt',
+      'nothing is unresolved',
       async () => {
         const settling = await reader.list({ state: 'settling' });
         const released = await reader.list({ state: 'released' });

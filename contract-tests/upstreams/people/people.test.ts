@@ -52,7 +52,7 @@ describe('people on the panel', () => {
     await createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 60_000 }).ask(question, NEVER);
   });
 
-  it('are found complete although the book no longer lists the question', async () => {
+  it('are found complete although the store no longer lists the question', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 1 }));
     const asked = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 }).ask(
@@ -64,7 +64,7 @@ describe('people on the panel', () => {
     await asked;
   });
 
-  it('are still waited for while the book can not be read for a time', async () => {
+  it('are still waited for while the store can not be read for a time', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 1 }));
     const asked = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 }).ask(
@@ -92,7 +92,7 @@ describe('people on the panel', () => {
     expect(await closed).to.have.property('kind', 'unavailable');
   });
 
-  it('cost one look at the book per interval, however many questions wait', async () => {
+  it('cost one read of the store per interval, however many questions wait', async () => {
     const replyStore = createMemoryBook();
     const questions = Array.from({ length: 50 }, () => replyStore.put(aQuestion({ wanted: 1 })));
     const people = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 50 });
@@ -105,7 +105,7 @@ describe('people on the panel', () => {
     await Promise.all(asked);
   });
 
-  it('are not available with too many open questions, an unreadable book or an endless question', async () => {
+  it('are not available with too many open questions, an unreadable store or an endless question', async () => {
     const replyStore = createMemoryBook();
     const people = createPanelPeople({ replyStore, presence: somebodyThere(), maxOpen: 2 });
     replyStore.put(aQuestion());
