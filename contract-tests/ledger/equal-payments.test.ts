@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { payment } from '../support/ledgers.js';
-import { eachWithANewLedger, ledger, time } from '../support/ledger-suite.js';
+import { faultOf, payment } from '../support/ledgers.js';
+import { eachWithANewLedger, ledger, reopen, time } from '../support/ledger-suite.js';
 import { aRefund, onEachEngine } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import { LAPSED, MARGIN, copyOf, deliver, abandoned, held, settle, sold } from '../support/held-payments.js';
@@ -269,6 +269,20 @@ function promises(make: () => Promise<LedgerPlace>): void {
       await ledger.prune();
       expect(await ledger.deleteExpiredClaims({ height: 9_999 })).to.equal(1);
       expect(await ledger.find(second.request.id)).to.equal(undefined);
+    });
+  });
+  describe('an equal claim that nobody waits for', () => {
+    it('is left as it was if the answer store is too full to settle the one that would bind it', async () => {
+      await reopen({ answerBudgetBytes: 10 });
+      const first = await held(ledger);
+      expect(await ledger.removeCaller(first.caller)).to.equal(true);
+      const second = await held(ledger);
+      const answer = { status: 200, headers: {}, body: Buffer.alloc(100) };
+      expect((await faultOf(settle(ledger, second, { answer }))).code).to.equal('full');
+      expect(await ledger.find(first.request.id)).to.include({ state: 'claimed', aliasOf: null });
+      expect(await ledger.find(second.request.id)).to.include({ state: 'claimed', aliasOf: null });
+      expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
+      expect(await ledger.find(first.request.id)).to.include({ aliasOf: second.request.id });
     });
   });
 }

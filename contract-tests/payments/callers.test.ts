@@ -59,6 +59,18 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(0);
   });
 
+  it('rows that send a request round and round end its waiting when it has waited as long as calls are held', async () => {
+    const [first, second] = [world.payment({ payer }), world.payment({ payer })];
+    world.facilitator.onVerify = () => ({ kind: 'unavailable', detail: 'away' });
+    for (const payment of [first, second]) expectUnavailable(await world.redeem(payment), /reached/);
+    const [row, target] = await Promise.all(
+      [first, second].map(async ({ checked }) => (await world.ledger.find(checked.id))!),
+    );
+    const alias = { ...row!, aliasOf: target!.id };
+    world.ledger = { ...world.ledger, lookUp: async () => ({ row: alias, target, payerKnown: false }) };
+    expectUnavailable(await world.newCharge().process(world.call(first, { holdMs: 1 })), /being worked on/);
+  });
+
   it('the same payment sent to another server waits there, and both get the one answer', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });

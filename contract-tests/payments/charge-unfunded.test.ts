@@ -10,6 +10,7 @@ import {
   expectUnavailable,
   FEE_PAYER,
   Gate,
+  ID,
   RECIPE,
   SUMMARIZE,
   TERMS,
@@ -43,6 +44,24 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect(commits() - before).to.be.within(1, payments.length);
     for (const payment of payments) expect(await world.stateOf(payment)).to.equal(undefined);
     expect(world.logged).to.deep.equal([]);
+  });
+
+  it('a refusal with a payment-identifier, with other servers on the ledger: the row is deleted before anybody is answered', async () => {
+    let soon = 0;
+    const { deleteClaimSoon } = world.ledger;
+    const counted = (id: string, claim: number): Promise<boolean> => {
+      soon += 1;
+      return deleteClaimSoon(id, claim);
+    };
+    world.ledger = { ...world.ledger, shared: true, deleteClaimSoon: counted };
+    world.charge = world.newCharge();
+    world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
+    const before = commitsOf(`${world.folder}/ledger.db`);
+    expectRefused(await world.redeem(world.payment({ identifier: ID })), /funds/, true);
+    expect(commitsOf(`${world.folder}/ledger.db`) - before).to.equal(2);
+    expect(soon).to.equal(0);
+    expectRefused(await world.redeem(world.payment()), /funds/, true);
+    expect(soon).to.equal(1);
   });
 
   it('a refusal after half a lease: the row is deleted before anybody is answered', async () => {

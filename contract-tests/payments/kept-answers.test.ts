@@ -19,4 +19,17 @@ describe('kept answers', () => {
     expect((await answers.get('b'))?.body.toString('latin1', 0, 2)).to.equal('bb');
     expect(await answers.get('gone')).to.equal(undefined);
   });
+
+  it('one that many copies ask for at once is read once', async () => {
+    let reads = 0;
+    const answers = new KeptAnswers({
+      answer: async () => {
+        reads += 1;
+        return { status: 200, headers: {}, body: Buffer.alloc(10), expiresAt: Infinity };
+      },
+    });
+    const copies = await Promise.all(Array.from({ length: 100 }, () => answers.get('a')));
+    expect(reads).to.equal(1);
+    for (const copy of copies) expect(copy?.body === copies[0]?.body).to.equal(true);
+  });
 });

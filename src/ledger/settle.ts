@@ -102,6 +102,8 @@ function* settleBeside(
   if (claimed.length > MAX_ALIASES) return { kind: 'limit' };
   const settled = yield* settleOwn(all, false);
   if (!settled) return yield* drop(all.fence);
+  // The answer store is full: nothing has changed.
+  if (settled.kind !== 'settling') return settled;
   for (const other of claimed) yield* execute(bind({ id: other.id, alias_of: own.id }));
   return settled;
 }

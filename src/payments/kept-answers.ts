@@ -13,6 +13,8 @@ type Remembered = { headers: Record<string, string>; body: WeakRef<Buffer> };
 export class KeptAnswers {
   readonly #ledger: Pick<Ledger, 'answer'>;
   readonly #remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
+  /** Reads that are under way, by payment. */
+  readonly #reading = new Map<string, Promise<Success | undefined>>();
 
   constructor(ledger: Pick<Ledger, 'answer'>) {
     this.#ledger = ledger;
@@ -23,6 +25,15 @@ export class KeptAnswers {
     const before = this.#remembered.get(id);
     const body = before?.body.deref();
     if (before && body) return { status: 200, headers: before.headers, body };
+    let reading = this.#reading.get(id);
+    if (!reading) {
+      reading = this.#read(id).finally(() => this.#reading.delete(id));
+      this.#reading.set(id, reading);
+    }
+    return reading;
+  }
+
+  async #read(id: string): Promise<Success | undefined> {
     const kept = await this.#ledger.answer(id);
     if (!kept) return undefined;
     this.#remembered.set(id, { headers: kept.headers, body: new WeakRef(kept.body) });

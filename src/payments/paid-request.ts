@@ -139,7 +139,10 @@ export class PaidRequest {
   /** Carries out a step. @returns the outcome, or undefined to read the row again */
   async #next(step: NextStep): Promise<SharedOutcome | undefined> {
     if (step.kind === 'over') return sameForAll(step.outcome);
-    if (step.kind === 'sell') return (await this.#returned()) ? undefined : this.#sell();
+    if (step.kind === 'sell') {
+      if (!(await this.#returned())) return this.#sell();
+      return this.#isOver() ? sameForAll(inProgress()) : undefined;
+    }
     const { row, proven } = step;
     if (!this.#waiting) return this.#wait(row, proven);
     if (step.kind === 'answer') return this.#redeliver(row);
@@ -156,7 +159,7 @@ export class PaidRequest {
   async #wait({ id }: Row, proven: boolean): Promise<SharedOutcome | undefined> {
     const { ledger, callers } = this.#parts;
     const watched = await ledger.addCaller(id, { proven });
-    if (!watched) return undefined;
+    if (!watched) return this.#isOver() ? sameForAll(inProgress()) : undefined;
     this.#waiting = callers.add(watched.caller, this.#call.gone);
     this.#arrived();
     return callers.count(id) > MAX_CALLERS_PER_PAYMENT ? sameForAll(inProgress()) : undefined;

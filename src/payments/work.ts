@@ -135,11 +135,14 @@ export class Work {
     }
   }
 
-  /** Does not wait for the deletion if the claim is certainly still ours. `ms`: how long verify took. */
+  /**
+   * Does not wait for the deletion if the claim is certainly still ours, unless another payment may use its payment-identifier on a ledger
+   * where the deletion comes later. `ms`: how long verify took.
+   */
   async #delete(run: Run, ms: number): Promise<void> {
     const { ledger, callers, cleanup, log, leaseMs } = this.#parts;
     const { id, claim } = run;
-    if (ms > leaseMs / 2) {
+    if (ms > leaseMs / 2 || (ledger.shared && run.call.payment.identifier !== null)) {
       if (await ledger.deleteClaim(id, claim)) callers.removeAll(id);
       return;
     }
