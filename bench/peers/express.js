@@ -1,6 +1,6 @@
 import express from 'express';
 import { paymentMiddleware } from '@x402/express';
-import { port, resourceServer, routes, signal, work } from './shop.js';
+import { port, resourceServer, routes, signal, work } from './operations.js';
 
 const { path, handle } = await work();
 const app = express();

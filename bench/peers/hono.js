@@ -1,7 +1,7 @@
 import { serve } from '@hono/node-server';
 import { paymentMiddleware } from '@x402/hono';
 import { Hono } from 'hono';
-import { port, resourceServer, routes, signal, work } from './shop.js';
+import { port, resourceServer, routes, signal, work } from './operations.js';
 
 const { path, handle } = await work();
 const app = new Hono();

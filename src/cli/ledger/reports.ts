@@ -146,7 +146,7 @@ export async function show(
     lines.push('', 'Order', ...fields(Object.entries(publicOrder(order))), '');
     lines.push(
       ...table(
-        ['reply', 'sentiment', 'respondent', 'house', 'text'],
+        ['reply', 'sentiment', 'respondent', 'sample', 'text'],
         replies.map(reply => [
           reply.id,
           reply.inferred ? `${reply.sentiment} (inferred)` : reply.sentiment,
