@@ -7,9 +7,12 @@ export const SLOW_MS = 90_000;
 
 export type Outcome = { status: number; stdout: string; stderr: string };
 
+/** Without it, a command would find the sandbox that was started in this folder last. */
+const NO_STATE = '/no-such-folder';
+
 /** Runs the command as the operator does: in a process of its own, knowing only its environment. */
 export function ledgerCommand(env: Record<string, string>, ...args: string[]): Promise<Outcome> {
-  const environment = { PATH: process.env['PATH'] ?? '', INIT_CWD: '/', ...env };
+  const environment = { PATH: process.env['PATH'] ?? '', INIT_CWD: '/', STATE_DIR: NO_STATE, ...env };
   return new Promise(resolve => {
     const options = { env: environment, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 };
     execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) =>
