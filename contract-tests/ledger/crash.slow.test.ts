@@ -10,25 +10,18 @@ import { expect } from 'chai';
 import Database from 'libsql';
 import { openLedger } from '../../src/ledger/store.js';
 import type { ClaimRequest, Ledger } from '../../src/ledger/store.js';
+import { OWNER, payment as aPayment } from '../support/ledgers.js';
 
-const OWNER = { payTo: 'Receiver111', network: 'solana:test' };
 const STORE = new URL('../../src/ledger/store.js', import.meta.url).href;
 
-const payment = (id: string): ClaimRequest => ({
-  id,
-  operation: 'summarize',
-  requestHash: 'a'.repeat(64),
-  payer: 'Payer111',
-  amount: 10_000n,
-  network: OWNER.network,
-  x402Version: 2,
-  transaction: 'AAAA',
-  flow: 'authorization',
-  slot: 1,
-  height: 1,
-  leaseMs: 600_000,
-  limits: { maxUnsettledPerPayer: 10 ** 6, maxUnsettledAmountPerPayer: 10n ** 15n, maxRuns: 3 },
-});
+const payment = (id: string): ClaimRequest =>
+  aPayment({
+    id,
+    slot: 1,
+    height: 1,
+    leaseMs: 600_000,
+    limits: { maxUnsettledPerPayer: 10 ** 6, maxUnsettledAmountPerPayer: 10n ** 15n, maxRuns: 3 },
+  });
 
 /** A server process: opens the ledger, says `open`, and then claims and settles as fast as it can if told so. */
 const CHILD = `

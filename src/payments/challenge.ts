@@ -1,6 +1,6 @@
 import type { Json } from '../contract/json.js';
 import type { PricedOperation } from '../contract/contract.js';
-import { requirementsOf, resourceUrl, type Terms } from './requirements.js';
+import { networkName, requirementsOf, resourceUrl, type Terms } from './requirements.js';
 import { USDC_DECIMALS } from '../contract/price.js';
 import { TOKEN_PROGRAM } from '../solana/networks.js';
 
@@ -73,7 +73,7 @@ function option(operation: PricedOperation, terms: Terms, live: OfferState, vers
   const { amount, extra, ...requirements } = requirementsOf(operation, terms, live.feePayer);
   return {
     ...requirements,
-    network: version === 2 ? terms.network : terms.v1Network,
+    network: networkName(terms, version),
     amount,
     maxAmountRequired: amount,
     resource: resourceUrl(operation, terms),

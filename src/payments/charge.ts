@@ -17,6 +17,7 @@ import type { OrderWorker } from './order-worker.js';
 import { unavailable, type Outcome } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
 import { NO_SALE, PaidRequest, unfinished, type PaidRequestParts } from './paid-request.js';
+import { networkName } from './requirements.js';
 import { Seller } from './seller.js';
 import type { Confirm } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
@@ -147,11 +148,8 @@ export class Charge {
         return unavailable(`${why}. ${NOT_CHARGED}; send the same payment again`, retryAfterSeconds);
       await this.#parts.callers.turnAway(id, payer);
       if (worth.state === 'settling' || worth.state === 'owed') {
-        const { network, v1Network } = this.#offers.terms;
-        const shared = unfinished(worth)({
-          network: payment.version === 2 ? network : v1Network,
-          sale: NO_SALE,
-        });
+        const network = networkName(this.#offers.terms, payment.version);
+        const shared = unfinished(worth)({ network, sale: NO_SALE });
         return this.#useUp(payment, shared);
       }
     } catch (error) {

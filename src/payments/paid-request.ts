@@ -11,6 +11,7 @@ import type { KeptAnswers } from './kept-answers.js';
 import type { OrderWorker } from './order-worker.js';
 import { failedToProcess, inProgress, overLimit, refused, type Outcome, type Sale } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
+import { networkName } from './requirements.js';
 import type { RunResult } from './run.js';
 import type { Seller } from './seller.js';
 import type { SingleFlight } from './single-flight.js';
@@ -283,7 +284,7 @@ export class PaidRequest {
   async #conclude(shared: SharedOutcome, failed = false): Promise<Outcome> {
     const { callers, offers } = this.#parts;
     this.#arrived();
-    const network = this.#call.payment.version === 2 ? offers.terms.network : offers.terms.v1Network;
+    const network = networkName(offers.terms, this.#call.payment.version);
     const outcome = shared({ network, sale: this.#waiting ?? NO_SALE });
     if ('sale' in outcome) return outcome;
     const sentAway = outcome.kind === 'unavailable' || (outcome.kind === 'refused' && outcome.fresh);

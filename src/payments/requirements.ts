@@ -17,6 +17,11 @@ export type Terms = {
 /** Seconds from challenge to settlement. A Solana blockhash is valid for 60 to 90. */
 export const MAX_TIMEOUT_SECONDS = 60;
 
+/** The name of the chain in each version of x402. */
+export function networkName({ network, v1Network }: Terms, version: 1 | 2): string {
+  return version === 2 ? network : v1Network;
+}
+
 /** The URL of a paid operation. */
 export function resourceUrl(operation: PricedOperation, terms: Terms): string {
   return terms.publicUrl + operation.path;
