@@ -99,6 +99,27 @@ describe('The HTTP client', () => {
     });
   }
 
+  it('lets a request say whether it may be sent again', async () => {
+    let received = 0;
+    const asked = await open(
+      (socket, request) => {
+        received += 1;
+        if (request % 2 === 1) socket.destroy();
+        else socket.write(OK);
+      },
+      { resend: true },
+    );
+    await asked.request(get);
+    expect(await kindOf(asked.request({ ...get, resend: false }))).to.equal('cut');
+    expect(received).to.equal(2);
+  });
+
+  it('ends an answer that is larger than its request allows', async () => {
+    const asked = await open(socket => socket.write(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(500)}`));
+    expect(await kindOf(asked.request({ ...get, maxAnswerBytes: 499 }))).to.equal('too large');
+    expect(await kindOf(asked.request({ ...get, ms: 100, maxAnswerBytes: 500 }))).to.equal('late');
+  });
+
   it('sends again once, within the same deadline, and only what nothing was answered to', async () => {
     let received = 0;
     const asked = await open(

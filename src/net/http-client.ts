@@ -1,6 +1,7 @@
-import { Pool, type Dispatcher } from 'undici';
+import { buildConnector, Pool, type Dispatcher } from 'undici';
 import { DeadlineExceeded } from './deadline.js';
 import { endpointOf } from './endpoint.js';
+import { bareHost, publicConnector } from './public-addresses.js';
 
 export type HttpClientOptions = {
   connections: number;
@@ -14,10 +15,14 @@ export type HttpClientOptions = {
    * that may be carried out twice.
    */
   resend?: boolean;
+  /** Connects to public addresses only (see `publicConnector`). */
+  publicOnly?: boolean;
 };
 
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
 export type HttpRequest = {
-  method: 'GET' | 'POST';
+  method: HttpMethod;
   /** Appended to the path of the client's URL; `''` is that path itself. */
   path: string;
   headers?: Record<string, string>;
@@ -27,6 +32,10 @@ export type HttpRequest = {
   ms: number;
   /** Ends the exchange at once. */
   signal?: AbortSignal;
+  /** A limit for this answer, below that of the client. */
+  maxAnswerBytes?: number;
+  /** Overrides the client's. */
+  resend?: boolean;
 };
 
 /** A complete answer of any status. */
@@ -63,11 +72,12 @@ export class HttpAnswer {
  * - `aborted`: the request's signal aborted; `cause` is its reason;
  * - `late`: the deadline passed;
  * - `unreachable`: no connection could be opened, or the client is closed;
+ * - `private`: the client connects to public addresses only, and this is none;
  * - `cut`: the connection ended before an answer began;
  * - `broken`: the answer is not HTTP or ended early;
  * - `too large`: the answer exceeds the client's limit.
  */
-export type NoAnswerKind = 'aborted' | 'late' | 'unreachable' | 'cut' | 'broken' | 'too large';
+export type NoAnswerKind = 'aborted' | 'late' | 'unreachable' | 'private' | 'cut' | 'broken' | 'too large';
 
 export class NoAnswer extends Error {
   readonly kind: NoAnswerKind;
@@ -84,10 +94,12 @@ const UNREACHABLE = new Set([
   'ENETUNREACH',
   'ENOTFOUND',
   'EAI_AGAIN',
+  'ETIMEDOUT',
   'UND_ERR_CONNECT_TIMEOUT',
   'UND_ERR_DESTROYED',
   'UND_ERR_CLOSED',
 ]);
+const CONNECT_MS = 10_000;
 const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
@@ -101,6 +113,8 @@ export class HttpClient {
   /** Connections opened so far. */
   opened = 0;
   readonly #pool: Pool;
+  readonly #connect: buildConnector.connector;
+  readonly #origin: URL;
   readonly #path: string;
   readonly #prefix: string;
   readonly #search: string;
@@ -119,6 +133,10 @@ export class HttpClient {
     this.#headers = { ...headers, ...options.headers };
     this.#headersOfJson = { ...this.#headers, 'content-type': 'application/json' };
     this.#resend = options.resend ?? false;
+    this.#origin = new URL(origin);
+    this.#connect = options.publicOnly
+      ? publicConnector(options.connectMs ?? CONNECT_MS)
+      : buildConnector({ timeout: options.connectMs ?? CONNECT_MS });
     this.#pool = new Pool(origin, {
       connections: options.connections,
       keepAliveTimeout: 60_000,
@@ -127,14 +145,29 @@ export class HttpClient {
       // Every request has its own deadline.
       headersTimeout: 0,
       bodyTimeout: 0,
-      ...(options.connectMs === undefined ? {} : { connect: { timeout: options.connectMs } }),
+      connect: this.#connect,
     });
     this.#pool.on('connect', () => (this.opened += 1));
   }
 
   /** @throws NoAnswer */
   request(request: HttpRequest): Promise<HttpAnswer> {
-    return this.#resend ? this.#insist(request) : this.#exchange(request);
+    return (request.resend ?? this.#resend) ? this.#insist(request) : this.#exchange(request);
+  }
+
+  /**
+   * Opens a connection and closes it, without sending a request.
+   * @throws NoAnswer
+   */
+  reach(): Promise<void> {
+    const { protocol, host, hostname, port } = this.#origin;
+    return new Promise((resolve, reject) => {
+      this.#connect({ protocol, host, hostname: bareHost(hostname), port }, (error, socket) => {
+        if (error) return reject(new NoAnswer(kindOf(error, false), error));
+        socket?.destroy();
+        resolve();
+      });
+    });
   }
 
   /** Closes the client and ends its open requests. */
@@ -154,7 +187,7 @@ export class HttpClient {
     }
   }
 
-  #exchange({ method, path, headers, body, ms, signal }: HttpRequest): Promise<HttpAnswer> {
+  #exchange({ method, path, headers, body, ...limits }: HttpRequest): Promise<HttpAnswer> {
     const common = body === undefined ? this.#headers : this.#headersOfJson;
     const request = {
       method,
@@ -162,7 +195,7 @@ export class HttpClient {
       headers: headers ? { ...common, ...headers } : common,
       body: body ?? null,
     };
-    return exchange(this.#pool, request, ms, signal);
+    return exchange(this.#pool, request, limits);
   }
 
   #target(path: string): string {
@@ -176,11 +209,11 @@ export class HttpClient {
 function exchange(
   pool: Pool,
   request: Dispatcher.DispatchOptions,
-  ms: number,
-  signal: AbortSignal | undefined,
+  { ms, signal, maxAnswerBytes = Infinity }: Pick<HttpRequest, 'ms' | 'signal' | 'maxAnswerBytes'>,
 ): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     let status = 0;
+    let received = 0;
     let headers: readonly Buffer[] = [];
     const chunks: Buffer[] = [];
     let failed: NoAnswer | undefined;
@@ -206,12 +239,14 @@ function exchange(
         abort = give;
         if (failed) give(failed);
       },
-      onHeaders(received, lines) {
-        if (received >= 200) [status, headers] = [received, lines];
+      onHeaders(code, lines) {
+        if (code >= 200) [status, headers] = [code, lines];
         return true;
       },
       onData(chunk) {
-        chunks.push(chunk);
+        received += chunk.length;
+        if (received > maxAnswerBytes) fail(new NoAnswer('too large', undefined));
+        else chunks.push(chunk);
         return true;
       },
       onComplete() {
@@ -229,6 +264,7 @@ function exchange(
 function kindOf(cause: Error, answered: boolean): NoAnswerKind {
   const code = codeOf(cause);
   if (UNREACHABLE.has(code)) return 'unreachable';
+  if (code === 'ERR_PRIVATE_ADDRESS') return 'private';
   if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return 'too large';
   return answered || code.startsWith('HPE_') ? 'broken' : 'cut';
 }
