@@ -37,3 +37,21 @@ export function readRetryAfter(header: string | string[] | undefined, now = Date
   if (!Number.isFinite(seconds)) return undefined;
   return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
 }
+
+const MAX_BACKOFF_SECONDS = 120;
+
+/**
+ * How many seconds to wait after a refusal, from 1 to 120: from `Retry-After`, or else from `x-ratelimit-reset`, which servers send
+ * as seconds from now, Unix seconds or Unix milliseconds.
+ */
+export function backoffSeconds(
+  headers: { 'retry-after'?: string | undefined; 'x-ratelimit-reset'?: string | undefined },
+  now = Date.now(),
+): number | undefined {
+  const retryAfter = readRetryAfter(headers['retry-after'], now);
+  if (retryAfter !== undefined) return Math.min(retryAfter, MAX_BACKOFF_SECONDS);
+  const reset = Number(headers['x-ratelimit-reset'] ?? Number.NaN);
+  if (!Number.isFinite(reset) || reset < 0) return undefined;
+  const ahead = reset > 1e11 ? (reset - now) / 1_000 : reset > 1e8 ? reset - now / 1_000 : reset;
+  return Math.min(Math.max(Math.ceil(ahead), 1), MAX_BACKOFF_SECONDS);
+}

@@ -7,7 +7,7 @@ import {
   nearMedian,
 } from '../../../src/upstreams/markets/consensus.js';
 import { cleanText, decimalPrice, holders, price } from '../../../src/upstreams/markets/fields.js';
-import { backoffSeconds } from '../../../src/upstreams/markets/http-source.js';
+import { backoffSeconds } from '../../../src/net/failure.js';
 import { briefLine, formatAmount, formatPrice, shortenMint } from '../../../src/upstreams/markets/line.js';
 
 const MINT = 'JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN';

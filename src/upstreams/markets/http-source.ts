@@ -1,13 +1,5 @@
-import {
-  BrokenCircuitError,
-  circuitBreaker,
-  CircuitState,
-  handleWhen,
-  type CircuitBreakerPolicy,
-  type IBackoff,
-  type IBreaker,
-} from 'cockatiel';
-import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
+import { Circuit, Resting, type CircuitOptions } from '../../net/circuit.js';
+import { backoffSeconds, UpstreamFailure } from '../../net/failure.js';
 import { HttpClient, NoAnswer, type HttpAnswer } from '../../net/http-client.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 
@@ -20,7 +12,7 @@ export type SourceOptions = {
   /** Deadline of one request, from the queue to the last byte. Default 4 000 ms. */
   deadlineMs?: number;
   /** Consecutive failures that open the circuit (default 5), and its first rest (default 5 000 ms; doubles up to a minute). */
-  breaker?: { failures?: number; restMs?: number };
+  breaker?: CircuitOptions;
 };
 
 /** What makes one aggregator differ from another. */
@@ -37,48 +29,8 @@ export type WireFormat = {
 };
 
 const MAX_BODY_BYTES = 2_000_000;
-const MAX_REST_MS = 60_000;
-const MAX_BACKOFF_SECONDS = 120;
 
 type Answer = { status: number; body: unknown };
-
-/** The caller left, which is no failure of the source. */
-class CallerLeft extends Error {}
-
-/** Counts consecutive failures. A rate limit opens the circuit at once. */
-class ConsecutiveOrTripped implements IBreaker {
-  state = 0;
-  tripped = false;
-  readonly #limit: number;
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-  success(): void {
-    this.state = 0;
-  }
-  failure(): boolean {
-    this.state += 1;
-    const open = this.tripped || this.state >= this.#limit;
-    this.tripped = false;
-    return open;
-  }
-}
-
-/**
- * How many seconds to wait after a refusal, from 1 to 120: from `Retry-After`, or else from `x-ratelimit-reset`, which servers send
- * as seconds from now, Unix seconds or Unix milliseconds.
- */
-export function backoffSeconds(
-  headers: { 'retry-after'?: string | undefined; 'x-ratelimit-reset'?: string | undefined },
-  now = Date.now(),
-): number | undefined {
-  const retryAfter = readRetryAfter(headers['retry-after'], now);
-  if (retryAfter !== undefined) return Math.min(retryAfter, MAX_BACKOFF_SECONDS);
-  const reset = Number(headers['x-ratelimit-reset'] ?? Number.NaN);
-  if (!Number.isFinite(reset) || reset < 0) return undefined;
-  const ahead = reset > 1e11 ? (reset - now) / 1_000 : reset > 1e8 ? reset - now / 1_000 : reset;
-  return Math.min(Math.max(Math.ceil(ahead), 1), MAX_BACKOFF_SECONDS);
-}
 
 /** One aggregator's connections and circuit. */
 class Endpoint {
@@ -86,10 +38,7 @@ class Endpoint {
   readonly #deadlineMs: number;
   readonly #restMs: number;
   readonly #client: HttpClient;
-  readonly #counter: ConsecutiveOrTripped;
-  readonly #circuit: CircuitBreakerPolicy;
-  #askedToWaitUntil = 0;
-  #restsUntil = 0;
+  readonly #circuit: Circuit;
   #latencyMs: number | undefined;
   #lastFailure: string | undefined;
 
@@ -104,28 +53,20 @@ class Endpoint {
       headers: { accept: 'application/json', 'user-agent': 'coinslot', ...format.headers },
       resend: true,
     });
-    this.#counter = new ConsecutiveOrTripped(options.breaker?.failures ?? 5);
-    this.#circuit = circuitBreaker(
-      // A probe whose caller left has no result, so it must not close the circuit.
-      handleWhen(error => !(error instanceof CallerLeft) || this.#circuit.state === CircuitState.HalfOpen),
-      { breaker: this.#counter, halfOpenAfter: { next: context => this.#rest(context.attempt) } },
-    );
+    this.#circuit = new Circuit(options.breaker);
   }
 
   /** Throws `UpstreamFailure`, or the signal's reason. */
   async get(path: string, signal: AbortSignal): Promise<Answer> {
-    signal.throwIfAborted();
-    // While one request probes a recovering source, the others fail at once instead of waiting for it.
-    if (this.#circuit.state === CircuitState.HalfOpen) throw this.#resting();
     const startedAt = performance.now();
     try {
-      const answer = await this.#circuit.execute(() => this.#fetch(path, signal));
+      const answer = await this.#circuit.run(signal, () => this.#fetch(path, signal));
       this.#latencyMs = Math.round(performance.now() - startedAt);
       this.#lastFailure = undefined;
       return answer;
     } catch (error) {
-      if (error instanceof CallerLeft) throw signal.reason;
-      if (error instanceof BrokenCircuitError) throw this.#resting();
+      if (signal.aborted) throw signal.reason;
+      if (error instanceof Resting) throw this.#resting(error);
       this.#lastFailure = error instanceof Error ? error.message : 'failed';
       throw error;
     }
@@ -145,16 +86,7 @@ class Endpoint {
     return this.#client.close();
   }
 
-  #rest(attempt: number): IBackoff<{ attempt: number }> {
-    const now = Date.now();
-    const asked = this.#askedToWaitUntil - now;
-    const duration = asked > 0 ? asked : Math.min(this.#restMs * 2 ** Math.min(attempt - 1, 16), MAX_REST_MS);
-    this.#restsUntil = now + duration;
-    return { duration, next: context => this.#rest(context.attempt) };
-  }
-
-  #resting(): UpstreamFailure {
-    const seconds = Math.max(Math.ceil((this.#restsUntil - Date.now()) / 1_000), 1);
+  #resting({ seconds }: Resting): UpstreamFailure {
     const message = `${this.#name} is paused after failures; try again in ${seconds} s`;
     return new UpstreamFailure('unavailable', message, { retryAfterSeconds: seconds });
   }
@@ -163,7 +95,6 @@ class Endpoint {
     try {
       return this.#read(await this.#client.request({ method: 'GET', path, ms: this.#deadlineMs, signal }));
     } catch (error) {
-      if (signal.aborted) throw new CallerLeft('the caller left');
       throw this.#explain(error);
     }
   }
@@ -199,11 +130,7 @@ class Endpoint {
       'retry-after': answer.header('retry-after'),
       'x-ratelimit-reset': answer.header('x-ratelimit-reset'),
     });
-    if (status === 429 || seconds !== undefined) {
-      const waitMs = seconds === undefined ? Math.max(this.#restMs, 1_000) : seconds * 1_000;
-      this.#askedToWaitUntil = Date.now() + waitMs;
-      this.#counter.tripped = true;
-    }
+    if (status === 429 || seconds !== undefined) this.#circuit.trip(seconds);
     const message = `${this.#name} ${status === 429 ? 'limits the request rate' : 'is temporarily unavailable'}; try again later`;
     return new UpstreamFailure('unavailable', message, {
       retryAfterSeconds: seconds ?? Math.ceil(this.#restMs / 1_000),
