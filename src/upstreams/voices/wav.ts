@@ -60,7 +60,8 @@ function sampleReader(data: Buffer, { bits, float }: Layout): (at: number) => nu
   }
   // 8 bit WAV is unsigned, all other formats are signed.
   if (bits === 8) return at => (data.readUInt8(at) - 128) / 128;
-  if (bits === 16) return at => data.readInt16LE(at) / 32_768;
+  const view = new DataView(data.buffer, data.byteOffset, data.length);
+  if (bits === 16) return at => view.getInt16(at, true) / 32_768;
   return at => data.readIntLE(at, bits / 8) / 2 ** (bits - 1);
 }
 
@@ -110,7 +111,8 @@ export function readWav(file: Uint8Array): Sound {
 export function loudness(samples: Float32Array): { peak: number; rms: number } {
   let peak = 0;
   let energy = 0;
-  for (const sample of samples) {
+  for (let n = 0; n < samples.length; n++) {
+    const sample = samples[n] as number;
     peak = Math.max(peak, Math.abs(sample));
     energy += sample * sample;
   }
@@ -148,9 +150,10 @@ export function masterWav(sound: Sound): Uint8Array {
   if (rms < SILENCE_RMS) throw new WavFault('silence');
   const gain = Math.min(1, PEAK_LIMIT / peak) * 32_768;
   const file = new Uint8Array(44 + samples.length * 2);
-  const bytes = Buffer.from(file.buffer);
-  writeHeader(bytes, OUTPUT_RATE_HZ);
+  writeHeader(Buffer.from(file.buffer), OUTPUT_RATE_HZ);
+  // Buffer's own writeInt16LE takes ten times as long.
+  const bytes = new DataView(file.buffer);
   for (let n = 0; n < samples.length; n++)
-    bytes.writeInt16LE(Math.round((samples[n] as number) * gain), 44 + 2 * n);
+    bytes.setInt16(44 + 2 * n, Math.round((samples[n] as number) * gain), true);
   return file;
 }
