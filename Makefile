@@ -60,7 +60,7 @@ bench: build $(PEERS_STAMP) ## compare the server with other x402 servers (about
 	@exec node bench/run.js
 
 conformance: build ## check a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
-	@node dist/contract-tests/tools/conformance.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
+	@node dist/src/cli/conformance/main.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
 	  $(if $(RPC_URL),--rpc $(RPC_URL)) $(URL)
 
 lint: install ## check format, style, types, that the generated types are fresh, and the contract (lint-contract)

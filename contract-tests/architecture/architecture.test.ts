@@ -37,11 +37,12 @@ const ORDER = [
   ['net'],
 ];
 
-/** The only readers of the environment: the server, the sandbox process and the two commands have one each. */
+/** The only readers of the environment: the server, the sandbox process and the commands have one each. */
 const ENVIRONMENT_READERS = [
   'src/config.ts',
   'src/sandbox/main.ts',
   'src/cli/buy/main.ts',
+  'src/cli/conformance/main.ts',
   'src/cli/ledger/main.ts',
 ];
 

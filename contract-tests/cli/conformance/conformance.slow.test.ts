@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { checkServer, type Finding } from './conformance.js';
-import { openWorld, type World } from '../support/world.js';
+import { checkShop } from '../../../src/cli/conformance/check-shop.js';
+import type { Finding } from '../../../src/cli/conformance/findings.js';
+import { openWorld, type World } from '../../support/world.js';
 
 type Reply = { status: number; headers: Record<string, string>; body: Buffer };
 type Harm = (path: string, method: string, reply: Reply, headers: IncomingHttpHeaders) => void;
@@ -55,7 +56,7 @@ describe('The conformance report', function () {
 
   it('finds nothing wrong with our own server, and pays nothing unasked', async () => {
     const earned = await world.earned();
-    const findings = await checkServer({ url: world.url });
+    const findings = await checkShop(world.url);
     expect(faults(findings)).to.deep.equal([]);
     expect(findings).to.have.length.above(25);
     expect(await world.earned()).to.equal(earned);
@@ -63,24 +64,57 @@ describe('The conformance report', function () {
 
   it('buys the cheapest operation once with a key and a limit', async () => {
     const earned = await world.earned();
-    const purchase = { url: world.url, keypair: world.buyer, maxPrice: 0.01, rpcUrl: world.sandbox.rpc.url };
-    expect(faults(await checkServer(purchase))).to.deep.equal([]);
+    const purse = { keypair: world.buyer, maxPrice: 10_000n, rpcUrl: world.sandbox.rpc.url };
+    expect(faults(await checkShop(world.url, purse))).to.deep.equal([]);
     expect((await world.earned()) - earned).to.equal(10_000n);
   });
 
   it('does not pay more than the limit', async () => {
     const earned = await world.earned();
-    const purchase = { url: world.url, keypair: world.buyer, maxPrice: 0.009, rpcUrl: world.sandbox.rpc.url };
-    const found = faults(await checkServer(purchase));
+    const purse = { keypair: world.buyer, maxPrice: 9_000n, rpcUrl: world.sandbox.rpc.url };
+    const found = faults(await checkShop(world.url, purse));
     expect(found).to.have.length(1);
     expect(found[0]).to.contain('--max-price is 0.009');
     expect(await world.earned()).to.equal(earned);
   });
 
   it('says so when nobody answers', async () => {
-    const found = faults(await checkServer({ url: 'http://127.0.0.1:1' }));
-    expect(found[0]).to.contain('/openapi.json').and.to.contain('fetch failed');
+    const found = faults(await checkShop('http://127.0.0.1:1'));
+    expect(found).to.have.length(1);
+    expect(found[0]).to.contain('http://127.0.0.1:1').and.to.contain('fetch failed');
   });
+
+  const paidHarms: [string, string, Harm][] = [
+    [
+      'a shop that charges for a call it refuses',
+      'it was charged, and answers 400',
+      (_path, _method, { status, headers }) => {
+        if (status === 400) headers['payment-response'] = btoa('{"success":true,"transaction":"1"}');
+      },
+    ],
+    [
+      'a shop that has another answer for a payment it has seen',
+      'got two different answers',
+      (_path, _method, reply, headers) => {
+        if (headers['payment-signature'] && reply.status === 200)
+          reply.body = Buffer.from(JSON.stringify({ at: process.hrtime.bigint().toString() }));
+      },
+    ],
+  ];
+  for (const [name, fault, harm] of paidHarms) {
+    it(`finds ${name}`, async () => {
+      const { url, server } = await harmfulFront(world.url, harm);
+      try {
+        const purse = { keypair: world.buyer, maxPrice: 10_000n, rpcUrl: world.sandbox.rpc.url };
+        const found = faults(await checkShop(url, purse));
+        expect(found).to.have.length(1);
+        expect(found[0]).to.contain(fault);
+      } finally {
+        server.closeAllConnections();
+        await new Promise(resolve => server.close(resolve));
+      }
+    });
+  }
 
   const edit = (reply: Reply, from: string | RegExp, to: string): void => {
     reply.body = Buffer.from(reply.body.toString('utf8').replace(from, to));
@@ -98,7 +132,8 @@ describe('The conformance report', function () {
       'a challenge header that is not the body',
       'not the base64 of the body',
       (_path, _method, { headers }) => {
-        if (headers['payment-required']) headers['payment-required'] = Buffer.from('{}').toString('base64');
+        const header = headers['payment-required'];
+        if (header) headers['payment-required'] = Buffer.from(`${atob(header)} `).toString('base64');
       },
     ],
     [
@@ -117,7 +152,7 @@ describe('The conformance report', function () {
     ],
     [
       'another receiver on one path',
-      'elsewhere it is',
+      'the money goes to',
       (path, _method, reply) => {
         if (path.startsWith('/v1/tts')) edit(reply, /"payTo":"[^"]+"/g, `"payTo":"${'1'.repeat(32)}"`);
       },
@@ -138,24 +173,24 @@ describe('The conformance report', function () {
     ],
     [
       'a v2 challenge for first-generation clients',
-      'x402Version is 2',
+      'the challenge is not one of x402',
       (path, _method, reply) => {
         if (path.includes('x402Version=1')) edit(reply, '"x402Version":1', '"x402Version":2');
       },
     ],
     [
       'a v2 challenge that names the v1 network',
-      'solana-devnet is no CAIP-2 name',
+      'the challenge is not one of x402: accepts.0.network',
       (path, _method, reply) => {
         if (reply.status === 402 && !path.includes('x402Version=1'))
           edit(reply, /"network":"solana:[^"]+"/, '"network":"solana-devnet"');
       },
     ],
     [
-      'a description with another limit',
-      'maxLength was 2500 and is 250',
+      'a document that is off its own schema',
+      'off its schema',
       (path, _method, reply) => {
-        if (path === '/openapi.json') edit(reply, '"maxLength":2500', '"maxLength":250');
+        if (path === '/') edit(reply, '"service":', '"servant":');
       },
     ],
     [
@@ -174,7 +209,7 @@ describe('The conformance report', function () {
     ],
     [
       'a preflight without the payment headers',
-      'access-control-allow-headers is content-type',
+      'access-control-allow-headers is content-type: it lacks',
       (_path, method, { headers }) => {
         if (method === 'OPTIONS') headers['access-control-allow-headers'] = 'content-type';
       },
@@ -202,14 +237,14 @@ describe('The conformance report', function () {
     ],
     [
       'a wrong price in the index',
-      'the prices are',
+      'the price of POST /brand-feedback is 0.05 USDC',
       (path, _method, reply) => {
         if (path === '/') edit(reply, '0.50 USDC', '0.05 USDC');
       },
     ],
     [
       'a discovery document that forgets an operation',
-      'they list',
+      'lists nothing',
       (path, _method, reply) => {
         if (path === '/tts/.well-known/x402') edit(reply, /"resources":\[[^\]]*\]/, '"resources":[]');
       },
@@ -226,7 +261,7 @@ describe('The conformance report', function () {
     it(`finds ${name}`, async () => {
       const { url, server } = await harmfulFront(world.url, harm);
       try {
-        const found = faults(await checkServer({ url }));
+        const found = faults(await checkShop(url));
         expect(found.join('\n')).to.contain(fault);
         // The front itself breaks nothing: what was found comes from this harm alone.
         for (const line of found) expect(line).to.contain(fault);

@@ -1,0 +1,221 @@
+import type { Json } from '../../contract/json.js';
+import { call, isObject, jsonOf, textOf, withoutSlash, type Reply } from './http-call.js';
+import { exampleOf, follow } from './sample.js';
+
+/** An operation that a shop sells, as its documents describe it. Without documents, only method and URL are known. */
+export type Sold = {
+  method: string;
+  /** Path template of the description, else the path of the URL. */
+  path: string;
+  /** With examples for path parameters and required query parameters. */
+  url: string;
+  /** The price in USD, as a decimal string. */
+  amount?: string;
+  /** Example of a body. */
+  body?: unknown;
+  /** Schema of a JSON body, its references followed one level. */
+  schema?: Json;
+  /** Whether the description offers challenges of x402 v1 with the query parameter `x402Version`. */
+  v1: boolean;
+};
+
+/** A free GET that the description declares and that needs no parameters. */
+export type FreeDocument = { path: string; url: string; operation: Json };
+
+/** What a shop says about itself. */
+export type Catalogue = {
+  /** Without trailing slash. */
+  base: string;
+  sold: Sold[];
+  free: FreeDocument[];
+  /** /openapi.json. */
+  document?: Json;
+  /** /.well-known/x402. */
+  discovery?: Json;
+  /** The JSON object at /. */
+  index?: Json;
+};
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
+/** In which order an address without description is called. */
+const TRIED = ['POST', 'GET'];
+
+/**
+ * Finds what is sold at an address: through /openapi.json and /.well-known/x402 below it, or, if it answers 402 itself, as one
+ * operation. Rejects if nobody answers there.
+ */
+export async function readCatalogue(url: string): Promise<Catalogue> {
+  const base = withoutSlash(url);
+  const [openapi, discovery, index] = await Promise.all(
+    ['/openapi.json', '/.well-known/x402', '/'].map(path => documentAt(base + path)),
+  );
+  const document = isObject(openapi?.['paths']) ? openapi : undefined;
+  const served = document ? servedAt(document, base) : base;
+  const catalogue: Catalogue = {
+    base,
+    sold: document ? soldIn(document, served) : [],
+    free: document ? freeIn(document, served) : [],
+  };
+  if (document) catalogue.document = document;
+  if (discovery && Array.isArray(discovery['resources'])) catalogue.discovery = discovery;
+  if (index && isObject(index['endpoints'])) catalogue.index = index;
+  await addUndescribed(catalogue, url);
+  return catalogue;
+}
+
+/** What is listed without being described, or the address itself if nothing is. */
+async function addUndescribed({ base, sold, document, discovery }: Catalogue, url: string): Promise<void> {
+  for (const resource of resourcesOf(discovery)) {
+    if (!sold.some(operation => isResourceOf(operation, base, resource))) sold.push(await soldAt(resource));
+  }
+  if (sold.length || document) return;
+  const itself = await soldAt(url);
+  if (itself.method) sold.push(itself);
+}
+
+/** Where the described paths are: the first server of the description, if it is on this host. */
+function servedAt(document: Json, base: string): string {
+  const url = serverOf(document, base);
+  return url !== undefined && new URL(url).origin === new URL(base).origin ? withoutSlash(url) : base;
+}
+
+/** The first server that the description names, as an absolute URL. */
+export function serverOf({ servers }: Json, base: string): string | undefined {
+  const [first] = listOf(servers);
+  const url = isObject(first) && typeof first['url'] === 'string' ? first['url'] : undefined;
+  return url !== undefined && URL.canParse(url, `${base}/openapi.json`)
+    ? new URL(url, `${base}/openapi.json`).href
+    : undefined;
+}
+
+async function documentAt(url: string): Promise<Json | undefined> {
+  const reply = await call(url, { headers: { accept: 'application/json' } });
+  if (reply.status !== 200) return undefined;
+  try {
+    return jsonOf(reply);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The URLs that a discovery document lists; some shops list objects. */
+export function resourcesOf(discovery: Json | undefined): string[] {
+  const resources = Array.isArray(discovery?.['resources']) ? (discovery['resources'] as unknown[]) : [];
+  return resources
+    .map(entry => (isObject(entry) ? (entry['url'] ?? entry['resource']) : entry))
+    .filter(entry => typeof entry === 'string')
+    .map(entry => entry.replace(/^[A-Z]+ /, ''))
+    .filter(entry => URL.canParse(entry));
+}
+
+/** Whether a listed URL is an operation, also one that is listed with its path parameters filled in. */
+export function isResourceOf({ path, url }: Sold, base: string, resource: string): boolean {
+  const [plain = ''] = resource.split('?');
+  if (plain === url.split('?')[0] || plain === base + path) return true;
+  if (!path.includes('{') || !plain.startsWith(`${base}/`)) return false;
+  const parts = plain.slice(base.length).split('/');
+  const template = path.split('/');
+  return (
+    parts.length === template.length && template.every((part, at) => part.includes('{') || part === parts[at])
+  );
+}
+
+async function soldAt(url: string): Promise<Sold> {
+  const path = new URL(url).pathname;
+  for (const method of TRIED) {
+    const reply = await call(url, unpaid(method)).catch((): Reply | undefined => undefined);
+    if (reply?.status === 402) return { method, path, url, v1: false };
+  }
+  return { method: '', path, url, v1: false };
+}
+
+/** A call without payment. */
+export function unpaid(method: string, body?: unknown, headers: Record<string, string> = {}): RequestInit {
+  if (method === 'GET') return { method, headers };
+  return {
+    method,
+    headers: { 'content-type': 'application/json', ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  };
+}
+
+function* operationsOf(
+  document: Json,
+): Generator<{ method: string; path: string; operation: Json; shared: unknown[] }> {
+  for (const [path, described] of Object.entries(document['paths'] as Json)) {
+    const item = follow(document, described);
+    for (const method of METHODS) {
+      const operation = item[method];
+      if (isObject(operation))
+        yield { method: method.toUpperCase(), path, operation, shared: listOf(item['parameters']) };
+    }
+  }
+}
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
+
+/** An operation is sold if the description gives it a price or lets it answer 402. */
+function isSold(operation: Json): boolean {
+  const responses = isObject(operation['responses']) ? operation['responses'] : {};
+  return 'x-payment-info' in operation || 'x-price' in operation || '402' in responses;
+}
+
+function soldIn(document: Json, base: string): Sold[] {
+  return [...operationsOf(document)]
+    .filter(({ operation }) => isSold(operation))
+    .map(({ method, path, operation, shared }) => {
+      const parameters = [...shared, ...listOf(operation['parameters'])].map(each => follow(document, each));
+      const media = jsonBodyOf(document, operation);
+      const amount = priceOf(operation);
+      return {
+        method,
+        path,
+        url: base + filled(document, path, parameters),
+        v1: parameters.some(({ name, in: place }) => name === 'x402Version' && place === 'query'),
+        ...(amount === undefined ? {} : { amount }),
+        ...(media ? { body: exampleOf(document, media), schema: follow(document, media['schema']) } : {}),
+      };
+    });
+}
+
+function jsonBodyOf(document: Json, operation: Json): Json | undefined {
+  const { content } = follow(document, operation['requestBody']);
+  const media = isObject(content) ? content['application/json'] : undefined;
+  return isObject(media) ? media : undefined;
+}
+
+/** The price where it is fixed and in dollars. Shops write it as `x-payment-info`, in one of two ways, or as `x-price`. */
+function priceOf(operation: Json): string | undefined {
+  for (const key of ['x-payment-info', 'x-price']) {
+    const info = operation[key];
+    if (!isObject(info)) continue;
+    const price = isObject(info['price']) ? info['price'] : info;
+    const { mode = 'fixed', amount, price: plain, currency = 'USD' } = price;
+    const stated = amount ?? plain;
+    if (mode === 'fixed' && currency === 'USD' && /^\$?\d+(\.\d+)?$/.test(String(stated)))
+      return String(stated).replace('$', '');
+  }
+  return undefined;
+}
+
+/** A path with the examples of its parameters. */
+function filled(document: Json, path: string, parameters: Json[]): string {
+  const valueOf = (parameter: Json | undefined): string =>
+    encodeURIComponent(textOf(parameter && (exampleOf(document, parameter) ?? 'example')));
+  const whole = path.replace(/\{([^{}]+)\}/g, (_, name: string) =>
+    valueOf(parameters.find(each => each['in'] === 'path' && each['name'] === name)),
+  );
+  const query = parameters
+    .filter(each => each['in'] === 'query' && each['required'] === true)
+    .map(each => `${encodeURIComponent(String(each['name']))}=${valueOf(each)}`);
+  return query.length ? `${whole}?${query.join('&')}` : whole;
+}
+
+function freeIn(document: Json, base: string): FreeDocument[] {
+  const needs = (parameters: unknown[]): boolean =>
+    parameters.some(each => follow(document, each)['required'] === true);
+  return [...operationsOf(document)]
+    .filter(({ method, operation }) => method === 'GET' && !isSold(operation))
+    .filter(({ operation, shared }) => !needs([...shared, ...listOf(operation['parameters'])]))
+    .map(({ path, operation }) => ({ path, url: base + path, operation }));
+}

@@ -1,0 +1,78 @@
+import type { Json } from '../../contract/json.js';
+import { Broken, must } from './findings.js';
+
+/** One answer, read whole. */
+export type Reply = { status: number; headers: Headers; body: Buffer };
+
+const TIMEOUT_MS = 20_000;
+/** A paid call: the shop may hold it while it works. */
+export const PAID_TIMEOUT_MS = 90_000;
+const MAX_BODY_BYTES = 16 << 20;
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** How a value of a document is shown, and compared. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'missing');
+}
+
+export function withoutSlash(url: string): string {
+  return url.replace(/(?<!\/)\/+$/, '');
+}
+
+/** One HTTP call, limited in size and time. Redirects are not followed: x402 clients lose their payment in one. */
+export async function call(url: string, init: RequestInit = {}, timeoutMs = TIMEOUT_MS): Promise<Reply> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const response = await fetch(url, { redirect: 'manual', ...init, signal });
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    must(size <= MAX_BODY_BYTES, `the answer of ${url} is longer than ${MAX_BODY_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return { status: response.status, headers: response.headers, body: Buffer.concat(chunks) };
+}
+
+/** The JSON object in the body. @throws Broken */
+export function jsonOf(reply: Reply): Json {
+  const type = reply.headers.get('content-type');
+  must(/^application\/([\w.-]+\+)?json\b/.test(type ?? ''), `Content-Type is ${type}, not JSON`);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(reply.body.toString('utf8'));
+  } catch {
+    throw new Broken(`the body is not JSON: ${startOf(reply)}`);
+  }
+  must(isObject(parsed), 'the body is not a JSON object');
+  return parsed;
+}
+
+export function expectStatus(reply: Reply, ...statuses: number[]): void {
+  must(
+    statuses.includes(reply.status),
+    `status ${reply.status} instead of ${statuses.join(' or ')}: ${startOf(reply)}`,
+  );
+}
+
+export function expectHeader(reply: Reply, name: string, pattern: RegExp): void {
+  const value = reply.headers.get(name);
+  must(value !== null, `no ${name} header: a proxy may have dropped it`);
+  must(pattern.test(value), `${name} is ${value.slice(0, 100)}`);
+}
+
+/** An error is JSON that says what is wrong. */
+export function expectError(reply: Reply, ...statuses: number[]): void {
+  expectStatus(reply, ...statuses);
+  const { error, message } = jsonOf(reply);
+  must(
+    [error, message].some(text => typeof text === 'string' && text),
+    'the body has no `error` text',
+  );
+}
+
+function startOf(reply: Reply): string {
+  return reply.body.subarray(0, 120).toString('utf8').replace(/\s+/g, ' ');
+}

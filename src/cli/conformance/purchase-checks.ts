@@ -1,0 +1,116 @@
+import { x402Client, x402HTTPClient } from '@x402/core/client';
+import type { PaymentRequired } from '@x402/core/types';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { toDecimal } from '../../contract/price.js';
+import { unpaid, type Catalogue, type Sold } from './catalogue.js';
+import { readChallenge, type Challenge } from './challenge-checks.js';
+import { must, type Findings } from './findings.js';
+import { call, expectStatus, isObject, PAID_TIMEOUT_MS, type Reply } from './http-call.js';
+
+/** Who pays: a keypair of 64 bytes, the most that one call may cost in atomic units of USDC, and the chain that the client reads. */
+export type Purse = { keypair: Uint8Array; maxPrice: bigint; rpcUrl: string | undefined };
+
+const MAX_RETRIES = 20;
+
+type Asked = { operation: Sold; challenge: Challenge; amount: bigint };
+
+/**
+ * Buys the cheapest operation that can be paid in USDC on Solana, once: first with a body that is wrong, which must not cost
+ * anything, then with the right one, then the same again.
+ */
+export async function checkPurchase(catalogue: Catalogue, purse: Purse, findings: Findings): Promise<void> {
+  const asked = await cheapest(catalogue);
+  if (!asked)
+    return findings.must('something can be bought', () =>
+      must(false, 'nothing is sold for USDC on Solana with the scheme exact'),
+    );
+  const { operation, challenge, amount } = asked;
+  const name = `${operation.method} ${operation.path}`;
+  let headers: Record<string, string> | undefined;
+  await findings.must(`${name} can be paid within the limit`, async () => {
+    must(
+      amount <= purse.maxPrice,
+      `it costs ${toDecimal(amount)} USDC, --max-price is ${toDecimal(purse.maxPrice)}`,
+    );
+    headers = await sign(challenge, purse);
+  });
+  if (!headers) return;
+  const payment = headers;
+  if (takesFields(operation))
+    await findings.must(`${name}, paid, with an empty body is a 400 that charges nothing`, async () => {
+      const reply = await send(operation, {}, payment);
+      must(receiptOf(reply)?.success !== true, `it was charged, and answers ${reply.status}`);
+      expectStatus(reply, 400);
+    });
+  let first: Reply | undefined;
+  await findings.must(`${name}, paid, is answered with a receipt`, async () => {
+    first = await send(operation, operation.body, payment);
+    expectStatus(first, 200);
+    const receipt = receiptOf(first);
+    must(receipt?.success === true, `the receipt is ${JSON.stringify(receipt) ?? 'missing'}`);
+  });
+  if (first?.status !== 200) return;
+  await findings.should(`${name}: the same payment again gets the same answer`, async () => {
+    const again = await send(operation, operation.body, payment);
+    expectStatus(again, 200);
+    must(first?.body.equals(again.body), 'the same payment got two different answers');
+  });
+}
+
+async function cheapest({ sold }: Catalogue): Promise<Asked | undefined> {
+  const asked: Asked[] = [];
+  for (const operation of sold.filter(({ method }) => method)) {
+    const challenge = await readOffer(operation);
+    const option = challenge?.accepts.find(
+      ({ scheme, network }) => scheme === 'exact' && network.startsWith('solana:'),
+    );
+    if (!challenge || !option) continue;
+    asked.push({ operation, challenge, amount: BigInt(String(option['amount'])) });
+  }
+  return asked.sort((a, b) => Number(a.amount - b.amount))[0];
+}
+
+async function readOffer({ method, url, body }: Sold): Promise<Challenge | undefined> {
+  try {
+    return readChallenge(await call(url, unpaid(method, body)));
+  } catch {
+    // The check of its challenge has said why.
+    return undefined;
+  }
+}
+
+function takesFields({ method, schema }: Sold): boolean {
+  return method !== 'GET' && Array.isArray(schema?.['required']) && schema['required'].length > 0;
+}
+
+/** Sends one payment until the shop has decided: after a 503, the same again. */
+async function send({ method, url }: Sold, body: unknown, headers: Record<string, string>): Promise<Reply> {
+  const deadline = Date.now() + PAID_TIMEOUT_MS;
+  for (let attempt = 0; ; attempt++) {
+    const reply = await call(url, unpaid(method, body, headers), PAID_TIMEOUT_MS);
+    const waitMs = Math.max(1, Number(reply.headers.get('retry-after') ?? 1)) * 1000;
+    if (reply.status !== 503 || attempt >= MAX_RETRIES || Date.now() + waitMs > deadline) return reply;
+    await sleep(waitMs);
+  }
+}
+
+function receiptOf(reply: Reply): { success?: unknown } | undefined {
+  const header = reply.headers.get('payment-response') ?? reply.headers.get('x-payment-response');
+  if (header === null) return undefined;
+  try {
+    const value: unknown = JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function sign(challenge: Challenge, { keypair, rpcUrl }: Purse): Promise<Record<string, string>> {
+  const options = rpcUrl === undefined ? {} : { rpcUrl };
+  const scheme = new ExactSvmScheme(await createKeyPairSignerFromBytes(keypair), options);
+  const client = new x402HTTPClient(new x402Client().register('solana:*', scheme));
+  const payload = await client.createPaymentPayload(challenge as unknown as PaymentRequired);
+  return client.encodePaymentSignatureHeader(payload);
+}
