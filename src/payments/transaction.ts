@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { toDecimal } from '../contract/price.js';
 import { keyOf, programAddress, toAddress } from '../solana/address.js';
-import { feeFault } from '../solana/fee-limits.js';
+import { feeFault, usesFeePayer } from '../solana/fee-limits.js';
 import {
   isSane,
   MessageFault,
@@ -171,7 +171,7 @@ function checkLayout(transaction: SolanaTransaction): void {
       );
     }
   }
-  if (instructions.some(({ program, accounts }) => program === 0 || accounts.includes(0))) {
+  if (usesFeePayer(transaction)) {
     throw new Fault('transaction: the fee payer must not appear in any instruction');
   }
 }

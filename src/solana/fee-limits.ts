@@ -3,11 +3,12 @@ import type { Instruction, Key, SolanaTransaction } from './message.js';
 import { COMPUTE_BUDGET_PROGRAM } from './networks.js';
 
 /** The limits of a facilitator, which pays the fees. An ordinary payment uses 20 000 units and costs 10 000 lamports. */
-const MAX_COMPUTE_UNITS = 200_000;
-const MAX_PRIORITY_FEE_LAMPORTS = 20_000n;
+export const MAX_COMPUTE_UNITS = 200_000;
+export const MAX_PRIORITY_FEE_LAMPORTS = 20_000n;
+export const LAMPORTS_PER_SIGNATURE = 5_000n;
 /** The limit of x402's scheme exact on SVM: 5 lamports per compute unit. */
-const MAX_MICROLAMPORTS_PER_UNIT = 5_000_000n;
-const SIGNATURES = 2;
+export const MAX_MICROLAMPORTS_PER_UNIT = 5_000_000n;
+export const SIGNATURES = 2;
 
 const MICROLAMPORTS_PER_LAMPORT = 1_000_000n;
 const COMPUTE_BUDGET = keyOf(COMPUTE_BUDGET_PROGRAM).toString('latin1');
@@ -55,6 +56,25 @@ export function feeFault({
     `${PRICE}_too_high`,
     `the compute unit price is too high: limit times price is a priority fee of ${lamports} lamports, at most ` +
       `${MAX_PRIORITY_FEE_LAMPORTS} are accepted`,
+  );
+}
+
+/** Whether the fee payer is used in an instruction, where it could lose more than the fee. */
+export function usesFeePayer({ instructions, keys }: SolanaTransaction): boolean {
+  const others = keys.slice(1);
+  return (
+    others.includes(keys[0] ?? '') ||
+    instructions.some(({ program, accounts }) => program === 0 || accounts.includes(0))
+  );
+}
+
+/** The fees in lamports of a transaction in which `feeFault` finds no fault. */
+export function feeOf({ signatures, instructions }: SolanaTransaction): bigint {
+  const [limit, price] = instructions;
+  if (!limit || !price) throw new Error('the transaction does not set its compute budget');
+  return (
+    BigInt(signatures) * LAMPORTS_PER_SIGNATURE +
+    priorityFee(limit.data.readUInt32LE(1), price.data.readBigUInt64LE(1))
   );
 }
 

@@ -4,6 +4,9 @@ import { UpstreamFailure } from '../net/failure.js';
 /** JSON-RPC codes of temporary errors: rate limit, node behind, slot not reached yet. */
 const NOT_NOW = new Set<unknown>([429, -32429, -32005, -32004, -32014, -32016]);
 
+/** JSON-RPC codes of errors about the transaction that was sent along: it can't be read, or a signature is wrong. */
+const OF_TRANSACTION = new Set<unknown>([-32602, -32003]);
+
 /** A JSON-RPC error. `message` does not contain the server's URL. */
 export class RpcError extends Error {
   readonly code: unknown;
@@ -39,4 +42,10 @@ export function asFailure(cause: unknown): UpstreamFailure {
 function transportFailure({ kind, cause }: NoAnswer): UpstreamFailure {
   if (kind === 'late' || kind === 'aborted') return timedOut(cause);
   return kind === 'broken' || kind === 'too large' ? badAnswer(cause) : unreachable(cause);
+}
+
+/** What an RPC server said against the transaction of a request; undefined if it failed for another reason. */
+export function aboutTransaction(error: unknown): string | undefined {
+  const cause = error instanceof UpstreamFailure ? error.cause : undefined;
+  return cause instanceof RpcError && OF_TRANSACTION.has(cause.code) ? cause.message : undefined;
 }

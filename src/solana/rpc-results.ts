@@ -1,8 +1,12 @@
-import type { TokenChange } from './rpc-types.js';
-import type { LandedTransaction } from './rpc-types.js';
-import type { SignatureEntry } from './rpc-types.js';
-import type { LatestBlockhash } from './rpc-types.js';
-import type { Account } from './rpc-types.js';
+import type {
+  Account,
+  LandedTransaction,
+  LatestBlockhash,
+  SignatureEntry,
+  SignatureStatus,
+  Simulation,
+  TokenChange,
+} from './rpc-types.js';
 import { readAddress } from './address.js';
 import { badAnswer } from './rpc-failures.js';
 
@@ -50,6 +54,31 @@ export function readHistory(result: unknown): SignatureEntry[] {
     if (blockTime !== null && typeof blockTime !== 'number') throw badAnswer('unreadable history');
     return { signature, slot: readCount(slot), failed: err !== null, blockTime };
   });
+}
+
+/** A value together with its slot, for values that are not objects. */
+export function readValue(result: unknown): unknown {
+  if (!isRecord(result) || !('value' in result)) throw badAnswer('unreadable result');
+  return result.value;
+}
+
+/** One status per signature that was asked for; null where the server knows none. */
+export function readStatuses(result: unknown, count: number): (SignatureStatus | null)[] {
+  const value = readValue(result);
+  if (!Array.isArray(value) || value.length !== count) throw badAnswer('unreadable statuses');
+  return value.map((entry: unknown) => {
+    if (entry === null) return null;
+    if (!isRecord(entry) || !('err' in entry)) throw badAnswer('unreadable status');
+    const { confirmationStatus: named } = entry;
+    const finality = named === 'confirmed' || named === 'finalized' ? named : 'processed';
+    return { finality, failed: entry.err !== null, slot: readCount(entry.slot) };
+  });
+}
+
+export function readSimulation(result: unknown): Simulation {
+  const { value } = readInContext(result);
+  if (value === null || !('err' in value)) throw badAnswer('unreadable simulation');
+  return { error: value.err === null ? null : JSON.stringify(value.err) };
 }
 
 /** Cuts the signatures (compact-u16 count, 64 bytes each) off a transaction. */

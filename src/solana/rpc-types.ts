@@ -22,3 +22,9 @@ export type LandedTransaction = {
 };
 
 export type TokenChange = { mint: string; owner: string; change: bigint };
+
+/** How far a transaction has come. `failed`: it had no effect except its fee. */
+export type SignatureStatus = { finality: 'processed' | Finality; failed: boolean; slot: number };
+
+/** `error`: why the transaction would fail, as the RPC server names it; null if it would succeed. */
+export type Simulation = { error: string | null };

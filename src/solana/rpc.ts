@@ -1,12 +1,16 @@
-import type { LandedTransaction } from './rpc-types.js';
-import type { SignatureEntry } from './rpc-types.js';
-import type { LatestBlockhash } from './rpc-types.js';
-import type { Account } from './rpc-types.js';
-import type { Finality } from './rpc-types.js';
+import type {
+  Account,
+  Finality,
+  LandedTransaction,
+  LatestBlockhash,
+  SignatureEntry,
+  SignatureStatus,
+  Simulation,
+} from './rpc-types.js';
 import { setMaxListeners } from 'node:events';
 import { keyOf } from './address.js';
 import type { UpstreamFailure } from '../net/failure.js';
-import { asFailure, unreachable, timedOut } from './rpc-failures.js';
+import { aboutTransaction, asFailure, badAnswer, unreachable, timedOut } from './rpc-failures.js';
 import {
   readAccount,
   readCount,
@@ -14,6 +18,9 @@ import {
   readHistory,
   readLanded,
   readLatestBlockhash,
+  readSimulation,
+  readStatuses,
+  readValue,
 } from './rpc-results.js';
 import { RpcServer, type Query, type RpcLog } from './rpc-server.js';
 
@@ -43,6 +50,19 @@ export type SolanaChain = {
   ): Promise<SignatureEntry[]>;
   /** The transaction whose first signature is `signature`, or null if the server does not have it. */
   transaction(signature: string, finality: Finality, signal: AbortSignal): Promise<LandedTransaction | null>;
+  /**
+   * Sends a signed transaction (base64) to all servers side by side, without preflight and without resends of theirs. Resolves once
+   * one of them accepts it, which does not mean that it lands; throws the first failure if none does. Sending it again is harmless.
+   */
+  send(transaction: string, signal: AbortSignal): Promise<void>;
+  /** What became of sent transactions in about the last minute, by their first signatures (at most 256). */
+  signatureStatuses(signatures: string[], signal: AbortSignal): Promise<(SignatureStatus | null)[]>;
+  /** Whether a transaction (base64) would succeed now. Signatures may be missing. */
+  simulate(transaction: string, signal: AbortSignal): Promise<Simulation>;
+  /** Whether a transaction with this blockhash can still land, as seen at `confirmed`. */
+  blockhashLives(blockhash: string, signal: AbortSignal): Promise<boolean>;
+  /** The lamports of an account; 0 if there is none. */
+  balance(address: string, signal: AbortSignal): Promise<bigint>;
   /** The genesis hash of the server's chain, whichever that is. Its first 32 characters are the reference in `solana:<reference>`. */
   genesisHash(signal: AbortSignal): Promise<string>;
   /** Asks each server for its chain. Never rejects. */
@@ -68,7 +88,8 @@ export type ChainOptions = {
 const DEFAULT_ACCOUNT_BYTES = 10_240;
 /** For this long a server that failed is asked last, so that it does not delay every call. */
 const REST_MS = 10_000;
-/** Asks the servers in turn until one answers. */
+
+/** Asks the servers in turn until one answers, or all of them at once. */
 class Servers {
   readonly list: RpcServer[];
   readonly #maxInFlight: number;
@@ -89,6 +110,18 @@ class Servers {
       return await this.#inTurn(query, signal);
     } finally {
       this.#inFlight -= 1;
+    }
+  }
+
+  /** Asks all servers side by side. @returns the first answer; the others are not waited for */
+  async askAll<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
+    if (signal.aborted) throw timedOut(signal.reason);
+    setMaxListeners(this.#maxInFlight, signal);
+    try {
+      return await Promise.any(this.list.map(server => server.ask(query, signal)));
+    } catch (cause) {
+      const failures = (cause as AggregateError).errors as UpstreamFailure[];
+      throw signal.aborted ? timedOut(signal.reason) : (failures[0] ?? unreachable('no server'));
     }
   }
 
@@ -180,6 +213,34 @@ export function createChain(options: ChainOptions): SolanaChain {
     transaction(signature, finality, signal) {
       const options = { encoding: 'base64', commitment: finality, maxSupportedTransactionVersion: 0 };
       return ask(signal, 'getTransaction', [signature, options], readLanded);
+    },
+    async send(transaction, signal) {
+      const how = { encoding: 'base64', skipPreflight: true, maxRetries: 0 };
+      await servers.askAll({ method: 'sendTransaction', params: [transaction, how], read: String }, signal);
+    },
+    signatureStatuses: (signatures, signal) =>
+      ask(signal, 'getSignatureStatuses', [signatures], result => readStatuses(result, signatures.length)),
+    async simulate(transaction, signal) {
+      const how = { encoding: 'base64', commitment: 'confirmed', sigVerify: false };
+      try {
+        return await ask(signal, 'simulateTransaction', [transaction, how], readSimulation);
+      } catch (error) {
+        const fault = aboutTransaction(error);
+        if (fault === undefined) throw error;
+        return { error: fault };
+      }
+    },
+    blockhashLives: (blockhash, signal) =>
+      ask(signal, 'isBlockhashValid', [blockhash, { commitment: 'confirmed' }], result => {
+        const lives = readValue(result);
+        if (typeof lives !== 'boolean') throw badAnswer('unreadable blockhash state');
+        return lives;
+      }),
+    async balance(address, signal) {
+      keyOf(address);
+      return ask(signal, 'getBalance', [address, { commitment: 'confirmed' }], result =>
+        BigInt(readCount(readValue(result))),
+      );
     },
     genesisHash: signal => servers.ask(GENESIS, signal),
     survey: signal => survey(servers.list, signal),

@@ -1,0 +1,106 @@
+import { orAbort, withAbortAfter } from '../net/deadline.js';
+import type { SolanaChain } from './rpc.js';
+
+/** The most signatures that an RPC server takes in one request. */
+const MAX_SIGNATURES = 256;
+const EVERY_MS = 400;
+/** A signature that comes between two looks is looked for at once, but looks are at least so far apart. */
+const LEAST_MS = 50;
+const LOOK_DEADLINE_MS = 5_000;
+
+/** `failed`: the transaction landed and had no effect except its fee. */
+export type Landing = { failed: boolean };
+
+type Watched = { landing: Promise<Landing>; resolve: (landing: Landing) => void; watchers: number };
+
+/** Waits for sent transactions to be `confirmed`. One request asks for all of them. */
+export class SignatureWatch {
+  readonly #chain: Pick<SolanaChain, 'signatureStatuses'>;
+  readonly #everyMs: number;
+  readonly #watched = new Map<string, Watched>();
+  readonly #closing = new AbortController();
+  #looking = false;
+  /** A signature came since the last look. */
+  #newcomer = false;
+  #hurry: (() => void) | undefined;
+
+  constructor(chain: Pick<SolanaChain, 'signatureStatuses'>, everyMs = EVERY_MS) {
+    this.#chain = chain;
+    this.#everyMs = everyMs;
+  }
+
+  /** Resolves once the transaction is `confirmed`; throws the signal's reason. */
+  async landing(signature: string, signal: AbortSignal): Promise<Landing> {
+    signal.throwIfAborted();
+    this.#closing.signal.throwIfAborted();
+    const watched = this.#watched.get(signature) ?? this.#watch(signature);
+    watched.watchers += 1;
+    try {
+      return await orAbort(watched.landing, signal);
+    } finally {
+      watched.watchers -= 1;
+      if (watched.watchers === 0 && this.#watched.get(signature) === watched) this.#watched.delete(signature);
+    }
+  }
+
+  close(): void {
+    this.#closing.abort(new Error('the server is shutting down'));
+    this.#hurry?.();
+  }
+
+  #watch(signature: string): Watched {
+    let resolve: Watched['resolve'] = () => {};
+    const landing = new Promise<Landing>(done => (resolve = done));
+    const watched = { landing, resolve, watchers: 0 };
+    this.#watched.set(signature, watched);
+    this.#newcomer = true;
+    this.#hurry?.();
+    if (!this.#looking) void this.#looks();
+    return watched;
+  }
+
+  async #looks(): Promise<void> {
+    this.#looking = true;
+    while (this.#watched.size > 0 && !this.#closing.signal.aborted) {
+      await this.#look();
+      await this.#rest();
+    }
+    this.#looking = false;
+  }
+
+  /** Asks for those that have waited longest without a look. An outage is not reported: the next look may succeed. */
+  async #look(): Promise<void> {
+    const signatures = [...this.#watched.keys()].slice(0, MAX_SIGNATURES);
+    this.#newcomer = false;
+    try {
+      const statuses = await withAbortAfter(LOOK_DEADLINE_MS, this.#closing.signal, signal =>
+        this.#chain.signatureStatuses(signatures, signal),
+      );
+      for (const [index, signature] of signatures.entries()) this.#note(signature, statuses[index] ?? null);
+    } catch {
+      for (const signature of signatures) this.#note(signature, null);
+    }
+  }
+
+  #note(signature: string, status: { finality: string; failed: boolean } | null): void {
+    const watched = this.#watched.get(signature);
+    if (!watched) return;
+    // Moved to the end of the queue.
+    this.#watched.delete(signature);
+    if (status && status.finality !== 'processed') watched.resolve({ failed: status.failed });
+    else this.#watched.set(signature, watched);
+  }
+
+  async #rest(): Promise<void> {
+    await new Promise<void>(done => setTimeout(done, Math.min(LEAST_MS, this.#everyMs)));
+    if (this.#newcomer || this.#watched.size === 0 || this.#watched.size > MAX_SIGNATURES) return;
+    await new Promise<void>(done => {
+      const timer = setTimeout(done, this.#everyMs - LEAST_MS);
+      this.#hurry = () => {
+        clearTimeout(timer);
+        done();
+      };
+    });
+    this.#hurry = undefined;
+  }
+}
