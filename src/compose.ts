@@ -22,7 +22,8 @@ import { createPanel } from './panel/panel.js';
 import { BlockhashLife } from './payments/blockhash-life.js';
 import { Charge } from './payments/charge.js';
 import { Offers } from './payments/offers.js';
-import { httpFacilitator, type Facilitator } from './payments/facilitator.js';
+import { createFacilitators } from './payments/create-facilitators.js';
+import type { Facilitators } from './payments/facilitators.js';
 import { SharedFeePayers } from './payments/shared-fee-payers.js';
 import { boundedHistory, ChainHeights } from './payments/chain-heights.js';
 import type { Terms } from './payments/requirements.js';
@@ -66,7 +67,7 @@ type Base = {
 type Offering = {
   chain: SolanaChain;
   ledger: Ledger;
-  facilitator: Facilitator;
+  facilitator: Facilitators;
   heights: ChainHeights;
   offers: Offers;
   feePayers: SharedFeePayers;
@@ -146,14 +147,15 @@ async function openOffering(base: Base): Promise<Offering> {
   const ledger = await openLedger({ url, payTo, network, answerBudgetBytes });
   disposers.unshift(() => ledger.close());
   for (const warning of ledger.warnings) log.warn({}, warning);
-  const facilitator = httpFacilitator(endpoints.facilitatorUrl);
+  const facilitator = createFacilitators(endpoints.facilitators);
   disposers.unshift(() => facilitator.close());
   const remembered = await rememberedFeePayers(ledger);
+  facilitator.learn(remembered);
   const feePayer = await firstFeePayer(facilitator, network, remembered, log);
   const offers = new Offers(contract.paid, terms, feePayer, remembered);
   checkHeaderSizes(contract, terms);
   const heights = new ChainHeights(ledger);
-  const feePayers = new SharedFeePayers({ ledger, offers, log });
+  const feePayers = new SharedFeePayers({ ledger, offers, facilitators: facilitator, log });
   const watch = new OfferRefresher({ offers, chain, heights, feePayers, facilitator, ledger, log });
   disposers.unshift(async () => {
     watch.stop();
@@ -183,7 +185,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   });
   const readiness = createReadiness(backends);
   checkHandlers(contract, handlers, readiness);
-  const trust = await loadFacilitatorTrust(ledger, endpoints.facilitatorUrl, log);
+  const trust = await loadFacilitatorTrust(ledger, offering.facilitator, log);
   const life = new BlockhashLife({ offers, recent: signal => recentBlockhashes(chain, signal), closing });
   const charge = new Charge({
     ...offering,

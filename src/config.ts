@@ -18,6 +18,9 @@ const DEFAULT_FACILITATOR: Record<NetworkName, string | undefined> = {
   mainnet: 'https://facilitator.payai.network',
 };
 
+/** A facilitator in `FACILITATOR_URL`; `embedded` is the server's own. */
+export type FacilitatorConfig = { kind: 'http'; url: string } | { kind: 'embedded' };
+
 /** The longest time that a call may wait for its answer, also where its caller prefers another. */
 export const MAX_HOLD_SECONDS = 600;
 
@@ -33,7 +36,8 @@ export type Config = Readonly<{
   databaseUrl: string;
   /** If empty, the embedded sandbox is started. */
   rpcUrls: readonly string[];
-  facilitatorUrl: string | undefined;
+  /** In order of preference. If empty, that of the embedded sandbox. */
+  facilitators: readonly FacilitatorConfig[];
   payTo: string | undefined;
   sandboxRpcPort: number;
   sandboxFacilitatorPort: number;
@@ -75,7 +79,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     stateDir,
     databaseUrl: read.database('DATABASE_URL') ?? `file:${stateDir}/ledger.db`,
     rpcUrls: read.urls('SOLANA_RPC_URL') ?? (DEFAULT_RPC[name] ? [DEFAULT_RPC[name]] : []),
-    facilitatorUrl: read.url('FACILITATOR_URL') ?? DEFAULT_FACILITATOR[name],
+    facilitators: read.facilitators(DEFAULT_FACILITATOR[name]),
     payTo: read.address('PAY_TO'),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
@@ -104,7 +108,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
 /** Checks that involve more than one variable. */
 function checkTogether(read: Reader, config: Config): void {
   const sandbox = config.network.name === 'sandbox';
-  const ownSandbox = sandbox && !(config.rpcUrls.length && config.facilitatorUrl);
+  const ownSandbox = sandbox && !(config.rpcUrls.length && config.facilitators.length);
   if (!ownSandbox) read.demand(config.payTo, 'PAY_TO', 'the address that receives the USDC');
   if (!sandbox) read.demand(config.publicUrl, 'PUBLIC_URL', 'the URL at which agents reach this server');
   if (sandbox && !read.text('SOLANA_RPC_URL') !== !read.text('FACILITATOR_URL')) {
@@ -176,6 +180,17 @@ class Reader {
     if (text === undefined) return undefined;
     const urls = text.split(',').map(part => this.#checkUrl(name, part.trim()));
     return urls.filter(url => url !== undefined);
+  }
+
+  facilitators(fallback: string | undefined): FacilitatorConfig[] {
+    const text = this.text('FACILITATOR_URL') ?? fallback;
+    if (text === undefined) return [];
+    return text.split(',').flatMap((part): FacilitatorConfig[] => {
+      const entry = part.trim();
+      if (entry === 'embedded') return [{ kind: 'embedded' }];
+      const url = this.#checkUrl('FACILITATOR_URL', entry);
+      return url === undefined ? [] : [{ kind: 'http', url }];
+    });
   }
 
   origin(name: string): string | undefined {

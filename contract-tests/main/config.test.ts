@@ -28,7 +28,6 @@ describe('The configuration', () => {
       siteUrl: undefined,
       stateDir,
       databaseUrl: `file:${stateDir}/ledger.db`,
-      facilitatorUrl: undefined,
       payTo: undefined,
       sandboxRpcPort: 8899,
       sandboxFacilitatorPort: 8403,
@@ -40,6 +39,7 @@ describe('The configuration', () => {
       logLevel: 'info',
     });
     expect(config.rpcUrls).to.deep.equal([]);
+    expect(config.facilitators).to.deep.equal([]);
     expect(config).to.be.frozen;
   });
 
@@ -86,7 +86,10 @@ describe('The configuration', () => {
     for (const NETWORK of ['devnet', 'mainnet']) {
       const config = readConfig({ ...given, NETWORK });
       expect(config.rpcUrls).to.have.length(1);
-      expect(config.facilitatorUrl).to.match(/^https:/);
+      expect(config.facilitators).to.have.length(1);
+      expect(config.facilitators[0])
+        .to.have.property('url')
+        .that.matches(/^https:/);
     }
   });
 
@@ -95,7 +98,7 @@ describe('The configuration', () => {
       PORT: ' 0 ',
       PUBLIC_URL: 'https://Pay.example/',
       SOLANA_RPC_URL: 'http://a:1/, https://b/key?x=1',
-      FACILITATOR_URL: 'http://f/x402/',
+      FACILITATOR_URL: 'http://f/x402/, embedded,https://g:3/',
       PAY_TO,
       DATABASE_URL: 'postgres://u@h/db',
       HOLD_SECONDS: '7',
@@ -105,10 +108,14 @@ describe('The configuration', () => {
     expect(config).to.include({
       port: 0,
       publicUrl: 'https://pay.example',
-      facilitatorUrl: 'http://f/x402',
       payTo: PAY_TO,
     });
     expect(config).to.include({ databaseUrl: 'postgres://u@h/db', holdMs: 7000 });
+    expect(config.facilitators).to.deep.equal([
+      { kind: 'http', url: 'http://f/x402' },
+      { kind: 'embedded' },
+      { kind: 'http', url: 'https://g:3' },
+    ]);
     expect(config.rpcUrls).to.deep.equal(['http://a:1', 'https://b/key?x=1']);
     expect(config.summarizer).to.deep.equal({ url: 'http://s/v1', model: 'm', apiKey: undefined });
   });

@@ -118,7 +118,7 @@ describe('money that a facilitator reports is believed only as far as it was see
   });
 
   it('after a lie the answer waits for the chain', async () => {
-    const trust = { facilitatorLied: true };
+    const trust = { lied: () => true };
     world.charge = world.newCharge({ trust, confirm: async () => false });
     const payment = world.payment();
     expectPending(await world.redeem(payment));

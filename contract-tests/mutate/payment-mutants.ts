@@ -111,16 +111,19 @@ const verified = of('payments/work', 'payments/charge-*', [
     replace: 'return answer;',
     grep: 'work that ends with',
   },
+]);
+
+const asked = of('payments/verification', 'payments/charge-*', [
   {
     name: 'a payment that verify refused goes on',
-    find: "if (verdict.kind === 'refused')",
-    replace: 'if (false)',
+    find: "if (verdict.kind !== 'valid')",
+    replace: "if (verdict.kind === 'unavailable')",
     grep: 'refused by verify: 402, the row is gone',
   },
   {
     name: 'verify that could not be asked counts as good',
-    find: "if (verdict.kind === 'unavailable') {",
-    replace: 'if (false) {',
+    find: "if (verdict.kind !== 'valid')",
+    replace: "if (verdict.kind === 'refused')",
     grep: 'at verify: 503, payment untouched',
   },
   {
@@ -143,7 +146,7 @@ const verified = of('payments/work', 'payments/charge-*', [
   },
   {
     name: 'a payer that verify refused stays known',
-    find: 'if (run.payerKnown)\n            await cleanup.distrust(run);',
+    find: 'if (run.payerKnown)\n                await cleanup.distrust(run);',
     replace: '',
     grep: 'a payer that was refused is unknown again',
   },
@@ -153,9 +156,21 @@ const settled = [
   ...of('payments/settlement', 'payments/charge-*', [
     {
       name: 'the answer is not saved before the money is asked for',
-      find: 'await this.#toSettling(run, answer ? { answer } : {});',
-      replace: 'await this.#toSettling(run, {});',
+      find: '...(answer ? { answer } : {}), ',
+      replace: '',
       grep: 'is saved before the facilitator is asked for the money',
+    },
+    {
+      name: 'what the facilitator signed is not stored before it is sent',
+      find: ', ...signed });',
+      replace: ' });',
+      grep: 'signature and bytes are in the ledger before anything is sent',
+    },
+    {
+      name: 'the buyer’s transaction is sent in place of the signed one',
+      find: 'signed ? { ...request, transaction: signed.transaction } : request',
+      replace: 'request',
+      grep: 'signature and bytes are in the ledger before anything is sent',
     },
     {
       name: 'an unknown settlement is released',
@@ -171,8 +186,8 @@ const settled = [
     },
     {
       name: 'a facilitator that throws breaks the charge off',
-      find: "settled = { kind: 'unknown', reason: String(error), signature: '' };",
-      replace: "settled = { kind: 'refused', reason: String(error) };",
+      find: "return { kind: 'unknown', reason: String(error), signature: '' };",
+      replace: "return { kind: 'refused', reason: String(error) };",
       grep: 'a facilitator that throws: 503',
     },
   ]),
@@ -194,7 +209,7 @@ const settled = [
   ...of('payments/settlement', 'main/paid-promises', [
     {
       name: 'a lie changes nothing',
-      find: 'if (trust?.facilitatorLied && ',
+      find: 'if (trust?.lied(run.call.payment.checked.feePayer) && ',
       replace: 'if (false && ',
       grep: 'after a lie the answer waits for the chain',
     },
@@ -225,7 +240,7 @@ const settled = [
       grep: 'an order whose transfer was not seen is unresolved',
     },
   ]),
-  ...of('payments/facilitator', 'payments/facilitator', [
+  ...of('payments/http-facilitator', 'payments/facilitator', [
     {
       name: 'any refusal to settle is certain',
       find: ' && REFUSALS_BEFORE_SIGNING.has(reason)',
@@ -246,6 +261,21 @@ const settled = [
     },
   ]),
 ];
+
+const several = of('payments/facilitators', 'payments/facilitators', [
+  {
+    name: 'every payment goes to the first facilitator',
+    find: 'const known = this.#owners.get(feePayer);',
+    replace: 'const known = this.#entries[0];',
+    grep: 'a payment goes to the facilitator whose fee payer it names',
+  },
+  {
+    name: 'a record of a second facilitator is one of the first',
+    find: 'facilitator === undefined ? first',
+    replace: 'first ? first',
+    grep: 'a payment goes to the facilitator whose fee payer it names',
+  },
+]);
 
 const answered = [
   ...of('http/run-handler', 'main/paid-promises', [
@@ -298,6 +328,8 @@ export const paymentMutants: readonly Mutant[] = [
   ...judged,
   ...worked,
   ...verified,
+  ...asked,
+  ...several,
   ...settled,
   ...answered,
   ...callerMutants,

@@ -62,7 +62,7 @@ describe('A deadline', function () {
         }),
       };
       const log = { info() {}, warn() { ended++; }, error() {} };
-      const trust = { facilitatorLied: false, refresh: async () => {}, distrust: async () => {} };
+      const trust = { lied: () => false, refresh: async () => {}, distrust: async () => {} };
       const reconciler = new Reconciler({ ledger, chain, trust, log, timing: { look: 100 } });
       await Promise.race([reconciler.reconcile(), collect(2000)]);
       console.log(left, ended);

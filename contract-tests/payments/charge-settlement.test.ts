@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { SettleResult } from '../../src/payments/facilitator.js';
+import type { FacilitatorRequest, SettleResult, SignResult } from '../../src/payments/facilitator.js';
 import {
   answer,
   bodyOf,
@@ -151,5 +151,56 @@ describe('charge: promise 10, once the money moved the answer goes out', () => {
     });
     expectUnavailable(outcome, /being worked on/);
     expect(world.facilitator.settles).to.equal(0);
+  });
+});
+
+describe('charge: a facilitator that sends transactions itself', () => {
+  eachInANewWorld();
+
+  const TRANSACTION = Buffer.from('signed by all').toString('base64');
+  const signing = (sign: () => SignResult | Promise<SignResult>, seen: FacilitatorRequest[] = []) => ({
+    supported: () => world.facilitator.supported(),
+    verify: () => world.facilitator.verify(),
+    sign: async () => sign(),
+    settle: async (request: FacilitatorRequest) => {
+      seen.push(request);
+      return world.facilitator.settle();
+    },
+    close: async () => {},
+  });
+  const yes = (): SignResult => ({ kind: 'signed', transaction: TRANSACTION, signature: SIGNATURE });
+
+  it('signature and bytes are in the ledger before anything is sent, and the same bytes are sent', async () => {
+    const seen: FacilitatorRequest[] = [];
+    const payment = world.payment();
+    world.facilitator.onSettle = async () => {
+      const row = await world.ledger.find(payment.checked.id);
+      expect(row).to.include({ state: 'settling', settlement: SIGNATURE, transaction: TRANSACTION });
+      return { kind: 'settled', signature: SIGNATURE };
+    };
+    world.charge = world.newCharge({ facilitator: signing(yes, seen) });
+    expect((await world.redeem(payment)).kind).to.equal('answer');
+    expect(seen.map(({ transaction }) => transaction)).to.deep.equal([TRANSACTION]);
+  });
+
+  it('one that refuses to sign: 402, nothing is stored and nothing sent', async () => {
+    world.charge = world.newCharge({ facilitator: signing(() => ({ kind: 'refused', reason: 'fees' })) });
+    const payment = world.payment();
+    expectRefused(await world.redeem(payment), /refused by the facilitator: fees/, true);
+    expect(await world.stateOf(payment)).to.equal(undefined);
+    expect(world.facilitator.settles).to.equal(0);
+  });
+
+  it('one that can’t sign: 503, uncharged, and the same payment may be sent again', async () => {
+    let sign: () => SignResult | Promise<SignResult> = () => Promise.reject(new Error('no balance'));
+    world.charge = world.newCharge({ facilitator: signing(() => sign()) });
+    const payment = world.payment();
+    expectUnavailable(await world.redeem(payment), /charged/);
+    sign = () => ({ kind: 'unavailable', detail: 'no balance' });
+    expectUnavailable(await world.redeem(payment), /charged/);
+    expect(await world.stateOf(payment)).to.equal('claimed');
+    expect(world.facilitator.settles).to.equal(0);
+    sign = yes;
+    expect((await world.redeem(payment)).kind).to.equal('answer');
   });
 });

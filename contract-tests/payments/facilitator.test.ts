@@ -4,11 +4,11 @@ import { expect } from 'chai';
 import {
   FacilitatorFault,
   FacilitatorUnreachable,
-  httpFacilitator,
   type FacilitatorRequest,
   type Facilitator,
   type SettleResult,
 } from '../../src/payments/facilitator.js';
+import { httpFacilitator } from '../../src/payments/http-facilitator.js';
 import { DEVNET, DEVNET_USDC } from '../support/craft.js';
 
 const SIGNATURE = '5'.repeat(88);
@@ -327,12 +327,19 @@ describe('facilitator over HTTP', () => {
         ours,
       ];
       fake.says(200, { kinds, extensions: [], signers: {} });
-      expect(await facilitator.supported(DEVNET)).to.deep.equal({ feePayer: FEE_PAYER });
+      expect(await facilitator.supported(DEVNET)).to.deep.equal({ feePayer: FEE_PAYER, signers: [] });
+    });
+
+    it('lists all its fee payers', async () => {
+      const [one, two] = ['2'.repeat(44), '3'.repeat(44)];
+      const signers = { 'solana:*': [one, 7, 'no address', two], 'eip155:*': ['0x00'], 'solana:x': 'none' };
+      fake.says(200, { kinds: [ours], signers });
+      expect((await facilitator.supported(DEVNET)).signers).to.deep.equal([one, two]);
     });
 
     it('takes the kind that names a fee payer', async () => {
       fake.says(200, { kinds: [{ ...ours, extra: undefined }, { ...ours, extra: null }, ours] });
-      expect(await facilitator.supported(DEVNET)).to.deep.equal({ feePayer: FEE_PAYER });
+      expect(await facilitator.supported(DEVNET)).to.deep.equal({ feePayer: FEE_PAYER, signers: [] });
     });
 
     const useless: [string, unknown, RegExp][] = [

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { Keypair } from '@solana/web3.js';
 import { loadContract } from '../../src/contract/contract.js';
-import { openLedger, type Ledger } from '../../src/ledger/store.js';
+import { openLedger, type Ledger, type OfferedFeePayer } from '../../src/ledger/store.js';
 import { Offers } from '../../src/payments/offers.js';
 import { SharedFeePayers } from '../../src/payments/shared-fee-payers.js';
 import { rememberedFeePayers } from '../../src/payments/refresh-offers.js';
@@ -136,6 +136,35 @@ for (const { name, make } of PLACES) {
       clock += 24 * 60 * MINUTE + 1;
       await feePayers.share();
       expect(await ledger.offeredFeePayers()).to.deep.equal([{ feePayer: Y, lastOfferedAt: clock }]);
+    });
+
+    it('which facilitator pays with a fee payer is known to every server and after a restart', async () => {
+      const { feePayers } = await server(X);
+      const ledger = ledgers[0]!;
+      const named = new Map([[Y, 'b.example/x402']]);
+      const facilitators = { nameOf: (each: string) => named.get(each), learn: () => {} };
+      const { offers } = await server(X);
+      const asB = new SharedFeePayers({ ledger, offers, facilitators, log: quiet });
+      clock += 1;
+      await asB.offer(Y);
+      await feePayers.share();
+      expect(await rememberedFeePayers(ledger)).to.have.deep.members([
+        { feePayer: Y, lastOfferedAt: clock, facilitator: 'b.example/x402' },
+        { feePayer: X, lastOfferedAt: clock },
+      ]);
+      const learned: OfferedFeePayer[] = [];
+      const other = {
+        nameOf: () => undefined,
+        learn: (some: readonly OfferedFeePayer[]) => void learned.push(...some),
+      };
+      await new SharedFeePayers({ ledger, offers, facilitators: other, log: quiet }).share();
+      expect(learned.find(({ feePayer }) => feePayer === Y)?.facilitator).to.equal('b.example/x402');
+      clock += 24 * 60 * MINUTE + 1;
+      await feePayers.share();
+      expect(
+        (await ledger.offeredFeePayers()).map(each => each.feePayer),
+        'forgotten as others are',
+      ).to.deep.equal([X]);
     });
 
     it('one that was kept by version 1.0.0 is remembered', async () => {

@@ -3,6 +3,7 @@ import { createTransferCheckedInstruction } from '@solana/spl-token';
 import { PublicKey, type Keypair } from '@solana/web3.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import { findTransfer } from '../../src/payments/find-transfer.js';
+import { facilitatorName } from '../../src/payments/http-facilitator.js';
 import { loadFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
 import { TestCluster, signed } from '../support/test-server.js';
 import { askedFor, pause, rpcFault, settleFault, until } from '../support/faults.js';
@@ -25,6 +26,9 @@ import {
   testChain,
   stateBecomes,
 } from '../support/one-chain.js';
+
+/** Whether the facilitator of this server is distrusted. */
+const lied = (): boolean => testServer.trust.lied(testServer.feePayer);
 
 describe('reconciler: the chain decides what nobody knows', function () {
   this.timeout(60_000);
@@ -252,7 +256,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
       respond(200, JSON.stringify(ok));
     });
     expect((await testServer.send({ payment: made.payment, text: 'old' })).kind).to.equal('answer');
-    await until('the facilitator is distrusted', () => testServer.trust.facilitatorLied);
+    await until('the facilitator is distrusted', lied);
     expect((await rowOf(made.id)).claimSlot).to.be.greaterThan(0);
     const finding = await findTransfer(
       fakeChain({ slot: 10, id: made.id }),
@@ -267,12 +271,12 @@ describe('reconciler: the chain decides what nobody knows', function () {
     cluster.onSettle(settleFault('lie'));
     const first = await buy();
     expect(first.sent.kind, 'a word that is still believed').to.equal('answer');
-    await until('the facilitator is distrusted', () => testServer.trust.facilitatorLied);
+    await until('the facilitator is distrusted', lied);
     const second = await buy();
     expectPending(second.sent);
     await testServer.close();
     await openServer();
-    expect(testServer.trust.facilitatorLied).to.equal(true);
+    expect(lied()).to.equal(true);
     expectPending((await buy()).sent);
     cluster.onSettle(undefined);
     const honest = await buy();
@@ -291,20 +295,22 @@ describe('reconciler: the chain decides what nobody knows', function () {
       },
     };
     const log = { info: () => {}, warn: () => {}, error: () => {} };
-    const trust = await loadFacilitatorTrust(notes, 'https://user:secret@facilitator.example/x402', log);
-    await trust.distrust().then(
+    const names = ['https://user:secret@facilitator.example/x402', 'https://other.example/'].map(
+      facilitatorName,
+    );
+    const facilitators = { names, nameOf: (feePayer: string) => names[feePayer === 'its own' ? 0 : 1] };
+    const trust = await loadFacilitatorTrust(notes, facilitators, log);
+    await trust.distrust('its own').then(
       () => expect.fail('it was not recorded'),
       () => {},
     );
-    expect(trust.facilitatorLied).to.equal(true);
+    expect(trust.lied('its own')).to.equal(true);
     broken = false;
-    await trust.distrust();
-    expect([...kept.keys()].join())
-      .to.include('facilitator.example/x402')
-      .and.not.include('secret');
-    expect(
-      (await loadFacilitatorTrust(notes, 'https://facilitator.example/x402', log)).facilitatorLied,
-    ).to.equal(true);
+    await trust.distrust('its own');
+    expect([...kept.keys()]).to.deep.equal(['facilitator-lied facilitator.example/x402']);
+    const later = await loadFacilitatorTrust(notes, facilitators, log);
+    expect(later.lied('its own')).to.equal(true);
+    expect(later.lied('another’s'), 'each facilitator’s lie concerns only itself').to.equal(false);
   });
 
   it('an upfront order is begun only on what we saw ourselves: a lie is unresolved, then released, and nobody was asked', async () => {

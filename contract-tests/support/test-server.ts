@@ -5,7 +5,8 @@ import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge } from '../../src/payments/charge.js';
 import { Offers } from '../../src/payments/offers.js';
 import type { Payment } from '../../src/payments/check-payment.js';
-import { httpFacilitator } from '../../src/payments/facilitator.js';
+import { Facilitators } from '../../src/payments/facilitators.js';
+import { facilitatorName, httpFacilitator } from '../../src/payments/http-facilitator.js';
 import { SharedFeePayers } from '../../src/payments/shared-fee-payers.js';
 import { fingerprint } from '../../src/payments/fingerprint.js';
 import { boundedHistory, ChainHeights } from '../../src/payments/chain-heights.js';
@@ -125,7 +126,14 @@ export class TestServer {
     };
     const real = await openLedger({ url: options.ledgerUrl, payTo: terms.payTo, network: terms.network });
     const ledger = mortal(withFaults(real, faults, kill, state), state);
-    const facilitator = httpFacilitator(options.facilitatorUrl, DEADLINES);
+    const facilitator = new Facilitators([
+      {
+        name: facilitatorName(options.facilitatorUrl),
+        facilitator: mortal(httpFacilitator(options.facilitatorUrl, DEADLINES), state),
+      },
+    ]);
+    // It asks several, by the fee payer that a question names.
+    facilitator.learn(testChain.feePayers.map(each => ({ feePayer: each, lastOfferedAt: 0 })));
     const chain = createChain({
       urls: [options.rpcUrl, ...(options.moreRpcUrls ?? [])],
       network: terms.network,
@@ -135,10 +143,11 @@ export class TestServer {
     const priced = pricesTimes(options.priceFactor ?? 1n);
     const feePayer = options.feePayer ?? testChain.sandbox.info.feePayer;
     const offers = new Offers([...priced.values()], terms, feePayer, await rememberedFeePayers(real));
-    await new SharedFeePayers({ ledger: real, offers, log }).share();
+    await new SharedFeePayers({ ledger: real, offers, facilitators: facilitator, log }).share();
     const feePayers = new SharedFeePayers({
       ledger: mortal(ledgerOffers(real), state),
       offers,
+      facilitators: facilitator,
       log,
       lookEveryMs: FEE_PAYERS_MS,
     });
@@ -146,11 +155,11 @@ export class TestServer {
       const view = await readView(chain, heights, AbortSignal.timeout(2_000));
       if (!state.dead) offers.setView(view);
     };
-    const trust = await loadFacilitatorTrust(real, options.facilitatorUrl, log);
+    const trust = await loadFacilitatorTrust(real, facilitator, log);
     const orders = new OrderWorker({ ledger, work: orderWork(options.ordered), log, attemptMs: 60_000 });
     const charge = new Charge({
       ledger,
-      facilitator: mortal(facilitator, state),
+      facilitator,
       offers,
       feePayers,
       log,

@@ -38,11 +38,16 @@ export function endpointOf(url: string): Endpoint {
   };
 }
 
+/** Whether a part of a path looks like a key. */
+export function isKeyLike(part: string): boolean {
+  return KEY_LIKE.test(part);
+}
+
 /** A URL, even an invalid one, without anything that may be a credential. */
 export function shownUrl(text: string): string {
   if (!URL.canParse(text)) return /[@?]/.test(text) ? `${text.split('//', 1)[0]}//${HIDDEN}` : text;
   const { protocol, host, pathname, search } = new URL(text);
-  const parts = pathname.split('/').map(part => (KEY_LIKE.test(part) ? HIDDEN : part));
+  const parts = pathname.split('/').map(part => (isKeyLike(part) ? HIDDEN : part));
   const path = parts.join('/').replace(/(?<!\/)\/+$/, '');
   return `${protocol}//${host}${path}${search ? `?${HIDDEN}` : ''}`;
 }
@@ -50,7 +55,7 @@ export function shownUrl(text: string): string {
 function secretsOf(url: string): string[] {
   const { pathname, searchParams, search, username, password } = new URL(url);
   const written = search.slice(1).split('&').map(valueOf);
-  const plain = [username, password, ...written, ...pathname.split('/').filter(part => KEY_LIKE.test(part))];
+  const plain = [username, password, ...written, ...pathname.split('/').filter(isKeyLike)];
   const all = new Set([
     ...plain,
     ...plain.map(decoded),

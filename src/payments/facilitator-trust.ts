@@ -1,44 +1,59 @@
 import type { Log } from '../net/log.js';
 import type { Ledger } from '../ledger/store.js';
+import type { Facilitators } from './facilitators.js';
 
-/** Once a facilitator has reported a false settlement, every success is looked up on chain before the answer is sent. */
-export type FacilitatorTrust = { readonly facilitatorLied: boolean };
+/** Once a facilitator has reported a false settlement, each of its successes is looked up on chain before the answer is sent. */
+export type FacilitatorTrust = {
+  /** Whether the facilitator that pays with this fee payer has ever done so. True if that facilitator is not known. */
+  lied(feePayer: string): boolean;
+};
 
-/** The trust in a facilitator as stored in the ledger: shared by all servers, kept across restarts. */
+/** The trust in each facilitator as stored in the ledger: shared by all servers, kept across restarts. */
 export type StoredFacilitatorTrust = FacilitatorTrust & {
-  /** Records a false report. It takes effect here at once and resolves once the ledger has it for other servers and later starts. */
-  distrust(): Promise<void>;
+  /**
+   * Records a false report of the facilitator with this fee payer. It takes effect here at once and resolves once the ledger has it for
+   * other servers and later starts.
+   */
+  distrust(feePayer: string): Promise<void>;
   /** Reads what other servers have recorded. */
   refresh(): Promise<void>;
 };
 
-/** @param facilitatorUrl its credentials are kept out of ledger and log */
 export async function loadFacilitatorTrust(
   ledger: Pick<Ledger, 'getMeta' | 'setMeta'>,
-  facilitatorUrl: string,
+  facilitators: Pick<Facilitators, 'names' | 'nameOf'>,
   log: Log,
 ): Promise<StoredFacilitatorTrust> {
-  const { host, pathname } = new URL(facilitatorUrl);
-  const key = `facilitator-lied ${host}${pathname}`;
-  let lied = false;
+  const liars = new Set<string>();
   const trust: StoredFacilitatorTrust = {
-    get facilitatorLied() {
-      return lied;
+    lied(feePayer) {
+      const name = facilitators.nameOf(feePayer);
+      return name === undefined || liars.has(name);
     },
-    async distrust() {
-      lied = true;
-      await ledger.setMeta(key, new Date().toISOString());
+    async distrust(feePayer) {
+      const facilitator = facilitators.nameOf(feePayer);
+      if (facilitator === undefined) {
+        log.error({ feePayer }, 'a facilitator that is no longer in FACILITATOR_URL reported it');
+        return;
+      }
+      liars.add(facilitator);
+      await ledger.setMeta(keyOf(facilitator), new Date().toISOString());
     },
     async refresh() {
-      if (lied || (await ledger.getMeta(key)) === undefined) return;
-      lied = true;
-      const facilitator = host + pathname;
-      log.warn(
-        { facilitator },
-        'this facilitator once reported a settlement that never happened: every settlement is checked on chain',
-      );
+      for (const facilitator of facilitators.names) {
+        if (liars.has(facilitator) || (await ledger.getMeta(keyOf(facilitator))) === undefined) continue;
+        liars.add(facilitator);
+        log.warn(
+          { facilitator },
+          'this facilitator once reported a settlement that never happened: every settlement of it is checked on chain',
+        );
+      }
     },
   };
   await trust.refresh();
   return trust;
+}
+
+function keyOf(facilitator: string): string {
+  return `facilitator-lied ${facilitator}`;
 }

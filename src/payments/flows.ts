@@ -8,9 +8,11 @@ import type { Facilitator } from './facilitator.js';
 import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
 import { RunEnded, paidBy, RunCleanup, type RunResult, type Run } from './run.js';
-import { FacilitatorRequests, Settlement, type Confirm } from './settlement.js';
+import { FacilitatorRequests } from './facilitator-requests.js';
+import { Settlement, type Confirm } from './settlement.js';
 import { failedOwed, pending, sold, sameForAll } from './shared-outcome.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
+import { Verification } from './verification.js';
 import { Work, type BlocksLeft } from './work.js';
 
 /** Longer than verify, work and settle may take together, so that a live claim never looks abandoned. */
@@ -44,6 +46,7 @@ export class Flows {
   readonly #now: () => number;
   readonly #takesOrders: boolean;
   readonly #cleanup: RunCleanup;
+  readonly #verification: Verification;
   readonly #work: Work;
   readonly #settlement: Settlement;
 
@@ -54,12 +57,15 @@ export class Flows {
     this.#now = parts.now;
     this.#takesOrders = parts.orders !== undefined;
     this.#cleanup = new RunCleanup(parts);
-    const shared = {
+    const { leaseMs } = this;
+    const asking = {
       ...parts,
       cleanup: this.#cleanup,
       requests: new FacilitatorRequests(parts.offers),
-      leaseMs: this.leaseMs,
+      leaseMs,
     };
+    this.#verification = new Verification(asking);
+    const shared = { ...asking, verification: this.#verification };
     this.#work = new Work(shared);
     this.#settlement = new Settlement(shared);
   }
@@ -77,7 +83,7 @@ export class Flows {
   /** `upfront`: verify → are respondents available? → settle → seen on chain → owed. The order worker continues from there. */
   upfront(run: Run): Promise<RunResult> {
     return this.#run(run, async () => {
-      await this.#work.verify(run);
+      await this.#verification.verify(run);
       await this.#readyForOrder(run);
       const settlement = await this.#settlement.settle(run);
       const seen = await this.#settlement.confirmed(run.id, settlement);
@@ -130,7 +136,7 @@ export class Flows {
 
   /** At claim time there was an equal sale without a caller: redeems that one, if still possible, before any work is done. */
   async #redeemEarlier(run: Run): Promise<void> {
-    await this.#work.verify(run);
+    await this.#verification.verify(run);
     await this.#settlement.redeemEarlier(run);
   }
 

@@ -13,6 +13,7 @@ import {
 } from './find-transfer.js';
 import { sharedHistory } from './shared-history.js';
 import type { StoredFacilitatorTrust } from './facilitator-trust.js';
+import { feePayerOf } from './transaction.js';
 
 /** In ms unless noted otherwise. */
 type Timing = {
@@ -79,7 +80,7 @@ export class Reconciler {
   constructor(options: {
     ledger: Ledger;
     chain: ChainHistory;
-    /** Records that the facilitator reported a settlement that is not on chain. */
+    /** Records that a facilitator reported a settlement that is not on chain. */
     trust: StoredFacilitatorTrust;
     log: Log;
     timing?: Partial<Timing>;
@@ -263,7 +264,7 @@ export class Reconciler {
         'THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN: its successes are now checked before every answer',
       );
       // Before the row is marked as audited: if this can't be stored, the audit is repeated.
-      await this.#trust.distrust();
+      await this.#trust.distrust(feePayerOf(row.transaction));
     }
     await this.#ledger.audited(row.id);
   }

@@ -1,17 +1,16 @@
 import type { Log } from '../net/log.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from '../ledger/store.js';
-import type { Ledger, Payment as Row, SettleRequest } from '../ledger/store.js';
+import type { Ledger, SettleRequest } from '../ledger/store.js';
 import type { WaitingCallers } from './waiting-callers.js';
-import type { Offers } from './offers.js';
-import type { FacilitatorRequest, Facilitator, SettleResult as Settled } from './facilitator.js';
+import type { Facilitator, FacilitatorRequest, SettleResult as Settled } from './facilitator.js';
+import type { FacilitatorRequests } from './facilitator-requests.js';
 import { recordLanded } from './record-landed.js';
-import { requirementsOf } from './requirements.js';
 import { explain, inProgress, overLimit, type Success } from './outcome.js';
 import { RunEnded, paidBy, type RunResult, type Run, type RunCleanup } from './run.js';
 import { pending, refusedSettlement, sameForAll } from './shared-outcome.js';
-import { feePayerOf } from './transaction.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
+import type { Verification } from './verification.js';
 
 /**
  * Checks on chain that a transfer took effect (commitment `confirmed`): true once it did, false if it did not within the time that
@@ -22,32 +21,10 @@ export type Confirm = (id: string, signature: string) => Promise<boolean>;
 /** Within this time the caller of an equal payment has been seen again, or counts as gone. */
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
 
-/** Builds requests to the facilitator. */
-export class FacilitatorRequests {
-  readonly #offers: Offers;
-
-  constructor(offers: Offers) {
-    this.#offers = offers;
-  }
-
-  request({ call }: Run): FacilitatorRequest {
-    const { transaction, feePayer } = call.payment.checked;
-    return { transaction, requirements: this.#offers.requirements(call.operation, feePayer) };
-  }
-
-  /** With the offer under which the payment was claimed, whatever the price is now. */
-  repeatRequest({ transaction, flow, amount }: Row): FacilitatorRequest {
-    const offered = { flow, price: { atomic: amount } };
-    return {
-      transaction,
-      requirements: requirementsOf(offered, this.#offers.terms, feePayerOf(transaction)),
-    };
-  }
-}
-
 export type SettlementParts = {
   ledger: Ledger;
   facilitator: Facilitator;
+  verification: Verification;
   requests: FacilitatorRequests;
   callers: WaitingCallers;
   cleanup: RunCleanup;
@@ -67,18 +44,15 @@ export class Settlement {
 
   /** Stores the answer and settles while a caller waits. @returns the signature of the transfer */
   async settle(run: Run, answer?: Success): Promise<string> {
-    const { facilitator, requests, trust, now } = this.#parts;
+    const { requests, trust, verification, now } = this.#parts;
     const began = now();
-    await this.#toSettling(run, answer ? { answer } : {});
-    let settled: Settled;
-    try {
-      settled = await facilitator.settle(requests.request(run));
-    } catch (error) {
-      settled = { kind: 'unknown', reason: String(error), signature: '' };
-    }
+    const request = requests.request(run);
+    const signed = await verification.sign(run, answer ? began : undefined);
+    await this.#toSettling(run, { ...(answer ? { answer } : {}), ...signed });
+    const settled = await this.#ask(signed ? { ...request, transaction: signed.transaction } : request);
     if (settled.kind !== 'settled') return this.#notSettled(run, settled, answer ? began : undefined);
     const { signature } = settled;
-    if (trust?.facilitatorLied && !(await this.confirmed(run.id, signature)))
+    if (trust?.lied(run.call.payment.checked.feePayer) && !(await this.confirmed(run.id, signature)))
       return this.inDoubt(run, signature);
     return signature;
   }
@@ -106,6 +80,14 @@ export class Settlement {
 
   async confirmed(id: string, signature: string): Promise<boolean> {
     return (await this.#parts.confirm?.(id, signature)) ?? false;
+  }
+
+  async #ask(request: FacilitatorRequest): Promise<Settled> {
+    try {
+      return await this.#parts.facilitator.settle(request);
+    } catch (error) {
+      return { kind: 'unknown', reason: String(error), signature: '' };
+    }
   }
 
   /** Leaves the row to the reconciler, to copies of this payment, and to newly signed payments for the same call. */

@@ -1,6 +1,7 @@
 import type { Log } from '../net/log.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ledger } from '../ledger/store.js';
+import type { Facilitators } from './facilitators.js';
 import type { Offers } from './offers.js';
 
 /** The interval between lookups of unknown fee payers, and the longest that a request waits for one. */
@@ -14,6 +15,7 @@ const MAX_WAITING = 1_000;
 export class SharedFeePayers {
   readonly #ledger: Pick<Ledger, 'offerFeePayer' | 'offeredFeePayers'>;
   readonly #offers: Offers;
+  readonly #facilitators: Pick<Facilitators, 'nameOf' | 'learn'> | undefined;
   readonly #log: Log;
   readonly #lookEveryMs: number;
   #lookedAt = -Infinity;
@@ -23,12 +25,15 @@ export class SharedFeePayers {
   constructor(options: {
     ledger: Pick<Ledger, 'offerFeePayer' | 'offeredFeePayers'>;
     offers: Offers;
+    /** Without it, the ledger does not learn whose fee payers these are. */
+    facilitators?: Pick<Facilitators, 'nameOf' | 'learn'>;
     log: Log;
     /** Default 1 s. */
     lookEveryMs?: number;
   }) {
     this.#ledger = options.ledger;
     this.#offers = options.offers;
+    this.#facilitators = options.facilitators;
     this.#log = options.log;
     this.#lookEveryMs = options.lookEveryMs ?? LOOK_EVERY_MS;
   }
@@ -36,14 +41,14 @@ export class SharedFeePayers {
   /** Offers a fee payer from now on. Other servers can read it before any challenge names it. */
   async offer(feePayer: string): Promise<void> {
     const former = this.#offers.feePayer;
-    await this.#ledger.offerFeePayer(feePayer);
+    await this.#record(feePayer);
     this.#offers.setFeePayer(feePayer);
-    if (former !== feePayer) await this.#ledger.offerFeePayer(former);
+    if (former !== feePayer) await this.#record(former);
   }
 
   /** Stores what this server offers, and reads what the others offer. */
   async share(): Promise<void> {
-    await this.#ledger.offerFeePayer(this.#offers.feePayer);
+    await this.#record(this.#offers.feePayer);
     await this.#refresh();
   }
 
@@ -69,7 +74,13 @@ export class SharedFeePayers {
     await this.#refresh();
   }
 
+  #record(feePayer: string): Promise<void> {
+    return this.#ledger.offerFeePayer(feePayer, this.#facilitators?.nameOf(feePayer));
+  }
+
   async #refresh(): Promise<void> {
-    this.#offers.addOfferedElsewhere(await this.#ledger.offeredFeePayers());
+    const offered = await this.#ledger.offeredFeePayers();
+    this.#facilitators?.learn(offered);
+    this.#offers.addOfferedElsewhere(offered);
   }
 }

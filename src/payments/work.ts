@@ -1,24 +1,19 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
-import type { Ledger } from '../ledger/store.js';
 import type { SharedBucket, UnpaidWork } from './admission.js';
 import type { BlockhashLife } from './blockhash-life.js';
-import type { WaitingCallers } from './waiting-callers.js';
-import type { Facilitator, VerifyResult } from './facilitator.js';
 import {
-  explain,
   failure,
   refused,
   tooManyNewPayers,
   tooMuchUnpaidWork,
-  unavailable,
   type Answer,
   type Success,
 } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
-import { RunEnded, type Run, type RunCleanup } from './run.js';
-import type { FacilitatorRequests } from './settlement.js';
+import type { Run, RunCleanup } from './run.js';
 import { sameForAll } from './shared-outcome.js';
+import type { Verification } from './verification.js';
 
 const WORK_DEADLINE_MS = 20_000;
 /** The number of blocks that the longest work takes. A transaction with fewer left may expire before it is settled. */
@@ -32,10 +27,7 @@ const TOO_OLD = `the blockhash would expire before the work is done. ${NOT_CHARG
 class TooLate extends Error {}
 
 export type WorkParts = {
-  ledger: Ledger;
-  facilitator: Facilitator;
-  requests: FacilitatorRequests;
-  callers: Pick<WaitingCallers, 'removeAll'>;
+  verification: Verification;
   cleanup: RunCleanup;
   log: Log;
   now: () => number;
@@ -44,10 +36,9 @@ export type WorkParts = {
   unpaidWork: UnpaidWork;
   blocksLeft?: BlocksLeft;
   workDeadlineMs?: number;
-  leaseMs: number;
 };
 
-/** The steps before settlement: verify and the work. A step that can't continue ends the run. */
+/** Verify and the work, before the settlement. A step that can't continue ends the run. */
 export class Work {
   readonly #parts: WorkParts;
   readonly #deadlineMs: number;
@@ -60,7 +51,7 @@ export class Work {
   /** Verify and work: in parallel for known payers, else one after the other. */
   async verifyAndWork(run: Run): Promise<Success> {
     const { call, abandoned } = run;
-    const { cleanup, now } = this.#parts;
+    const { cleanup, verification, now } = this.#parts;
     const stop = new AbortController();
     abandoned.addEventListener('abort', () => stop.abort(abandoned.reason), { once: true });
     // Runs that failed because the facilitator was unavailable must not use up the payment's runs.
@@ -68,7 +59,7 @@ export class Work {
     const began = now();
     const working = early ? this.work(call, stop) : undefined;
     try {
-      await this.verify(run, early);
+      await verification.verify(run, early);
       if (!working && !run.payerKnown) await this.#mayBegin(run);
     } catch (error) {
       stop.abort(new Error('the payment was not valid'));
@@ -83,27 +74,6 @@ export class Work {
       return cleanup.endRun(run, 'reread', true);
     }
     return answer.status === 200 ? answer : cleanup.endRun(run, sameForAll({ kind: 'answer', answer }), true);
-  }
-
-  /** Has the facilitator verify the payment. `working`: the work has already started. */
-  async verify(run: Run, working = false): Promise<void> {
-    const { cleanup, log, now } = this.#parts;
-    const givenUp = (): boolean => run.abandoned.aborted && !working;
-    if (run.verified) return;
-    if (givenUp()) return cleanup.endRun(run, 'reread', false);
-    const began = now();
-    const verdict = await this.#verdict(run);
-    if (verdict.kind === 'refused') {
-      await this.#delete(run, now() - began);
-      return this.#refused(run, verdict.reason, working);
-    }
-    if (verdict.kind === 'unavailable') {
-      log.warn({ detail: verdict.detail }, 'no usable verify answer from the facilitator');
-      const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
-      return cleanup.endRun(run, sameForAll(unavailable(error, 5)), working);
-    }
-    if (givenUp()) return cleanup.endRun(run, 'reread', false);
-    run.verified = true;
   }
 
   /** Never rejects, and resolves at the deadline or when `stop` aborts even if the handler ignores its signal. */
@@ -125,39 +95,6 @@ export class Work {
     } finally {
       clearTimeout(timer);
     }
-  }
-
-  async #verdict(run: Run): Promise<VerifyResult> {
-    try {
-      return await this.#parts.facilitator.verify(this.#parts.requests.request(run));
-    } catch (error) {
-      return { kind: 'unavailable', detail: String(error) };
-    }
-  }
-
-  /**
-   * Does not wait for the deletion if the claim is certainly still ours, unless another payment may use its payment-identifier on a ledger
-   * where the deletion comes later. `ms`: how long verify took.
-   */
-  async #delete(run: Run, ms: number): Promise<void> {
-    const { ledger, callers, cleanup, log, leaseMs } = this.#parts;
-    const { id, claim } = run;
-    if (ms > leaseMs / 2 || (ledger.shared && run.call.payment.identifier !== null)) {
-      if (await ledger.deleteClaim(id, claim)) callers.removeAll(id);
-      return;
-    }
-    callers.removeAll(id);
-    ledger.deleteClaimSoon(id, claim).catch(async (error: unknown) => {
-      log.warn({ payment: id, error }, 'could not delete a refused claim');
-      await cleanup.freeClaim(run, true);
-    });
-  }
-
-  async #refused(run: Run, reason: string, worked: boolean): Promise<never> {
-    const { cleanup, now } = this.#parts;
-    if (worked) cleanup.recordUnpaidWork(run, now());
-    if (run.payerKnown) await cleanup.distrust(run);
-    throw new RunEnded(sameForAll(refused(explain(reason))));
   }
 
   /** New payers share a budget of work. No work starts for a payment that may expire before it is done. */

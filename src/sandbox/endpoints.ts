@@ -1,11 +1,11 @@
 import type { Log } from '../net/log.js';
-import { ConfigFault, type Config } from '../config.js';
+import { ConfigFault, type Config, type FacilitatorConfig } from '../config.js';
 import { readInfo, type SandboxInfo } from './info.js';
 
-/** URLs of the chain, the facilitator and the market, and the receiver. `stop` ends the sandbox if one was started. */
+/** The chain, the facilitators and the market, and the receiver. `stop` ends the sandbox if one was started. */
 export type Endpoints = {
   rpcUrls: string[];
-  facilitatorUrl: string;
+  facilitators: readonly FacilitatorConfig[];
   payTo: string;
   marketUrl: string | undefined;
   stop(): Promise<void>;
@@ -18,13 +18,13 @@ export type SandboxOptions = { config: Config; publicUrl: string; log: Log; onSa
  * @throws ConfigFault
  */
 export async function resolveEndpoints(options: SandboxOptions): Promise<Endpoints> {
-  const { rpcUrls, facilitatorUrl, payTo, network, stateDir } = options.config;
-  if (rpcUrls.length === 0 || !facilitatorUrl) return startSandbox(options);
+  const { rpcUrls, facilitators, payTo, network, stateDir } = options.config;
+  if (rpcUrls.length === 0 || facilitators.length === 0) return startSandbox(options);
   if (!payTo) throw new ConfigFault('PAY_TO: must be set: the address that receives the USDC');
   const marketUrl = network.name === 'sandbox' ? readInfo(stateDir)?.marketUrl : undefined;
   return {
     rpcUrls: [...rpcUrls],
-    facilitatorUrl,
+    facilitators,
     payTo,
     marketUrl: marketUrl ?? undefined,
     stop: async () => {},
@@ -47,7 +47,7 @@ async function startSandbox({ config, publicUrl, log, onSandboxExit }: SandboxOp
   announce(info, config.stateDir, log);
   return {
     rpcUrls: [info.rpcUrl],
-    facilitatorUrl: info.facilitatorUrl,
+    facilitators: [{ kind: 'http', url: info.facilitatorUrl }],
     payTo: config.payTo ?? info.payTo,
     marketUrl: info.marketUrl ?? undefined,
     stop: () => sandbox.stop(),

@@ -4,10 +4,13 @@ import type { At } from './conditions.js';
 /** One key per fee payer, so that servers which offer different ones do not overwrite each other. */
 export const PREFIX = 'note:fee-payer ';
 
-/** The time is ms since 1970. It has had thirteen digits since 2001, so times compare as text. An earlier time changes nothing. */
-export const offerFeePayer = ({ feePayer, now }: At & { feePayer: string }) =>
+/**
+ * The value is the time, ms since 1970, and the facilitator's name after a space, if it is known. The time has had thirteen digits since
+ * 2001, so values compare as text. An earlier one changes nothing.
+ */
+export const offerFeePayer = ({ feePayer, now, suffix }: At & { feePayer: string; suffix: string }) =>
   sql`
-    insert into meta (key, value) values (${PREFIX + feePayer}, cast(${now} as text))
+    insert into meta (key, value) values (${PREFIX + feePayer}, cast(${now} as text) || ${suffix})
     on conflict (key) do update set value = excluded.value where meta.value < excluded.value`;
 
 export const offeredFeePayers = ({ limit }: { limit: number }) =>

@@ -1,0 +1,186 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import { readAddress } from '../solana/address.js';
+import { isKeyLike } from '../net/endpoint.js';
+import { HttpClient } from '../net/http-client.js';
+import {
+  FacilitatorFault,
+  FacilitatorUnreachable,
+  REFUSALS_BEFORE_SIGNING,
+  type Facilitator,
+  type FacilitatorRequest,
+  type SettleResult,
+  type Supported,
+  type VerifyResult,
+} from './facilitator.js';
+
+/** The reference facilitator waits up to 30 s for the confirmation of a settlement. */
+const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, settleMs: 45_000 };
+const MAX_ANSWER_BYTES = 256 * 1024;
+const MAX_SIGNERS = 64;
+
+type JsonAnswer = { status: number; json: Record<string, unknown> };
+
+/** How long a facilitator may take for each request. */
+export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: number };
+
+/** Host and path of a facilitator's URL, without credentials: its name in the ledger, in logs and on /health. */
+export function facilitatorName(url: string): string {
+  const { host, pathname } = new URL(url);
+  return (
+    host +
+    pathname
+      .split('/')
+      .map(part => (isKeyLike(part) ? '…' : part))
+      .join('/')
+  );
+}
+
+/**
+ * A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). User, password and query of its URL are sent with every
+ * request and never appear in a message.
+ */
+export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): Facilitator {
+  // No automatic resend: a settlement may have been carried out although its connection ended.
+  const client = new HttpClient(url, {
+    connections: 128,
+    maxAnswerBytes: MAX_ANSWER_BYTES,
+    headers: { accept: 'application/json' },
+    resend: false,
+  });
+  const { name, conceal } = client;
+
+  async function ask(path: string, ms: number, body?: string): Promise<JsonAnswer> {
+    const { status, text } = await client.request(
+      body === undefined ? { method: 'GET', path, ms } : { method: 'POST', path, body, ms },
+    );
+    const json: unknown = JSON.parse(text);
+    if (typeof json !== 'object' || json === null) throw new Error('the answer is not a JSON object');
+    return { status, json: json as Record<string, unknown> };
+  }
+
+  return {
+    async supported(network) {
+      let answer: JsonAnswer;
+      try {
+        answer = await ask('/supported', deadlines.supportedMs);
+      } catch (error) {
+        throw new FacilitatorUnreachable(
+          `facilitator ${name} did not answer /supported: ${conceal(messageOf(error))}`,
+        );
+      }
+      if (answer.status !== 200) {
+        throw new FacilitatorUnreachable(`facilitator ${name} answered /supported with ${answer.status}`);
+      }
+      return readSupported(answer.json, network, name);
+    },
+    async verify(request) {
+      try {
+        return concealed(readVerdict(await ask('/verify', deadlines.verifyMs, bodyOf(request))), conceal);
+      } catch (error) {
+        return { kind: 'unavailable', detail: conceal(messageOf(error)) };
+      }
+    },
+    async settle(request) {
+      try {
+        return concealed(readSettlement(await ask('/settle', deadlines.settleMs, bodyOf(request))), conceal);
+      } catch (error) {
+        return { kind: 'unknown', reason: conceal(messageOf(error)), signature: '' };
+      }
+    },
+    close: () => client.close(),
+  };
+}
+
+/** Removes credentials from a reason, because reasons go into logs and to buyers and some repeat the request URL. */
+function concealed<T extends VerifyResult | SettleResult>(found: T, conceal: (text: string) => string): T {
+  return 'reason' in found ? { ...found, reason: conceal(found.reason) } : found;
+}
+
+const offers = new WeakMap<PaymentRequirements, string>();
+
+/** The JSON body for verify and settle. It contains the offer twice, and thousands of calls share one offer, so its text is cached. */
+function bodyOf({ transaction, requirements }: FacilitatorRequest): string {
+  let offer = offers.get(requirements);
+  if (offer === undefined) offers.set(requirements, (offer = JSON.stringify(requirements)));
+  const payload = `{"x402Version":2,"payload":{"transaction":${JSON.stringify(transaction)}},"accepted":${offer}}`;
+  return `{"x402Version":2,"paymentPayload":${payload},"paymentRequirements":${offer}}`;
+}
+
+function readSupported(json: Record<string, unknown>, network: string, name: string): Supported {
+  const kinds = Array.isArray(json.kinds) ? (json.kinds as unknown[]) : [];
+  const ours = kinds
+    .filter(kind => typeof kind === 'object' && kind !== null)
+    .map(
+      kind =>
+        kind as {
+          x402Version?: unknown;
+          scheme?: unknown;
+          network?: unknown;
+          extra?: { feePayer?: unknown };
+        },
+    )
+    .filter(kind => kind.x402Version === 2 && kind.scheme === 'exact' && kind.network === network);
+  if (ours.length === 0) {
+    throw new FacilitatorFault(
+      `facilitator ${name} does not support x402 v2, scheme exact, on ${network}: set FACILITATOR_URL to one that does`,
+    );
+  }
+  const feePayer = ours.map(kind => kind.extra?.feePayer).find(isAddress);
+  if (feePayer === undefined) {
+    throw new FacilitatorFault(
+      `facilitator ${name} names no fee payer for ${network}: set FACILITATOR_URL to one that does`,
+    );
+  }
+  return { feePayer, signers: signersOf(json.signers) };
+}
+
+/** `signers` lists addresses by network pattern, for example `{ "solana:*": ["…"] }`. */
+function signersOf(signers: unknown): string[] {
+  if (typeof signers !== 'object' || signers === null) return [];
+  return Object.entries(signers)
+    .filter(([networks]) => networks.startsWith('solana'))
+    .flatMap(([, addresses]) => (Array.isArray(addresses) ? (addresses as unknown[]) : []))
+    .slice(0, MAX_SIGNERS)
+    .filter(isAddress);
+}
+
+function isAddress(value: unknown): value is string {
+  return typeof value === 'string' && readAddress(value) !== undefined;
+}
+
+/** Any other text would be stored in the ledger and sent in headers as if it were a signature. */
+const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
+
+function readVerdict({ status, json }: JsonAnswer): VerifyResult {
+  if (json.isValid === true && status === 200) return { kind: 'valid' };
+  // Some facilitators refuse with 400. Only a reason makes it a refusal.
+  if (json.isValid === false && status < 500 && status !== 429) {
+    const reason = typeof json.invalidReason === 'string' ? json.invalidReason : 'refused without a reason';
+    const detail = typeof json.invalidMessage === 'string' ? `: ${json.invalidMessage}` : '';
+    return { kind: 'refused', reason: plain(reason + detail) };
+  }
+  return { kind: 'unavailable', detail: `status ${status}` };
+}
+
+function readSettlement({ status, json }: JsonAnswer): SettleResult {
+  const named = typeof json.transaction === 'string' ? json.transaction : '';
+  const signature = SIGNATURE.test(named) ? named : '';
+  const ok = status >= 200 && status < 300;
+  if (ok && json.success === true && signature) return { kind: 'settled', signature };
+  const reason = typeof json.errorReason === 'string' ? json.errorReason : `status ${status}`;
+  if (ok && json.success === false && !named && REFUSALS_BEFORE_SIGNING.has(reason)) {
+    return { kind: 'refused', reason };
+  }
+  return { kind: 'unknown', reason: plain(reason), signature };
+}
+
+const MAX_REASON = 300;
+
+/** Reduces a facilitator's text, which goes into answers and headers, to one bounded line of printable ASCII. */
+function plain(text: string): string {
+  return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, MAX_REASON);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message || error.name : String(error);
+}

@@ -1,0 +1,104 @@
+import { NOT_CHARGED } from '../contract/not-charged.js';
+import type { Log } from '../net/log.js';
+import type { Ledger } from '../ledger/store.js';
+import type { Facilitator, SignResult, VerifyResult } from './facilitator.js';
+import type { FacilitatorRequests } from './facilitator-requests.js';
+import { explain, refused, unavailable } from './outcome.js';
+import { RunEnded, type Run, type RunCleanup } from './run.js';
+import { sameForAll } from './shared-outcome.js';
+import type { WaitingCallers } from './waiting-callers.js';
+
+export type VerificationParts = {
+  ledger: Ledger;
+  facilitator: Facilitator;
+  requests: FacilitatorRequests;
+  callers: Pick<WaitingCallers, 'removeAll'>;
+  cleanup: RunCleanup;
+  log: Log;
+  now: () => number;
+  leaseMs: number;
+};
+
+type No = Exclude<VerifyResult, { kind: 'valid' }>;
+
+/** What the facilitator is asked before anything is stored as `settling`. A no ends the run: nothing was charged, nothing is kept. */
+export class Verification {
+  readonly #parts: VerificationParts;
+
+  constructor(parts: VerificationParts) {
+    this.#parts = parts;
+  }
+
+  /** Has the facilitator verify the payment. `working`: the work has already started. */
+  async verify(run: Run, working = false): Promise<void> {
+    const { cleanup, facilitator, requests, now } = this.#parts;
+    const givenUp = (): boolean => run.abandoned.aborted && !working;
+    if (run.verified) return;
+    if (givenUp()) return cleanup.endRun(run, 'reread', false);
+    const began = now();
+    const verdict = await orUnavailable(facilitator.verify(requests.request(run)));
+    if (verdict.kind !== 'valid')
+      return this.#end(run, verdict, { working, askedAt: began, workBegan: now() });
+    if (givenUp()) return cleanup.endRun(run, 'reread', false);
+    run.verified = true;
+  }
+
+  /** Has a facilitator that sends transactions itself sign. @returns undefined if this payment's facilitator is not of that kind */
+  async sign(
+    run: Run,
+    workBegan: number | undefined,
+  ): Promise<{ transaction: string; settlement: string } | undefined> {
+    const { facilitator, requests, now } = this.#parts;
+    if (!facilitator.sign) return undefined;
+    const askedAt = now();
+    const signed: SignResult = await orUnavailable(facilitator.sign(requests.request(run)));
+    if (signed.kind === 'not-needed') return undefined;
+    if (signed.kind === 'signed') return { transaction: signed.transaction, settlement: signed.signature };
+    const working = workBegan !== undefined;
+    return this.#end(run, signed, { working, askedAt, workBegan: workBegan ?? askedAt });
+  }
+
+  /** `workBegan`: when the work started that is now unpaid, if `working`. */
+  async #end(
+    run: Run,
+    no: No,
+    { working, askedAt, workBegan }: { working: boolean; askedAt: number; workBegan: number },
+  ): Promise<never> {
+    const { cleanup, log, now } = this.#parts;
+    if (no.kind === 'refused') {
+      await this.#delete(run, now() - askedAt);
+      if (working) cleanup.recordUnpaidWork(run, workBegan);
+      if (run.payerKnown) await cleanup.distrust(run);
+      throw new RunEnded(sameForAll(refused(explain(no.reason))));
+    }
+    log.warn({ detail: no.detail }, 'no usable answer from the facilitator');
+    const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
+    return cleanup.endRun(run, sameForAll(unavailable(error, 5)), working);
+  }
+
+  /**
+   * Does not wait for the deletion if the claim is certainly still ours, unless another payment may use its payment-identifier on a ledger
+   * where the deletion comes later. `ms`: how long the facilitator took.
+   */
+  async #delete(run: Run, ms: number): Promise<void> {
+    const { ledger, callers, cleanup, log, leaseMs } = this.#parts;
+    const { id, claim } = run;
+    if (ms > leaseMs / 2 || (ledger.shared && run.call.payment.identifier !== null)) {
+      if (await ledger.deleteClaim(id, claim)) callers.removeAll(id);
+      return;
+    }
+    callers.removeAll(id);
+    ledger.deleteClaimSoon(id, claim).catch(async (error: unknown) => {
+      log.warn({ payment: id, error }, 'could not delete a refused claim');
+      await cleanup.freeClaim(run, true);
+    });
+  }
+}
+
+async function orUnavailable<T>(answer: Promise<T>): Promise<T | (No & { kind: 'unavailable' })> {
+  try {
+    return await answer;
+  } catch (error) {
+    return { kind: 'unavailable', detail: String(error) };
+  }
+}
