@@ -45,7 +45,8 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
 
     for (const wrong of [{ payTo: 'Somebody' }, { network: 'solana:other' }])
-      it(`refuses a ledger of another ${Object.keys(wrong)[0]} and names both`, async () => {
+      it(`refuses a ledger that sold for another ${Object.keys(wrong)[0]} and names both`, async () => {
+        await delivered(ledger, payment());
         await ledger.close();
         const fault = await faultOf(open(wrong));
         expect(fault.code).to.equal('open');

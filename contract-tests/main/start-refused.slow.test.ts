@@ -3,8 +3,10 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { ConfigFault, readConfig } from '../../src/config.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
+import { openLedger } from '../../src/ledger/store.js';
 import { compose } from '../../src/compose.js';
 import { FacilitatorFault } from '../../src/payments/facilitator.js';
+import { paymentIn } from '../support/ledger-places.js';
 import { call } from '../support/world.js';
 import {
   allOnOneChain,
@@ -21,7 +23,7 @@ describe('a server that is started wrongly', function () {
   this.timeout(90_000);
   allOnOneChain();
 
-  it('a second server on the same ledger, and one with another receiver, are refused with a sentence', async () => {
+  it('a second server on the same ledger is refused with a sentence; one with another receiver only after a sale', async () => {
     const first = await serve(proxied('shared'));
     expect(await refusedStart(proxied('shared'))).to.match(
       /in use by another running server.*DATABASE_URL=postgres/s,
@@ -29,8 +31,13 @@ describe('a server that is started wrongly', function () {
     expect((await call(`${first.url}/health`)).status).to.equal(200);
     await first.kill();
     const { buyer: other, payTo } = sandbox.info;
-    const error = await attempt(proxied('shared', { PAY_TO: other, LOG_LEVEL: 'silent' }));
-    expect(error)
+    const otherReceiver = proxied('shared', { PAY_TO: other, LOG_LEVEL: 'silent' });
+    expect(await attempt(otherReceiver)).to.equal(undefined);
+    const { network } = sandbox.info;
+    const ledger = await openLedger({ url: `file:${folder}/shared/ledger.db`, payTo, network });
+    await paymentIn(ledger, 'settling');
+    await ledger.close();
+    expect(await attempt(otherReceiver))
       .to.be.instanceOf(LedgerFault)
       .with.property('message')
       .that.includes(payTo)

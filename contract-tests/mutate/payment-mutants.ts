@@ -333,4 +333,12 @@ export const paymentMutants: readonly Mutant[] = [
   ...settled,
   ...answered,
   ...callerMutants,
+  {
+    name: 'a settlement is requested again with the present receiver',
+    file: 'src/payments/facilitator-requests.js',
+    find: 'this.#receivers.get(destinationAccountOf(transaction)) ?? terms.payTo',
+    replace: 'terms.payTo',
+    test: 'payments/charge-price-change',
+    grep: 'with the receiver that was paid',
+  },
 ];

@@ -1,6 +1,7 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { Payment } from '../../src/payments/check-payment.js';
+import type { Facilitator } from '../../src/payments/facilitator.js';
 import { requirementsOf } from '../../src/payments/requirements.js';
 import {
   ACCEPTED,
@@ -55,6 +56,31 @@ describe('a price that changed judges unknown payments only', () => {
     const checkedPayment = charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expect(bodyOf(await charge.process(world.call(checkedPayment.payment)))).to.equal(bodyOf(first));
+    offers.close();
+  });
+
+  it('another receiver: a settlement is requested again with the receiver that was paid', async () => {
+    const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
+    const asked: string[] = [];
+    const facilitator: Facilitator = {
+      supported: () => world.facilitator.supported(),
+      verify: () => world.facilitator.verify(),
+      close: () => world.facilitator.close(),
+      settle: async ({ requirements }) => {
+        asked.push(requirements.payTo);
+        return { kind: 'unknown', reason: 'status 502', signature: '' };
+      },
+    };
+    world.charge = world.newCharge({ facilitator });
+    expectPending(await world.redeem(world.checkedPayment(header)));
+    const elsewhere = { ...TERMS, payTo: Keypair.generate().publicKey.toBase58() };
+    const offers = world.newDesk(FEE_PAYER, elsewhere);
+    const ledger = { ...world.ledger, receivers: [elsewhere.payTo, TERMS.payTo] };
+    const charge = world.newCharge({ offers, ledger, facilitator, askAgainAfterMs: 0 });
+    const checkedPayment = charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
+    if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
+    expectPending(await charge.process(world.call(checkedPayment.payment, { holdMs: 1_000 })));
+    expect(asked).to.deep.equal([TERMS.payTo, TERMS.payTo]);
     offers.close();
   });
 

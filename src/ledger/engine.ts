@@ -70,7 +70,7 @@ export type Run = <Row>(query: Query<Row>) => Promise<Row[]>;
 /**
  * - `server`: a selling server; a SQLite file allows one, PostgreSQL any number.
  * - `beside`: reads while servers are running.
- * - `source`: an existing ledger that is to be moved; no server may have it open.
+ * - `source`: an existing ledger that is to be moved, or whose receiver is to be changed; no server may have it open.
  * - `target`: the database to which it is moved; no server may have it open.
  */
 export type Role = 'server' | 'beside' | 'source' | 'target';

@@ -1,13 +1,12 @@
 import { dropAnswer } from './answer-store.js';
 import type { AnswerStore } from './answer-store.js';
-import type { Connection } from './connection.js';
+import type { Connection, ServerConnection } from './connection.js';
 import { execute } from './engine.js';
 import type { TransactionBody } from './engine.js';
 import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as claims from './queries/claims.js';
-import { ownMeta } from './queries/meta.js';
 import { audited, unaudited } from './queries/transitions.js';
 import { payerKnown, refusePayer } from './queries/payers.js';
 import { sql } from './sql.js';
@@ -39,7 +38,7 @@ export type Maintenance = {
   ) => Promise<Payment[]>;
   /** Records that the settlement was found at `finalized`. */
   readonly audited: (id: string) => Promise<boolean>;
-  /** Rejects if the ledger can't be written. */
+  /** Rejects if the ledger can't be written, or belongs to another receiver. */
   readonly check: () => Promise<void>;
   /** Counts the stored answers again, to include those of other servers. */
   readonly recount: () => Promise<void>;
@@ -47,7 +46,10 @@ export type Maintenance = {
   readonly answerBytes: () => number;
 };
 
-export function maintenanceOf({ engine, now }: Connection, answers: AnswerStore): Maintenance {
+export function maintenanceOf(
+  { engine, now, receiver }: ServerConnection,
+  answers: AnswerStore,
+): Maintenance {
   return {
     recordRefusal: async payer => {
       await engine.write(() => execute(refusePayer({ payer, now: now() })));
@@ -77,7 +79,7 @@ export function maintenanceOf({ engine, now }: Connection, answers: AnswerStore)
     },
     audited: async id => (await engine.write(() => execute(audited({ id, now: now() })))).length === 1,
     check: async () => {
-      await engine.write(() => execute(ownMeta()));
+      await engine.write(() => receiver.check());
     },
     recount: () => answers.recount(),
     answerBytes: () => answers.bytes,

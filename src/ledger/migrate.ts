@@ -6,31 +6,37 @@ import { ownMeta, setMeta } from './queries/meta.js';
 import { serversBehind } from './queries/server-presence.js';
 import { raw, sql } from './sql.js';
 
+/** The receiver and the network for which a server is configured. */
+export type ServerIdentity = { payTo: string; network: string };
+
 /** An arbitrary number that must be the same in all versions of this program. */
 const MIGRATION_LOCK = 8402;
 
 /**
- * Brings the schema up to date in one transaction and binds the ledger to its receiver. Idempotent.
+ * Brings the schema up to date in one transaction and binds the ledger to its network. Idempotent.
+ * @returns the ledger's own keys
  * @throws LedgerFault `open` if the ledger is newer than this program, retired, another receiver's, or in use by servers of an earlier
  * version
  */
-export function* migrate(
-  dialect: Dialect,
-  identity: { payTo: string; network: string },
-): TransactionBody<void> {
+export function* migrate(dialect: Dialect, identity: ServerIdentity): TransactionBody<Map<string, string>> {
   if (dialect.concurrentWriters) yield* execute(sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`);
   yield* execute(raw(META_TABLE));
   const meta = yield* readMeta();
   const version = checkVersion(meta.get('schema'));
-  checkIdentity(meta, identity);
-  if (version === SCHEMA_VERSION) return;
+  refuseMoved(meta);
+  if (version < SCHEMA_VERSION) yield* upgrade(dialect, version, meta.get('network') ?? identity.network);
+  const upgraded = yield* readMeta();
+  checkIdentity(upgraded, identity);
+  return upgraded;
+}
+
+function* upgrade(dialect: Dialect, version: number, network: string): TransactionBody<void> {
   if (version > 0 && dialect.concurrentWriters) yield* refuseServersBehind();
   if (dialect.concurrentWriters) yield* execute(raw('set local statement_timeout = 0'));
   for (const steps of MIGRATIONS.slice(version))
     for (const step of steps(dialect)) yield* execute({ ...raw(step), slow: true });
   yield* execute(setMeta({ key: 'schema', value: String(SCHEMA_VERSION) }));
-  yield* execute(setMeta({ key: 'pay_to', value: identity.payTo }));
-  yield* execute(setMeta({ key: 'network', value: identity.network }));
+  yield* execute(setMeta({ key: 'network', value: network }));
 }
 
 /** Servers of an earlier version would write rows that this version can't read. One that starts later rejects the schema itself. */
@@ -71,7 +77,8 @@ function checkVersion(text: string | undefined): number {
   );
 }
 
-function checkIdentity(meta: Map<string, string>, identity: { payTo: string; network: string }): void {
+/** @throws LedgerFault `open` if the ledger was moved, or is the target of an interrupted move */
+function refuseMoved(meta: ReadonlyMap<string, string>): void {
   const retired = meta.get('retired');
   if (retired !== undefined)
     throw new LedgerFault('open', `This ledger is retired: it was copied to ${retired}. Use that one.`);
@@ -81,12 +88,20 @@ function checkIdentity(meta: Map<string, string>, identity: { payTo: string; net
       'open',
       `The copy of ${arriving} into this ledger was not finished. Run npm run ledger -- copy again, as before.`,
     );
-  const payTo = meta.get('pay_to') ?? identity.payTo;
-  const network = meta.get('network') ?? identity.network;
-  if (payTo === identity.payTo && network === identity.network) return;
+}
+
+/** @throws LedgerFault `open` if the ledger has sold for another receiver, or belongs to another network */
+function checkIdentity(meta: ReadonlyMap<string, string>, { payTo, network }: ServerIdentity): void {
+  const bound = meta.get('pay_to');
+  const itsNetwork = meta.get('network') ?? network;
+  if ((bound ?? payTo) === payTo && itsNetwork === network) return;
+  const procedure =
+    itsNetwork === network
+      ? ` To change the receiver and keep what is owed, stop every server and run: npm run ledger -- receiver ${payTo}`
+      : '';
   throw new LedgerFault(
     'open',
-    `This ledger belongs to PAY_TO ${payTo} on ${network}; the server is configured for ${identity.payTo} on ` +
-      `${identity.network}. Correct PAY_TO and NETWORK, or set STATE_DIR or DATABASE_URL to another ledger.`,
+    `This ledger belongs to ${bound === undefined ? '' : `PAY_TO ${bound} on `}${itsNetwork}; the server is configured for ${payTo} on ` +
+      `${network}. Correct PAY_TO and NETWORK, or set STATE_DIR or DATABASE_URL to another ledger.${procedure}`,
   );
 }

@@ -9,6 +9,7 @@ export const MIGRATIONS: readonly Migration[] = [
   refundsOfTheirOwn,
   callersCounted,
   idsAsBytes,
+  receiverOfSalesOnly,
 ];
 
 /** The schema version this program writes. */
@@ -120,5 +121,12 @@ function idsAsBytes({ name }: Dialect): string[] {
       ([table, to]) =>
         `alter table ${table} add constraint ${table}_payment_fkey foreign key (payment) references ${to}`,
     ),
+  ];
+}
+
+/** A ledger belongs to a receiver from its first sale on. Earlier versions bound it when it was created. */
+function receiverOfSalesOnly(): string[] {
+  return [
+    "delete from meta where key = 'pay_to' and not exists (select 1 from payments where settling_at is not null)",
   ];
 }

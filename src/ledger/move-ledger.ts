@@ -6,7 +6,7 @@ import type { Engine, Run } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { idOf } from './ids.js';
 import { checkReadable, migrate } from './migrate.js';
-import { NOT_OWN_META } from './queries/meta.js';
+import { COPIED_META } from './queries/meta.js';
 import { list, raw, sql } from './sql.js';
 import type { Query, Value } from './sql.js';
 
@@ -33,7 +33,7 @@ const PLANS: readonly Plan[] = [
   { table: 'replies', key: ['payment', 'reply'], slice: 200 },
   { table: 'refunds', key: ['payment'], slice: 500 },
   { table: 'answers', key: ['payment'], slice: 8 },
-  { table: 'meta', key: ['key'], slice: 200, where: NOT_OWN_META },
+  { table: 'meta', key: ['key'], slice: 200, where: COPIED_META },
 ];
 
 /**

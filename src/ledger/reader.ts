@@ -8,6 +8,8 @@ import { ordersOf } from './orders.js';
 import type { OrderStore } from './orders.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
+import { formerReceiversOf } from './receiver-binding.js';
+import type { FormerReceiver } from './receiver-binding.js';
 import type { PaymentView } from './schema.js';
 import { STATES } from './states.js';
 import type { State } from './states.js';
@@ -53,8 +55,15 @@ export type Turnover = { day: number; operation: string; state: State; payments:
 /** A transfer that refunded a payment, as seen on chain. Amount in atomic units, time of its block in ms since 1970. */
 export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number };
 
-/** The ledger's receiver and network, and where it was moved if it is retired. */
-export type Identity = { payTo: string; network: string; retired: string | undefined };
+/** The ledger's receivers and network, and where it was moved if it is retired. */
+export type Identity = {
+  /** Undefined until the first sale. */
+  payTo: string | undefined;
+  /** Oldest first. */
+  formerReceivers: FormerReceiver[];
+  network: string;
+  retired: string | undefined;
+};
 
 /** The operations that are possible while a server is running. Every function rejects with a LedgerFault. */
 export type LedgerReader = {
@@ -146,7 +155,8 @@ export function reportsOf({ engine, now }: Connection): LedgerReports {
       const rows = await engine.read(() => execute(ownMeta()));
       const meta = new Map(rows.map(({ key, value }) => [key, value]));
       return {
-        payTo: meta.get('pay_to') ?? '',
+        payTo: meta.get('pay_to'),
+        formerReceivers: formerReceiversOf(meta),
         network: meta.get('network') ?? '',
         retired: meta.get('retired'),
       };

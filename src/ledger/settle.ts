@@ -16,6 +16,7 @@ import type { Call as CallColumns, Fence } from './queries/conditions.js';
 import { bind, countAliases, identifierPaid, lockEqualCalls, lockRow } from './queries/equal-calls.js';
 import type { LockedRow } from './queries/equal-calls.js';
 import { settle } from './queries/transitions.js';
+import type { ReceiverBinding } from './receiver-binding.js';
 
 /** The most equal payments that are considered; more of them are a flood of new signatures for one call. */
 const MAX_EQUAL = 512;
@@ -58,7 +59,12 @@ export type SettleDecision =
   | { kind: 'limit' };
 
 /** What `settlePayment` needs from the ledger. */
-export type SettleContext = { readonly dialect: Dialect; readonly now: Now; readonly answers: AnswerStore };
+export type SettleContext = {
+  readonly dialect: Dialect;
+  readonly now: Now;
+  readonly answers: AnswerStore;
+  readonly receiver: ReceiverBinding;
+};
 type Settle = { fence: Fence; sent: SettleRequest; context: SettleContext };
 type Result =
   Exclude<SettleDecision, { kind: 'settling' }> | { kind: 'settling'; grown: number } | { kind: 'full' };
@@ -101,7 +107,10 @@ function* settleBeside(
   if (all.sent.attachOnly) return { kind: 'sell' };
   if (claimed.length > MAX_ALIASES) return { kind: 'limit' };
   const settled = yield* settleOwn(all, false);
-  if (!settled) return yield* drop(all.fence);
+  if (!settled) {
+    yield* all.context.receiver.check();
+    return yield* drop(all.fence);
+  }
   // The answer store is full: nothing has changed.
   if (settled.kind !== 'settling') return settled;
   for (const other of claimed) yield* execute(bind({ id: other.id, alias_of: own.id }));
@@ -197,7 +206,11 @@ function* attachTo(
   return { kind: 'attached', target: paymentOf(row), caller };
 }
 
-/** Moves the payment to `settling` and stores its answer. @returns undefined if it may not be moved, or not `alone` */
+/**
+ * Moves the payment to `settling` and stores its answer.
+ * @returns undefined if it may not be moved, or not `alone`
+ * @throws LedgerFault if the ledger belongs to another receiver
+ */
 function* settleOwn({ fence, sent, context }: Settle, alone: boolean): TransactionBody<Result | undefined> {
   const { answer } = sent;
   if (answer && context.answers.isFull(answer.body.byteLength)) {
@@ -212,10 +225,12 @@ function* settleOwn({ fence, sent, context }: Settle, alone: boolean): Transacti
       alone,
       settlement: sent.settlement ?? null,
       signed_transaction: sent.transaction ?? null,
+      payTo: context.receiver.payTo,
       now: context.now(),
     }),
   );
   if (!row) return undefined;
+  yield* context.receiver.bind();
   if (!answer) return { kind: 'settling', grown: 0 };
   yield* execute(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));
   return { kind: 'settling', grown: answer.body.byteLength - (row.answered ?? 0) };

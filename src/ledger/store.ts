@@ -17,6 +17,7 @@ import type { Transitions } from './transitions.js';
 import { ordersOf } from './orders.js';
 import type { Order, OrderStore, Reply } from './orders.js';
 import type { Payment } from './payment.js';
+import { formerReceiversOf, ReceiverBinding } from './receiver-binding.js';
 import { endEverything } from './queries/claims.js';
 import { RefusedClaims } from './refused-claims.js';
 import type { CallKey, SettleRequest, SettleDecision } from './settle.js';
@@ -58,10 +59,19 @@ export type LedgerOptions = {
 };
 
 /** The payments of one receiver, open for a server. */
-export type Ledger = LedgerReader & OrderStore & CallerStore & Transitions & Maintenance & FeePayers;
+export type Ledger = LedgerReader &
+  OrderStore &
+  CallerStore &
+  Transitions &
+  Maintenance &
+  FeePayers & {
+    /** The addresses that payments of this ledger were paid to, without repetitions, the present one first. */
+    readonly receivers: readonly string[];
+  };
 
 /**
  * Opens the ledger of one receiver for a server. On SQLite it must be the only server: opening ends all leases and removes all callers.
+ * The ledger belongs to the receiver of its first sale (see `ReceiverBinding`).
  * @throws LedgerFault `open` if the ledger is locked, another receiver's, retired, newer than this program or unreachable
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
@@ -70,10 +80,13 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const { engine } = refused;
   const now = clockOf(engine.dialect, options.now);
   let claims = 0;
-  const connection = { engine, now, nextClaim: () => (claims += 1), refused };
+  const receiver = new ReceiverBinding(options.payTo);
+  const connection = { engine, now, nextClaim: () => (claims += 1), refused, receiver };
   const answers = new AnswerStore(connection, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
+  let former: string[];
   try {
-    await opening(engine.write(() => migrate(engine.dialect, options)));
+    const meta = await opening(engine.write(() => migrate(engine.dialect, options)));
+    former = formerReceiversOf(meta).map(({ payTo }) => payTo);
     if (!engine.dialect.concurrentWriters) await opening(engine.write(endFormerServer));
     await opening(answers.recount());
   } catch (error) {
@@ -90,6 +103,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     ...moves,
     ...maintenanceOf(connection, answers),
     ...feePayersOf(connection),
+    receivers: [...new Set([options.payTo, ...former.toReversed()])],
     find: id => afterwards(refused.gone(id), () => reader.find(id)),
     lookUp: (id, payer) => afterwards(refused.gone(id), () => callers.lookUp(id, payer)),
     claim: (request, caller) => afterwards(refused.gone(request.id), () => moves.claim(request, caller)),

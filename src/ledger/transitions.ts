@@ -72,7 +72,7 @@ export type Transitions = {
 };
 
 export function transitionsOf(connection: ServerConnection, answers: AnswerStore): Transitions {
-  const { engine, now, nextClaim, refused } = connection;
+  const { engine, now, nextClaim, refused, receiver } = connection;
   const { owner, dialect } = engine;
   const changes = async (query: () => Query): Promise<boolean> =>
     (await engine.write(() => execute(query()))).length === 1;
@@ -91,17 +91,19 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     owner,
     claim: async (request, caller) => {
       checkClaim(request);
+      receiver.refuseForeign();
       await answers.recountWhenStale();
       const context = { dialect, owner, now, fresh: nextClaim(), answersFull: answers.closed, caller };
       return engine.write(() => claimPayment(request, context));
     },
     saveAnswer: (id, claim, answer) => answers.save({ id, claim, owner }, answer),
     settle: async (id, claim, sent) => {
-      const context = { dialect, now, answers };
+      const context = { dialect, now, answers, receiver };
       const size = sent.answer?.body.byteLength ?? 0;
       const result = await engine.write(() => settlePayment({ id, claim, owner }, sent, context), size);
       if (result.kind === 'full') throw fullFault();
       if (result.kind !== 'settling') return result;
+      receiver.committed();
       answers.grow(result.grown);
       return { kind: 'settling' };
     },

@@ -3,14 +3,19 @@ import type { FacilitatorRequest } from './facilitator.js';
 import type { Offers } from './offers.js';
 import { requirementsOf } from './requirements.js';
 import type { Run } from './run.js';
-import { feePayerOf } from './transaction.js';
+import { destinationAccountOf, feePayerOf, receiverAccount } from './transaction.js';
 
 /** Builds requests to the facilitator. */
 export class FacilitatorRequests {
   readonly #offers: Offers;
+  /** By token account. */
+  readonly #receivers: ReadonlyMap<string, string>;
 
-  constructor(offers: Offers) {
+  /** @param receivers the present receiver and those that earlier payments of the ledger were paid to */
+  constructor(offers: Offers, receivers: readonly string[]) {
     this.#offers = offers;
+    const { asset } = offers.terms;
+    this.#receivers = new Map(receivers.map(payTo => [receiverAccount({ asset, payTo }), payTo]));
   }
 
   request({ call }: Run): FacilitatorRequest {
@@ -18,12 +23,14 @@ export class FacilitatorRequests {
     return { transaction, requirements: this.#offers.requirements(call.operation, feePayer) };
   }
 
-  /** With the offer under which the payment was claimed, whatever the price is now. */
+  /** With the offer under which the payment was claimed, whatever price and receiver are now. */
   repeatRequest({ transaction, flow, amount }: Row): FacilitatorRequest {
     const offered = { flow, price: { atomic: amount } };
+    const { terms } = this.#offers;
+    const payTo = this.#receivers.get(destinationAccountOf(transaction)) ?? terms.payTo;
     return {
       transaction,
-      requirements: requirementsOf(offered, this.#offers.terms, feePayerOf(transaction)),
+      requirements: requirementsOf(offered, { ...terms, payTo }, feePayerOf(transaction)),
     };
   }
 }

@@ -61,7 +61,7 @@ export class Flows {
     const asking = {
       ...parts,
       cleanup: this.#cleanup,
-      requests: new FacilitatorRequests(parts.offers),
+      requests: new FacilitatorRequests(parts.offers, parts.ledger.receivers),
       leaseMs,
     };
     this.#verification = new Verification(asking);

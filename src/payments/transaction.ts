@@ -114,10 +114,19 @@ export function feePayerOf(base64: string): string {
 
 /** The source account of the third instruction, TransferChecked, of a transaction that has passed the check. */
 export function sourceAccountOf(base64: string): string {
+  return transferAccount(base64, 0);
+}
+
+/** The token account that a transaction which has passed the check pays to. */
+export function destinationAccountOf(base64: string): string {
+  return transferAccount(base64, 2);
+}
+
+function transferAccount(base64: string, position: number): string {
   const { instructions, keys } = readTransaction(Buffer.from(base64, 'base64'));
-  const source = instructions[2] && accountOf(instructions[2], 0, keys);
-  if (source === undefined) throw new Error('the stored transaction has no transfer');
-  return nameOf(source);
+  const account = instructions[2] && accountOf(instructions[2], position, keys);
+  if (account === undefined) throw new Error('the stored transaction has no transfer');
+  return nameOf(account);
 }
 
 /** The USDC token account of a receiver: its associated token account under the Token program. */

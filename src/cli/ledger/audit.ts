@@ -4,13 +4,13 @@ import { createHash } from 'node:crypto';
 import { VersionedMessage } from '@solana/web3.js';
 import type { Identity } from '../../ledger/reader.js';
 import type { Payment } from '../../ledger/store.js';
-import { receiverAccount } from '../../payments/transaction.js';
 import { ASSOCIATED_TOKEN_PROGRAM, TOKEN_PROGRAM } from '../../solana/networks.js';
 import { createChain } from '../../solana/rpc.js';
 import type { SolanaChain } from '../../solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
 import { table, time, usdc } from './print.js';
 import type { Report } from './print.js';
+import { receiverOf, receiversOf, wasReceiver, type Receiver } from './receivers.js';
 import { changeOf, findRefund } from './refund.js';
 import { pages } from './reports.js';
 import type { ReportSource } from './reports.js';
@@ -30,7 +30,7 @@ export type Difference = {
    * - `amount`: the transferred amount differs from the ledger;
    * - `uncounted`: transferred, but not settled in the ledger;
    * - `signature`: the ledger names another transaction;
-   * - `unknown`: a transfer to the receiver that belongs to no payment;
+   * - `unknown`: a transfer to the receiver, while it was the receiver, that belongs to no payment;
    * - `refund`: refunded in the ledger, but not on chain;
    * - `unreadable`: a transaction that may have transferred an unknown amount to the receiver.
    */
@@ -46,38 +46,50 @@ type Found = { entry: SignatureEntry; landed: LandedTransaction | null };
 type History = { entries: SignatureEntry[]; complete: boolean };
 /** Money that left the receiver's accounts: refunds, by their signatures, and all other transfers. */
 type Outgoing = { refunds: Set<string>; refunded: bigint; others: number; withdrawn: bigint };
-type Tally = { differences: Difference[]; matched: Set<string>; transfers: number; out: Outgoing };
+/** `foreign`: transfers to a receiver's account at a time when it was not the ledger's receiver. */
+type Tally = {
+  differences: Difference[];
+  matched: Set<string>;
+  transfers: number;
+  foreign: number;
+  out: Outgoing;
+};
+/** A receiver, what its account's history is compared with, and how much of it there is. */
+type Audited = { receiver: Receiver; history: History; transfers: number };
+type Compared = { reader: ReportSource; mint: string; receivers: readonly Receiver[] };
 
 /**
- * Compares the ledger with the history of the receiver's USDC account at `finalized`. The chain is read first, so that every
- * transfer in it already has a row in the ledger.
+ * Compares the ledger with the history of its receiver's USDC account at `finalized`, and with those of former receivers: each payment
+ * is judged by the account that it was paid to. The chain is read first, so that every transfer in it already has a row in the ledger.
  * @throws CommandFault; UpstreamFailure if the chain cannot be read
  */
 export async function audit(reader: ReportSource, options: AuditOptions): Promise<Report> {
   const identity = await reader.identity();
   const mint = usdcMintOf(identity);
-  const account = receiverAccount({ asset: mint, payTo: identity.payTo });
+  const books = { reader, mint, receivers: receiversOf(identity, mint) };
   const signal = AbortSignal.timeout(AUDIT_MS);
   const chain = createChain({ urls: options.rpcUrls, network: identity.network, timeoutMs: CALL_MS });
   const out: Outgoing = { refunds: new Set(), refunded: 0n, others: 0, withdrawn: 0n };
-  const tally: Tally = { differences: [], matched: new Set(), transfers: 0, out };
+  const tally: Tally = { differences: [], matched: new Set(), transfers: 0, foreign: 0, out };
   try {
     await checkNetwork(chain, identity, signal);
-    const history = await readHistory(
-      chain,
-      account,
-      await reader.firstSlot(),
-      options.maxTransactions,
-      signal,
-    );
-    await compareRefunds(reader, chain, identity, tally, signal);
-    for await (const found of fetchAll(chain, history.entries, signal)) {
-      if (tally.out.refunds.has(found.entry.signature)) continue;
-      countWithdrawal(found, identity.payTo, mint, tally.out);
-      await compare(reader, account, found, tally);
+    const firstSlot = await reader.firstSlot();
+    const audited: Audited[] = [];
+    for (const receiver of books.receivers) {
+      const history = await readHistory(chain, receiver.account, firstSlot, options.maxTransactions, signal);
+      audited.push({ receiver, history, transfers: 0 });
     }
-    const rest = await compareRows(reader, history, options.now, tally);
-    return report({ account, history, tally, ...rest });
+    await compareRefunds(reader, chain, identity, tally, signal);
+    for (const each of audited) {
+      for await (const found of fetchAll(chain, each.history.entries, signal)) {
+        if (tally.out.refunds.has(found.entry.signature)) continue;
+        countWithdrawal(found, each.receiver.payTo, mint, tally.out);
+        await compare(books, each.receiver, found, tally);
+      }
+      each.transfers = tally.transfers - audited.reduce((sum, { transfers }) => sum + transfers, 0);
+    }
+    const rest = await compareRows(books, audited, options.now, tally);
+    return report({ audited, tally, ...rest });
   } finally {
     await chain.close();
   }
@@ -123,8 +135,8 @@ async function* fetchAll(
 }
 
 async function compare(
-  reader: ReportSource,
-  account: string,
+  { reader, mint, receivers }: Compared,
+  receiver: Receiver,
   { entry, landed }: Found,
   tally: Tally,
 ): Promise<void> {
@@ -134,10 +146,12 @@ async function compare(
     void tally.differences.push({ kind, payment, transaction, detail });
   if (!landed)
     return differ('unreadable', null, 'listed, but the RPC server does not have it; use an archive server');
-  const amount = incoming(landed.message, account);
+  const amount = incoming(landed.message, receiver.account);
   const id = createHash('sha256').update(landed.message).digest('hex');
   const payment = await reader.find(id);
   if (!payment) {
+    if (movedBetween(receivers, receiver, landed, mint)) return;
+    if (!wasReceiver(receiver, entry.blockTime)) return void (tally.foreign += 1);
     if (amount === undefined)
       differ('unreadable', null, 'may have changed the balance, through another program');
     else if (amount > 0n)
@@ -160,6 +174,19 @@ async function compare(
       id,
       `${amount === undefined ? '?' : usdc(amount)} on chain, ${usdc(payment.amount)} in the ledger`,
     );
+}
+
+/** Whether the operator moved money from another receiver of the ledger to this one. It is counted as money out over there. */
+function movedBetween(
+  receivers: readonly Receiver[],
+  { payTo }: Receiver,
+  { tokens }: LandedTransaction,
+  mint: string,
+): boolean {
+  if (tokens === null) return false;
+  const got = changeOf(tokens, mint, payTo);
+  const others = receivers.filter(other => other.payTo !== payTo);
+  return got > 0n && others.some(other => changeOf(tokens, mint, other.payTo) === -got);
 }
 
 /** Looks up each refund of the ledger on chain, even if it is older than the history within `--limit`. */
@@ -207,16 +234,16 @@ function countWithdrawal({ landed }: Found, payTo: string, mint: string, out: Ou
 
 /** Looks up settled payments that are missing from the history. */
 async function compareRows(
-  reader: ReportSource,
-  { entries, complete }: History,
+  { reader, receivers }: Compared,
+  audited: readonly Audited[],
   now: number,
   { differences, matched }: Tally,
 ): Promise<{ settled: number; young: number; unjudged: number }> {
-  const failed = new Set(entries.filter(entry => entry.failed).map(entry => entry.signature));
+  const all = audited.flatMap(({ history }) => history.entries);
+  const failed = new Set(all.filter(entry => entry.failed).map(entry => entry.signature));
   const unfetched = new Set(
     differences.filter(({ kind }) => kind === 'unreadable').map(each => each.transaction),
   );
-  const reach = complete ? 0 : (entries.at(-1)?.slot ?? Infinity);
   const result = { settled: 0, young: 0, unjudged: 0 };
   for await (const payment of pages(reader, { booked: {} })) {
     if (payment.settledAt === null) continue;
@@ -227,13 +254,19 @@ async function compareRows(
       differences.push({ kind: 'failed', payment: id, transaction, detail: missing(payment) });
     } else if (payment.settledAt > now - YOUNG_MS) {
       result.young += 1;
-    } else if (payment.claimSlot < reach) {
+    } else if (payment.claimSlot < reachOf(audited, receiverOf(payment, receivers))) {
       result.unjudged += 1;
     } else {
       differences.push({ kind: 'missing', payment: id, transaction, detail: missing(payment) });
     }
   }
   return result;
+}
+
+/** The slot to which the history of a receiver's account goes back. */
+function reachOf(audited: readonly Audited[], receiver: Receiver | undefined): number {
+  const history = audited.find(each => each.receiver === receiver)?.history;
+  return !history || history.complete ? 0 : (history.entries.at(-1)?.slot ?? Infinity);
 }
 
 function missing(payment: Payment): string {
@@ -266,39 +299,53 @@ function tokenAmount(data: Buffer, accounts: readonly number[], index: number): 
 }
 
 type Outcome = {
-  account: string;
-  history: History;
+  audited: Audited[];
   tally: Tally;
   settled: number;
   young: number;
   unjudged: number;
 };
 
-function report({ account, history, tally, settled, young, unjudged }: Outcome): Report {
-  const { differences, transfers, out } = tally;
-  const transactions = history.entries.length;
-  const data = {
+function report({ audited, tally, settled, young, unjudged }: Outcome): Report {
+  const { differences, transfers, foreign, out } = tally;
+  const accounts = audited.map(({ receiver: { payTo, account }, history, transfers: matched }) => ({
+    payTo,
     account,
-    transactions,
+    transactions: history.entries.length,
+    transfers: matched,
+  }));
+  const complete = audited.every(({ history }) => history.complete);
+  const data = {
+    account: accounts[0]?.account ?? null,
+    accounts,
+    transactions: accounts.reduce((sum, each) => sum + each.transactions, 0),
     transfers,
+    foreign,
     settled,
     young,
     unjudged,
-    complete: history.complete,
+    complete,
     refunds: { payments: out.refunds.size, usdc: usdc(out.refunded) },
     withdrawals: { transactions: out.others, usdc: usdc(out.withdrawn) },
     differences,
   };
   const lines = [
-    `Account ${account}: ${transactions} transactions at finalized, ${transfers} of them payments of this ledger.`,
+    ...accounts.map(
+      ({ account, ...of }) =>
+        `Account ${account}: ${of.transactions} transactions at finalized, ${of.transfers} of them payments of this ledger.`,
+    ),
     `Ledger: ${settled} settled payments.`,
     `Money out: ${usdc(out.refunded)} USDC in ${out.refunds.size} refunds, ${usdc(out.withdrawn)} USDC in ${out.others} other transactions.`,
   ];
+  if (foreign > 0)
+    lines.push(
+      `${foreign} transfers to these accounts at times when they were not the receiver of this ledger were not checked.`,
+    );
   if (young > 0)
     lines.push(
       `${young} payments settled within the last two minutes may not be finalized yet and were not checked.`,
     );
-  if (!history.complete)
+  if (!complete)
     lines.push(`The history is longer than --limit: ${unjudged} older payments were not checked.`);
   if (differences.length === 0) lines.push('No differences.');
   else {

@@ -26,6 +26,8 @@ const USAGE = `Usage: npm run ledger -- <command> [options]
       --from DAY  --to DAY      UTC days like 2026-01-31, both included
   refund <payment> --tx SIG     records that you refunded an owed payment with transaction SIG, if the chain shows
                                 the refund at finalized (read through SOLANA_RPC_URL or the sandbox)
+  receiver                      the address to which this ledger's sales are paid, and those before it
+  receiver <address>            makes another address the receiver, keeps what is owed, and lists it
   move --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one
       --from SOURCE             a file or URL (default: the ledger of this configuration)
   verify                        compares the ledger with the chain, through SOLANA_RPC_URL or the sandbox
@@ -36,7 +38,8 @@ const USAGE = `Usage: npm run ledger -- <command> [options]
   --json                        JSON output (all commands except export)
   --help                        print this text
 
-The ledger is DATABASE_URL, or else ledger.db in STATE_DIR (.coinslot). All commands except move can run while a server runs.
+The ledger is DATABASE_URL, or else ledger.db in STATE_DIR (.coinslot). All commands except
+move and receiver <address> can run while a server runs.
 Exit status 0: done; 1: not done, or verify found differences.`;
 
 const DEFAULT_AUDITED = 10_000;
@@ -67,7 +70,7 @@ type Option = keyof typeof OPTIONS;
 
 type Command = {
   options: readonly Option[];
-  /** Whether the command takes a payment id. */
+  /** Whether the command takes a payment id, or an address. */
   named?: boolean;
   run: (values: Values, name: string | undefined) => Promise<Report | undefined>;
 };
@@ -90,6 +93,7 @@ const COMMANDS: Record<string, Command> = {
     named: true,
     run: (values, name) => withBooks(reader => refund(reader, name, values.tx)),
   },
+  receiver: { options: [], named: true, run: (_, address) => receiver(address) },
   move: { options: ['from', 'to'], run: move },
   copy: { options: ['from', 'to'], run: renamed },
   height: { options: ['reset'], run: values => withBooks(reader => height(reader, values.reset === true)) },
@@ -143,6 +147,11 @@ async function refund(
 ): Promise<Report> {
   const { recordRefund } = await import('./refund.js');
   return recordRefund(reader, name, tx, rpcUrls);
+}
+
+async function receiver(address: string | undefined): Promise<Report> {
+  const { setReceiver, showReceiver } = await import('./receiver.js');
+  return address === undefined ? withBooks(showReceiver) : setReceiver(databaseUrl, address, withBooks);
 }
 
 async function renamed(): Promise<never> {

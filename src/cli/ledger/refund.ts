@@ -5,6 +5,7 @@ import { createChain, type SolanaChain } from '../../solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
 import { CommandFault, usdc } from './print.js';
 import type { Report } from './print.js';
+import { receiversOf } from './receivers.js';
 import { resolve, type ReportSource } from './reports.js';
 
 const CALL_MS = 20_000;
@@ -70,9 +71,9 @@ async function withChain<T>(
 }
 
 /**
- * Checks at `finalized` that the transaction refunds the payment: USDC left an account of the receiver, the payer received at least
- * the amount paid, and the transaction landed after the payment was claimed. Only balances before and after are compared, so the
- * refund may also come from a wallet program.
+ * Checks at `finalized` that the transaction refunds the payment: USDC left an account of a receiver, the present or a former one, the
+ * payer received at least the amount paid, and the transaction landed after the payment was claimed. Only balances before and after are
+ * compared, so the refund may also come from a wallet program.
  * @returns the refund, or the reason why it is not one, as the end of a sentence
  */
 export async function findRefund(
@@ -92,9 +93,12 @@ export async function findRefund(
     return `it landed in slot ${landed.slot}, before the payment (slot ${payment.claimSlot})`;
   if (landed.tokens === null || landed.blockTime === null)
     return 'the RPC server does not report its transfers or its time; use another RPC server';
-  const sent = -changeOf(landed.tokens, mint, identity.payTo);
-  const got = changeOf(landed.tokens, mint, payment.payer);
-  if (sent <= 0n) return `no USDC left an account of ${identity.payTo}`;
+  const { tokens } = landed;
+  const receivers = receiversOf(identity, mint).map(({ payTo }) => payTo);
+  const changes = receivers.map(payTo => changeOf(tokens, mint, payTo));
+  const sent = -changes.reduce((least, change) => (change < least ? change : least), 0n);
+  const got = changeOf(tokens, mint, payment.payer);
+  if (sent <= 0n) return `no USDC left an account of ${receivers.join(' or ')}`;
   if (got <= 0n) return `no USDC reached an account of the payer ${payment.payer}`;
   const amount = got < sent ? got : sent;
   if (amount < payment.amount)

@@ -9,8 +9,8 @@ export const STATEMENT_MS = 10_000;
 const PRESENCE_RETRY_MS = 2_000;
 
 /**
- * Advisory locks on a separate connection. Servers share the first one and a move holds it exclusively, so that the operator does not
- * move a ledger in use; no payment depends on it (see `moveLedger`). The second one shows which schema a server knows, so that no
+ * Advisory locks on a separate connection. Servers share the first one, and a move or a change of the receiver holds it exclusively, so
+ * that the operator does neither to a ledger in use; no payment depends on it (see `moveLedger`, `changeReceiver`). The second one shows which schema a server knows, so that no
  * start changes the schema under a server of an earlier version (see `migrate`).
  */
 export class ServerPresence {
@@ -25,7 +25,7 @@ export class ServerPresence {
     this.#role = role;
   }
 
-  /** @throws LedgerFault `open` if the ledger is being moved, or, for a move, if a server has it open */
+  /** @throws LedgerFault `open` if the ledger is being moved or changed, or, for a move or a change, if a server has it open */
   static async announce(url: string, role: Role): Promise<ServerPresence> {
     const presence = new ServerPresence(url, role);
     try {
@@ -38,8 +38,8 @@ export class ServerPresence {
     throw new LedgerFault(
       'open',
       role === 'server'
-        ? 'The ledger is being moved. Start the server when the move is done.'
-        : 'The ledger is in use by a running server. Stop every server on it before you move it.',
+        ? 'The ledger is being moved, or its receiver changed. Start the server when that is done.'
+        : 'The ledger is in use by a running server. Stop every server on it, then repeat the command. Nothing was changed.',
     );
   }
 

@@ -1,14 +1,15 @@
 import { one, raw, sql } from '../sql.js';
+import type { Query } from '../sql.js';
 
 type MetaRow = { key: string; value: string };
 
 /** The ledger's own keys. All other keys begin with `note:`. */
-const OWN_KEYS = raw("'schema', 'pay_to', 'network', 'retired', 'arriving'");
+const OWN_KEYS = raw("'schema', 'pay_to', 'former_pay_to', 'network', 'retired', 'arriving'");
 
 export const ownMeta = () => sql<MetaRow>`select key, value from meta where key in (${OWN_KEYS})`;
 
-/** What is copied to another ledger. */
-export const NOT_OWN_META = `key not in (${OWN_KEYS.sql})`;
+/** What is copied to another ledger: the receivers and all keys that are not the ledger's own. */
+export const COPIED_META = "key not in ('schema', 'network', 'retired', 'arriving')";
 
 export const getMeta = ({ key }: { key: string }) =>
   one<{ value: string }>`select value from meta where key = ${key}`;
@@ -16,3 +17,15 @@ export const getMeta = ({ key }: { key: string }) =>
 export const setMeta = ({ key, value }: MetaRow) =>
   sql`
     insert into meta (key, value) values (${key}, ${value}) on conflict (key) do update set value = excluded.value`;
+
+/** Binds the ledger to its receiver unless it is bound. @returns the receiver to which it is bound now */
+export const bindReceiver = ({ payTo }: { payTo: string }) =>
+  one<{ value: string }>`
+    insert into meta (key, value) values ('pay_to', ${payTo})
+    on conflict (key) do update set value = meta.value returning value`;
+
+export const receiverBound = () => one<{ value: string }>`select value from meta where key = 'pay_to'`;
+
+/** The condition of a sale: the ledger is not bound to another receiver. */
+export const isReceiver = (payTo: string): Query =>
+  sql`not exists (select 1 from meta where key = 'pay_to' and value <> ${payTo})`;

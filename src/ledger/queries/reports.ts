@@ -10,6 +10,11 @@ export const counts = () =>
   sql<{ state: State; payments: number; amount: string }>`
     select state, count(*) as payments, ${SUM_OF_AMOUNTS} as amount from payments where alias_of is null group by state`;
 
+/** The number of payments whose settlement is unresolved. */
+export const unresolved = () =>
+  one<{ payments: number }>`
+    select count(*) as payments from payments where state = 'settling' and decided_at is null and alias_of is null`;
+
 type TurnoverRow = { day: number; operation: string; state: State; payments: number; amount: string };
 
 /** Settled payments by the UTC day on which the money was known to have moved. */

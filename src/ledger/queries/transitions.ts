@@ -7,6 +7,7 @@ import type { TransitionCause, State } from '../states.js';
 import { nextClaim, ours, viewed } from './conditions.js';
 import type { At, Fence, Id, IdRow } from './conditions.js';
 import { hasNoEquals } from './equal-calls.js';
+import { isReceiver } from './meta.js';
 
 /** The table of legal moves decides from which states a move starts: `state in ('settling', 'owed')`. */
 function mayBecome(to: State, ground: TransitionCause): Query {
@@ -22,15 +23,19 @@ const MAY_DELIVER = { work: mayBecome('delivered', 'work'), chain: mayBecome('de
 /** `work`: this server's settle request succeeded; `chain`: the transfer was found on chain. */
 type Proof = { by: 'work' | 'chain' };
 
-/** Only while its newest caller is present, only for the current claim, and, if requested, only `alone`. */
+/**
+ * Only while its newest caller is present, only for the current claim, only for the ledger's receiver, and, if requested, only
+ * `alone`.
+ */
 export const settle = (
-  p: Fence & At & { settlement: string | null; signed_transaction: string | null; alone: boolean },
+  p: Fence &
+    At & { settlement: string | null; signed_transaction: string | null; alone: boolean; payTo: string },
 ) =>
   one<{ answered: number | null }>`
     update payments as own set state = 'settling', asks = asks + 1, settling_at = ${p.now}, settlement = ${p.settlement},
       signed_transaction = coalesce(${p.signed_transaction}, signed_transaction)
     where ${ours(p)} and ${MAY_SETTLE} and alias_of is null and caller_until > ${p.now}
-      and ${p.alone ? hasNoEquals(p) : raw('true')}
+      and ${isReceiver(p.payTo)} and ${p.alone ? hasNoEquals(p) : raw('true')}
     returning (select size from answers where payment = ${idBytes(p.id)}) as answered`;
 
 /** Claims the row for the second settle request, of which only a success counts, once its lease has ended. */

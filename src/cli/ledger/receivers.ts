@@ -1,0 +1,48 @@
+import type { Identity } from '../../ledger/reader.js';
+import type { Payment } from '../../ledger/store.js';
+import { destinationAccountOf, receiverAccount } from '../../payments/transaction.js';
+
+/** An address that payments of the ledger were paid to, and its USDC account. */
+export type Receiver = {
+  payTo: string;
+  account: string;
+  /** When it was the ledger's receiver, in ms since 1970. The first period of a ledger begins at 0, the present one does not end. */
+  periods: { since: number; until: number }[];
+};
+
+/** All receivers of a ledger, the present one first. Empty before the first sale. */
+export function receiversOf({ payTo, formerReceivers }: Identity, mint: string): Receiver[] {
+  if (payTo === undefined) return [];
+  const receivers = new Map<string, Receiver>();
+  const all = [...formerReceivers, { payTo, until: Infinity }];
+  all.forEach(({ payTo: address, until }, index) => {
+    const known = receivers.get(address);
+    const account = receiverAccount({ asset: mint, payTo: address });
+    const periods = [...(known?.periods ?? []), { since: all[index - 1]?.until ?? 0, until }];
+    receivers.delete(address);
+    receivers.set(address, { payTo: address, account, periods });
+  });
+  return [...receivers.values()].toReversed();
+}
+
+/** The receiver that a payment was paid to, by its signed transaction. The present one if that can't be read. */
+export function receiverOf(payment: Payment, receivers: readonly Receiver[]): Receiver | undefined {
+  return receivers.find(({ account }) => account === destinationOf(payment)) ?? receivers[0];
+}
+
+function destinationOf({ transaction }: Payment): string | undefined {
+  try {
+    return destinationAccountOf(transaction);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether it was the ledger's receiver at this time, in seconds since 1970, give or take a minute; true if the time is unknown. */
+export function wasReceiver({ periods }: Receiver, blockTime: number | null): boolean {
+  const margin = 60_000;
+  const at = (blockTime ?? 0) * 1_000;
+  return (
+    blockTime === null || periods.some(({ since, until }) => since - margin <= at && at < until + margin)
+  );
+}

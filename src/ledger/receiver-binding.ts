@@ -1,0 +1,61 @@
+import { execute } from './engine.js';
+import type { TransactionBody } from './engine.js';
+import { LedgerFault } from './fault.js';
+import { bindReceiver, receiverBound } from './queries/meta.js';
+
+/** An address that received payments of this ledger before, until a time in ms since 1970. */
+export type FormerReceiver = { payTo: string; until: number };
+
+/** Reads the former receivers from the ledger's own keys, oldest first. */
+export function formerReceiversOf(meta: ReadonlyMap<string, string>): FormerReceiver[] {
+  return JSON.parse(meta.get('former_pay_to') ?? '[]') as FormerReceiver[];
+}
+
+/**
+ * Binds the ledger to the receiver of its first sale. Until then it belongs to nobody, so that a start with a wrong PAY_TO has no
+ * consequences. The binding is one row, and each move to `settling` checks it in its own statement: of several servers that start with
+ * different receivers, the database accepts one.
+ */
+export class ReceiverBinding {
+  readonly payTo: string;
+  #bound = false;
+  /** Set once the ledger was found to be another receiver's: nothing is claimed any more. */
+  #fault: LedgerFault | undefined;
+
+  constructor(payTo: string) {
+    this.payTo = payTo;
+  }
+
+  /** Runs in the transaction of a move to `settling`, after the move. Costs nothing once `committed` was called. */
+  *bind(): TransactionBody<void> {
+    if (this.#bound) return;
+    const [bound] = yield* execute(bindReceiver({ payTo: this.payTo }));
+    this.#compare(bound?.value);
+  }
+
+  /** The transaction of `bind` is on disk. */
+  committed(): void {
+    this.#bound = true;
+  }
+
+  /** @throws LedgerFault if the ledger is bound to another receiver */
+  *check(): TransactionBody<void> {
+    const [bound] = yield* execute(receiverBound());
+    this.#compare(bound?.value);
+  }
+
+  /** @throws LedgerFault if the ledger was found to be bound to another receiver */
+  refuseForeign(): void {
+    if (this.#fault) throw this.#fault;
+  }
+
+  #compare(bound: string | undefined): void {
+    if (bound === undefined || bound === this.payTo) return;
+    this.#fault = new LedgerFault(
+      'failed',
+      `This ledger belongs to PAY_TO ${bound}, so this server, with PAY_TO ${this.payTo}, sells nothing. Nobody was charged by it. ` +
+        'Stop it and start it with that PAY_TO, or on a ledger of its own.',
+    );
+    throw this.#fault;
+  }
+}
