@@ -6,6 +6,7 @@ import type { Middleware } from 'koa';
 import pino from 'pino';
 import { BACKENDS_ASKED, createHandlers, createReadiness, ORDER_SIZES, SECTIONS } from '../handlers/index.js';
 import { createApp } from './http/app.js';
+import type { StaticDocuments } from './http/documents.js';
 import { createBackends, type BuiltBackends, type Panel } from './upstreams/backends.js';
 import { BodyReader } from './http/body.js';
 import { checkHandlers } from './contract/check-handlers.js';
@@ -74,7 +75,7 @@ type Offering = {
 };
 
 /** The parts that serve calls. `idle` resolves when no payment is being processed. */
-type Selling = { app: Listener; idle(): Promise<void> };
+type Selling = { app: Listener; documents: StaticDocuments; idle(): Promise<void> };
 
 /**
  * Builds all parts and opens the port when the server can accept payments. On `stop`, or if a step fails, closes them in reverse
@@ -99,7 +100,8 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const base = { config, contract, endpoints, terms, log, closing: closing.signal, disposers };
     const offering = await openOffering(base);
     const selling = await openSelling(base, offering);
-    const server = createHttpServer(selling.app, offering.offers, contract.paid);
+    const { app, documents } = selling;
+    const server = createHttpServer({ app, documents, offers: offering.offers, operations: contract.paid });
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const close = async (): Promise<void> => {
@@ -204,6 +206,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const health = healthOf(base, offering, backends, calls);
   disposers.unshift(async () => health.stop());
   const siteUrl = config.siteUrl ?? terms.publicUrl;
+  const { documents, live } = freeAnswers({ contract, terms, siteUrl, health, backends, sections: SECTIONS });
   const callback = createApp({
     ...handlerParts,
     charge,
@@ -211,13 +214,17 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     bodies: new BodyReader(),
     deliveries: new Deliveries(),
     readiness,
-    free: freeAnswers({ contract, terms, siteUrl, health, backends, sections: SECTIONS }),
+    live,
     holdMs: config.holdMs,
     panel: panelOf(base, ledger, panel),
     closing,
   }).callback();
   void routes.warm();
-  return { app: (request, response) => void callback(request, response), idle: () => charge.idle() };
+  return {
+    app: (request, response) => void callback(request, response),
+    documents,
+    idle: () => charge.idle(),
+  };
 }
 
 function confirmIn(ledger: Ledger, chain: SolanaChain): Confirm {

@@ -54,7 +54,7 @@ async function openApp() {
     charge,
     bodies: new BodyReader(),
     panel: (_ctx: unknown, next: () => unknown) => next(),
-    free: { documents: {}, live: {} },
+    live: {},
     closing: NEVER,
   };
   const callback = createApp(parts as unknown as AppParts).callback();

@@ -200,6 +200,27 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect(icon.headers.get('content-type')).to.include('image/');
   });
 
+  it('a static document is the same for every spelling of a condition, and no other method reads it', async () => {
+    const url = `${world.url}/openapi.json`;
+    const first = await call(url);
+    const etag = first.headers.get('etag') ?? '';
+    const names = ['access-control-allow-origin', 'access-control-expose-headers', 'cache-control', 'etag'];
+    for (const condition of [etag, `W/${etag}`, '*', `"other", ${etag}`]) {
+      const same = await call(`${url}?a=b`, {
+        headers: { 'if-none-match': condition, 'cache-control': 'no-cache' },
+      });
+      expect(same.status, condition).to.equal(304);
+      for (const name of names) expect(same.headers.get(name)).to.equal(first.headers.get(name)).and.not.null;
+      expect(same.headers.get('content-type')).to.equal(null);
+      expect(same.body.length).to.equal(0);
+    }
+    const other = await call(url, { headers: { 'if-none-match': '"other"' } });
+    expect([other.status, other.body.equals(first.body)]).to.deep.equal([200, true]);
+    expect(other.headers.get('content-type')).to.equal('application/json; charset=utf-8');
+    expect((await post(url, {})).status).to.equal(405);
+    expect((await call(`${url}/`)).status).to.equal(404);
+  });
+
   it('the served description keeps its references, by which generators name their types', async () => {
     const text = (await call(`${world.url}/openapi.json`)).body.toString();
     expect(

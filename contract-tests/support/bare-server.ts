@@ -19,7 +19,8 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
     publicUrl: 'http://127.0.0.1',
   };
   const offers = new Offers([SUMMARIZE], terms, address);
-  const server = createHttpServer(handle, offers, [SUMMARIZE], deadlines);
+  const parts = { app: handle, offers, operations: [SUMMARIZE], documents: new Map() };
+  const server = createHttpServer(parts, deadlines);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const close = (): void => {

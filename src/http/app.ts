@@ -16,7 +16,7 @@ import { Halt, sendChallenge, sendError } from './responses.js';
 import { failureAnswer, runHandler, type HandlerParts, type Routed } from './run-handler.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
-import { EXPOSED_HEADERS } from './server.js';
+import { EXPOSED_HEADERS } from './exposed-headers.js';
 
 export type AppParts = ServeFreeParts &
   HandlerParts &

@@ -1,18 +1,17 @@
 import type { Sections } from '../contract/operation.js';
-import type { Json } from '../contract/json.js';
-import { createHash } from 'node:crypto';
 import type { BuiltBackends } from '../upstreams/backends.js';
 import type { Contract } from '../contract/contract.js';
+import { documentOf, type StaticDocument, type StaticDocuments } from './documents.js';
 import type { Health, HealthReport } from './health.js';
 import type { OperationId } from '../contract/operation.js';
-import { discoveryOf, indexOf, servedContract, type StaticDocument } from '../payments/discovery.js';
+import { discoveryOf, indexOf, servedContract } from '../payments/discovery.js';
 import type { Terms } from '../payments/requirements.js';
 
+/** The answers that are built for each request. */
+export type LiveAnswers = Partial<Record<OperationId, () => Promise<HealthReport | object>>>;
+
 /** The answers of free operations: some are constant while the server runs, others are built for each request. */
-export type FreeAnswers = {
-  documents: Partial<Record<OperationId, StaticDocument>>;
-  live: Partial<Record<OperationId, () => Promise<HealthReport | object>>>;
-};
+export type FreeAnswers = { documents: StaticDocuments; live: LiveAnswers };
 
 export type FreeParts = {
   contract: Contract;
@@ -34,13 +33,14 @@ export function freeAnswers(parts: FreeParts): FreeAnswers {
         terms,
       ),
     );
+  const documents: Partial<Record<OperationId, StaticDocument>> = {
+    getIndex: documentOf(indexOf(contract, siteUrl)),
+    getDiscovery: documentOf(discoveryOf(contract.paid, terms)),
+    ...mapped(sections.discovery, tagged),
+    getOpenapi: documentOf(servedContract(contract, terms, siteUrl)),
+  };
   return {
-    documents: {
-      getIndex: documentOf(indexOf(contract, siteUrl)),
-      getDiscovery: documentOf(discoveryOf(contract.paid, terms)),
-      ...mapped(sections.discovery, tagged),
-      getOpenapi: documentOf(servedContract(contract, terms, siteUrl)),
-    },
+    documents: byPath(contract, documents),
     live: {
       getHealth: async () => health.report(),
       ...mapped(sections.health, names => async () => health.report(names)),
@@ -56,7 +56,14 @@ function mapped<A, B>(
   return Object.fromEntries(Object.entries(entries).map(([id, value]) => [id, map(value)]));
 }
 
-function documentOf(value: Json): StaticDocument {
-  const body = Buffer.from(JSON.stringify(value));
-  return { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
+function byPath(
+  { free }: Contract,
+  documents: Partial<Record<OperationId, StaticDocument>>,
+): StaticDocuments {
+  return new Map(
+    free.flatMap(({ id, path }) => {
+      const document = documents[id];
+      return document ? [[path, document] as const] : [];
+    }),
+  );
 }

@@ -1,31 +1,24 @@
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import type { FreeAnswers } from './free-answers.js';
+import type { LiveAnswers } from './free-answers.js';
 import { failureAnswer, JSON_TYPE, type HandlerParts, type Routed } from './run-handler.js';
 import { Halt, send } from './responses.js';
 import type { Route } from './router.js';
 
-export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'> & { free: FreeAnswers };
+export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'> & { live: LiveAnswers };
 
 // The official fetch client sends access-control-expose-headers as a request header.
 const ALLOWED_HEADERS =
   'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
 
-/** Answers a call of a free operation. */
+/** Answers a call of a free operation, but for static documents (`documents.ts`). */
 export async function serveFree(
   ctx: Context,
   parts: ServeFreeParts,
   { id, operation }: Routed,
 ): Promise<void> {
-  const document = parts.free.documents[id];
-  if (document) {
-    ctx.set({ ETag: document.etag, 'Cache-Control': 'public, max-age=60', 'Content-Type': JSON_TYPE });
-    ctx.body = document.body;
-    ctx.status = isCurrent(ctx.get('If-None-Match'), document.etag) ? 304 : 200;
-    return;
-  }
-  const live = parts.free.live[id];
+  const live = parts.live[id];
   if (!live) throw new Error(`the free operation ${id} has no handler`);
   const body = await live().catch((error: unknown) => {
     const answer = failureAnswer(error, parts.log);
@@ -38,11 +31,6 @@ export async function serveFree(
     'Content-Type': JSON_TYPE,
     'Cache-Control': 'no-store',
   });
-}
-
-/** Unlike Koa's `fresh`, ignores `Cache-Control: no-cache`, which some fetch clients add to every conditional request. */
-function isCurrent(ifNoneMatch: string, etag: string): boolean {
-  return ifNoneMatch.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 }
 
 /** Answers OPTIONS. */

@@ -12,9 +12,8 @@ import type { PricedOperation } from '../contract/contract.js';
 import { challengeVersion } from '../payments/challenge.js';
 import type { Offers } from '../payments/offers.js';
 import { carriesPayment, hasHeader } from '../payments/headers.js';
-
-export const EXPOSED_HEADERS =
-  'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, ETag, X-TTS-Voice-Id, X-TTS-Format';
+import { serveDocument, type StaticDocuments } from './documents.js';
+import { EXPOSED_HEADERS } from './exposed-headers.js';
 
 /** Requests with more header bytes get 400. Payments are about 1.5 KB. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -38,18 +37,24 @@ const DEADLINES: HttpDeadlines = {
 
 export type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
+export type HttpParts = {
+  app: Listener;
+  offers: Offers;
+  operations: PricedOperation[];
+  documents: StaticDocuments;
+};
+
 /**
- * The HTTP server. A fast path in front of the app answers unpaid calls of paid operations from prebuilt bytes. It can only refuse
- * calls, so a difference between it and the router cannot give anything away.
+ * The HTTP server. In front of the app, it answers unpaid calls of paid operations and the static documents from prebuilt bytes. An
+ * unpaid call can only be refused here, so a difference between this and the router cannot give anything away.
  */
 export function createHttpServer(
-  app: Listener,
-  offers: Offers,
-  operations: PricedOperation[],
+  { app, offers, operations, documents }: HttpParts,
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
   const priced = new Map(operations.map(operation => [operation.path, operation]));
   const serve: Listener = (request, response) => {
+    if (serveDocument(request, response, documents)) return;
     connections.track(request, response);
     app(request, response);
   };

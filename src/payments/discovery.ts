@@ -3,9 +3,6 @@ import type { Contract, PricedOperation } from '../contract/contract.js';
 import { exampleChallenge } from './challenge.js';
 import { resourceUrl, type Terms } from './requirements.js';
 
-/** A free document: its JSON bytes and a strong ETag. */
-export type StaticDocument = { body: Buffer; etag: string };
-
 const INTRO =
   'Each resource is called with POST and a JSON body. A call without payment returns a 402 descriptor: the challenge, in the ' +
   'JSON body and base64-encoded in the PAYMENT-REQUIRED header, with price, asset, network and payTo. Pay with the x402 scheme ' +
