@@ -49,6 +49,14 @@ export async function startFleet(bench) {
   return { ours, bare, fastify, express, hono, all, selling, answerFile, stop };
 }
 
+/** A brief that peers sell where it does not matter which. @returns {string} the file */
+export function sampleBriefFile() {
+  const file = join(runFolder('recorded'), 'brief.json');
+  const brief = { mint: 'as any', brief: 'of a token', sources: [], asOf: '2026-01-01T00:00:00Z' };
+  writeFileSync(file, JSON.stringify(brief));
+  return file;
+}
+
 /** Ours and the peers with the same work behind them. @param {import('./measure.js').Bench} bench */
 export async function startSellers({ stubs }, { work, ...how }) {
   const [ours, express, hono] = [

@@ -1,20 +1,9 @@
 import { median, ratio, record, table } from './figures.js';
-import { BRIEF } from './fleet.js';
+import { BRIEF, sampleBriefFile } from './fleet.js';
 import { introduce, paid, unpaid } from './measure.js';
-import { runFolder, startOurs, startPeer } from './processes.js';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { startOurs, startPeer } from './processes.js';
 
 /** @typedef {import('./measure.js').Bench} Bench */
-
-function answerFile() {
-  const file = join(runFolder('recorded'), 'brief.json');
-  writeFileSync(
-    file,
-    JSON.stringify({ mint: 'as any', brief: 'of a token', sources: [], asOf: '2026-01-01T00:00:00Z' }),
-  );
-  return file;
-}
 
 /** @param {Bench} bench @param {string} file */
 function starters({ stubs }, file) {
@@ -35,7 +24,7 @@ export async function starts(bench) {
   const ready = table('Start to the first answer to a payment', 'ms', 'less');
   of.notes.push('Ours opens its port when it is ready to be paid.');
   ready.notes.push('A payment that is refused.');
-  const file = answerFile();
+  const file = sampleBriefFile();
   for (let round = 0; round < (bench.quick ? 3 : 11); round++) {
     for (const start of starters(bench, file)) {
       const { server, startMs, startCpu, readyMs } = await start();
@@ -63,7 +52,7 @@ export async function starts(bench) {
 export async function memory(bench) {
   const idle = table('Memory, idle', 'MB', 'less');
   const after = table('Memory after load', 'MB', 'less');
-  const file = answerFile();
+  const file = sampleBriefFile();
   const calls = bench.quick ? { unpaid: 5_000, paid: 1_000 } : { unpaid: 20_000, paid: 6_000 };
   for (let round = 0; round < (bench.quick ? 1 : 3); round++) {
     for (const start of starters(bench, file)) {

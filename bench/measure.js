@@ -10,7 +10,8 @@ const MOST_SALES_PER_SECOND = 9_000;
  * @typedef {import('./processes.js').Server} Server
  * @typedef {{
  *   stubs: import('./processes.js').Stubs, load: import('./processes.js').Partner, report: import('./report.js').Report, quick: boolean,
- * }} Bench
+ *   asked: () => Promise<number>,
+ * }} Bench `asked`: how often the facilitators were asked to verify or settle
  */
 
 /** A result whose every answer was the one that was asked for. @param {Server} server @param {import('./load.js').Result} result */

@@ -67,7 +67,7 @@ export class Partner {
   #child;
   #queue = Promise.resolve();
 
-  /** @param {string} script in this folder @param {string} core */
+  /** @param {string} script in this folder @param {string | null} core null: any */
   constructor(script, core = LOAD_CORE) {
     this.#child = spawnNode(core, [join(HERE, script)], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -265,6 +265,16 @@ export async function startPeer(
       NODE_ENV: 'production',
     },
     ...rest,
+  });
+}
+
+/** The speech engine alone. */
+export async function startEngine() {
+  return startServer({
+    name: 'the engine alone',
+    script: join(HERE, 'peers/engine.js'),
+    env: {},
+    probe: '/',
   });
 }
 

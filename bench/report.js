@@ -100,7 +100,7 @@ export class Report {
 /** Which tables a plot shows, by the beginnings of their titles. */
 const PLOTS = {
   'unpaid.svg': ['402,'],
-  'paid.svg': ['Paid call, instant', 'Paid summarize', 'Latency of a paid call'],
+  'paid.svg': ['Paid call, instant', 'Paid summarize', 'Latency of a paid call', 'Speech of'],
 };
 
 function gateText(gate) {

@@ -7,10 +7,22 @@ import { cleanRuns, Partner } from './processes.js';
 import { Report } from './report.js';
 import { PRICE } from './terms.js';
 import { postgres } from './postgres.js';
-import { throughput } from './throughput.js';
+import { asks, cores, throughput } from './throughput.js';
 import { latency, speech, summaries } from './work.js';
 
-const SCENARIOS = { throughput, latency, summaries, speech, operations, ledger, starts, memory, postgres };
+const SCENARIOS = {
+  throughput,
+  cores,
+  latency,
+  asks,
+  summaries,
+  speech,
+  operations,
+  ledger,
+  starts,
+  memory,
+  postgres,
+};
 
 const quick = process.env.QUICK === '1';
 const chosen = process.env.ONLY?.split(',') ?? Object.keys(SCENARIOS);
@@ -20,7 +32,8 @@ process.stdout.write('signing the payments beforehand\n');
 await prepareSignatures(PRICE, PREPARED);
 const stubs = new Partner('stubs.js');
 const load = new Partner('load.js');
-const bench = { stubs: await stubs.hears(), load, report, quick };
+const asked = async () => (await stubs.ask({})).asked;
+const bench = { stubs: await stubs.hears(), load, report, quick, asked };
 const began = Date.now();
 for (const name of chosen) {
   const scenario = SCENARIOS[name];

@@ -21,6 +21,8 @@ const slotNow = () => 1_000 + Math.floor((Date.now() - began) / SLOT_MS);
 /** @type {Map<string, { transaction: string, slot: number }>} */
 const landed = new Map();
 let settled = 0;
+/** Requests to verify or settle. */
+let asked = 0;
 
 /** @returns {string} a signature like no other */
 function nextSignature() {
@@ -40,6 +42,7 @@ const TRANSACTION = '"transaction":"';
 /** @param {string} path @param {Buffer} body */
 function facilitate(path, body) {
   if (path === '/supported') return SUPPORTED;
+  asked += 1;
   if (path === '/verify') return '{"isValid":true}';
   const from = body.indexOf(TRANSACTION) + TRANSACTION.length;
   const transaction = body.latin1Slice(from, body.indexOf('"', from));
@@ -136,4 +139,6 @@ const [facilitator, slowFacilitator, rpc, slowRpc, model, market] = await Promis
   }).then(({ url }) => url),
 ]);
 process.on('disconnect', () => process.exit(0));
+// Told anything, it says how often its facilitators were asked.
+process.on('message', () => process.send?.({ result: { asked } }));
 process.send?.({ facilitator, slowFacilitator, rpc, slowRpc, model, market });

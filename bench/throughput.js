@@ -1,6 +1,7 @@
-import { best, ratio, record, table } from './figures.js';
-import { BRIEF, startFleet } from './fleet.js';
-import { interleave, paid, unpaid } from './measure.js';
+import { best, median, ratio, record, table } from './figures.js';
+import { BRIEF, sampleBriefFile, startFleet, startSellers } from './fleet.js';
+import { interleave, introduce, paid, unpaid } from './measure.js';
+import { Partner } from './processes.js';
 import { PAYERS } from './terms.js';
 import { textOf } from './text.js';
 
@@ -53,14 +54,17 @@ async function largeBodies(bench, fleet) {
   bench.report.add(of);
 }
 
-/** @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
-async function sales(bench, fleet) {
-  const of = table(`Paid call, instant backend, 64 connections, ${PAYERS} payers`, 'calls/s');
-  const spent = table('Processor time of the server per paid call', 'µs', 'less');
+/**
+ * @param {Bench} bench @param {import('./processes.js').Server[]} servers ours and the peers, who know the payers
+ * @param {{ where: string, bound: number }} how
+ */
+async function sales(bench, servers, { where, bound }) {
+  const of = table(`Paid call, instant backend, ${where}, 64 connections, ${PAYERS} payers`, 'calls/s');
+  const spent = table(`Processor time of the server per paid call, ${where}`, 'µs', 'less');
   const job = { ...BRIEF, connections: 64, seconds: bench.quick ? 1.5 : 4 };
   const busy = [];
-  for (const server of fleet.selling) await paid(bench, server, { ...job, seconds: bench.quick ? 1.5 : 8 });
-  await interleave(of, fleet.selling, bench.quick ? 3 : 5, async server => {
+  for (const server of servers) await paid(bench, server, { ...job, seconds: bench.quick ? 1.5 : 8 });
+  await interleave(of, servers, bench.quick ? 3 : 5, async server => {
     const before = server.cpuSeconds();
     const result = await paid(bench, server, job);
     const after = server.cpuSeconds();
@@ -75,7 +79,47 @@ async function sales(bench, fleet) {
   bench.report.add(of);
   bench.report.add(spent);
   const peer = best(of, PEERS);
-  bench.report.gate(`paid, instant backend / best peer (${peer})`, ratio(of, 'coinslot', peer), 'least', 4);
+  bench.report.gate(
+    `paid, instant backend, ${where} / best peer (${peer})`,
+    ratio(of, 'coinslot', peer),
+    'least',
+    bound,
+  );
+}
+
+/** Sales with nothing pinned: the server, its threads, the stubs and the load generator share all cores. @param {Bench} bench */
+export async function cores(bench) {
+  const [stubs, load] = [new Partner('stubs.js', null), new Partner('load.js', null)];
+  const here = { ...bench, stubs: await stubs.hears(), load };
+  const sellers = await startSellers(here, { answerFile: sampleBriefFile(), core: null });
+  try {
+    await introduce(here, sellers.ours, BRIEF);
+    await sales(here, sellers.all, { where: 'nothing pinned', bound: 4 });
+  } finally {
+    await sellers.stop();
+    stubs.end();
+    load.end();
+  }
+}
+
+/** How many sales one request to the facilitator makes. @param {Bench} bench */
+export async function asks(bench) {
+  const sellers = await startSellers(bench, { answerFile: sampleBriefFile() });
+  try {
+    const of = table('Sales per request to the facilitator, known payers', 'sales');
+    const job = { ...BRIEF, connections: 64, requests: bench.quick ? 1_000 : 10_000 };
+    await introduce(bench, sellers.ours, BRIEF);
+    for (const server of sellers.all) {
+      const before = await bench.asked();
+      const { answers } = await paid(bench, server, job);
+      record(of, server.name, answers / ((await bench.asked()) - before));
+    }
+    bench.report.add(of);
+    const value = median(of.rows.get('coinslot'));
+    bench.report.gate('sales per facilitator request, known payers', value, 'least', 1);
+  } finally {
+    await sellers.stop();
+  }
 }
 
 /** @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
@@ -95,6 +139,7 @@ async function documents(bench, fleet) {
   );
   of.notes.push(busyNote(busy));
   bench.report.add(of);
+  bench.report.gate('/openapi.json / bare node:http', ratio(of, 'coinslot', 'node:http'), 'least', 0.9);
 }
 
 /** What all servers do side by side with backends that answer at once. @param {Bench} bench */
@@ -102,7 +147,7 @@ export async function throughput(bench) {
   const fleet = await startFleet(bench);
   try {
     await challenges(bench, fleet);
-    await sales(bench, fleet);
+    await sales(bench, fleet.selling, { where: 'one core', bound: 3 });
     await largeBodies(bench, fleet);
     await documents(bench, fleet);
   } finally {
