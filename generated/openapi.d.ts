@@ -1184,6 +1184,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "default": "en_US-slt-medium",
+                     *       "voices": [
+                     *         {
+                     *           "id": "en_US-slt-medium",
+                     *           "name": "slt",
+                     *           "language": "en_US",
+                     *           "quality": "medium",
+                     *           "sampleRateHz": 22050,
+                     *           "license": "CMU Flite"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["VoiceList"];
                 };
             };

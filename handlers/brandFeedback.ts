@@ -1,4 +1,5 @@
-import type { Handler, Readiness } from '../src/contract/operation.js';
+import type { operations } from '../generated/openapi.js';
+import type { Body, Handler, Ready } from '../src/contract/operation.js';
 import { UpstreamFailure } from '../src/net/failure.js';
 import { createBrandFeedback } from '../src/upstreams/people/aggregate.js';
 import type { People, ReplyStore } from '../src/upstreams/people/people.js';
@@ -6,7 +7,10 @@ import type { People, ReplyStore } from '../src/upstreams/people/people.js';
 const DEFAULT_RESPONDENTS = 5;
 const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 
-export function respondentsWanted({ n }: { n?: number }): number {
+type BrandFeedback = operations['brandFeedback'];
+
+/** How many people an order asks. */
+export function respondentsWanted({ n }: Pick<Body<BrandFeedback>, 'n'>): number {
   return n ?? DEFAULT_RESPONDENTS;
 }
 
@@ -14,7 +18,7 @@ export function respondentsWanted({ n }: { n?: number }): number {
  * Sells the opinions of people. Asks until enough people have replied or the deadline has passed, and answers with the replies
  * received so far. Safe to run again for the same order, because replies are stored.
  */
-export function brandFeedback(people: People, replyStore: ReplyStore): Handler<'brandFeedback'> {
+export function brandFeedback(people: People, replyStore: ReplyStore): Handler<BrandFeedback> {
   return async ({ body, signal, order }) => {
     if (!order) throw new Error('brandFeedback must run as an order');
     const asked = { brand: body.brand, question: body.question, wanted: respondentsWanted(body) };
@@ -29,8 +33,8 @@ export function brandFeedback(people: People, replyStore: ReplyStore): Handler<'
 }
 
 /** Rejects an order before the payment if it is invalid or nobody can be asked. */
-export function brandFeedbackReady(people: People): NonNullable<Readiness['brandFeedback']> {
-  return async body => {
+export function brandFeedbackReady(people: People): Ready<BrandFeedback> {
+  return async ({ body }) => {
     const { brand, question } = body;
     if (!VISIBLE.test(brand) || !VISIBLE.test(question)) {
       throw new UpstreamFailure(

@@ -4,12 +4,13 @@ import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Middleware } from 'koa';
 import pino from 'pino';
-import { BACKENDS_ASKED, createHandlers, createReadiness, ORDER_SIZES, SECTIONS } from '../handlers/index.js';
+import { handlers as table } from '../handlers/index.js';
 import { createApp } from './http/app.js';
 import type { StaticDocuments } from './http/documents.js';
 import { createBackends, type BuiltBackends, type Panel } from './upstreams/backends.js';
 import { BodyReader } from './http/body.js';
 import { checkHandlers } from './contract/check-handlers.js';
+import type { AnyFree, AnyServed, Serving, ServingFree } from './contract/operation.js';
 import { ConfigFault, type Config } from './config.js';
 import { COMPILED_FILE, CONTRACT_FILE, loadContract, type Contract } from './contract/contract.js';
 import { Deliveries } from './http/deliveries.js';
@@ -75,7 +76,7 @@ type Offering = {
 };
 
 /** The parts that serve calls. `idle` resolves when no payment is being processed. */
-type Selling = { app: Listener; documents: StaticDocuments; idle(): Promise<void> };
+type Selling = { app: Listener; routes: Routes; documents: StaticDocuments; idle(): Promise<void> };
 
 /**
  * Builds all parts and opens the port when the server can accept payments. On `stop`, or if a step fails, closes them in reverse
@@ -100,8 +101,8 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const base = { config, contract, endpoints, terms, log, closing: closing.signal, disposers };
     const offering = await openOffering(base);
     const selling = await openSelling(base, offering);
-    const { app, documents } = selling;
-    const server = createHttpServer({ app, documents, offers: offering.offers, operations: contract.paid });
+    const { app, routes, documents } = selling;
+    const server = createHttpServer({ app, routes, documents, offers: offering.offers });
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const close = async (): Promise<void> => {
@@ -177,16 +178,16 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   disposers.unshift(() => backends.close());
   const routes = await Routes.create(contract);
   const calls = new RecentCalls();
-  const handlers = calls.observe(createHandlers(backends), BACKENDS_ASKED);
+  checkHandlers(contract, table);
+  const { serving, free } = servedBy(table, contract, backends);
+  const handlers = calls.observe(serving);
   const handlerParts = { routes, handlers, log };
   const orders = new OrderWorker({
     ledger,
-    work: orderWork(handlerParts, contract, ORDER_SIZES),
+    work: orderWork(handlerParts),
     log,
     attemptMs: config.orderMs,
   });
-  const readiness = createReadiness(backends);
-  checkHandlers(contract, handlers, readiness);
   const trust = await loadFacilitatorTrust(ledger, offering.facilitator, log);
   const life = new BlockhashLife({ offers, recent: signal => recentBlockhashes(chain, signal), closing });
   const charge = new Charge({
@@ -206,14 +207,13 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const health = healthOf(base, offering, backends, calls);
   disposers.unshift(async () => health.stop());
   const siteUrl = config.siteUrl ?? terms.publicUrl;
-  const { documents, live } = freeAnswers({ contract, terms, siteUrl, health, backends, sections: SECTIONS });
+  const { documents, live } = freeAnswers({ contract, terms, siteUrl, health, handlers, free });
   const callback = createApp({
     ...handlerParts,
     charge,
     offers,
     bodies: new BodyReader(),
     deliveries: new Deliveries(),
-    readiness,
     live,
     holdMs: config.holdMs,
     panel: panelOf(base, ledger, panel),
@@ -222,8 +222,23 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   void routes.warm();
   return {
     app: (request, response) => void callback(request, response),
+    routes,
     documents,
     idle: () => charge.idle(),
+  };
+}
+
+/** The handlers of the shop, built from its backends. */
+function servedBy(
+  table: Readonly<Record<string, (backends: BuiltBackends) => AnyServed | AnyFree>>,
+  { paid }: Contract,
+  backends: BuiltBackends,
+): { serving: Serving; free: ServingFree } {
+  const costs = new Set(paid.map(({ id }) => id));
+  const all = Object.entries(table).map(([id, create]) => [id, create(backends)] as const);
+  return {
+    serving: Object.fromEntries(all.filter(([id]) => costs.has(id))) as Serving,
+    free: Object.fromEntries(all.filter(([id]) => !costs.has(id))) as ServingFree,
   };
 }
 

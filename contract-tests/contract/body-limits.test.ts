@@ -35,26 +35,26 @@ describe('how large a body may be', function () {
   };
 
   it('every operation but summarize, which keeps 2 MB, takes less than 100 KB', () => {
-    const limits = Object.fromEntries(contract.paid.map(({ id, maxBodyBytes }) => [id, maxBodyBytes]));
+    const limits = Object.fromEntries(contract.paid.map(({ id, request }) => [id, request!.maxBytes]));
     expect(limits['summarize']).to.equal(2 * 1024 * 1024);
     delete limits['summarize'];
     for (const [id, bytes] of Object.entries(limits)) expect(bytes, id).to.be.within(16_384, 100_000);
   });
 
   it('the longest values that a schema allows fit, however they are written', () => {
-    for (const { id, requestSchema, maxBodyBytes } of contract.paid) {
-      const fields = Object.entries(requestSchema['properties'] as Record<string, Json>).map(
+    for (const { id, request } of contract.paid) {
+      const fields = Object.entries(request!.plain['properties'] as Record<string, Json>).map(
         ([name, { type, maxLength }]) =>
           `"${name}":${type === 'string' ? `"${'\\ud83d\\udcb8'.repeat(Number(maxLength))}"` : '50'}`,
       );
-      expect(`{${fields.join()}}`.length, id).to.be.below(maxBodyBytes);
+      expect(`{${fields.join()}}`.length, id).to.be.below(request!.maxBytes);
     }
   });
 
   it('2 MB where the schema sets no limit', () => {
     const text = { type: 'string' };
-    expect(bodyLimit({ type: 'object', properties: { text } })).to.equal(2 * 1024 * 1024);
-    expect(bodyLimit({})).to.equal(2 * 1024 * 1024);
+    expect(bodyLimit({}, { type: 'object', properties: { text } })).to.equal(2 * 1024 * 1024);
+    expect(bodyLimit({}, {})).to.equal(2 * 1024 * 1024);
   });
 
   it('2 MB for brandFeedback that nobody funds: 400 before the ledger or the facilitator hear of it', async () => {

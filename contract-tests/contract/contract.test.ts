@@ -165,8 +165,12 @@ describe('The contract sells what the specification says', () => {
       const post = at(document, 'paths', wanted.path, 'post');
 
       it('has its path, tag, price and flow', () => {
-        const { path, tag, price, flow } = operation;
-        expect({ path, tag, flow }).to.deep.equal({ path: wanted.path, tag: wanted.tag, flow: wanted.flow });
+        const { path, tags, price, flow } = operation;
+        expect({ path, tags, flow }).to.deep.equal({
+          path: wanted.path,
+          tags: [wanted.tag],
+          flow: wanted.flow,
+        });
         expect(post.tags).to.deep.equal([wanted.tag]);
         const { amount, atomic } = wanted;
         expect(price).to.deep.equal({ mode: 'fixed', currency: 'USD', amount, atomic });
@@ -174,9 +178,9 @@ describe('The contract sells what the specification says', () => {
       });
 
       it('takes exactly the fields of the specification, with a limit for each text', () => {
-        expect(fieldsOf(operation.requestSchema, true)).to.deep.equal(wanted.request);
-        expect(operation.requestSchema.type).to.equal('object');
-        expect(operation.requestSchema.additionalProperties).to.equal(wanted.closed ? false : undefined);
+        expect(fieldsOf(operation.request!.schema, true)).to.deep.equal(wanted.request);
+        expect(operation.request!.schema.type).to.equal('object');
+        expect(operation.request!.schema.additionalProperties).to.equal(wanted.closed ? false : undefined);
         expect(at(post, 'requestBody').required).to.equal(true);
         expect(at(post, 'requestBody', 'content')).to.have.all.keys('application/json');
       });

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { createApp, type AppParts } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import { CONTRACT_FILE, loadContract } from '../../src/contract/contract.js';
-import type { Handlers } from '../../src/contract/operation.js';
+import type { Serving } from '../../src/contract/operation.js';
 import type { PaidCall } from '../../src/payments/paid-call.js';
 import { Routes } from '../../src/http/router.js';
 import { UpstreamFailure } from '../../src/net/failure.js';
@@ -25,17 +25,19 @@ async function openApp() {
   const ends: (() => void)[] = [];
   const spokenFor: string[] = [];
   const handlers = {
-    textToSpeech: ({ caller, signal }: { caller: string; signal: AbortSignal }) =>
-      queue.run(
-        async () => {
-          spokenFor.push(caller);
-          await new Promise<void>(resolve => ends.push(resolve));
-          throw new UpstreamFailure('failed', 'Spoken');
-        },
-        signal,
-        caller,
-      ),
-  } as unknown as Handlers;
+    textToSpeech: {
+      call: ({ caller, signal }: { caller: string; signal: AbortSignal }) =>
+        queue.run(
+          async () => {
+            spokenFor.push(caller);
+            await new Promise<void>(resolve => ends.push(resolve));
+            throw new UpstreamFailure('failed', 'Spoken');
+          },
+          signal,
+          caller,
+        ),
+    },
+  } as unknown as Serving;
   const charge = {
     checkPayment: (headers: IncomingHttpHeaders) => ({
       kind: 'payment',

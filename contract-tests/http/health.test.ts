@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Health, type HealthReport } from '../../src/http/health.js';
-import type { Handlers } from '../../src/contract/operation.js';
 import { RecentCalls } from '../../src/http/recent-calls.js';
 import { UpstreamFailure } from '../../src/net/failure.js';
 import { QueueFull } from '../../src/upstreams/fair-queue.js';
@@ -66,20 +65,12 @@ describe('Health tells what became of the last real calls', () => {
 });
 
 describe('Recent calls', () => {
-  const names = {
-    summarize: 'summarizer',
-    solTokenBrief: 'markets',
-    solMintInfo: 'solana',
-    brandFeedback: 'people',
-    textToSpeech: 'speech',
-  };
-
   /** Makes one call of a handler that throws `error`, with the outcome recorded. */
   async function fail(calls: RecentCalls, error: Error, signal = NEVER): Promise<void> {
-    const handlers = { summarize: () => Promise.reject(error) } as unknown as Handlers;
+    const handlers = { quote: { call: () => Promise.reject(error), backend: 'summarizer' } };
     await calls
-      .observe(handlers, names)
-      .summarize({ body: { text: 'x' }, signal, caller: 'a' })
+      .observe(handlers)
+      .quote!.call({ params: {}, query: {}, body: {}, signal, caller: 'a' })
       .catch(() => undefined);
   }
 

@@ -236,7 +236,7 @@ describe('the worker of paid orders', () => {
     await ledger.saveAnswer(id, row?.claim ?? 0, answer);
     const how = { settlement: 'sig', answerExpiresAt: Date.now() + attemptMs };
     expect(await ledger.deliver(id, row?.claim ?? 0, how)).to.equal(true);
-    const work: OrderWork = { wanted: () => 1, work: async () => ({ kind: 'answer', answer }) };
+    const work: OrderWork = { replies: () => 1, work: async () => ({ kind: 'answer', answer }) };
     const orders = new OrderWorker({ ledger, work, log, attemptMs });
     orders.start();
     for (const end = Date.now() + 5_000; (await ledger.openOrders()).length && Date.now() < end;)
@@ -261,7 +261,7 @@ describe('the worker of paid orders', () => {
     const fresh = await paymentIn(ledger, 'owed');
     const worked: string[] = [];
     const work: OrderWork = {
-      wanted: () => 1,
+      replies: () => 1,
       work: async ({ id }) => {
         worked.push(id);
         return { kind: 'answer', answer };
@@ -281,7 +281,7 @@ describe('the worker of paid orders', () => {
     const place = await sqlitePlace();
     const ledger = await openLedger({ url: place.url, ...terms });
     const id = await paymentIn(ledger, 'owed');
-    const work: OrderWork = { wanted: () => 1, work: async () => ({ kind: 'failed', error: 'It broke.' }) };
+    const work: OrderWork = { replies: () => 1, work: async () => ({ kind: 'failed', error: 'It broke.' }) };
     const orders = new OrderWorker({ ledger, work, log, attemptMs });
     orders.start();
     const why = await orders.wait(id, 8_000, new AbortController().signal);

@@ -345,7 +345,7 @@ describe('On mainnet', function () {
     const config = readConfig({
       NETWORK: 'mainnet',
       PORT: String(port),
-      PUBLIC_URL: `https://${`${'a'.repeat(60)}.`.repeat(12)}example`,
+      PUBLIC_URL: `https://${`${'a'.repeat(60)}.`.repeat(24)}example`,
       PAY_TO,
       STATE_DIR: stateDir,
       LOG_LEVEL: 'silent',

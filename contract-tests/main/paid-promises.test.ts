@@ -39,9 +39,15 @@ describe('an answer off the contract is never settled', () => {
       const routes = await Routes.create(contract);
       const route = routes.match('POST', SUMMARIZE.path);
       if (route.kind !== 'operation') throw new Error(route.kind);
-      const handlers = { summarize: async () => reply } as unknown as HandlerParts['handlers'];
+      const handlers = { summarize: { call: async () => reply } } as unknown as HandlerParts['handlers'];
       const work = (signal: AbortSignal): Promise<Answer> =>
-        runHandler({ handlers, routes, log: silent }, route, { body: {}, signal, caller: 'c' });
+        runHandler({ handlers, routes, log: silent }, route, {
+          params: {},
+          query: {},
+          body: {},
+          signal,
+          caller: 'c',
+        });
       const payer = await world.knownPayer();
       for (const payment of [world.payment(), world.payment({ payer })]) {
         const outcome = await world.redeem(payment, { work });
@@ -88,7 +94,7 @@ describe('money that a facilitator reports is believed only as far as it was see
   /** Buys an order: a charge that asks again at once shows whether a doubt was taken for certain. */
   function order(change: Parameters<typeof world.newCharge>[0]): Promise<Outcome> {
     const work = {
-      wanted: () => 1,
+      replies: () => 1,
       work: async () => ({ kind: 'failed' as const, error: 'nobody was to be asked.' }),
     };
     const orders = new OrderWorker({ ledger: world.ledger, work, log: silent, attemptMs: MINUTE });

@@ -65,7 +65,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         expect(challenge.resource).to.deep.equal({
           url,
           description: operation.summary,
-          mimeType: operation.mimeType,
+          mimeType: operation.answers[0].mimeType,
         });
         expect(challenge.accepts).to.deep.equal([
           {
@@ -78,7 +78,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
             maxTimeoutSeconds: 60,
             resource: url,
             description: operation.summary,
-            mimeType: operation.mimeType,
+            mimeType: operation.answers[0].mimeType,
             extra: {
               ...LIVE,
               ...USDC_TOKEN,
@@ -116,7 +116,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         const [option] = parse(renderChallenge(operation, terms, LIVE, 1)).accepts;
         const { input, output } = option!.outputSchema as { input: Json; output?: Json };
         expect(input).to.deep.include({ type: 'http', method: 'POST', bodyType: 'json' });
-        const { properties, required } = operation.requestSchema as {
+        const { properties, required } = operation.request!.schema as {
           properties: Record<string, Json>;
           required: string[];
         };
@@ -126,7 +126,8 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
           const { type, description } = field;
           expect(fields[name]).to.deep.equal({ type, description, required: required.includes(name) });
         }
-        expect(output === undefined).to.equal(operation.mimeType === 'audio/wav');
+        const [{ kind, mimeType, example }] = operation.answers;
+        expect(output).to.deep.equal(kind === 'json' ? example : { type: kind, format: mimeType });
         expect(parse(renderChallenge(operation, terms, LIVE)).accepts[0]).not.to.have.property(
           'outputSchema',
         );
@@ -143,7 +144,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         }
         const { input } = extensions.bazaar!.info as { input: Json };
         expect(input).to.include({ type: 'http', method: 'POST', bodyType: 'json' });
-        const takesBody = ajv.compile(operation.requestSchema);
+        const takesBody = ajv.compile(operation.request!.schema);
         expect(takesBody(input.body), ajv.errorsText(takesBody.errors)).to.equal(true);
         expect(extensions['payment-identifier']!.info).to.deep.equal({ required: false });
         const takesId = new Ajv2020().compile(extensions['payment-identifier']!.schema);
@@ -170,14 +171,15 @@ describe('The challenge', () => {
     }
   });
 
-  it('cuts a long example, with or without a space to cut it at', () => {
-    for (const text of ['a'.repeat(5000), 'word '.repeat(1000), ` ${'a'.repeat(5000)}`]) {
-      const long = { ...operation, requestExample: { text } };
+  it('never cuts an example: one that its header has no room for is left out, with all that describes it', () => {
+    for (const length of [50, 500, 1_000, 5_000]) {
+      const text = 'a'.repeat(length);
+      const long = { ...operation, request: { ...operation.request!, example: { text } } };
       const { extensions } = expectSound(renderChallenge(long, MAINNET, LIVE));
-      const { body } = ((extensions as Json).bazaar as { info: { input: { body: { text: string } } } }).info
-        .input;
-      expect(body.text).to.have.length.within(1, 60);
-      expect(text.startsWith(body.text)).to.equal(true);
+      const { bazaar } = extensions as { bazaar?: { info: { input: { body: Json } } } };
+      expect(extensions).to.have.property('payment-identifier');
+      if (length < 1_000) expect(bazaar?.info.input.body).to.deep.equal({ text });
+      if (length === 5_000) expect(bazaar).to.equal(undefined);
     }
   });
 });

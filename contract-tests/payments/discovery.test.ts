@@ -62,7 +62,7 @@ describe('The discovery document', () => {
 
   it('of one upstream lists and describes its operations alone', () => {
     const audio = discoveryOf(
-      contract.paid.filter(operation => operation.tag === 'Audio'),
+      contract.paid.filter(operation => operation.tags.includes('Audio')),
       TERMS,
     );
     expectKept('Discovery', audio);

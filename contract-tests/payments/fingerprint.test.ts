@@ -1,6 +1,14 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { canonicalJson, fingerprint, TooDeep } from '../../src/payments/fingerprint.js';
+import {
+  canonicalJson,
+  fingerprint as fingerprintOf,
+  readRequestText,
+  requestText,
+  TooDeep,
+} from '../../src/payments/fingerprint.js';
+
+const fingerprint = (id: string, body: unknown): string => fingerprintOf(id, { params: {}, query: {}, body });
 
 function shuffled(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shuffled);
@@ -100,5 +108,27 @@ describe('fingerprint: what the same call means', () => {
       }),
       { numRuns: 200 },
     );
+  });
+
+  it('is for a call without parameters what it always was, so that old payments can be redeemed', () => {
+    expect(fingerprint('summarize', { text: 'a', n: 5 })).to.equal(
+      '55b83d3fb7132aa5f109cb7375fff2f941811e6cd2d88f49c7fae3e1960e2581',
+    );
+  });
+
+  it('tells calls apart by path, query, and whether there is a body', () => {
+    const asked = [
+      { params: {}, query: {}, body: { id: 'a' } },
+      { params: { id: 'a' }, query: {}, body: {} },
+      { params: { id: 'b' }, query: {}, body: {} },
+      { params: {}, query: { id: 'a' }, body: {} },
+      { params: {}, query: { id: 1 }, body: {} },
+      { params: {}, query: { id: '1' }, body: {} },
+      { params: {}, query: {}, body: {} },
+      { params: {}, query: {}, body: undefined },
+      { params: { id: 'a' }, query: {}, body: undefined },
+    ];
+    expect(new Set(asked.map(each => fingerprintOf('quote', each))).size).to.equal(asked.length);
+    for (const each of asked) expect(readRequestText(requestText(each))).to.deep.equal(each);
   });
 });

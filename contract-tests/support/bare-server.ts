@@ -19,7 +19,9 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
     publicUrl: 'http://127.0.0.1',
   };
   const offers = new Offers([SUMMARIZE], terms, address);
-  const parts = { app: handle, offers, operations: [SUMMARIZE], documents: new Map() };
+  const pricedAt = (method: string, path: string) =>
+    method === 'POST' && path === SUMMARIZE.path ? SUMMARIZE : undefined;
+  const parts = { app: handle, offers, routes: { pricedAt }, documents: new Map() };
   const server = createHttpServer(parts, deadlines);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -195,7 +195,7 @@ export class World {
     return {
       operation: of,
       payment,
-      requestHash: fingerprint(of.id, { text: change.text ?? 'a text' }),
+      requestHash: fingerprint(of.id, { params: {}, query: {}, body: { text: change.text ?? 'a text' } }),
       work: async () => {
         this.runs += 1;
         return answer(`{"summary":"run ${this.runs}"}`);

@@ -257,7 +257,7 @@ export class TestServer {
     const outcome = this.charge.process({
       operation,
       payment,
-      requestHash: fingerprint(operation.id, body),
+      requestHash: fingerprint(operation.id, { params: {}, query: {}, body }),
       work: signal => this.#work(signal),
       gone: new AbortController().signal,
       holdMs: HOLD_MS,
@@ -308,7 +308,7 @@ function orderWork(
   begun: (request: string) => string | void = () => {},
 ): ConstructorParameters<typeof OrderWorker>[0]['work'] {
   return {
-    wanted: () => 1,
+    replies: () => 1,
     work: async ({ request }) => {
       const error = begun(request);
       await pause(30);

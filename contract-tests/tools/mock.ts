@@ -49,7 +49,8 @@ export function renderMock(contract: Contract): string {
           (response.headers ?? {})[name] = withHeaderExample(document, name, header, priced, status);
         }
         const json = response.content?.['application/json'];
-        if (json && !priced && status === '200') json['example'] = examples[operation.operationId];
+        const example = examples[operation.operationId];
+        if (json && example && status === '200') json['example'] = example;
       }
     }
   }
@@ -89,41 +90,29 @@ function headerExample(name: string, priced: PricedOperation | undefined, status
   return receiptHeader(version, receipt)[name];
 }
 
+/** The documents and health reports that the server makes itself; other free operations have the example of the contract. */
 function freeExamples(contract: Contract): Record<string, Json> {
-  const tagged = (...tags: string[]): Json =>
+  const listing = (ids: string[]): Json =>
     discoveryOf(
-      contract.paid.filter(operation => tags.includes(operation.tag)),
+      contract.paid.filter(({ id }) => ids.includes(id)),
       TERMS,
     );
-  const health = (...names: string[]): Json => ({
+  const health = (names: string[]): Json => ({
     status: 'ok',
     version: (contract.document['info'] as Json)['version'],
     uptimeSeconds: 3600,
     upstreams: Object.fromEntries(names.map(name => [name, { status: 'ok', latencyMs: 3 }])),
   });
+  const sections = contract.free.map(({ id, discovery, health: ids }) => {
+    if (discovery) return [id, listing(discovery)];
+    return [id, ids && health(ids)];
+  });
   return {
     getIndex: indexOf(contract, TERMS.publicUrl),
     getDiscovery: discoveryOf(contract.paid, TERMS),
-    getSellerDiscovery: tagged('Text', 'Solana'),
-    getBrandDiscovery: tagged('Humans'),
-    getTtsDiscovery: tagged('Audio'),
     getOpenapi: servedContract(contract, TERMS, TERMS.publicUrl),
-    getHealth: health('solana', 'facilitator', 'summarizer', 'speech', 'markets', 'people'),
-    getBrandHealth: health('people'),
-    getTtsHealth: health('speech'),
-    listVoices: {
-      default: 'en_US-slt-medium',
-      voices: [
-        {
-          id: 'en_US-slt-medium',
-          name: 'slt',
-          language: 'en_US',
-          quality: 'medium',
-          sampleRateHz: 22050,
-          license: 'CMU Flite',
-        },
-      ],
-    },
+    getHealth: health(['facilitator', 'ledger']),
+    ...(Object.fromEntries(sections.filter(([, example]) => example)) as Record<string, Json>),
   };
 }
 

@@ -191,7 +191,7 @@ describe(`A server that breaks the contract is noticed${noPrism ? ` (without Pri
     const response = await fetch(base + sent.path, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(operationAt(sent.path).requestExample),
+      body: JSON.stringify(operationAt(sent.path).request?.example),
       signal: AbortSignal.timeout(20_000),
     });
     const { status, headers } = response;

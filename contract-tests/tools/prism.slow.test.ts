@@ -90,9 +90,9 @@ describe(`The contract behind Prism's mock${skipped}`, function () {
   for (const operation of contract.paid) {
     for (const status of [200, 400, 402, 502, 503]) {
       // Prism can't serve binary bodies.
-      if (status === 200 && operation.mimeType !== 'application/json') continue;
+      if (status === 200 && operation.answers[0].mimeType !== 'application/json') continue;
       it(`${operation.id} answers ${status} where the caller prefers it`, async () => {
-        const answer = await send(mock.url, operation.path, operation.requestExample, {
+        const answer = await send(mock.url, operation.path, operation.request!.example, {
           prefer: `code=${status}`,
         });
         expect(answer.status).to.equal(status);
@@ -131,8 +131,8 @@ describe(`The contract behind Prism's mock${skipped}`, function () {
   it('serves the contract itself as well, without examples of our own making', async () => {
     const plain = await startMock(CONTRACT);
     try {
-      for (const { path, requestExample } of contract.paid) {
-        const answer = await send(plain.url, path, requestExample, { prefer: 'code=402' });
+      for (const { path, request } of contract.paid) {
+        const answer = await send(plain.url, path, request!.example, { prefer: 'code=402' });
         expect(answer.status, path).to.equal(402);
         expect(violations(answer, 'response'), path).to.deep.equal([]);
         answers += 1;
@@ -179,10 +179,10 @@ describe(`A mock of the description that a server serves${skipped}`, function ()
       const answer = await pay(mock.url + operation.path, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(operation.requestExample),
+        body: JSON.stringify(operation.request!.example),
       });
       // Prism can't serve the WAV, but it says so only once it took the payment.
-      if (operation.mimeType === 'application/json') expect(answer.status).to.equal(200);
+      if (operation.answers[0].mimeType === 'application/json') expect(answer.status).to.equal(200);
       const examiner = new PaymentChecker({ network, v1Network, asset, payTo, publicUrl: world.url });
       const checkedPayment = examiner.check(Object.fromEntries(paid ?? []), operation);
       expect(checkedPayment, JSON.stringify(checkedPayment)).to.have.property('kind', 'payment');
@@ -221,11 +221,11 @@ describe(`The server behind Prism's proxy${skipped}`, function () {
     answers += 1;
   }
 
-  for (const { id, path, requestExample } of contract.paid) {
+  for (const { id, path, request } of contract.paid) {
     it(`${id}: unpaid, wrongly paid and invalid calls`, async () => {
-      expectSound(await send(proxy.url, path, requestExample), 402);
-      expectSound(await send(proxy.url, `${path}?x402Version=1`, requestExample), 402);
-      expectSound(await send(proxy.url, path, requestExample, { 'x-payment': 'bm9uc2Vuc2U' }), 402);
+      expectSound(await send(proxy.url, path, request!.example), 402);
+      expectSound(await send(proxy.url, `${path}?x402Version=1`, request!.example), 402);
+      expectSound(await send(proxy.url, path, request!.example, { 'x-payment': 'bm9uc2Vuc2U' }), 402);
       expectSound(await send(proxy.url, path, {}, await signFor(world, path)), 400);
     });
   }

@@ -1,44 +1,45 @@
 import { ContractFault, type Contract } from './contract.js';
 
 const INDEX = 'handlers/index.ts';
+/** What the server itself answers. */
+const OWN = ['getIndex', 'getDiscovery', 'getOpenapi', 'getHealth'];
 
 /**
- * Checks that every paid operation of the contract has a handler and that there are no other handlers. The compiler checks the same
- * against the generated types, but the contract may have been edited since they were generated.
+ * Checks that every operation of the contract has exactly one that serves it: a handler, an `x-upstream`, or the server itself.
+ * @param handlers by operationId
  * @throws ContractFault with all faults together
  */
-export function checkHandlers(contract: Contract, handlers: object, readiness: object): void {
-  const upfront = contract.paid.filter(({ flow }) => flow === 'upfront');
+export function checkHandlers(contract: Contract, handlers: object): void {
+  const has = (id: string): boolean => Object.hasOwn(handlers, id);
+  const known = new Set([...contract.paid, ...contract.free].map(({ id }) => id));
   const faults = [
     ...contract.paid
-      .filter(({ id }) => !Object.hasOwn(handlers, id))
+      .filter(({ id, upstream }) => !upstream && !has(id))
       .map(
-        ({ id, path }) =>
-          `openapi.yaml sells ${id} (POST ${path}), but it has no handler: write handlers/${id}.ts, add it to createHandlers in ` +
-          `${INDEX}, then run make generate and make build.`,
+        ({ id, method, path }) =>
+          `openapi.yaml sells ${id} (${method} ${path}), but nothing serves it: write handlers/${id}.ts and add it to ${INDEX}, or ` +
+          'give the operation an x-upstream.',
       ),
-    ...upfront
-      .filter(({ id }) => !Object.hasOwn(readiness, id))
+    ...contract.paid
+      .filter(({ id, upstream }) => upstream && has(id))
       .map(
         ({ id }) =>
-          `openapi.yaml sells ${id} with flow: upfront, but nothing says before payment whether it could be delivered: export such a ` +
-          `function from handlers/${id}.ts and add it to createReadiness in ${INDEX}.`,
+          `${id} has both a handler in ${INDEX} and an x-upstream in openapi.yaml: remove one of them.`,
       ),
-    ...namesBeside(handlers, contract.paid).map(
-      id =>
-        `createHandlers in ${INDEX} has ${id}, but openapi.yaml sells no such operation: remove it and handlers/${id}.ts, or ` +
-        'describe the operation in openapi.yaml.',
-    ),
-    ...namesBeside(readiness, upfront).map(
-      id =>
-        `createReadiness in ${INDEX} has ${id}, but openapi.yaml sells no such operation with flow: upfront: remove it, since ` +
-        'nothing would ask it.',
-    ),
+    ...contract.free
+      .filter(({ id, discovery, health }) => !OWN.includes(id) && !discovery && !health && !has(id))
+      .map(
+        ({ id, path }) =>
+          `openapi.yaml has ${id} (GET ${path}), but nothing serves it: add it to ${INDEX}, or give it an x-discovery or x-health.`,
+      ),
+    ...Object.keys(handlers)
+      .filter(id => !known.has(id))
+      .map(
+        id =>
+          `${INDEX} has ${id}, but openapi.yaml has no such operation: remove it and handlers/${id}.ts, or describe the operation ` +
+          'in openapi.yaml.',
+      ),
   ];
-  if (faults.length) throw new ContractFault(`The server can't start:\n  ${faults.join('\n  ')}`);
-}
-
-function namesBeside(served: object, operations: { id: string }[]): string[] {
-  const ids = new Set(operations.map(({ id }) => id));
-  return Object.keys(served).filter(name => !ids.has(name));
+  if (faults.length)
+    throw new ContractFault(`The contract and the handlers do not fit:\n  ${faults.join('\n  ')}`);
 }

@@ -2,34 +2,21 @@ import type { Json } from './json.js';
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument, type Document } from 'yaml';
-import { bodyLimit } from './body-limit.js';
-import type { OperationId, PaidOperationId } from './operation.js';
-import { toAtomic } from './price.js';
+import { PathIndex } from './paths.js';
+import { readPriced, type Fault, type Place, type PricedOperation } from './read-operation.js';
+import { isObject, objectOf } from './references.js';
 
-/** The two payment flows of x402: `authorization` works before it settles, `upfront` settles before it works. */
-export type PaymentFlow = 'authorization' | 'upfront';
-
-/** An operation that costs money, as the contract describes it. */
-export type PricedOperation = {
-  id: PaidOperationId;
-  path: string;
-  tag: string;
-  summary: string;
-  /** `amount` as written in the contract, `atomic` in units of 10⁻⁶ USDC. */
-  price: { mode: 'fixed'; currency: 'USD'; amount: string; atomic: bigint };
-  flow: PaymentFlow;
-  /** Content type of the 200 answer. */
-  mimeType: string;
-  requestSchema: Json;
-  /** The largest body in bytes (see `bodyLimit`). */
-  maxBodyBytes: number;
-  requestExample: Json;
-  /** An example of a JSON answer; absent if the answer is not JSON. */
-  answerExample?: Json;
-};
+export type { AnswerForm, Parameter, PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
 
 /** A free operation: a GET. */
-export type FreeOperation = { id: Exclude<OperationId, PaidOperationId>; path: string };
+export type FreeOperation = {
+  id: string;
+  path: string;
+  /** `x-discovery`: the ids of the paid operations that this discovery document lists. */
+  discovery?: string[];
+  /** `x-health`: the ids of the paid operations whose backends this health document lists. */
+  health?: string[];
+};
 
 export type Contract = { document: Json; paid: PricedOperation[]; free: FreeOperation[] };
 
@@ -41,7 +28,6 @@ const ROOT = new URL('../../../', import.meta.url);
 export const CONTRACT_FILE = new URL('openapi.yaml', ROOT);
 export const COMPILED_FILE = new URL('dist/openapi.json', ROOT);
 
-const PRICE_KEYS = ['mode', 'currency', 'amount', 'flow'];
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 /**
@@ -100,114 +86,85 @@ function readContract(document: unknown, placeOf: (path: string[]) => string): C
   for (const [path, item] of Object.entries(objectOf(document.paths))) {
     if (!isObject(item)) fault(['paths', path], 'must be an object');
     for (const method of METHODS.filter(m => objectOf(item)[m] !== undefined)) {
-      readOperation(contract, path, method, objectOf(item)[method], fault);
+      const operation = objectOf(item)[method] as Place['operation'];
+      readOperation(contract, { document, path, method, item: objectOf(item), operation }, fault);
     }
   }
   for (const { id, path } of repeated([...contract.paid, ...contract.free])) {
     fault(['paths', path], `repeats the operationId ${id}`);
   }
+  clashes(contract, fault);
+  readSections(contract, fault);
   if (faults.length) throw new ContractFault(`The contract can't be used:\n  ${faults.join('\n  ')}`);
   return contract;
-}
-
-type Fault = (path: string[], message: string) => void;
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The value if it is an object, else an empty one, so that a wrongly typed document causes faults instead of a crash. */
-function objectOf(value: unknown): Json {
-  return isObject(value) ? value : {};
 }
 
 function repeated<T extends { id: string }>(operations: T[]): T[] {
   return operations.filter(({ id }, index) => operations.findIndex(other => other.id === id) < index);
 }
 
-function readOperation(
-  contract: Contract,
-  path: string,
-  method: string,
-  operation: unknown,
-  fault: Fault,
-): void {
-  const place = ['paths', path, method];
-  if (!isObject(operation)) return fault(place, 'must be an object');
-  const responses = objectOf(operation.responses);
-  if (typeof operation.operationId !== 'string') return fault(place, 'has no operationId');
-  const paid = '402' in responses;
-  const hasPrice = 'x-price' in operation;
-  if (!paid && hasPrice) return fault(place, 'has an x-price but never answers 402');
-  if (!paid) {
-    if (method !== 'get') return fault(place, 'is free, so it must be a GET');
-    contract.free.push({ id: operation.operationId as FreeOperation['id'], path });
+function readOperation(contract: Contract, place: Place, fault: Fault): void {
+  const { path, method, operation } = place;
+  const at = ['paths', path, method];
+  if (!isObject(operation)) return fault(at, 'must be an object');
+  if (typeof operation.operationId !== 'string') return fault(at, 'has no operationId');
+  if ('402' in objectOf(operation.responses)) {
+    const priced = readPriced(place, fault);
+    if (priced) contract.paid.push(priced);
     return;
   }
-  if (method !== 'post') fault(place, 'is paid, so it must be a POST');
-  if (!hasPrice) fault(place, 'answers 402 but has no x-price');
-  const priced = hasPrice ? readPrice(operation['x-price'], [...place, 'x-price'], fault) : undefined;
-  const body = readBody(operation, place, fault);
-  if (!priced || !body) return;
-  contract.paid.push({
-    id: operation.operationId as PaidOperationId,
-    path,
-    tag: String((operation.tags as unknown[] | undefined)?.[0]),
-    summary: String(operation.summary),
-    ...readAnswer(objectOf(objectOf(responses['200']).content)),
-    ...priced,
-    ...body,
-  });
+  if ('x-price' in operation) return fault(at, 'has an x-price but never answers 402');
+  if ('x-upstream' in operation)
+    return fault(at, 'has an x-upstream but costs nothing: only paid operations can have one');
+  if (method !== 'get') return fault(at, 'is free, so it must be a GET');
+  if (path.includes('{')) return fault(at, 'is free, so its path must have no parameters');
+  contract.free.push({ id: operation.operationId, path });
 }
 
-function readAnswer(content: Json): Pick<PricedOperation, 'mimeType' | 'answerExample'> {
-  const mimeType = Object.keys(content)[0] ?? 'application/json';
-  const { example } = objectOf(content['application/json']);
-  return isObject(example) ? { mimeType, answerExample: example } : { mimeType };
-}
-
-function readPrice(
-  price: unknown,
-  place: string[],
-  fault: Fault,
-): Pick<PricedOperation, 'price' | 'flow'> | undefined {
-  if (!isObject(price)) return void fault(place, 'must be an object');
-  const { mode, currency, amount, flow } = price;
-  const before: string[] = [];
-  for (const key of Object.keys(price)) if (!PRICE_KEYS.includes(key)) before.push(`unknown key '${key}'`);
-  if (mode !== 'fixed') before.push("mode must be 'fixed'");
-  if (currency !== 'USD') before.push("currency must be 'USD'");
-  if (flow !== 'authorization' && flow !== 'upfront')
-    before.push("flow must be 'authorization' or 'upfront'");
-  let atomic = 0n;
-  try {
-    atomic = toAtomic(amount);
-  } catch (error) {
-    before.push(`amount ${(error as Error).message}`);
+/** The sections of the service. They name paid operations, so they are read after all of those. */
+function readSections({ document, paid, free }: Contract, fault: Fault): void {
+  for (const operation of free) {
+    const described = objectOf(objectOf(objectOf(document.paths)[operation.path]).get);
+    for (const [key, name] of [
+      ['x-discovery', 'discovery'],
+      ['x-health', 'health'],
+    ] as const) {
+      if (!(key in described)) continue;
+      const place = ['paths', operation.path, 'get', key];
+      const ids = sectionOf(described[key], paid, message => fault(place, message));
+      if (ids) operation[name] = ids;
+    }
   }
-  for (const message of before) fault(place, message);
-  if (before.length) return undefined;
-  return {
-    price: { mode: 'fixed', currency: 'USD', amount: amount as string, atomic },
-    flow: flow as PaymentFlow,
-  };
 }
 
-function readBody(
-  operation: Json,
-  place: string[],
-  fault: Fault,
-): Pick<PricedOperation, 'requestSchema' | 'maxBodyBytes' | 'requestExample'> | undefined {
-  const { schema, example } = objectOf(objectOf(objectOf(operation.requestBody).content)['application/json']);
-  // Discovery crawlers skip the whole document if a requestBody is a $ref.
-  if (!isObject(schema) || !isObject(schema.properties)) {
-    return void fault(
-      [...place, 'requestBody'],
-      'must be written inline, with an application/json schema of an object',
-    );
+/** `{ tags: […], operations: […] }`: the ids of the paid operations that have one of the tags or ids. */
+function sectionOf(
+  section: unknown,
+  paid: PricedOperation[],
+  fault: (message: string) => void,
+): string[] | undefined {
+  const { tags = [], operations = [], ...others } = objectOf(section);
+  const names = (list: unknown): list is string[] =>
+    Array.isArray(list) && list.every(each => typeof each === 'string');
+  if (!isObject(section) || Object.keys(others).length > 0 || !names(tags) || !names(operations))
+    return void fault('must be { tags: [names of tags] } or { operations: [operationIds] }');
+  for (const id of operations.filter(each => !paid.some(operation => operation.id === each)))
+    fault(`lists ${id}, which is no paid operation`);
+  return paid
+    .filter(({ id, tags: own }) => operations.includes(id) || own.some(tag => tags.includes(tag)))
+    .map(({ id }) => id);
+}
+
+/** Two operations that one call would match. */
+function clashes({ paid, free }: Contract, fault: Fault): void {
+  const seen = new PathIndex<Map<string, string>>();
+  const all = [...paid, ...free.map(operation => ({ ...operation, method: 'GET' }))];
+  for (const { path, method } of all) {
+    const methods = seen.at(path, () => new Map<string, string>());
+    const other = methods.get(method);
+    if (other !== undefined) fault(['paths', path], `is the same path as ${other}`);
+    methods.set(method, path);
   }
-  if (!isObject(example)) return void fault([...place, 'requestBody'], 'needs an example');
-  return { requestSchema: schema, maxBodyBytes: bodyLimit(schema), requestExample: example };
 }
 
 function lineOf(yaml: Document, lines: LineCounter, path: string[]): number {

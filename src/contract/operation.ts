@@ -1,26 +1,44 @@
-import type { operations } from '../../generated/openapi.js';
+/*
+ * The types that a handler sees. Each takes one operation as openapi-typescript describes it: `Handler<operations['summarize']>`.
+ * Nothing here knows an operation by its name; names come from the contract of the shop.
+ */
 
-/** Ids of all operations in the contract. */
-export type OperationId = keyof operations;
-
-type Responses<K extends OperationId> = operations[K]['responses'];
+/** The description of one operation, or of all of them, that openapi-typescript generates. */
+type Responses<O> = O extends { responses: infer R } ? R : never;
 
 /** Ids of the operations that cost money: the ones that can answer 402. */
-export type PaidOperationId = {
-  [K in OperationId]: 402 extends keyof Responses<K> ? K : never;
-}[OperationId];
+export type PaidOperationId<Operations> = {
+  [K in keyof Operations]: 402 extends keyof Responses<Operations[K]> ? K : never;
+}[keyof Operations];
 
-/** The validated JSON body of a call, defaults applied. */
-export type Body<K extends PaidOperationId> = operations[K] extends {
-  requestBody: { content: { 'application/json': infer B } };
-}
+type NothingDeclared = Record<never, never>;
+type Part<O, Name extends 'path' | 'query'> = O extends { parameters: infer P }
+  ? P extends { [N in Name]?: infer Declared }
+    ? [NonNullable<Declared>] extends [never]
+      ? NothingDeclared
+      : NonNullable<Declared>
+    : NothingDeclared
+  : NothingDeclared;
+
+/** The validated path parameters of a call. */
+export type Params<O> = Part<O, 'path'>;
+
+/** The validated query parameters of a call, defaults applied. `x402Version` belongs to the payment. */
+export type Query<O> = Omit<Part<O, 'query'>, 'x402Version'>;
+
+/** The validated JSON body of a call, defaults applied; undefined where the contract declares none or an optional one was not sent. */
+export type Body<O> = O extends { requestBody: { content: { 'application/json': infer B } } }
   ? B
-  : never;
+  : O extends { requestBody?: { content: { 'application/json': infer B } } }
+    ? B | undefined
+    : undefined;
 
 type Content<R> = R extends { content: infer C }
   ? C extends { 'application/json': infer Json }
     ? Json
-    : Uint8Array
+    : C extends Record<`text/${string}`, string>
+      ? string | Uint8Array
+      : Uint8Array
   : undefined;
 
 /** Headers that are added in payments/, not by handlers. */
@@ -34,43 +52,77 @@ type WithHeaders<R> = keyof Headers<R> extends never
 
 /**
  * What a handler returns: one of the statuses that the contract declares for the operation, with the body and the required
- * headers declared for that status. A handler never returns 402.
+ * headers declared for that status. A handler never returns 402. Where the contract declares several content types, the header
+ * `Content-Type` says which one this is; otherwise it is the first.
  */
-export type Reply<K extends OperationId> = {
-  [S in Exclude<keyof Responses<K>, 402>]: { status: S; body: Content<Responses<K>[S]> } & WithHeaders<
-    Responses<K>[S]
+export type Reply<O> = {
+  [S in Exclude<keyof Responses<O>, 402>]: { status: S; body: Content<Responses<O>[S]> } & WithHeaders<
+    Responses<O>[S]
   >;
-}[Exclude<keyof Responses<K>, 402>];
+}[Exclude<keyof Responses<O>, 402>];
 
 /** An order that was paid up front: id of its payment, end of the attempt (ms since 1970), and number of the attempt. */
 export type OrderRef = { id: string; deadline: number; attempt: number };
+
+/** What a caller asked for, validated. */
+export type Asked<O> = { params: Params<O>; query: Query<O>; body: Body<O> };
 
 /**
  * A validated call. `signal` aborts when its deadline (20 s) has passed or no caller waits for the answer any more. An operation that
  * is paid up front has an `order` instead of that deadline, and its signal only aborts when the server shuts down. `caller` is an
  * opaque key by which callers can share a queue fairly.
  */
-export type Call<K extends PaidOperationId> = {
-  body: Body<K>;
-  signal: AbortSignal;
-  caller: string;
-  order?: OrderRef;
-};
+export type Call<O> = Asked<O> & { signal: AbortSignal; caller: string; order?: OrderRef };
 
 /** Does the work of one operation. Throws `UpstreamFailure` if its backend can't serve it. */
-export type Handler<K extends PaidOperationId> = (call: Call<K>) => Promise<Reply<K>>;
-
-/** One handler for each paid operation. */
-export type Handlers = { [K in PaidOperationId]: Handler<K> };
+export type Handler<O> = (call: Call<O>) => Promise<Reply<O>>;
 
 /** Called before an upfront payment is settled. Throws `UpstreamFailure` if the order could not be completed. */
-export type Readiness = { [K in PaidOperationId]?: (body: Body<K>) => Promise<void> };
+export type Ready<O> = (asked: Asked<O>) => Promise<void>;
 
-/** The number of replies that an order of an operation asks for; 1 by default. */
-export type OrderSizes = { readonly [K in PaidOperationId]?: (body: Body<K>) => number };
-
-/** The tags of the operations that a discovery document lists, and the names of the backends that a health document lists. */
-export type Sections = {
-  discovery: Partial<Record<OperationId, readonly string[]>>;
-  health: Partial<Record<OperationId, readonly string[]>>;
+/** How one paid operation is served. (Methods, so that handlers of different operations fit into one table.) */
+export type Served<O> = {
+  call(call: Call<O>): Promise<Reply<O>>;
+  /** Only for `upfront` operations; without it, every order is accepted. */
+  ready?(asked: Asked<O>): Promise<void>;
+  /** Only for `upfront` operations that ask people: how many replies an order asks for. Such orders are shown on the panel page. */
+  replies?(asked: Asked<O>): number;
+  /** The name in /health of the backend that does the work. */
+  backend?: string;
 };
+
+/** How a free operation of the shop is served: its JSON, built for each request. */
+export type ServedFree<O> = { call(): Promise<Content<Responses<O> extends { 200: infer R } ? R : never>> };
+
+/**
+ * The handlers of a shop by operationId, each built from the shop's backends. What `Operations` does not have is a compile error;
+ * an operation that is missing here must name an `x-upstream` in the contract (see `checkHandlers`).
+ */
+export type HandlersOf<Operations, Backends> = {
+  readonly [K in keyof Operations]?: (
+    backends: Backends,
+  ) => 402 extends keyof Responses<Operations[K]> ? Served<Operations[K]> : ServedFree<Operations[K]>;
+};
+
+/** A call of any operation, as everything between socket and handler sees it. */
+export type AnyAsked = {
+  params: Readonly<Record<string, unknown>>;
+  query: Readonly<Record<string, unknown>>;
+  /** Undefined if the operation takes none, or an optional one was not sent. */
+  body: unknown;
+};
+export type AnyCall = AnyAsked & { signal: AbortSignal; caller: string; order?: OrderRef };
+export type AnyReply = { status: number; body: unknown; headers?: Record<string, string> };
+export type AnyServed = {
+  call(call: AnyCall): Promise<AnyReply>;
+  ready?(asked: AnyAsked): Promise<void>;
+  replies?(asked: AnyAsked): number;
+  backend?: string;
+};
+
+export type AnyFree = { call(): Promise<unknown> };
+
+/** All paid operations by operationId, whether a handler or an upstream serves them. */
+export type Serving = Readonly<Record<string, AnyServed>>;
+/** The free operations of a shop by operationId, beside those that the server itself answers. */
+export type ServingFree = Readonly<Record<string, AnyFree>>;

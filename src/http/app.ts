@@ -1,11 +1,12 @@
+import type { IncomingMessage } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import { MAX_HOLD_SECONDS } from '../config.js';
 import type { PricedOperation } from '../contract/contract.js';
-import type { Readiness } from '../contract/operation.js';
+import type { AnyAsked } from '../contract/operation.js';
 import { challengeVersion } from '../payments/challenge.js';
 import type { Charge } from '../payments/charge.js';
 import type { Payment } from '../payments/check-payment.js';
-import { canonicalJson, fingerprint, TooDeep } from '../payments/fingerprint.js';
+import { fingerprint, requestText, TooDeep } from '../payments/fingerprint.js';
 import type { Outcome } from '../payments/outcome.js';
 import type { PaidCall } from '../payments/paid-call.js';
 import { BodiesFull, BodyFault, type BodyReader } from './body.js';
@@ -13,7 +14,8 @@ import type { BudgetOwner } from './byte-budget.js';
 import { onClose } from './on-close.js';
 import { sourceOf } from './request-source.js';
 import { Halt, sendChallenge, sendError } from './responses.js';
-import { failureAnswer, runHandler, type HandlerParts, type Routed } from './run-handler.js';
+import type { Routed } from './router.js';
+import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
 import { EXPOSED_HEADERS } from './exposed-headers.js';
@@ -23,8 +25,6 @@ export type AppParts = ServeFreeParts &
   SendParts & {
     charge: Charge;
     bodies: BodyReader;
-    /** Checks that run before an order is paid up front. */
-    readiness: Readiness;
     /** How long a call without a `Prefer` header waits for an order, or for work that another request began, in ms. */
     holdMs: number;
     /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
@@ -34,6 +34,8 @@ export type AppParts = ServeFreeParts &
   };
 
 const BUSY_RETRY_SECONDS = 1;
+const HEAD_SELLS_NOTHING =
+  'HEAD has no body, so it sells nothing, and this request did not use the payment. Send it with GET.';
 
 /** The Koa app behind the fast path: the operations of the contract, the panel, and files that browsers request. */
 export function createApp(parts: AppParts): Koa {
@@ -104,6 +106,7 @@ async function servePaid(
   if (checkedPayment.kind === 'refused') {
     return sendChallenge(ctx, offers.refusal(priced, asked, checkedPayment.error, true));
   }
+  if (ctx.method === 'HEAD') throw new Halt(400, HEAD_SELLS_NOTHING);
   const { payment } = checkedPayment;
   if (checkedPayment.kind === 'mismatch' && !(await charge.isKnown(payment))) {
     return sendChallenge(ctx, offers.refusal(priced, asked, checkedPayment.error, true));
@@ -124,19 +127,20 @@ async function charged(
 ): Promise<Outcome> {
   const { bodies, charge, closing, holdMs } = parts;
   try {
-    const body = await bodies.readJsonObject(ctx.req, operation.maxBodyBytes, owner);
-    const checked = parts.routes.checkBody(route.operation, body);
+    const body = await bodyOf(ctx.req, bodies, operation, owner);
+    const checked = parts.routes.checkAsked(route, ctx.querystring, body);
     if (!checked.ok) throw new BodyFault(checked.error);
+    const { asked } = checked;
     return await charge.process({
       operation,
       payment,
-      requestHash: fingerprint(operation.id, body),
-      work: signal => runHandler(parts, route, { body, signal, caller: payment.checked.payer }),
+      requestHash: fingerprint(operation.id, asked),
+      work: signal => runHandler(parts, route, { ...asked, signal, caller: payment.checked.payer }),
       gone: goneSignal(ctx),
       closing,
       holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
       source: owner.source,
-      ...(operation.flow === 'upfront' ? { upfront: upfrontOf(parts, operation, body) } : {}),
+      ...(operation.flow === 'upfront' ? { upfront: upfrontOf(parts, operation, asked) } : {}),
     });
   } catch (error) {
     if (error instanceof BodiesFull) {
@@ -150,22 +154,36 @@ async function charged(
 }
 
 function upfrontOf(
-  { readiness, log }: AppParts,
-  priced: PricedOperation,
-  body: object,
+  { handlers, log }: AppParts,
+  { id }: PricedOperation,
+  asked: AnyAsked,
 ): NonNullable<PaidCall['upfront']> {
-  const check = readiness[priced.id] as ((body: object) => Promise<void>) | undefined;
   return {
-    request: canonicalJson(body),
+    request: requestText(asked),
     ready: async () => {
       try {
-        await check?.(body);
+        await handlers[id]?.ready?.(asked);
         return undefined;
       } catch (error) {
         return failureAnswer(error, log);
       }
     },
   };
+}
+
+/** The body of a call; undefined if the operation takes none, or an optional one was not sent. */
+async function bodyOf(
+  request: IncomingMessage,
+  bodies: BodyReader,
+  { request: declared }: PricedOperation,
+  owner: BudgetOwner,
+): Promise<object | undefined> {
+  if (!declared || (!declared.required && !hasBody(request))) return undefined;
+  return bodies.readJsonObject(request, declared.maxBytes, owner);
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /** `Prefer: wait=N` (RFC 7240) in ms, at most 600 s. */

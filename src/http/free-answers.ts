@@ -1,14 +1,12 @@
-import type { Sections } from '../contract/operation.js';
-import type { BuiltBackends } from '../upstreams/backends.js';
-import type { Contract } from '../contract/contract.js';
+import type { Contract, FreeOperation } from '../contract/contract.js';
+import type { Serving, ServingFree } from '../contract/operation.js';
 import { documentOf, type StaticDocument, type StaticDocuments } from './documents.js';
-import type { Health, HealthReport } from './health.js';
-import type { OperationId } from '../contract/operation.js';
 import { discoveryOf, indexOf, servedContract } from '../payments/discovery.js';
 import type { Terms } from '../payments/requirements.js';
+import type { Health } from './health.js';
 
-/** The answers that are built for each request. */
-export type LiveAnswers = Partial<Record<OperationId, () => Promise<HealthReport | object>>>;
+/** The answers that are built for each request, by operationId. */
+export type LiveAnswers = Partial<Record<string, () => Promise<unknown>>>;
 
 /** The answers of free operations: some are constant while the server runs, others are built for each request. */
 export type FreeAnswers = { documents: StaticDocuments; live: LiveAnswers };
@@ -19,47 +17,51 @@ export type FreeParts = {
   /** The URL of the human site. */
   siteUrl: string;
   health: Health;
-  backends: BuiltBackends;
-  sections: Sections;
+  /** The paid operations: a health section lists their backends. */
+  handlers: Serving;
+  /** The free operations that the shop itself serves. */
+  free: ServingFree;
 };
 
 /** Builds the answers of the free operations. */
 export function freeAnswers(parts: FreeParts): FreeAnswers {
-  const { contract, terms, siteUrl, health, backends, sections } = parts;
-  const tagged = (tags: readonly string[]) =>
+  const { contract, terms, siteUrl, health, handlers, free } = parts;
+  const sections = (key: 'discovery' | 'health'): [string, string[]][] =>
+    contract.free.flatMap((operation: FreeOperation) => {
+      const ids = operation[key];
+      return ids ? [[operation.id, ids] as [string, string[]]] : [];
+    });
+  const listing = (ids: string[]): StaticDocument =>
     documentOf(
       discoveryOf(
-        contract.paid.filter(operation => tags.includes(operation.tag)),
+        contract.paid.filter(({ id }) => ids.includes(id)),
         terms,
       ),
     );
-  const documents: Partial<Record<OperationId, StaticDocument>> = {
+  const documents: Partial<Record<string, StaticDocument>> = {
     getIndex: documentOf(indexOf(contract, siteUrl)),
     getDiscovery: documentOf(discoveryOf(contract.paid, terms)),
-    ...mapped(sections.discovery, tagged),
     getOpenapi: documentOf(servedContract(contract, terms, siteUrl)),
+    ...mapped(sections('discovery'), listing),
   };
   return {
     documents: byPath(contract, documents),
     live: {
       getHealth: async () => health.report(),
-      ...mapped(sections.health, names => async () => health.report(names)),
-      listVoices: () => backends.speaker.voices(),
+      ...mapped(sections('health'), ids => {
+        const backends = new Set(ids.flatMap(id => handlers[id]?.backend ?? []));
+        return async () => health.report([...backends]);
+      }),
+      ...mapped(Object.entries(free), operation => () => operation.call()),
     },
   };
 }
 
-function mapped<A, B>(
-  entries: Partial<Record<OperationId, A>>,
-  map: (value: A) => B,
-): Partial<Record<OperationId, B>> {
-  return Object.fromEntries(Object.entries(entries).map(([id, value]) => [id, map(value)]));
+function mapped<A, B>(entries: [string, A][], map: (value: A) => B): Record<string, B> {
+  return Object.fromEntries(entries.map(([id, value]) => [id, map(value)]));
 }
 
-function byPath(
-  { free }: Contract,
-  documents: Partial<Record<OperationId, StaticDocument>>,
-): StaticDocuments {
+function byPath({ free }: Contract, documents: Partial<Record<string, StaticDocument>>): StaticDocuments {
   return new Map(
     free.flatMap(({ id, path }) => {
       const document = documents[id];

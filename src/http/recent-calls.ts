@@ -1,4 +1,4 @@
-import type { Handler, Handlers, PaidOperationId } from '../contract/operation.js';
+import type { AnyServed, Serving } from '../contract/operation.js';
 import { UpstreamFailure } from '../net/failure.js';
 import { QueueFull } from '../upstreams/fair-queue.js';
 
@@ -45,26 +45,30 @@ export class RecentCalls {
     return this.#troubles.get(backend);
   }
 
-  /** Wraps the handlers to record their outcomes. `backends`: the backends that each handler uses. */
-  observe(handlers: Handlers, backends: Record<PaidOperationId, string>): Handlers {
-    const watched = Object.entries(handlers).map(([id, handler]) => [
-      id,
-      this.#watched(handler as Handler<'summarize'>, backends[id as PaidOperationId]),
-    ]);
-    return Object.fromEntries(watched) as Handlers;
+  /** Wraps the handlers to record their outcomes. */
+  observe(handlers: Serving): Serving {
+    return Object.fromEntries(
+      Object.entries(handlers).map(([id, served]) => [
+        id,
+        served.backend === undefined ? served : this.#watched(served, served.backend),
+      ]),
+    );
   }
 
-  #watched(handler: Handler<'summarize'>, backend: string): Handler<'summarize'> {
-    return async call => {
-      try {
-        const reply = await handler(call);
-        this.succeeded(backend);
-        return reply;
-      } catch (error) {
-        // A cancelled call or an invalid request shows nothing about the backend.
-        if (!call.signal.aborted && isBackendFault(error)) this.failed(backend, publicReason(error));
-        throw error;
-      }
+  #watched(served: AnyServed, backend: string): AnyServed {
+    return {
+      ...served,
+      call: async call => {
+        try {
+          const reply = await served.call(call);
+          this.succeeded(backend);
+          return reply;
+        } catch (error) {
+          // A cancelled call or an invalid request shows nothing about the backend.
+          if (!call.signal.aborted && isBackendFault(error)) this.failed(backend, publicReason(error));
+          throw error;
+        }
+      },
     };
   }
 }

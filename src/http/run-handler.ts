@@ -1,23 +1,14 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import { validateHeaderValue } from 'node:http';
-import { ContractFault, type Contract } from '../contract/contract.js';
 import type { OrderWork } from '../payments/order-worker.js';
 import { type Answer, type Failure } from '../payments/outcome.js';
-import type {
-  Call,
-  Handler,
-  Handlers,
-  OperationId,
-  OrderRef,
-  OrderSizes,
-  PaidOperationId,
-} from '../contract/operation.js';
-import type { Route, Routes } from './router.js';
+import type { AnyCall, AnyReply, Serving } from '../contract/operation.js';
+import { readRequestText } from '../payments/fingerprint.js';
+import type { Routed, Routes } from './router.js';
 import { UpstreamFailure } from '../net/failure.js';
 
-export type Routed = Extract<Route, { kind: 'operation' }>;
-export type HandlerParts = { handlers: Handlers; routes: Routes; log: Log };
+export type HandlerParts = { handlers: Serving; routes: Routes; log: Log };
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 const UNAVAILABLE_RETRY_SECONDS = 5;
@@ -27,13 +18,14 @@ const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
 export async function runHandler(
   { handlers, routes, log }: HandlerParts,
   route: Routed,
-  call: { body: object; signal: AbortSignal; caller: string; order?: OrderRef },
+  call: AnyCall,
 ): Promise<Answer> {
-  const id = route.id as PaidOperationId;
+  const { id } = route;
   try {
-    const handler = handlers[id] as unknown as Handler<'summarize'>;
-    const reply = await handler(call as unknown as Call<'summarize'>);
-    const fault = routes.checkReply(route.operation, reply) ?? unsendable(reply.headers);
+    const served = handlers[id];
+    if (!served) throw new Error(`${id} has no handler`);
+    const reply = await served.call(call);
+    const fault = routes.checkReply(route, reply) ?? unsendable(reply.headers);
     if (fault) {
       log.error({ operation: id, fault }, 'the answer of a handler violates the contract');
       return errorAnswer(
@@ -41,9 +33,7 @@ export async function runHandler(
         `The backend gave an unusable answer.${call.order ? '' : ` ${NOT_CHARGED}; try again.`}`,
       );
     }
-    return reply.status === 200
-      ? answerOf(reply.body, reply.headers, mimeOf(route))
-      : errorAnswer(reply.status, reply.body.error, reply.headers);
+    return answerOf(reply, route);
   } catch (error) {
     // The call was cancelled because its caller left or the server is shutting down. That is no error.
     if (call.signal.aborted)
@@ -92,36 +82,39 @@ function errorAnswer(
   };
 }
 
-function mimeOf({ priced }: Routed): string {
-  return priced?.mimeType === 'application/json' ? JSON_TYPE : (priced?.mimeType ?? JSON_TYPE);
+/** A checked reply as bytes. A handler may name the content type; otherwise it is the first one that the contract declares. */
+function answerOf({ status, headers = {}, body }: AnyReply, { priced }: Routed): Answer {
+  if (status !== 200)
+    return errorAnswer(status as Failure['status'], (body as { error: string }).error, headers);
+  const [first] = priced?.answers ?? [];
+  const named = Object.keys(headers).some(name => name.toLowerCase() === 'content-type');
+  const type: Record<string, string> = named
+    ? {}
+    : { 'Content-Type': withCharset(first?.mimeType ?? JSON_TYPE) };
+  return { status, headers: { ...headers, ...type }, body: bytesOf(body, first?.kind) };
 }
 
-function answerOf(body: unknown, headers: Record<string, string> | undefined, mime: string): Answer {
-  const bytes = body instanceof Uint8Array ? Buffer.from(body) : Buffer.from(JSON.stringify(body));
-  return { status: 200, headers: { ...headers, 'Content-Type': mime }, body: bytes };
+function bytesOf(body: unknown, kind: string | undefined): Buffer {
+  if (body instanceof Uint8Array) return Buffer.from(body);
+  return Buffer.from(kind === 'text' && typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** The route of an operation by its id, for work without a request. */
-function routeOf(routes: Routes, path: string, id: OperationId): Routed {
-  const route = routes.match('POST', path);
-  if (route.kind !== 'operation' || route.id !== id) throw new Error(`no route for ${id}`);
-  return route;
+/** What we encode ourselves is UTF-8. */
+function withCharset(mimeType: string): string {
+  return /^(text\/[^;]+|application\/json)$/i.test(mimeType) ? `${mimeType}; charset=utf-8` : mimeType;
 }
 
 /** Runs the handler for an order, with the request stored in the ledger. */
-export function orderWork(handlerParts: HandlerParts, contract: Contract, sizes: OrderSizes): OrderWork {
-  const upfront = contract.paid.filter(operation => operation.flow === 'upfront');
-  const [operation] = upfront;
-  if (!operation || upfront.length > 1)
-    throw new ContractFault('Exactly one operation must have the flow upfront');
-  const route = routeOf(handlerParts.routes, operation.path, operation.id);
-  const sizeOf = sizes[operation.id];
+export function orderWork(handlerParts: HandlerParts): OrderWork {
+  const { routes, handlers } = handlerParts;
   return {
-    wanted: request => sizeOf?.(JSON.parse(request) as never) ?? 1,
-    work: async ({ id, request, deadline, attempt }, signal) => {
-      const body = JSON.parse(request) as object;
+    replies: ({ operation, request }) => handlers[operation]?.replies?.(readRequestText(request)) ?? 0,
+    work: async ({ id, operation, request, deadline, attempt }, signal) => {
+      const route = routes.routeOf(operation);
+      if (!route) return { kind: 'failed', error: 'This operation is no longer sold.' };
       const order = { id, deadline, attempt };
-      const answer = await runHandler(handlerParts, route, { body, signal, caller: id, order });
+      const call = { ...readRequestText(request), signal, caller: id, order };
+      const answer = await runHandler(handlerParts, route, call);
       if (answer.status === 200) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
       return { kind: 'failed', error };

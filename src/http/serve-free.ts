@@ -1,9 +1,9 @@
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { LiveAnswers } from './free-answers.js';
-import { failureAnswer, JSON_TYPE, type HandlerParts, type Routed } from './run-handler.js';
+import { failureAnswer, JSON_TYPE, type HandlerParts } from './run-handler.js';
 import { Halt, send } from './responses.js';
-import type { Route } from './router.js';
+import type { Route, Routed } from './router.js';
 
 export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'> & { live: LiveAnswers };
 
@@ -13,11 +13,8 @@ const ALLOWED_HEADERS =
 const DAY_SECONDS = 86_400;
 
 /** Answers a call of a free operation, but for static documents (`documents.ts`). */
-export async function serveFree(
-  ctx: Context,
-  parts: ServeFreeParts,
-  { id, operation }: Routed,
-): Promise<void> {
+export async function serveFree(ctx: Context, parts: ServeFreeParts, route: Routed): Promise<void> {
+  const { id } = route;
   const live = parts.live[id];
   if (!live) throw new Error(`the free operation ${id} has no handler`);
   const body = await live().catch((error: unknown) => {
@@ -25,7 +22,7 @@ export async function serveFree(
     const { error: message } = JSON.parse(answer.body.toString('utf8')) as { error: string };
     throw new Halt(503, message, { 'Retry-After': answer.headers['Retry-After'] ?? '5' });
   });
-  const fault = parts.routes.checkReply(operation, { status: 200, body });
+  const fault = parts.routes.checkReply(route, { status: 200, body });
   if (fault) throw new Error(`the answer of ${id} violates the contract: ${fault}`);
   send(ctx, 200, Buffer.from(JSON.stringify(body)), {
     'Content-Type': JSON_TYPE,

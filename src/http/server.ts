@@ -8,7 +8,7 @@ import {
 } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Connections } from './connections.js';
-import type { PricedOperation } from '../contract/contract.js';
+import type { Routes } from './router.js';
 import { challengeVersion } from '../payments/challenge.js';
 import type { Offers } from '../payments/offers.js';
 import { carriesPayment, hasHeader } from '../payments/headers.js';
@@ -40,19 +40,19 @@ export type Listener = (request: IncomingMessage, response: ServerResponse) => v
 export type HttpParts = {
   app: Listener;
   offers: Offers;
-  operations: PricedOperation[];
+  /** The router of the contract. */
+  routes: Pick<Routes, 'pricedAt'>;
   documents: StaticDocuments;
 };
 
 /**
  * The HTTP server. In front of the app, it answers unpaid calls of paid operations and the static documents from prebuilt bytes. An
- * unpaid call can only be refused here, so a difference between this and the router cannot give anything away.
+ * unpaid call can only be refused here.
  */
 export function createHttpServer(
-  { app, offers, operations, documents }: HttpParts,
+  { app, offers, routes, documents }: HttpParts,
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
-  const priced = new Map(operations.map(operation => [operation.path, operation]));
   const serve: Listener = (request, response) => {
     if (serveDocument(request, response, documents)) return;
     connections.track(request, response);
@@ -62,7 +62,7 @@ export function createHttpServer(
     if (request.httpVersion === '1.1' && !hasHeader(request.rawHeaders, 'host'))
       return sendFault(response, 400, 'An HTTP/1.1 request needs a Host header.');
     if (!admit(connections, request, response)) return;
-    if (!refuseUnpaid(request, response, { offers, priced })) serve(request, response);
+    if (!refuseUnpaid(request, response, { offers, routes })) serve(request, response);
   };
   const server = createServer(
     {
@@ -81,7 +81,7 @@ export function createHttpServer(
   // With `Expect: 100-continue`, an unpaid call gets its challenge at once; only a paid call is asked to send its body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!admit(connections, request, response)) return;
-    if (refuseUnpaid(request, response, { offers, priced })) return;
+    if (refuseUnpaid(request, response, { offers, routes })) return;
     response.writeContinue();
     serve(request, response);
   });
@@ -107,12 +107,13 @@ function admit(connections: Connections, request: IncomingMessage, response: Ser
 function refuseUnpaid(
   request: IncomingMessage,
   response: ServerResponse,
-  { offers, priced }: { offers: Offers; priced: Map<string, PricedOperation> },
+  { offers, routes }: Pick<HttpParts, 'offers' | 'routes'>,
 ): boolean {
-  if (request.method !== 'POST' || carriesPayment(request.rawHeaders)) return false;
+  const { method = '' } = request;
+  if (method === 'OPTIONS' || carriesPayment(request.rawHeaders)) return false;
   const url = request.url ?? '';
   const question = url.indexOf('?');
-  const operation = priced.get(question < 0 ? url : url.slice(0, question));
+  const operation = routes.pricedAt(method, question < 0 ? url : url.slice(0, question));
   if (!operation) return false;
   const version = question < 0 ? 2 : challengeVersion(url.slice(question + 1));
   const challenge = offers.challenge(operation, version);

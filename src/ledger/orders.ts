@@ -15,7 +15,7 @@ export type Order = {
   readonly payment: string;
   /** Canonical JSON of the request. */
   readonly request: string;
-  /** The number of replies that were paid for. */
+  /** The number of people's replies that were paid for; 0 if the order asks nobody. */
   readonly wanted: number;
   /** When the attempt ends. */
   readonly deadline: number;
@@ -58,7 +58,7 @@ export type OrderStore = {
   readonly finishOrder: (payment: string, attempt?: number) => Promise<boolean>;
   /** Starts another attempt. @returns undefined unless the last one has ended and the payment is still owed */
   readonly reopenOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
-  /** Orders in progress, oldest first, at most 1 000, with their number of replies, rejected ones excluded. */
+  /** Orders in progress that ask people, oldest first, at most 1 000, with their number of replies, rejected ones excluded. */
   readonly openOrders: () => Promise<(Order & { replies: number })[]>;
   /** The replies, rejected ones excluded, oldest first. */
   readonly replies: (payment: string) => Promise<Reply[]>;

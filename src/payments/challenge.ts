@@ -2,6 +2,7 @@ import type { Json } from '../contract/json.js';
 import type { PricedOperation } from '../contract/contract.js';
 import { networkName, requirementsOf, resourceUrl, type Terms } from './requirements.js';
 import { USDC_DECIMALS } from '../contract/price.js';
+import { bazaarOf, outputSchemaOf, PAYMENT_IDENTIFIER } from './describe-call.js';
 import { TOKEN_PROGRAM } from '../solana/networks.js';
 
 /** A 402 answer that is ready to send: the body, and its base64 for the PAYMENT-REQUIRED header. */
@@ -36,16 +37,29 @@ export function renderChallenge(
   version: ChallengeVersion = 2,
   error?: string,
 ): Challenge {
+  const body = Buffer.from(
+    challengeText(operation, terms, live, version, forCrawlers(operation, terms), error),
+  );
+  return { body, header: body.toString('base64') };
+}
+
+function challengeText(
+  operation: PricedOperation,
+  terms: Terms,
+  live: OfferState,
+  version: ChallengeVersion,
+  { outputSchema, extensions }: ForCrawlers,
+  error?: string,
+): string {
   const reason = error ?? (version === 2 ? UNPAID : undefined);
-  const challenge = {
+  const offered = option(operation, terms, live, version);
+  return JSON.stringify({
     x402Version: version,
     ...(reason === undefined ? {} : { error: reason }),
     ...(version === 2 ? { resource: resourceOf(operation, terms) } : {}),
-    accepts: [option(operation, terms, live, version)],
-    ...(version === 2 ? { extensions: extensionsOf(operation) } : {}),
-  };
-  const body = Buffer.from(JSON.stringify(challenge));
-  return { body, header: body.toString('base64') };
+    accepts: [version === 1 && outputSchema ? { ...offered, outputSchema } : offered],
+    ...(version === 2 ? { extensions } : {}),
+  });
 }
 
 /** Placeholders for the parts that change while a server runs: an unused address and a blockhash of no chain. */
@@ -65,7 +79,7 @@ function resourceOf(operation: PricedOperation, terms: Terms): Json {
   return {
     url: resourceUrl(operation, terms),
     description: operation.summary,
-    mimeType: operation.mimeType,
+    mimeType: operation.answers[0].mimeType,
   };
 }
 
@@ -78,8 +92,7 @@ function option(operation: PricedOperation, terms: Terms, live: OfferState, vers
     maxAmountRequired: amount,
     resource: resourceUrl(operation, terms),
     description: operation.summary,
-    mimeType: operation.mimeType,
-    ...(version === 1 ? { outputSchema: outputSchemaOf(operation) } : {}),
+    mimeType: operation.answers[0].mimeType,
     extra: { ...extra, ...hintsOf(live) },
   };
 }
@@ -93,101 +106,33 @@ function hintsOf({ recentBlockhash }: OfferState): Json {
   };
 }
 
-/** Describes request and answer for crawlers as x402 v1 has it (v2 uses `extensions`). */
-function outputSchemaOf({ requestSchema, answerExample }: PricedOperation): Json {
-  const { properties, required = [] } = requestSchema as {
-    properties: Record<string, Json>;
-    required?: string[];
-  };
-  const fields = Object.entries(properties).map(([name, { type, description }]) => [
-    name,
-    { type, description, required: required.includes(name) },
-  ]);
-  return {
-    input: {
-      type: 'http',
-      method: 'POST',
-      discoverable: true,
-      bodyType: 'json',
-      bodyFields: Object.fromEntries(fields) as Json,
-    },
-    ...(answerExample ? { output: shortExample(answerExample) } : {}),
-  };
+/** What a challenge says for crawlers: as much as its header has room for. Computed once for each operation and terms. */
+type ForCrawlers = { outputSchema?: Json; extensions: Json };
+
+const described = new WeakMap<Terms, WeakMap<PricedOperation, ForCrawlers>>();
+const LONGEST_ADDRESS = 'z'.repeat(44);
+const LONGEST_LIVE: OfferState = { feePayer: LONGEST_ADDRESS, recentBlockhash: LONGEST_ADDRESS };
+/** Room for a sentence that says why a payment was refused. */
+const ROOM_FOR_ERROR = 160;
+
+function forCrawlers(operation: PricedOperation, terms: Terms): ForCrawlers {
+  let known = described.get(terms);
+  if (!known) described.set(terms, (known = new WeakMap<PricedOperation, ForCrawlers>()));
+  let found = known.get(operation);
+  if (!found) known.set(operation, (found = largestThatFits(operation, terms)));
+  return found;
 }
 
-/** The `bazaar` (discovery) and `payment-identifier` (idempotency) extensions of x402 v2, from the contract's own examples. */
-function extensionsOf(operation: PricedOperation): Json {
-  const json = operation.mimeType === 'application/json';
-  return {
-    bazaar: {
-      info: {
-        input: {
-          type: 'http',
-          method: 'POST',
-          bodyType: 'json',
-          body: shortExample(operation.requestExample),
-        },
-        output: { type: json ? 'json' : 'binary', ...(json ? {} : { format: operation.mimeType }) },
-      },
-      schema: {
-        $schema: 'https://json-schema.org/draft/2020-12/schema',
-        type: 'object',
-        properties: {
-          input: {
-            type: 'object',
-            properties: {
-              type: { type: 'string', const: 'http' },
-              method: { type: 'string', enum: ['POST'] },
-              bodyType: { type: 'string', enum: ['json'] },
-              body: withoutProse(operation.requestSchema),
-            },
-            required: ['type', 'method', 'bodyType', 'body'],
-            additionalProperties: false,
-          },
-          output: {
-            type: 'object',
-            properties: { type: { type: 'string' }, example: { type: 'object' } },
-            required: ['type'],
-          },
-        },
-        required: ['input'],
-      },
-    },
-    'payment-identifier': {
-      info: { required: false },
-      schema: {
-        $schema: 'https://json-schema.org/draft/2020-12/schema',
-        type: 'object',
-        properties: {
-          required: { type: 'boolean' },
-          id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[a-zA-Z0-9_-]+$' },
-        },
-        required: ['required'],
-      },
-    },
-  };
-}
-
-const MAX_EXAMPLE_TEXT = 60;
-
-/** Cuts long texts of an example at a word, because header space is limited. */
-function shortExample(example: Json): Json {
-  return Object.fromEntries(
-    Object.entries(example).map(([key, value]) => [
-      key,
-      typeof value === 'string' && value.length > MAX_EXAMPLE_TEXT
-        ? value.slice(0, Math.max(value.lastIndexOf(' ', MAX_EXAMPLE_TEXT), 0) || MAX_EXAMPLE_TEXT)
-        : value,
-    ]),
-  );
-}
-
-function withoutProse(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutProse);
-  if (typeof schema !== 'object' || schema === null) return schema;
-  return Object.fromEntries(
-    Object.entries(schema)
-      .filter(([key, value]) => !(key === 'description' && typeof value === 'string'))
-      .map(([key, value]) => [key, withoutProse(value)]),
-  );
+function largestThatFits(operation: PricedOperation, terms: Terms): ForCrawlers {
+  const room = (MAX_HEADER_BYTES / 4) * 3 - ROOM_FOR_ERROR;
+  const fits = (version: ChallengeVersion, crawlers: ForCrawlers): boolean =>
+    Buffer.byteLength(challengeText(operation, terms, LONGEST_LIVE, version, crawlers)) <= room;
+  const bazaars = [true, false].map(whole => ({
+    extensions: { bazaar: bazaarOf(operation, whole), 'payment-identifier': PAYMENT_IDENTIFIER },
+  }));
+  const without = { extensions: { 'payment-identifier': PAYMENT_IDENTIFIER } };
+  const { extensions } = bazaars.find(each => fits(2, each)) ?? without;
+  const outputSchemas = [true, false].map(whole => outputSchemaOf(operation, whole));
+  const outputSchema = outputSchemas.find(each => fits(1, { outputSchema: each, extensions }));
+  return outputSchema ? { outputSchema, extensions } : { extensions };
 }

@@ -1,34 +1,38 @@
 import type { Json } from '../contract/json.js';
-import type { Contract, PricedOperation } from '../contract/contract.js';
+import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
+import { follow } from '../contract/references.js';
+import { callShape } from './describe-call.js';
 import { exampleChallenge } from './challenge.js';
 import { resourceUrl, type Terms } from './requirements.js';
 
 const INTRO =
-  'Each resource is called with POST and a JSON body. A call without payment returns a 402 descriptor: the challenge, in the ' +
+  'A call without payment returns a 402 descriptor: the challenge, in the ' +
   'JSON body and base64-encoded in the PAYMENT-REQUIRED header, with price, asset, network and payTo. Pay with the x402 scheme ' +
   'exact in USDC on Solana: sign the payment with an x402 client and repeat the same call with it in the PAYMENT-SIGNATURE ' +
-  '(v2) or X-PAYMENT (v1) header. The same payment sent again with the same body returns the same answer and is not charged again.';
+  '(v2) or X-PAYMENT (v1) header. The same payment sent again with the same call returns the same answer and is not charged again.';
 
 /** The discovery document of the given operations (`getDiscovery` in openapi.yaml). */
 export function discoveryOf(operations: PricedOperation[], terms: Terms): Json {
   return {
     version: 1,
     resources: operations.map(operation => resourceUrl(operation, terms)),
-    instructions: [INTRO, ...operations.map(callShape)].join('\n'),
+    instructions: [`${howToCall(operations)} ${INTRO}`, ...operations.map(sentenceOf)].join('\n'),
   };
 }
 
-function callShape(operation: PricedOperation): string {
-  const schema = operation.requestSchema as { properties: Record<string, Json>; required?: string[] };
-  const fields = Object.entries(schema.properties).map(([name, field]) => {
-    const optional = schema.required?.includes(name) ? '' : '?';
-    return `"${name}"${optional}: ${String(field.type)}`;
-  });
+function howToCall(operations: PricedOperation[]): string {
+  return operations.every(({ method, request }) => method === 'POST' && request)
+    ? 'Each resource is called with POST and a JSON body.'
+    : 'Each resource is called with the method, parameters and JSON body listed below.';
+}
+
+function sentenceOf(operation: PricedOperation): string {
+  const { price, summary, flow, answers } = operation;
+  const [{ kind, mimeType }] = answers;
+  const answer = kind === 'json' ? '' : ` The answer is ${mimeType}.`;
   const upfront =
-    operation.flow === 'upfront'
-      ? ' Paid before the work; send the same payment again to pick the answer up.'
-      : '';
-  return `POST ${operation.path} {${fields.join(', ')}} costs ${operation.price.amount} USDC. ${operation.summary}.${upfront}`;
+    flow === 'upfront' ? ' Paid before the work; send the same payment again to pick the answer up.' : '';
+  return `${callShape(operation)} costs ${price.amount} USDC. ${summary}.${answer}${upfront}`;
 }
 
 type Response = Json & { headers: Record<string, Json>; content: Record<string, Json> };
@@ -48,23 +52,18 @@ export function servedContract(contract: Contract, terms: Terms, siteUrl: string
   document.info['x-guidance'] = discoveryOf(contract.paid, terms).instructions;
   for (const operation of contract.paid) {
     const { mode, currency, amount } = operation.price;
-    const post = document.paths[operation.path]?.post;
-    if (!post) continue;
-    post['x-payment-info'] = { price: { mode, currency, amount }, protocols: [{ x402: {} }] };
-    post.description = `${String(post.description).trim()} ${priceNote(operation)}`;
-    const responses = post.responses as Record<string, Json>;
+    const described = document.paths[operation.path]?.[operation.method.toLowerCase()];
+    if (!described) continue;
+    // How the seller gets the answer is no business of the buyer.
+    delete described['x-upstream'];
+    described['x-payment-info'] = { price: { mode, currency, amount }, protocols: [{ x402: {} }] };
+    const text = described.description === undefined ? '' : `${String(described.description).trim()} `;
+    described.description = `${text}${priceNote(operation)}`;
+    const responses = described.responses as Record<string, Json>;
     const response = follow(document, responses['402'] ?? {}) as Response;
     responses['402'] = withChallenge(document, response, exampleChallenge(operation, terms));
   }
   return document;
-}
-
-/** Resolves a `$ref` within the document; any other value is returned as it is. */
-function follow(document: Json, value: Json): Json {
-  const reference = value.$ref;
-  if (typeof reference !== 'string') return value;
-  const keys = reference.slice('#/'.length).split('/');
-  return keys.reduce<unknown>((node, key) => (node as Json)[key], document) as Json;
 }
 
 /** A copy of a 402 response with its challenge in body and header. */
@@ -89,16 +88,16 @@ function priceNote({ price, flow }: PricedOperation): string {
 
 /** The service index (`getIndex` in openapi.yaml), with paths relative to this server. */
 export function indexOf(contract: Contract, siteUrl: string): Json {
-  const paths = contract.free.map(operation => operation.path);
-  const wellKnown = paths.filter(path => path.endsWith('/.well-known/x402'));
+  const pathsOf = (which: (operation: FreeOperation) => boolean): string[] =>
+    contract.free.filter(which).map(({ path }) => path);
   return {
     service: 'coinslot',
     endpoints: Object.fromEntries(
-      contract.paid.map(operation => [`POST ${operation.path}`, `${operation.price.amount} USDC`]),
+      contract.paid.map(({ method, path, price }) => [`${method} ${path}`, `${price.amount} USDC`]),
     ),
-    discovery: ['/.well-known/x402', '/openapi.json'],
-    upstreamDiscovery: wellKnown.filter(path => path !== '/.well-known/x402'),
-    health: paths.filter(path => path.endsWith('/health')),
+    discovery: pathsOf(({ id }) => id === 'getDiscovery' || id === 'getOpenapi'),
+    upstreamDiscovery: pathsOf(({ id, discovery }) => discovery !== undefined && id !== 'getDiscovery'),
+    health: pathsOf(({ id, health }) => id === 'getHealth' || health !== undefined),
     site: siteUrl,
   };
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { AnyAsked } from '../contract/operation.js';
 
 const MAX_DEPTH = 64;
 
@@ -20,9 +21,32 @@ export function canonicalJson(value: unknown, depth = 0): string {
   return `{${members.join(',')}}`;
 }
 
-/** Identifies a call: hex sha256 over operation id and canonical body, defaults applied. @throws TooDeep */
-export function fingerprint(operationId: string, body: object): string {
+/**
+ * What was asked for, as text: canonical JSON of the body, or, if there are path or query parameters or no body, of the array
+ * `[params, query, body]`. A body is always an object, so the two cannot be taken for each other, and an operation that gets its
+ * first optional parameter keeps the texts it had. Stored with orders and hashed by `fingerprint`; both outlive a release.
+ * @throws TooDeep
+ */
+export function requestText({ params, query, body }: AnyAsked): string {
+  const bodyOnly = Object.keys(params).length === 0 && Object.keys(query).length === 0;
+  if (bodyOnly && body !== undefined) return canonicalJson(body);
+  return canonicalJson([params, query, ...(body === undefined ? [] : [body])]);
+}
+
+/** Reverses `requestText`. */
+export function readRequestText(text: string): AnyAsked {
+  const value = JSON.parse(text) as unknown;
+  if (!Array.isArray(value)) return { params: {}, query: {}, body: value };
+  const [params, query, body] = value as [AnyAsked['params'], AnyAsked['query'], unknown];
+  return { params, query, body };
+}
+
+/**
+ * Identifies a call: hex sha256 over operation id, path and query parameters, and canonical body, all validated and with defaults
+ * applied. @throws TooDeep
+ */
+export function fingerprint(operationId: string, asked: AnyAsked): string {
   return createHash('sha256')
-    .update(`${operationId}\n${canonicalJson(body)}`)
+    .update(`${operationId}\n${requestText(asked)}`)
     .digest('hex');
 }

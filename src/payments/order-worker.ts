@@ -3,15 +3,15 @@ import { LRUCache } from 'lru-cache';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 import type { Answer } from './outcome.js';
 
-/** One attempt at a paid order. `deadline` in ms since 1970. */
-export type Attempt = { id: string; request: string; deadline: number; attempt: number };
+/** One attempt at a paid order. `request` as `requestText` has it, `deadline` in ms since 1970. */
+export type Attempt = { id: string; operation: string; request: string; deadline: number; attempt: number };
 
 /** The result of the work on an order: an answer or a final failure. `error` is a sentence; "The order stays owed" is appended. */
 export type OrderResult = { kind: 'answer'; answer: Answer } | { kind: 'failed'; error: string };
 
 export type OrderWork = {
-  /** The number of replies that the order asks for. */
-  wanted(request: string): number;
+  /** The number of people's replies that the order asks for; 0 if it asks nobody. */
+  replies(order: Pick<Attempt, 'operation' | 'request'>): number;
   /** Works until there is an answer or the deadline has passed. Can be called again after a crash. Never rejects. */
   work(attempt: Attempt, signal: AbortSignal): Promise<OrderResult>;
 };
@@ -143,11 +143,11 @@ export class OrderWorker {
     if (!row) return;
     if (row.state !== 'owed' || row.request === null)
       return void (await this.#ledger.extendLease(id, row.claim, 0));
-    const { request } = row;
+    const { request, operation } = row;
     const order = await this.#ledger.openOrder({
       payment: id,
       request,
-      wanted: this.#work.wanted(request),
+      wanted: this.#work.replies({ operation, request }),
       deadline: this.#now() + this.#attemptMs,
     });
     const lost = new AbortController();
@@ -155,7 +155,7 @@ export class OrderWorker {
     try {
       const { deadline, attempts: attempt } = order;
       const signal = AbortSignal.any([this.#stop.signal, lost.signal]);
-      const result = await this.#work.work({ id, request, deadline, attempt }, signal);
+      const result = await this.#work.work({ id, operation, request, deadline, attempt }, signal);
       if (!signal.aborted) await this.#finish(row, attempt, result);
     } finally {
       clearInterval(renewing);

@@ -22,9 +22,9 @@ export function networkName({ network, v1Network }: Terms, version: 1 | 2): stri
   return version === 2 ? network : v1Network;
 }
 
-/** The URL of a paid operation. */
-export function resourceUrl(operation: PricedOperation, terms: Terms): string {
-  return terms.publicUrl + operation.path;
+/** The URL of a paid operation; of one with path parameters, the URL with the examples of these. */
+export function resourceUrl({ examplePath }: Pick<PricedOperation, 'examplePath'>, terms: Terms): string {
+  return terms.publicUrl + examplePath;
 }
 
 /**

@@ -74,7 +74,8 @@ export function checkHeaderSizes(contract: Contract, terms: Terms): void {
     const { length } = renderChallenge(operation, terms, live).header;
     if (length > MAX_HEADER_BYTES) {
       throw new ConfigFault(
-        `PUBLIC_URL: too long. The challenge of ${operation.id} takes ${length} header bytes; proxies cut headers at ${MAX_HEADER_BYTES}`,
+        `PUBLIC_URL: too long, or the path or summary of ${operation.id} in openapi.yaml. Its challenge takes ${length} header bytes; ` +
+          `proxies cut headers at ${MAX_HEADER_BYTES}`,
       );
     }
   }

@@ -44,7 +44,7 @@ export async function checkFront({ base, sold }: Catalogue, findings: Findings):
 
 /** What the schema allows, without the share that covers escapes and unknown fields. */
 function largestBody({ schema }: Sold): number {
-  return Math.min(LARGE_BYTES, Math.floor(bodyLimit(schema ?? {}) / 4));
+  return Math.min(LARGE_BYTES, Math.floor(bodyLimit({}, schema ?? {}) / 4));
 }
 
 async function checkPreflight({ method, url }: Sold): Promise<void> {

@@ -14,13 +14,13 @@ export const findOrder = ({ payment }: Key) =>
 export const findOrderToChange = ({ payment }: Key) =>
   one<OrderRow>`select * from orders where payment = ${idBytes(payment)} for update`;
 
-/** Orders of owed payments. A crash between delivery and the end of an order leaves an open order of a delivered payment. */
+/** Orders of owed payments that ask people. A crash between delivery and the end of an order leaves an open order of a delivered payment. */
 export const openOrders = ({ limit }: { limit: number }) =>
   sql<OrderRow & { replies: number }>`
     select orders.*,
       (select count(*) from replies where replies.payment = orders.payment and rejected_at is null) as replies
     from orders
-    where finished_at is null
+    where finished_at is null and wanted > 0
       and payment in (select id from payments where state = 'owed' and decided_at is null)
     order by created_at, payment limit ${limit}`;
 

@@ -1,0 +1,91 @@
+import type { Json } from './json.js';
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value if it is an object, else an empty one, so that a wrongly typed document causes faults instead of a crash. */
+export function objectOf(value: unknown): Json {
+  return isObject(value) ? value : {};
+}
+
+const MAX_HOPS = 16;
+
+/** A `$ref` that leads nowhere, out of the document, or in a circle. */
+export class ReferenceFault extends Error {}
+
+/**
+ * Resolves a `$ref` within the document, through further references; any other value is returned as it is. Members beside a
+ * `$ref`, which OpenAPI 3.1 allows in schemas, take precedence over those of its target.
+ * @throws ReferenceFault
+ */
+export function follow(document: Json, value: unknown): Json {
+  let node = objectOf(value);
+  for (let hops = 0; typeof node.$ref === 'string'; hops++) {
+    if (hops >= MAX_HOPS) throw new ReferenceFault(`the reference ${node.$ref} leads in a circle`);
+    const { $ref: reference, ...beside } = node;
+    node = { ...targetOf(document, reference as string), ...beside };
+  }
+  return node;
+}
+
+function targetOf(document: Json, reference: string): Json {
+  if (!reference.startsWith('#/'))
+    throw new ReferenceFault(`the reference ${reference} leads out of this document`);
+  const keys = keysOf(reference);
+  const target = keys.reduce<unknown>(
+    (node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined),
+    document,
+  );
+  if (!isObject(target)) throw new ReferenceFault(`the reference ${reference} leads nowhere`);
+  return target;
+}
+
+function keysOf(reference: string): string[] {
+  return reference
+    .slice('#/'.length)
+    .split('/')
+    .map(key => decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+/** Beyond this many parts, and where a schema contains itself, an inlined schema says `{}`: anything. */
+const MAX_PARTS = 2_000;
+
+/** A copy of a schema with its references replaced by what they refer to, for readers who do not have the document. */
+export function inlined(document: Json, schema: Json): Json {
+  let parts = 0;
+  const copy = (part: unknown, open: readonly string[]): unknown => {
+    if (Array.isArray(part)) return part.map(each => copy(each, open));
+    if (!isObject(part)) return part;
+    parts += 1;
+    const { $ref: reference } = part;
+    const names = typeof reference === 'string' ? [...open, reference] : open;
+    if (parts > MAX_PARTS || new Set(names).size < names.length) return {};
+    const whole = typeof reference === 'string' ? follow(document, part) : part;
+    return Object.fromEntries(Object.entries(whole).map(([key, value]) => [key, copy(value, names)]));
+  };
+  return copy(schema, []) as Json;
+}
+
+/** A schema of an object, put together from its own properties and those of `allOf`, all references resolved one level deep. */
+export type Fields = { properties: Record<string, Json>; required: string[] };
+
+/** The properties that an object of this schema can have, or undefined if the schema does not describe an object. */
+export function fieldsOf(document: Json, schema: unknown, depth = 0): Fields | undefined {
+  const { type, properties, required, ...rest } = follow(document, schema);
+  if (depth > MAX_HOPS) return undefined;
+  const parts = ['allOf', 'anyOf', 'oneOf'].flatMap(key => {
+    const list = Array.isArray(rest[key]) ? (rest[key] as unknown[]) : [];
+    return list.map(part => ({ all: key === 'allOf', fields: fieldsOf(document, part, depth + 1) }));
+  });
+  const own = isObject(properties) ? properties : {};
+  const described = parts.filter(({ fields }) => fields !== undefined);
+  if (type !== 'object' && !isObject(properties) && described.length === 0) return undefined;
+  const merged: Fields = { properties: {}, required: Array.isArray(required) ? required.map(String) : [] };
+  for (const { all, fields } of described) {
+    Object.assign(merged.properties, fields?.properties);
+    if (all) merged.required.push(...(fields?.required ?? []));
+  }
+  Object.assign(merged.properties, own);
+  return merged;
+}

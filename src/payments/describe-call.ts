@@ -1,0 +1,191 @@
+import type { Parameter, PricedOperation } from '../contract/contract.js';
+import type { Json } from '../contract/json.js';
+import { fieldsOf, isObject } from '../contract/references.js';
+
+const MAX_VALUES = 8;
+
+/** The type of a value in a few words, from a schema without references: `string`, `"a" | "b"`, `integer[]`. */
+export function typeText(schema: Json): string {
+  const { type, enum: values, const: only, items, anyOf, oneOf, allOf } = schema;
+  if (only !== undefined) return JSON.stringify(only);
+  if (Array.isArray(values) && values.length <= MAX_VALUES)
+    return values.map(value => JSON.stringify(value)).join(' | ');
+  if (type === 'array') return `${isObject(items) ? bracketed(typeText(items)) : 'any'}[]`;
+  if (typeof type === 'string') return type;
+  if (Array.isArray(type)) return type.join(' | ');
+  for (const parts of [anyOf, oneOf])
+    if (Array.isArray(parts)) return [...new Set(parts.filter(isObject).map(typeText))].join(' | ');
+  if (fieldsOf(schema, schema)) return 'object';
+  const parts = Array.isArray(allOf) ? allOf.filter(isObject).map(typeText) : [];
+  return parts.find(part => part !== 'any') ?? 'any';
+}
+
+function bracketed(text: string): string {
+  return text.includes(' ') ? `(${text})` : text;
+}
+
+/** The fields of a JSON body, from a schema without references. */
+export function bodyFields(schema: Json): { name: string; schema: Json; required: boolean }[] {
+  const { properties, required } = fieldsOf(schema, schema) ?? { properties: {}, required: [] };
+  return Object.entries(properties).map(([name, field]) => ({
+    name,
+    schema: field,
+    required: required.includes(name),
+  }));
+}
+
+/** How to call an operation, in one line: `GET /a/{id} path {"id": string} query {"days"?: integer}`. */
+export function callShape({ method, path, parameters, request }: PricedOperation): string {
+  const among = (where: Parameter['in']): Field[] =>
+    parameters
+      .filter(each => each.in === where)
+      .map(({ name, plain, required }) => ({ name, schema: plain, required }));
+  const parts = [
+    ['path ', among('path')],
+    ['query ', among('query')],
+    ['', request ? bodyFields(request.plain) : []],
+  ] as const;
+  const texts = parts
+    .filter(([, fields]) => fields.length > 0)
+    .map(([label, fields]) => label + fieldsText(fields));
+  return [method, path, ...texts].join(' ');
+}
+
+type Field = { name: string; schema: Json; required: boolean };
+
+function fieldsText(fields: readonly Field[]): string {
+  const texts = fields.map(
+    ({ name, schema, required }) => `${JSON.stringify(name)}${required ? '' : '?'}: ${typeText(schema)}`,
+  );
+  return `{${texts.join(', ')}}`;
+}
+
+const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
+
+/**
+ * The `bazaar` (discovery) extension of x402 v2: how to call the operation, with the contract's own examples, and a schema of that.
+ * `whole` false leaves out what the values must be like, for challenges that would be too large. Examples are never shortened.
+ */
+export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
+  const { method, path, parameters, request, answers } = operation;
+  const [{ kind, mimeType }] = answers;
+  const post = method === 'POST';
+  const groups = (
+    [
+      ['query', 'queryParams'],
+      ['path', 'pathParams'],
+    ] as const
+  )
+    .map(([where, name]) => ({ name, among: parameters.filter(each => each.in === where) }))
+    .filter(({ among }) => among.length > 0);
+  const input = {
+    type: 'http',
+    method,
+    ...(post ? { bodyType: 'json', body: request?.example ?? {} } : {}),
+    ...Object.fromEntries(groups.map(({ name, among }) => [name, examplesOf(among)])),
+  };
+  const anything = { type: 'object' };
+  const properties = {
+    type: { type: 'string', const: 'http' },
+    method: { type: 'string', enum: [method] },
+    ...(post ? { bodyType: { type: 'string', enum: ['json'] } } : {}),
+    ...(post ? { body: whole && request ? withoutProse(request.plain) : anything } : {}),
+    ...Object.fromEntries(groups.map(({ name, among }) => [name, whole ? schemaOf(among) : anything])),
+  };
+  const required = ['type', 'method', ...(post ? ['bodyType', 'body'] : [])];
+  return {
+    info: { input, output: { type: kind, ...(kind === 'json' ? {} : { format: mimeType }) } },
+    schema: {
+      $schema: DIALECT,
+      type: 'object',
+      properties: {
+        input: { type: 'object', properties, required, additionalProperties: false },
+        output: {
+          type: 'object',
+          properties: { type: { type: 'string' }, example: { type: 'object' } },
+          required: ['type'],
+        },
+      },
+      required: ['input'],
+    },
+    ...(path.includes('{') ? { routeTemplate: path.replace(/\{([^{}/]+)\}/g, ':$1') } : {}),
+  };
+}
+
+/** The `payment-identifier` (idempotency) extension of x402 v2. */
+export const PAYMENT_IDENTIFIER: Json = {
+  info: { required: false },
+  schema: {
+    $schema: DIALECT,
+    type: 'object',
+    properties: {
+      required: { type: 'boolean' },
+      id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[a-zA-Z0-9_-]+$' },
+    },
+    required: ['required'],
+  },
+};
+
+/** Describes request and answer for crawlers as x402 v1 has it. `whole` false leaves out the example of the answer. */
+export function outputSchemaOf(operation: PricedOperation, whole: boolean): Json {
+  const { method, parameters, request, answers } = operation;
+  const [{ kind, mimeType, example }] = answers;
+  const described = (fields: readonly Field[]): Json =>
+    Object.fromEntries(
+      fields.map(({ name, schema, required }) => [
+        name,
+        { type: schema.type ?? typeText(schema), description: schema.description, required },
+      ]),
+    );
+  const among = (where: Parameter['in']): Json =>
+    described(
+      parameters
+        .filter(each => each.in === where)
+        .map(({ name, plain, required, description }) => ({
+          name,
+          required,
+          schema: description === undefined ? plain : { ...plain, description },
+        })),
+    );
+  const has = (where: Parameter['in']): boolean => parameters.some(each => each.in === where);
+  const output = kind === 'json' ? example : { type: kind, format: mimeType };
+  return {
+    input: {
+      type: 'http',
+      method,
+      discoverable: true,
+      ...(has('path') ? { pathParams: among('path') } : {}),
+      ...(has('query') ? { queryParams: among('query') } : {}),
+      ...(request ? { bodyType: 'json', bodyFields: described(bodyFields(request.plain)) } : {}),
+    },
+    ...(whole && output !== undefined ? { output } : {}),
+  };
+}
+
+function examplesOf(parameters: Parameter[]): Json {
+  return Object.fromEntries(
+    parameters.filter(({ example }) => example !== undefined).map(({ name, example }) => [name, example]),
+  );
+}
+
+function schemaOf(parameters: Parameter[]): Json {
+  const required = parameters.filter(each => each.required).map(({ name }) => name);
+  return {
+    type: 'object',
+    properties: Object.fromEntries(parameters.map(({ name, plain }) => [name, withoutProse(plain)])),
+    ...(required.length > 0 ? { required } : {}),
+  };
+}
+
+/** Texts and examples of a schema say nothing about what is valid. */
+const PROSE = ['description', 'title', 'example', 'examples', '$comment'];
+
+function withoutProse(schema: unknown, ofNames = false): unknown {
+  if (Array.isArray(schema)) return schema.map(each => withoutProse(each));
+  if (!isObject(schema)) return schema;
+  // The members of `properties` are names of fields, whatever they are called.
+  const kept = Object.entries(schema).filter(([key]) => ofNames || !PROSE.includes(key));
+  return Object.fromEntries(
+    kept.map(([key, value]) => [key, withoutProse(value, !ofNames && /^(properties|\$defs)$/.test(key))]),
+  );
+}
