@@ -1,5 +1,5 @@
 import type { Json } from './json.js';
-import { follow } from './references.js';
+import { follow, ReferenceFault } from './references.js';
 
 /** The limit for all bodies, whatever their schema allows. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
@@ -19,39 +19,59 @@ export function bodyLimit(document: Json, schema: Json): number {
 
 /** Schemas may contain themselves; nothing this deep has a limit. */
 const MAX_DEPTH = 32;
+const SCALARS = ['integer', 'number', 'boolean', 'null'];
+
+type Longest = (schema: unknown) => number;
 
 function longest(document: Json, schema: unknown, depth: number): number {
   if (depth > MAX_DEPTH) return Infinity;
-  const described = follow(document, schema);
-  const { type, maxLength, maxItems, items, properties, enum: values } = described;
-  const of = (part: unknown): number => longest(document, part, depth + 1);
-  if ('const' in described) return bytesOf(described.const);
-  if (Array.isArray(values)) return Math.max(0, ...values.map(bytesOf));
-  for (const key of ['anyOf', 'oneOf']) {
-    const parts = described[key];
-    if (Array.isArray(parts) && type === undefined && properties === undefined)
-      return Math.max(0, ...parts.map(of));
+  const described = resolved(document, schema);
+  const of: Longest = part => longest(document, part, depth + 1);
+  return namedValues(described) ?? alternatives(described, of) ?? longestOfType(described, of);
+}
+
+/** A reference that leads nowhere is reported elsewhere; here it limits nothing. */
+function resolved(document: Json, schema: unknown): Json {
+  try {
+    return follow(document, schema);
+  } catch (error) {
+    if (error instanceof ReferenceFault) return {};
+    throw error;
   }
-  if (Array.isArray(described.allOf)) {
-    const { allOf, ...own } = described;
-    const parts = [...(allOf as unknown[]), ...(Object.keys(own).some(isConstraint) ? [own] : [])].map(of);
-    return parts.reduce((sum, part) => sum + part, 0);
+}
+
+function namedValues({ const: only, enum: values }: Json): number | undefined {
+  if (only !== undefined) return bytesOf(only);
+  return Array.isArray(values) ? Math.max(0, ...values.map(bytesOf)) : undefined;
+}
+
+function bytesOf(value: unknown): number {
+  return MOST_BYTES_OF_CHARACTER * JSON.stringify(value).length;
+}
+
+function alternatives(described: Json, of: Longest): number | undefined {
+  const { type, properties, allOf, anyOf, oneOf, ...more } = described;
+  const own = { type, properties, ...more };
+  // Parts that must all hold add up, as those of an object do.
+  if (Array.isArray(allOf)) {
+    const limits =
+      type !== undefined || properties !== undefined ? [...(allOf as unknown[]), own] : (allOf as unknown[]);
+    return limits.map(of).reduce((sum, part) => sum + part, 0);
   }
-  if (Array.isArray(type)) return Math.max(0, ...type.map(each => of({ ...described, type: each })));
+  const parts = anyOf ?? oneOf;
+  if (Array.isArray(parts) && type === undefined && properties === undefined)
+    return Math.max(0, ...parts.map(of));
+  return Array.isArray(type)
+    ? Math.max(0, ...type.map((each: unknown) => of({ ...described, type: each })))
+    : undefined;
+}
+
+function longestOfType({ type, maxLength, maxItems, items, properties }: Json, of: Longest): number {
+  if (SCALARS.includes(String(type))) return MOST_BYTES_OF_SCALAR;
   if (type === 'string')
     return typeof maxLength === 'number' ? 2 + maxLength * MOST_BYTES_OF_CHARACTER : Infinity;
-  if (type === 'integer' || type === 'number' || type === 'boolean' || type === 'null')
-    return MOST_BYTES_OF_SCALAR;
   if (type === 'array') return typeof maxItems === 'number' ? 2 + maxItems * (1 + of(items)) : Infinity;
   if ((type !== undefined && type !== 'object') || typeof properties !== 'object') return Infinity;
   const fields = Object.entries(properties as Record<string, Json>);
   return fields.reduce((sum, [name, field]) => sum + name.length + 4 + of(field), 2);
-}
-
-function isConstraint(key: string): boolean {
-  return ['type', 'properties', 'maxLength', 'items'].includes(key);
-}
-
-function bytesOf(value: unknown): number {
-  return MOST_BYTES_OF_CHARACTER * (JSON.stringify(value) ?? '').length;
 }

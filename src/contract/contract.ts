@@ -3,10 +3,12 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument, type Document } from 'yaml';
 import { PathIndex } from './paths.js';
-import { readPriced, type Fault, type Place, type PricedOperation } from './read-operation.js';
+import { readPriced, type PricedOperation } from './read-operation.js';
+import type { Fault, Place } from './read-parameters.js';
 import { isObject, objectOf } from './references.js';
 
-export type { AnswerForm, Parameter, PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
+export type { AnswerForm, PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
+export type { Parameter } from './read-parameters.js';
 
 /** A free operation: a GET. */
 export type FreeOperation = {

@@ -1,26 +1,19 @@
 import { bodyLimit } from './body-limit.js';
 import type { Json } from './json.js';
-import { parameterNames, templateFault } from './paths.js';
+import { templateFault } from './paths.js';
 import { toAtomic } from './price.js';
+import {
+  exampleOf,
+  filledPath,
+  readParameters,
+  type Fault,
+  type Parameter,
+  type Place,
+} from './read-parameters.js';
 import { fieldsOf, follow, inlined, isObject, objectOf, ReferenceFault } from './references.js';
 
 /** The two payment flows of x402: `authorization` works before it settles, `upfront` settles before it works. */
 export type PaymentFlow = 'authorization' | 'upfront';
-
-/** A path or query parameter that is part of a call. */
-export type Parameter = {
-  name: string;
-  in: 'path' | 'query';
-  required: boolean;
-  /** As in the document; may contain references into it. `plain` is the same without references. */
-  schema: Json;
-  plain: Json;
-  /** Whether it is a list, and so may be repeated in a query. */
-  list: boolean;
-  description?: string;
-  /** Every required parameter has one. */
-  example?: unknown;
-};
 
 /** The JSON object that a call carries. */
 export type RequestBody = {
@@ -65,27 +58,9 @@ export type PricedOperation = {
   upstream?: Json;
 };
 
-/** Reports what is wrong with a place in the document. */
-export type Fault = (path: string[], message: string) => void;
-
-/** One operation of the document and where it is. `item` is the path item that contains it. */
-export type Place = {
-  document: Json;
-  path: string;
-  method: string;
-  item: Json;
-  operation: Json & { operationId: string };
-};
-
 const PRICE_KEYS = ['mode', 'currency', 'amount', 'flow'];
 /** The statuses of a paid call, whatever the operation does. */
 const STATUSES = ['200', '400', '402', '502', '503'];
-/** Headers that concern the payment or the caching, not the call. */
-const KNOWN_HEADERS =
-  /^(payment-signature|x-payment|prefer|if-none-match|accept|content-type|authorization)$/i;
-/** Selects the version of the challenge. */
-const PAYMENT_QUERY = 'x402Version';
-
 /** Reads an operation that costs money, or reports everything that is wrong with it. */
 export function readPriced(place: Place, report: Fault): PricedOperation | undefined {
   let sound = true;
@@ -106,28 +81,21 @@ export function readPriced(place: Place, report: Fault): PricedOperation | undef
 
 function readParts(place: Place, at: string[], fault: Fault): PricedOperation | undefined {
   const { document, path, method, operation } = place;
-  if (method !== 'get' && method !== 'post') fault(at, 'is paid, so it must be a GET or a POST');
-  const wrong = templateFault(path);
-  if (wrong) fault(at.slice(0, 2), wrong);
-  const responses = objectOf(operation.responses);
-  for (const status of STATUSES.filter(each => !(each in responses)))
-    fault([...at, 'responses'], `must declare ${status}, since every paid operation may answer it`);
-  if (!('x-price' in operation)) fault(at, 'answers 402 but has no x-price');
-  const priced =
-    'x-price' in operation ? readPrice(operation['x-price'], [...at, 'x-price'], fault) : undefined;
+  checkShape(place, at, fault);
+  const priced = readPrice(operation['x-price'], [...at, 'x-price'], fault);
   const parameters = readParameters(place, at, fault);
   const request = readRequest(document, method, operation, at, fault);
-  const upstream = operation['x-upstream'];
-  if (upstream !== undefined && !isObject(upstream)) fault([...at, 'x-upstream'], 'must be an object');
-  const answers = readAnswers(document, responses['200'], [...at, 'responses', '200'], fault);
+  const sold = objectOf(operation.responses)['200'];
+  const answers = readAnswers(document, sold, [...at, 'responses', '200'], fault);
   if (!priced || !answers) return undefined;
+  const { operationId: id, tags, summary, 'x-upstream': upstream } = operation;
   return {
-    id: operation.operationId,
+    id,
     method: method === 'get' ? 'GET' : 'POST',
     path,
     examplePath: filledPath(path, parameters),
-    tags: Array.isArray(operation.tags) ? operation.tags.map(String) : [],
-    summary: String(operation.summary ?? operation.operationId),
+    tags: Array.isArray(tags) ? tags.map(String) : [],
+    summary: typeof summary === 'string' ? summary : id,
     ...priced,
     parameters,
     ...(request ? { request } : {}),
@@ -136,11 +104,24 @@ function readParts(place: Place, at: string[], fault: Fault): PricedOperation | 
   };
 }
 
+/** What every paid operation has in common. */
+function checkShape({ path, method, operation }: Place, at: string[], fault: Fault): void {
+  if (method !== 'get' && method !== 'post') fault(at, 'is paid, so it must be a GET or a POST');
+  const wrong = templateFault(path);
+  if (wrong) fault(at.slice(0, 2), wrong);
+  const responses = objectOf(operation.responses);
+  for (const status of STATUSES.filter(each => !(each in responses)))
+    fault([...at, 'responses'], `must declare ${status}, since every paid operation may answer it`);
+  const upstream = operation['x-upstream'];
+  if (upstream !== undefined && !isObject(upstream)) fault([...at, 'x-upstream'], 'must be an object');
+}
+
 function readPrice(
   price: unknown,
   place: string[],
   fault: Fault,
 ): Pick<PricedOperation, 'price' | 'flow'> | undefined {
+  if (price === undefined) return void fault(place.slice(0, -1), 'answers 402 but has no x-price');
   if (!isObject(price)) return void fault(place, 'must be an object');
   const { mode, currency, amount, flow } = price;
   const before: string[] = [];
@@ -161,94 +142,6 @@ function readPrice(
     price: { mode: 'fixed', currency: 'USD', amount: amount as string, atomic },
     flow: flow as PaymentFlow,
   };
-}
-
-/** Parameters of the path item and of the operation, whose own take precedence. */
-function readParameters({ document, path, item, operation }: Place, at: string[], fault: Fault): Parameter[] {
-  const listed = [item.parameters, operation.parameters].flatMap(list =>
-    Array.isArray(list) ? (list as unknown[]) : [],
-  );
-  const byName = new Map<string, Json>();
-  for (const each of listed) {
-    const parameter = follow(document, each);
-    byName.set(`${String(parameter.in)} ${String(parameter.name)}`, parameter);
-  }
-  const place = [...at, 'parameters'];
-  const read = [...byName.values()].flatMap(
-    parameter => readParameter(document, parameter, place, fault) ?? [],
-  );
-  const declared = read.filter(parameter => parameter.in === 'path').map(({ name }) => name);
-  const named = parameterNames(path);
-  for (const name of named.filter(each => !declared.includes(each)))
-    fault(place, `must declare ${name}, which the path has`);
-  for (const name of declared.filter(each => !named.includes(each)))
-    fault(place, `declares ${name}, which the path does not have`);
-  return read;
-}
-
-function readParameter(
-  document: Json,
-  parameter: Json,
-  place: string[],
-  fault: Fault,
-): Parameter | undefined {
-  const { name, in: where, required = false, schema, description } = parameter;
-  const wrong = (message: string): undefined => void fault(place, `${String(name)} ${message}`);
-  if (typeof name !== 'string') return void fault(place, 'has a parameter without a name');
-  if (where === 'header' && KNOWN_HEADERS.test(name)) return undefined;
-  if (where === 'query' && name === PAYMENT_QUERY) return undefined;
-  if (where !== 'path' && where !== 'query')
-    return wrong(`is in ${String(where)}, but a call has only path and query parameters`);
-  if (!isObject(schema)) return wrong('needs a schema');
-  const { type } = follow(document, schema);
-  if (type === 'object') return wrong('must not be an object');
-  const list = type === 'array';
-  if (where === 'path' && list) return wrong('must not be a list, because it is in the path');
-  if (where === 'path' && required !== true) return wrong('must be required, because it is in the path');
-  const { style = 'form', explode = style === 'form' } = parameter;
-  if (where === 'query' && (style !== 'form' || (list && explode !== true)))
-    return wrong('must have the style form, exploded (its default)');
-  if (where === 'path' && parameter.style !== undefined && parameter.style !== 'simple')
-    return wrong('must have the style simple (its default)');
-  const example = exampleOf(document, parameter);
-  if (required === true && example === undefined) return wrong('needs an example');
-  return {
-    name,
-    in: where,
-    required: required === true,
-    schema,
-    plain: inlined(document, schema),
-    list,
-    ...(typeof description === 'string' ? { description } : {}),
-    ...(example === undefined ? {} : { example }),
-  };
-}
-
-/** The example of a parameter or media type: its own, the first of several, that of its schema, or a value the schema names. */
-function exampleOf(document: Json, { example, examples, schema }: Json): unknown {
-  if (example !== undefined) return example;
-  for (const each of Object.values(objectOf(examples))) {
-    const { value } = follow(document, each);
-    if (value !== undefined) return value;
-  }
-  const described = follow(document, schema);
-  const first = (list: unknown): unknown => (Array.isArray(list) ? (list[0] as unknown) : undefined);
-  return (
-    described.example ??
-    first(described.examples) ??
-    described.default ??
-    described.const ??
-    first(described.enum)
-  );
-}
-
-function filledPath(path: string, parameters: Parameter[]): string {
-  const examples = new Map(
-    parameters.filter(each => each.in === 'path').map(({ name, example }) => [name, example]),
-  );
-  return path.replace(/\{([^{}/]+)\}/g, (_braces, name: string) =>
-    encodeURIComponent(String(examples.get(name))),
-  );
 }
 
 function readRequest(

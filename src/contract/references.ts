@@ -24,7 +24,7 @@ export function follow(document: Json, value: unknown): Json {
   for (let hops = 0; typeof node.$ref === 'string'; hops++) {
     if (hops >= MAX_HOPS) throw new ReferenceFault(`the reference ${node.$ref} leads in a circle`);
     const { $ref: reference, ...beside } = node;
-    node = { ...targetOf(document, reference as string), ...beside };
+    node = { ...targetOf(document, reference), ...beside };
   }
   return node;
 }

@@ -57,7 +57,8 @@ export function servedContract(contract: Contract, terms: Terms, siteUrl: string
     // How the seller gets the answer is no business of the buyer.
     delete described['x-upstream'];
     described['x-payment-info'] = { price: { mode, currency, amount }, protocols: [{ x402: {} }] };
-    const text = described.description === undefined ? '' : `${String(described.description).trim()} `;
+    const { description } = described;
+    const text = typeof description === 'string' ? `${description.trim()} ` : '';
     described.description = `${text}${priceNote(operation)}`;
     const responses = described.responses as Record<string, Json>;
     const response = follow(document, responses['402'] ?? {}) as Response;

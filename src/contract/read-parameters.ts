@@ -1,0 +1,142 @@
+import type { Json } from './json.js';
+import { parameterNames } from './paths.js';
+import { follow, inlined, isObject, objectOf } from './references.js';
+
+/** A path or query parameter that is part of a call. */
+export type Parameter = {
+  name: string;
+  in: 'path' | 'query';
+  required: boolean;
+  /** As in the document; may contain references into it. `plain` is the same without references. */
+  schema: Json;
+  plain: Json;
+  /** Whether it is a list, and so may be repeated in a query. */
+  list: boolean;
+  description?: string;
+  /** Every required parameter has one. */
+  example?: unknown;
+};
+
+/** Reports what is wrong with a place in the document. */
+export type Fault = (path: string[], message: string) => void;
+
+/** One operation of the document and where it is. `item` is the path item that contains it. */
+export type Place = {
+  document: Json;
+  path: string;
+  method: string;
+  item: Json;
+  operation: Json & { operationId: string };
+};
+
+/** Headers that concern the payment or the caching, not the call. */
+const KNOWN_HEADERS =
+  /^(payment-signature|x-payment|prefer|if-none-match|accept|content-type|authorization)$/i;
+/** Selects the version of the challenge. */
+const PAYMENT_QUERY = 'x402Version';
+
+/** Parameters of the path item and of the operation, whose own take precedence. */
+export function readParameters(
+  { document, path, item, operation }: Place,
+  at: string[],
+  fault: Fault,
+): Parameter[] {
+  const listed = [item.parameters, operation.parameters].flatMap(list =>
+    Array.isArray(list) ? (list as unknown[]) : [],
+  );
+  const byName = new Map<string, Json>();
+  for (const each of listed) {
+    const parameter = follow(document, each);
+    byName.set(`${String(parameter.in)} ${String(parameter.name)}`, parameter);
+  }
+  const place = [...at, 'parameters'];
+  const own = [...byName.values()].filter(parameter => !concernsPayment(parameter));
+  const read = own.flatMap(parameter => readParameter(document, parameter, place, fault) ?? []);
+  const declared = read.filter(parameter => parameter.in === 'path').map(({ name }) => name);
+  const named = parameterNames(path);
+  for (const name of named.filter(each => !declared.includes(each)))
+    fault(place, `must declare ${name}, which the path has`);
+  for (const name of declared.filter(each => !named.includes(each)))
+    fault(place, `declares ${name}, which the path does not have`);
+  return read;
+}
+
+function concernsPayment({ name, in: where }: Json): boolean {
+  return (
+    (where === 'header' && KNOWN_HEADERS.test(String(name))) || (where === 'query' && name === PAYMENT_QUERY)
+  );
+}
+
+function readParameter(
+  document: Json,
+  parameter: Json,
+  place: string[],
+  fault: Fault,
+): Parameter | undefined {
+  const { name, required, schema, description } = parameter;
+  const example = exampleOf(document, parameter);
+  const wrong = wrongWith(document, parameter, example);
+  if (wrong !== undefined)
+    return void fault(place, `${typeof name === 'string' ? name : 'a parameter'} ${wrong}`);
+  return {
+    name: name as string,
+    in: parameter.in as Parameter['in'],
+    required: required === true,
+    schema: schema as Json,
+    plain: inlined(document, schema as Json),
+    list: follow(document, schema).type === 'array',
+    ...(typeof description === 'string' ? { description } : {}),
+    ...(example === undefined ? {} : { example }),
+  };
+}
+
+function wrongWith(document: Json, parameter: Json, example: unknown): string | undefined {
+  const { name, in: where, required, schema } = parameter;
+  if (typeof name !== 'string') return 'needs a name';
+  if (where !== 'path' && where !== 'query')
+    return `is in ${String(where)}, but a call has only path and query parameters`;
+  if (!isObject(schema)) return 'needs a schema';
+  const { type } = follow(document, schema);
+  if (type === 'object') return 'must not be an object';
+  const wrong = where === 'path' ? wrongInPath(parameter, type) : wrongInQuery(parameter, type);
+  return wrong ?? (required === true && example === undefined ? 'needs an example' : undefined);
+}
+
+function wrongInPath({ required, style }: Json, type: unknown): string | undefined {
+  if (type === 'array') return 'must not be a list, because it is in the path';
+  if (required !== true) return 'must be required, because it is in the path';
+  return style === undefined || style === 'simple' ? undefined : 'must have the style simple (its default)';
+}
+
+function wrongInQuery({ style = 'form', explode = true }: Json, type: unknown): string | undefined {
+  const usual = style === 'form' && (type !== 'array' || explode === true);
+  return usual ? undefined : 'must have the style form, exploded (its default)';
+}
+
+/** The example of a parameter or media type: its own, the first of several, that of its schema, or a value the schema names. */
+export function exampleOf(document: Json, { example, examples, schema }: Json): unknown {
+  if (example !== undefined) return example;
+  for (const each of Object.values(objectOf(examples))) {
+    const { value } = follow(document, each);
+    if (value !== undefined) return value;
+  }
+  const described = follow(document, schema);
+  const first = (list: unknown): unknown => (Array.isArray(list) ? (list[0] as unknown) : undefined);
+  return (
+    described.example ??
+    first(described.examples) ??
+    described.default ??
+    described.const ??
+    first(described.enum)
+  );
+}
+
+/** The path with the examples of its parameters. */
+export function filledPath(path: string, parameters: Parameter[]): string {
+  const examples = new Map(
+    parameters.filter(each => each.in === 'path').map(({ name, example }) => [name, example]),
+  );
+  return path.replace(/\{([^{}/]+)\}/g, (_braces, name: string) =>
+    encodeURIComponent(String(examples.get(name))),
+  );
+}
