@@ -100,10 +100,7 @@ describe('money that a facilitator reports is believed only as far as it was see
     const orders = new OrderWorker({ ledger: world.ledger, work, log: silent, attemptMs: MINUTE });
     world.charge = world.newCharge({ orders, askAgainAfterMs: 0, ...change });
     const { transaction } = craftPayment({ ...RECIPE, amount: BRAND.price.atomic });
-    const payment = world.checkedPayment(
-      v2Header(requirementsOf(BRAND, TERMS, FEE_PAYER), transaction),
-      BRAND,
-    );
+    const payment = world.checkedPayment(v2Header(requirementsOf(BRAND, TERMS, FEE_PAYER), transaction));
     const upfront = { request: '{}', ready: async () => undefined };
     return world.redeem(payment, { operation: BRAND, upfront });
   }

@@ -48,7 +48,7 @@ const CHANGES: readonly Change[] = [
   },
   {
     name: 'the payer need not sign',
-    find: 'if (!verify(null, message, publicKeyOf(signer), signature))',
+    find: 'if (!(await verifyInThread(null, message, publicKeyOf(signer), signature)))',
     replace: 'if (false)',
     grep: 'is not signed by the payer',
   },

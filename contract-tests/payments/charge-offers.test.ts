@@ -86,14 +86,14 @@ describe('charge: offers', () => {
     expect(world.facilitator.verifies).to.equal(1);
   });
 
-  it('the local check asks nobody, and says what does not match', () => {
+  it('the local check asks nobody, and says what does not match', async () => {
     const { transaction } = craftPayment(RECIPE);
-    const errorOf = (header: string, of = SUMMARIZE): string => {
-      const result = world.charge.checkPayment({ 'payment-signature': header }, of);
+    const errorOf = async (header: string, of = SUMMARIZE): Promise<string> => {
+      const result = await world.charge.checkPayment({ 'payment-signature': header }, of);
       return 'error' in result ? result.error : result.kind;
     };
-    expect(world.charge.checkPayment({}, SUMMARIZE).kind).to.equal('unpaid');
-    expect(errorOf('!')).to.match(/not base64/);
+    expect((await world.charge.checkPayment({}, SUMMARIZE)).kind).to.equal('unpaid');
+    expect(await errorOf('!')).to.match(/not base64/);
     for (const [change, error] of [
       [{ amount: '9999' }, /amount: accepted 0.009999 USDC, the price is 0.01 USDC/],
       [{ amount: undefined }, /amount: accepted undefined/],
@@ -104,14 +104,14 @@ describe('charge: offers', () => {
       [{ scheme: 'upto' }, /scheme: 'upto' is not offered/],
       [{ extra: { paymentFlow: 'upfront' } }, /paymentFlow: accepted upfront, must be authorization/],
     ] as [object, RegExp][]) {
-      expect(errorOf(v2Header({ ...ACCEPTED, ...change }, transaction))).to.match(error);
+      expect(await errorOf(v2Header({ ...ACCEPTED, ...change }, transaction))).to.match(error);
     }
-    expect(errorOf(v1Header('base', transaction))).to.match(/network: 'base' is not offered/);
-    expect(errorOf(v1Header(DEVNET_V1, transaction), operation('brandFeedback'))).to.match(
+    expect(await errorOf(v1Header('base', transaction))).to.match(/network: 'base' is not offered/);
+    expect(await errorOf(v1Header(DEVNET_V1, transaction), operation('brandFeedback'))).to.match(
       /pays 0.01 USDC, must be exactly 0.50 USDC/,
     );
     expect(
-      errorOf(
+      await errorOf(
         v2Header(
           { ...ACCEPTED, network: DEVNET_V1, amount: undefined, maxAmountRequired: '10000' },
           transaction,
@@ -121,10 +121,10 @@ describe('charge: offers', () => {
     expect(world.facilitator).to.include({ verifies: 0, settles: 0 });
   });
 
-  it('a refusal that quotes the buyer still fits into a header', () => {
+  it('a refusal that quotes the buyer still fits into a header', async () => {
     const { transaction } = craftPayment(RECIPE);
     for (const network of ['\u0001'.repeat(256), '\u{1f600}'.repeat(120), '"\\'.repeat(128)]) {
-      const result = world.charge.checkPayment(
+      const result = await world.charge.checkPayment(
         { 'x-payment': v2Header({ ...ACCEPTED, network }, transaction) },
         SUMMARIZE,
       );

@@ -24,8 +24,8 @@ describe('a price that changed judges unknown payments only', () => {
   const dearer = { ...SUMMARIZE, price: { ...SUMMARIZE.price, atomic: 20_000n } };
 
   /** The payment as a server with another price reads it. */
-  function under(header: string): Payment {
-    const checkedPayment = world.charge.checkPayment({ 'payment-signature': header }, dearer);
+  async function under(header: string): Promise<Payment> {
+    const checkedPayment = await world.charge.checkPayment({ 'payment-signature': header }, dearer);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expect(checkedPayment.error).to.match(/the price is 0.02 USDC/);
     return checkedPayment.payment;
@@ -34,7 +34,7 @@ describe('a price that changed judges unknown payments only', () => {
   it('delivered before: the same answer, with the receipt of the price that was paid', async () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     const first = await world.redeem(world.checkedPayment(header));
-    const again = await world.redeem(under(header), { operation: dearer });
+    const again = await world.redeem(await under(header), { operation: dearer });
     expect(bodyOf(again)).to.equal(bodyOf(first));
     expect(again).to.have.nested.property('receipt.amount', '10000');
   });
@@ -43,8 +43,8 @@ describe('a price that changed judges unknown payments only', () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     await world.redeem(world.checkedPayment(header));
-    expect(await world.charge.isKnown(under(header))).to.equal(true);
-    expectPending(await world.redeem(under(header), { operation: dearer }));
+    expect(await world.charge.isKnown(await under(header))).to.equal(true);
+    expectPending(await world.redeem(await under(header), { operation: dearer }));
   });
 
   it('another receiver: what was delivered is handed out', async () => {
@@ -53,7 +53,7 @@ describe('a price that changed judges unknown payments only', () => {
     const elsewhere = { ...TERMS, payTo: Keypair.generate().publicKey.toBase58() };
     const offers = world.newDesk(FEE_PAYER, elsewhere);
     const charge = world.newCharge({ offers });
-    const checkedPayment = charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
+    const checkedPayment = await charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expect(bodyOf(await charge.process(world.call(checkedPayment.payment)))).to.equal(bodyOf(first));
     offers.close();
@@ -77,7 +77,7 @@ describe('a price that changed judges unknown payments only', () => {
     const offers = world.newDesk(FEE_PAYER, elsewhere);
     const ledger = { ...world.ledger, receivers: [elsewhere.payTo, TERMS.payTo] };
     const charge = world.newCharge({ offers, ledger, facilitator, askAgainAfterMs: 0 });
-    const checkedPayment = charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
+    const checkedPayment = await charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expectPending(await charge.process(world.call(checkedPayment.payment, { holdMs: 1_000 })));
     expect(asked).to.deep.equal([TERMS.payTo, TERMS.payTo]);
@@ -86,9 +86,13 @@ describe('a price that changed judges unknown payments only', () => {
 
   it('unknown: refused by today’s price, also where its work failed before', async () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
-    expect(await world.charge.isKnown(under(header))).to.equal(false);
+    expect(await world.charge.isKnown(await under(header))).to.equal(false);
     await world.redeem(world.checkedPayment(header), { work: async () => failed(502) });
-    expectRefused(await world.redeem(under(header), { operation: dearer }), /the price is 0.02 USDC/, true);
+    expectRefused(
+      await world.redeem(await under(header), { operation: dearer }),
+      /the price is 0.02 USDC/,
+      true,
+    );
     expect(world.facilitator.settles).to.equal(0);
     const row = await world.ledger.find(world.checkedPayment(header).checked.id);
     expect(row, 'sent away, and the ledger knows').to.include({ callers: 2, callerUntil: 0 });
@@ -96,11 +100,10 @@ describe('a price that changed judges unknown payments only', () => {
 
   it('an offer of the new price is sold at the new price', async () => {
     const { transaction } = craftPayment({ ...RECIPE, amount: 20_000n });
-    const payment = world.checkedPayment(
-      v2Header(requirementsOf(dearer, TERMS, FEE_PAYER), transaction),
-      dearer,
-    );
-    const outcome = await world.redeem(payment, { operation: dearer });
+    const header = v2Header(requirementsOf(dearer, TERMS, FEE_PAYER), transaction);
+    const checkedPayment = await world.charge.checkPayment({ 'payment-signature': header }, dearer);
+    if (checkedPayment.kind !== 'payment') throw new Error(checkedPayment.kind);
+    const outcome = await world.redeem(checkedPayment.payment, { operation: dearer });
     expect(outcome).to.have.nested.property('receipt.amount', '20000');
   });
 });

@@ -48,10 +48,7 @@ describe('a server that stops says “not charged” only where the ledger does'
     world.charge = world.newCharge({ orders, confirm: async () => true });
     const brand = operation('brandFeedback');
     const { transaction } = craftPayment({ ...RECIPE, amount: brand.price.atomic });
-    const payment = world.checkedPayment(
-      v2Header(requirementsOf(brand, TERMS, FEE_PAYER), transaction),
-      brand,
-    );
+    const payment = world.checkedPayment(v2Header(requirementsOf(brand, TERMS, FEE_PAYER), transaction));
     const upfront = { request: '{}', ready: async () => undefined };
     const call = { operation: brand, upfront, holdMs: 50 };
     for (const change of [{}, { closing }]) {

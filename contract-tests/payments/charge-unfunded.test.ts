@@ -165,7 +165,6 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
           requirementsOf(dear, TERMS, FEE_PAYER),
           craftPayment({ ...RECIPE, payer, amount: 60_000_000n }).transaction,
         ),
-        dear,
       );
     const first = world.redeem(payment(), { operation: dear, work: () => gate.wait(answer('{}')) });
     await gate.reached;

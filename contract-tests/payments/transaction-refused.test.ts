@@ -321,11 +321,11 @@ const WRONG: [string, RegExp, () => string][] = [
 
 describe('transaction: what does not pay our price is refused, and told why', () => {
   for (const [fault, reason, make] of WRONG) {
-    it(fault, () => expect(reasonOf(make())).to.match(reason));
+    it(fault, async () => expect(await reasonOf(make())).to.match(reason));
   }
 
-  it('refuses a payment of one operation for a dearer one', () => {
-    const result = checker.check(craft(), { ...EXPECTED, amount: 500_000n });
+  it('refuses a payment of one operation for a dearer one', async () => {
+    const result = await checker.check(craft(), { ...EXPECTED, amount: 500_000n });
     expect(result)
       .to.have.property('error')
       .match(/pays 0.01 USDC, must be exactly 0.50 USDC/);

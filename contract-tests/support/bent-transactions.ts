@@ -21,14 +21,14 @@ export function craft(bend: Recipe = {}): string {
   return craftPayment({ ...GOOD, ...bend }).transaction;
 }
 
-export function accept(transaction: string): CheckedTransaction {
-  const result = checker.check(transaction, EXPECTED);
+export async function accept(transaction: string): Promise<CheckedTransaction> {
+  const result = await checker.check(transaction, EXPECTED);
   if (!result.ok) throw new Error(`refused: ${result.error}`);
   return result.checked;
 }
 
-export function reasonOf(transaction: string): string {
-  const result = checker.check(transaction, EXPECTED);
+export async function reasonOf(transaction: string): Promise<string> {
+  const result = await checker.check(transaction, EXPECTED);
   if (result.ok) throw new Error('was accepted');
   return result.error;
 }

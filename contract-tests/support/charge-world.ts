@@ -19,6 +19,7 @@ import {
   type Success,
 } from '../../src/payments/outcome.js';
 import type { PaidCall } from '../../src/payments/paid-call.js';
+import { paymentOf } from './payment-of.js';
 import {
   craftPayment,
   DEVNET,
@@ -177,17 +178,13 @@ export class World {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  checkedPayment(header: string, of: PricedOperation = SUMMARIZE): Payment {
-    const result = this.charge.checkPayment({ 'payment-signature': header }, of);
-    if (result.kind !== 'payment') throw new Error(`checked: ${JSON.stringify(result)}`);
-    return result.payment;
-  }
+  readonly checkedPayment = paymentOf;
 
   /** A payment as the charge sees it, newly signed. */
   payment(recipe: Recipe & { identifier?: string } = {}): Payment {
     const { transaction } = craftPayment({ ...RECIPE, ...recipe });
     const extensions = recipe.identifier === undefined ? undefined : withIdentifier(recipe.identifier);
-    return this.checkedPayment(v2Header(ACCEPTED, transaction, extensions));
+    return paymentOf(v2Header(ACCEPTED, transaction, extensions));
   }
 
   call(payment: Payment, change: Partial<PaidCall> & { text?: string } = {}): PaidCall {

@@ -22,6 +22,7 @@ import { createChain } from '../../src/solana/rpc.js';
 import { readView, rememberedFeePayers } from '../../src/payments/refresh-offers.js';
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
 import { mortal, pause, withFaults, type LedgerFaults } from './faults.js';
+import { paymentOf } from './payment-of.js';
 import { countingProxy, type CountingProxy, type Intervention } from './proxy.js';
 import { OPERATIONS, sha256, SUMMARIZE, type TestChain } from './test-chain.js';
 
@@ -231,7 +232,7 @@ export class TestServer {
   ): Promise<Sent> {
     if (this.dead) return CUT;
     const priced = this.priced(operation);
-    const checkedPayment = this.charge.checkPayment({ 'payment-signature': header }, priced);
+    const checkedPayment = await this.charge.checkPayment({ 'payment-signature': header }, priced);
     if (checkedPayment.kind === 'unpaid' || checkedPayment.kind === 'refused')
       throw new Error(`checked: ${JSON.stringify(checkedPayment)}`);
     const { payment } = checkedPayment;
@@ -267,11 +268,7 @@ export class TestServer {
     return Promise.race([outcome, this.#died]);
   }
 
-  checkedPayment(header: string, operation = SUMMARIZE): Payment {
-    const result = this.charge.checkPayment({ 'payment-signature': header }, operation);
-    if (result.kind !== 'payment') throw new Error(`checked: ${JSON.stringify(result)}`);
-    return result.payment;
-  }
+  readonly checkedPayment = paymentOf;
 
   /** The rows behind all faults. */
   get reader(): Ledger {
@@ -350,7 +347,7 @@ export function signed(
   const extensions = bend.identifier === undefined ? undefined : withIdentifier(bend.identifier);
   const header = v2Header(requirementsOf(offered, terms, feePayer), transaction, extensions);
   return {
-    payment: testServer.checkedPayment(header, offered),
+    payment: testServer.checkedPayment(header),
     header,
     transaction,
     id: sha256(messageBytes),

@@ -184,7 +184,7 @@ describe(`A mock of the description that a server serves${skipped}`, function ()
       // Prism can't serve the WAV, but it says so only once it took the payment.
       if (operation.answers[0].mimeType === 'application/json') expect(answer.status).to.equal(200);
       const examiner = new PaymentChecker({ network, v1Network, asset, payTo, publicUrl: world.url });
-      const checkedPayment = examiner.check(Object.fromEntries(paid ?? []), operation);
+      const checkedPayment = await examiner.check(Object.fromEntries(paid ?? []), operation);
       expect(checkedPayment, JSON.stringify(checkedPayment)).to.have.property('kind', 'payment');
     });
   }

@@ -101,7 +101,7 @@ async function servePaid(
 ): Promise<void> {
   const { charge, offers } = parts;
   const asked = challengeVersion(ctx.querystring);
-  const checkedPayment = charge.checkPayment(ctx.req.headers, priced);
+  const checkedPayment = await charge.checkPayment(ctx.req.headers, priced);
   if (checkedPayment.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(priced, asked));
   if (checkedPayment.kind === 'refused') {
     return sendChallenge(ctx, offers.refusal(priced, asked, checkedPayment.error, true));

@@ -103,8 +103,8 @@ export class Charge {
     };
   }
 
-  /** Reads and checks the payment of a request locally. */
-  checkPayment(headers: IncomingHttpHeaders, operation: PricedOperation): PaymentCheck {
+  /** Reads and checks the payment of a request locally. Never rejects. */
+  checkPayment(headers: IncomingHttpHeaders, operation: PricedOperation): Promise<PaymentCheck> {
     return this.#paymentChecker.check(headers, operation);
   }
 

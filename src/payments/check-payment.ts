@@ -31,7 +31,7 @@ export class PaymentChecker {
   }
 
   /** Reads and checks the payment of a request without network calls, without its body and without the ledger. */
-  check(headers: IncomingHttpHeaders, operation: PricedOperation): PaymentCheck {
+  async check(headers: IncomingHttpHeaders, operation: PricedOperation): Promise<PaymentCheck> {
     const decoded = decodePayment(headers);
     if (decoded.kind === 'none') return { kind: 'unpaid' };
     if (decoded.kind === 'fault') return { kind: 'refused', version: 2, error: decoded.error };
@@ -40,7 +40,11 @@ export class PaymentChecker {
     const foreign = this.#foreign(wire);
     if (foreign) return { kind: 'refused', version, error: foreign };
     const { asset, payTo } = this.#terms;
-    const check = this.#checker.check(wire.transaction, { asset, payTo, amount: operation.price.atomic });
+    const check = await this.#checker.check(wire.transaction, {
+      asset,
+      payTo,
+      amount: operation.price.atomic,
+    });
     const { checked } = check;
     const fault = check.ok ? undefined : check.error;
     if (!checked) return { kind: 'refused', version, error: fault ?? 'transaction: cannot be decoded' };

@@ -1,0 +1,31 @@
+import { createHash } from 'node:crypto';
+import type { Payment } from '../../src/payments/check-payment.js';
+import { decodePayment } from '../../src/payments/wire.js';
+import { toAddress } from '../../src/solana/address.js';
+import { readTransaction } from '../../src/solana/message.js';
+import { MEMO_PROGRAM } from '../../src/solana/networks.js';
+
+/** A well-formed payment as the charge sees it once it is checked. Checks nothing itself, so that tests need not wait for it. */
+export function paymentOf(header: string): Payment {
+  const decoded = decodePayment({ 'payment-signature': header });
+  if (decoded.kind !== 'payment') throw new Error(`decoded: ${JSON.stringify(decoded)}`);
+  const { version, identifier = null, transaction } = decoded.payment;
+  const bytes = Buffer.from(transaction, 'base64');
+  const { message, keys, blockhash, instructions } = readTransaction(bytes);
+  const addressOf = (key = ''): string => toAddress(Buffer.from(key, 'latin1'));
+  bytes.fill(0, 1, 65);
+  return {
+    version,
+    identifier,
+    checked: {
+      id: createHash('sha256').update(message).digest('hex'),
+      payer: addressOf(keys[1]),
+      feePayer: addressOf(keys[0]),
+      transaction: bytes.toString('base64'),
+      blockhash,
+      hasNonce: instructions.some(
+        ({ program, data }) => addressOf(keys[program]) === MEMO_PROGRAM && data.length > 0,
+      ),
+    },
+  };
+}
