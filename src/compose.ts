@@ -150,7 +150,9 @@ async function openOffering(base: Base): Promise<Offering> {
   const ledger = await openLedger({ url, payTo, network, answerBudgetBytes });
   disposers.unshift(() => ledger.close());
   for (const warning of ledger.warnings) log.warn({}, warning);
-  const facilitator = createFacilitators(endpoints.facilitators);
+  const { feePayer: ownFeePayer } = endpoints;
+  const own = { chain, feePayer: ownFeePayer, limits: config.feePayer.limits, log };
+  const facilitator = await createFacilitators(endpoints.facilitators, own);
   disposers.unshift(() => facilitator.close());
   const remembered = await rememberedFeePayers(ledger);
   facilitator.learn(remembered);

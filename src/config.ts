@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { readAddress } from './solana/address.js';
+import { KeyPairFault, readKeyPairFile, type KeyPair } from './solana/key-pair.js';
 import { NETWORKS, type Network, type NetworkName } from './solana/networks.js';
 import { shownUrl } from './net/endpoint.js';
 
@@ -38,6 +39,8 @@ export type Config = Readonly<{
   rpcUrls: readonly string[];
   /** In order of preference. If empty, that of the embedded sandbox. */
   facilitators: readonly FacilitatorConfig[];
+  /** Pays the fees where the embedded facilitator settles. Without a key pair, the sandbox makes one. Limits in lamports. */
+  feePayer: { keyPair: KeyPair | undefined; limits: { floor: bigint; hourlyCap: bigint } };
   payTo: string | undefined;
   sandboxRpcPort: number;
   sandboxFacilitatorPort: number;
@@ -80,6 +83,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     databaseUrl: read.database('DATABASE_URL') ?? `file:${stateDir}/ledger.db`,
     rpcUrls: read.urls('SOLANA_RPC_URL') ?? (DEFAULT_RPC[name] ? [DEFAULT_RPC[name]] : []),
     facilitators: read.facilitators(DEFAULT_FACILITATOR[name]),
+    feePayer: read.feePayer(),
     payTo: read.address('PAY_TO'),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
@@ -109,9 +113,17 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
 function checkTogether(read: Reader, config: Config): void {
   const sandbox = config.network.name === 'sandbox';
   const ownSandbox = sandbox && !(config.rpcUrls.length && config.facilitators.length);
+  const embedded = config.facilitators.some(({ kind }) => kind === 'embedded');
+  if (embedded && !sandbox)
+    read.demand(
+      config.feePayer.keyPair,
+      'FEE_PAYER_KEYPAIR',
+      'the file with the key pair that pays the fees',
+    );
   if (!ownSandbox) read.demand(config.payTo, 'PAY_TO', 'the address that receives the USDC');
   if (!sandbox) read.demand(config.publicUrl, 'PUBLIC_URL', 'the URL at which agents reach this server');
-  if (sandbox && !read.text('SOLANA_RPC_URL') !== !read.text('FACILITATOR_URL')) {
+  const needsChain = config.facilitators.some(({ kind }) => kind === 'http');
+  if (sandbox && (read.text('SOLANA_RPC_URL') ? !read.text('FACILITATOR_URL') : needsChain)) {
     read.fault('SOLANA_RPC_URL and FACILITATOR_URL: in the sandbox, set both or neither');
   }
   if (config.people === 'sandbox' && !sandbox) {
@@ -193,6 +205,19 @@ class Reader {
     });
   }
 
+  feePayer(): Config['feePayer'] {
+    const lamports = (name: string, fallback: number, least: number): bigint =>
+      BigInt(this.integer(name, fallback, least, 9_999_999_999));
+    return {
+      keyPair: this.#keyPair('FEE_PAYER_KEYPAIR'),
+      limits: {
+        // An account without data must keep 890 880 lamports.
+        floor: lamports('FEE_PAYER_FLOOR', 10_000_000, 1_000_000),
+        hourlyCap: lamports('FEE_PAYER_HOURLY_CAP', 500_000_000, 30_000),
+      },
+    };
+  }
+
   origin(name: string): string | undefined {
     const url = this.url(name);
     if (url === undefined) return undefined;
@@ -247,6 +272,18 @@ class Reader {
     if (!this.text('SUMMARIZER_URL') || !model)
       this.fault('SUMMARIZER_URL and SUMMARIZER_MODEL: set both or neither');
     return undefined;
+  }
+
+  #keyPair(name: string): KeyPair | undefined {
+    const file = this.text(name);
+    if (file === undefined) return undefined;
+    try {
+      return readKeyPairFile(resolve(file));
+    } catch (error) {
+      if (!(error instanceof KeyPairFault)) throw error;
+      this.fault(`${name}: ${file} is not usable: ${error.message}`);
+      return undefined;
+    }
   }
 
   #checkUrl(name: string, text: string): string | undefined {

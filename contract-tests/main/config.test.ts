@@ -1,5 +1,8 @@
+import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { resolve } from 'node:path';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { ConfigFault, readConfig } from '../../src/config.js';
 
 const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
@@ -147,6 +150,10 @@ describe('The configuration', () => {
     ['SUMMARIZER_URL', 'nowhere'],
     ['SOLANA_RPC_URL', 'http://a:1'],
     ['FACILITATOR_URL', 'http://f'],
+    ['FEE_PAYER_KEYPAIR', '/no/such/file'],
+    ['FEE_PAYER_FLOOR', '999999'],
+    ['FEE_PAYER_FLOOR', '0.01'],
+    ['FEE_PAYER_HOURLY_CAP', '29999'],
   ];
   for (const [name, value] of faulty) {
     it(`refuses ${name}=${value} and says so once`, () => {
@@ -173,6 +180,76 @@ describe('The configuration', () => {
     expect(faultsOf({ NETWORK: 'mainnet', PAY_TO: 'me', PUBLIC_URL: 'x' })).to.have.length(2);
     expect(faultsOf({ SUMMARIZER_URL: 'x', SUMMARIZER_MODEL: 'm' })).to.have.length(1);
     expect(faultsOf({ SOLANA_RPC_URL: 'x', FACILITATOR_URL: 'http://f', PAY_TO })).to.have.length(1);
+  });
+
+  it('runs the embedded facilitator in the sandbox without anything else, and demands its key pair where money is real', () => {
+    const { facilitators, feePayer, rpcUrls, payTo } = readConfig({ FACILITATOR_URL: 'embedded' });
+    expect(facilitators).to.deep.equal([{ kind: 'embedded' }]);
+    expect({ rpcUrls, payTo }).to.deep.equal({ rpcUrls: [], payTo: undefined });
+    expect(feePayer).to.deep.equal({
+      keyPair: undefined,
+      limits: { floor: 10_000_000n, hourlyCap: 500_000_000n },
+    });
+    const faults = faultsOf({
+      NETWORK: 'mainnet',
+      PAY_TO,
+      PUBLIC_URL: 'https://pay.example',
+      FACILITATOR_URL: 'https://f,embedded',
+    });
+    expect(faults).to.have.length(1);
+    expect(faults[0]).to.match(/^FEE_PAYER_KEYPAIR: must be set/);
+  });
+
+  describe('the key pair that pays the fees', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'coinslot-key-'));
+    const file = join(folder, 'fee-payer.json');
+    const pair = Keypair.generate();
+    const numbers = [...pair.secretKey];
+    after(() => rmSync(folder, { recursive: true }));
+
+    function write(content: unknown, mode = 0o600): NodeJS.ProcessEnv {
+      writeFileSync(file, JSON.stringify(content));
+      chmodSync(file, mode);
+      return { FACILITATOR_URL: 'embedded', FEE_PAYER_KEYPAIR: file };
+    }
+
+    it('is read, with its limits in lamports', () => {
+      const { feePayer } = readConfig({
+        ...write(numbers),
+        FEE_PAYER_FLOOR: '2000000',
+        FEE_PAYER_HOURLY_CAP: '30000',
+      });
+      expect(feePayer.keyPair?.address).to.equal(pair.publicKey.toBase58());
+      expect(feePayer.limits).to.deep.equal({ floor: 2_000_000n, hourlyCap: 30_000n });
+      expect(Object.keys(feePayer.keyPair ?? {}), 'nothing to log').to.deep.equal([
+        'address',
+        'signAsFeePayer',
+      ]);
+      expect(readConfig(write(numbers, 0o400)).feePayer.keyPair?.address).to.equal(pair.publicKey.toBase58());
+    });
+
+    for (const mode of [0o640, 0o604, 0o620, 0o666, 0o644]) {
+      it(`is refused if others can get at it (mode ${mode.toString(8)})`, () => {
+        const [fault, ...others] = faultsOf(write(numbers, mode));
+        expect(others).to.deep.equal([]);
+        expect(fault).to.match(
+          new RegExp(`^FEE_PAYER_KEYPAIR: .*mode ${mode.toString(8)}.*chmod 600 ${file}`),
+        );
+      });
+    }
+
+    it('is refused if it is none, or one whose halves do not belong together', () => {
+      const wrongs: [unknown, RegExp][] = [
+        ['abc', /not a list of 64 numbers/],
+        [numbers.slice(1), /not a list of 64 numbers/],
+        [
+          [...numbers.slice(0, 32), ...Keypair.generate().publicKey.toBytes()],
+          /public key .* does not belong/,
+        ],
+      ];
+      for (const [content, says] of wrongs) expect(faultsOf(write(content)).join()).to.match(says);
+      expect(faultsOf({ FACILITATOR_URL: 'embedded', FEE_PAYER_KEYPAIR: folder }).join()).to.match(/EISDIR/);
+    });
   });
 
   it('tells all faults at once', () => {

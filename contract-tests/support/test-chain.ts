@@ -67,6 +67,11 @@ export class TestChain {
     return this.#second ? [feePayer, this.#second.feePayer] : [feePayer];
   }
 
+  /** Who pays for what tests prepare. */
+  get funder(): PublicKey {
+    return this.#funder.publicKey;
+  }
+
   /** From now on there is a second fee payer. */
   async addFeePayer(): Promise<void> {
     const { rpc, info } = this.sandbox;
@@ -117,6 +122,15 @@ export class TestChain {
       ]);
     }
     return payers;
+  }
+
+  /** Moves all USDC of a payer to somebody else. */
+  async spendAll(payer: Keypair): Promise<void> {
+    const mint = new PublicKey(this.terms.asset);
+    const [from, to] = [this.tokenAccount(payer.publicKey), this.tokenAccount(this.funder)];
+    const { value } = await this.connection.getTokenAccountBalance(from);
+    const amount = BigInt(value.amount);
+    await this.send([createTransferCheckedInstruction(from, mint, to, payer.publicKey, amount, 6)], [payer]);
   }
 
   async send(

@@ -1,5 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import { readAddress } from '../solana/address.js';
+import { plain } from './reason-text.js';
 import { isKeyLike } from '../net/endpoint.js';
 import { HttpClient } from '../net/http-client.js';
 import {
@@ -172,13 +173,6 @@ function readSettlement({ status, json }: JsonAnswer): SettleResult {
     return { kind: 'refused', reason };
   }
   return { kind: 'unknown', reason: plain(reason), signature };
-}
-
-const MAX_REASON = 300;
-
-/** Reduces a facilitator's text, which goes into answers and headers, to one bounded line of printable ASCII. */
-function plain(text: string): string {
-  return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, MAX_REASON);
 }
 
 function messageOf(error: unknown): string {

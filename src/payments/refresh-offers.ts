@@ -39,7 +39,9 @@ export async function firstFeePayer(
     const last = remembered[0];
     if (!(error instanceof FacilitatorUnreachable)) throw error;
     if (!last)
-      throw new FacilitatorFault(`${error.message}. Start it, or set FACILITATOR_URL to one that answers.`);
+      throw new FacilitatorFault(
+        `${error.message}. Correct that, or set FACILITATOR_URL to one that answers.`,
+      );
     log.warn(
       { error: error.message },
       'starting without the facilitator: paid calls answer 503 until it is back',

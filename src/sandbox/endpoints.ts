@@ -1,11 +1,14 @@
 import type { Log } from '../net/log.js';
 import { ConfigFault, type Config, type FacilitatorConfig } from '../config.js';
+import type { KeyPair } from '../solana/key-pair.js';
 import { readInfo, type SandboxInfo } from './info.js';
 
 /** The chain, the facilitators and the market, and the receiver. `stop` ends the sandbox if one was started. */
 export type Endpoints = {
   rpcUrls: string[];
   facilitators: readonly FacilitatorConfig[];
+  /** Pays the fees of the embedded facilitator, if that is one of them. */
+  feePayer: KeyPair | undefined;
   payTo: string;
   marketUrl: string | undefined;
   stop(): Promise<void>;
@@ -25,6 +28,7 @@ export async function resolveEndpoints(options: SandboxOptions): Promise<Endpoin
   return {
     rpcUrls: [...rpcUrls],
     facilitators,
+    feePayer: await feePayerOf(options.config, rpcUrls),
     payTo,
     marketUrl: marketUrl ?? undefined,
     stop: async () => {},
@@ -45,13 +49,34 @@ async function startSandbox({ config, publicUrl, log, onSandboxExit }: SandboxOp
   });
   const { info } = sandbox;
   announce(info, config.stateDir, log);
+  const own = { kind: 'http', url: info.facilitatorUrl } as const;
+  const feePayer = await feePayerOf(config, [info.rpcUrl]).catch(async (error: unknown) => {
+    await sandbox.stop();
+    throw error;
+  });
   return {
     rpcUrls: [info.rpcUrl],
-    facilitators: [{ kind: 'http', url: info.facilitatorUrl }],
+    facilitators: config.facilitators.length > 0 ? config.facilitators : [own],
+    feePayer,
     payTo: config.payTo ?? info.payTo,
     marketUrl: info.marketUrl ?? undefined,
     stop: () => sandbox.stop(),
   };
+}
+
+/** The configured key pair; in the sandbox, one that is made and funded there. */
+async function feePayerOf(
+  { facilitators, feePayer, network, stateDir }: Config,
+  rpcUrls: readonly string[],
+): Promise<KeyPair | undefined> {
+  if (!facilitators.some(({ kind }) => kind === 'embedded')) return undefined;
+  if (feePayer.keyPair || network.name !== 'sandbox') return feePayer.keyPair;
+  const { sandboxFeePayer } = await import('./fee-payer.js');
+  return sandboxFeePayer(stateDir, rpcUrls[0] ?? '').catch((error: unknown) => {
+    throw new ConfigFault(
+      `the sandbox has no fee payer for the embedded facilitator: ${(error as Error).message}`,
+    );
+  });
 }
 
 function announce(info: SandboxInfo, stateDir: string, log: Log): void {

@@ -78,7 +78,8 @@ async function createGenesis(vm: Vm, slotMs: number): Promise<Genesis> {
   };
 }
 
-function newKey(): number[] {
+/** A new key pair: 64 numbers, seed and public key. */
+export function newKey(): number[] {
   const { privateKey } = generateKeyPairSync('ed25519');
   const jwk = privateKey.export({ format: 'jwk' });
   return [...Buffer.from(jwk.d ?? '', 'base64url'), ...Buffer.from(jwk.x ?? '', 'base64url')];

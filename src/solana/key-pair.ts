@@ -1,5 +1,6 @@
 import { base58 } from '@scure/base';
 import { createPrivateKey, createPublicKey, sign } from 'node:crypto';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { toAddress } from './address.js';
 import { readTransaction } from './message.js';
 
@@ -16,8 +17,30 @@ export type KeyPair = {
   signAsFeePayer(transaction: string): { transaction: string; signature: string };
 };
 
-/** The text is not a key pair. The message says what is wrong and quotes nothing of it. */
+/** The text or the file is not a key pair. The message says what is wrong and quotes nothing of it. */
 export class KeyPairFault extends Error {}
+
+/**
+ * Reads a key pair from a file that nobody else may read.
+ * @throws KeyPairFault
+ */
+export function readKeyPairFile(file: string): KeyPair {
+  let fd: number | undefined;
+  try {
+    fd = openSync(file, 'r');
+    const mode = fstatSync(fd).mode & 0o777;
+    if ((mode & 0o077) !== 0)
+      throw new KeyPairFault(
+        `others can read or change it (mode ${mode.toString(8)}): run chmod 600 ${file}`,
+      );
+    return readKeyPair(readFileSync(fd, 'utf8'));
+  } catch (error) {
+    if (error instanceof KeyPairFault) throw error;
+    throw new KeyPairFault(`it cannot be read (${String((error as NodeJS.ErrnoException).code ?? error)})`);
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+}
 
 /**
  * Reads a key pair as the Solana CLI writes it: a JSON list of 64 numbers, seed and public key.

@@ -1,0 +1,56 @@
+import type { FacilitatorSvmSigner } from '@x402/svm';
+import { MAX_COMPUTE_UNITS, MAX_MICROLAMPORTS_PER_UNIT, SIGNATURES } from '../solana/fee-limits.js';
+import type { FacilitatorRequest, VerifyResult } from './facilitator.js';
+
+/** Simulates a transaction (base64). @returns why it would fail; null if it would succeed. Throws if the chain can't be asked. */
+export type Simulate = (transaction: string) => Promise<string | null>;
+
+export type ReferenceVerdict = (request: FacilitatorRequest, simulate: Simulate) => Promise<VerifyResult>;
+
+const OPTIONS = {
+  maxPriorityFeeMicroLamports: Number(MAX_MICROLAMPORTS_PER_UNIT),
+  maxComputeUnits: MAX_COMPUTE_UNITS,
+  maxRequiredSignatures: SIGNATURES,
+};
+
+/**
+ * The verdict of x402's reference implementation on a payment (scheme `exact` on SVM). Its packages are loaded here, because they are
+ * large and a server that asks other facilitators does not need them.
+ * @param feePayer the address that pays the fees
+ */
+export async function loadReferenceVerdict(feePayer: string): Promise<ReferenceVerdict> {
+  const { ExactSvmScheme } = await import('@x402/svm/exact/facilitator');
+  return async ({ transaction, requirements }, simulate) => {
+    let outage: Error | undefined;
+    const signer = signerOf(feePayer, async () => {
+      const error = await simulate(transaction).catch((cause: Error) => {
+        outage = cause;
+        throw cause;
+      });
+      if (error !== null) throw new Error(`Simulation failed: ${error}`);
+    });
+    const payload = { x402Version: 2, payload: { transaction }, accepted: requirements };
+    const verdict = await new ExactSvmScheme(signer, undefined, OPTIONS).verify(payload, requirements);
+    // The scheme takes an outage for a failed simulation.
+    if (outage !== undefined) throw outage;
+    if (verdict.isValid) return { kind: 'valid' };
+    const { invalidReason = 'refused without a reason', invalidMessage } = verdict;
+    return {
+      kind: 'refused',
+      reason: invalidMessage ? `${invalidReason}: ${invalidMessage}` : invalidReason,
+    };
+  };
+}
+
+function signerOf(feePayer: string, simulateTransaction: () => Promise<void>): FacilitatorSvmSigner {
+  const never = (): never => {
+    throw new Error('the reference implementation judges a payment; it neither signs nor sends it');
+  };
+  return {
+    getAddresses: () => [feePayer] as unknown as ReturnType<FacilitatorSvmSigner['getAddresses']>,
+    simulateTransaction,
+    signTransaction: never,
+    sendTransaction: never,
+    confirmTransaction: never,
+  };
+}
