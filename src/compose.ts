@@ -6,13 +6,13 @@ import type { Middleware } from 'koa';
 import pino from 'pino';
 import { handlers as table } from '../handlers/index.js';
 import { createApp } from './http/app.js';
-import type { StaticDocuments } from './http/documents.js';
 import { createBackends, type BuiltBackends, type Panel } from './upstreams/backends.js';
 import { BodyReader } from './http/body.js';
 import { checkHandlers } from './contract/check-handlers.js';
 import type { AnyFree, AnyServed, Serving, ServingFree } from './contract/operation.js';
 import { ConfigFault, type Config } from './config.js';
 import { COMPILED_FILE, CONTRACT_FILE, loadContract, type Contract } from './contract/contract.js';
+import { exposedHeaders } from './http/exposed-headers.js';
 import { Deliveries } from './http/deliveries.js';
 import { resolveEndpoints, type Endpoints } from './sandbox/endpoints.js';
 import { freeAnswers } from './http/free-answers.js';
@@ -37,7 +37,7 @@ import { loadFacilitatorTrust } from './payments/facilitator-trust.js';
 import { RecentCalls } from './http/recent-calls.js';
 import { replyStoreOf } from './upstreams/people/reply-store.js';
 import { Routes } from './http/router.js';
-import { createHttpServer, type Listener } from './http/server.js';
+import { createHttpServer, type HttpParts } from './http/server.js';
 import { checkChain, checkHeaderSizes } from './payments/startup-checks.js';
 import { Respondents } from './upstreams/people/respondents.js';
 import { recentBlockhashes } from './solana/recent-blockhashes.js';
@@ -76,7 +76,7 @@ type Offering = {
 };
 
 /** The parts that serve calls. `idle` resolves when no payment is being processed. */
-type Selling = { app: Listener; routes: Routes; documents: StaticDocuments; idle(): Promise<void> };
+type Selling = Omit<HttpParts, 'offers'> & { idle(): Promise<void> };
 
 /**
  * Builds all parts and opens the port when the server can accept payments. On `stop`, or if a step fails, closes them in reverse
@@ -101,8 +101,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const base = { config, contract, endpoints, terms, log, closing: closing.signal, disposers };
     const offering = await openOffering(base);
     const selling = await openSelling(base, offering);
-    const { app, routes, documents } = selling;
-    const server = createHttpServer({ app, routes, documents, offers: offering.offers });
+    const server = createHttpServer({ ...selling, offers: offering.offers });
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const close = async (): Promise<void> => {
@@ -184,12 +183,8 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const { serving, free } = servedBy(table, contract, backends);
   const handlers = calls.observe(serving);
   const handlerParts = { routes, handlers, log };
-  const orders = new OrderWorker({
-    ledger,
-    work: orderWork(handlerParts),
-    log,
-    attemptMs: config.orderMs,
-  });
+  const work = orderWork(handlerParts);
+  const orders = new OrderWorker({ ledger, work, log, attemptMs: config.orderMs });
   const trust = await loadFacilitatorTrust(ledger, offering.facilitator, log);
   const life = new BlockhashLife({ offers, recent: signal => recentBlockhashes(chain, signal), closing });
   const charge = new Charge({
@@ -209,7 +204,8 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const health = healthOf(base, offering, backends, calls);
   disposers.unshift(async () => health.stop());
   const siteUrl = config.siteUrl ?? terms.publicUrl;
-  const { documents, live } = freeAnswers({ contract, terms, siteUrl, health, handlers, free });
+  const exposed = exposedHeaders(contract);
+  const { documents, live } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
   const callback = createApp({
     ...handlerParts,
     charge,
@@ -217,6 +213,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     bodies: new BodyReader(),
     deliveries: new Deliveries(),
     live,
+    exposed,
     holdMs: config.holdMs,
     panel: panelOf(base, ledger, panel),
     closing,
@@ -226,6 +223,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     app: (request, response) => void callback(request, response),
     routes,
     documents,
+    exposed,
     idle: () => charge.idle(),
   };
 }

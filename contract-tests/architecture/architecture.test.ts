@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, posix, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { parse } from 'yaml';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDERS = ['src', 'handlers', 'contract-tests', 'bench'];
@@ -107,6 +108,18 @@ const RETIRED_NAMES = new Set(
 const RETIRED_FILES =
   /^(desk|lobby|shop|books|replybook|reply-book|examine|proof|trust|house|closed|quiet|handling|watch|exchange|pool|told|redemption|judge|callers-held|held-callers|cell|stage|dice|upkeep|moves)(\.slow)?(\.test)?\.ts$/;
 const RETIRED_FOLDERS = /(^|\/)(bookkeeper|buyer)\//;
+/** Folders that know operations by the contract only. */
+const NAMELESS = /^src\/(http|payments|contract|ledger)\//;
+/**
+ * Fields whose names x402, HTTP, Solana or any program uses for something else; and sentiments, since the replies of people are a
+ * table of the ledger.
+ */
+const COMMON_NAMES = new Set(
+  'text name network mint supply decimals tokenProgram summary responses sources sentiment positive neutral negative'.split(
+    ' ',
+  ),
+);
+
 /** In texts, where a word may stand in any sentence: only those that are no English of this trade. */
 const RETIRED_WORDS = /\b(bookkeeper|house (respondents?|repl(y|ies))|replybook|the (desk|lobby))\b/i;
 /** These files of one folder describe the other: the ledger's statements have the names of what they do. */
@@ -139,19 +152,28 @@ function* filesIn(root: string, folder: string): Generator<string> {
 
 type Found = {
   identifiers: Set<string>;
+  /** The texts in quotes. */
+  texts: Set<string>;
   imports: { target: string; type: boolean }[];
   readsEnvironment: boolean;
   hasAny: boolean;
 };
 
 function read(file: string, text: string): Found {
-  const found: Found = { identifiers: new Set(), imports: [], readsEnvironment: false, hasAny: false };
+  const found: Found = {
+    identifiers: new Set(),
+    texts: new Set(),
+    imports: [],
+    readsEnvironment: false,
+    hasAny: false,
+  };
   const visit = (node: ts.Node): void => {
     const target = importedBy(node);
     const name = target?.startsWith('.') ? resolveImport(file, target) : target;
     if (name) found.imports.push({ target: name, type: isErased(node) });
     if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node))
       found.identifiers.add(node.text.replace(/^#/, ''));
+    if (ts.isStringLiteralLike(node)) found.texts.add(node.text);
     if (node.kind === ts.SyntaxKind.AnyKeyword) found.hasAny = true;
     if (ts.isPropertyAccessExpression(node) && node.getText() === 'process.env')
       found.readsEnvironment = true;
@@ -255,6 +277,43 @@ function sameNameFaults(files: Iterable<string>): string[] {
   return faults;
 }
 
+/** The ids of the paid operations of the contract, and the names of all fields of their calls and answers. */
+function namesOfOperations(root: string): Set<string> {
+  const file = join(root, 'openapi.yaml');
+  const names = new Set<string>();
+  if (!existsSync(file)) return names;
+  const document = parse(readFileSync(file, 'utf8')) as { paths: Record<string, Record<string, Paid>> };
+  const seen = new Set<unknown>();
+  const visit = (node: unknown): void => {
+    if (typeof node !== 'object' || node === null || seen.has(node)) return;
+    seen.add(node);
+    const { $ref: reference, properties } = node as { $ref?: string; properties?: object };
+    for (const name of Object.keys(properties ?? {})) names.add(name);
+    for (const value of Object.values(node)) visit(value);
+    const keys = typeof reference === 'string' ? reference.slice(2).split('/') : [];
+    if (keys.length > 0)
+      visit(keys.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], document));
+  };
+  for (const { operationId, requestBody, responses } of Object.values(document.paths).flatMap(
+    Object.values,
+  )) {
+    if (!(402 in responses)) continue;
+    names.add(operationId);
+    visit([requestBody, responses[200]]);
+  }
+  return new Set([...names].filter(name => !COMMON_NAMES.has(name)));
+}
+
+type Paid = { operationId: string; requestBody?: object; responses: Record<number, object> };
+
+/** What stands between socket and handler names no operation and none of its fields, neither as an identifier nor as a text. */
+function operationFaults(file: string, { identifiers, texts }: Found, names: ReadonlySet<string>): string[] {
+  if (!NAMELESS.test(file)) return [];
+  return [...new Set([...identifiers, ...texts])]
+    .filter(name => names.has(name))
+    .map(name => `${file} knows ${name}, which belongs to an operation: derive it from the contract`);
+}
+
 function wordFaults(file: string, { identifiers }: Found): string[] {
   if (file === ITSELF || file.startsWith('bench/')) return [];
   const faults = [...identifiers]
@@ -325,13 +384,14 @@ function packageFaults(root: string): string[] {
 function faultsOf(root: string): string[] {
   const faults = packageFaults(root);
   const graph = new Map<string, string[]>();
+  const names = namesOfOperations(root);
   for (const file of [...FOLDERS, ...TEXTS].flatMap(folder => [...filesIn(root, folder)])) {
     if (!/\.(ts|js|mjs|cjs|md|ya?ml|json|py|sh|sql|html|css|txt)$/.test(file)) continue;
     const text = readFileSync(join(root, file), 'utf8');
     faults.push(...textFaults(file, text));
     if (!file.endsWith('.ts')) continue;
     const found = read(file, text);
-    faults.push(...codeFaults(file, text, found));
+    faults.push(...codeFaults(file, text, found), ...operationFaults(file, found, names));
     if (folderOf(file))
       graph.set(
         file,
@@ -402,6 +462,31 @@ describe('The check of the architecture', () => {
     write('src/net/cache.ts', '');
     write('src/http/cache.ts', '');
     expect(faultsOf(root).join()).to.match(/cache\.ts has the name of src\/.*cache\.ts/);
+  });
+
+  it('finds an operation, or a field of one, in what must work for any contract', () => {
+    write(
+      'openapi.yaml',
+      `paths:
+  /a:
+    post:
+      operationId: sellTea
+      requestBody: { content: { application/json: { schema: { properties: { leaves: {}, text: {} } } } } }
+      responses:
+        '200': { content: { application/json: { schema: { $ref: '#/components/schemas/Tea' } } } }
+        '402': { content: { application/json: { schema: { $ref: '#/components/schemas/PaymentOption' } } } }
+    get: { operationId: isFree, responses: {} }
+components: { schemas: { Tea: { properties: { cups: {} } }, PaymentOption: { properties: { scheme: {} } } } }
+`,
+    );
+    write('src/http/a.ts', "const { leaves, text, scheme } = a; b('sellTea'); isFree();");
+    write('src/ledger/b.ts', 'order.cups += 1;');
+    write('src/upstreams/c.ts', 'sellTea(leaves, cups);');
+    expect(faultsOf(root)).to.deep.equal(
+      ['src/http/a.ts knows leaves', 'src/http/a.ts knows sellTea', 'src/ledger/b.ts knows cups'].map(
+        start => `${start}, which belongs to an operation: derive it from the contract`,
+      ),
+    );
   });
 
   const broken: [string, string, string][] = [

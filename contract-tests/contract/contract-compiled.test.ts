@@ -41,12 +41,38 @@ describe('A contract that was compiled', () => {
     expect(titleOf()).to.equal('compiled');
   });
 
-  it('is not used once the contract was changed, in one character', () => {
-    mark();
+  it('stops the start once the contract was changed, in one character: types and handlers may be of another', () => {
     writeFileSync(file, TEXT.replace("amount: '0.01'", "amount: '0.02'"));
-    const { document: changed, paid: sold } = loadContract(file, compiled);
-    expect(at(changed, 'info').title).to.equal(at(document, 'info').title);
-    expect(sold.map(({ price }) => price.amount)).to.include('0.02');
+    expect(() => loadContract(file, compiled)).to.throw(
+      ContractFault,
+      /changed after the last build.*build again/,
+    );
+    writeFileSync(file, TEXT);
+    expect(loadContract(file, compiled).paid).to.have.length.above(0);
+  });
+
+  it('is never made of one whose schema can not be used, or refuses the example beside it', () => {
+    const faults: [string, string, RegExp][] = [
+      [
+        "pattern: '^[1-9A-HJ",
+        "pattern: '^([1-9A-HJ",
+        /solTokenBrief: the schema of its body can't be used: /,
+      ],
+      [
+        'mint: JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN',
+        'mint: nobody',
+        /solTokenBrief: the example of its body is wrong: mint: /,
+      ],
+      [
+        'symbol: JUP',
+        'symbol: 7',
+        /solTokenBrief: the example of its answer \(application\/json\) is wrong: symbol: /,
+      ],
+    ];
+    for (const [from, to, message] of faults) {
+      expect(TEXT).to.include(from);
+      expect(() => compileContract(TEXT.replace(from, to))).to.throw(ContractFault, message);
+    }
   });
 
   it('is not used where it is missing or broken', () => {

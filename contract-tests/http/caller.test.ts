@@ -57,6 +57,7 @@ async function openApp() {
     bodies: new BodyReader(),
     panel: (_ctx: unknown, next: () => unknown) => next(),
     live: {},
+    exposed: '',
     closing: NEVER,
   };
   const callback = createApp(parts as unknown as AppParts).callback();

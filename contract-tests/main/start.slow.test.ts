@@ -142,6 +142,11 @@ describe('A server that was built', function () {
     writeFileSync(join(folder, 'openapi.yaml'), text.replaceAll(from, to));
   }
 
+  function build(): void {
+    const text = readFileSync(join(folder, 'openapi.yaml'), 'utf8');
+    writeFileSync(join(folder, 'dist/openapi.json'), compileContract(text));
+  }
+
   async function run(): Promise<{ url: string; ended: Promise<{ code: number; said: string }> }> {
     const port = await freePort();
     const env = {
@@ -173,14 +178,21 @@ describe('A server that was built', function () {
     throw new Error(`no answer: ${end?.said ?? 'it still starts'}`);
   }
 
-  it('asks what a contract says that was changed since, not what was built', async () => {
+  it('does not open once the contract was changed, until it is built again, and then asks the new price', async () => {
     change("amount: '0.01', flow: authorization", "amount: '0.07', flow: authorization");
+    const { code, said } = await (await run()).ended;
+    expect(said.trim()).to.match(
+      /^openapi\.yaml was changed after the last build.*build again \(make build\)\.$/,
+    );
+    expect(code).to.equal(1);
+    build();
     const [option] = challengeOf(await firstAnswer(await run())).accepts;
     expect(option).to.include({ amount: '70000' });
   });
 
   it('does not open with an operation that nothing works on, nor with a handler of none, and says which file is to be written', async () => {
     change('operationId: solTokenBrief', 'operationId: tokenNews');
+    build();
     const { code, said } = await (await run()).ended;
     expect(said).to.match(/sells tokenNews \(POST \/v1\/sol-token-brief\).*write handlers\/tokenNews\.ts/);
     expect(said).to.match(/handlers\/index\.ts has solTokenBrief.*remove it/);

@@ -21,7 +21,7 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
   const offers = new Offers([SUMMARIZE], terms, address);
   const pricedAt = (method: string, path: string) =>
     method === 'POST' && path === SUMMARIZE.path ? SUMMARIZE : undefined;
-  const parts = { app: handle, offers, routes: { pricedAt }, documents: new Map() };
+  const parts = { app: handle, offers, routes: { pricedAt }, documents: new Map(), exposed: '' };
   const server = createHttpServer(parts, deadlines);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

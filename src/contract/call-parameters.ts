@@ -1,6 +1,7 @@
-import type { Contract, Parameter, PricedOperation } from './contract.js';
 import type { Json } from './json.js';
 import { parameterNames } from './paths.js';
+import type { PricedOperation } from './read-operation.js';
+import type { Parameter } from './read-parameters.js';
 import { follow, isObject } from './references.js';
 import type { Check, Schemas } from './schemas.js';
 
@@ -20,7 +21,7 @@ export class CallParameters {
   readonly #path: Map<string, Reader>;
   readonly #query: Reader[];
 
-  constructor({ document }: Pick<Contract, 'document'>, operation: PricedOperation, schemas: Schemas) {
+  constructor(document: Json, operation: PricedOperation, schemas: Schemas) {
     const readers = operation.parameters.map(parameter => ({
       ...parameter,
       types: typesOf(document, parameter.list ? itemsOf(document, parameter.schema) : parameter.schema),

@@ -6,6 +6,7 @@ import { PathIndex } from './paths.js';
 import { readPriced, type PricedOperation } from './read-operation.js';
 import type { Fault, Place } from './read-parameters.js';
 import { isObject, objectOf } from './references.js';
+import { schemaFaults } from './schema-faults.js';
 
 export type { AnswerForm, PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
 export type { Parameter } from './read-parameters.js';
@@ -34,14 +35,18 @@ const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
 
 /**
  * Reads openapi.yaml into operations with prices.
- * @param compiled its compiled form (see `compileContract`); ignored if the YAML has changed since
- * @throws ContractFault with all faults together: an unknown price key, a number for a string, a paid operation without price.
+ * @param compiled its compiled form (see `compileContract`), if there is one
+ * @throws ContractFault with all faults together: an unknown price key, a number for a string, a paid operation without price; or
+ *   because the YAML was changed after it was compiled, since types and handlers were then made from another contract
  */
 export function loadContract(file: URL | string, compiled?: URL): Contract {
   const text = readFileSync(file, 'utf8');
   const name = typeof file === 'string' ? file : 'openapi.yaml';
-  const document = compiled && compiledFrom(compiled, text);
-  return document ? readContract(document, () => name) : parseContract(text, name);
+  const built = compiled && readCompiled(compiled);
+  if (!built) return parseContract(text, name);
+  if (built.sha256 === hash('sha256', text)) return readContract(built.document, () => name);
+  parseContract(text, name);
+  throw new ContractFault(STALE);
 }
 
 /** Like loadContract, from the text of the document; `name` is the file name in faults. */
@@ -59,18 +64,24 @@ type Compiled = { sha256: string; document: Json };
 /**
  * Compiles the document to JSON, which takes a tenth of the time to parse at the start.
  * @param text of openapi.yaml
- * @throws ContractFault
+ * @throws ContractFault, also for a schema that can't be used and for an example that its own schema refuses
  */
 export function compileContract(text: string): string {
-  const { document } = parseContract(text);
+  const contract = parseContract(text);
+  const { document } = contract;
+  const faults = schemaFaults(contract);
+  if (faults.length) throw new ContractFault(`The contract can't be used:\n  ${faults.join('\n  ')}`);
   return JSON.stringify({ sha256: hash('sha256', text), document } satisfies Compiled);
 }
 
-/** The compiled document; undefined if there is none or the contract has changed since. */
-function compiledFrom(file: URL, text: string): Json | undefined {
+const STALE =
+  'openapi.yaml was changed after the last build, so the types and handlers that were built may not fit it: build again (make build).';
+
+/** Undefined if there is none that can be read. */
+function readCompiled(file: URL): Compiled | undefined {
   try {
-    const compiled = JSON.parse(readFileSync(file, 'utf8')) as Compiled;
-    return compiled.sha256 === hash('sha256', text) ? compiled.document : undefined;
+    const { sha256, document } = objectOf(JSON.parse(readFileSync(file, 'utf8')));
+    return typeof sha256 === 'string' && isObject(document) ? { sha256, document } : undefined;
   } catch {
     return undefined;
   }

@@ -18,7 +18,6 @@ import type { Routed } from './router.js';
 import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
-import { EXPOSED_HEADERS } from './exposed-headers.js';
 
 export type AppParts = ServeFreeParts &
   HandlerParts &
@@ -29,6 +28,8 @@ export type AppParts = ServeFreeParts &
     holdMs: number;
     /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
     closing: AbortSignal;
+    /** The headers of answers that a page of another origin may read. */
+    exposed: string;
     /** Mounted after the routes of the contract. */
     panel: Middleware;
   };
@@ -51,10 +52,10 @@ export function createApp(parts: AppParts): Koa {
   return app;
 }
 
-function reportFaults({ log, routes }: AppParts): Middleware {
+function reportFaults({ log, routes, exposed }: AppParts): Middleware {
   return async (ctx, next) => {
     ctx.set('Access-Control-Allow-Origin', '*');
-    ctx.set('Access-Control-Expose-Headers', EXPOSED_HEADERS);
+    ctx.set('Access-Control-Expose-Headers', exposed);
     try {
       await next();
     } catch (error) {

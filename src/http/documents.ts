@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHash } from 'node:crypto';
 import type { Json } from '../contract/json.js';
 import { hasHeader } from '../payments/headers.js';
-import { EXPOSED_HEADERS } from './exposed-headers.js';
 import { JSON_TYPE } from './run-handler.js';
 
 /** A free document that stays the same while the server runs: its JSON bytes, a strong ETag, and the complete headers of 200 and 304. */
@@ -11,12 +10,13 @@ export type StaticDocument = { body: Buffer; etag: string; headers: string[]; un
 /** Static documents by path. */
 export type StaticDocuments = ReadonlyMap<string, StaticDocument>;
 
-export function documentOf(value: Json): StaticDocument {
+/** @param exposed the headers that a page of another origin may read */
+export function documentOf(value: Json, exposed: string): StaticDocument {
   const body = Buffer.from(JSON.stringify(value));
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   const unchanged = [
     ...['Access-Control-Allow-Origin', '*'],
-    ...['Access-Control-Expose-Headers', EXPOSED_HEADERS],
+    ...['Access-Control-Expose-Headers', exposed],
     ...['ETag', etag],
     ...['Cache-Control', 'public, max-age=60'],
   ];
@@ -32,8 +32,8 @@ export function serveDocument(
 ): boolean {
   const { method, url = '' } = request;
   if (method !== 'GET' && method !== 'HEAD') return false;
-  const question = url.indexOf('?');
-  const document = documents.get(question < 0 ? url : url.slice(0, question));
+  const queryAt = url.indexOf('?');
+  const document = documents.get(queryAt < 0 ? url : url.slice(0, queryAt));
   if (!document) return false;
   const current = isCurrent(request, document.etag);
   response.writeHead(current ? 304 : 200, current ? document.unchanged : document.headers);

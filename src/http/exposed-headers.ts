@@ -1,3 +1,18 @@
-/** The headers of answers that a page of another origin may read. */
-export const EXPOSED_HEADERS =
-  'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, ETag, X-TTS-Voice-Id, X-TTS-Format';
+import type { Contract } from '../contract/contract.js';
+import { follow, objectOf } from '../contract/references.js';
+
+/** The headers that the server itself adds to answers. */
+const OWN = ['PAYMENT-REQUIRED', 'PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Retry-After', 'ETag'];
+
+/** The headers of answers that a page of another origin may read: the server's own, and those that the contract declares. */
+export function exposedHeaders({ document, paid }: Contract): string {
+  const names = [...OWN];
+  for (const { path, method } of paid) {
+    const item = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
+    for (const response of Object.values(objectOf(item.responses)))
+      names.push(...Object.keys(objectOf(follow(document, response).headers)));
+  }
+  const seen = new Map(names.map(name => [name.toLowerCase(), name]));
+  for (const name of OWN) seen.set(name.toLowerCase(), name);
+  return [...seen.values()].join(', ');
+}

@@ -1,4 +1,5 @@
 import type { Contract, FreeOperation } from '../contract/contract.js';
+import type { Json } from '../contract/json.js';
 import type { Serving, ServingFree } from '../contract/operation.js';
 import { documentOf, type StaticDocument, type StaticDocuments } from './documents.js';
 import { discoveryOf, indexOf, servedContract } from '../payments/discovery.js';
@@ -21,27 +22,30 @@ export type FreeParts = {
   handlers: Serving;
   /** The free operations that the shop itself serves. */
   free: ServingFree;
+  /** The headers that a page of another origin may read. */
+  exposed: string;
 };
 
 /** Builds the answers of the free operations. */
 export function freeAnswers(parts: FreeParts): FreeAnswers {
-  const { contract, terms, siteUrl, health, handlers, free } = parts;
+  const { contract, terms, siteUrl, health, handlers, free, exposed } = parts;
+  const fixed = (value: Json): StaticDocument => documentOf(value, exposed);
   const sections = (key: 'discovery' | 'health'): [string, string[]][] =>
     contract.free.flatMap((operation: FreeOperation) => {
       const ids = operation[key];
       return ids ? [[operation.id, ids] as [string, string[]]] : [];
     });
   const listing = (ids: string[]): StaticDocument =>
-    documentOf(
+    fixed(
       discoveryOf(
         contract.paid.filter(({ id }) => ids.includes(id)),
         terms,
       ),
     );
   const documents: Partial<Record<string, StaticDocument>> = {
-    getIndex: documentOf(indexOf(contract, siteUrl)),
-    getDiscovery: documentOf(discoveryOf(contract.paid, terms)),
-    getOpenapi: documentOf(servedContract(contract, terms, siteUrl)),
+    getIndex: fixed(indexOf(contract, siteUrl)),
+    getDiscovery: fixed(discoveryOf(contract.paid, terms)),
+    getOpenapi: fixed(servedContract(contract, terms, siteUrl)),
     ...mapped(sections('discovery'), listing),
   };
   return {

@@ -114,7 +114,7 @@ export class Routes {
   #parametersOf(operation: PricedOperation): CallParameters {
     let parameters = this.#parameters.get(operation.id);
     if (!parameters) {
-      parameters = new CallParameters(this.#contract, operation, this.#schemas);
+      parameters = new CallParameters(this.#contract.document, operation, this.#schemas);
       this.#parameters.set(operation.id, parameters);
     }
     return parameters;

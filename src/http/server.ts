@@ -13,7 +13,6 @@ import { challengeVersion } from '../payments/challenge.js';
 import type { Offers } from '../payments/offers.js';
 import { carriesPayment, hasHeader } from '../payments/headers.js';
 import { serveDocument, type StaticDocuments } from './documents.js';
-import { EXPOSED_HEADERS } from './exposed-headers.js';
 
 /** Requests with more header bytes get 400. Payments are about 1.5 KB. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -43,6 +42,8 @@ export type HttpParts = {
   /** The router of the contract. */
   routes: Pick<Routes, 'pricedAt'>;
   documents: StaticDocuments;
+  /** The headers of answers that a page of another origin may read. */
+  exposed: string;
 };
 
 /**
@@ -50,7 +51,7 @@ export type HttpParts = {
  * unpaid call can only be refused here.
  */
 export function createHttpServer(
-  { app, offers, routes, documents }: HttpParts,
+  { app, offers, routes, documents, exposed }: HttpParts,
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
   const serve: Listener = (request, response) => {
@@ -62,7 +63,7 @@ export function createHttpServer(
     if (request.httpVersion === '1.1' && !hasHeader(request.rawHeaders, 'host'))
       return sendFault(response, 400, 'An HTTP/1.1 request needs a Host header.');
     if (!admit(connections, request, response)) return;
-    if (!refuseUnpaid(request, response, { offers, routes })) serve(request, response);
+    if (!refuseUnpaid(request, response, { offers, routes, exposed })) serve(request, response);
   };
   const server = createServer(
     {
@@ -81,7 +82,7 @@ export function createHttpServer(
   // With `Expect: 100-continue`, an unpaid call gets its challenge at once; only a paid call is asked to send its body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!admit(connections, request, response)) return;
-    if (refuseUnpaid(request, response, { offers, routes })) return;
+    if (refuseUnpaid(request, response, { offers, routes, exposed })) return;
     response.writeContinue();
     serve(request, response);
   });
@@ -107,15 +108,15 @@ function admit(connections: Connections, request: IncomingMessage, response: Ser
 function refuseUnpaid(
   request: IncomingMessage,
   response: ServerResponse,
-  { offers, routes }: Pick<HttpParts, 'offers' | 'routes'>,
+  { offers, routes, exposed }: Pick<HttpParts, 'offers' | 'routes' | 'exposed'>,
 ): boolean {
   const { method = '' } = request;
   if (method === 'OPTIONS' || carriesPayment(request.rawHeaders)) return false;
   const url = request.url ?? '';
-  const question = url.indexOf('?');
-  const operation = routes.pricedAt(method, question < 0 ? url : url.slice(0, question));
+  const queryAt = url.indexOf('?');
+  const operation = routes.pricedAt(method, queryAt < 0 ? url : url.slice(0, queryAt));
   if (!operation) return false;
-  const version = question < 0 ? 2 : challengeVersion(url.slice(question + 1));
+  const version = queryAt < 0 ? 2 : challengeVersion(url.slice(queryAt + 1));
   const challenge = offers.challenge(operation, version);
   response.writeHead(402, [
     'Content-Type',
@@ -129,7 +130,7 @@ function refuseUnpaid(
     'Access-Control-Allow-Origin',
     '*',
     'Access-Control-Expose-Headers',
-    EXPOSED_HEADERS,
+    exposed,
   ]);
   response.end(challenge.body);
   return true;
