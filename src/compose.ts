@@ -30,9 +30,9 @@ import { SharedFeePayers } from './payments/shared-fee-payers.js';
 import { boundedHistory, ChainHeights } from './payments/chain-heights.js';
 import type { Terms } from './payments/requirements.js';
 import { OrderWorker } from './payments/order-worker.js';
-import { confirmTransfer } from './payments/find-transfer.js';
+import { confirmTransfer, findDenied } from './payments/find-transfer.js';
 import { Reconciler } from './payments/reconciler.js';
-import type { Confirm } from './payments/settlement.js';
+import type { Confirm, FindDenied } from './payments/settlement.js';
 import { loadFacilitatorTrust } from './payments/facilitator-trust.js';
 import { RecentCalls } from './http/recent-calls.js';
 import { replyStoreOf } from './upstreams/people/reply-store.js';
@@ -153,8 +153,7 @@ async function openOffering(base: Base): Promise<Offering> {
   const own = { chain, feePayer: ownFeePayer, limits: config.feePayer.limits, log };
   const facilitator = await createFacilitators(endpoints.facilitators, own);
   disposers.unshift(() => facilitator.close());
-  const remembered = await rememberedFeePayers(ledger);
-  facilitator.learn(remembered);
+  const remembered = facilitator.learn(await rememberedFeePayers(ledger));
   const feePayer = await firstFeePayer(facilitator, network, remembered, log);
   const offers = new Offers(contract.paid, terms, feePayer, remembered);
   checkHeaderSizes(contract, terms);
@@ -193,6 +192,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     orders,
     trust,
     confirm: confirmIn(ledger, chain),
+    findDenied: findDeniedIn(ledger, chain, offers),
     blocksLeft: blockhash => life.blocksLeft(blockhash),
     maxUnsettledPerPayer: config.maxUnsettledPerPayer,
   });
@@ -249,15 +249,23 @@ function confirmIn(ledger: Ledger, chain: SolanaChain): Confirm {
   };
 }
 
+function findDeniedIn(ledger: Ledger, chain: SolanaChain, offers: Offers): FindDenied {
+  return async id => {
+    const row = await ledger.find(id);
+    const view = offers.view();
+    return row && view ? findDenied(chain, row, view.slot) : { kind: 'unclear' };
+  };
+}
+
 function healthOf(
-  { contract, terms }: Base,
+  { contract }: Base,
   { facilitator, ledger }: Offering,
   backends: BuiltBackends,
   calls: RecentCalls,
 ): Health {
   const probes = {
     ...backends.probes,
-    facilitator: async () => void (await facilitator.supported(terms.network)),
+    facilitator: async () => facilitator.report(),
     ledger: () => ledger.check(),
   };
   const health = new Health(String((contract.document.info as Json).version), probes, calls);

@@ -262,17 +262,77 @@ const settled = [
   ]),
 ];
 
+const spared = of('payments/verification', 'payments/charge-known-payer', [
+  {
+    name: 'a payment is settled unverified although the facilitator was in trouble',
+    find: 'if (!facilitator.isHealthy(feePayer))',
+    replace: 'if (false)',
+    grep: 'after a failure of the facilitator verify comes first',
+  },
+  {
+    name: 'a second run is settled unverified',
+    find: 'run.number !== 1 || ',
+    replace: '',
+    grep: 'a second run of a payment is verified',
+  },
+  {
+    name: 'any number of runs is settled unverified',
+    find: 'return started !== undefined;',
+    replace: 'return true;',
+    grep: 'at most four unverified runs of a payer at a time',
+  },
+]);
+
+const bounded = of('payments/admission', 'payments/charge-known-payer', [
+  {
+    name: 'long unverified work counts as short',
+    find: 'weightOf(now - began)',
+    replace: '1',
+    grep: 'a run that has taken more than a second counts double',
+  },
+]);
+
+const released = of('payments/flows', 'payments/charge-known-payer', [
+  {
+    name: 'an unverified run never ends',
+    find: 'run.unverified?.end();',
+    replace: '',
+    grep: 'at most four unverified runs of a payer at a time',
+  },
+]);
+
+const denied = of('payments/settlement', 'payments/charge-known-payer', [
+  {
+    name: 'a transfer that would fail is not looked for',
+    find: "settled.kind !== 'refused' || !settled.mayHaveLanded",
+    replace: 'true',
+    grep: 'the answer, if the transfer has landed',
+  },
+  {
+    name: 'a transfer that the chain does not rule out is refused',
+    find: "found.kind === 'absent'",
+    replace: 'true',
+    grep: '503, unresolved, if the chain',
+  },
+  {
+    name: 'a transfer that failed is one',
+    find: "found.kind === 'found' && !found.failed",
+    replace: "found.kind === 'found'",
+    grep: 'shows a transfer that failed',
+  },
+]);
+
 const several = of('payments/facilitators', 'payments/facilitators', [
   {
     name: 'every payment goes to the first facilitator',
     find: 'const known = this.#owners.get(feePayer);',
-    replace: 'const known = this.#entries[0];',
+    replace: 'const known = this.#members[0];',
     grep: 'a payment goes to the facilitator whose fee payer it names',
   },
   {
     name: 'a record of a second facilitator is one of the first',
-    find: 'facilitator === undefined ? first',
-    replace: 'first ? first',
+    find: 'facilitator === undefined\n',
+    replace: 'true\n',
     grep: 'a payment goes to the facilitator whose fee payer it names',
   },
 ]);
@@ -330,6 +390,10 @@ export const paymentMutants: readonly Mutant[] = [
   ...verified,
   ...asked,
   ...several,
+  ...spared,
+  ...bounded,
+  ...released,
+  ...denied,
   ...settled,
   ...answered,
   ...callerMutants,

@@ -65,6 +65,7 @@ describe('charge: callers that go away', () => {
 
   it('a known payer, gone after the work and before verify has ended: not settled, the next try works', async () => {
     const payment = world.payment({ payer: await world.knownPayer() });
+    await world.troubleAtVerify();
     const gone = new AbortController();
     const gate = new Gate();
     world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });

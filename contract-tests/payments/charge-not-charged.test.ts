@@ -74,6 +74,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
       const outcome = await world.redeem(payment, { work: () => Promise.reject(new Error('bug')) });
       expect(outcome).to.have.nested.property('answer.status', 502);
     }
+    await world.troubleAtVerify();
     world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     const work = (): Promise<Answer> => Promise.reject(new Error('nobody looks at this'));
     expect((await world.redeem(world.payment({ payer }), { work })).kind).to.equal('refused');
@@ -98,12 +99,15 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
   })) {
     it(`a facilitator that is ${name} at verify: 503, payment untouched however often it is sent, known payer or not`, async () => {
       const payer = await world.knownPayer();
+      await world.troubleAtVerify();
       const payments = [world.payment(), world.payment({ payer })];
       world.facilitator.onVerify = onVerify;
       for (let time = 0; time < 5; time++) {
         for (const payment of payments) expectUnavailable(await world.redeem(payment), /not charged/);
       }
       expect(world.runs).to.be.at.most(1);
+      expect(world.facilitator.verifies, 'it rests after a few').to.be.at.most(3);
+      world.charge = world.newCharge();
       world.facilitator.onVerify = () => ({ kind: 'valid' });
       for (const payment of payments) expect((await world.redeem(payment)).kind).to.equal('answer');
       expect(world.facilitator.settles).to.equal(2);

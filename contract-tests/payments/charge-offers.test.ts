@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { SharedBucket } from '../../src/payments/admission.js';
 import { MAX_HEADER_BYTES } from '../../src/payments/challenge.js';
 import {
+  asked,
   ACCEPTED,
   answer,
   bodyOf,
@@ -62,9 +63,10 @@ describe('charge: offers', () => {
     const feePayer = Keypair.generate().publicKey.toBase58();
     const { transaction } = craftPayment({ ...RECIPE, feePayer });
     const payment = world.checkedPayment(v2Header(ACCEPTED, transaction));
+    const facilitator = asked(world.facilitator);
     const lookUp = async (wanted: string): Promise<void> =>
-      world.offers.addOfferedElsewhere([{ feePayer: wanted, lastOfferedAt: world.now }]);
-    const charge = world.newCharge({ feePayers: { lookUp } });
+      world.offers.addOfferedElsewhere(facilitator.learn([{ feePayer: wanted, lastOfferedAt: world.now }]));
+    const charge = world.newCharge({ facilitator, feePayers: { lookUp } });
     expect((await charge.process(world.call(payment))).kind).to.equal('answer');
   });
 

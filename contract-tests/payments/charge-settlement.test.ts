@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { FacilitatorRequest, SettleResult, SignResult } from '../../src/payments/facilitator.js';
 import {
   answer,
+  asked,
   bodyOf,
   eachInANewWorld,
   expectPending,
@@ -178,13 +179,13 @@ describe('charge: a facilitator that sends transactions itself', () => {
       expect(row).to.include({ state: 'settling', settlement: SIGNATURE, transaction: TRANSACTION });
       return { kind: 'settled', signature: SIGNATURE };
     };
-    world.charge = world.newCharge({ facilitator: signing(yes, seen) });
+    world.charge = world.newCharge({ facilitator: asked(signing(yes, seen)) });
     expect((await world.redeem(payment)).kind).to.equal('answer');
     expect(seen.map(({ transaction }) => transaction)).to.deep.equal([TRANSACTION]);
   });
 
   it('one that refuses to sign: 402, nothing is stored and nothing sent', async () => {
-    world.charge = world.newCharge({ facilitator: signing(() => ({ kind: 'refused', reason: 'fees' })) });
+    world.charge = world.newCharge({ facilitator: asked(signing(() => ({ kind: 'refused', reason: 'fees' }))) });
     const payment = world.payment();
     expectRefused(await world.redeem(payment), /refused by the facilitator: fees/, true);
     expect(await world.stateOf(payment)).to.equal(undefined);
@@ -193,7 +194,7 @@ describe('charge: a facilitator that sends transactions itself', () => {
 
   it('one that can’t sign: 503, uncharged, and the same payment may be sent again', async () => {
     let sign: () => SignResult | Promise<SignResult> = () => Promise.reject(new Error('no balance'));
-    world.charge = world.newCharge({ facilitator: signing(() => sign()) });
+    world.charge = world.newCharge({ facilitator: asked(signing(() => sign())) });
     const payment = world.payment();
     expectUnavailable(await world.redeem(payment), /charged/);
     sign = () => ({ kind: 'unavailable', detail: 'no balance' });

@@ -77,8 +77,9 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect(await world.stateOf(payment)).to.equal(undefined);
   });
 
-  it('a known payer: the work runs beside verify, and is stopped when verify says no', async () => {
+  it('a known payer whose facilitator was in trouble: the work runs beside verify, and is stopped when verify says no', async () => {
     const payer = await world.knownPayer();
+    await world.troubleAtVerify();
     const [verifying, working] = [new Gate(), new Gate()];
     world.facilitator.onVerify = () => verifying.wait({ kind: 'refused', reason: 'no' });
     let signal: AbortSignal | undefined;
@@ -98,6 +99,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
 
   it('a payer that was refused is unknown again', async () => {
     const payer = await world.knownPayer();
+    await world.troubleAtVerify();
     world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'no' });
     await world.redeem(world.payment({ payer }));
     world.runs = 0;

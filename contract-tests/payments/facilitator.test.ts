@@ -200,11 +200,6 @@ describe('facilitator over HTTP', () => {
         { success: false, errorReason: 'invalid_exact_svm_transaction_failed', transaction: '' },
       ],
       [
-        'a failed simulation',
-        200,
-        { success: false, errorReason: 'invalid_exact_svm_transaction_simulation_failed', transaction: '' },
-      ],
-      [
         'settlement_pending',
         200,
         { success: false, errorReason: 'settlement_pending', transaction: SIGNATURE },
@@ -238,6 +233,16 @@ describe('facilitator over HTTP', () => {
   });
 
   describe('settle: what is certain', () => {
+    it('a failed simulation is a refusal before signing, but what has landed fails it, too', async () => {
+      const errorReason = 'invalid_exact_svm_transaction_simulation_failed';
+      fake.says(200, { success: false, errorReason, transaction: '' });
+      expect(await facilitator.settle(ASK)).to.deep.equal({
+        kind: 'refused',
+        reason: errorReason,
+        mayHaveLanded: true,
+      });
+    });
+
     it('is settled with success and a signature', async () => {
       fake.says(200, { success: true, transaction: SIGNATURE, network: DEVNET, payer: 'p' });
       expect(await facilitator.settle(ASK)).to.deep.equal({ kind: 'settled', signature: SIGNATURE });
@@ -375,5 +380,44 @@ describe('facilitator over HTTP', () => {
         expect(await rejection()).to.be.instanceOf(FacilitatorUnreachable);
       });
     }
+  });
+
+  describe('what an answer says about the facilitator itself', () => {
+    const troubles: [string, () => void, object][] = [
+      ['429 asks to wait', () => fake.says(429, {}), { rest: true }],
+      ['500 is a failure', () => fake.says(500, {}), { rest: false }],
+      ['no answer is a failure', () => (fake.reply = request => request.socket.destroy()), { rest: false }],
+      [
+        'Retry-After says how long to wait',
+        () =>
+          (fake.reply = (_request, response) => response.writeHead(503, { 'retry-after': '7' }).end('{}')),
+        { rest: true, seconds: 7 },
+      ],
+      [
+        'a wait has a bound',
+        () =>
+          (fake.reply = (_request, response) => response.writeHead(429, { 'retry-after': '9999' }).end('')),
+        { rest: true, seconds: 120 },
+      ],
+    ];
+    for (const [name, prepare, trouble] of troubles) {
+      it(name, async () => {
+        prepare();
+        expect(await facilitator.verify(ASK)).to.deep.include({ kind: 'unavailable', trouble });
+        expect(await facilitator.settle(ASK)).to.deep.include({ kind: 'unknown', trouble });
+        const error: unknown = await facilitator.supported(DEVNET).catch((caught: unknown) => caught);
+        expect(error).to.be.instanceOf(FacilitatorUnreachable).and.to.deep.include({ trouble });
+      });
+    }
+
+    it('one that can not be connected to rests', async () => {
+      fake.close();
+      expect(await facilitator.verify(ASK)).to.deep.include({ trouble: { rest: true } });
+    });
+
+    it('an answer about the payment says nothing about it', async () => {
+      fake.says(200, { success: false, errorReason: 'duplicate_settlement', transaction: '' });
+      expect(await facilitator.settle(ASK)).to.not.have.property('trouble');
+    });
   });
 });

@@ -142,7 +142,7 @@ for (const { name, make } of PLACES) {
       const { feePayers } = await server(X);
       const ledger = ledgers[0]!;
       const named = new Map([[Y, 'b.example/x402']]);
-      const facilitators = { nameOf: (each: string) => named.get(each), learn: () => {} };
+      const facilitators = { nameOf: (each: string) => named.get(each), learn: () => [], choice: Y, feePayers: [] };
       const { offers } = await server(X);
       const asB = new SharedFeePayers({ ledger, offers, facilitators, log: quiet });
       clock += 1;
@@ -155,7 +155,12 @@ for (const { name, make } of PLACES) {
       const learned: OfferedFeePayer[] = [];
       const other = {
         nameOf: () => undefined,
-        learn: (some: readonly OfferedFeePayer[]) => void learned.push(...some),
+        learn: (some: readonly OfferedFeePayer[]) => {
+          learned.push(...some);
+          return [];
+        },
+        choice: undefined,
+        feePayers: [],
       };
       await new SharedFeePayers({ ledger, offers, facilitators: other, log: quiet }).share();
       expect(learned.find(({ feePayer }) => feePayer === Y)?.facilitator).to.equal('b.example/x402');

@@ -39,7 +39,6 @@ describe('reconciler: the chain decides what nobody knows', function () {
     'errorAfter',
     'garbled',
     'duplicate',
-    'simulationFailed',
     'sendThrew',
   ] as const) {
     it(`landed, and the facilitator answers with ${kind}: found on chain, delivered, and a resend gets the saved answer`, async () => {
@@ -52,6 +51,14 @@ describe('reconciler: the chain decides what nobody knows', function () {
       expect(cluster.facilitator.count('/settle')).to.be.at.most(2);
     });
   }
+
+  it('landed, and the facilitator answers that it would fail: the chain shows it, and the buyer gets the answer', async () => {
+    cluster.onSettle(settleFault('simulationFailed'));
+    const bought = await buy();
+    expect(answerOf(bought.sent)).to.equal('{"summary":"run 1"}');
+    expect((await rowOf(bought.id)).state).to.equal('delivered');
+    expect(landed(bought.id)).to.equal(1);
+  });
 
   it('never sent: asked for once more when the buyer comes back, delivered, and settled once', async () => {
     let asks = 0;

@@ -9,6 +9,7 @@ import { Charge, type ChargeParts } from '../../src/payments/charge.js';
 import { Offers } from '../../src/payments/offers.js';
 import type { Payment } from '../../src/payments/check-payment.js';
 import type { Facilitator, SettleResult, VerifyResult } from '../../src/payments/facilitator.js';
+import { Facilitators } from '../../src/payments/facilitators.js';
 import { fingerprint } from '../../src/payments/fingerprint.js';
 import { requirementsOf, type Terms } from '../../src/payments/requirements.js';
 import {
@@ -76,6 +77,13 @@ export class FakeFacilitator implements Facilitator {
   }
 
   async close(): Promise<void> {}
+}
+
+/** As the charge knows it: the only one, with the fee payer of all payments here. */
+export function asked(facilitator: Facilitator): Facilitators {
+  const facilitators = new Facilitators([{ name: 'fake.example/', facilitator }]);
+  facilitators.learn([{ feePayer: FEE_PAYER, lastOfferedAt: 0 }]);
+  return facilitators;
 }
 
 /** A gate that something waits at until a test opens it. */
@@ -149,7 +157,8 @@ export class World {
     const note = (_fields: object, message: string): void => void this.logged.push(message);
     return new Charge({
       ledger: this.ledger,
-      facilitator: this.facilitator,
+      facilitator: asked(this.facilitator),
+      findDenied: async () => ({ kind: 'absent' }),
       offers: this.offers,
       log: { info: note, warn: note, error: note },
       maxUnsettledPerPayer: 256,
@@ -215,6 +224,15 @@ export class World {
     this.facilitator.settles = 0;
     this.facilitator.verifies = 0;
     return payer;
+  }
+
+  /** The facilitator's last answer was none, so that the next payments are verified first, those of known payers, too. */
+  async troubleAtVerify(): Promise<void> {
+    const { onVerify } = this.facilitator;
+    this.facilitator.onVerify = () => ({ kind: 'unavailable', detail: 'down' });
+    expectUnavailable(await this.redeem(this.payment()), /can't be reached/);
+    this.facilitator.onVerify = onVerify;
+    this.facilitator.verifies = 0;
   }
 
   async stateOf(payment: Payment): Promise<string | undefined> {

@@ -15,7 +15,7 @@ import { OrderWorker } from '../../src/payments/order-worker.js';
 import type { Outcome, Success } from '../../src/payments/outcome.js';
 import { refused } from '../../src/payments/outcome.js';
 import type { PaidCall } from '../../src/payments/paid-call.js';
-import { confirmTransfer } from '../../src/payments/find-transfer.js';
+import { confirmTransfer, findDenied } from '../../src/payments/find-transfer.js';
 import { Reconciler } from '../../src/payments/reconciler.js';
 import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
 import { createChain } from '../../src/solana/rpc.js';
@@ -45,6 +45,7 @@ const TIMING = {
 };
 /** Between two looks for the fee payers of other servers. */
 const FEE_PAYERS_MS = 50;
+const DENIED = { afterMs: 100, deadlineMs: 2_000 };
 const CONFIRM = { deadlineMs: 1_500, pollMs: 50 };
 
 /** The answer of a call that died with its server: the caller's connection was cut. */
@@ -169,6 +170,11 @@ export class TestServer {
       confirm: async (id, signature) => {
         const row = await ledger.find(id);
         return row !== undefined && confirmTransfer(mortal(chain, state), row, signature, CONFIRM);
+      },
+      findDenied: async id => {
+        const [row, view] = [await ledger.find(id), offers.view()];
+        if (!row || !view) return { kind: 'unclear' };
+        return findDenied(mortal(chain, state), row, view.slot, DENIED);
       },
       maxUnsettledPerPayer: 256,
       leaseMs: LEASE_MS,

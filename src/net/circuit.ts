@@ -8,8 +8,15 @@ import {
   type IBreaker,
 } from 'cockatiel';
 
-/** The first rest, and the consecutive failures that lead to it. The rest doubles with each further failure, up to a minute. */
-export type CircuitOptions = { failures?: number | undefined; restMs?: number | undefined };
+/**
+ * The first rest, and the consecutive failures that lead to it. The rest doubles with each further failure, up to `maxRestMs` (default
+ * one minute).
+ */
+export type CircuitOptions = {
+  failures?: number | undefined;
+  restMs?: number | undefined;
+  maxRestMs?: number | undefined;
+};
 
 const FAILURES = 5;
 const REST_MS = 5_000;
@@ -51,13 +58,15 @@ class ConsecutiveOrTripped implements IBreaker {
 /** The circuit breaker of one service: after several failures in a row, calls fail at once until it has rested. */
 export class Circuit {
   readonly #restMs: number;
+  readonly #maxRestMs: number;
   readonly #counter: ConsecutiveOrTripped;
   readonly #policy: CircuitBreakerPolicy;
   #askedToWaitUntil = 0;
   #restsUntil = 0;
 
-  constructor({ failures = FAILURES, restMs = REST_MS }: CircuitOptions = {}) {
+  constructor({ failures = FAILURES, restMs = REST_MS, maxRestMs = MAX_REST_MS }: CircuitOptions = {}) {
     this.#restMs = restMs;
+    this.#maxRestMs = maxRestMs;
     this.#counter = new ConsecutiveOrTripped(failures);
     this.#policy = circuitBreaker(
       // A probe whose caller left has no result, so it must not close the circuit.
@@ -89,16 +98,20 @@ export class Circuit {
     this.#counter.tripped = true;
   }
 
+  /** Whether the service is neither resting nor waiting for a call that probes it. */
+  get closed(): boolean {
+    return this.#policy.state === CircuitState.Closed;
+  }
+
   /** Whole seconds until the next call may reach the service; 0 if it may now. */
   get restSeconds(): number {
-    const closed = this.#policy.state === CircuitState.Closed;
-    return closed ? 0 : Math.max(Math.ceil((this.#restsUntil - Date.now()) / 1_000), 0);
+    return this.closed ? 0 : Math.max(Math.ceil((this.#restsUntil - Date.now()) / 1_000), 0);
   }
 
   #rest(attempt: number): IBackoff<{ attempt: number }> {
     const now = Date.now();
     const asked = this.#askedToWaitUntil - now;
-    const duration = asked > 0 ? asked : Math.min(this.#restMs * 2 ** Math.min(attempt - 1, 16), MAX_REST_MS);
+    const duration = asked > 0 ? asked : Math.min(this.#restMs * 2 ** Math.min(attempt - 1, 16), this.#maxRestMs);
     this.#restsUntil = now + duration;
     return { duration, next: context => this.#rest(context.attempt) };
   }

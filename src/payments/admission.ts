@@ -48,17 +48,26 @@ export class SharedBucket {
 const UNPAID_WORK = 10;
 const FORGIVEN_PER_SECOND = 1 / 6;
 const LONG_WORK_MS = 1_000;
+/** What a known payer may have under way without a verified payment. */
+const UNVERIFIED_WORK = 4;
+
+/** A run that is under way. */
+export type Started = { end(): void };
 
 /**
  * Bounds the work that a payer starts but does not pay for, because it hangs up or its payment can't be settled: ten runs, and the
  * count drops by one every six seconds. Work of more than a second counts double. A payer that has not paid yet may have ten runs
- * at once.
+ * at once, and a known one four whose payments are not verified before they are settled.
  */
 export class UnpaidWork {
   readonly #spent: LeakyBuckets;
   readonly #running = new Map<string, number>();
+  /** When the unverified runs of each payer began. */
+  readonly #unverified = new Map<string, Set<{ began: number }>>();
+  readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {
+    this.#now = now;
     this.#spent = new LeakyBuckets({
       capacity: UNPAID_WORK,
       perSecond: FORGIVEN_PER_SECOND,
@@ -88,8 +97,31 @@ export class UnpaidWork {
     else this.#running.delete(payer);
   }
 
+  /**
+   * Starts a run of a known payer whose payment is not verified before it is settled. One that has taken more than a second counts
+   * double. @returns undefined if too many are under way
+   */
+  beginUnverified(payer: string): Started | undefined {
+    const now = this.#now();
+    const runs = this.#unverified.get(payer) ?? new Set();
+    const weights = [...runs].map(({ began }) => weightOf(now - began));
+    if (weights.reduce((sum, weight) => sum + weight, 1) > UNVERIFIED_WORK) return undefined;
+    const run = { began: now };
+    this.#unverified.set(payer, runs.add(run));
+    return {
+      end: () => {
+        runs.delete(run);
+        if (runs.size === 0 && this.#unverified.get(payer) === runs) this.#unverified.delete(payer);
+      },
+    };
+  }
+
   /** Records unpaid work that took `ms`. */
   add(payer: string, ms: number): void {
-    this.#spent.add(payer, ms > LONG_WORK_MS ? 2 : 1);
+    this.#spent.add(payer, weightOf(ms));
   }
+}
+
+function weightOf(ms: number): number {
+  return ms > LONG_WORK_MS ? 2 : 1;
 }

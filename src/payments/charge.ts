@@ -7,7 +7,6 @@ import { SharedBucket, UnpaidWork } from './admission.js';
 import { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from './offers.js';
 import { PaymentChecker, type PaymentCheck, type Payment } from './check-payment.js';
-import type { Facilitator } from './facilitator.js';
 import type { SharedFeePayers } from './shared-fee-payers.js';
 import { Flows } from './flows.js';
 import { HeldOrders } from './held-orders.js';
@@ -19,9 +18,10 @@ import type { PaidCall } from './paid-call.js';
 import { NO_SALE, PaidRequest, unfinished, type PaidRequestParts } from './paid-request.js';
 import { networkName } from './requirements.js';
 import { Seller } from './seller.js';
-import type { Confirm } from './settlement.js';
+import type { Confirm, FindDenied } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
+import type { AskedFacilitators } from './verification.js';
 import type { BlocksLeft } from './work.js';
 
 /** Shared by all payers that have never paid, because their wallets may be empty. */
@@ -29,7 +29,7 @@ const NEW_PAYERS = { rate: 50, burst: 500 };
 
 export type ChargeParts = {
   ledger: Ledger;
-  facilitator: Facilitator;
+  facilitator: AskedFacilitators;
   offers: Offers;
   /** Without it, only fee payers that this server offered are accepted. */
   feePayers?: Pick<SharedFeePayers, 'lookUp'>;
@@ -38,6 +38,7 @@ export type ChargeParts = {
   /** Without it, `upfront` operations answer 503. */
   orders?: OrderWorker;
   confirm?: Confirm;
+  findDenied?: FindDenied;
   trust?: FacilitatorTrust;
   /** The number of blocks in which a transaction can still land. Without it, a new payer's work starts however few are left. */
   blocksLeft?: BlocksLeft;

@@ -3,12 +3,20 @@ import type { PaymentRequirements } from '@x402/core/types';
 /** A request to the facilitator: our own offer and our own encoding of the buyer's transaction; nothing is echoed from the buyer. */
 export type FacilitatorRequest = { transaction: string; requirements: PaymentRequirements };
 
+/** A failure of the facilitator itself, not of one payment. */
+export type Trouble = {
+  /** It can't be connected to, or asked to wait: it is not asked again before it has rested. */
+  rest: boolean;
+  /** How long it asked to wait, from 1 to 120. */
+  seconds?: number;
+};
+
 export type VerifyResult =
   | { kind: 'valid' }
   /** The facilitator refused the payment. */
   | { kind: 'refused'; reason: string }
   /** The facilitator could not be reached or gave no usable answer. */
-  | { kind: 'unavailable'; detail: string };
+  | { kind: 'unavailable'; detail: string; trouble?: Trouble };
 
 /** The answer of a facilitator that sends the transaction itself, before it does. */
 export type SignResult =
@@ -21,10 +29,13 @@ export type SignResult =
 
 export type SettleResult =
   | { kind: 'settled'; signature: string }
-  /** A reason from the fixed list of refusals before signing: this request has not moved the money and will not. */
-  | { kind: 'refused'; reason: string }
+  /**
+   * A reason from the fixed list of refusals before signing: this request has not moved the money and will not. `mayHaveLanded`: another
+   * one may have, for instance if a proxy in front of the facilitator sent this request twice.
+   */
+  | { kind: 'refused'; reason: string; mayHaveLanded?: true }
   /** Anything else: the money may have moved. */
-  | { kind: 'unknown'; reason: string; signature: string };
+  | { kind: 'unknown'; reason: string; signature: string; trouble?: Trouble };
 
 /** The v2 kind of our network as `/supported` lists it. `signers`: all addresses that the facilitator pays fees with, as far as it says. */
 export type Supported = { feePayer: string; signers?: readonly string[] };
@@ -35,7 +46,7 @@ export type Facilitator = {
   supported(network: string): Promise<Supported>;
   verify(ask: FacilitatorRequest): Promise<VerifyResult>;
   /**
-   * Signs as fee payer without sending. Only a facilitator that sends the transaction itself has it: signature and bytes are stored in
+   * Verifies the payment and signs it as fee payer, without sending. Only a facilitator that sends the transaction itself has it: signature and bytes are stored in
    * the ledger with the move to `settling`, before anything is sent.
    */
   sign?(ask: FacilitatorRequest): Promise<SignResult>;
@@ -47,11 +58,25 @@ export type Facilitator = {
 /** The facilitator can't be used with this configuration. The server does not start. */
 export class FacilitatorFault extends Error {}
 /** The facilitator did not answer. The server starts with the fee payer that the ledger has. */
-export class FacilitatorUnreachable extends Error {}
+export class FacilitatorUnreachable extends Error {
+  readonly trouble: Trouble;
+
+  constructor(message: string, trouble: Trouble = { rest: false }) {
+    super(message);
+    this.trouble = trouble;
+  }
+}
+
+/**
+ * Settle verifies before it signs, and verify simulates: the wallet is empty, the blockhash is not known or has expired, or the transfer
+ * has landed already.
+ */
+export const SIMULATION_FAILED = 'invalid_exact_svm_transaction_simulation_failed';
 
 /** Reasons with which a facilitator refuses before it signs (x402 scheme exact on SVM). Any other reason proves nothing. */
 export const REFUSALS_BEFORE_SIGNING = new Set([
   'insufficient_funds',
+  SIMULATION_FAILED,
   'invalid_exact_svm_unsupported_scheme',
   'invalid_exact_svm_network_mismatch',
   'invalid_exact_svm_payload_missing_fee_payer',

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { OfferedFeePayer } from '../ledger/store.js';
+import { Resting } from '../net/circuit.js';
 import {
   FacilitatorUnreachable,
   type Facilitator,
@@ -7,11 +8,32 @@ import {
   type SettleResult,
   type SignResult,
   type Supported,
+  type Trouble,
   type VerifyResult,
 } from './facilitator.js';
+import { FacilitatorHealth } from './facilitator-health.js';
 
-/** A configured facilitator. `name` has no credentials and is its key in the ledger. */
-export type FacilitatorEntry = { name: string; facilitator: Facilitator };
+/**
+ * A configured facilitator. `name` has no credentials and is its key in the ledger. `rate`: how many requests per second it allows, if
+ * that is known.
+ */
+export type FacilitatorEntry = { name: string; facilitator: Facilitator; rate?: number | undefined };
+
+type Member = {
+  readonly name: string;
+  readonly facilitator: Facilitator;
+  readonly health: FacilitatorHealth;
+  /** The one that it named last. */
+  feePayer?: string;
+  /** How long it took to say so, in ms. */
+  latencyMs?: number;
+};
+
+/** A facilitator that is known not to answer. */
+export type Outage = { name: string; retryAfterSeconds: number };
+
+/** `detail` names each facilitator and its state. */
+export type FacilitatorReport = { status: 'ok' | 'degraded' | 'down'; latencyMs?: number; detail?: string };
 
 const MAX_FEE_PAYERS = 1_024;
 /** How long a fee payer that no facilitator has stays unknown. */
@@ -19,22 +41,37 @@ const UNKNOWN_MS = 5_000;
 
 /**
  * The configured facilitators in order of preference. A payment goes to the one whose fee payer it names, because that fee payer is part
- * of what the buyer signed.
+ * of what the buyer signed. Only new challenges can name another one.
  */
 export class Facilitators implements Facilitator {
-  readonly #entries: readonly FacilitatorEntry[];
+  readonly #members: readonly Member[];
   /** The facilitator of each fee payer. */
-  readonly #owners = new LRUCache<string, FacilitatorEntry>({ max: MAX_FEE_PAYERS });
+  readonly #owners = new LRUCache<string, Member>({ max: MAX_FEE_PAYERS });
   readonly #unknown = new LRUCache<string, true>({ max: MAX_FEE_PAYERS, ttl: UNKNOWN_MS });
   #looking: Promise<void> | undefined;
+  #choice: string | undefined;
+  /** Called when new challenges are to name another fee payer; see `choice`. */
+  onChoice: () => void = () => {};
 
-  constructor(entries: readonly [FacilitatorEntry, ...FacilitatorEntry[]]) {
-    this.#entries = entries;
+  constructor(
+    entries: readonly [FacilitatorEntry, ...FacilitatorEntry[]],
+    now: () => number = Date.now,
+  ) {
+    this.#members = entries.map(({ name, facilitator, rate }) => ({
+      name,
+      facilitator,
+      health: new FacilitatorHealth(rate, now),
+    }));
   }
 
   /** In order of preference. */
   get names(): string[] {
-    return this.#entries.map(({ name }) => name);
+    return this.#members.map(({ name }) => name);
+  }
+
+  /** The fee payer that each facilitator named last. */
+  get feePayers(): string[] {
+    return this.#members.flatMap(({ feePayer }) => (feePayer === undefined ? [] : [feePayer]));
   }
 
   /** The name of the facilitator that pays with this fee payer; undefined if that is not known here. */
@@ -42,62 +79,151 @@ export class Facilitators implements Facilitator {
     return this.#owners.get(feePayer)?.name;
   }
 
-  /** Takes over what the ledger knows. Records without a name are those of the first facilitator. */
-  learn(offered: readonly OfferedFeePayer[]): void {
-    for (const { feePayer, facilitator } of offered) {
-      const [first] = this.#entries;
-      const entry =
-        facilitator === undefined ? first : this.#entries.find(({ name }) => name === facilitator);
-      if (entry && !this.#owners.has(feePayer)) this.#owners.set(feePayer, entry);
-    }
+  /**
+   * The fee payer for new challenges: that of the first facilitator that answers and is not near its limit, else of the first that
+   * answers. Undefined if none does.
+   */
+  get choice(): string | undefined {
+    const able = this.#members.filter(({ health, feePayer }) => feePayer !== undefined && health.available);
+    return (able.find(({ health }) => !health.nearLimit) ?? able[0])?.feePayer;
   }
 
-  /** Of the first facilitator that answers. */
-  async supported(network: string): Promise<Supported> {
-    const failures: string[] = [];
-    for (const entry of this.#entries) {
+  /** Whether the facilitator of this fee payer is known to be down, and when to try again. */
+  outage(feePayer: string): Outage | undefined {
+    const member = this.#owners.get(feePayer);
+    if (!member || member.health.available) return undefined;
+    return { name: member.name, retryAfterSeconds: member.health.retryAfterSeconds };
+  }
+
+  /** Whether the facilitator of this fee payer gave a usable answer the last time it was asked about a payment. */
+  isHealthy(feePayer: string): boolean {
+    return this.#owners.get(feePayer)?.health.healthy ?? false;
+  }
+
+  /**
+   * Takes over what the ledger knows. Records without a name are those of the first facilitator.
+   * @returns those of facilitators that are still configured
+   */
+  learn(offered: readonly OfferedFeePayer[]): OfferedFeePayer[] {
+    return offered.filter(({ feePayer, facilitator }) => {
+      const recorded =
+        facilitator === undefined
+          ? this.#members[0]
+          : this.#members.find(({ name }) => name === facilitator);
+      const member = this.#owners.get(feePayer) ?? recorded;
+      if (!member) return false;
+      this.#owners.set(feePayer, member);
+      member.feePayer ??= feePayer;
+      return true;
+    });
+  }
+
+  /**
+   * Asks all facilitators for their fee payers, but for those that rest.
+   * @returns the errors, by name
+   */
+  async refresh(network: string): Promise<Map<string, unknown>> {
+    const failures = new Map<string, unknown>();
+    const ask = async (member: Member): Promise<void> => {
       try {
-        return await this.#ask(entry, network);
+        await this.#ask(member, network);
       } catch (error) {
-        if (!(error instanceof FacilitatorUnreachable)) throw error;
-        failures.push(error.message);
+        if (!(error instanceof Resting)) failures.set(member.name, error);
       }
-    }
-    throw new FacilitatorUnreachable(failures.join('; '));
+    };
+    await Promise.all(this.#members.map(ask));
+    return failures;
+  }
+
+  /** Asks those that have rested whether they answer again. Never rejects. */
+  async probe(network: string): Promise<void> {
+    const rested = this.#members.filter(({ health }) => health.mayProbe);
+    await Promise.allSettled(rested.map(member => this.#ask(member, network)));
+    this.#choose();
+  }
+
+  /** Of the facilitator that new challenges name. */
+  async supported(network: string): Promise<Supported> {
+    const failures = await this.refresh(network);
+    const { choice } = this;
+    if (choice !== undefined) return { feePayer: choice };
+    throw new FacilitatorUnreachable(
+      [...failures.values()].map(failure => (failure as Error).message).join('; ') || 'no facilitator answers',
+    );
   }
 
   async verify(request: FacilitatorRequest): Promise<VerifyResult> {
-    const entry = await this.#entryFor(request);
-    return entry
-      ? entry.facilitator.verify(request)
-      : { kind: 'unavailable', detail: nobodyHas(feePayerIn(request)) };
+    const member = await this.#memberFor(request);
+    if (!member) return { kind: 'unavailable', detail: nobodyHas(request) };
+    this.#asking(member);
+    return this.#heard(member, await orTrouble(member.facilitator.verify(request), unavailable));
   }
 
   async sign(request: FacilitatorRequest): Promise<SignResult> {
-    const entry = await this.#entryFor(request);
-    if (!entry) return { kind: 'unavailable', detail: nobodyHas(feePayerIn(request)) };
-    return entry.facilitator.sign?.(request) ?? { kind: 'not-needed' };
+    const member = await this.#memberFor(request);
+    if (!member) return { kind: 'unavailable', detail: nobodyHas(request) };
+    if (!member.facilitator.sign) return { kind: 'not-needed' };
+    return this.#heard(member, await orTrouble(member.facilitator.sign(request), unavailable));
   }
 
   async settle(request: FacilitatorRequest): Promise<SettleResult> {
-    const entry = await this.#entryFor(request);
-    return entry
-      ? entry.facilitator.settle(request)
-      : { kind: 'unknown', reason: nobodyHas(feePayerIn(request)), signature: '' };
+    const member = await this.#memberFor(request);
+    if (!member) return { kind: 'unknown', reason: nobodyHas(request), signature: '' };
+    this.#asking(member);
+    return this.#heard(member, await orTrouble(member.facilitator.settle(request), unknown));
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#entries.map(({ facilitator }) => facilitator.close()));
+    await Promise.all(this.#members.map(({ facilitator }) => facilitator.close()));
   }
 
-  async #ask(entry: FacilitatorEntry, network: string): Promise<Supported> {
-    const supported = await entry.facilitator.supported(network);
-    for (const each of [supported.feePayer, ...(supported.signers ?? [])]) this.#owners.set(each, entry);
-    return supported;
+  report(): FacilitatorReport {
+    const able = this.#members.filter(({ health }) => health.available);
+    const well = this.#members.every(({ health }) => health.healthy);
+    const detail = this.#members.map(({ name, health }) => `${name}: ${health.line}`).join('; ');
+    const latencyMs = able[0]?.latencyMs;
+    return {
+      status: well ? 'ok' : able.length === 0 ? 'down' : 'degraded',
+      ...(latencyMs === undefined ? {} : { latencyMs }),
+      ...(well && this.#members.length === 1 ? {} : { detail }),
+    };
+  }
+
+  #asking({ health }: Member): void {
+    health.asking();
+    this.#choose();
+  }
+
+  #heard<T extends VerifyResult | SignResult | SettleResult>(member: Member, result: T): T {
+    const trouble = troubleOf(result);
+    const { health } = member;
+    const counted = trouble ? health.failed(trouble, whyOf(result)) : health.answered();
+    void counted.then(() => this.#choose());
+    return result;
+  }
+
+  /** Reports a change of the choice. */
+  #choose(): void {
+    const { choice } = this;
+    if (choice === undefined || choice === this.#choice) return;
+    this.#choice = choice;
+    this.onChoice();
+  }
+
+  async #ask(member: Member, network: string): Promise<void> {
+    const began = performance.now();
+    const { facilitator, health } = member;
+    const supported = await health.probe(
+      () => facilitator.supported(network),
+      error => (error instanceof FacilitatorUnreachable ? { ...error.trouble, rest: true } : undefined),
+    );
+    member.latencyMs = Math.round(performance.now() - began);
+    member.feePayer = supported.feePayer;
+    for (const each of [supported.feePayer, ...(supported.signers ?? [])]) this.#owners.set(each, member);
   }
 
   /** Asks all facilitators which fee payers they have, if this one is not known. */
-  async #entryFor(request: FacilitatorRequest): Promise<FacilitatorEntry | undefined> {
+  async #memberFor(request: FacilitatorRequest): Promise<Member | undefined> {
     const feePayer = feePayerIn(request);
     const known = this.#owners.get(feePayer);
     if (known || this.#unknown.has(feePayer)) return known;
@@ -108,15 +234,42 @@ export class Facilitators implements Facilitator {
   }
 
   async #look(network: string): Promise<void> {
-    await Promise.allSettled(this.#entries.map(entry => this.#ask(entry, network)));
+    await this.refresh(network);
     this.#looking = undefined;
   }
+}
+
+/** A failure of the facilitator, but for a settlement that it answered and is unknown all the same. */
+function troubleOf(result: VerifyResult | SignResult | SettleResult): Trouble | undefined {
+  if (result.kind === 'unavailable') return ('trouble' in result && result.trouble) || { rest: false };
+  return result.kind === 'unknown' ? result.trouble : undefined;
+}
+
+async function orTrouble<T>(answer: Promise<T>, failed: (why: string, trouble: Trouble) => T): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    return failed(String(error), { rest: false });
+  }
+}
+
+function unavailable(detail: string, trouble: Trouble): VerifyResult & SignResult & { kind: 'unavailable' } {
+  return { kind: 'unavailable', detail, trouble };
+}
+
+function unknown(reason: string, trouble: Trouble): SettleResult {
+  return { kind: 'unknown', reason, signature: '', trouble };
+}
+
+function whyOf(result: VerifyResult | SignResult | SettleResult): string {
+  if ('detail' in result) return result.detail;
+  return 'reason' in result ? result.reason : 'no usable answer';
 }
 
 function feePayerIn({ requirements }: FacilitatorRequest): string {
   return String(requirements.extra.feePayer);
 }
 
-function nobodyHas(feePayer: string): string {
-  return `no facilitator in FACILITATOR_URL has the fee payer ${feePayer}`;
+function nobodyHas(request: FacilitatorRequest): string {
+  return `no facilitator in FACILITATOR_URL has the fee payer ${feePayerIn(request)}`;
 }

@@ -40,6 +40,8 @@ const MAX_PAGES = 10;
 const MAX_KNOWN = 50_000;
 const CONFIRM_DEADLINE_MS = 30_000;
 const CONFIRM_POLL_MS = 400;
+const DENIED_AFTER_MS = 1_000;
+const DENIED_DEADLINE_MS = 5_000;
 
 /**
  * A bounded cache of which payment a landed signature belongs to, so that a search after a timeout, or for the next payment of the
@@ -145,6 +147,21 @@ export async function confirmTransfer(
     await new Promise(resolve => setTimeout(resolve, pollMs));
   }
   return false;
+}
+
+/**
+ * Looks once for a transfer that a facilitator denies, after the time by which RPC servers may be behind each other.
+ * @param minContextSlot a server that has not reached this slot can't say
+ */
+export async function findDenied(
+  chain: ChainHistory,
+  row: TransferOf & Pick<Row, 'transaction'>,
+  minContextSlot: number,
+  { afterMs = DENIED_AFTER_MS, deadlineMs = DENIED_DEADLINE_MS } = {},
+): Promise<SearchResult> {
+  await new Promise(resolve => setTimeout(resolve, afterMs));
+  const how = { finality: 'confirmed' as const, minContextSlot };
+  return findTransfer(chain, row, how, AbortSignal.timeout(deadlineMs));
 }
 
 function searched(complete: boolean): SearchResult {

@@ -1,18 +1,18 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
-import type { Ledger } from '../ledger/store.js';
+import type { Ledger, Payment } from '../ledger/store.js';
 import type { SharedBucket, UnpaidWork } from './admission.js';
 import type { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from './offers.js';
-import type { Facilitator } from './facilitator.js';
 import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
 import { RunEnded, paidBy, RunCleanup, type RunResult, type Run } from './run.js';
 import { FacilitatorRequests } from './facilitator-requests.js';
-import { Settlement, type Confirm } from './settlement.js';
+import { Settlement, type Confirm, type FindDenied } from './settlement.js';
 import { failedOwed, pending, sold, sameForAll } from './shared-outcome.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
-import { Verification } from './verification.js';
+import { feePayerOf } from './transaction.js';
+import { Verification, type AskedFacilitators } from './verification.js';
 import { Work, type BlocksLeft } from './work.js';
 
 /** Longer than verify, work and settle may take together, so that a live claim never looks abandoned. */
@@ -22,10 +22,11 @@ const STILL_OWED =
 
 export type FlowParts = {
   ledger: Ledger;
-  facilitator: Facilitator;
+  facilitator: AskedFacilitators;
   offers: Offers;
   callers: WaitingCallers;
   confirm?: Confirm;
+  findDenied?: FindDenied;
   trust?: FacilitatorTrust;
   /** Without it, `upfront` operations are not sold. */
   orders?: object;
@@ -43,6 +44,7 @@ export class Flows {
   readonly leaseMs: number;
   readonly #ledger: Ledger;
   readonly #log: Log;
+  readonly #facilitator: AskedFacilitators;
   readonly #now: () => number;
   readonly #takesOrders: boolean;
   readonly #cleanup: RunCleanup;
@@ -54,6 +56,7 @@ export class Flows {
     this.leaseMs = parts.leaseMs ?? LEASE_MS;
     this.#ledger = parts.ledger;
     this.#log = parts.log;
+    this.#facilitator = parts.facilitator;
     this.#now = parts.now;
     this.#takesOrders = parts.orders !== undefined;
     this.#cleanup = new RunCleanup(parts);
@@ -70,7 +73,7 @@ export class Flows {
     this.#settlement = new Settlement(shared);
   }
 
-  /** `authorization`: verify ∥ work → settle → deliver. */
+  /** `authorization`: verify → work → settle → deliver; for known payers work → settle → deliver. */
   authorization(run: Run): Promise<RunResult> {
     return this.#run(run, async () => {
       const answer = await this.#work.verifyAndWork(run);
@@ -80,10 +83,10 @@ export class Flows {
     });
   }
 
-  /** `upfront`: verify → are respondents available? → settle → seen on chain → owed. The order worker continues from there. */
+  /** `upfront`: verify, but for known payers → are respondents available? → settle → seen on chain → owed. The order worker continues from there. */
   upfront(run: Run): Promise<RunResult> {
     return this.#run(run, async () => {
-      await this.#verification.verify(run);
+      if (!this.#verification.isSpared(run)) await this.#verification.verify(run);
       await this.#readyForOrder(run);
       const settlement = await this.#settlement.settle(run);
       const seen = await this.#settlement.confirmed(run.id, settlement);
@@ -92,6 +95,11 @@ export class Flows {
       await this.#cleanup.endLease(run);
       return 'reread';
     });
+  }
+
+  /** False while the facilitator of the payment is known to be down. */
+  mayAskAgain({ transaction }: Payment): boolean {
+    return this.#facilitator.outage(feePayerOf(transaction)) === undefined;
   }
 
   /** The payment is in `settling` and its settlement is unresolved: sends a second settle request. */
@@ -131,10 +139,15 @@ export class Flows {
       if (row?.state !== 'settling') return sameForAll(failedToProcess());
       await this.#cleanup.endLease(run);
       return pending(row);
+    } finally {
+      run.unverified?.end();
     }
   }
 
-  /** At claim time there was an equal sale without a caller: redeems that one, if still possible, before any work is done. */
+  /**
+   * At claim time there was an equal sale without a caller: redeems that one, if still possible, before any work is done. It is verified
+   * for every payer, because a payment that redeems another is never settled.
+   */
   async #redeemEarlier(run: Run): Promise<void> {
     await this.#verification.verify(run);
     await this.#settlement.redeemEarlier(run);

@@ -2,15 +2,18 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { readAddress } from '../solana/address.js';
 import { plain } from './reason-text.js';
 import { isKeyLike } from '../net/endpoint.js';
-import { HttpClient } from '../net/http-client.js';
+import { backoffSeconds } from '../net/failure.js';
+import { HttpClient, NoAnswer, type HttpAnswer } from '../net/http-client.js';
 import {
   FacilitatorFault,
   FacilitatorUnreachable,
   REFUSALS_BEFORE_SIGNING,
+  SIMULATION_FAILED,
   type Facilitator,
   type FacilitatorRequest,
   type SettleResult,
   type Supported,
+  type Trouble,
   type VerifyResult,
 } from './facilitator.js';
 
@@ -19,7 +22,18 @@ const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, settleMs: 4
 const MAX_ANSWER_BYTES = 256 * 1024;
 const MAX_SIGNERS = 64;
 
-type JsonAnswer = { status: number; json: Record<string, unknown> };
+/** `trouble`: what the status says about the facilitator. */
+type JsonAnswer = { status: number; json: Record<string, unknown>; trouble: Trouble | undefined };
+
+/** An answer that is not a JSON object. */
+class Unreadable extends Error {
+  readonly trouble: Trouble;
+
+  constructor(message: string, trouble: Trouble) {
+    super(message);
+    this.trouble = trouble;
+  }
+}
 
 /** How long a facilitator may take for each request. */
 export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: number };
@@ -51,12 +65,13 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
   const { name, conceal } = client;
 
   async function ask(path: string, ms: number, body?: string): Promise<JsonAnswer> {
-    const { status, text } = await client.request(
+    const answer = await client.request(
       body === undefined ? { method: 'GET', path, ms } : { method: 'POST', path, body, ms },
     );
-    const json: unknown = JSON.parse(text);
-    if (typeof json !== 'object' || json === null) throw new Error('the answer is not a JSON object');
-    return { status, json: json as Record<string, unknown> };
+    const trouble = troubleIn(answer);
+    const json = parsed(answer.text);
+    if (!json) throw new Unreadable(`status ${answer.status}, not a JSON object`, trouble ?? { rest: false });
+    return { status: answer.status, json, trouble };
   }
 
   return {
@@ -67,10 +82,12 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
       } catch (error) {
         throw new FacilitatorUnreachable(
           `facilitator ${name} did not answer /supported: ${conceal(messageOf(error))}`,
+          troubleOf(error),
         );
       }
       if (answer.status !== 200) {
-        throw new FacilitatorUnreachable(`facilitator ${name} answered /supported with ${answer.status}`);
+        const failed = `facilitator ${name} answered /supported with ${answer.status}`;
+        throw new FacilitatorUnreachable(failed, answer.trouble);
       }
       return readSupported(answer.json, network, name);
     },
@@ -78,18 +95,44 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
       try {
         return concealed(readVerdict(await ask('/verify', deadlines.verifyMs, bodyOf(request))), conceal);
       } catch (error) {
-        return { kind: 'unavailable', detail: conceal(messageOf(error)) };
+        return { kind: 'unavailable', detail: conceal(messageOf(error)), trouble: troubleOf(error) };
       }
     },
     async settle(request) {
       try {
         return concealed(readSettlement(await ask('/settle', deadlines.settleMs, bodyOf(request))), conceal);
       } catch (error) {
-        return { kind: 'unknown', reason: conceal(messageOf(error)), signature: '' };
+        const reason = conceal(messageOf(error));
+        return { kind: 'unknown', reason, signature: '', trouble: troubleOf(error) };
       }
     },
     close: () => client.close(),
   };
+}
+
+/** Too many requests, or a failure of the service. */
+function troubleIn(answer: HttpAnswer): Trouble | undefined {
+  const { status } = answer;
+  if (status !== 429 && status < 500) return undefined;
+  const seconds = backoffSeconds({
+    'retry-after': answer.header('retry-after'),
+    'x-ratelimit-reset': status === 429 ? answer.header('x-ratelimit-reset') : undefined,
+  });
+  return { rest: status === 429 || seconds !== undefined, ...(seconds === undefined ? {} : { seconds }) };
+}
+
+function troubleOf(error: unknown): Trouble {
+  if (error instanceof Unreadable) return error.trouble;
+  return { rest: error instanceof NoAnswer && error.kind === 'unreachable' };
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const json: unknown = JSON.parse(text);
+    return typeof json === 'object' && json !== null ? (json as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Removes credentials from a reason, because reasons go into logs and to buyers and some repeat the request URL. */
@@ -152,7 +195,7 @@ function isAddress(value: unknown): value is string {
 /** Any other text would be stored in the ledger and sent in headers as if it were a signature. */
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 
-function readVerdict({ status, json }: JsonAnswer): VerifyResult {
+function readVerdict({ status, json, trouble = { rest: false } }: JsonAnswer): VerifyResult {
   if (json.isValid === true && status === 200) return { kind: 'valid' };
   // Some facilitators refuse with 400. Only a reason makes it a refusal.
   if (json.isValid === false && status < 500 && status !== 429) {
@@ -160,19 +203,21 @@ function readVerdict({ status, json }: JsonAnswer): VerifyResult {
     const detail = typeof json.invalidMessage === 'string' ? `: ${json.invalidMessage}` : '';
     return { kind: 'refused', reason: plain(reason + detail) };
   }
-  return { kind: 'unavailable', detail: `status ${status}` };
+  return { kind: 'unavailable', detail: `status ${status}`, trouble };
 }
 
-function readSettlement({ status, json }: JsonAnswer): SettleResult {
+function readSettlement({ status, json, trouble }: JsonAnswer): SettleResult {
   const named = typeof json.transaction === 'string' ? json.transaction : '';
   const signature = SIGNATURE.test(named) ? named : '';
   const ok = status >= 200 && status < 300;
   if (ok && json.success === true && signature) return { kind: 'settled', signature };
   const reason = typeof json.errorReason === 'string' ? json.errorReason : `status ${status}`;
   if (ok && json.success === false && !named && REFUSALS_BEFORE_SIGNING.has(reason)) {
-    return { kind: 'refused', reason };
+    return reason === SIMULATION_FAILED
+      ? { kind: 'refused', reason, mayHaveLanded: true }
+      : { kind: 'refused', reason };
   }
-  return { kind: 'unknown', reason: plain(reason), signature };
+  return { kind: 'unknown', reason: plain(reason), signature, ...(trouble ? { trouble } : {}) };
 }
 
 function messageOf(error: unknown): string {

@@ -72,6 +72,21 @@ export function failedToProcess(): Outcome & { kind: 'unavailable' } {
   return unavailable('The payment could not be processed. Send the same payment again', 5);
 }
 
+/**
+ * The facilitator that the payment names is down, and was not asked.
+ * @param another whether the challenge names one that answers
+ */
+export function facilitatorDown(
+  name: string,
+  another: boolean,
+  retryAfterSeconds: number,
+): Outcome & { kind: 'refused' | 'unavailable' } {
+  const down = `The facilitator ${name} can't be reached. ${NOT_CHARGED}`;
+  return another
+    ? refused(`${down}; sign a new payment with the fee payer in this challenge`)
+    : unavailable(`${down}; send the same payment again`, retryAfterSeconds);
+}
+
 export function tooManyNewPayers(): Outcome & { kind: 'unavailable' } {
   return unavailable(`Too many new payers at once. ${NOT_CHARGED}; send the same payment again`, 2);
 }
@@ -115,6 +130,9 @@ export function explain(reason: string): string {
   }
   if (/AccountNotFound|InvalidAccountData|could not find account/i.test(reason)) {
     return `funds: the payer has no USDC account (${reason})`;
+  }
+  if (reason.endsWith('_simulation_failed')) {
+    return `transaction: it would fail on chain, for instance because the payer has too little USDC or the blockhash has expired (${reason})`;
   }
   return `refused by the facilitator: ${reason}`;
 }

@@ -228,7 +228,8 @@ export class PaidRequest {
     const height = offers.view()?.height ?? Infinity;
     const due = now() - (row.settlingAt ?? 0) >= askAgainAfterMs;
     const alive = height <= row.claimHeight + BLOCKHASH_LIFE_BLOCKS;
-    if (row.asks >= MAX_ASKS || !due || !alive) return pending(row);
+    const able = flows.mayAskAgain(row);
+    if (row.asks >= MAX_ASKS || !due || !alive || !able) return pending(row);
     runs.start(row.id, () => this.#safely(flows.askAgain(row.id)));
     return undefined;
   }

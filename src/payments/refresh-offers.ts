@@ -1,7 +1,8 @@
 import type { Log } from '../net/log.js';
 import type { Ledger, OfferedFeePayer } from '../ledger/store.js';
 import type { ChainView, Offers } from './offers.js';
-import { FacilitatorFault, FacilitatorUnreachable, type Facilitator } from './facilitator.js';
+import { FacilitatorFault, FacilitatorUnreachable } from './facilitator.js';
+import type { Facilitators } from './facilitators.js';
 import type { SharedFeePayers } from './shared-fee-payers.js';
 import type { ChainHeights } from './chain-heights.js';
 import { heightOf } from './find-transfer.js';
@@ -9,7 +10,8 @@ import type { SolanaChain } from '../solana/rpc.js';
 
 /** How often to check whether a read of the chain is due; see `nextReadAfterMs`. */
 const TICK_MS = 200;
-const FEE_PAYER_INTERVAL_MS = 60_000;
+const FACILITATORS_INTERVAL_MS = 15_000;
+const PROBE_INTERVAL_MS = 200;
 const SHARE_INTERVAL_MS = 20_000;
 const UPKEEP_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
@@ -26,28 +28,32 @@ export async function rememberedFeePayers(ledger: Ledger): Promise<OfferedFeePay
   return text === undefined ? [] : (JSON.parse(text) as OfferedFeePayer[]);
 }
 
-/** Asks the facilitator for the fee payer. If it can't be reached, takes the last one from the ledger. */
+/**
+ * Asks the facilitators for their fee payers. Without those that can't be reached, new challenges name another one; if none answers, the
+ * last fee payer in the ledger.
+ * @throws FacilitatorFault if one does not serve our network in x402 v2, or if there is no fee payer at all
+ */
 export async function firstFeePayer(
-  facilitator: Facilitator,
+  facilitators: Facilitators,
   network: string,
   remembered: OfferedFeePayer[],
   log: Log,
 ): Promise<string> {
-  try {
-    return (await facilitator.supported(network)).feePayer;
-  } catch (error) {
-    const last = remembered[0];
-    if (!(error instanceof FacilitatorUnreachable)) throw error;
-    if (!last)
-      throw new FacilitatorFault(
-        `${error.message}. Correct that, or set FACILITATOR_URL to one that answers.`,
-      );
-    log.warn(
-      { error: error.message },
-      'starting without the facilitator: paid calls answer 503 until it is back',
-    );
-    return last.feePayer;
+  const failures = await facilitators.refresh(network);
+  for (const error of failures.values()) if (!(error instanceof FacilitatorUnreachable)) throw error;
+  const { choice } = facilitators;
+  const feePayer = choice ?? remembered[0]?.feePayer;
+  if (feePayer === undefined) {
+    const why = [...failures.values()].map(error => (error as Error).message).join('; ');
+    throw new FacilitatorFault(`${why}. Correct that, or set FACILITATOR_URL to one that answers.`);
   }
+  const effect =
+    choice === undefined
+      ? 'starting without the facilitator: paid calls answer 503 until it is back'
+      : 'starting without one of the facilitators';
+  for (const [facilitator, error] of failures)
+    log.warn({ facilitator, error: (error as Error).message }, effect);
+  return feePayer;
 }
 
 /**
@@ -71,7 +77,7 @@ type OfferRefresherParts = {
   chain: SolanaChain;
   heights: ChainHeights;
   feePayers: SharedFeePayers;
-  facilitator: Facilitator;
+  facilitator: Facilitators;
   ledger: Ledger;
   log: Log;
 };
@@ -94,7 +100,9 @@ export class OfferRefresher {
   async start(): Promise<void> {
     const look = this.#every(TICK_MS, () => this.#readChainWhenDue());
     this.#parts.offers.onUsedUp = look;
-    this.#every(FEE_PAYER_INTERVAL_MS, () => this.#readFeePayer());
+    this.#parts.facilitator.onChoice = () => void this.#parts.feePayers.follow();
+    this.#every(FACILITATORS_INTERVAL_MS, () => this.#askFacilitators());
+    this.#every(PROBE_INTERVAL_MS, () => this.#parts.facilitator.probe(this.#parts.offers.terms.network));
     this.#every(SHARE_INTERVAL_MS, () => this.#shareFeePayers());
     this.#every(UPKEEP_INTERVAL_MS, () => this.#runMaintenance());
     await Promise.all([this.#readChain(), this.#shareFeePayers(), this.#runMaintenance()]);
@@ -136,13 +144,11 @@ export class OfferRefresher {
     }
   }
 
-  async #readFeePayer(): Promise<void> {
+  async #askFacilitators(): Promise<void> {
     const { facilitator, offers, feePayers, log } = this.#parts;
-    try {
-      await feePayers.offer((await facilitator.supported(offers.terms.network)).feePayer);
-    } catch (error) {
-      log.warn({ error: (error as Error).message }, 'could not refresh the fee payer from the facilitator');
-    }
+    for (const [name, error] of await facilitator.refresh(offers.terms.network))
+      log.warn({ facilitator: name, error: (error as Error).message }, 'a facilitator did not say what it supports');
+    await feePayers.follow();
   }
 
   async #shareFeePayers(): Promise<void> {

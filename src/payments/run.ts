@@ -1,6 +1,6 @@
 import type { Log } from '../net/log.js';
 import type { Ledger } from '../ledger/store.js';
-import type { UnpaidWork } from './admission.js';
+import type { Started, UnpaidWork } from './admission.js';
 import type { PaidCall } from './paid-call.js';
 import type { Paid, SharedOutcome } from './shared-outcome.js';
 
@@ -20,6 +20,10 @@ export type Run = {
   readonly abandoned: AbortSignal;
   /** The facilitator verified the payment. */
   verified?: boolean;
+  /** Set while the payment is settled without being verified before. */
+  unverified?: Started;
+  /** When its work began, in ms since 1970. */
+  workBegan?: number;
 };
 
 /** The result of a run: the outcome for all its callers, or `reread` if the row decides the next step. */

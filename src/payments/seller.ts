@@ -4,6 +4,7 @@ import type { Caller, ClaimResult, ClaimRequest, Ledger } from '../ledger/store.
 import type { SharedBucket, UnpaidWork } from './admission.js';
 import type { Offers } from './offers.js';
 import {
+  facilitatorDown,
   MAX_RUNS,
   refused,
   tooManyNewPayers,
@@ -12,6 +13,7 @@ import {
   type Unsold,
 } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
+import type { AskedFacilitators } from './verification.js';
 
 /** The most that one payer may have in unsettled payments, in atomic units: 100 USDC. */
 const MAX_UNSETTLED_AMOUNT = 100_000_000n;
@@ -25,6 +27,7 @@ export class Seller {
   readonly #regulars = new LRUCache<string, true>(REGULARS);
   readonly #parts: {
     ledger: Ledger;
+    facilitator: Pick<AskedFacilitators, 'outage'>;
     offers: Offers;
     newPayers: SharedBucket;
     unpaidWork: UnpaidWork;
@@ -34,6 +37,7 @@ export class Seller {
 
   constructor(parts: {
     ledger: Ledger;
+    facilitator: Pick<AskedFacilitators, 'outage'>;
     offers: Offers;
     /** Bounds the verify requests for all payers that have never paid. */
     newPayers: SharedBucket;
@@ -46,7 +50,7 @@ export class Seller {
 
   /** A refusal that does not need the ledger, if there is one. */
   refusalBeforeClaim(call: PaidCall, payerKnown: boolean): Unsold | undefined {
-    const { offers, unpaidWork, newPayers } = this.#parts;
+    const { facilitator, offers, unpaidWork, newPayers } = this.#parts;
     const { checked, mismatch } = call.payment;
     if (call.closing?.aborted) {
       return unavailable(`The server is shutting down. ${NOT_CHARGED}; send the same payment again`, 5);
@@ -59,6 +63,11 @@ export class Seller {
       return refused(
         `transaction: fee payer ${checked.feePayer} was not offered, sign a new payment with the fee payer in this challenge`,
       );
+    }
+    const outage = facilitator.outage(checked.feePayer);
+    if (outage) {
+      const another = facilitator.outage(offers.feePayer) === undefined;
+      return facilitatorDown(outage.name, another, outage.retryAfterSeconds);
     }
     if (!unpaidWork.allows(checked.payer)) return tooMuchUnpaidWork();
     if (!payerKnown && !newPayers.take(call.source ?? '')) return tooManyNewPayers();

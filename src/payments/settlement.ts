@@ -3,14 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from '../ledger/store.js';
 import type { Ledger, SettleRequest } from '../ledger/store.js';
 import type { WaitingCallers } from './waiting-callers.js';
-import type { Facilitator, FacilitatorRequest, SettleResult as Settled } from './facilitator.js';
+import type { FacilitatorRequest, SettleResult as Settled } from './facilitator.js';
 import type { FacilitatorRequests } from './facilitator-requests.js';
+import type { SearchResult } from './find-transfer.js';
 import { recordLanded } from './record-landed.js';
 import { explain, inProgress, overLimit, type Success } from './outcome.js';
 import { RunEnded, paidBy, type RunResult, type Run, type RunCleanup } from './run.js';
 import { pending, refusedSettlement, sameForAll } from './shared-outcome.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
-import type { Verification } from './verification.js';
+import type { AskedFacilitators, Verification } from './verification.js';
 
 /**
  * Checks on chain that a transfer took effect (commitment `confirmed`): true once it did, false if it did not within the time that
@@ -18,17 +19,22 @@ import type { Verification } from './verification.js';
  */
 export type Confirm = (id: string, signature: string) => Promise<boolean>;
 
+/** Looks for the transfer of a payment that the facilitator refused because it would fail, which is also what it says of a landed one. */
+export type FindDenied = (id: string) => Promise<SearchResult>;
+
 /** Within this time the caller of an equal payment has been seen again, or counts as gone. */
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
 
 export type SettlementParts = {
   ledger: Ledger;
-  facilitator: Facilitator;
+  facilitator: AskedFacilitators;
   verification: Verification;
   requests: FacilitatorRequests;
   callers: WaitingCallers;
   cleanup: RunCleanup;
   confirm?: Confirm;
+  /** Without it, such a payment is unresolved. */
+  findDenied?: FindDenied;
   trust?: FacilitatorTrust;
   log: Log;
   now: () => number;
@@ -42,15 +48,17 @@ export class Settlement {
     this.#parts = parts;
   }
 
-  /** Stores the answer and settles while a caller waits. @returns the signature of the transfer */
+  /** Stores the answer and settles while a caller waits. Settle verifies the payment again by itself. @returns the signature of the transfer */
   async settle(run: Run, answer?: Success): Promise<string> {
     const { requests, trust, verification, now } = this.#parts;
-    const began = now();
+    const began = answer ? (run.workBegan ?? now()) : undefined;
     const request = requests.request(run);
-    const signed = await verification.sign(run, answer ? began : undefined);
+    await verification.mayAsk(run, answer !== undefined);
+    const signed = await verification.sign(run, began);
     await this.#toSettling(run, { ...(answer ? { answer } : {}), ...signed });
-    const settled = await this.#ask(signed ? { ...request, transaction: signed.transaction } : request);
-    if (settled.kind !== 'settled') return this.#notSettled(run, settled, answer ? began : undefined);
+    const asked = await this.#ask(signed ? { ...request, transaction: signed.transaction } : request);
+    const settled = await this.#checkDenial(run, asked);
+    if (settled.kind !== 'settled') return this.#notSettled(run, settled, began);
     const { signature } = settled;
     if (trust?.lied(run.call.payment.checked.feePayer) && !(await this.confirmed(run.id, signature)))
       return this.inDoubt(run, signature);
@@ -88,6 +96,16 @@ export class Settlement {
     } catch (error) {
       return { kind: 'unknown', reason: String(error), signature: '' };
     }
+  }
+
+  /** A refusal that is also that of a landed transfer counts only if the chain does not show the transfer. */
+  async #checkDenial(run: Run, settled: Settled): Promise<Settled> {
+    if (settled.kind !== 'refused' || !settled.mayHaveLanded) return settled;
+    const unclear: SearchResult = { kind: 'unclear' };
+    const found = (await this.#parts.findDenied?.(run.id).catch(() => unclear)) ?? unclear;
+    if (found.kind === 'absent') return settled;
+    if (found.kind === 'found' && !found.failed) return { kind: 'settled', signature: found.signature };
+    return { kind: 'unknown', reason: settled.reason, signature: '' };
   }
 
   /** Leaves the row to the reconciler, to copies of this payment, and to newly signed payments for the same call. */

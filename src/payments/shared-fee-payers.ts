@@ -7,17 +7,25 @@ import type { Offers } from './offers.js';
 /** The interval between lookups of unknown fee payers, and the longest that a request waits for one. */
 const LOOK_EVERY_MS = 1_000;
 const MAX_WAITING = 1_000;
+const MAX_RECORDED = 64;
+/** Well below the time for which other servers accept a fee payer after it was recorded. */
+const RECORD_LASTS_MS = 60_000;
+
+type KnownFacilitators = Pick<Facilitators, 'nameOf' | 'learn' | 'choice' | 'feePayers'>;
 
 /**
- * Shares offered fee payers with the other servers on the ledger. A facilitator may name another one each time, and a buyer may pay
- * at one server what another one offered.
+ * Shares offered fee payers with the other servers on the ledger. A facilitator may name another one each time, there may be several
+ * facilitators, and a buyer may pay at one server what another one offered.
  */
 export class SharedFeePayers {
   readonly #ledger: Pick<Ledger, 'offerFeePayer' | 'offeredFeePayers'>;
   readonly #offers: Offers;
-  readonly #facilitators: Pick<Facilitators, 'nameOf' | 'learn'> | undefined;
+  readonly #facilitators: KnownFacilitators | undefined;
   readonly #log: Log;
   readonly #lookEveryMs: number;
+  /** When each fee payer was last recorded here. */
+  readonly #recorded = new Map<string, number>();
+  #following: Promise<void> | undefined;
   #lookedAt = -Infinity;
   #look: Promise<void> | undefined;
   #waiting = 0;
@@ -26,7 +34,7 @@ export class SharedFeePayers {
     ledger: Pick<Ledger, 'offerFeePayer' | 'offeredFeePayers'>;
     offers: Offers;
     /** Without it, the ledger does not learn whose fee payers these are. */
-    facilitators?: Pick<Facilitators, 'nameOf' | 'learn'>;
+    facilitators?: KnownFacilitators;
     log: Log;
     /** Default 1 s. */
     lookEveryMs?: number;
@@ -41,14 +49,24 @@ export class SharedFeePayers {
   /** Offers a fee payer from now on. Other servers can read it before any challenge names it. */
   async offer(feePayer: string): Promise<void> {
     const former = this.#offers.feePayer;
-    await this.#record(feePayer);
+    const recordedAt = this.#recorded.get(feePayer) ?? -Infinity;
+    if (performance.now() - recordedAt > RECORD_LASTS_MS) await this.#record(feePayer);
     this.#offers.setFeePayer(feePayer);
     if (former !== feePayer) await this.#record(former);
   }
 
-  /** Stores what this server offers, and reads what the others offer. */
+  /** Offers the fee payer that the facilitators choose now. Never rejects. */
+  follow(): Promise<void> {
+    this.#following ??= this.#follow().finally(() => {
+      this.#following = undefined;
+    });
+    return this.#following;
+  }
+
+  /** Stores what this server offers or may offer next, and reads what the others offer. */
   async share(): Promise<void> {
-    await this.#record(this.#offers.feePayer);
+    const own = new Set([this.#offers.feePayer, ...(this.#facilitators?.feePayers ?? [])]);
+    for (const feePayer of own) await this.#record(feePayer);
     await this.#refresh();
   }
 
@@ -65,6 +83,20 @@ export class SharedFeePayers {
     }
   }
 
+  async #follow(): Promise<void> {
+    try {
+      for (;;) {
+        const choice = this.#facilitators?.choice;
+        if (choice === undefined || choice === this.#offers.feePayer) return;
+        const facilitator = this.#facilitators?.nameOf(choice);
+        this.#log.info({ facilitator, feePayer: choice }, 'new challenges name another fee payer');
+        await this.offer(choice);
+      }
+    } catch (error) {
+      this.#log.warn({ error }, 'could not offer another fee payer');
+    }
+  }
+
   async #lookSoon(): Promise<void> {
     const wait = this.#lookedAt + this.#lookEveryMs - performance.now();
     await sleep(Math.max(0, wait), undefined, { ref: false });
@@ -74,13 +106,16 @@ export class SharedFeePayers {
     await this.#refresh();
   }
 
-  #record(feePayer: string): Promise<void> {
-    return this.#ledger.offerFeePayer(feePayer, this.#facilitators?.nameOf(feePayer));
+  async #record(feePayer: string): Promise<void> {
+    await this.#ledger.offerFeePayer(feePayer, this.#facilitators?.nameOf(feePayer));
+    this.#recorded.delete(feePayer);
+    this.#recorded.set(feePayer, performance.now());
+    const [oldest] = this.#recorded.keys();
+    if (this.#recorded.size > MAX_RECORDED && oldest !== undefined) this.#recorded.delete(oldest);
   }
 
   async #refresh(): Promise<void> {
     const offered = await this.#ledger.offeredFeePayers();
-    this.#facilitators?.learn(offered);
-    this.#offers.addOfferedElsewhere(offered);
+    this.#offers.addOfferedElsewhere(this.#facilitators?.learn(offered) ?? offered);
   }
 }

@@ -1,16 +1,24 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Ledger } from '../ledger/store.js';
-import type { Facilitator, SignResult, VerifyResult } from './facilitator.js';
+import type { UnpaidWork } from './admission.js';
+import type { SignResult, VerifyResult } from './facilitator.js';
 import type { FacilitatorRequests } from './facilitator-requests.js';
-import { explain, refused, unavailable } from './outcome.js';
+import type { Facilitators } from './facilitators.js';
+import type { Offers } from './offers.js';
+import { explain, facilitatorDown, refused, unavailable } from './outcome.js';
 import { RunEnded, type Run, type RunCleanup } from './run.js';
 import { sameForAll } from './shared-outcome.js';
 import type { WaitingCallers } from './waiting-callers.js';
 
+/** What the charge needs of the facilitators. */
+export type AskedFacilitators = Pick<Facilitators, 'verify' | 'sign' | 'settle' | 'isHealthy' | 'outage'>;
+
 export type VerificationParts = {
   ledger: Ledger;
-  facilitator: Facilitator;
+  facilitator: AskedFacilitators;
+  offers: Offers;
+  unpaidWork: UnpaidWork;
   requests: FacilitatorRequests;
   callers: Pick<WaitingCallers, 'removeAll'>;
   cleanup: RunCleanup;
@@ -27,6 +35,30 @@ export class Verification {
 
   constructor(parts: VerificationParts) {
     this.#parts = parts;
+  }
+
+  /**
+   * Whether the payment is settled without being verified before, because settle verifies by itself: the payer is known, this is the
+   * first run of the payment, the facilitator's last answer was a good one, and few such runs of the payer are under way.
+   */
+  isSpared(run: Run): boolean {
+    const { facilitator, unpaidWork } = this.#parts;
+    const { payer, feePayer } = run.call.payment.checked;
+    if (!run.payerKnown || run.number !== 1 || run.verified || run.abandoned.aborted) return false;
+    if (!facilitator.isHealthy(feePayer)) return false;
+    const started = unpaidWork.beginUnverified(payer);
+    if (started) run.unverified = started;
+    return started !== undefined;
+  }
+
+  /** Ends the run if the payment's facilitator is known to be down. Nothing has been asked for then. */
+  async mayAsk(run: Run, worked: boolean): Promise<void> {
+    const { facilitator, offers, cleanup } = this.#parts;
+    const outage = facilitator.outage(run.call.payment.checked.feePayer);
+    if (!outage) return;
+    const another = facilitator.outage(offers.feePayer) === undefined;
+    const down = facilitatorDown(outage.name, another, outage.retryAfterSeconds);
+    return cleanup.endRun(run, sameForAll(down), worked);
   }
 
   /** Has the facilitator verify the payment. `working`: the work has already started. */
@@ -49,7 +81,6 @@ export class Verification {
     workBegan: number | undefined,
   ): Promise<{ transaction: string; settlement: string } | undefined> {
     const { facilitator, requests, now } = this.#parts;
-    if (!facilitator.sign) return undefined;
     const askedAt = now();
     const signed: SignResult = await orUnavailable(facilitator.sign(requests.request(run)));
     if (signed.kind === 'not-needed') return undefined;

@@ -48,7 +48,7 @@ export class Work {
     this.#deadlineMs = parts.workDeadlineMs ?? WORK_DEADLINE_MS;
   }
 
-  /** Verify and work: in parallel for known payers, else one after the other. */
+  /** Verify and work: for known payers only the work, or both in parallel; else one after the other. */
   async verifyAndWork(run: Run): Promise<Success> {
     const { call, abandoned } = run;
     const { cleanup, verification, now } = this.#parts;
@@ -56,10 +56,12 @@ export class Work {
     abandoned.addEventListener('abort', () => stop.abort(abandoned.reason), { once: true });
     // Runs that failed because the facilitator was unavailable must not use up the payment's runs.
     const early = run.payerKnown && run.number === 1 && !run.verified && !abandoned.aborted;
+    const spared = early && verification.isSpared(run);
     const began = now();
+    run.workBegan = began;
     const working = early ? this.work(call, stop) : undefined;
     try {
-      await verification.verify(run, early);
+      if (!spared) await verification.verify(run, early);
       if (!working && !run.payerKnown) await this.#mayBegin(run);
     } catch (error) {
       stop.abort(new Error('the payment was not valid'));

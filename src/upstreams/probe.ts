@@ -1,5 +1,5 @@
-/** The result of a probe; `detail` is public. */
-export type Finding = { status?: 'ok' | 'degraded'; detail?: string };
+/** The result of a probe; `detail` is public. Default: `ok`, and the time that the probe took. */
+export type Finding = { status?: 'ok' | 'degraded' | 'down'; latencyMs?: number; detail?: string };
 
 /** Checks a backend. Rejects if it is down. */
 export type Probe = (signal: AbortSignal) => Promise<Finding | void>;
