@@ -4,6 +4,7 @@ import type { Payment } from '../../src/payments/check-payment.js';
 import type { Facilitator } from '../../src/payments/facilitator.js';
 import { requirementsOf } from '../../src/payments/requirements.js';
 import {
+  asked,
   ACCEPTED,
   bodyOf,
   eachInANewWorld,
@@ -61,16 +62,17 @@ describe('a price that changed judges unknown payments only', () => {
 
   it('another receiver: a settlement is requested again with the receiver that was paid', async () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
-    const asked: string[] = [];
-    const facilitator: Facilitator = {
+    const askedFor: string[] = [];
+    const recorder: Facilitator = {
       supported: () => world.facilitator.supported(),
       verify: () => world.facilitator.verify(),
       close: () => world.facilitator.close(),
       settle: async ({ requirements }) => {
-        asked.push(requirements.payTo);
+        askedFor.push(requirements.payTo);
         return { kind: 'unknown', reason: 'status 502', signature: '' };
       },
     };
+    const facilitator = asked(recorder);
     world.charge = world.newCharge({ facilitator });
     expectPending(await world.redeem(world.checkedPayment(header)));
     const elsewhere = { ...TERMS, payTo: Keypair.generate().publicKey.toBase58() };
@@ -80,7 +82,7 @@ describe('a price that changed judges unknown payments only', () => {
     const checkedPayment = await charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expectPending(await charge.process(world.call(checkedPayment.payment, { holdMs: 1_000 })));
-    expect(asked).to.deep.equal([TERMS.payTo, TERMS.payTo]);
+    expect(askedFor).to.deep.equal([TERMS.payTo, TERMS.payTo]);
     offers.close();
   });
 

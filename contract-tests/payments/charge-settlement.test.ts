@@ -185,7 +185,9 @@ describe('charge: a facilitator that sends transactions itself', () => {
   });
 
   it('one that refuses to sign: 402, nothing is stored and nothing sent', async () => {
-    world.charge = world.newCharge({ facilitator: asked(signing(() => ({ kind: 'refused', reason: 'fees' }))) });
+    world.charge = world.newCharge({
+      facilitator: asked(signing(() => ({ kind: 'refused', reason: 'fees' }))),
+    });
     const payment = world.payment();
     expectRefused(await world.redeem(payment), /refused by the facilitator: fees/, true);
     expect(await world.stateOf(payment)).to.equal(undefined);

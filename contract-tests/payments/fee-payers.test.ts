@@ -142,7 +142,12 @@ for (const { name, make } of PLACES) {
       const { feePayers } = await server(X);
       const ledger = ledgers[0]!;
       const named = new Map([[Y, 'b.example/x402']]);
-      const facilitators = { nameOf: (each: string) => named.get(each), learn: () => [], choice: Y, feePayers: [] };
+      const facilitators = {
+        nameOf: (each: string) => named.get(each),
+        learn: () => [],
+        choice: Y,
+        feePayers: [],
+      };
       const { offers } = await server(X);
       const asB = new SharedFeePayers({ ledger, offers, facilitators, log: quiet });
       clock += 1;

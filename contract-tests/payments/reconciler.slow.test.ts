@@ -34,13 +34,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
   this.timeout(60_000);
   allOnOneStage();
 
-  for (const kind of [
-    'dropAfter',
-    'errorAfter',
-    'garbled',
-    'duplicate',
-    'sendThrew',
-  ] as const) {
+  for (const kind of ['dropAfter', 'errorAfter', 'garbled', 'duplicate', 'sendThrew'] as const) {
     it(`landed, and the facilitator answers with ${kind}: found on chain, delivered, and a resend gets the saved answer`, async () => {
       cluster.onSettle(settleFault(kind));
       const bought = await buy();

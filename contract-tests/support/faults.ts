@@ -106,7 +106,8 @@ export function settleFault(kind: SettleFault): Intervention {
     if (kind === 'errorAfter') return respond(502, '<html>Bad gateway</html>');
     if (kind === 'garbled') return respond(200, answer.body.subarray(0, 10));
     if (kind === 'duplicate') return respond(200, refusal('duplicate_settlement'));
-    if (kind === 'simulationFailed') return respond(200, refusal('invalid_exact_svm_transaction_simulation_failed'));
+    if (kind === 'simulationFailed')
+      return respond(200, refusal('invalid_exact_svm_transaction_simulation_failed'));
     if (kind === 'sendThrew') return respond(200, refusal('invalid_exact_svm_transaction_failed'));
     if (kind === 'twice') answer = await forward();
     respond(answer.status, answer.body);

@@ -194,7 +194,10 @@ export class TestServer {
       ))
     )
       await pause(20);
-    const viewing = setInterval(() => void look().catch(() => {}), VIEW_MS);
+    const viewing = setInterval(() => {
+      void look().catch(() => {});
+      void facilitator.probe(terms.network);
+    }, VIEW_MS);
     await reconciler.start(500);
     orders.start();
     const closers = [

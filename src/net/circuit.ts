@@ -111,7 +111,8 @@ export class Circuit {
   #rest(attempt: number): IBackoff<{ attempt: number }> {
     const now = Date.now();
     const asked = this.#askedToWaitUntil - now;
-    const duration = asked > 0 ? asked : Math.min(this.#restMs * 2 ** Math.min(attempt - 1, 16), this.#maxRestMs);
+    const duration =
+      asked > 0 ? asked : Math.min(this.#restMs * 2 ** Math.min(attempt - 1, 16), this.#maxRestMs);
     this.#restsUntil = now + duration;
     return { duration, next: context => this.#rest(context.attempt) };
   }

@@ -53,10 +53,7 @@ export class Facilitators implements Facilitator {
   /** Called when new challenges are to name another fee payer; see `choice`. */
   onChoice: () => void = () => {};
 
-  constructor(
-    entries: readonly [FacilitatorEntry, ...FacilitatorEntry[]],
-    now: () => number = Date.now,
-  ) {
+  constructor(entries: readonly [FacilitatorEntry, ...FacilitatorEntry[]], now: () => number = Date.now) {
     this.#members = entries.map(({ name, facilitator, rate }) => ({
       name,
       facilitator,
@@ -107,9 +104,7 @@ export class Facilitators implements Facilitator {
   learn(offered: readonly OfferedFeePayer[]): OfferedFeePayer[] {
     return offered.filter(({ feePayer, facilitator }) => {
       const recorded =
-        facilitator === undefined
-          ? this.#members[0]
-          : this.#members.find(({ name }) => name === facilitator);
+        facilitator === undefined ? this.#members[0] : this.#members.find(({ name }) => name === facilitator);
       const member = this.#owners.get(feePayer) ?? recorded;
       if (!member) return false;
       this.#owners.set(feePayer, member);
@@ -148,7 +143,8 @@ export class Facilitators implements Facilitator {
     const { choice } = this;
     if (choice !== undefined) return { feePayer: choice };
     throw new FacilitatorUnreachable(
-      [...failures.values()].map(failure => (failure as Error).message).join('; ') || 'no facilitator answers',
+      [...failures.values()].map(failure => (failure as Error).message).join('; ') ||
+        'no facilitator answers',
     );
   }
 

@@ -147,7 +147,10 @@ export class OfferRefresher {
   async #askFacilitators(): Promise<void> {
     const { facilitator, offers, feePayers, log } = this.#parts;
     for (const [name, error] of await facilitator.refresh(offers.terms.network))
-      log.warn({ facilitator: name, error: (error as Error).message }, 'a facilitator did not say what it supports');
+      log.warn(
+        { facilitator: name, error: (error as Error).message },
+        'a facilitator did not say what it supports',
+      );
     await feePayers.follow();
   }
 
