@@ -45,15 +45,12 @@ describe('charge: known payers, the facilitator is asked once', () => {
 
   it('an order is settled without verify', async () => {
     const brand = operation('brandFeedback');
-    const work = { wanted: () => 1, work: async () => ({ kind: 'failed' as const, error: 'nobody.' }) };
+    const work = { replies: () => 1, work: async () => ({ kind: 'failed' as const, error: 'nobody.' }) };
     const log = { info: () => {}, warn: () => {}, error: () => {} };
     const orders = new OrderWorker({ ledger: world.ledger, work, log, attemptMs: 1_000 });
     world.charge = world.newCharge({ orders, confirm: async () => true });
     const { transaction } = craftPayment({ ...RECIPE, payer, amount: brand.price.atomic });
-    const payment = world.checkedPayment(
-      v2Header(requirementsOf(brand, TERMS, FEE_PAYER), transaction),
-      brand,
-    );
+    const payment = world.checkedPayment(v2Header(requirementsOf(brand, TERMS, FEE_PAYER), transaction));
     const upfront = { request: '{}', ready: async () => undefined };
     await world.redeem(payment, { operation: brand, upfront, holdMs: 1 });
     expect(await world.stateOf(payment)).to.equal('owed');

@@ -128,10 +128,11 @@ export class TestServer {
     };
     const real = await openLedger({ url: options.ledgerUrl, payTo: terms.payTo, network: terms.network });
     const ledger = mortal(withFaults(real, faults, kill, state), state);
+    const http = httpFacilitator(options.facilitatorUrl, DEADLINES);
     const facilitator = new Facilitators([
       {
         name: facilitatorName(options.facilitatorUrl),
-        facilitator: mortal(httpFacilitator(options.facilitatorUrl, DEADLINES), state),
+        facilitator: mortal(http, state),
       },
     ]);
     // It asks several, by the fee payer that a question names.
@@ -204,7 +205,7 @@ export class TestServer {
       async () => clearInterval(viewing),
       async () => (state.dead ? undefined : Promise.all([reconciler.stop(), orders.stop()])),
       async () => offers.close(),
-      () => facilitator.close(),
+      () => http.close(),
       () => chain.close(),
       () => real.close(),
     ];
