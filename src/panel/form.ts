@@ -1,5 +1,4 @@
-import type { Context } from 'koa';
-import { koaBody } from 'koa-body';
+import type { Context, Middleware } from 'koa';
 import { DeadlineExceeded, withDeadline } from '../net/deadline.js';
 
 /** Sent as a page (or JSON) with this status. The message says what to do next. */
@@ -19,13 +18,20 @@ const MAX_FORM_BYTES = 32_768;
 const FORM_DEADLINE_MS = 10_000;
 const CLOSE = { Connection: 'close' };
 
-const parse = koaBody({
+const OPTIONS = {
   json: false,
   text: false,
   formLimit: MAX_FORM_BYTES,
   // The panel's forms have flat fields only. Of two fields with one name, the first counts.
   queryString: { allowDots: false, depth: 0, parameterLimit: 20, duplicates: 'first' } as object,
-});
+};
+
+let parser: Promise<Middleware> | undefined;
+
+/** Loaded with the first form: the package takes 20 MB and a quarter of a second, and most servers never see a form. */
+function loadParser(): Promise<Middleware> {
+  return (parser ??= import('koa-body').then(({ koaBody }) => koaBody(OPTIONS)));
+}
 
 /**
  * Reads a URL-encoded form.
@@ -36,6 +42,7 @@ export async function readForm(ctx: Context): Promise<URLSearchParams> {
     throw new PanelFault(415, 'Send a form as application/x-www-form-urlencoded.', CLOSE);
   try {
     await withDeadline(FORM_DEADLINE_MS, new AbortController().signal, async () => {
+      const parse = await loadParser();
       await parse(ctx, async () => {});
     });
   } catch (error) {

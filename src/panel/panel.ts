@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import Router, { type RouterMiddleware } from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import { classify } from '../upstreams/people/classify.js';
 import {
   type Added,
   MAX_REPLY_CHARACTERS,
@@ -224,7 +223,7 @@ class Panel {
     const added = await this.#replyStore.add(id, {
       id: randomBytes(12).toString('hex'),
       text,
-      sentiment: chosen === '' ? classify(text) : (chosen as Sentiment),
+      sentiment: chosen === '' ? await inferred(text) : (chosen as Sentiment),
       respondent: session.respondent,
       inferred: chosen === '',
       isSample: false,
@@ -374,4 +373,10 @@ function json(ctx: Context, status: number, message: string, done: boolean): voi
   ctx.status = status;
   ctx.set('Content-Type', 'application/json; charset=utf-8');
   ctx.body = JSON.stringify({ message, done });
+}
+
+/** Its word lists are loaded with the first reply that needs them. */
+async function inferred(text: string): Promise<Sentiment> {
+  const { classify } = await import('../upstreams/people/classify.js');
+  return classify(text);
 }

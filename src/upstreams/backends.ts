@@ -1,6 +1,7 @@
 import type { Probe } from './probe.js';
 import type { Config } from '../config.js';
 import { createTokenBrief, type TokenBriefService } from './markets/brief.js';
+import { readMint } from './mints/mint.js';
 import { createMarketSources } from './markets/sources.js';
 import { createPanelPeople } from './people/panel-people.js';
 import type { People, ReplyStore } from './people/people.js';
@@ -45,11 +46,7 @@ export async function createBackends(
   const label = marketUrl === undefined ? undefined : 'sandbox';
   const briefs = createTokenBrief({
     sources: createMarketSources({ marketUrl, label, jupiterApiKey: config.jupiterApiKey }),
-    supplyOf: async (mint, signal) => {
-      // Loaded on the first call, because it imports @solana/spl-token, which loads slowly.
-      const { readMint } = await import('./mints/mint.js');
-      return readMint(chain, mint, signal);
-    },
+    supplyOf: (mint, signal) => readMint(chain, mint, signal),
     label,
   });
   const backends: Backends = {

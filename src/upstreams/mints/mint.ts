@@ -1,15 +1,7 @@
-import type { Account } from '../../solana/rpc-types.js';
-import {
-  ACCOUNT_SIZE,
-  MINT_SIZE,
-  MULTISIG_SIZE,
-  TOKEN_2022_PROGRAM_ID,
-  TOKEN_PROGRAM_ID,
-  unpackMint,
-  type Mint,
-} from '@solana/spl-token';
-import { PublicKey, SystemProgram } from '@solana/web3.js';
 import { UpstreamFailure } from '../../net/failure.js';
+import { readAddress, toAddress } from '../../solana/address.js';
+import { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../solana/networks.js';
+import type { Account } from '../../solana/rpc-types.js';
 import type { SolanaChain } from '../../solana/rpc.js';
 
 /**
@@ -26,24 +18,22 @@ export type MintFacts = {
   initialized: boolean;
 };
 
+/** The sizes of the accounts of both token programs (`Pack::LEN` in the program's `state.rs`); a mint with extensions is larger. */
+const MINT_SIZE = 82;
+const ACCOUNT_SIZE = 165;
+const MULTISIG_SIZE = 355;
+/** Where a mint stores what it stores. An optional address is preceded by 4 bytes, which are 0 if there is none. */
+const MINT_AUTHORITY_AT = 4;
+const SUPPLY_AT = 36;
+const DECIMALS_AT = 44;
+const INITIALIZED_AT = 45;
+const FREEZE_AUTHORITY_AT = 50;
 /** A mint's facts are in its first 166 bytes. Slightly more is read to distinguish the accounts of token programs by their size. */
 const BYTES_READ = 1_024;
 /** Where Token-2022 stores the type of an account with extensions (1: mint, 2: token account). */
 const ACCOUNT_TYPE_AT = ACCOUNT_SIZE;
 
-const invalid = (message: string, cause?: unknown): UpstreamFailure =>
-  new UpstreamFailure('invalid', message, { cause });
-
-function readAddress(mint: string): PublicKey {
-  try {
-    return new PublicKey(mint);
-  } catch (cause) {
-    throw invalid(
-      'mint is not a Solana address: it must be base58 for exactly 32 bytes; check it for typing errors',
-      cause,
-    );
-  }
-}
+const invalid = (message: string): UpstreamFailure => new UpstreamFailure('invalid', message);
 
 /** An atomic amount as a decimal string, exact at any size: `formatUnits(1n, 6)` is `0.000001`. */
 export function formatUnits(amount: bigint, decimals: number): string {
@@ -59,7 +49,7 @@ function notATokenAccount({ owner, executable, lamports, data }: Account): Upstr
   if (lamports === 0 && data.length === 0) {
     return invalid('mint is an account that was closed: send the address of a mint that exists');
   }
-  if (owner === SystemProgram.programId.toBase58()) {
+  if (owner === SYSTEM_PROGRAM) {
     return invalid('mint is a wallet (a system account), not a token: send the mint address of the token');
   }
   return invalid(
@@ -83,13 +73,8 @@ function otherTokenAccount(data: Buffer, extensible: boolean): UpstreamFailure |
   return invalid('mint is an account of the token program, but no mint: send the mint address of the token');
 }
 
-function unpack(address: PublicKey, account: Account): Mint {
-  const owner = new PublicKey(account.owner);
-  try {
-    return unpackMint(address, { ...account, owner }, owner);
-  } catch (cause) {
-    throw invalid('mint is not the mint of a token: send the mint address of the token', cause);
-  }
+function optionalAddress(data: Buffer, at: number): string | null {
+  return data.readUInt32LE(at - 4) === 0 ? null : toAddress(data.subarray(at, at + 32));
 }
 
 /**
@@ -100,21 +85,27 @@ function unpack(address: PublicKey, account: Account): Mint {
  *   token account, multisig, program, another program's account); otherwise as `chain.account`
  */
 export async function readMint(chain: SolanaChain, mint: string, signal: AbortSignal): Promise<MintFacts> {
-  const address = readAddress(mint);
+  if (!readAddress(mint)) {
+    throw invalid(
+      'mint is not a Solana address: it must be base58 for exactly 32 bytes; check it for typing errors',
+    );
+  }
   const account = await chain.account(mint, signal, BYTES_READ);
   if (account === null) throw invalid('mint does not exist on this chain: check the address and the network');
-  const extensible = account.owner === TOKEN_2022_PROGRAM_ID.toBase58();
-  if (!extensible && account.owner !== TOKEN_PROGRAM_ID.toBase58()) throw notATokenAccount(account);
-  const other = otherTokenAccount(account.data, extensible);
+  const { owner, data } = account;
+  const extensible = owner === TOKEN_2022_PROGRAM;
+  if (!extensible && owner !== TOKEN_PROGRAM) throw notATokenAccount(account);
+  const other = otherTokenAccount(data, extensible);
   if (other) throw other;
-  const { decimals, supply, isInitialized, mintAuthority, freezeAuthority } = unpack(address, account);
+  const initialized = data[INITIALIZED_AT] !== 0;
+  const decimals = data.readUInt8(DECIMALS_AT);
   return {
     mint,
     decimals,
-    supply: formatUnits(isInitialized ? supply : 0n, decimals),
-    mintAuthority: isInitialized ? (mintAuthority?.toBase58() ?? null) : null,
-    freezeAuthority: isInitialized ? (freezeAuthority?.toBase58() ?? null) : null,
-    tokenProgram: account.owner,
-    initialized: isInitialized,
+    supply: formatUnits(initialized ? data.readBigUInt64LE(SUPPLY_AT) : 0n, decimals),
+    mintAuthority: initialized ? optionalAddress(data, MINT_AUTHORITY_AT) : null,
+    freezeAuthority: initialized ? optionalAddress(data, FREEZE_AUTHORITY_AT) : null,
+    tokenProgram: owner,
+    initialized,
   };
 }
