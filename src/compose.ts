@@ -35,6 +35,7 @@ import { Reconciler } from './payments/reconciler.js';
 import type { Confirm, FindDenied } from './payments/settlement.js';
 import { loadFacilitatorTrust } from './payments/facilitator-trust.js';
 import { RecentCalls } from './http/recent-calls.js';
+import { createHttpOperations, type HttpOperations } from './upstreams/http-operations/http-operations.js';
 import { replyStoreOf } from './upstreams/people/reply-store.js';
 import { Routes } from './http/router.js';
 import { createHttpServer, type HttpParts } from './http/server.js';
@@ -56,6 +57,8 @@ type Disposer = () => Promise<unknown>;
 type Base = {
   config: Config;
   contract: Contract;
+  /** Sold by `x-upstream`. */
+  apis: HttpOperations;
   endpoints: Endpoints;
   terms: Terms;
   log: Log;
@@ -89,16 +92,19 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
   });
   const contract = loadContract(CONTRACT_FILE, COMPILED_FILE);
+  checkHandlers(contract, table);
+  const { variable, allowPrivateUpstreams: allowPrivate } = config;
+  const apis = createHttpOperations(contract, { variable, allowPrivate });
   await makeStateDir(config.stateDir);
   const port = await findFreePort(config.host, config.port);
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
-  const disposers: Disposer[] = [];
+  const disposers: Disposer[] = [() => apis.close()];
   const closing = new AbortController();
   try {
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
     disposers.unshift(() => endpoints.stop());
     const terms = termsOf(config, endpoints, publicUrl);
-    const base = { config, contract, endpoints, terms, log, closing: closing.signal, disposers };
+    const base = { config, contract, apis, endpoints, terms, log, closing: closing.signal, disposers };
     const offering = await openOffering(base);
     const selling = await openSelling(base, offering);
     const server = createHttpServer({ ...selling, offers: offering.offers });
@@ -170,7 +176,7 @@ async function openOffering(base: Base): Promise<Offering> {
 
 /** Builds the request handling, and checks unresolved payments once. */
 async function openSelling(base: Base, offering: Offering): Promise<Selling> {
-  const { config, contract, endpoints, terms, log, closing, disposers } = base;
+  const { config, contract, apis, endpoints, terms, log, closing, disposers } = base;
   const { chain, ledger, offers, heights } = offering;
   const presence = new Respondents({ notes: ledger, presentMs: config.respondentMs });
   const panel = { replyStore: replyStoreOf(ledger), presence };
@@ -178,10 +184,9 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   disposers.unshift(() => backends.close());
   const routes = await Routes.create(contract);
   const calls = new RecentCalls();
-  checkHandlers(contract, table);
   const { serving, free } = servedBy(table, contract, backends);
-  const handlers = calls.observe(serving);
-  const handlerParts = { routes, handlers, log };
+  const handlers = calls.observe({ ...serving, ...apis.served });
+  const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
   const orders = new OrderWorker({ ledger, work, log, attemptMs: config.orderMs });
   const trust = await loadFacilitatorTrust(ledger, offering.facilitator, log);
@@ -258,12 +263,13 @@ function findDeniedIn(ledger: Ledger, chain: SolanaChain, offers: Offers): FindD
 }
 
 function healthOf(
-  { contract }: Base,
+  { contract, apis }: Base,
   { facilitator, ledger }: Offering,
   backends: BuiltBackends,
   calls: RecentCalls,
 ): Health {
   const probes = {
+    ...apis.probes,
     ...backends.probes,
     facilitator: async () => facilitator.report(),
     ledger: () => ledger.check(),

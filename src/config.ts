@@ -60,6 +60,10 @@ export type Config = Readonly<{
   summarizer: { url: string; model: string; apiKey: string | undefined } | undefined;
   piperUrl: string | undefined;
   jupiterApiKey: string | undefined;
+  /** Whether the APIs that the contract names (`x-upstream`) may have private addresses. */
+  allowPrivateUpstreams: boolean;
+  /** The value of an environment variable that the contract names; undefined if it is not set. */
+  variable: (name: string) => string | undefined;
   logLevel: string;
 }>;
 
@@ -102,6 +106,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     summarizer: read.summarizer(),
     piperUrl: read.url('PIPER_URL'),
     jupiterApiKey: read.text('JUPITER_API_KEY'),
+    allowPrivateUpstreams: read.oneOf('ALLOW_PRIVATE_UPSTREAMS', ['true', 'false'], 'false') === 'true',
+    variable: variable => read.text(variable),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
   };
   checkTogether(read, config);

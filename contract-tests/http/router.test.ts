@@ -194,6 +194,7 @@ describe('The check of an answer', () => {
 
   it('takes the answers of the contract', () => {
     expect(check('/v1/summarize', { status: 200, body: { summary: 's' } })).to.equal(undefined);
+    expect(check('/v1/summarize', { status: 200, body: Buffer.from('{"summary":"s"}') })).to.equal(undefined);
     expect(check('/v1/sol-token-brief', { status: 200, body: { ...brief, priceUsd: null } })).to.equal(
       undefined,
     );
@@ -230,7 +231,9 @@ describe('The check of an answer', () => {
     ['/v1/summarize', null],
     ['/v1/summarize', undefined],
     ['/v1/summarize', [{ summary: 's' }]],
-    ['/v1/summarize', Buffer.from('{"summary":"s"}')],
+    ['/v1/summarize', Buffer.from('{"summary":5}')],
+    ['/v1/summarize', Buffer.from('{"summary":"s"')],
+    ['/v1/summarize', Buffer.from('{"summary":"é"}', 'latin1')],
     ['/v1/sol-token-brief', { ...brief, priceUsd: NaN }],
     ['/v1/sol-token-brief', { ...brief, holders: Infinity }],
     ['/v1/sol-token-brief', { ...brief, priceUsd: '1' }],

@@ -39,6 +39,7 @@ describe('The configuration', () => {
       summarizer: undefined,
       piperUrl: undefined,
       jupiterApiKey: undefined,
+      allowPrivateUpstreams: false,
       logLevel: 'info',
     });
     expect(config.rpcUrls).to.deep.equal([]);
@@ -64,11 +65,16 @@ describe('The configuration', () => {
         'PIPER_URL',
         'JUPITER_API_KEY',
         'MAX_UNSETTLED_PER_PAYER',
+        'ALLOW_PRIVATE_UPSTREAMS',
       ],
     ];
+    const { variable, ...settings } = readConfig({ KEY: ' secret ' });
     for (const blank of ['', '  ']) {
-      expect(readConfig(Object.fromEntries(names.map(name => [name, blank])))).to.deep.equal(readConfig({}));
+      const config = readConfig(Object.fromEntries(names.map(name => [name, blank])));
+      expect({ ...config, variable }).to.deep.equal({ ...settings, variable });
+      expect(config.variable('HOST')).to.equal(undefined);
     }
+    expect(variable('KEY')).to.equal('secret');
   });
 
   it('names the networks as x402 does', () => {
@@ -107,8 +113,10 @@ describe('The configuration', () => {
       HOLD_SECONDS: '7',
       SUMMARIZER_URL: 'http://s/v1',
       SUMMARIZER_MODEL: 'm',
+      ALLOW_PRIVATE_UPSTREAMS: 'true',
     });
     expect(config).to.include({
+      allowPrivateUpstreams: true,
       port: 0,
       publicUrl: 'https://pay.example',
       payTo: PAY_TO,
@@ -146,6 +154,7 @@ describe('The configuration', () => {
     ['PAY_TO', '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PP'],
     ['NETWORK', 'Mainnet'],
     ['LOG_LEVEL', 'loud'],
+    ['ALLOW_PRIVATE_UPSTREAMS', 'yes'],
     ['SUMMARIZER_MODEL', 'm'],
     ['SUMMARIZER_URL', 'nowhere'],
     ['SOLANA_RPC_URL', 'http://a:1'],

@@ -10,6 +10,7 @@ import {
   type Parameter,
   type Place,
 } from './read-parameters.js';
+import { readUpstream, type Upstream } from './read-upstream.js';
 import { fieldsOf, follow, inlined, isObject, objectOf, ReferenceFault } from './references.js';
 
 /** The two payment flows of x402: `authorization` works before it settles, `upfront` settles before it works. */
@@ -54,8 +55,8 @@ export type PricedOperation = {
   request?: RequestBody;
   /** The forms of the answer; the first is the one that an answer has unless it says otherwise. */
   answers: [AnswerForm, ...AnswerForm[]];
-  /** `x-upstream` as written: the API that serves it instead of a handler. */
-  upstream?: Json;
+  /** The API that serves it instead of a handler. */
+  upstream?: Upstream;
 };
 
 const PRICE_KEYS = ['mode', 'currency', 'amount', 'flow'];
@@ -85,13 +86,23 @@ function readParts(place: Place, at: string[], fault: Fault): PricedOperation | 
   const priced = readPrice(operation['x-price'], [...at, 'x-price'], fault);
   const parameters = readParameters(place, at, fault);
   const request = readRequest(document, method, operation, at, fault);
-  const sold = objectOf(operation.responses)['200'];
+  const { 200: sold } = objectOf(operation.responses);
   const answers = readAnswers(document, sold, [...at, 'responses', '200'], fault);
   if (!priced || !answers) return undefined;
-  const { operationId: id, tags, summary, 'x-upstream': upstream } = operation;
+  const { operationId: id, tags, summary } = operation;
+  const called = {
+    method: method === 'get' ? 'GET' : 'POST',
+    flow: priced.flow,
+    parameters,
+    request,
+  } as const;
+  const upstream =
+    'x-upstream' in operation
+      ? readUpstream(operation['x-upstream'], called, [...at, 'x-upstream'], fault)
+      : undefined;
   return {
     id,
-    method: method === 'get' ? 'GET' : 'POST',
+    method: called.method,
     path,
     examplePath: filledPath(path, parameters),
     tags: Array.isArray(tags) ? tags.map(String) : [],
@@ -100,7 +111,7 @@ function readParts(place: Place, at: string[], fault: Fault): PricedOperation | 
     parameters,
     ...(request ? { request } : {}),
     answers,
-    ...(isObject(upstream) ? { upstream } : {}),
+    ...(upstream ? { upstream } : {}),
   };
 }
 
@@ -112,8 +123,6 @@ function checkShape({ path, method, operation }: Place, at: string[], fault: Fau
   const responses = objectOf(operation.responses);
   for (const status of STATUSES.filter(each => !(each in responses)))
     fault([...at, 'responses'], `must declare ${status}, since every paid operation may answer it`);
-  const upstream = operation['x-upstream'];
-  if (upstream !== undefined && !isObject(upstream)) fault([...at, 'x-upstream'], 'must be an object');
 }
 
 function readPrice(

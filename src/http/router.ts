@@ -125,18 +125,34 @@ export class Routes {
     const declared = this.#declared.get(id)?.responses?.[reply.status];
     if (!declared) return `status ${reply.status} is not declared`;
     const forms = reply.status === 200 && priced ? priced.answers : formsOf(declared);
-    const form = forms.find(({ mimeType }) => matches(mimeType, contentTypeOf(reply))) ?? undefined;
+    const form = formOf(forms, reply);
     if (!form) return `the content type ${contentTypeOf(reply) ?? 'none'} is not declared`;
     return this.#checkBody(form, reply.body) ?? missingHeader(declared, reply.headers ?? {});
   }
 
   #checkBody({ kind, schema }: AnswerForm, body: unknown): string | undefined {
-    if (kind === 'json') return schema && this.#schemas.answered(schema)(body);
+    if (kind === 'json') return this.#checkJson(schema, body);
     if (kind === 'text' && typeof body === 'string')
       return body === '' ? 'the body is empty' : schema && this.#schemas.answered(schema)(body);
     const empty = !(body instanceof Uint8Array) || body.length === 0;
     return empty ? `the body must be ${kind === 'text' ? 'a text' : 'bytes'}` : undefined;
   }
+
+  /** JSON that is bytes already is sent as it is. */
+  #checkJson(schema: Json | undefined, body: unknown): string | undefined {
+    if (!(body instanceof Uint8Array)) return schema && this.#schemas.answered(schema)(body);
+    try {
+      const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+      return schema && this.#schemas.answered(schema)(value);
+    } catch {
+      return 'the body must be JSON in UTF-8';
+    }
+  }
+}
+
+/** The form that an answer has: the one that its content type names, or the first if it names none. */
+export function formOf(forms: readonly AnswerForm[], reply: AnyReply): AnswerForm | undefined {
+  return forms.find(({ mimeType }) => matches(mimeType, contentTypeOf(reply)));
 }
 
 /** Forms of an answer other than what is sold. */

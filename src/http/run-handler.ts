@@ -5,10 +5,17 @@ import type { OrderWork } from '../payments/order-worker.js';
 import { type Answer, type Failure } from '../payments/outcome.js';
 import type { AnyCall, AnyReply, Serving } from '../contract/operation.js';
 import { readRequestText } from '../payments/fingerprint.js';
-import type { Routed, Routes } from './router.js';
+import type { RecentCalls } from './recent-calls.js';
+import { formOf, type Routed, type Routes } from './router.js';
 import { UpstreamFailure } from '../net/failure.js';
 
-export type HandlerParts = { handlers: Serving; routes: Routes; log: Log };
+export type HandlerParts = {
+  handlers: Serving;
+  routes: Routes;
+  log: Log;
+  /** Told of answers that violate the contract. */
+  calls?: Pick<RecentCalls, 'failed'>;
+};
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 const UNAVAILABLE_RETRY_SECONDS = 5;
@@ -16,7 +23,7 @@ const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
 
 /** Runs the handler and turns its result or error into an answer that conforms to the contract. Never rejects. */
 export async function runHandler(
-  { handlers, routes, log }: HandlerParts,
+  { handlers, routes, log, calls }: HandlerParts,
   route: Routed,
   call: AnyCall,
 ): Promise<Answer> {
@@ -28,6 +35,8 @@ export async function runHandler(
     const fault = routes.checkReply(route, reply) ?? unsendable(reply.headers);
     if (fault) {
       log.error({ operation: id, fault }, 'the answer of a handler violates the contract');
+      if (served.backend !== undefined)
+        calls?.failed(served.backend, 'the answer does not conform to the contract');
       return errorAnswer(
         502,
         `The backend gave an unusable answer.${call.order ? '' : ` ${NOT_CHARGED}; try again.`}`,
@@ -83,15 +92,16 @@ function errorAnswer(
 }
 
 /** A checked reply as bytes. A handler may name the content type; otherwise it is the first one that the contract declares. */
-function answerOf({ status, headers = {}, body }: AnyReply, { priced }: Routed): Answer {
+function answerOf(reply: AnyReply, { priced }: Routed): Answer {
+  const { status, headers = {}, body } = reply;
   if (status !== 200)
     return errorAnswer(status as Failure['status'], (body as { error: string }).error, headers);
-  const [first] = priced?.answers ?? [];
+  const form = formOf(priced?.answers ?? [], reply);
   const named = Object.keys(headers).some(name => name.toLowerCase() === 'content-type');
   const type: Record<string, string> = named
     ? {}
-    : { 'Content-Type': withCharset(first?.mimeType ?? JSON_TYPE) };
-  return { status, headers: { ...headers, ...type }, body: bytesOf(body, first?.kind) };
+    : { 'Content-Type': withCharset(form?.mimeType ?? JSON_TYPE) };
+  return { status, headers: { ...headers, ...type }, body: bytesOf(body, form?.kind) };
 }
 
 function bytesOf(body: unknown, kind: string | undefined): Buffer {

@@ -35,7 +35,7 @@ function sentenceOf(operation: PricedOperation): string {
   return `${callShape(operation)} costs ${price.amount} USDC. ${summary}.${answer}${upfront}`;
 }
 
-type Response = Json & { headers: Record<string, Json>; content: Record<string, Json> };
+type Response = Json & { headers?: Record<string, Json>; content?: Record<string, Json> };
 
 /**
  * The OpenAPI document as served: the contract with this server's address, `x-payment-info`, guidance for crawlers, and an example
@@ -75,9 +75,9 @@ function withChallenge(document: Json, response: Response, challenge: { body: Js
     ...response,
     headers: {
       ...response.headers,
-      [name]: { ...follow(document, response.headers[name] ?? {}), example: challenge.header },
+      [name]: { ...follow(document, response.headers?.[name]), example: challenge.header },
     },
-    content: { ...response.content, [json]: { ...response.content[json], example: challenge.body } },
+    content: { ...response.content, [json]: { ...response.content?.[json], example: challenge.body } },
   };
 }
 

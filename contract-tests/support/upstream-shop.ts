@@ -1,0 +1,291 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Keypair } from '@solana/web3.js';
+import pino from 'pino';
+import { parseContract, type Contract } from '../../src/contract/contract.js';
+import { createApp, type AppParts } from '../../src/http/app.js';
+import { BodyReader } from '../../src/http/body.js';
+import { Deliveries } from '../../src/http/deliveries.js';
+import { exposedHeaders } from '../../src/http/exposed-headers.js';
+import { Health, type HealthReport } from '../../src/http/health.js';
+import { RecentCalls } from '../../src/http/recent-calls.js';
+import { Routes } from '../../src/http/router.js';
+import { orderWork } from '../../src/http/run-handler.js';
+import { createHttpServer } from '../../src/http/server.js';
+import { openLedger, type Ledger } from '../../src/ledger/store.js';
+import type { CircuitOptions } from '../../src/net/circuit.js';
+import { Charge } from '../../src/payments/charge.js';
+import { servedContract } from '../../src/payments/discovery.js';
+import { Offers } from '../../src/payments/offers.js';
+import { OrderWorker } from '../../src/payments/order-worker.js';
+import { requirementsOf } from '../../src/payments/requirements.js';
+import {
+  createHttpOperations,
+  type HttpOperations,
+} from '../../src/upstreams/http-operations/http-operations.js';
+import { asked, FakeFacilitator, FEE_PAYER, RECIPE, TERMS } from './charge-world.js';
+import { craftPayment, v2Header } from './craft.js';
+import { call, type Answer } from './world.js';
+
+/** What a test's upstream was asked. */
+export type UpstreamCall = { method: string; url: string; headers: IncomingMessage['headers']; body: string };
+
+/** A real server on a port of its own that records what it is asked. */
+export class TestUpstream {
+  readonly calls: UpstreamCall[] = [];
+  connections = 0;
+  answer: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) => {
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":1}');
+  };
+  readonly #server: Server;
+  url = '';
+
+  private constructor() {
+    this.#server = createServer((request, response) => void this.#serve(request, response));
+    this.#server.on('connection', () => (this.connections += 1));
+  }
+
+  static async open(): Promise<TestUpstream> {
+    const upstream = new TestUpstream();
+    upstream.#server.listen(0, '127.0.0.1');
+    await once(upstream.#server, 'listening');
+    upstream.url = `http://127.0.0.1:${(upstream.#server.address() as AddressInfo).port}`;
+    return upstream;
+  }
+
+  /** Answers every call with a status, a body and headers. */
+  says(status: number, body: string | Buffer, headers: Record<string, string> = {}): void {
+    this.answer = (_request, response) => {
+      response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(body);
+    };
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = request;
+    let body = '';
+    for await (const chunk of request) body += String(chunk);
+    this.calls.push({ method, url, headers, body });
+    this.answer(request, response);
+  }
+}
+
+type Parameter = { name: string; in: 'path' | 'query'; schema?: object };
+
+/** One operation for sale. */
+export type OperationForSale = {
+  id: string;
+  path: string;
+  upstream: object;
+  method?: 'get' | 'post';
+  flow?: 'authorization' | 'upfront';
+  parameters?: Parameter[];
+  /** Schema of the body. */
+  body?: object;
+  /** Content types of the 200 answer and their schemas. Default: JSON with a number `value`. */
+  content?: Record<string, object>;
+  /** Names of headers of the 200 answer. */
+  headers?: string[];
+};
+
+export const VALUE = {
+  type: 'object',
+  required: ['value'],
+  properties: { value: { type: 'number', maximum: 100 } },
+};
+
+export function contractOf(operations: readonly OperationForSale[]): Contract {
+  const paths: Record<string, object> = {};
+  for (const operation of operations) {
+    const { id, path, upstream, method = 'get', flow = 'authorization', parameters = [], body } = operation;
+    const { content = { 'application/json': VALUE }, headers = [] } = operation;
+    const other = {
+      description: 'No answer.',
+      content: { 'application/json': { schema: { type: 'object' } } },
+    };
+    paths[path] = {
+      [method]: {
+        operationId: id,
+        tags: ['Shop'],
+        summary: id,
+        'x-price': { mode: 'fixed', currency: 'USD', amount: '0.01', flow },
+        'x-upstream': upstream,
+        parameters: parameters.map(({ schema = { type: 'string' }, ...parameter }) => ({
+          ...parameter,
+          ...(parameter.in === 'path' ? { required: true, example: 'a' } : {}),
+          schema,
+        })),
+        ...(body
+          ? {
+              requestBody: { required: true, content: { 'application/json': { schema: body, example: {} } } },
+            }
+          : {}),
+        responses: {
+          200: {
+            description: 'What is sold.',
+            headers: Object.fromEntries(headers.map(name => [name, { schema: { type: 'string' } }])),
+            content: Object.fromEntries(Object.entries(content).map(([type, schema]) => [type, { schema }])),
+          },
+          400: other,
+          402: other,
+          502: other,
+          503: other,
+        },
+      },
+    };
+  }
+  const document = { openapi: '3.1.0', info: { title: 'A shop', version: '1.0.0' }, paths };
+  return parseContract(JSON.stringify(document), 'shop.yaml');
+}
+
+/** A shop of operations that HTTP APIs serve: real but for the facilitator and the chain. */
+export class UpstreamShop {
+  readonly facilitator = new FakeFacilitator();
+  readonly contract: Contract;
+  readonly ledger: Ledger;
+  /** Everything that was logged, as text. */
+  logged = '';
+  readonly #closers: (() => Promise<unknown> | void)[] = [];
+  readonly #folder: string;
+  url = '';
+  #health: Health | undefined;
+
+  private constructor(contract: Contract, ledger: Ledger, folder: string) {
+    this.contract = contract;
+    this.ledger = ledger;
+    this.#folder = folder;
+  }
+
+  static async open(
+    operations: readonly OperationForSale[],
+    env: Record<string, string> = {},
+    options: { breaker?: CircuitOptions; allowPrivate?: boolean } = {},
+  ): Promise<UpstreamShop> {
+    const contract = contractOf(operations);
+    const settings = { variable: (name: string) => env[name], allowPrivate: options.allowPrivate ?? true };
+    const http = createHttpOperations(contract, settings, options.breaker);
+    const folder = await mkdtemp(join(tmpdir(), 'coinslot-upstreams-'));
+    const ledger = await openLedger({
+      url: `file:${folder}/ledger.db`,
+      payTo: TERMS.payTo,
+      network: TERMS.network,
+    });
+    const shop = new UpstreamShop(contract, ledger, folder);
+    await shop.#serve(http);
+    return shop;
+  }
+
+  /** The document that buyers see. */
+  get openapi(): string {
+    return JSON.stringify(servedContract(this.contract, TERMS, TERMS.publicUrl));
+  }
+
+  health(): HealthReport {
+    if (!this.#health) throw new Error('the shop is not open');
+    return this.#health.report();
+  }
+
+  /** Probes all upstreams now. */
+  async probe(): Promise<void> {
+    this.#health?.start();
+    await new Promise(resolve => setTimeout(resolve, 200));
+    this.#health?.stop();
+  }
+
+  /** A header that pays for an operation. */
+  pay(id: string, payer = Keypair.generate()): Record<string, string> {
+    const operation = this.contract.paid.find(each => each.id === id);
+    if (!operation) throw new Error(`no operation ${id}`);
+    const { transaction } = craftPayment({ ...RECIPE, payer, amount: operation.price.atomic });
+    return { 'PAYMENT-SIGNATURE': v2Header(requirementsOf(operation, TERMS, FEE_PAYER), transaction) };
+  }
+
+  /** Calls an operation with a new payment. */
+  buy(id: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.call(path, { ...this.pay(id), ...headers }, body);
+  }
+
+  call(path: string, headers: Record<string, string>, body?: object): Promise<Answer> {
+    const json = body && { method: 'POST', body: JSON.stringify(body) };
+    const type: Record<string, string> = body ? { 'Content-Type': 'application/json' } : {};
+    return call(this.url + path, { ...json, headers: { ...type, ...headers } });
+  }
+
+  /** The states of all payments in the ledger. */
+  async states(): Promise<string[]> {
+    return (await this.ledger.list({ limit: 1_000 })).map(({ state }) => state);
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.#closers.reverse()) await close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #serve(http: HttpOperations): Promise<void> {
+    const { contract, ledger, facilitator } = this;
+    const destination = { write: (line: string) => void (this.logged += line) };
+    const serializers = { error: pino.stdSerializers.err, cause: pino.stdSerializers.err };
+    const log = pino({ level: 'trace', serializers }, destination);
+    const routes = await Routes.create(contract);
+    const calls = new RecentCalls();
+    const handlers = calls.observe(http.served);
+    const parts = { routes, handlers, log, calls };
+    const offers = new Offers(contract.paid, TERMS, FEE_PAYER, []);
+    offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
+    const orders = new OrderWorker({ ledger, work: orderWork(parts), log, attemptMs: 60_000 });
+    const confirm = async (): Promise<boolean> => true;
+    const charge = new Charge({
+      ledger,
+      facilitator: asked(facilitator),
+      findDenied: async () => ({ kind: 'absent' }),
+      offers,
+      log,
+      orders,
+      confirm,
+      maxUnsettledPerPayer: 256,
+    });
+    this.#health = new Health('1.0.0', http.probes, calls);
+    const exposed = exposedHeaders(contract);
+    const callback = createApp({
+      ...parts,
+      charge,
+      offers,
+      bodies: new BodyReader(),
+      deliveries: new Deliveries(),
+      exposed,
+      free: {},
+      holdMs: 10_000,
+      panel: (_ctx: unknown, next: () => unknown) => next(),
+      closing: new AbortController().signal,
+    } as unknown as AppParts).callback();
+    const server = createHttpServer({
+      app: (request, response) => void callback(request, response),
+      offers,
+      routes,
+      documents: new Map(),
+      exposed,
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    this.#closers.push(
+      () => ledger.close(),
+      () => http.close(),
+      () => offers.close(),
+      () => charge.idle(),
+      () => orders.stop(),
+      () => {
+        server.closeAllConnections();
+        server.close();
+      },
+    );
+  }
+}

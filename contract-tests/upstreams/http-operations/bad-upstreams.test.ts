@@ -1,0 +1,389 @@
+import { expect } from 'chai';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { Secrets } from '../../../src/net/secrets.js';
+import { TestUpstream, UpstreamShop, VALUE, type OperationForSale } from '../../support/upstream-shop.js';
+import type { Answer } from '../../support/world.js';
+
+const KEY = 'sk-live/7f3a9b2c+4d5e6f71=';
+const ENV = { SHOP_KEY: KEY, SHOP_BASIC: Buffer.from('shop:tr0ub4dor&3xyz').toString('base64') };
+const HEADERS = { Authorization: 'Basic ${SHOP_BASIC}', 'X-Key': 'v1 ${SHOP_KEY}' };
+const TIMEOUT_MS = 500;
+const MEGABYTE = 1024 * 1024;
+
+type Play = (response: ServerResponse, request: IncomingMessage) => void;
+type Expected = { status: number; error: RegExp; retryAfter?: number; logs?: RegExp };
+type Case = Expected & { name: string; play: Play };
+
+const says =
+  (status: number, body: string | Buffer, headers: Record<string, string> = {}): Play =>
+  response =>
+    void response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(body);
+
+const UNUSABLE =
+  /^The service behind this operation gave an unusable answer; try again later\. You were not charged\.$/;
+const LATE = /did not answer in time/;
+const BUSY = /is busy or unavailable; try again later/;
+
+const CASES: Case[] = [
+  {
+    name: 'an answer off the contract',
+    play: says(200, '{"value":"high"}'),
+    status: 502,
+    error: /^The backend gave an unusable answer\. You were not charged/,
+    logs: /violates the contract/,
+  },
+  {
+    name: 'a value beyond what the contract allows',
+    play: says(200, '{"value":101}'),
+    status: 502,
+    error: /unusable answer/,
+    logs: /must be at most 100/,
+  },
+  { name: 'no answer', play: () => {}, status: 502, error: LATE },
+  {
+    name: 'an answer that trickles in',
+    play: response => {
+      response.writeHead(200, { 'Content-Type': 'application/json' });
+      const drip = setInterval(() => response.write(' '), 50);
+      response.on('close', () => clearInterval(drip));
+    },
+    status: 502,
+    error: LATE,
+  },
+  {
+    name: 'headers that trickle in',
+    play: response => {
+      const drip = setInterval(() => response.socket?.write('HTTP/1.1 102 Processing\r\n\r\n'), 50);
+      response.on('close', () => clearInterval(drip));
+    },
+    status: 502,
+    error: LATE,
+  },
+  {
+    name: '10 MB',
+    play: says(200, Buffer.alloc(10 * MEGABYTE, ' ')),
+    status: 502,
+    error: /gave too large an answer/,
+    logs: /larger than 4194304 bytes/,
+  },
+  {
+    name: '100 MB in 100 KB of gzip',
+    play: says(200, gzipSync(Buffer.alloc(100 * MEGABYTE, ' ')), { 'Content-Encoding': 'gzip' }),
+    status: 502,
+    error: /gave too large an answer/,
+  },
+  {
+    name: 'gzip that ends early',
+    play: says(200, gzipSync('{"value":1}').subarray(0, 20), { 'Content-Encoding': 'gzip' }),
+    status: 502,
+    error: UNUSABLE,
+    logs: /no valid gzip/,
+  },
+  {
+    name: 'an encoding that was not asked for',
+    play: says(200, 'x', { 'Content-Encoding': 'br' }),
+    status: 502,
+    error: UNUSABLE,
+    logs: /the encoding br/,
+  },
+  {
+    name: 'a page instead of JSON',
+    play: says(200, '<html>Welcome', { 'Content-Type': 'text/html' }),
+    status: 502,
+    error: UNUSABLE,
+    logs: /its content type is text\/html, which the contract does not declare/,
+  },
+  {
+    name: 'no content type',
+    play: response => void response.writeHead(200).end('{"value":1}'),
+    status: 502,
+    error: UNUSABLE,
+    logs: /its content type is missing/,
+  },
+  { name: 'JSON that is none', play: says(200, '{"value":1'), status: 502, error: UNUSABLE, logs: /no JSON/ },
+  {
+    name: 'JSON that is not UTF-8',
+    play: says(200, Buffer.from('{"value":1,"name":"é"}', 'latin1')),
+    status: 502,
+    error: UNUSABLE,
+    logs: /no JSON in UTF-8/,
+  },
+  {
+    name: '202, not done yet',
+    play: says(202, '{"value":1}'),
+    status: 502,
+    error: /no usable answer \(202\)/,
+  },
+  {
+    name: '204, no content',
+    play: response => void response.writeHead(204).end(),
+    status: 502,
+    error: /\(204\)/,
+  },
+  {
+    name: 'a connection that is reset',
+    play: response => response.socket?.resetAndDestroy(),
+    status: 502,
+    error: /closed the connection without an answer/,
+  },
+  {
+    name: 'a connection that ends within the answer',
+    play: response => {
+      response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': '11' });
+      response.write('{"value"', () => response.socket?.destroy());
+    },
+    status: 502,
+    error: /gave an incomplete answer/,
+  },
+  {
+    name: 'no HTTP, but a secret',
+    play: response => void response.socket?.end(`HTTP/1.1 200 OK\r\n${KEY} no header\r\n\r\n`),
+    status: 502,
+    error: /incomplete answer/,
+  },
+  {
+    name: '400 with a message',
+    play: says(400, '{"error":{"code":7,"message":"symbol must have\\n3 letters"}}'),
+    status: 400,
+    error:
+      /^The service behind this operation rejected the call \(400\): “symbol must have 3 letters”\. You were not charged\.$/,
+  },
+  {
+    name: '404 with a plain text',
+    play: says(404, 'no such item', { 'Content-Type': 'text/plain' }),
+    status: 400,
+    error: /rejected the call \(404\): “no such item”\. You were not charged\.$/,
+  },
+  {
+    name: 'its own address in its error',
+    play: (response, { headers }) =>
+      says(404, JSON.stringify({ error: `no http://${headers.host}/items/7` }))(response, undefined as never),
+    status: 400,
+    error: /: “no http:\/\/…\/items\/7”/,
+  },
+  {
+    name: '404 with a page',
+    play: says(404, '<html><h1>nginx</h1>', { 'Content-Type': 'text/html' }),
+    status: 400,
+    error: /rejected the call \(404\)\. You were not charged\.$/,
+  },
+  { name: '409', play: says(409, '{"detail":"taken"}'), status: 400, error: /\(409\): “taken”/ },
+  { name: '422', play: says(422, '{"errors":[{"title":"bad"}]}'), status: 400, error: /\(422\): “bad”/ },
+  {
+    name: 'an error of many lines, with characters that hide others',
+    play: says(400, JSON.stringify({ message: `a\u202Eb\u0000c\r\n\r\n${'long '.repeat(2_000)}` })),
+    status: 400,
+    error: /: “a b c (long ){58,59}l?o?n?g?…”/,
+  },
+  {
+    name: '401',
+    play: says(401, '{"message":"Invalid token"}'),
+    status: 502,
+    error: /refused its seller \(401\); the seller has to act\. You were not charged\.$/,
+    logs: /the upstream answered 401: “Invalid token”/,
+  },
+  {
+    name: '403',
+    play: says(403, ''),
+    status: 502,
+    error: /refused its seller \(403\)/,
+    logs: /answered 403/,
+  },
+  { name: '402, its own price', play: says(402, '{}'), status: 502, error: /refused its seller \(402\)/ },
+  { name: '418', play: says(418, '{}'), status: 502, error: /refused its seller \(418\)/ },
+  {
+    name: '500',
+    play: says(500, '{"message":"stack trace at db-7.internal"}'),
+    status: 502,
+    error: /failed \(500\); try again later\. You were not charged\.$/,
+    logs: /answered 500: “stack trace/,
+  },
+  { name: '502', play: says(502, ''), status: 502, error: /failed \(502\)/ },
+  { name: '504', play: says(504, ''), status: 502, error: /failed \(504\)/ },
+  { name: '408', play: says(408, ''), status: 503, error: BUSY, retryAfter: 5 },
+  { name: '429', play: says(429, ''), status: 503, error: BUSY, retryAfter: 5 },
+  {
+    name: '429 for a week',
+    play: says(429, '', { 'Retry-After': '604800' }),
+    status: 503,
+    error: BUSY,
+    retryAfter: 120,
+  },
+  { name: '503', play: says(503, ''), status: 503, error: BUSY, retryAfter: 5 },
+  {
+    name: '503 for a while',
+    play: says(503, '', { 'Retry-After': '17' }),
+    status: 503,
+    error: BUSY,
+    retryAfter: 17,
+  },
+  {
+    name: 'a secret in its error',
+    play: says(400, JSON.stringify({ error: `key ${KEY} (shop:tr0ub4dor&3xyz) is not for this` })),
+    status: 400,
+    error: /: “key … \(…\) is not for this”\. You/,
+  },
+  {
+    name: 'an encoded secret in its error',
+    play: says(400, JSON.stringify({ error: `bad: ${Buffer.from(`v1 ${KEY}`).toString('base64')}` })),
+    status: 400,
+    error: /: “bad: djEg…0=”/,
+  },
+  {
+    name: 'a secret in its refusal of the seller',
+    play: says(401, JSON.stringify({ error: `key ${KEY} is wrong` })),
+    status: 502,
+    error: /refused its seller \(401\)/,
+    logs: /answered 401: “key ….* is wrong”/,
+  },
+  {
+    name: 'a secret in what is sold',
+    play: says(200, JSON.stringify({ value: 1, echo: { 'x-key': `v1 ${KEY}` } })),
+    status: 502,
+    error: UNUSABLE,
+    logs: /repeats the value of an environment variable/,
+  },
+  {
+    name: 'a secret in what is sold, with escapes',
+    play: says(200, `{"value":1,"key":"${KEY.replaceAll('+', '\\u002B').replaceAll('/', '\\/')}"}`),
+    status: 502,
+    error: UNUSABLE,
+    logs: /repeats the value of an environment variable/,
+  },
+  {
+    name: 'a secret in a header of what is sold',
+    play: says(200, '{"value":1}', { 'X-Request': encodeURIComponent(KEY) }),
+    status: 502,
+    error: UNUSABLE,
+    logs: /repeats the value of an environment variable/,
+  },
+];
+
+describe('An upstream that goes wrong', () => {
+  let upstream: TestUpstream;
+  let secondary: TestUpstream;
+  let shop: UpstreamShop;
+
+  const operations = (url: string): OperationForSale[] =>
+    (['authorization', 'upfront'] as const).map(flow => ({
+      id: flow,
+      path: `/${flow}/{id}`,
+      flow,
+      upstream: { url: `${url}/items/{id}`, headers: HEADERS, timeoutMs: TIMEOUT_MS },
+      parameters: [{ name: 'id', in: 'path' }],
+      content: { 'application/json': VALUE },
+      headers: ['X-Request'],
+    }));
+
+  beforeEach(async () => {
+    upstream = await TestUpstream.open();
+    secondary = await TestUpstream.open();
+    shop = await UpstreamShop.open(operations(upstream.url), ENV);
+  });
+  afterEach(async () => {
+    await shop.close();
+    upstream.close();
+    secondary.close();
+  });
+
+  /** Nothing that the buyer or the operator can read repeats a secret, or names the host to the buyer. */
+  function expectNothingLeaked(answer: Answer): void {
+    const seen = `${JSON.stringify([...answer.headers])} ${answer.body.toString()}`;
+    const secrets = new Secrets([KEY, ENV.SHOP_BASIC]);
+    for (const [what, text] of Object.entries({
+      answer: seen,
+      log: shop.logged,
+      'openapi.json': shop.openapi,
+      health: JSON.stringify(shop.health()),
+    })) {
+      expect(secrets.foundIn(Buffer.from(text)), `a secret in the ${what}: ${text}`).to.equal(false);
+      expect(text, what).not.to.match(/sk-live|7f3a9b|tr0ub4/);
+    }
+    for (const text of [seen, shop.openapi]) expect(text).not.to.contain(new URL(upstream.url).host);
+    expect(shop.openapi).not.to.match(/x-upstream|SHOP_KEY|SHOP_BASIC/);
+  }
+
+  async function expectUncharged(answer: Answer, { status, error, retryAfter }: Expected): Promise<void> {
+    expect(answer.status, answer.body.toString()).to.equal(status);
+    expect(answer.json().error).to.match(error).and.to.contain('You were not charged');
+    expect(answer.headers.get('retry-after')).to.equal(retryAfter === undefined ? null : String(retryAfter));
+    expect(shop.facilitator.settles, 'settlements').to.equal(0);
+    expect(await shop.states()).not.to.include.oneOf(['settling', 'owed', 'delivered']);
+    expect([...answer.headers.keys()]).not.to.include('payment-response');
+  }
+
+  async function expectOwed(answer: Answer): Promise<void> {
+    expect(answer.status, answer.body.toString()).to.equal(502);
+    expect(answer.json().error).to.match(/The order stays owed: send the same payment again/);
+    expect(answer.json().error).not.to.contain('not charged');
+    expect(answer.headers.get('payment-response')).to.be.a('string');
+    expect(shop.facilitator.settles, 'settlements').to.equal(1);
+    expect((await shop.states()).filter(state => state !== 'claimed')).to.deep.equal(['owed']);
+  }
+
+  for (const { name, play, ...expected } of CASES) {
+    it(`costs the buyer nothing: ${name}`, async () => {
+      upstream.answer = (request, response) => play(response, request);
+      const answer = await shop.buy('authorization', '/authorization/7');
+      await expectUncharged(answer, expected);
+      expect(upstream.calls.length).to.be.within(1, 2);
+      if (expected.logs) expect(shop.logged).to.match(expected.logs).and.to.contain('authorization');
+      expectNothingLeaked(answer);
+    });
+
+    it(`leaves an order owed that was paid first: ${name}`, async () => {
+      upstream.answer = (request, response) => play(response, request);
+      const answer = await shop.buy('upfront', '/upfront/7');
+      await expectOwed(answer);
+      expectNothingLeaked(answer);
+    });
+  }
+
+  for (const status of [300, 301, 302, 303, 304, 307, 308]) {
+    it(`a redirect (${status}) to a private address is not followed`, async () => {
+      upstream.answer = (_request, response) =>
+        void response.writeHead(status, { Location: `${secondary.url}/latest/meta-data` }).end();
+      const answer = await shop.buy('authorization', '/authorization/7');
+      await expectUncharged(answer, { status: 502, error: new RegExp(`no usable answer \\(${status}\\)`) });
+      expect(secondary.connections).to.equal(0);
+      await expectOwed(await shop.buy('upfront', '/upfront/7'));
+      expect(secondary.connections).to.equal(0);
+    });
+  }
+
+  it('nobody listens', async () => {
+    upstream.close();
+    const answer = await shop.buy('authorization', '/authorization/7');
+    await expectUncharged(answer, {
+      status: 503,
+      error: /cannot be reached; try again later/,
+      retryAfter: 5,
+    });
+    expectNothingLeaked(answer);
+    await expectOwed(await shop.buy('upfront', '/upfront/7'));
+  });
+
+  it('the same payment gets the answer once the upstream is well again, and is charged once', async () => {
+    upstream.says(500, '');
+    const headers = shop.pay('authorization');
+    expect((await shop.call('/authorization/7', headers)).status).to.equal(502);
+    upstream.says(200, '{"value":7}');
+    for (let copy = 0; copy < 2; copy++) {
+      const answer = await shop.call('/authorization/7', headers);
+      expect([answer.status, answer.body.toString()]).to.deep.equal([200, '{"value":7}']);
+    }
+    expect(shop.facilitator.settles).to.equal(1);
+    expect(upstream.calls).to.have.length(2);
+  });
+
+  it('an owed order is delivered by the same payment once the upstream is well again', async () => {
+    upstream.says(404, '{"error":"not yet"}');
+    const headers = shop.pay('upfront');
+    await expectOwed(await shop.call('/upfront/7', headers));
+    upstream.says(200, '{"value":7}');
+    const answer = await shop.call('/upfront/7', headers);
+    expect([answer.status, answer.body.toString()]).to.deep.equal([200, '{"value":7}']);
+    expect(shop.facilitator.settles).to.equal(1);
+  });
+});

@@ -1,0 +1,216 @@
+import { validateHeaderName, validateHeaderValue } from 'node:http';
+import type { Fault } from './read-parameters.js';
+import { isObject } from './references.js';
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+/** `x-upstream`: the HTTP API that serves an operation. Texts are as written; `piecesOf` takes them apart. */
+export type Upstream = {
+  url: string;
+  method: (typeof METHODS)[number];
+  /** By name in lower case. */
+  headers: Record<string, string>;
+  timeoutMs: number;
+};
+
+/** A part of a text: fixed, an environment variable (`${NAME}`) or a path parameter (`{name}`). */
+export type Piece = { text: string } | { variable: string } | { parameter: string };
+
+type Flow = 'authorization' | 'upfront';
+
+/** The operation that the upstream serves. */
+type Operation = {
+  method: string;
+  flow: Flow;
+  parameters: readonly { name: string; in: 'path' | 'query' }[];
+  request?: unknown;
+};
+
+const KEYS = ['url', 'method', 'headers', 'timeoutMs'];
+const MIN_TIMEOUT_MS = 100;
+/** The work of an `authorization` call may take 20 s, checks of the answer included. Nobody waits for an `upfront` one. */
+const MAX_TIMEOUT_MS = { authorization: 19_000, upfront: 600_000 };
+const DEFAULT_TIMEOUT_MS = { authorization: 15_000, upfront: 60_000 };
+/** They belong to the connection, or to the exchange between this server and the upstream. */
+const OWN_HEADERS =
+  /^(host|connection|keep-alive|proxy-.*|transfer-encoding|te|trailer|upgrade|expect|content-length|content-encoding|accept-encoding|range|if-.*)$/;
+const PIECE = /\$\{(?<variable>[^{}]*)\}|\{(?<parameter>[^{}]*)\}/g;
+const VARIABLE_NAME = /^[A-Za-z_]\w*$/;
+
+/** Reads `x-upstream`, or reports everything that is wrong with it. `at` is its place. */
+export function readUpstream(
+  value: unknown,
+  operation: Operation,
+  at: string[],
+  report: Fault,
+): Upstream | undefined {
+  if (!isObject(value)) return void report(at, 'must be an object');
+  let sound = true;
+  const fault: Fault = (path, message) => {
+    sound = false;
+    report(path, message);
+  };
+  for (const key of Object.keys(value)) if (!KEYS.includes(key)) fault(at, `unknown key '${key}'`);
+  const { url, method = operation.method, headers = {}, timeoutMs } = value;
+  if (typeof url === 'string') checkUrl(url, operation, message => fault([...at, 'url'], message));
+  else fault([...at, 'url'], 'must be a text');
+  if (!METHODS.some(each => each === method))
+    fault([...at, 'method'], `must be one of ${METHODS.join(', ')}`);
+  if (method === 'GET' && operation.request !== undefined)
+    fault([...at, 'method'], 'must not be GET, because calls of this operation have a body');
+  const read: Upstream = {
+    url: String(url),
+    method: method as Upstream['method'],
+    headers: readHeaders(headers, [...at, 'headers'], fault),
+    timeoutMs: readTimeout(timeoutMs, operation.flow, [...at, 'timeoutMs'], fault),
+  };
+  return sound ? read : undefined;
+}
+
+function readTimeout(value: unknown, flow: Flow, at: string[], fault: Fault): number {
+  if (value === undefined) return DEFAULT_TIMEOUT_MS[flow];
+  const most = MAX_TIMEOUT_MS[flow];
+  if (typeof value === 'number' && Number.isInteger(value) && value >= MIN_TIMEOUT_MS && value <= most)
+    return value;
+  const limit = `a whole number of milliseconds from ${MIN_TIMEOUT_MS} to ${most}`;
+  fault(
+    at,
+    `must be ${limit}${flow === 'authorization' ? ', because the work of a call may take 20 s' : ''}`,
+  );
+  return DEFAULT_TIMEOUT_MS[flow];
+}
+
+function readHeaders(value: unknown, at: string[], fault: Fault): Upstream['headers'] {
+  const read: Upstream['headers'] = {};
+  if (!isObject(value)) {
+    fault(at, 'must be an object');
+    return read;
+  }
+  for (const [written, text] of Object.entries(value)) {
+    const name = written.toLowerCase();
+    const wrong = (message: string): void => fault([...at, written], message);
+    if (!isHeaderName(name)) wrong('is no name of a header');
+    if (OWN_HEADERS.test(name)) wrong('is set by the server itself');
+    if (name in read) wrong('is there twice');
+    if (typeof text !== 'string') wrong('must be a text');
+    else if (!isHeaderValue(text)) wrong('has characters that a header cannot have');
+    else for (const message of variableFaults(text)) wrong(message);
+    read[name] = String(text);
+  }
+  return read;
+}
+
+function isHeaderName(name: string): boolean {
+  try {
+    validateHeaderName(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function isHeaderValue(value: string): boolean {
+  try {
+    validateHeaderValue('x', value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** In a header a brace may stand for itself; only `${` begins something. */
+function variableFaults(text: string): string[] {
+  const names = variablesOf(text);
+  const faults = names.filter(name => !VARIABLE_NAME.test(name)).map(notAVariable);
+  const rest = text.replace(PIECE, piece => (piece.startsWith('$') ? '' : piece));
+  return rest.includes('${') ? [...faults, "has '${' without '}'"] : faults;
+}
+
+function notAVariable(name: string): string {
+  return `\${${name}} is no name of an environment variable`;
+}
+
+/** The names of the environment variables in a text, in order. */
+export function variablesOf(text: string): string[] {
+  return piecesOf(text).flatMap(piece => ('variable' in piece ? [piece.variable] : []));
+}
+
+export function piecesOf(text: string): Piece[] {
+  const pieces: Piece[] = [];
+  let end = 0;
+  for (const { index, 0: whole, groups } of text.matchAll(PIECE)) {
+    if (index > end) pieces.push({ text: text.slice(end, index) });
+    end = index + whole.length;
+    const { variable, parameter = '' } = groups ?? {};
+    pieces.push(variable === undefined ? { parameter } : { variable });
+  }
+  if (end < text.length) pieces.push({ text: text.slice(end) });
+  return pieces;
+}
+
+function checkUrl(written: string, operation: Operation, fault: (message: string) => void): void {
+  const pieces = piecesOf(written);
+  // An address that a variable holds is checked when it is known.
+  const sample = pieces
+    .map((piece, index) => ('text' in piece ? piece.text : index === 0 ? 'https://variable.example' : 'x'))
+    .join('');
+  if (/[{}]/.test(sample)) return fault("has a '{' or '}' that belongs to no parameter");
+  if (!/^https?:\/\/[^/?#]/i.test(sample) || !URL.canParse(sample))
+    return fault('must be an http(s) URL, such as https://api.example.com/v1/items/{id}');
+  checkAddress(sample, fault);
+  checkVariables(pieces, fault);
+  checkParameters(pieces, operation, new URL(sample).searchParams, fault);
+}
+
+function checkAddress(sample: string, fault: (message: string) => void): void {
+  const { username, password, pathname, search } = new URL(sample);
+  if (username || password)
+    fault('must have no user and password: send them as a header, from the environment');
+  if (sample.includes('#')) return fault('must have no fragment');
+  const path = sample.slice(sample.indexOf('//') + 2).replace(/^[^/?]*/, '');
+  if (path !== '' && path !== pathname + search)
+    fault(`must be written as a URL is sent: percent-encoded, without . and .. (not ${path})`);
+}
+
+function checkVariables(pieces: readonly Piece[], fault: (message: string) => void): void {
+  let inQuery = false;
+  for (const [index, piece] of pieces.entries()) {
+    if ('text' in piece) inQuery ||= piece.text.includes('?');
+    if (!('variable' in piece)) continue;
+    const { variable } = piece;
+    if (!VARIABLE_NAME.test(variable)) fault(notAVariable(variable));
+    if (index > 0 && !inQuery) fault(`may have \${${variable}} only at its very beginning or in its query`);
+  }
+}
+
+function checkParameters(
+  pieces: readonly Piece[],
+  { parameters }: Operation,
+  own: URLSearchParams,
+  fault: (message: string) => void,
+): void {
+  checkHost(pieces, fault);
+  const declared = parameters.filter(each => each.in === 'path').map(({ name }) => name);
+  const used = pieces.flatMap(piece => ('parameter' in piece ? [piece.parameter] : []));
+  for (const name of new Set(used.filter(each => !declared.includes(each))))
+    fault(`has {${name}}, which is no path parameter of the operation`);
+  for (const name of declared.filter(each => !used.includes(each)))
+    fault(`does not use the path parameter {${name}}: different calls would get the same answer`);
+  for (const { name } of parameters.filter(each => each.in === 'query'))
+    if (own.has(name)) fault(`has the query parameter ${name}, which the operation declares as its own`);
+}
+
+/** Nothing that a caller chooses may decide which server is asked. */
+function checkHost(pieces: readonly Piece[], fault: (message: string) => void): void {
+  const [first, second] = pieces;
+  if (first && 'variable' in first) {
+    if (second && !('text' in second && /^[/?]/.test(second.text)))
+      fault(`must continue with / or ? after \${${first.variable}}`);
+    return;
+  }
+  const at = pieces.findIndex(piece => 'parameter' in piece);
+  const parameter = pieces[at];
+  const before = pieces.slice(0, Math.max(at, 0)).map(piece => ('text' in piece ? piece.text : 'x'));
+  if (parameter && 'parameter' in parameter && !/^https?:\/\/[^/?]+[/?]/i.test(before.join('')))
+    fault(`must not have {${parameter.parameter}} in its host`);
+}

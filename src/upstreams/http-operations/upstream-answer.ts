@@ -1,0 +1,157 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import type { AnswerForm } from '../../contract/contract.js';
+import type { AnyReply } from '../../contract/operation.js';
+import { UpstreamFailure } from '../../net/failure.js';
+import type { HttpAnswer, NoAnswer } from '../../net/http-client.js';
+import type { Secrets } from '../../net/secrets.js';
+import { errorMessageOf } from './error-message.js';
+import { backoffOf } from './upstream-host.js';
+
+/** How the answers of an operation are read. */
+export type Reading = {
+  /** The operation, for the log. */
+  name: string;
+  /** The forms that the contract declares for what is sold. */
+  answers: readonly AnswerForm[];
+  /** The headers that the contract declares for it. */
+  headers: readonly string[];
+  maxBytes: number;
+  secrets: Secrets;
+  /** Removes secrets and the name of the host. */
+  conceal: (text: string) => string;
+};
+
+const SERVICE = 'The service behind this operation';
+const gunzipped = promisify(gunzip);
+/** An answer with another one of 2xx has no content, a part of it, or none yet. */
+const SOLD = new Set([200, 201, 203]);
+/** The caller can do something about it. */
+const OF_THE_CALLER = new Set([400, 404, 409, 422]);
+const TRY_AGAIN = new Set([408, 429, 503]);
+const RETRY_SECONDS = 5;
+
+/**
+ * The answer of an upstream as that of a handler, which is checked against the contract before it is charged.
+ * @param paid whether the call was paid before its work: its buyer can't correct it any more
+ * @throws UpstreamFailure for every answer that can't be sold
+ */
+export async function readAnswer(answer: HttpAnswer, reading: Reading, paid: boolean): Promise<AnyReply> {
+  if (!SOLD.has(answer.status)) throw await refusal(answer, reading, paid);
+  const type = answer.header('content-type');
+  const form = reading.answers.find(({ mimeType }) => bare(mimeType) === bare(type ?? ''));
+  if (!form)
+    throw unusable(reading, `its content type is ${shownType(type)}, which the contract does not declare`);
+  const bytes = await plain(answer, reading);
+  const { body, meaning } = contentOf(bytes, form, type, reading);
+  const headers = reading.headers.flatMap(name => {
+    const value = answer.header(name.toLowerCase());
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  const sold = [meaning, ...headers.map(([, value]) => value)];
+  if (sold.some(each => reading.secrets.foundIn(Buffer.from(each))))
+    throw unusable(reading, 'it repeats the value of an environment variable that x-upstream names');
+  const utf8 = form.kind === 'text' && !form.mimeType.includes(';') ? '; charset=utf-8' : '';
+  return {
+    status: 200,
+    headers: { ...Object.fromEntries(headers), 'Content-Type': form.mimeType + utf8 },
+    body,
+  };
+}
+
+/** A content type without its parameters. */
+function bare(type: string): string {
+  return (type.split(';', 1)[0] ?? '').trim().toLowerCase();
+}
+
+function shownType(type: string | undefined): string {
+  return type === undefined ? 'missing' : bare(type).slice(0, 100);
+}
+
+/** What is sold of an answer, and the same as secrets are looked for in it: JSON without the escapes that hide them. */
+type Content = { body: string | Buffer; meaning: string | Buffer };
+
+/** Text becomes UTF-8. JSON stays as it was written: parsing would change numbers beyond 2⁵³. */
+function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading: Reading): Content {
+  if (kind === 'binary') return { body: bytes, meaning: bytes };
+  const [, charset = 'utf-8'] = kind === 'text' ? (/;\s*charset="?([\w.:-]+)/i.exec(type) ?? []) : [];
+  try {
+    const text = new TextDecoder(charset, { fatal: true }).decode(bytes);
+    if (kind === 'text') return { body: text, meaning: text };
+    return { body: Buffer.from(text), meaning: JSON.stringify(JSON.parse(text)) };
+  } catch {
+    throw unusable(reading, `it is no ${kind === 'text' ? `text in ${charset}` : 'JSON in UTF-8'}`);
+  }
+}
+
+/** The body without gzip, the only encoding that is asked for. Its size is bounded while it grows. */
+async function plain(answer: HttpAnswer, reading: Reading): Promise<Buffer> {
+  const encoding = (answer.header('content-encoding') ?? 'identity').trim().toLowerCase();
+  if (encoding === 'identity' || encoding === '') return answer.body;
+  if (encoding !== 'gzip' && encoding !== 'x-gzip')
+    throw unusable(reading, `it has the encoding ${encoding.slice(0, 40)}, which was not asked for`);
+  try {
+    return await gunzipped(answer.body, { maxOutputLength: reading.maxBytes });
+  } catch (error) {
+    const large = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    throw large ? tooLarge(reading) : unusable(reading, 'it is no valid gzip');
+  }
+}
+
+async function refusal(answer: HttpAnswer, reading: Reading, paid: boolean): Promise<UpstreamFailure> {
+  const { status } = answer;
+  const body = await plain(answer, reading).catch(() => Buffer.alloc(0));
+  const message = errorMessageOf(answer, body, reading.conceal);
+  const says = message === '' ? '' : `: “${message}”`;
+  const options = { cause: logged(reading, `the upstream answered ${status}${says}`) };
+  if (TRY_AGAIN.has(status)) {
+    const retryAfterSeconds = backoffOf(answer) ?? RETRY_SECONDS;
+    const text = `${SERVICE} is busy or unavailable; try again later`;
+    return new UpstreamFailure('unavailable', text, { ...options, retryAfterSeconds });
+  }
+  if (OF_THE_CALLER.has(status) && !paid)
+    return new UpstreamFailure('invalid', `${SERVICE} rejected the call (${status})${says}`, options);
+  return new UpstreamFailure('failed', `${SERVICE} ${failed(status)}`, options);
+}
+
+/** 401 and 403 concern the seller's key, so what the upstream says about it is for the operator. */
+function failed(status: number): string {
+  if (OF_THE_CALLER.has(status)) return `rejected the call (${status})`;
+  if (status < 400) return `gave no usable answer (${status})`;
+  return status < 500
+    ? `refused its seller (${status}); the seller has to act`
+    : `failed (${status}); try again later`;
+}
+
+/** Why there is no answer, as a failure. */
+export function failureOf({ kind, message }: NoAnswer, reading: Reading): UpstreamFailure {
+  if (kind === 'too large') return tooLarge(reading);
+  const cause = logged(reading, `no answer from the upstream (${kind}): ${message}`);
+  if (kind === 'unreachable') {
+    const text = `${SERVICE} cannot be reached; try again later`;
+    return new UpstreamFailure('unavailable', text, { cause, retryAfterSeconds: RETRY_SECONDS });
+  }
+  const what = {
+    late: 'did not answer in time; try again',
+    private: 'has an address that is not allowed; the seller has to act',
+    aborted: 'was not asked to the end; try again',
+    cut: 'closed the connection without an answer; try again',
+    broken: 'gave an incomplete answer; try again',
+  }[kind];
+  return new UpstreamFailure('failed', `${SERVICE} ${what}`, { cause });
+}
+
+function tooLarge(reading: Reading): UpstreamFailure {
+  const cause = logged(reading, `the answer of the upstream is larger than ${reading.maxBytes} bytes`);
+  return new UpstreamFailure('failed', `${SERVICE} gave too large an answer`, { cause });
+}
+
+function unusable(reading: Reading, why: string): UpstreamFailure {
+  const cause = logged(reading, `the answer of the upstream can't be sold: ${why}`);
+  return new UpstreamFailure('failed', `${SERVICE} gave an unusable answer; try again later`, { cause });
+}
+
+/** Only what is meant for the operator's log. What a library threw may hold a part of the answer. */
+function logged({ name, secrets }: Reading, message: string): Error {
+  return new Error(`${name}: ${secrets.conceal(message)}`);
+}

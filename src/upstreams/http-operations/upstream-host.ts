@@ -1,0 +1,141 @@
+import { Circuit, Resting, type CircuitOptions } from '../../net/circuit.js';
+import { DeadlineExceeded, withAbortAfter } from '../../net/deadline.js';
+import { backoffSeconds, UpstreamFailure } from '../../net/failure.js';
+import {
+  HttpClient,
+  NoAnswer,
+  type HttpAnswer,
+  type HttpRequest,
+  type NoAnswerKind,
+} from '../../net/http-client.js';
+import { FairQueue } from '../fair-queue.js';
+
+/** One request. `ms` includes the time in the queue. */
+export type HostRequest = Omit<HttpRequest, 'ms'> & { ms: number; signal: AbortSignal; caller: string };
+
+const CONNECTIONS = 32;
+const MAX_WAITING = 128;
+const CONNECT_MS = 5_000;
+/** Larger than any answer may be; every request has a limit of its own. */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+/** After an answer this recent, a probe need not connect. */
+const RECENT_MS = 60_000;
+/** A probe of one operation serves the others of the host. */
+const PROBE_MS = 10_000;
+const BUSY = 'Too many calls wait for the service behind this operation; try again';
+/** One call can make a service answer 500, and must not stop the calls of others. */
+const OUTAGES = new Set([429, 502, 503, 504]);
+const OF_ONE_REQUEST = new Set<NoAnswerKind>(['private', 'too large']);
+
+/** An answer that shows that the whole service is in trouble, not one request. It counts in the circuit. */
+class Outage extends Error {
+  readonly answer: HttpAnswer;
+  constructor(answer: HttpAnswer) {
+    super(`status ${answer.status}`);
+    this.answer = answer;
+  }
+}
+
+/** The connections, the queue and the circuit that all operations of one upstream host share. */
+export class UpstreamHost {
+  readonly #client: HttpClient;
+  readonly #circuit: Circuit;
+  readonly #queue = new FairQueue({ slots: CONNECTIONS, maxWaiting: MAX_WAITING, fullMessage: `${BUSY}.` });
+  #answeredAt = -Infinity;
+  #probe: { at: number; result: Promise<void> } | undefined;
+
+  constructor(origin: string, { publicOnly, breaker }: { publicOnly: boolean; breaker?: CircuitOptions }) {
+    this.#circuit = new Circuit(breaker);
+    this.#client = new HttpClient(origin, {
+      connections: CONNECTIONS,
+      maxAnswerBytes: MAX_ANSWER_BYTES,
+      connectMs: CONNECT_MS,
+      publicOnly,
+    });
+  }
+
+  /**
+   * Sends a request when it is its turn. Callers take turns.
+   * @returns the answer, whatever its status
+   * @throws NoAnswer; UpstreamFailure (`unavailable`) while the host rests or too many calls wait; the signal's reason
+   */
+  async request({ caller, ...request }: HostRequest): Promise<HttpAnswer> {
+    const until = performance.now() + request.ms;
+    let begun = false;
+    try {
+      return await withAbortAfter(request.ms, request.signal, waiting =>
+        this.#queue.run(
+          () => {
+            begun = true;
+            return this.#guarded({ ...request, ms: until - performance.now() });
+          },
+          waiting,
+          caller,
+        ),
+      );
+    } catch (error) {
+      if (error instanceof DeadlineExceeded && !begun && !request.signal.aborted)
+        throw new UpstreamFailure('unavailable', BUSY, { retryAfterSeconds: 5 });
+      throw error;
+    }
+  }
+
+  /** Seconds until the host may be asked again after failures; 0 if it may now. */
+  get restSeconds(): number {
+    return this.#circuit.restSeconds;
+  }
+
+  /** Finds out whether the host can be reached: from a recent answer, or by a connection without a request, which costs nothing. */
+  async check(): Promise<void> {
+    if (this.restSeconds > 0) throw new Error('paused after failures');
+    const now = performance.now();
+    if (now - this.#answeredAt < RECENT_MS) return;
+    if (!this.#probe || now - this.#probe.at >= PROBE_MS)
+      this.#probe = { at: now, result: this.#client.reach() };
+    await this.#probe.result;
+  }
+
+  close(): Promise<void> {
+    this.#queue.close(new Error('the server is shutting down'));
+    return this.#client.close();
+  }
+
+  async #guarded(request: Omit<HostRequest, 'caller'>): Promise<HttpAnswer> {
+    try {
+      const result = await this.#circuit.run(request.signal, () => this.#exchange(request));
+      if (result instanceof NoAnswer) throw result;
+      return result;
+    } catch (error) {
+      if (error instanceof Outage) return error.answer;
+      if (error instanceof Resting) throw resting(error.seconds);
+      throw error;
+    }
+  }
+
+  /** What says nothing about the host as a whole is returned, so that it does not count in the circuit. */
+  async #exchange(request: Omit<HostRequest, 'caller'>): Promise<HttpAnswer | NoAnswer> {
+    const answer = await this.#client.request(request).catch((error: unknown) => {
+      if (error instanceof NoAnswer && OF_ONE_REQUEST.has(error.kind)) return error;
+      throw error;
+    });
+    if (answer instanceof NoAnswer) return answer;
+    this.#answeredAt = performance.now();
+    if (!OUTAGES.has(answer.status)) return answer;
+    const seconds = backoffOf(answer);
+    if (answer.status === 429 || seconds !== undefined) this.#circuit.trip(seconds);
+    throw new Outage(answer);
+  }
+}
+
+export function resting(retryAfterSeconds: number): UpstreamFailure {
+  const message = 'The service behind this operation keeps failing; try again later';
+  return new UpstreamFailure('unavailable', message, { retryAfterSeconds });
+}
+
+/** How long a refusal asks to wait, from 1 to 120 s. */
+export function backoffOf(answer: HttpAnswer): number | undefined {
+  return backoffSeconds({
+    'retry-after': answer.header('retry-after'),
+    'x-ratelimit-reset': answer.header('x-ratelimit-reset'),
+  });
+}

@@ -1,0 +1,151 @@
+import { isIP } from 'node:net';
+import type { AnyAsked } from '../../contract/operation.js';
+import { isHeaderValue, piecesOf, variablesOf, type Upstream } from '../../contract/read-upstream.js';
+import { UpstreamFailure } from '../../net/failure.js';
+import { bareHost, isPublicAddress } from '../../net/public-addresses.js';
+
+/** What the environment says about upstreams. */
+export type UpstreamSettings = {
+  /** The value of an environment variable; undefined if it is not set. */
+  variable: (name: string) => string | undefined;
+  /** Whether upstreams may have private addresses. */
+  allowPrivate: boolean;
+};
+
+/** An `x-upstream` with the values of its environment variables. */
+export type UpstreamRequest = {
+  /** Scheme, host and port. */
+  origin: string;
+  /** Path and query. Braces stand for the path parameters that they name, and for nothing else. */
+  target: string;
+  method: Upstream['method'];
+  headers: Record<string, string>;
+  timeoutMs: number;
+  /** The values that must appear nowhere. */
+  secrets: string[];
+};
+
+/** Reports what is missing or wrong, with its place below `x-upstream`. No message contains a value. */
+export type Report = (place: string, message: string) => void;
+
+/** Puts the values of the environment into an `x-upstream`, or reports everything that is wrong with them. */
+export function resolveUpstream(
+  upstream: Upstream,
+  { variable, allowPrivate }: UpstreamSettings,
+  report: Report,
+): UpstreamRequest | undefined {
+  let sound = true;
+  const wrong: Report = (place, message) => {
+    sound = false;
+    report(place, message);
+  };
+  const valueOf = (place: string, name: string): string => {
+    const value = variable(name);
+    if (value === undefined) wrong(place, `the environment variable ${name} must be set`);
+    else if (!isHeaderValue(value)) wrong(place, `the value of ${name} has line ends or control characters`);
+    return value ?? '';
+  };
+  const headers: Record<string, string> = {};
+  for (const [name, text] of Object.entries(upstream.headers)) {
+    const pieces = piecesOf(text).map(piece => {
+      if ('variable' in piece) return valueOf(`headers.${name}`, piece.variable);
+      return 'text' in piece ? piece.text : `{${piece.parameter}}`;
+    });
+    headers[name] = pieces.join('');
+  }
+  const url = fillUrl(upstream.url, name => valueOf('url', name));
+  if (!sound) return undefined;
+  const { origin, target } = splitUrl(url) ?? {};
+  if (origin === undefined || target === undefined)
+    return void wrong('url', 'its variable must hold an http(s) URL without user, query and fragment');
+  if (!allowPrivate && isPrivateHost(new URL(origin).hostname))
+    return void wrong('url', 'has a private address: set ALLOW_PRIVATE_UPSTREAMS=true if that is intended');
+  const { method, timeoutMs } = upstream;
+  const secrets = secretNames(upstream).map(name => variable(name) ?? '');
+  return { origin, target, method, headers, timeoutMs, secrets };
+}
+
+/** A variable at the beginning of the URL holds an address, which is no secret. */
+function secretNames({ url, headers }: Upstream): string[] {
+  const [first, ...others] = piecesOf(url);
+  const inUrl = first && 'variable' in first ? others : [first, ...others];
+  const names = inUrl.flatMap(piece => (piece && 'variable' in piece ? [piece.variable] : []));
+  return [...names, ...Object.values(headers).flatMap(variablesOf)];
+}
+
+function fillUrl(url: string, valueOf: (name: string) => string): string {
+  const pieces = piecesOf(url).map((piece, index) => {
+    if ('text' in piece) return piece.text;
+    if ('parameter' in piece) return `{${piece.parameter}}`;
+    return index === 0 ? baseOf(valueOf(piece.variable)) : encodeURIComponent(valueOf(piece.variable));
+  });
+  return pieces.join('');
+}
+
+/** An address from the environment as a URL is sent, without slashes at its end; '' if it is none. */
+function baseOf(value: string): string {
+  if (!/^https?:\/\//i.test(value) || !URL.canParse(value)) return '';
+  const { origin, pathname, username, password } = new URL(value);
+  return username || password || /[?#]/.test(value) ? '' : origin + pathname.replace(/(?<!\/)\/+$/, '');
+}
+
+function splitUrl(url: string): { origin: string; target: string } | undefined {
+  const [host = ''] = /^https?:\/\/[^/?#]+/i.exec(url) ?? [];
+  if (!URL.canParse(host)) return undefined;
+  const rest = url.slice(host.length);
+  return { origin: new URL(host).origin, target: rest.startsWith('/') ? rest : `/${rest}` };
+}
+
+function isPrivateHost(hostname: string): boolean {
+  const host = bareHost(hostname);
+  return /(^|\.)localhost\.?$/.test(host) || (isIP(host) !== 0 && !isPublicAddress(host));
+}
+
+/**
+ * The path and query of a request: the upstream's own with the path parameters of the call in their places, and the declared query.
+ * @throws UpstreamFailure (`invalid`) if a parameter would lead to another path
+ */
+export function targetOf(target: string, { params, query }: Pick<AnyAsked, 'params' | 'query'>): string {
+  const filled = target.replace(/\{([^{}]+)\}/g, (_braces, name: string) => encoded(name, params[name]));
+  const [path = '', own = ''] = filled.split('?', 2);
+  for (const segment of path.split('/')) checkSegment(segment);
+  const search = [own, ...Object.entries(query).flatMap(([name, value]) => pairs(name, value))];
+  const all = search.filter(each => each !== '').join('&');
+  return all === '' ? path : `${path}?${all}`;
+}
+
+function pairs(name: string, value: unknown): string[] {
+  const values: unknown[] = Array.isArray(value) ? value : [value];
+  return values
+    .filter(each => each !== undefined)
+    .map(each => `${encodeURIComponent(name)}=${encoded(name, each)}`);
+}
+
+/** Percent-encodes everything that means something in a URL, slashes included. */
+function encoded(name: string, value: unknown): string {
+  try {
+    return encodeURIComponent(String(value));
+  } catch {
+    throw new UpstreamFailure('invalid', `${name} is no valid Unicode text`);
+  }
+}
+
+/** Some servers cut a text at a control character, and some decode a segment before they split the path. */
+function checkSegment(segment: string): void {
+  const text = decoded(segment);
+  const sound = !/\p{Cc}/u.test(text) && !text.split(/[/\\]/).some(part => /^\.\.?$/.test(part));
+  if (sound) return;
+  throw new UpstreamFailure(
+    'invalid',
+    'a path parameter must have no control characters, and no . or .. between slashes',
+  );
+}
+
+/** The upstream's own path may have a percent sign that encodes nothing. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
