@@ -20,6 +20,7 @@ import { orderWork } from './http/run-handler.js';
 import { Health } from './http/health.js';
 import { openLedger, type Ledger } from './ledger/store.js';
 import { drain, findFreePort, listen } from './http/listen.js';
+import { McpEndpoint, type McpParts } from './mcp/mcp-endpoint.js';
 import { createPanel } from './panel/panel.js';
 import { BlockhashLife } from './payments/blockhash-life.js';
 import { Charge } from './payments/charge.js';
@@ -47,6 +48,8 @@ import { firstFeePayer, rememberedFeePayers, OfferRefresher } from './payments/r
 
 const CHAIN_TRY_MS = 3_000;
 const FIRST_LOOK_MS = 5_000;
+/** Hosts of MCP tools end a call after 60 s. */
+const MCP_HOLD_MS = 45_000;
 
 /** A running server. `stop` lets open requests finish for up to 25 s. */
 export type Running = { url: string; stop(): Promise<void> };
@@ -184,8 +187,8 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   disposers.unshift(() => backends.close());
   const routes = await Routes.create(contract);
   const calls = new RecentCalls();
-  const { serving, free } = servedBy(table, contract, backends);
-  const handlers = calls.observe({ ...serving, ...apis.served });
+  const { serving: served, free } = servedBy(table, contract, backends);
+  const handlers = calls.observe({ ...served, ...apis.served });
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
   const orders = new OrderWorker({ ledger, work, log, attemptMs: config.orderMs });
@@ -211,21 +214,15 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const exposed = exposedHeaders(contract);
   const { documents, live } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
-  const callback = createApp({
-    ...handlerParts,
-    charge,
-    offers,
-    bodies: new BodyReader(),
-    deliveries: new Deliveries(),
-    live,
-    exposed,
-    holdMs: config.holdMs,
-    panel: panelOf(base, ledger, panel),
-    closing,
-  }).callback();
+  const { holdMs } = config;
+  const memory = { bodies: new BodyReader(), deliveries: new Deliveries() };
+  const serving = { ...handlerParts, ...memory, charge, offers, live, exposed, closing };
+  const callback = createApp({ ...serving, holdMs, panel: panelOf(base, ledger, panel) }).callback();
+  const mcp = mcpOf(base, serving, siteUrl);
   void routes.warm();
   return {
-    app: (request, response) => void callback(request, response),
+    app: (request, response) =>
+      void (mcp.serves(request) ? mcp.serve(request, response) : callback(request, response)),
     routes,
     documents,
     exposed,
@@ -277,6 +274,17 @@ function healthOf(
   const health = new Health(String((contract.document.info as Json).version), probes, calls);
   health.start();
   return health;
+}
+
+function mcpOf(
+  { contract, config, terms: { publicUrl }, disposers }: Base,
+  serving: Omit<McpParts, 'contract' | 'publicUrl' | 'siteUrl' | 'holdMs'>,
+  siteUrl: string,
+): McpEndpoint {
+  const holdMs = Math.min(config.holdMs, MCP_HOLD_MS);
+  const mcp = new McpEndpoint({ ...serving, contract, publicUrl, siteUrl, holdMs });
+  disposers.unshift(() => mcp.close());
+  return mcp;
 }
 
 function panelOf({ config, terms, closing, log }: Base, ledger: Ledger, panel: Panel): Middleware {

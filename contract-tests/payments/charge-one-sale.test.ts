@@ -167,7 +167,7 @@ describe('charge: promise 11, payment-identifier', () => {
     const payer = Keypair.generate();
     await world.redeem(world.payment({ payer, identifier: ID }));
     const outcome = await world.redeem(world.payment({ payer, identifier: ID }), { text: 'another' });
-    expect(outcome).to.include({ kind: 'conflict' });
+    expect(outcome).to.include({ kind: 'invalid' });
     expect(world.facilitator.settles).to.equal(1);
   });
 
@@ -193,7 +193,7 @@ describe('charge: promise 11, payment-identifier', () => {
     world.now += 25 * 60 * MINUTE;
     world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
     const outcome = await world.redeem(world.payment({ payer, identifier: ID }));
-    expect(outcome).to.include({ kind: 'conflict' });
+    expect(outcome).to.include({ kind: 'invalid' });
     expect(outcome)
       .to.have.property('error')
       .match(/no longer kept.*new id/);

@@ -140,10 +140,10 @@ describe('what a payment-identifier that was used before is worth', () => {
 
   it('for another call, or once its answer is gone: 400, uncharged', () => {
     expect(verdictOf(nextStepForIdentifier(used, { ...asked, requestHash: 'b'.repeat(64) }, NOW))).to.match(
-      /^conflict: .*another call. You were not charged/,
+      /^invalid: .*another call. You were not charged/,
     );
     expect(verdictOf(nextStepForIdentifier(used, asked, NOW + 1))).to.match(
-      /^conflict: .*no longer kept. You were not charged/,
+      /^invalid: .*no longer kept. You were not charged/,
     );
   });
 });

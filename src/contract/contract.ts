@@ -19,6 +19,8 @@ export type FreeOperation = {
   discovery?: string[];
   /** `x-health`: the ids of the paid operations whose backends this health document lists. */
   health?: string[];
+  /** `x-mcp: true`: it is offered as an MCP tool, too. */
+  mcp?: { summary: string; description: string };
 };
 
 export type Contract = { document: Json; paid: PricedOperation[]; free: FreeOperation[] };
@@ -131,7 +133,10 @@ function readOperation(contract: Contract, place: Place, fault: Fault): void {
     return fault(at, 'has an x-upstream but costs nothing: only paid operations can have one');
   if (method !== 'get') return fault(at, 'is free, so it must be a GET');
   if (path.includes('{')) return fault(at, 'is free, so its path must have no parameters');
-  contract.free.push({ id: operation.operationId, path });
+  const { operationId: id, summary = id, description = summary, 'x-mcp': mcp } = operation;
+  if (mcp !== undefined && typeof mcp !== 'boolean') return fault([...at, 'x-mcp'], 'must be true or false');
+  const tool = mcp === true ? { mcp: { summary: String(summary), description: String(description) } } : {};
+  contract.free.push({ id, path, ...tool });
 }
 
 /** The sections of the service. They name paid operations, so they are read after all of those. */

@@ -2,39 +2,29 @@ import type { IncomingMessage } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import { MAX_HOLD_SECONDS } from '../config.js';
 import type { PricedOperation } from '../contract/contract.js';
-import type { AnyAsked } from '../contract/operation.js';
 import { challengeVersion } from '../payments/challenge.js';
-import type { Charge } from '../payments/charge.js';
-import type { Payment } from '../payments/check-payment.js';
-import { fingerprint, requestText, TooDeep } from '../payments/fingerprint.js';
-import type { Outcome } from '../payments/outcome.js';
-import type { PaidCall } from '../payments/paid-call.js';
-import { BodiesFull, BodyFault, type BodyReader } from './body.js';
+import { BodiesFull, type BodyReader } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
-import { onClose } from './on-close.js';
+import { goneSignal } from './on-close.js';
+import { servePaidCall, type PaidCallParts } from './paid-calls.js';
 import { sourceOf } from './request-source.js';
 import { Halt, sendChallenge, sendError } from './responses.js';
-import type { Routed } from './router.js';
-import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
+import type { AskedCheck, Routed } from './router.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
 
 export type AppParts = ServeFreeParts &
-  HandlerParts &
+  PaidCallParts &
   SendParts & {
-    charge: Charge;
     bodies: BodyReader;
     /** How long a call without a `Prefer` header waits for an order, or for work that another request began, in ms. */
     holdMs: number;
-    /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
-    closing: AbortSignal;
     /** The headers of answers that a page of another origin may read. */
     exposed: string;
     /** Mounted after the routes of the contract. */
     panel: Middleware;
   };
 
-const BUSY_RETRY_SECONDS = 1;
 const HEAD_SELLS_NOTHING =
   'HEAD has no body, so it sells nothing, and this request did not use the payment. Send it with GET.';
 
@@ -93,83 +83,49 @@ function shown(ctx: Context): string {
   return pathOf(ctx).slice(0, 100);
 }
 
-/** Answers a call of a paid operation: payment → body → validation → charge around the handler → answer. */
+/** Answers a call of a paid operation. */
 async function servePaid(
   ctx: Context,
   parts: AppParts,
   route: Routed,
-  priced: PricedOperation,
+  operation: PricedOperation,
 ): Promise<void> {
-  const { charge, offers } = parts;
+  const { offers, holdMs } = parts;
   const asked = challengeVersion(ctx.querystring);
-  const checkedPayment = await charge.checkPayment(ctx.req.headers, priced);
-  if (checkedPayment.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(priced, asked));
-  if (checkedPayment.kind === 'refused') {
-    return sendChallenge(ctx, offers.refusal(priced, asked, checkedPayment.error, true));
+  const result = await servePaidCall(parts, {
+    route,
+    operation,
+    headers: ctx.req.headers,
+    source: sourceOf(ctx.req.socket.remoteAddress),
+    read: owner => readAsked(ctx, parts, route, operation, owner),
+    gone: goneSignal(ctx.req, ctx.res),
+    holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
+  });
+  if (result.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(operation, asked));
+  if (result.kind === 'rejected') {
+    return sendChallenge(ctx, offers.refusal(operation, asked, result.error, true));
   }
-  if (ctx.method === 'HEAD') throw new Halt(400, HEAD_SELLS_NOTHING);
-  const { payment } = checkedPayment;
-  if (checkedPayment.kind === 'mismatch' && !(await charge.isKnown(payment))) {
-    return sendChallenge(ctx, offers.refusal(priced, asked, checkedPayment.error, true));
-  }
-  const owner = ownerOf(ctx, payment);
-  const outcome = await charged(ctx, parts, route, priced, payment, owner);
+  const { payment, owner, outcome } = result;
   if (parts.closing.aborted) ctx.set('Connection', 'close');
-  await sendOutcome(ctx, parts, { priced, payment, asked, owner }, outcome);
+  await sendOutcome(ctx, parts, { priced: operation, payment, asked, owner }, outcome);
 }
 
-async function charged(
+/** @throws BodyFault, BodiesFull, Halt */
+async function readAsked(
   ctx: Context,
-  parts: AppParts,
+  { bodies, routes }: AppParts,
   route: Routed,
   operation: PricedOperation,
-  payment: Payment,
   owner: BudgetOwner,
-): Promise<Outcome> {
-  const { bodies, charge, closing, holdMs } = parts;
+): Promise<AskedCheck> {
+  if (ctx.method === 'HEAD') throw new Halt(400, HEAD_SELLS_NOTHING);
   try {
     const body = await bodyOf(ctx.req, bodies, operation, owner);
-    const checked = parts.routes.checkAsked(route, ctx.querystring, body);
-    if (!checked.ok) throw new BodyFault(checked.error);
-    const { asked } = checked;
-    return await charge.process({
-      operation,
-      payment,
-      requestHash: fingerprint(operation.id, asked),
-      work: signal => runHandler(parts, route, { ...asked, signal, caller: payment.checked.payer }),
-      gone: goneSignal(ctx),
-      closing,
-      holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
-      source: owner.source,
-      ...(operation.flow === 'upfront' ? { upfront: upfrontOf(parts, operation, asked) } : {}),
-    });
+    return routes.checkAsked(route, ctx.querystring, body);
   } catch (error) {
-    if (error instanceof BodiesFull) {
-      ctx.set('Connection', 'close');
-      const why = 'The server is busy and the body of this request arrived too slowly';
-      return charge.turnAway(payment, why, BUSY_RETRY_SECONDS);
-    }
-    if (!(error instanceof BodyFault || error instanceof TooDeep)) throw error;
-    throw new Halt(400, `${error.message}. ${await charge.moneyNote(payment)}`);
+    if (error instanceof BodiesFull) ctx.set('Connection', 'close');
+    throw error;
   }
-}
-
-function upfrontOf(
-  { handlers, log }: AppParts,
-  { id }: PricedOperation,
-  asked: AnyAsked,
-): NonNullable<PaidCall['upfront']> {
-  return {
-    request: requestText(asked),
-    ready: async () => {
-      try {
-        await handlers[id]?.ready?.(asked);
-        return undefined;
-      } catch (error) {
-        return failureAnswer(error, log);
-      }
-    },
-  };
 }
 
 /** The body of a call; undefined if the operation takes none, or an optional one was not sent. */
@@ -191,16 +147,4 @@ function hasBody({ headers }: IncomingMessage): boolean {
 function preferredWait(header: string): number | undefined {
   const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?/i.exec(header)?.[1];
   return seconds === undefined ? undefined : Math.min(Number(seconds), MAX_HOLD_SECONDS) * 1000;
-}
-
-function ownerOf({ req }: Context, { checked }: Payment): BudgetOwner {
-  return { payment: checked.id, payer: checked.payer, source: sourceOf(req.socket.remoteAddress) };
-}
-
-function goneSignal(ctx: Context): AbortSignal {
-  const gone = new AbortController();
-  onClose(ctx.req, ctx.res, () => {
-    if (!ctx.res.writableFinished) gone.abort();
-  });
-  return gone.signal;
 }

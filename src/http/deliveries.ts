@@ -22,11 +22,8 @@ export class Deliveries {
    * @returns undefined if there is no memory left in the budget
    */
   open(owner: BudgetOwner, body: Buffer, cut: () => void): Delivery | undefined {
-    const hold = this.#budget.open(owner, cut);
-    if (!hold.grow(body.length)) {
-      hold.close();
-      return undefined;
-    }
+    const hold = this.reserve(owner, body.length, cut);
+    if (!hold) return undefined;
     if (body.length <= PIECE_BYTES) return { body, close: () => hold.close() };
     const { payment } = owner;
     const shared = this.#share(payment, body);
@@ -43,6 +40,14 @@ export class Deliveries {
       highWaterMark: PIECE_BYTES,
     });
     return { body: pieces, close };
+  }
+
+  /** Reserves memory for an answer that is sent in another form. The same `cut` and result as `open`. */
+  reserve(owner: BudgetOwner, bytes: number, cut: () => void): Reservation | undefined {
+    const hold = this.#budget.open(owner, cut);
+    if (hold.grow(bytes)) return hold;
+    hold.close();
+    return undefined;
   }
 
   #share(payment: string, body: Buffer): { body: Buffer; callers: number } {

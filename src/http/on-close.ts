@@ -23,3 +23,24 @@ export function onClose({ socket }: IncomingMessage, response: ServerResponse, t
   here.add(end);
   response.once('close', end);
 }
+
+/** Calls back once, when the response has closed: with true if its last byte went to an intact socket. */
+export function onSent(
+  request: IncomingMessage,
+  response: ServerResponse,
+  then: (out: boolean) => void,
+): void {
+  let out = false;
+  // Node emits `finish` even if the socket was destroyed with bytes still unsent, so `finish` is not enough.
+  response.once('finish', () => (out = !request.socket.destroyed));
+  onClose(request, response, () => then(out));
+}
+
+/** A signal that aborts when the connection closes before the response was written. */
+export function goneSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  onClose(request, response, () => {
+    if (!response.writableFinished) gone.abort();
+  });
+  return gone.signal;
+}

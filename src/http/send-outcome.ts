@@ -7,12 +7,12 @@ import type { Outcome, Sale, Success } from '../payments/outcome.js';
 import { receiptHeader, type Receipt } from '../payments/wire.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { Deliveries } from './deliveries.js';
-import { onClose } from './on-close.js';
+import { onSent } from './on-close.js';
 import { send, sendChallenge, sendError } from './responses.js';
 
 export type SendParts = { offers: Offers; deliveries: Deliveries };
 
-const TOO_MANY_ANSWERS =
+export const TOO_MANY_ANSWERS =
   'The server is sending too many answers at once. You paid, and your answer is stored: send the same payment again.';
 
 /** The call that an outcome belongs to. */
@@ -52,7 +52,7 @@ export async function sendOutcome(
         offers.refusal(priced, asked, outcome.error, outcome.fresh, payment.checked),
         receipts,
       );
-    case 'conflict':
+    case 'invalid':
       return sendError(ctx, 400, outcome.error, receipts);
     case 'unavailable':
       return sendError(ctx, 503, outcome.error, {
@@ -69,16 +69,13 @@ async function deliver(
   { sale, owner, receipts }: ChargedCall & { sale: Sale; receipts: Record<string, string> },
   { status, headers, body }: Success,
 ): Promise<void> {
-  const delivery = deliveries.open(owner, body, () => ctx.req.socket.destroy());
+  const { req, res } = ctx;
+  const delivery = deliveries.open(owner, body, () => req.socket.destroy());
   if (!delivery) {
     await sale.lost();
     return sendError(ctx, 503, TOO_MANY_ANSWERS, { ...receipts, 'Retry-After': '1' });
   }
-  const { req, res } = ctx;
-  let out = false;
-  // Node emits `finish` even if the socket was destroyed with bytes still unsent, so `finish` is not enough.
-  res.once('finish', () => (out = !req.socket.destroyed));
-  onClose(req, res, () => {
+  onSent(req, res, out => {
     delivery.close();
     void (out ? sale.written() : sale.lost());
   });

@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { LiveAnswers } from './free-answers.js';
+import type { Failure } from '../payments/outcome.js';
 import { failureAnswer, JSON_TYPE, type HandlerParts } from './run-handler.js';
 import { Halt, send } from './responses.js';
 import type { Route, Routed } from './router.js';
@@ -12,22 +13,32 @@ const ALLOWED_HEADERS =
   'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
 
+/** The answer of a free operation that is built for each request, as JSON bytes, or its failure. */
+export async function liveAnswer(
+  { live, routes, log }: ServeFreeParts,
+  id: string,
+): Promise<{ status: 200; body: Buffer } | Failure> {
+  const build = live[id];
+  if (!build) throw new Error(`the free operation ${id} has no handler`);
+  let body: unknown;
+  try {
+    body = await build();
+  } catch (error) {
+    return failureAnswer(error, log);
+  }
+  const fault = routes.checkReply({ id, priced: undefined }, { status: 200, body });
+  if (fault) throw new Error(`the answer of ${id} violates the contract: ${fault}`);
+  return { status: 200, body: Buffer.from(JSON.stringify(body)) };
+}
+
 /** Answers a call of a free operation, but for static documents (`documents.ts`). */
-export async function serveFree(ctx: Context, parts: ServeFreeParts, route: Routed): Promise<void> {
-  const { id } = route;
-  const live = parts.live[id];
-  if (!live) throw new Error(`the free operation ${id} has no handler`);
-  const body = await live().catch((error: unknown) => {
-    const answer = failureAnswer(error, parts.log);
+export async function serveFree(ctx: Context, parts: ServeFreeParts, { id }: Routed): Promise<void> {
+  const answer = await liveAnswer(parts, id);
+  if (answer.status !== 200) {
     const { error: message } = JSON.parse(answer.body.toString('utf8')) as { error: string };
     throw new Halt(503, message, { 'Retry-After': answer.headers['Retry-After'] ?? '5' });
-  });
-  const fault = parts.routes.checkReply(route, { status: 200, body });
-  if (fault) throw new Error(`the answer of ${id} violates the contract: ${fault}`);
-  send(ctx, 200, Buffer.from(JSON.stringify(body)), {
-    'Content-Type': JSON_TYPE,
-    'Cache-Control': 'no-store',
-  });
+  }
+  send(ctx, 200, answer.body, { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' });
 }
 
 /** Answers OPTIONS. */

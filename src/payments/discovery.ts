@@ -82,7 +82,7 @@ function withChallenge(document: Json, response: Response, challenge: { body: Js
 }
 
 /** The price as text, because renderers do not show `x-price`. */
-function priceNote({ price, flow }: PricedOperation): string {
+export function priceNote({ price, flow }: PricedOperation): string {
   const when = flow === 'upfront' ? 'paid before the work' : 'charged only for an answer';
   return `Price: ${price.amount} USDC a call, ${when}, by x402 on Solana.`;
 }

@@ -110,7 +110,7 @@ function noLongerKept(): Unsold {
 }
 
 function conflict(error: string): NextStep {
-  return over({ kind: 'conflict', error });
+  return over({ kind: 'invalid', error });
 }
 
 function over(outcome: Unsold): NextStep {

@@ -21,8 +21,8 @@ export type Outcome =
   | { kind: 'answer'; answer: Failure; receipt?: Receipt }
   /** 402. `fresh`: the buyer may sign again with the offered blockhash. */
   | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt }
-  /** 400 although the body is valid. */
-  | { kind: 'conflict'; error: string }
+  /** 400: the body is invalid, or it is valid but its payment-identifier belongs to another call. */
+  | { kind: 'invalid'; error: string }
   /** 503. The same payment may be sent again. */
   | { kind: 'unavailable'; error: string; retryAfterSeconds: number; receipt?: Receipt };
 

@@ -1,0 +1,88 @@
+import { expect } from 'chai';
+import type { Parameter, PricedOperation } from '../../src/contract/contract.js';
+import { exampleArguments, inputSchemaOf, requestOf } from '../../src/mcp/tool-arguments.js';
+
+const parameter = (name: string, where: Parameter['in'], more: Partial<Parameter> = {}): Parameter => ({
+  name,
+  in: where,
+  required: where === 'path',
+  schema: { type: 'string' },
+  plain: { type: 'string' },
+  list: false,
+  example: 'x',
+  ...more,
+});
+
+const operation = (more: Partial<PricedOperation>): PricedOperation => ({
+  id: 'quote',
+  method: 'GET',
+  path: '/v1/quotes/{symbol}',
+  examplePath: '/v1/quotes/SOL',
+  tags: [],
+  summary: 'A quote',
+  price: { mode: 'fixed', currency: 'USD', amount: '0.01', atomic: 10_000n },
+  flow: 'authorization',
+  parameters: [],
+  answers: [{ mimeType: 'application/json', kind: 'json' }],
+  ...more,
+});
+
+const BODY = {
+  required: true,
+  schema: { type: 'object' },
+  plain: { type: 'object', properties: { note: { type: 'string' } } },
+  example: { note: 'hello' },
+  maxBytes: 1024,
+};
+
+describe('the arguments of a tool', () => {
+  it('are the body, where an operation has no parameters', () => {
+    const summarize = operation({ method: 'POST', path: '/v1/summarize', request: BODY });
+    expect(inputSchemaOf(summarize)).to.deep.equal(BODY.plain);
+    expect(exampleArguments(summarize)).to.deep.equal({ note: 'hello' });
+    expect(requestOf(summarize, { note: 'a' })).to.deep.equal({ raw: [], query: '', body: { note: 'a' } });
+  });
+
+  it('are the parameters by name, as the same call over HTTP would carry them', () => {
+    const quote = operation({
+      parameters: [
+        parameter('symbol', 'path'),
+        parameter('days', 'query'),
+        parameter('tag', 'query', { list: true }),
+      ],
+    });
+    expect(inputSchemaOf(quote)).to.deep.include({ required: ['symbol'] });
+    const request = requestOf(quote, { symbol: 'S/L é', days: 7, tag: ['a', 'b&c'] });
+    expect(request).to.deep.equal({
+      raw: ['S%2FL%20%C3%A9'],
+      query: 'days=7&tag=a&tag=b%26c',
+      body: undefined,
+    });
+  });
+
+  it('keep apart what has one name: two parameters, or a parameter and the body', () => {
+    const odd = operation({
+      method: 'POST',
+      path: '/v1/{id}',
+      parameters: [parameter('id', 'path'), parameter('id', 'query'), parameter('body', 'query')],
+      request: BODY,
+    });
+    expect(inputSchemaOf(odd)).to.deep.include({ required: ['id', 'body'] });
+    const sent = { id: 'one', query_id: 'two', query_body: 'three', body: { note: 'four' } };
+    expect(requestOf(odd, sent)).to.deep.equal({
+      raw: ['one'],
+      query: 'id=two&body=three',
+      body: { note: 'four' },
+    });
+  });
+
+  it('that no HTTP request could carry are refused by name', () => {
+    const quote = operation({ parameters: [parameter('symbol', 'path'), parameter('days', 'query')] });
+    expect(requestOf(quote, {})).to.equal('symbol is missing');
+    expect(requestOf(quote, { symbol: '' })).to.equal('symbol is missing');
+    for (const value of [{}, null, [[]], '\ud800'])
+      expect(requestOf(quote, { symbol: 'SOL', days: value }), JSON.stringify(value)).to.match(
+        /^days: must be/,
+      );
+  });
+});

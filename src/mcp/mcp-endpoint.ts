@@ -1,0 +1,178 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  createMcpHandler,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type McpHttpHandler,
+} from '@modelcontextprotocol/server';
+import { objectOf } from '../contract/references.js';
+import { BodiesFull, BodyFault, type BodyReader } from '../http/body.js';
+import { foreignHost, type OwnHosts } from './allowed-hosts.js';
+import { callTool, type CallToolParts } from './call-tool.js';
+import { Exchange } from './mcp-exchange.js';
+import { instructionsFor, toolsOf } from './tools.js';
+
+/** The path of the MCP endpoint. */
+export const MCP_PATH = '/mcp';
+
+export type McpParts = CallToolParts & OwnHosts & { bodies: BodyReader };
+
+/** What a message carries beside a tool's arguments: its frame and a payment. */
+const FRAME_BYTES = 64 * 1024;
+/** Streams that announce changes of the tools, of which there are none while a server runs. */
+const MAX_SUBSCRIPTIONS = 64;
+const DAY_SECONDS = 86_400;
+/** The headers that the MCP library reads. */
+const PASSED_ON = /^(accept|content-type|mcp-[a-z0-9-]+)$/;
+
+/**
+ * The tools of the contract over MCP (Streamable HTTP), without sessions: each request carries one message and is served on its own.
+ * What is sold, and how, is the same as over HTTP.
+ */
+export class McpEndpoint {
+  readonly #parts: McpParts;
+  readonly #exchanges = new WeakMap<Request, Exchange>();
+  readonly #handler: McpHttpHandler;
+  readonly #maxBytes: number;
+  #requests = 0;
+
+  constructor(parts: McpParts) {
+    this.#parts = parts;
+    const { contract, log } = parts;
+    const largest = Math.max(0, ...contract.paid.map(({ request }) => request?.maxBytes ?? 0));
+    this.#maxBytes = largest + FRAME_BYTES;
+    const newServer = serverFactory(parts, request => request && this.#exchanges.get(request));
+    this.#handler = createMcpHandler(newServer, {
+      onerror: error => log.info({ error: error.message }, 'MCP request refused'),
+      maxSubscriptions: MAX_SUBSCRIPTIONS,
+    });
+  }
+
+  /** Whether a request is for this endpoint. */
+  serves({ url = '' }: IncomingMessage): boolean {
+    return url === MCP_PATH || url.startsWith(`${MCP_PATH}?`);
+  }
+
+  /** Answers a request. Never rejects. */
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { closing, log } = this.#parts;
+    const refused = foreignHost(request.headers, this.#parts);
+    if (refused !== undefined) return sendFault(response, 403, -32_000, refused);
+    const headers: Record<string, string> = {
+      ...corsFor(request),
+      ...(closing.aborted ? { Connection: 'close' } : {}),
+    };
+    if (request.method === 'OPTIONS') return preflight(response, headers);
+    const exchange = new Exchange(request, response);
+    try {
+      if (request.method === 'POST') exchange.message = await this.#message(request, exchange);
+      await exchange.send(await this.#answer(request, exchange), headers);
+    } catch (error) {
+      if (exchange.gone.aborted) return;
+      if (response.headersSent) return void response.destroy();
+      if (error instanceof BodyFault)
+        return sendFault(response, 400, -32_700, `${error.message}. Send one JSON-RPC message.`, headers);
+      if (error instanceof BodiesFull)
+        return sendFault(response, 503, -32_000, BUSY, {
+          ...headers,
+          'Retry-After': '1',
+          Connection: 'close',
+        });
+      log.error({ error }, 'MCP request failed');
+      sendFault(response, 500, -32_603, 'Internal server error. Send the same request again.', headers);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#handler.close();
+  }
+
+  async #message(request: IncomingMessage, { source }: Exchange): Promise<Exchange['message']> {
+    this.#requests += 1;
+    // The payment and its payer are part of the message, so that they are not known yet.
+    const owner = { payment: `mcp ${this.#requests}`, payer: `mcp ${source}`, source };
+    const body = await this.#parts.bodies.readJsonObject(request, this.#maxBytes, owner);
+    return objectOf(body);
+  }
+
+  #answer({ method = 'GET', headers }: IncomingMessage, exchange: Exchange): Promise<Response> {
+    const passed = Object.entries(headers).filter(([name]) => PASSED_ON.test(name));
+    const request = new Request(`http://localhost${MCP_PATH}`, {
+      method,
+      headers: passed.map(([name, value]): [string, string] => [name, String(value)]),
+      signal: exchange.gone,
+    });
+    this.#exchanges.set(request, exchange);
+    return this.#handler.fetch(request, method === 'POST' ? { parsedBody: exchange.message } : {});
+  }
+}
+
+const BUSY =
+  'The server is busy and this request arrived too slowly. You were not charged for it: send it again.';
+
+/** A new protocol server for each request, since it keeps what it negotiates. */
+function serverFactory(
+  parts: McpParts,
+  exchangeOf: (request: Request | undefined) => Exchange | undefined,
+): () => Server {
+  const { contract, siteUrl } = parts;
+  const { title, version } = objectOf(contract.document.info);
+  const info = { name: 'coinslot', title: String(title), version: String(version), websiteUrl: siteUrl };
+  const options = {
+    capabilities: { tools: {} },
+    instructions: instructionsFor(contract),
+    // The default would build a validator for each request. Only answers of users are validated, and none is asked.
+    jsonSchemaValidator: { getValidator: () => () => ({ valid: false, errorMessage: 'not used' }) as never },
+  };
+  const tools = toolsOf(contract);
+  return () => {
+    const server = new Server(info, options);
+    server.setRequestHandler('tools/list', () => ({ tools }));
+    server.setRequestHandler('tools/call', async ({ params }, { http }) => {
+      const exchange = exchangeOf(http?.req);
+      if (!exchange) throw new Error('a tool call without its HTTP request');
+      const result = await callTool(parts, exchange);
+      if (!result)
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          `Unknown tool ${params.name.slice(0, 100)}: tools/list names all tools.`,
+        );
+      return result;
+    });
+    return server;
+  };
+}
+
+function corsFor({ headers: { origin } }: IncomingMessage): Record<string, string> {
+  return origin === undefined ? {} : { 'Access-Control-Allow-Origin': origin, Vary: 'Origin' };
+}
+
+function preflight(response: ServerResponse, headers: Record<string, string>): void {
+  response.writeHead(204, {
+    ...headers,
+    Allow: 'POST, OPTIONS',
+    'Access-Control-Allow-Methods': 'POST, OPTIONS',
+    'Access-Control-Allow-Headers':
+      'content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id',
+    'Access-Control-Max-Age': String(DAY_SECONDS),
+  });
+  response.end();
+}
+
+/** An answer to a request whose message was not read: a JSON-RPC error without an id. */
+function sendFault(
+  response: ServerResponse,
+  status: number,
+  code: number,
+  message: string,
+  headers: Record<string, string> = {},
+): void {
+  const body = JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null });
+  response.writeHead(status, {
+    ...headers,
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+  });
+  response.end(body);
+}

@@ -1,0 +1,68 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Json } from '../contract/json.js';
+import type { BudgetOwner, Reservation } from '../http/byte-budget.js';
+import type { Deliveries } from '../http/deliveries.js';
+import { goneSignal, onClose, onSent } from '../http/on-close.js';
+import { sourceOf } from '../http/request-source.js';
+import type { Sale } from '../payments/outcome.js';
+
+const PIECE_BYTES = 16 * 1024;
+
+/** One HTTP request that carries one MCP message, and its response. Its connection is the caller that waits for a payment. */
+export class Exchange {
+  readonly gone: AbortSignal;
+  readonly source: string;
+  /** The message, as sent. */
+  message: Json = {};
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  #hold: Reservation | undefined;
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request;
+    this.#response = response;
+    this.gone = goneSignal(request, response);
+    this.source = sourceOf(request.socket.remoteAddress);
+  }
+
+  /**
+   * Registers a sold answer that goes out with the rest of this response. The sale is told once the last byte has gone to an intact
+   * socket, or that it did not. @param bytes about as many as the answer holds in memory
+   * @returns false if there is no memory left for it; then nothing was registered
+   */
+  carry(deliveries: Deliveries, owner: BudgetOwner, bytes: number, sale: Sale): boolean {
+    const hold = deliveries.reserve(owner, bytes, () => this.#request.socket.destroy());
+    if (!hold) return false;
+    this.#hold = hold;
+    onSent(this.#request, this.#response, out => {
+      hold.close();
+      void (out ? sale.written() : sale.lost());
+    });
+    return true;
+  }
+
+  /** Sends a response of the MCP library, as fast as its caller reads. */
+  async send(answer: Response, headers: Record<string, string>): Promise<void> {
+    const response = this.#response;
+    if (response.destroyed) return void answer.body?.cancel();
+    response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
+    if (!answer.body) return void response.end();
+    response.flushHeaders();
+    for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
+      for (let from = 0; from < chunk.length; from += PIECE_BYTES) {
+        if (this.gone.aborted) return;
+        if (!response.write(chunk.subarray(from, from + PIECE_BYTES))) await this.#drained();
+        this.#hold?.progress();
+      }
+    }
+    response.end();
+  }
+
+  /** Resolves when the caller has read what was written, or has gone. */
+  #drained(): Promise<void> {
+    return new Promise(resolve => {
+      this.#response.once('drain', resolve);
+      onClose(this.#request, this.#response, resolve);
+    });
+  }
+}

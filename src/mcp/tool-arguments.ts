@@ -1,0 +1,96 @@
+import type { Parameter, PricedOperation } from '../contract/contract.js';
+import type { Json } from '../contract/json.js';
+import { parameterNames } from '../contract/paths.js';
+import { isObject } from '../contract/references.js';
+
+/** The name of the argument that carries the JSON body of an operation that has parameters, too. */
+const BODY = 'body';
+
+/** A parameter of an operation as an argument of its tool. */
+type Argument = { name: string; parameter: Parameter };
+
+/** What a tool's arguments ask for, as the router reads it from an HTTP request. */
+export type ToolRequest = { raw: string[]; query: string; body: object | undefined };
+
+/**
+ * Names the arguments for path and query parameters after them. A name that is taken, by another parameter or by `body`, gets the
+ * place of the parameter in front: `query_body`.
+ */
+function argumentsOf({ parameters, request }: PricedOperation): Argument[] {
+  const taken = new Set(request ? [BODY] : []);
+  return parameters.map(parameter => {
+    const name = taken.has(parameter.name) ? `${parameter.in}_${parameter.name}` : parameter.name;
+    taken.add(name);
+    return { name, parameter };
+  });
+}
+
+/**
+ * The input schema of the tool of an operation, without references: its JSON body, or, if it has parameters, an object of these, with
+ * the body, if any, as the member `body`.
+ */
+export function inputSchemaOf(operation: PricedOperation): Json & { type: 'object' } {
+  const { request } = operation;
+  const named = argumentsOf(operation);
+  if (named.length === 0) return { ...request?.plain, type: 'object' };
+  const required = named.filter(({ parameter }) => parameter.required).map(({ name }) => name);
+  if (request?.required) required.push(BODY);
+  return {
+    type: 'object',
+    properties: {
+      ...Object.fromEntries(
+        named.map(({ name, parameter: { plain, description } }) => [
+          name,
+          description === undefined ? plain : { description, ...plain },
+        ]),
+      ),
+      ...(request ? { [BODY]: request.plain } : {}),
+    },
+    ...(required.length > 0 ? { required } : {}),
+  };
+}
+
+/** The arguments of a call, as the operation's own example has them. */
+export function exampleArguments(operation: PricedOperation): Json {
+  const { request } = operation;
+  const named = argumentsOf(operation);
+  if (named.length === 0) return request?.example ?? {};
+  const examples = named.filter(({ parameter }) => parameter.example !== undefined);
+  return {
+    ...Object.fromEntries(examples.map(({ name, parameter }) => [name, parameter.example])),
+    ...(request ? { [BODY]: request.example } : {}),
+  };
+}
+
+/**
+ * Turns the arguments of a tool into what the same call over HTTP would carry, so that both are the same call.
+ * @returns a sentence about what is wrong, if an argument can't be written as a parameter
+ */
+export function requestOf(operation: PricedOperation, sent: Json): ToolRequest | string {
+  const named = argumentsOf(operation);
+  if (named.length === 0) return { raw: [], query: '', body: operation.request ? sent : undefined };
+  const raw: string[] = [];
+  const query = new URLSearchParams();
+  for (const { name, parameter } of named) {
+    const value = sent[name];
+    if (value === undefined && parameter.in === 'query') continue;
+    if (value === undefined || value === '') return `${name} is missing`;
+    const texts = textsOf(value);
+    if (!texts) return `${name}: must be text, a number, true or false, or a list of these`;
+    if (parameter.in === 'query') for (const text of texts) query.append(parameter.name, text);
+    else raw[parameterNames(operation.path).indexOf(parameter.name)] = encodeURIComponent(texts.join(','));
+  }
+  const body = operation.request ? sent[BODY] : undefined;
+  if (body !== undefined && !isObject(body)) return 'body: must be an object';
+  return { raw, query: query.toString(), body };
+}
+
+function textsOf(value: unknown): string[] | undefined {
+  const values: unknown[] = Array.isArray(value) ? value : [value];
+  const simple = values.every(each =>
+    typeof each === 'string'
+      ? !/\p{Surrogate}/u.test(each)
+      : typeof each === 'number' || typeof each === 'boolean',
+  );
+  return simple ? values.map(String) : undefined;
+}
