@@ -20,12 +20,12 @@ const payers = Array.from({ length: PAYERS }, (_, index) => addressOf(`payer ${i
 const FILL = `
   INSERT INTO payments (id, operation, request_hash, payer, amount, network, x402_version, signed_transaction, flow, state, claim, owner,
     lease_until, caller_until, runs, asks, claim_slot, claim_height, settlement, created_at, settling_at, settled_at, decided_at,
-    written_at, audited_at)
+    written_at, audited_at, callers, written_to, unwritten)
   WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :rows)
-  SELECT lower(hex(randomblob(32))), 'summarize', lower(hex(randomblob(32))),
+  SELECT randomblob(32), 'summarize', lower(hex(randomblob(32))),
     CASE WHEN i % 10 = 0 THEN (SELECT payer FROM regulars WHERE rowid = i / 10 % ${PAYERS} + 1) ELSE printf('payer-%05d', abs(random()) % 10000) END,
     '10000', '${NETWORK}', 2, hex(randomblob(250)), 'authorization', 'delivered', i, 'somebody', 0, 0, 1, 1, i, i,
-    hex(randomblob(44)), :began + i * 30, :began + i * 30, :began + i * 30, :began + i * 30, :began + i * 30, :began + i * 30
+    hex(randomblob(44)), :began + i * 30, :began + i * 30, :began + i * 30, :began + i * 30, :began + i * 30, :began + i * 30, 1, 1, 0
   FROM n`;
 
 /** @param {string} file @param {number} rows @returns {Promise<{ seconds: number }>} */
