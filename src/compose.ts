@@ -18,6 +18,7 @@ import { resolveEndpoints, type Endpoints } from './sandbox/endpoints.js';
 import { freeAnswers } from './http/free-answers.js';
 import { orderWork } from './http/run-handler.js';
 import { Health } from './http/health.js';
+import { durabilityOf } from './ledger/durability.js';
 import { openLedger, type Ledger } from './ledger/store.js';
 import { drain, findFreePort, listen } from './http/listen.js';
 import { McpEndpoint, type McpParts } from './mcp/mcp-endpoint.js';
@@ -40,7 +41,8 @@ import { createHttpOperations, type HttpOperations } from './upstreams/http-oper
 import { replyStoreOf } from './upstreams/people/reply-store.js';
 import { Routes } from './http/router.js';
 import { createHttpServer, type HttpParts } from './http/server.js';
-import { checkChain, checkHeaderSizes } from './payments/startup-checks.js';
+import { heed, runChecks } from './payments/preflight.js';
+import { startupChecks } from './payments/startup-checks.js';
 import { Respondents } from './upstreams/people/respondents.js';
 import { recentBlockhashes } from './solana/recent-blockhashes.js';
 import { createChain, type SolanaChain } from './solana/rpc.js';
@@ -147,25 +149,31 @@ function termsOf(config: Config, { payTo }: Endpoints, publicUrl: string): Terms
   return { network: caip2, v1Network: v1, asset: usdcMint, payTo, publicUrl };
 }
 
-/** Checks the receiver and the facilitator, and builds the offers that a challenge contains. */
+/** Checks everything that sales depend on, and builds the offers that a challenge contains. */
 async function openOffering(base: Base): Promise<Offering> {
   const { config, contract, endpoints, terms, log, disposers } = base;
   const { network, payTo } = terms;
   const chain = createChain({ urls: endpoints.rpcUrls, network, timeoutMs: CHAIN_TRY_MS, log });
   disposers.unshift(() => chain.close());
-  await checkChain(chain, terms, log);
   const { databaseUrl: url, answerBudgetBytes } = config;
   const ledger = await openLedger({ url, payTo, network, answerBudgetBytes });
   disposers.unshift(() => ledger.close());
-  for (const warning of ledger.warnings) log.warn({}, warning);
   const { feePayer: ownFeePayer } = endpoints;
   const own = { chain, feePayer: ownFeePayer, limits: config.feePayer.limits, log };
   const facilitator = await createFacilitators(endpoints.facilitators, own);
   disposers.unshift(() => facilitator.close());
   const remembered = facilitator.learn(await rememberedFeePayers(ledger));
-  const feePayer = await firstFeePayer(facilitator, network, remembered, log);
-  const offers = new Offers(contract.paid, terms, feePayer, remembered);
-  checkHeaderSizes(contract, terms);
+  const checks = startupChecks({
+    contract,
+    terms,
+    network: config.network.name,
+    chain,
+    facilitators: facilitator,
+    hadFeePayer: remembered.length > 0,
+    durability: () => durabilityOf(url, answerBudgetBytes),
+  });
+  heed(await runChecks(checks), { isSandbox: config.network.name === 'sandbox', log });
+  const offers = new Offers(contract.paid, terms, firstFeePayer(facilitator, remembered), remembered);
   const heights = new ChainHeights(ledger);
   const feePayers = new SharedFeePayers({ ledger, offers, facilitators: facilitator, log });
   const watch = new OfferRefresher({ offers, chain, heights, feePayers, facilitator, ledger, log });

@@ -13,6 +13,7 @@ import { receiverAccount } from '../../src/payments/transaction.js';
 import { TOKEN_PROGRAM } from '../../src/solana/networks.js';
 import { craftPayment, DEVNET, DEVNET_USDC, v2Header } from '../support/craft.js';
 import { until } from '../support/faults.js';
+import { tokenAccount } from '../support/stub-mainnet.js';
 import { call, TEXT } from '../support/world.js';
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
@@ -73,7 +74,8 @@ function rpcAnswer(_path: string, body: string): unknown {
   const { method, params } = JSON.parse(body) as { method: string; params: unknown[] };
   const context = { slot: 1_000 + Math.floor(Date.now() / 400) };
   const receiver = receiverAccount({ asset: DEVNET_USDC, payTo: PAY_TO });
-  const account = { owner: TOKEN_PROGRAM, lamports: 1, executable: false, data: ['', 'base64'] };
+  const data = tokenAccount({ mint: DEVNET_USDC, owner: PAY_TO, frozen: false }).toString('base64');
+  const account = { owner: TOKEN_PROGRAM, lamports: 1, executable: false, data: [data, 'base64'] };
   const results: Record<string, unknown> = {
     getGenesisHash: GENESIS,
     getLatestBlockhash: {

@@ -1,12 +1,6 @@
 import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
-import {
-  ACCOUNT_SIZE,
-  AccountLayout,
-  getAssociatedTokenAddressSync,
-  TOKEN_PROGRAM_ID,
-} from '@solana/spl-token';
-import { PublicKey, SystemProgram } from '@solana/web3.js';
+import { SystemProgram } from '@solana/web3.js';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, request, type IncomingMessage, type RequestListener, type Server } from 'node:http';
@@ -15,81 +9,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ConfigFault, readConfig } from '../../src/config.js';
 import { compose, type Running } from '../../src/compose.js';
-import { FacilitatorFault } from '../../src/payments/facilitator.js';
+import {
+  addressOf,
+  BLOCKHASH,
+  bodyOf,
+  CAIP2,
+  DEVNET_GENESIS,
+  FEE_PAYER,
+  KIND,
+  PAY_TO,
+  RECEIVER,
+  StubMainnet,
+  stopServer,
+  USDC,
+} from '../support/stub-mainnet.js';
 
-const CAIP2 = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
-const GENESIS = '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d';
-const DEVNET_GENESIS = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';
-const USDC = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
-const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
-const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
-const BLOCKHASH = 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N';
 const PUBLIC_URL = 'https://pay.example';
-const RECEIVER = getAssociatedTokenAddressSync(new PublicKey(USDC), new PublicKey(PAY_TO)).toBase58();
 const PAID = ['/v1/summarize', '/v1/sol-token-brief', '/v1/sol-mint-info', '/brand-feedback', '/v1/tts'];
 
-const KIND = { x402Version: 2, scheme: 'exact', network: CAIP2, extra: { feePayer: FEE_PAYER } };
-
-/** What the stub servers say; each test changes what it is about. */
-let kinds: unknown[];
-let genesis: string;
-let receiverOwner: string | undefined;
-let asked: string[];
-
-function tokenAccount(): string {
-  const data = Buffer.alloc(ACCOUNT_SIZE);
-  const none = PublicKey.default;
-  const rest = {
-    delegateOption: 0,
-    delegate: none,
-    isNativeOption: 0,
-    isNative: 0n,
-    delegatedAmount: 0n,
-    closeAuthorityOption: 0,
-  } as const;
-  const owned = {
-    mint: new PublicKey(USDC),
-    owner: new PublicKey(PAY_TO),
-    amount: 0n,
-    state: 1,
-    closeAuthority: none,
-  } as const;
-  AccountLayout.encode({ ...rest, ...owned }, data);
-  return data.toString('base64');
-}
-
-function resultOf(method: string, [address]: unknown[]): unknown {
-  asked.push(method);
-  const context = { slot: 300_000_000, apiVersion: '2.3.0' };
-  switch (method) {
-    case 'getGenesisHash':
-      return genesis;
-    case 'getLatestBlockhash':
-      return { context, value: { blockhash: BLOCKHASH, lastValidBlockHeight: 280_000_150 } };
-    case 'getAccountInfo': {
-      if (address !== RECEIVER || receiverOwner === undefined) return { context, value: null };
-      const account = {
-        lamports: 2_039_280,
-        owner: receiverOwner,
-        executable: false,
-        rentEpoch: 0,
-        space: ACCOUNT_SIZE,
-      };
-      return { context, value: { ...account, data: [tokenAccount(), 'base64'] } };
-    }
-    case 'getHealth':
-      return 'ok';
-    case 'getVersion':
-      return { 'solana-core': '2.3.0', 'feature-set': 1 };
-    case 'getBlockHeight':
-      return 280_000_000;
-    default:
-      throw new Error(`the stub does not know ${method}`);
-  }
-}
-
 const servers: Server[] = [];
-const addressOf = (server: Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
 async function listen(listener: RequestListener): Promise<Server> {
   const server = createServer(listener);
@@ -97,30 +35,6 @@ async function listen(listener: RequestListener): Promise<Server> {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return server;
 }
-
-async function bodyOf(message: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-const rpc: RequestListener = (message, response) => {
-  void bodyOf(message).then(text => {
-    const {
-      id,
-      method,
-      params = [],
-    } = JSON.parse(text) as { id: unknown; method: string; params?: unknown[] };
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: resultOf(method, params) }));
-  });
-};
-
-const facilitator: RequestListener = (message, response) => {
-  asked.push(String(message.url));
-  response.setHeader('content-type', 'application/json');
-  response.end(JSON.stringify({ kinds, extensions: [], signers: {} }));
-};
 
 type Fetched = { status: number; headers: IncomingMessage['headers']; json: Json };
 
@@ -148,40 +62,29 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function stopServer(server: Server): Promise<void> {
-  server.closeAllConnections();
-  if (server.listening) await new Promise(resolve => server.close(resolve));
-}
-
 describe('On mainnet', function () {
   this.timeout(60_000);
   let stateDir: string;
   let port: number;
-  let rpcServer: Server;
-  let facilitatorServer: Server;
+  let stub: StubMainnet;
   let running: Running | undefined;
   let rpcUrls: string | undefined;
 
   beforeEach(async () => {
-    kinds = [{ ...KIND, x402Version: 1, network: 'solana' }, { ...KIND, scheme: 'upto' }, KIND];
-    genesis = GENESIS;
-    receiverOwner = TOKEN_PROGRAM_ID.toBase58();
-    asked = [];
+    stub = await StubMainnet.open();
     rpcUrls = undefined;
     stateDir = await mkdtemp(join(tmpdir(), 'mainnet-'));
     port = await freePort();
-    rpcServer = await listen(rpc);
-    facilitatorServer = await listen(facilitator);
   });
 
   afterEach(async () => {
     await running?.stop();
     running = undefined;
-    await Promise.all(servers.splice(0).map(stopServer));
+    await Promise.all([stub.close(), ...servers.splice(0).map(stopServer)]);
     await rm(stateDir, { recursive: true, force: true });
   });
 
-  async function open(): Promise<void> {
+  async function open(change: Record<string, string> = {}): Promise<void> {
     const config = readConfig({
       NETWORK: 'mainnet',
       PORT: String(port),
@@ -189,18 +92,19 @@ describe('On mainnet', function () {
       PAY_TO,
       STATE_DIR: stateDir,
       LOG_LEVEL: 'silent',
-      SOLANA_RPC_URL: rpcUrls ?? `${addressOf(rpcServer)}/?key=1`,
-      FACILITATOR_URL: `${addressOf(facilitatorServer)}/x402`,
+      SOLANA_RPC_URL: rpcUrls ?? `${addressOf(stub.rpc)}/?key=1`,
+      FACILITATOR_URL: `${addressOf(stub.facilitator)}/x402`,
+      ...change,
     });
     running = await compose(config);
   }
 
-  async function faultOfStart(kind: new (message: string) => Error): Promise<string> {
-    const fault: unknown = await open().then(
+  async function faultOfStart(change: Record<string, string> = {}): Promise<string> {
+    const fault: unknown = await open(change).then(
       () => undefined,
       (error: unknown) => error,
     );
-    expect(fault, String((fault as Error | undefined)?.stack)).to.be.instanceOf(kind);
+    expect(fault, String((fault as Error | undefined)?.stack)).to.be.instanceOf(ConfigFault);
     const refused = await call(port, 'GET', '/health').catch((error: NodeJS.ErrnoException) => error.code);
     expect(refused).to.equal('ECONNREFUSED');
     return (fault as Error).message;
@@ -251,21 +155,21 @@ describe('On mainnet', function () {
   });
 
   it('a facilitator that speaks no v2 on mainnet is refused at start, with what to do', async () => {
-    kinds = [
+    stub.kinds = [
       { ...KIND, x402Version: 1, network: 'solana' },
       { ...KIND, network: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1' },
     ];
-    const message = await faultOfStart(FacilitatorFault);
+    const message = await faultOfStart();
     expect(message)
       .to.contain(`does not support x402 v2, scheme exact, on ${CAIP2}`)
       .and.to.contain('FACILITATOR_URL');
-    kinds = [{ ...KIND, extra: {} }];
-    expect(await faultOfStart(FacilitatorFault)).to.contain('names no fee payer');
+    stub.kinds = [{ ...KIND, extra: {} }];
+    expect(await faultOfStart()).to.contain('names no fee payer');
   });
 
   it('an RPC server of another network is refused at start', async () => {
-    genesis = DEVNET_GENESIS;
-    const message = await faultOfStart(ConfigFault);
+    stub.genesis = DEVNET_GENESIS;
+    const message = await faultOfStart();
     expect(message)
       .to.match(/^SOLANA_RPC_URL: /)
       .and.to.contain(DEVNET_GENESIS);
@@ -280,11 +184,11 @@ describe('On mainnet', function () {
           getGenesisHash: DEVNET_GENESIS,
           getLatestBlockhash: { context: { slot: 900_000_000 }, value },
         };
-        const result = results[method] ?? resultOf(method, params);
+        const result = results[method] ?? stub.resultOf(method, params);
         response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
       });
     });
-    rpcUrls = `${addressOf(foreign)},${addressOf(rpcServer)}`;
+    rpcUrls = `${addressOf(foreign)},${addressOf(stub.rpc)}`;
     await open();
     const { json } = await call(port, 'POST', '/v1/summarize');
     const [{ extra }] = json.accepts as [{ extra: Json }];
@@ -292,30 +196,30 @@ describe('On mainnet', function () {
   });
 
   it('a receiver without a USDC account is refused at start, with the command that creates it', async () => {
-    receiverOwner = undefined;
-    const message = await faultOfStart(ConfigFault);
+    stub.receiver = undefined;
+    const message = await faultOfStart();
     expect(message).to.match(/^PAY_TO: /);
     expect(message).to.contain(RECEIVER).and.to.contain(`spl-token create-account ${USDC} --owner ${PAY_TO}`);
   });
 
   it('a receiver whose account holds lamports but is no token account yet is refused likewise', async () => {
-    receiverOwner = SystemProgram.programId.toBase58();
-    expect(await faultOfStart(ConfigFault)).to.contain('spl-token create-account');
+    stub.receiver!.program = SystemProgram.programId.toBase58();
+    expect(await faultOfStart()).to.contain('spl-token create-account');
   });
 
   it('a facilitator that was never reached is refused at start, one that was reached before is not', async () => {
-    const { port: facilitatorPort } = facilitatorServer.address() as AddressInfo;
-    await stopServer(facilitatorServer);
-    facilitatorServer.address = () => ({ port: facilitatorPort, family: 'IPv4', address: '127.0.0.1' });
-    expect(await faultOfStart(FacilitatorFault))
+    const { port: facilitatorPort } = stub.facilitator.address() as AddressInfo;
+    await stopServer(stub.facilitator);
+    stub.facilitator.address = () => ({ port: facilitatorPort, family: 'IPv4', address: '127.0.0.1' });
+    expect(await faultOfStart())
       .to.contain('did not answer /supported')
       .and.to.contain('FACILITATOR_URL');
 
-    facilitatorServer.listen(facilitatorPort, '127.0.0.1');
-    await once(facilitatorServer, 'listening');
+    stub.facilitator.listen(facilitatorPort, '127.0.0.1');
+    await once(stub.facilitator, 'listening');
     await open();
     await running!.stop();
-    await stopServer(facilitatorServer);
+    await stopServer(stub.facilitator);
     await open();
     const { status, json } = await call(port, 'POST', '/v1/tts');
     expect(status).to.equal(402);
@@ -326,9 +230,9 @@ describe('On mainnet', function () {
   });
 
   it('without a chain it starts, and its challenges carry no blockhash', async () => {
-    const { port: rpcPort } = rpcServer.address() as AddressInfo;
-    await stopServer(rpcServer);
-    rpcServer.address = () => ({ port: rpcPort, family: 'IPv4', address: '127.0.0.1' });
+    const { port: rpcPort } = stub.rpc.address() as AddressInfo;
+    await stopServer(stub.rpc);
+    stub.rpc.address = () => ({ port: rpcPort, family: 'IPv4', address: '127.0.0.1' });
     await open();
     const { status, json } = await call(port, 'POST', '/v1/summarize');
     expect(status).to.equal(402);
@@ -342,28 +246,64 @@ describe('On mainnet', function () {
   });
 
   it('a public address too long for the header of a challenge is refused at start', async () => {
-    const config = readConfig({
-      NETWORK: 'mainnet',
-      PORT: String(port),
-      PUBLIC_URL: `https://${`${'a'.repeat(60)}.`.repeat(24)}example`,
-      PAY_TO,
-      STATE_DIR: stateDir,
-      LOG_LEVEL: 'silent',
-      SOLANA_RPC_URL: addressOf(rpcServer),
-      FACILITATOR_URL: addressOf(facilitatorServer),
+    const message = await faultOfStart({ PUBLIC_URL: `https://${`${'a'.repeat(60)}.`.repeat(24)}example` });
+    expect(message).to.match(/^PUBLIC_URL: too long/);
+  });
+
+  const faults: [string, RegExp, () => Record<string, string> | void][] = [
+    [
+      'a public address without https',
+      /PUBLIC_URL: http:.* is not https/,
+      () => ({ PUBLIC_URL: 'http://pay.example' }),
+    ],
+    ['a private address', /is a private address/, () => ({ PUBLIC_URL: 'https://10.1.2.3' })],
+    ['a host name of this machine', /not a public host name/, () => ({ PUBLIC_URL: 'https://localhost' })],
+    ['a receiver whose USDC is frozen', /PAY_TO: .* is frozen/, () => void (stub.receiver!.frozen = true)],
+    [
+      'a receiver whose account has another owner',
+      /PAY_TO: .* handed over to/,
+      () => void (stub.receiver!.owner = FEE_PAYER),
+    ],
+    ['a token account of another mint', /PAY_TO: .* not for USDC/, () => void (stub.receiver!.mint = PAY_TO)],
+    [
+      'a clock that is hours off',
+      /clock: .* s behind the chain: synchronise/,
+      () => void (stub.aheadSeconds = 7_200),
+    ],
+  ];
+  for (const [name, says, change] of faults)
+    it(`${name} is refused at start, with what to do`, async () => {
+      expect(await faultOfStart(change() ?? {})).to.match(says);
     });
-    const fault = await compose(config).then(
-      server => void (running = server),
-      (error: unknown) => error,
-    );
-    expect(fault).to.be.instanceOf(ConfigFault);
-    expect((fault as Error).message).to.match(/^PUBLIC_URL: /);
+
+  it('all errors are reported together', async () => {
+    stub.receiver = undefined;
+    stub.genesis = DEVNET_GENESIS;
+    stub.kinds = [];
+    const message = await faultOfStart({ PUBLIC_URL: 'http://localhost' });
+    expect(message.split('\n').map(line => line.split(':', 1)[0])).to.deep.equal([
+      'SOLANA_RPC_URL',
+      'FACILITATOR_URL',
+      'PUBLIC_URL',
+    ]);
+  });
+
+  it('a fee payer that is nearly empty and a clock that is minutes off are no obstacle', async () => {
+    stub.lamports = 5_000;
+    stub.aheadSeconds = -180;
+    await open();
+    expect((await call(port, 'POST', '/v1/summarize')).status).to.equal(402);
+  });
+
+  it('asks each facilitator once at the start', async () => {
+    await open();
+    expect(stub.asked.filter(each => each === '/x402/supported')).to.have.length(1);
   });
 
   it('asks chain and facilitator nothing for a call without payment', async () => {
     await open();
-    const before = asked.filter(name => name !== 'getLatestBlockhash').length;
+    const before = stub.asked.filter(name => name !== 'getLatestBlockhash').length;
     for (const path of [...PAID, ...PAID]) await call(port, 'POST', path);
-    expect(asked.filter(name => name !== 'getLatestBlockhash').length - before).to.be.below(5);
+    expect(stub.asked.filter(name => name !== 'getLatestBlockhash').length - before).to.be.below(5);
   });
 });

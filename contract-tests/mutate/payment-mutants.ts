@@ -405,4 +405,28 @@ export const paymentMutants: readonly Mutant[] = [
     test: 'payments/charge-price-change',
     grep: 'with the receiver that was paid',
   },
+  {
+    name: 'an error of a check does not stop a start',
+    file: 'src/payments/preflight.js',
+    find: 'const stops = isSandbox ?',
+    replace: 'const stops = true ?',
+    test: 'payments/preflight',
+    grep: 'stops a start outside the sandbox at any error',
+  },
+  {
+    name: 'a receiver whose account has another owner is accepted',
+    file: 'src/payments/chain-checks.js',
+    find: 'if (owner !== payTo)',
+    replace: 'if (false)',
+    test: 'main/mainnet',
+    grep: 'a receiver whose account has another owner is refused at start',
+  },
+  {
+    name: 'a frozen receiver is accepted',
+    file: 'src/payments/chain-checks.js',
+    find: 'if (data[TOKEN_ACCOUNT.state] === FROZEN)',
+    replace: 'if (false)',
+    test: 'main/mainnet',
+    grep: 'a receiver whose USDC is frozen is refused at start',
+  },
 ];

@@ -64,12 +64,13 @@ function launch(env: Environment): {
   return { child, lines: createInterface(child.stdout), said: () => said };
 }
 
-/** Runs a server until it is ready to be paid. */
-export async function serve(env: Environment): Promise<Served> {
+/** Runs a server until it is ready to be paid. @param hear is told each line that it logs until then */
+export async function serve(env: Environment, hear: (line: string) => void = () => {}): Promise<Served> {
   const { child, lines, said } = launch(env);
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
   const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
   for await (const line of lines) {
+    hear(line);
     const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
     if (url === undefined) continue;
     clearTimeout(timer);

@@ -47,8 +47,6 @@ export type Engine = {
   readonly dialect: Dialect;
   /** The owner of claims made through this engine; new each time it is opened. */
   readonly owner: string;
-  /** Warnings for the operator about settings that weaken the ledger's promises. */
-  readonly warnings: readonly string[];
   /** Runs a read-only operation. It may see commits that are not yet on disk. */
   read<T>(operation: () => TransactionBody<T>): Promise<T>;
   /**
@@ -70,7 +68,8 @@ export type Run = <Row>(query: Query<Row>) => Promise<Row[]>;
 /**
  * - `server`: a selling server; a SQLite file allows one, PostgreSQL any number.
  * - `beside`: reads while servers are running.
+ * - `check`: the same, before a start; refuses a database that a server can't use.
  * - `source`: an existing ledger that is to be moved, or whose receiver is to be changed; no server may have it open.
  * - `target`: the database to which it is moved; no server may have it open.
  */
-export type Role = 'server' | 'beside' | 'source' | 'target';
+export type Role = 'server' | 'beside' | 'check' | 'source' | 'target';

@@ -2,7 +2,7 @@ import { execute } from './engine.js';
 import type { Dialect, TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { META_TABLE, MIGRATIONS, SCHEMA_VERSION } from './migrations.js';
-import { ownMeta, setMeta } from './queries/meta.js';
+import { ownMeta, setMeta, tableExists } from './queries/meta.js';
 import { serversBehind } from './queries/server-presence.js';
 import { raw, sql } from './sql.js';
 
@@ -61,6 +61,25 @@ export function* checkReadable(): TransactionBody<void> {
       'open',
       'The ledger has an older schema. Start the server once to bring it up to date.',
     );
+}
+
+/**
+ * What a start would find, without changing anything: no ledger yet, one of an older schema, which a start brings up to date, or the
+ * ledger's own keys.
+ * @throws LedgerFault `open` if a start would be refused
+ */
+export function* inspect(
+  dialect: Dialect,
+  identity: ServerIdentity,
+): TransactionBody<'none' | 'older' | Map<string, string>> {
+  if ((yield* execute(tableExists(dialect, 'meta'))).length === 0) return 'none';
+  const meta = yield* readMeta();
+  const version = checkVersion(meta.get('schema'));
+  refuseMoved(meta);
+  if (version === 0) return 'none';
+  if (version < SCHEMA_VERSION) return 'older';
+  checkIdentity(meta, identity);
+  return meta;
 }
 
 function* readMeta(): TransactionBody<Map<string, string>> {

@@ -6,7 +6,7 @@ import type { Engine, Run } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { idOf } from './ids.js';
 import { checkReadable, migrate } from './migrate.js';
-import { COPIED_META } from './queries/meta.js';
+import { COPIED_META, tableExists } from './queries/meta.js';
 import { list, raw, sql } from './sql.js';
 import type { Query, Value } from './sql.js';
 
@@ -131,10 +131,7 @@ async function metaOf(run: Run): Promise<Map<string, string>> {
 }
 
 async function isLedger(engine: Engine): Promise<boolean> {
-  const query = engine.dialect.concurrentWriters
-    ? sql`select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'payments'`
-    : sql`select 1 from sqlite_master where type = 'table' and name = 'payments'`;
-  return (await engine.transact(run => run(query))).length > 0;
+  return (await engine.transact(run => run(tableExists(engine.dialect, 'payments')))).length > 0;
 }
 
 async function refuseFull(target: Engine): Promise<void> {

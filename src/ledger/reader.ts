@@ -67,8 +67,6 @@ export type Identity = {
 
 /** The operations that are possible while a server is running. Every function rejects with a LedgerFault. */
 export type LedgerReader = {
-  /** Warnings for the operator about settings that weaken the ledger. */
-  readonly warnings: readonly string[];
   readonly find: (id: string) => Promise<Payment | undefined>;
   /** @returns the saved answer, byte for byte, unless it has expired */
   readonly answer: (id: string) => Promise<StoredAnswer | undefined>;
@@ -108,7 +106,6 @@ export function readerOf(connection: Connection): LedgerReader {
   return {
     order,
     replies,
-    warnings: engine.warnings,
     find: async id => {
       const [row] = await engine.read(() => execute(find({ id, now: now() })));
       return row && paymentOf(row);

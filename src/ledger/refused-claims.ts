@@ -79,11 +79,10 @@ export class RefusedClaims {
   /** The engine, extended to delete the gathered claims with every write, if that costs no commit, and before it closes. */
   get engine(): Engine {
     const engine = this.#engine;
-    const { dialect, owner, warnings } = engine;
+    const { dialect, owner } = engine;
     return {
       dialect,
       owner,
-      warnings,
       read: operation => engine.read(operation),
       write: (operation, bytes) => {
         if (!dialect.concurrentWriters) void this.flush();

@@ -1,7 +1,7 @@
 import type { Log } from '../net/log.js';
 import type { Ledger, OfferedFeePayer } from '../ledger/store.js';
 import type { ChainView, Offers } from './offers.js';
-import { FacilitatorFault, FacilitatorUnreachable } from './facilitator.js';
+import { FacilitatorFault } from './facilitator.js';
 import type { Facilitators } from './facilitators.js';
 import type { SharedFeePayers } from './shared-fee-payers.js';
 import type { ChainHeights } from './chain-heights.js';
@@ -29,31 +29,18 @@ export async function rememberedFeePayers(ledger: Ledger): Promise<OfferedFeePay
 }
 
 /**
- * Asks the facilitators for their fee payers. Without those that can't be reached, new challenges name another one; if none answers, the
- * last fee payer in the ledger.
- * @throws FacilitatorFault if one does not serve our network in x402 v2, or if there is no fee payer at all
+ * The fee payer of the first facilitator that has just answered. If none did, the last one in the ledger.
+ * @throws FacilitatorFault
  */
-export async function firstFeePayer(
-  facilitators: Facilitators,
-  network: string,
-  remembered: OfferedFeePayer[],
-  log: Log,
-): Promise<string> {
-  const failures = await facilitators.refresh(network);
-  for (const error of failures.values()) if (!(error instanceof FacilitatorUnreachable)) throw error;
-  const { choice } = facilitators;
+export function firstFeePayer(
+  { choice }: Pick<Facilitators, 'choice'>,
+  remembered: readonly OfferedFeePayer[],
+): string {
   const feePayer = choice ?? remembered[0]?.feePayer;
-  if (feePayer === undefined) {
-    const why = [...failures.values()].map(error => (error as Error).message).join('; ');
-    throw new FacilitatorFault(`${why}. Correct that, or set FACILITATOR_URL to one that answers.`);
-  }
-  const effect =
-    choice === undefined
-      ? 'starting without the facilitator: paid calls answer 503 until it is back'
-      : 'starting without one of the facilitators';
-  for (const [facilitator, error] of failures)
-    log.warn({ facilitator, error: (error as Error).message }, effect);
-  return feePayer;
+  if (feePayer !== undefined) return feePayer;
+  throw new FacilitatorFault(
+    'No facilitator answers. Start one, or set FACILITATOR_URL to one that answers.',
+  );
 }
 
 /**

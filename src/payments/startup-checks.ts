@@ -1,82 +1,75 @@
-import type { Log } from '../net/log.js';
-import type { Account } from '../solana/rpc-types.js';
-import { ConfigFault } from '../config.js';
 import type { Contract } from '../contract/contract.js';
+import type { SolanaChain } from '../solana/rpc.js';
+import type { NetworkName } from '../solana/networks.js';
+import { clockCheck, receiverCheck, rpcCheck } from './chain-checks.js';
 import { MAX_HEADER_BYTES, renderChallenge } from './challenge.js';
+import { facilitatorCheck } from './facilitator-checks.js';
+import type { Facilitators } from './facilitators.js';
+import type { Check, Finding } from './preflight.js';
+import { publicUrlCheck, type Reach } from './public-url-check.js';
 import type { Terms } from './requirements.js';
-import { receiverAccount } from './transaction.js';
-import type { SolanaChain, SurveyedServer } from '../solana/rpc.js';
-import { networkOf, TOKEN_PROGRAM } from '../solana/networks.js';
 
-const CHAIN_CHECK_MS = 5_000;
 const LONGEST_ADDRESS = 'z'.repeat(44);
 
-/**
- * Checks the network of the chain and the receiver's USDC account, without which every payment would fail.
- * @throws ConfigFault
- */
-export async function checkChain(chain: SolanaChain, terms: Terms, log: Log): Promise<void> {
-  const signal = AbortSignal.timeout(CHAIN_CHECK_MS);
-  const account = receiverAccount(terms);
-  let receiver: Account | null;
-  try {
-    receiver = await chain.account(account, signal);
-  } catch (error) {
-    refuseForeignChain(await chain.survey(AbortSignal.timeout(CHAIN_CHECK_MS)), terms);
-    log.warn({ error }, 'starting without the chain: paid calls answer 503 until it is back');
-    return;
-  }
-  void chain.survey(signal).then(servers => reportForeignChains(servers, terms, log));
-  // Lamports sent to the address before the account was created leave an account that can't hold USDC.
-  if (receiver?.owner !== TOKEN_PROGRAM) {
-    throw new ConfigFault(
-      `PAY_TO: ${terms.payTo} has no USDC token account (${account}): create it, for instance with ` +
-        `spl-token create-account ${terms.asset} --owner ${terms.payTo} --fee-payer <your keypair>`,
-    );
-  }
+export type StartupParts = {
+  contract: Contract;
+  terms: Terms;
+  network: NetworkName;
+  chain: SolanaChain;
+  facilitators: Facilitators;
+  /** A fee payer is known from before. */
+  hadFeePayer: boolean;
+  /** How durable the ledger's database is. */
+  durability: () => Promise<Omit<Finding, 'subject'>[]>;
+  reach?: Reach;
+};
+
+/** The checks of every start, and of `npm run check`. */
+export function startupChecks(parts: StartupParts): Check[] {
+  const { contract, terms, network, chain, facilitators, hadFeePayer, durability, reach } = parts;
+  return [
+    rpcCheck(chain, terms),
+    clockCheck(chain),
+    receiverCheck(chain, terms),
+    facilitatorCheck(facilitators, chain, terms, hadFeePayer),
+    databaseCheck(durability),
+    publicUrlCheck(terms.publicUrl, network, reach),
+    headerCheck(contract, terms),
+  ];
 }
 
-type Foreign = { name: string; genesis: string };
-
-function foreignAmong(servers: SurveyedServer[], { network }: Terms): Foreign[] {
-  return servers.filter(
-    (server): server is Foreign => server.genesis !== undefined && networkOf(server.genesis) !== network,
-  );
+/** How durable the ledger's database is. */
+export function databaseCheck(durability: StartupParts['durability']): Check {
+  const subject = 'DATABASE_URL';
+  return { subject, look: async () => (await durability()).map(finding => ({ subject, ...finding })) };
 }
 
-/** @throws ConfigFault if servers answer and none of them serves our chain */
-function refuseForeignChain(servers: SurveyedServer[], terms: Terms): void {
-  const foreign = foreignAmong(servers, terms);
-  const answering = servers.filter(({ genesis }) => genesis !== undefined);
-  if (foreign.length === 0 || foreign.length < answering.length) return;
-  const each = foreign.map(({ name, genesis }) => `${name} (genesis ${genesis})`);
-  throw new ConfigFault(
-    `SOLANA_RPC_URL: must serve ${terms.network}, not another network: ${each.join(', ')}`,
-  );
-}
-
-/** Reports wrong servers at the start. A fallback would otherwise only be noticed when it is needed. */
-function reportForeignChains(servers: SurveyedServer[], terms: Terms, log: Log): void {
-  for (const { name, genesis } of foreignAmong(servers, terms))
-    log.error(
-      { rpc: name, genesis },
-      `the RPC server ${name} in SOLANA_RPC_URL does not serve ${terms.network} and is ignored: remove it`,
-    );
-}
-
-/**
- * Checks the size of every challenge, including the blockhash that is added later.
- * @throws ConfigFault
- */
-export function checkHeaderSizes(contract: Contract, terms: Terms): void {
-  for (const operation of contract.paid) {
-    const live = { feePayer: LONGEST_ADDRESS, recentBlockhash: LONGEST_ADDRESS };
-    const { length } = renderChallenge(operation, terms, live).header;
-    if (length > MAX_HEADER_BYTES) {
-      throw new ConfigFault(
-        `PUBLIC_URL: too long, or the path or summary of ${operation.id} in openapi.yaml. Its challenge takes ${length} header bytes; ` +
-          `proxies cut headers at ${MAX_HEADER_BYTES}`,
-      );
-    }
-  }
+/** Whether every challenge fits into a header, including the blockhash that is added later. */
+export function headerCheck(contract: Contract, terms: Terms): Check {
+  const subject = 'PUBLIC_URL';
+  return {
+    subject,
+    async look() {
+      const live = { feePayer: LONGEST_ADDRESS, recentBlockhash: LONGEST_ADDRESS };
+      const sizes = contract.paid.map(operation => ({
+        id: operation.id,
+        bytes: renderChallenge(operation, terms, live).header.length,
+      }));
+      const [largest] = sizes.sort((a, b) => b.bytes - a.bytes);
+      if (!largest) return [];
+      const { id, bytes } = largest;
+      if (bytes <= MAX_HEADER_BYTES)
+        return [
+          {
+            level: 'ok',
+            subject,
+            found: `the largest challenge takes ${bytes} of ${MAX_HEADER_BYTES} header bytes`,
+          },
+        ];
+      const found =
+        `too long, or the path or summary of ${id} in openapi.yaml. Its challenge takes ${bytes} header bytes; proxies cut headers at ` +
+        `${MAX_HEADER_BYTES}`;
+      return [{ level: 'error', subject, found }];
+    },
+  };
 }

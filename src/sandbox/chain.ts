@@ -1,5 +1,10 @@
 import { renameSync, rmSync } from 'node:fs';
-import { ComputeBudgetProgram, PublicKey, SYSVAR_RECENT_BLOCKHASHES_PUBKEY } from '@solana/web3.js';
+import {
+  ComputeBudgetProgram,
+  PublicKey,
+  SYSVAR_CLOCK_PUBKEY,
+  SYSVAR_RECENT_BLOCKHASHES_PUBKEY,
+} from '@solana/web3.js';
 import { Blockhashes } from './blockhash.js';
 import { restoreAccount, storeAccount, type Genesis, type SlotClock, type StoredAccount } from './genesis.js';
 import { History, type Entry, type Page } from './history.js';
@@ -17,6 +22,7 @@ const FINAL_SLOTS = 32;
 /** For how many slots a bank answers statuses without a search in its history. */
 export const STATUS_SLOTS = 300;
 const LAMPORTS_PER_SIGNATURE = 5000;
+const CLOCK = SYSVAR_CLOCK_PUBKEY.toBase58();
 const RECENT_BLOCKHASHES = SYSVAR_RECENT_BLOCKHASHES_PUBKEY.toBase58();
 const SYSVAR_PROGRAM = 'Sysvar1111111111111111111111111111111111111';
 const MAX_TRANSACTIONS = 200_000;
@@ -131,6 +137,7 @@ export class Chain {
 
   account(address: string): Account | null {
     if (address === RECENT_BLOCKHASHES) return this.#recentBlockhashes();
+    if (address === CLOCK) this.#setVmClock();
     return this.#vm.account(address);
   }
 

@@ -65,7 +65,7 @@ async function startSandbox({ config, publicUrl, log, onSandboxExit }: SandboxOp
 }
 
 /** The configured key pair; in the sandbox, one that is made and funded there. */
-async function feePayerOf(
+export async function feePayerOf(
   { facilitators, feePayer, network, stateDir }: Config,
   rpcUrls: readonly string[],
 ): Promise<KeyPair | undefined> {

@@ -47,10 +47,10 @@ export async function openPostgres(url: string, role: Role): Promise<Engine> {
   pool.on('connect', client => client.on('error', () => undefined));
   try {
     if (role !== 'beside') await requireUsable(pool);
-    const warnings = await weaknesses(pool);
     const owner = randomUUID();
-    const presence = role === 'beside' ? undefined : await ServerPresence.announce(url, role);
-    return new PostgresEngine(pool, warnings, { owner, presence });
+    const presence =
+      role === 'beside' || role === 'check' ? undefined : await ServerPresence.announce(url, role);
+    return new PostgresEngine(pool, { owner, presence });
   } catch (error) {
     await pool.end();
     if (error instanceof LedgerFault) throw error;
@@ -94,32 +94,14 @@ function problemOf({ version, name, schema, replica, readonly, creates }: Fitnes
   return undefined;
 }
 
-async function weaknesses(pool: pg.Pool): Promise<string[]> {
-  const result = await pool.query<{ name: string; setting: string }>(
-    `select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`,
-  );
-  return result.rows
-    .filter(row => row.setting === 'off')
-    .map(
-      row =>
-        `PostgreSQL runs with ${row.name}=off: a crash of the database may lose payments. Set ${row.name}=on.`,
-    );
-}
-
 class PostgresEngine implements Engine {
   readonly dialect = POSTGRES;
   readonly owner: string;
-  readonly warnings: readonly string[];
   readonly #pool: pg.Pool;
   readonly #presence: ServerPresence | undefined;
 
-  constructor(
-    pool: pg.Pool,
-    warnings: readonly string[],
-    { owner, presence }: { owner: string; presence: ServerPresence | undefined },
-  ) {
+  constructor(pool: pg.Pool, { owner, presence }: { owner: string; presence: ServerPresence | undefined }) {
     this.#pool = pool;
-    this.warnings = warnings;
     this.owner = owner;
     this.#presence = presence;
   }

@@ -23,17 +23,18 @@ export class SqliteFile {
 
   /**
    * @param url `file:/absolute/path`, `file:///absolute/path` or `file:relative/path`
-   * @param role all roles except `beside` take the lock, which only one process can hold; `beside` and `source` create no file
+   * @param role all roles except `beside` and `check` take the lock, which only one process can hold; these two and `source` create no file
    * @throws LedgerFault `open`
    */
   static open(url: string, role: Role): SqliteFile {
     const path = pathOf(url);
-    if (role === 'beside' || role === 'source') refuseMissing(path);
-    const file = role === 'beside' ? path : createFile(path);
-    const lock = role === 'beside' ? undefined : takeLock(file);
+    const reads = role === 'beside' || role === 'check';
+    if (reads || role === 'source') refuseMissing(path);
+    const file = reads ? path : createFile(path);
+    const lock = reads ? undefined : takeLock(file);
     try {
-      const db = connect(file, role);
-      return new SqliteFile(db, writesLog(db, role) ? new WriteAheadLog(file) : undefined, lock);
+      const db = connect(file, reads);
+      return new SqliteFile(db, writesLog(db, reads) ? new WriteAheadLog(file) : undefined, lock);
     } catch (error) {
       release(lock);
       throw openFault(file, error);
@@ -63,7 +64,8 @@ export class SqliteFile {
   }
 }
 
-function pathOf(url: string): string {
+/** The path in a `file:` URL. */
+export function pathOf(url: string): string {
   return url.startsWith('file://') ? fileURLToPath(url) : resolve(url.slice('file:'.length));
 }
 
@@ -133,10 +135,10 @@ function release(lock: Connection | undefined): void {
   lock.close();
 }
 
-function connect(file: string, role: Role): Connection {
+function connect(file: string, reads: boolean): Connection {
   const db = new Database(file, { timeout: BUSY_TIMEOUT_MS });
   db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  if (role !== 'beside') {
+  if (!reads) {
     db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA journal_size_limit = 67108864');
     // Payment ids are random, so every batch touches many pages. Fewer checkpoints and a larger cache make up for it.
@@ -151,9 +153,9 @@ function connect(file: string, role: Role): Connection {
  * Decides whether SQLite itself waits for the disk, blocking the server at every commit, or a `WriteAheadLog` does in a thread. The
  * latter needs WAL mode, which not every file system supports, and a process that keeps the file open.
  */
-function writesLog(db: Connection, role: Role): boolean {
+function writesLog(db: Connection, reads: boolean): boolean {
   const mode = db.prepare('PRAGMA journal_mode').get() as { journal_mode?: unknown } | undefined;
-  const apart = role !== 'beside' && mode?.journal_mode === 'wal';
+  const apart = !reads && mode?.journal_mode === 'wal';
   db.exec(`PRAGMA synchronous = ${apart ? 'NORMAL' : 'FULL'}`);
   return apart;
 }

@@ -57,7 +57,6 @@ type Done = { readonly task: Task; readonly value: unknown };
 class SqliteEngine implements Engine {
   readonly dialect = SQLITE;
   readonly owner = randomUUID();
-  readonly warnings: readonly string[] = [];
   readonly #file: SqliteFile;
   readonly #db: SqliteFile['db'];
   #prepared = new Map<string, { statement: Prepared; reader: boolean }>();

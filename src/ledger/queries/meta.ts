@@ -1,3 +1,4 @@
+import type { Dialect } from '../engine.js';
 import { one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 
@@ -5,6 +6,12 @@ type MetaRow = { key: string; value: string };
 
 /** The ledger's own keys. All other keys begin with `note:`. */
 const OWN_KEYS = raw("'schema', 'pay_to', 'former_pay_to', 'network', 'retired', 'arriving'");
+
+/** One row if there is a table of this name. */
+export const tableExists = ({ name: engine }: Dialect, name: string): Query =>
+  engine === 'postgres'
+    ? sql`select 1 from information_schema.tables where table_schema = current_schema() and table_name = ${name}`
+    : sql`select 1 from sqlite_master where type = 'table' and name = ${name}`;
 
 export const ownMeta = () => sql<MetaRow>`select key, value from meta where key in (${OWN_KEYS})`;
 

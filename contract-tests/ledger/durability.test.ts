@@ -1,0 +1,65 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { durabilityOf } from '../../src/ledger/durability.js';
+import { PLACES } from '../support/ledger-places.js';
+
+const MEMORY = '/dev/shm';
+
+describe('durability of a SQLite ledger', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'durability-'));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  const levelsOf = async (url: string, budget: number): Promise<string[]> =>
+    (await durabilityOf(url, budget)).map(({ level, found }) => `${level} ${found}`);
+
+  it('is tried out in its folder, and nothing is left there', async () => {
+    const [disk, space] = await levelsOf(`file:${folder}/ledger.db`, 1);
+    const { type } = await statfs(folder);
+    if (type !== 0x01021994) expect(disk).to.match(/^ok .* writes to disk/);
+    expect(space).to.match(/^ok .* MB left/);
+    expect(await readdir(folder)).to.deep.equal([]);
+  });
+
+  it('needs space for the answers that may be stored', async () => {
+    const [, space] = await durabilityOf(`file:${folder}/ledger.db`, Number.MAX_SAFE_INTEGER);
+    expect(space).to.have.property('level', 'warning');
+    expect(space?.todo).to.include('ANSWER_STORE_MB');
+  });
+
+  it('is not there in memory', async function () {
+    if (!existsSync(MEMORY) || (await statfs(MEMORY)).type !== 0x01021994) return this.skip();
+    const [disk] = await durabilityOf(`file:${MEMORY}/ledger.db`, 1);
+    expect(disk).to.have.property('level', 'error');
+    expect(disk?.todo).to.include('STATE_DIR');
+  });
+
+  it('can not be looked at where there is no folder, and is an error where nothing can be written', async () => {
+    expect(await levelsOf(`file:${folder}/missing/ledger.db`, 1)).to.have.length(1);
+    await writeFile(join(folder, 'file'), '');
+    const [disk] = await durabilityOf(`file:${folder}/file/ledger.db`, 1);
+    expect(disk).to.have.property('level', 'error');
+  });
+});
+
+const postgres = PLACES.find(({ name }) => name === 'PostgreSQL')?.make;
+if (postgres)
+  describe('durability of a PostgreSQL ledger', () => {
+    it('is an error where a commit is confirmed before it is on disk', async () => {
+      const place = await postgres();
+      try {
+        const url = new URL(place.url);
+        url.searchParams.set('options', `${url.searchParams.get('options')} -csynchronous_commit=off`);
+        const found = await durabilityOf(url.href, 1);
+        expect(found.map(({ todo }) => todo)).to.include('set synchronous_commit=on');
+        for (const { level } of found) expect(level).to.equal('error');
+      } finally {
+        await place.remove();
+      }
+    });
+  });

@@ -1,0 +1,167 @@
+import '../../solana/silence-bigint-warning.js';
+import { parseArgs } from 'node:util';
+import { handlers } from '../../../handlers/index.js';
+import { ConfigFault, readConfig, type Config, type FacilitatorConfig } from '../../config.js';
+import { checkHandlers } from '../../contract/check-handlers.js';
+import { COMPILED_FILE, CONTRACT_FILE, loadContract, type Contract } from '../../contract/contract.js';
+import { durabilityOf } from '../../ledger/durability.js';
+import { messageOf } from '../../ledger/fault.js';
+import { inspectLedger, type LedgerState } from '../../ledger/inspect-ledger.js';
+import { HttpClient } from '../../net/http-client.js';
+import type { Log } from '../../net/log.js';
+import { createFacilitators } from '../../payments/create-facilitators.js';
+import { runChecks, sentenceOf, type Check, type Finding } from '../../payments/preflight.js';
+import { databaseCheck, headerCheck, startupChecks } from '../../payments/startup-checks.js';
+import { publicUrlCheck } from '../../payments/public-url-check.js';
+import type { Terms } from '../../payments/requirements.js';
+import { feePayerOf } from '../../sandbox/endpoints.js';
+import { isAlive, readInfo } from '../../sandbox/info.js';
+import { createChain } from '../../solana/rpc.js';
+import { plain, toJson } from '../ledger/print.js';
+
+const USAGE = `Usage: npm run check [-- --json]
+
+Checks everything that a start of the server checks, without starting it or changing anything, also while it runs: the configuration,
+the contract and its handlers, the RPC servers, the receiver's account, the facilitators and their fee payers, this machine's clock, the
+ledger and its database, and PUBLIC_URL. It reads the same environment as the server.
+
+Prints a line per finding: ok, warning or error, what was found, and what to do. Exit status 1: there is an error.`;
+
+const CHAIN_TRY_MS = 3_000;
+const REACH_MS = 5_000;
+const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
+
+type Endpoints = { rpcUrls: string[]; facilitators: readonly FacilitatorConfig[]; payTo: string | undefined };
+
+/** The configured endpoints, or those of the sandbox that runs on the state folder; undefined if none does. */
+async function endpointsOf({
+  rpcUrls,
+  facilitators,
+  payTo,
+  stateDir,
+}: Config): Promise<Endpoints | undefined> {
+  if (rpcUrls.length > 0 && facilitators.length > 0) return { rpcUrls: [...rpcUrls], facilitators, payTo };
+  const info = readInfo(stateDir);
+  if (!info || !(await isAlive(info))) return undefined;
+  const own = { kind: 'http', url: info.facilitatorUrl } as const;
+  return {
+    rpcUrls: [info.rpcUrl],
+    facilitators: facilitators.length > 0 ? facilitators : [own],
+    payTo: payTo ?? info.payTo,
+  };
+}
+
+function readContract(): { contract: Contract | undefined; findings: Finding[] } {
+  const subject = 'openapi.yaml';
+  try {
+    const contract = loadContract(CONTRACT_FILE, COMPILED_FILE);
+    checkHandlers(contract, handlers);
+    const found = `sells ${contract.paid.length} operations, each of which is served`;
+    return { contract, findings: [{ level: 'ok', subject, found }] };
+  } catch (error) {
+    return { contract: undefined, findings: [{ level: 'error', subject, found: messageOf(error) }] };
+  }
+}
+
+const LEDGER_STATES: Record<LedgerState['kind'], string> = {
+  none: 'there is none yet, the first start creates it',
+  older: 'it has an older schema, the next start brings it up to date',
+  unsold: 'nothing was sold yet, so PAY_TO may still be changed',
+  ours: 'it belongs to PAY_TO',
+};
+
+async function lookAtLedger(
+  config: Config,
+  payTo: string,
+): Promise<{ hasFeePayer: boolean; findings: Finding[] }> {
+  const subject = 'ledger';
+  try {
+    const { kind, hasFeePayer } = await inspectLedger(config.databaseUrl, {
+      payTo,
+      network: config.network.caip2,
+    });
+    return { hasFeePayer, findings: [{ level: 'ok', subject, found: LEDGER_STATES[kind] }] };
+  } catch (error) {
+    return { hasFeePayer: false, findings: [{ level: 'error', subject, found: messageOf(error) }] };
+  }
+}
+
+async function reach(url: string): Promise<void> {
+  const client = new HttpClient(url, { connections: 1, maxAnswerBytes: 1_000_000 });
+  try {
+    await client.request({ method: 'GET', path: '/.well-known/x402', ms: REACH_MS });
+  } finally {
+    await client.close();
+  }
+}
+
+function termsOf({ network, publicUrl, host, port }: Config, payTo: string): Terms {
+  return {
+    network: network.caip2,
+    v1Network: network.v1,
+    asset: network.usdcMint,
+    payTo,
+    publicUrl: publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+  };
+}
+
+async function check(config: Config): Promise<Finding[]> {
+  const { contract, findings } = readContract();
+  const endpoints = await endpointsOf(config);
+  // A sandbox that does not run has not said whom it pays.
+  const payTo = endpoints?.payTo ?? config.payTo;
+  const ledger = payTo === undefined ? undefined : await lookAtLedger(config, payTo);
+  const earlier = [...findings, ...(ledger?.findings ?? [])];
+  if (!contract) return earlier;
+  const terms = termsOf(config, payTo ?? config.network.usdcMint);
+  const { name: network } = config.network;
+  const durability = () => durabilityOf(config.databaseUrl, config.answerBudgetBytes);
+  if (!endpoints) {
+    const subject = 'sandbox';
+    const found = 'it does not run; the server starts it, with its chain, facilitator and receiver';
+    const local: Check[] = [
+      databaseCheck(durability),
+      publicUrlCheck(terms.publicUrl, network),
+      headerCheck(contract, terms),
+    ];
+    return [...earlier, { level: 'ok', subject, found }, ...(await runChecks(local))];
+  }
+  const chain = createChain({ urls: endpoints.rpcUrls, network: terms.network, timeoutMs: CHAIN_TRY_MS });
+  const feePayer = await feePayerOf({ ...config, facilitators: endpoints.facilitators }, endpoints.rpcUrls);
+  const own = { chain, feePayer, limits: config.feePayer.limits, log: SILENT };
+  const facilitators = await createFacilitators(endpoints.facilitators, own);
+  try {
+    const hadFeePayer = ledger?.hasFeePayer ?? false;
+    const parts = { contract, terms, network, chain, facilitators, hadFeePayer, durability, reach };
+    return [...earlier, ...(await runChecks(startupChecks(parts)))];
+  } finally {
+    await Promise.all([facilitators.close(), chain.close()]);
+  }
+}
+
+function print(findings: readonly Finding[], json: boolean): void {
+  if (json) return void process.stdout.write(`${toJson(findings)}\n`);
+  for (const finding of findings)
+    process.stdout.write(`${finding.level.padEnd(7)}  ${plain(sentenceOf(finding))}\n`);
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help) return void process.stdout.write(`${USAGE}\n`);
+  const findings = await check(readConfig());
+  print(findings, values.json === true);
+  if (findings.some(({ level }) => level === 'error')) process.exitCode = 1;
+}
+
+try {
+  await main();
+} catch (error) {
+  // Stacks may contain URLs with credentials.
+  const lines = messageOf(error).split('\n').map(plain);
+  process.stderr.write(
+    error instanceof ConfigFault ? `${lines.join('\n')}\n` : `The check failed: ${lines[0]}\n`,
+  );
+  process.exitCode = 1;
+}

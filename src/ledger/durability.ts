@@ -1,0 +1,125 @@
+import { closeSync, existsSync, fdatasync, openSync, rmSync, writeSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { messageOf } from './fault.js';
+import { CONNECT_MS } from './engines/server-presence.js';
+import { pathOf } from './engines/sqlite-file.js';
+
+/** What was found about a database, and what to do about it; both without a full stop. */
+export type DurabilityFinding = { level: 'ok' | 'warning' | 'error'; found: string; todo?: string };
+
+/** Types of file systems (statfs) that keep files in memory, on another machine, or only as long as a container exists. */
+const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
+const REMOTE = new Set([0x6969, 0xff534d42, 0xfe534d42, 0x517b]);
+const OVERLAY = 0x794c7630;
+/** Nothing can be sold with less. */
+const LEAST_FREE_BYTES = 100 * 1024 * 1024;
+const MB = 1024 * 1024;
+
+/**
+ * Whether the database of a ledger keeps what it acknowledges, and has space left.
+ * @param url `file:…` or `postgres://…`
+ * @param answerBudgetBytes how much the stored answers may take
+ * @throws Error if it can't be looked at
+ */
+export async function durabilityOf(url: string, answerBudgetBytes: number): Promise<DurabilityFinding[]> {
+  return url.startsWith('file:')
+    ? durabilityOfFile(pathOf(url), answerBudgetBytes)
+    : durabilityOfPostgres(url);
+}
+
+async function durabilityOfPostgres(url: string): Promise<DurabilityFinding[]> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: CONNECT_MS,
+  });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ name: string; setting: string }>(
+      `select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`,
+    );
+    const weak = rows.filter(({ setting }) => setting === 'off');
+    if (weak.length === 0) return [{ level: 'ok', found: 'PostgreSQL confirms a commit when it is on disk' }];
+    return weak.map(({ name }) => ({
+      level: 'error',
+      found: `PostgreSQL runs with ${name}=off, so a crash of the database may lose payments`,
+      todo: `set ${name}=on`,
+    }));
+  } catch (error) {
+    throw new Error(`PostgreSQL can't be reached (${messageOf(error)})`, { cause: error });
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function durabilityOfFile(file: string, answerBudgetBytes: number): Promise<DurabilityFinding[]> {
+  const folder = dirname(file);
+  if (!existsSync(folder))
+    return [
+      { level: 'ok', found: `${folder} does not exist yet; the first start creates it if it is STATE_DIR` },
+    ];
+  const { type, bavail, bsize } = await statfs(folder);
+  return [
+    fileSystemOf(type, folder) ?? (await syncIn(folder)),
+    spaceOf(bavail * bsize, folder, answerBudgetBytes),
+  ];
+}
+
+function fileSystemOf(type: number, folder: string): DurabilityFinding | undefined {
+  if (IN_MEMORY.has(type))
+    return {
+      level: 'error',
+      found: `${folder} is in memory, so a restart of this machine loses every payment`,
+      todo: 'set STATE_DIR or DATABASE_URL to a disk',
+    };
+  if (REMOTE.has(type))
+    return {
+      level: 'error',
+      found: `${folder} is a network file system, on which SQLite's locks and syncs cannot be relied on`,
+      todo: 'use a local disk, or PostgreSQL',
+    };
+  if (type === OVERLAY)
+    return {
+      level: 'warning',
+      found: `${folder} is in the writable layer of a container, which is deleted with the container`,
+      todo: 'set STATE_DIR to a volume',
+    };
+  return undefined;
+}
+
+/** Writes and syncs a file beside the ledger. The ledger's own files are left alone: to open one more descriptor of them breaks their locks. */
+async function syncIn(folder: string): Promise<DurabilityFinding> {
+  const file = join(folder, `.sync-check-${process.pid}`);
+  try {
+    const descriptor = openSync(file, 'w', 0o600);
+    try {
+      writeSync(descriptor, 'coinslot');
+      const began = performance.now();
+      await promisify(fdatasync)(descriptor);
+      const ms = Math.round(performance.now() - began);
+      return { level: 'ok', found: `${folder} writes to disk, in ${ms} ms just now` };
+    } finally {
+      closeSync(descriptor);
+      rmSync(file, { force: true });
+    }
+  } catch (error) {
+    return {
+      level: 'error',
+      found: `${folder} can't be written to disk (${messageOf(error)})`,
+      todo: 'check its permissions and its disk, or set STATE_DIR or DATABASE_URL to another place',
+    };
+  }
+}
+
+function spaceOf(free: number, folder: string, answerBudgetBytes: number): DurabilityFinding {
+  const found = `${folder} has ${Math.floor(free / MB)} MB left`;
+  const todo = 'free some space, or lower ANSWER_STORE_MB';
+  if (free < LEAST_FREE_BYTES) return { level: 'error', found, todo };
+  if (free < answerBudgetBytes)
+    return { level: 'warning', found: `${found}, less than stored answers may take (ANSWER_STORE_MB)`, todo };
+  return { level: 'ok', found };
+}

@@ -1,0 +1,74 @@
+import type { SolanaChain } from '../solana/rpc.js';
+import { EMBEDDED } from './embedded-facilitator.js';
+import { FacilitatorUnreachable } from './facilitator.js';
+import type { Facilitators } from './facilitators.js';
+import { inSol } from './fee-payer-guard.js';
+import type { Check, Finding } from './preflight.js';
+import type { Terms } from './requirements.js';
+
+/** A settlement costs its fee payer about 10 000 lamports, so this is enough for some thousands; four times the usual FEE_PAYER_FLOOR. */
+const NEARLY_EMPTY_LAMPORTS = 40_000_000n;
+const subject = 'FACILITATOR_URL';
+
+type Asked = Pick<Facilitators, 'names' | 'nameOf' | 'feePayers' | 'refresh'>;
+
+/**
+ * Whether each facilitator supports the offers (x402 v2, scheme `exact`, our network) and names a fee payer, which must have something
+ * left. Asks each once; the answers stay known to `facilitators`.
+ * @param hadAnswer whether a facilitator's fee payer is known from before: then the server can start while none answers
+ */
+export function facilitatorCheck(
+  facilitators: Asked,
+  chain: Pick<SolanaChain, 'balance'>,
+  { network }: Terms,
+  hadAnswer: boolean,
+): Check {
+  return {
+    subject,
+    async look(signal) {
+      const failures = await facilitators.refresh(network);
+      const answering = facilitators.names.filter(name => !failures.has(name));
+      const failed = [...failures.values()].map((error): Finding => {
+        const isOutage = error instanceof FacilitatorUnreachable;
+        const level = isOutage && (hadAnswer || answering.length > 0) ? 'warning' : 'error';
+        return { level, subject, ...adviceOn(error as Error), fatal: level === 'error' };
+      });
+      const feePayers = facilitators.feePayers.filter(each =>
+        answering.includes(facilitators.nameOf(each) ?? ''),
+      );
+      const funds = await Promise.all(
+        feePayers.map(each => lookAtFunds(facilitators.nameOf(each) ?? '', each, chain, signal)),
+      );
+      return [...failed, ...funds];
+    },
+  };
+}
+
+/** The message of a facilitator that can't be used says what to do. */
+function adviceOn(error: Error): Pick<Finding, 'found' | 'todo'> {
+  if (!(error instanceof FacilitatorUnreachable)) return { found: error.message };
+  return { found: error.message, todo: 'start it, or set FACILITATOR_URL to one that answers' };
+}
+
+async function lookAtFunds(
+  name: string,
+  feePayer: string,
+  chain: Pick<SolanaChain, 'balance'>,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const found = `${name} supports every offer, and pays the fees from ${feePayer}`;
+  try {
+    const lamports = await chain.balance(feePayer, signal);
+    const holds = `${found}, which holds ${inSol(lamports)} SOL`;
+    if (lamports >= NEARLY_EMPTY_LAMPORTS) return { level: 'ok', subject, found: holds };
+    const todo =
+      name === EMBEDDED ? 'send it SOL' : 'tell its operator, or put another facilitator beside it';
+    return { level: 'warning', subject, found: holds, todo };
+  } catch (error) {
+    return {
+      level: 'warning',
+      subject,
+      found: `${found}; its balance was not checked: ${(error as Error).message}`,
+    };
+  }
+}

@@ -1,0 +1,54 @@
+import { isIP } from 'node:net';
+import type { NetworkName } from '../solana/networks.js';
+import { withAbortAfter } from '../net/deadline.js';
+import { bareHost, isPublicAddress } from '../net/public-addresses.js';
+import type { Check, Finding } from './preflight.js';
+
+/** Names that only a home, an office or a cluster resolves (RFC 6761, 6762, 8375, and ICANN's .internal). */
+const PRIVATE_NAME = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/;
+const REACH_MS = 5_000;
+
+/** Requests a URL. Rejects if nothing answers. */
+export type Reach = (url: string, signal: AbortSignal) => Promise<void>;
+
+/**
+ * Whether agents on the Internet can be meant to use this URL. On mainnet it must be https with a public host; on devnet, where people
+ * try things out, this is a warning.
+ * @param reach also request it from here, which says little: the server may not run yet, and the network may not let its own machines in
+ */
+export function publicUrlCheck(publicUrl: string, network: NetworkName, reach?: Reach): Check {
+  const subject = 'PUBLIC_URL';
+  return {
+    subject,
+    async look(signal) {
+      const fault = network === 'sandbox' ? undefined : faultOf(new URL(publicUrl));
+      if (fault) {
+        const level = network === 'mainnet' ? 'error' : 'warning';
+        const todo = 'set it to the https URL at which agents reach this server';
+        return [{ level, subject, found: `${publicUrl} ${fault}`, todo }];
+      }
+      const note = reach ? await noteOf(reach, publicUrl, signal) : '';
+      return [{ level: 'ok', subject, found: `${publicUrl}${note}` } satisfies Finding];
+    },
+  };
+}
+
+function faultOf({ protocol, hostname }: URL): string | undefined {
+  if (protocol !== 'https:')
+    return 'is not https: anybody on the way could read and change payments and answers';
+  const host = bareHost(hostname).replace(/\.$/, '');
+  if (isIP(host))
+    return isPublicAddress(host) ? undefined : 'is a private address, which agents cannot reach';
+  if (!host.includes('.') || PRIVATE_NAME.test(host))
+    return 'is not a public host name, so agents cannot reach it';
+  return undefined;
+}
+
+async function noteOf(reach: Reach, publicUrl: string, signal: AbortSignal): Promise<string> {
+  try {
+    await withAbortAfter(REACH_MS, signal, bounded => reach(publicUrl, bounded));
+    return ' answers';
+  } catch {
+    return ' does not answer now, as seen from here (fine while no server runs)';
+  }
+}
