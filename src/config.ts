@@ -20,7 +20,21 @@ const DEFAULT_FACILITATOR: Record<NetworkName, string | undefined> = {
 };
 
 /** A facilitator in `FACILITATOR_URL`; `embedded` is the server's own. */
-export type FacilitatorConfig = { kind: 'http'; url: string } | { kind: 'embedded' };
+export type FacilitatorConfig =
+  | {
+      kind: 'http';
+      url: string;
+      /** Sent with every request; the name in lower case. A secret, as is the key. */
+      header?: { name: string; value: string };
+      /** How many requests per second it allows, if that is known. */
+      rate?: number;
+      /** The key that signs each request, for Coinbase's facilitator. */
+      cdp?: { id: string; secret: string };
+    }
+  | { kind: 'embedded' };
+
+const CDP_HOST = 'api.cdp.coinbase.com';
+const MAX_RATE = 1_000_000;
 
 /** The longest time that a call may wait for its answer, also where its caller prefers another. */
 export const MAX_HOLD_SECONDS = 600;
@@ -203,12 +217,46 @@ class Reader {
   facilitators(fallback: string | undefined): FacilitatorConfig[] {
     const text = this.text('FACILITATOR_URL') ?? fallback;
     if (text === undefined) return [];
-    return text.split(',').flatMap((part): FacilitatorConfig[] => {
-      const entry = part.trim();
-      if (entry === 'embedded') return [{ kind: 'embedded' }];
-      const url = this.#checkUrl('FACILITATOR_URL', entry);
-      return url === undefined ? [] : [{ kind: 'http', url }];
-    });
+    const entries = text.split(',').map(part => part.trim());
+    this.#checkNumbers(entries);
+    return entries.flatMap((entry, n) => this.#facilitator(entry, `FACILITATOR_${n + 1}`));
+  }
+
+  #facilitator(entry: string, prefix: string): FacilitatorConfig[] {
+    if (entry === 'embedded') return [{ kind: 'embedded' }];
+    const url = this.#checkUrl('FACILITATOR_URL', entry);
+    const header = this.#header(`${prefix}_HEADER`);
+    const rate = this.integer(`${prefix}_RATE`, 0, 1, MAX_RATE);
+    if (url === undefined) return [];
+    const cdp = new URL(url).hostname === CDP_HOST ? this.#cdpKey() : undefined;
+    return [{ kind: 'http', url, ...(header && { header }), ...(rate > 0 && { rate }), ...(cdp && { cdp }) }];
+  }
+
+  /** Settings of an entry that is not in the list, or is our own, would be ignored. */
+  #checkNumbers(entries: string[]): void {
+    for (const name of Object.keys(this.#env)) {
+      const [, number] = /^FACILITATOR_(\d+)_(?:HEADER|RATE)$/.exec(name) ?? [];
+      const entry = number === undefined ? '' : entries[Number(number) - 1];
+      if (entry !== undefined && entry !== 'embedded') continue;
+      if (this.text(name) !== undefined)
+        this.fault(`${name}: FACILITATOR_URL has no facilitator with this number that is reached by a URL`);
+    }
+  }
+
+  #header(name: string): { name: string; value: string } | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const [, header, value] = /^([\w-]+):([\x20-\x7e]+)$/.exec(text) ?? [];
+    if (header !== undefined && value?.trim()) return { name: header.toLowerCase(), value: value.trim() };
+    this.fault(`${name}: must be a header such as "Authorization: Bearer …"`);
+    return undefined;
+  }
+
+  #cdpKey(): { id: string; secret: string } | undefined {
+    const [id, secret] = [this.text('CDP_API_KEY_ID'), this.text('CDP_API_KEY_SECRET')];
+    if (id !== undefined && secret !== undefined) return { id, secret };
+    this.fault(`CDP_API_KEY_ID and CDP_API_KEY_SECRET: must be set for the facilitator at ${CDP_HOST}`);
+    return undefined;
   }
 
   feePayer(): Config['feePayer'] {

@@ -262,6 +262,24 @@ const settled = [
   ]),
 ];
 
+const down = of('payments/seller', 'payments/charge-outage', [
+  {
+    name: 'a facilitator that is down is asked',
+    find: 'if (outage) {',
+    replace: 'if (false) {',
+    grep: 'known to be down',
+  },
+]);
+
+const downLater = of('payments/verification', 'payments/charge-outage', [
+  {
+    name: 'a settlement is asked of a facilitator that went down during the work',
+    find: 'if (!outage)',
+    replace: 'if (true)',
+    grep: 'that went down during the work',
+  },
+]);
+
 const spared = of('payments/verification', 'payments/charge-known-payer', [
   {
     name: 'a payment is settled unverified although the facilitator was in trouble',
@@ -335,6 +353,18 @@ const several = of('payments/facilitators', 'payments/facilitators', [
     replace: 'true\n',
     grep: 'a payment goes to the facilitator whose fee payer it names',
   },
+  {
+    name: 'challenges name a facilitator that is down',
+    find: 'feePayer !== undefined && health.available',
+    replace: 'feePayer !== undefined',
+    grep: 'new challenges name the next one while the first is down',
+  },
+  {
+    name: 'a limit is reached before another facilitator is named',
+    find: 'able.find(({ health }) => !health.nearLimit) ?? able[0]',
+    replace: 'able[0]',
+    grep: 'new challenges name the next one when the first is near its limit',
+  },
 ]);
 
 const answered = [
@@ -390,6 +420,8 @@ export const paymentMutants: readonly Mutant[] = [
   ...verified,
   ...asked,
   ...several,
+  ...down,
+  ...downLater,
   ...spared,
   ...bounded,
   ...released,

@@ -11,6 +11,7 @@ import {
 import { Facilitators } from '../../src/payments/facilitators.js';
 import { facilitatorName } from '../../src/payments/http-facilitator.js';
 import { DEVNET, DEVNET_USDC } from '../support/craft.js';
+import { until } from '../support/faults.js';
 
 const SIGNATURE = '5'.repeat(88);
 
@@ -29,14 +30,17 @@ class Fake implements Facilitator {
     return { feePayer: this.feePayer, signers: [this.feePayer, this.other] };
   }
 
+  onVerify: () => VerifyResult = () => ({ kind: 'valid' });
+  onSettle: () => SettleResult = () => ({ kind: 'settled', signature: SIGNATURE });
+
   async verify(): Promise<VerifyResult> {
     this.asked.push('verify');
-    return { kind: 'valid' };
+    return this.onVerify();
   }
 
   async settle(): Promise<SettleResult> {
     this.asked.push('settle');
-    return { kind: 'settled', signature: SIGNATURE };
+    return this.onSettle();
   }
 
   async close(): Promise<void> {
@@ -126,5 +130,100 @@ describe('several facilitators', () => {
     expect(facilitatorName('https://user:secret@f.example/x402?key=secret')).to.equal('f.example/x402');
     expect(facilitatorName('https://f.example')).to.equal('f.example/');
     expect(facilitatorName(`https://f.example/v1/${'k3y'.repeat(9)}`)).to.equal('f.example/v1/…');
+  });
+
+  describe('that fail', () => {
+    const TIRED: VerifyResult = { kind: 'unavailable', detail: 'status 500', trouble: { rest: false } };
+    let clock: number;
+    let choices: (string | undefined)[];
+
+    beforeEach(async () => {
+      clock = 1_700_000_000_000;
+      choices = [];
+      facilitators = new Facilitators(
+        [
+          { name: 'a', facilitator: a, rate: 10 },
+          { name: 'b', facilitator: b },
+        ],
+        () => clock,
+      );
+      facilitators.onChoice = () => choices.push(facilitators.choice);
+      expect(await facilitators.refresh(DEVNET)).to.have.property('size', 0);
+      expect(facilitators.choice).to.equal(a.feePayer);
+    });
+
+    const tick = (): Promise<unknown> => new Promise(resolve => setImmediate(resolve));
+
+    it('new challenges name the next one while the first is down, and the first again once it answers', async () => {
+      a.onVerify = () => ({ kind: 'unavailable', detail: 'no connection', trouble: { rest: true } });
+      a.down = true;
+      await facilitators.verify(requestFor(a.feePayer));
+      await tick();
+      expect(facilitators.choice).to.equal(b.feePayer);
+      expect(choices.at(-1), 'at once').to.equal(b.feePayer);
+      expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 1 });
+      expect(facilitators.outage(b.feePayer)).to.equal(undefined);
+      expect(facilitators.report()).to.include({ status: 'degraded' });
+      expect(facilitators.report().detail).to.match(/^a: down since .*: no connection; b: ok$/);
+      a.asked = [];
+      await facilitators.probe(DEVNET);
+      expect(a.asked, 'it rests').to.deep.equal([]);
+      [a.down, a.onVerify] = [false, () => ({ kind: 'valid' })];
+      await until('it is asked and answers', async () => {
+        await facilitators.probe(DEVNET);
+        return facilitators.choice === a.feePayer;
+      });
+      expect(facilitators.outage(a.feePayer)).to.equal(undefined);
+      expect(facilitators.isHealthy(a.feePayer), 'until it has answered about a payment').to.equal(false);
+      await facilitators.verify(requestFor(a.feePayer));
+      expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
+    });
+
+    it('three failures in a row are needed where it still can be reached', async () => {
+      a.onVerify = () => TIRED;
+      a.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '', trouble: { rest: false } });
+      await facilitators.verify(requestFor(a.feePayer));
+      await facilitators.settle(requestFor(a.feePayer));
+      await tick();
+      expect(facilitators.choice).to.equal(a.feePayer);
+      expect(facilitators.isHealthy(a.feePayer)).to.equal(false);
+      await facilitators.verify(requestFor(a.feePayer));
+      await tick();
+      expect(facilitators.choice).to.equal(b.feePayer);
+    });
+
+    it('a settlement that is unknown for other reasons says nothing about it', async () => {
+      a.onSettle = () => ({ kind: 'unknown', reason: 'duplicate_settlement', signature: '' });
+      for (let n = 0; n < 5; n++) await facilitators.settle(requestFor(a.feePayer));
+      await tick();
+      expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
+    });
+
+    it('one that asks to wait is not asked before, and its 429 are counted', async () => {
+      a.onVerify = () => ({ kind: 'unavailable', detail: 'status 429', trouble: { rest: true, seconds: 7 } });
+      await facilitators.verify(requestFor(a.feePayer));
+      await tick();
+      expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 7 });
+      expect(facilitators.report().detail).to.include('1 answers with 429');
+    });
+
+    it('new challenges name the next one when the first is near its limit, and come back', async () => {
+      for (let n = 0; n < 7; n++) await facilitators.verify(requestFor(a.feePayer));
+      expect(facilitators.choice).to.equal(a.feePayer);
+      await facilitators.settle(requestFor(a.feePayer));
+      expect(facilitators.choice).to.equal(b.feePayer);
+      expect(choices.at(-1), 'at once').to.equal(b.feePayer);
+      expect(facilitators.outage(a.feePayer), 'what names it goes on').to.equal(undefined);
+      clock += 1_001;
+      await facilitators.probe(DEVNET);
+      expect(choices.at(-1)).to.equal(a.feePayer);
+    });
+
+    it('all are down: no choice, and what they say is on /health', async () => {
+      [a.down, b.down] = [true, true];
+      expect([...(await facilitators.refresh(DEVNET)).keys()]).to.deep.equal(['a', 'b']);
+      expect(facilitators.choice).to.equal(undefined);
+      expect(facilitators.report()).to.include({ status: 'down' });
+    });
   });
 });

@@ -2,6 +2,7 @@ import { ConfigFault, type FacilitatorConfig } from '../config.js';
 import type { Log } from '../net/log.js';
 import type { KeyPair } from '../solana/key-pair.js';
 import type { SolanaChain } from '../solana/rpc.js';
+import type { Authorize, CdpKey } from './cdp-token.js';
 import { EMBEDDED, embeddedFacilitator } from './embedded-facilitator.js';
 import { Facilitators, type FacilitatorEntry } from './facilitators.js';
 import { FeePayerGuard, type FeePayerLimits } from './fee-payer-guard.js';
@@ -25,6 +26,11 @@ export async function createFacilitators(
   configured: readonly FacilitatorConfig[],
   own: OwnParts,
 ): Promise<Facilitators> {
+  const names = configured.map(config =>
+    config.kind === 'embedded' ? EMBEDDED : facilitatorName(config.url),
+  );
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) throw new ConfigFault(`FACILITATOR_URL: names ${twice} twice`);
   const [first, ...others] = await Promise.all(configured.map(config => createEntry(config, own)));
   if (!first) throw new ConfigFault('FACILITATOR_URL: must name at least one facilitator');
   return new Facilitators([first, ...others]);
@@ -32,7 +38,23 @@ export async function createFacilitators(
 
 async function createEntry(config: FacilitatorConfig, own: OwnParts): Promise<FacilitatorEntry> {
   if (config.kind === 'embedded') return { name: EMBEDDED, facilitator: await createEmbedded(own) };
-  return { name: facilitatorName(config.url), facilitator: httpFacilitator(config.url) };
+  const { url, header, rate, cdp } = config;
+  const headers = header && { [header.name]: header.value };
+  const authorize = cdp && (await cdpTokens(cdp));
+  return {
+    name: facilitatorName(url),
+    facilitator: httpFacilitator(url, undefined, { headers, authorize }),
+    rate,
+  };
+}
+
+async function cdpTokens(key: CdpKey): Promise<Authorize> {
+  const { cdpAuthorization } = await import('./cdp-token.js');
+  try {
+    return cdpAuthorization(key);
+  } catch (error) {
+    throw new ConfigFault(`CDP_API_KEY_SECRET: can't be used: ${(error as Error).message}`);
+  }
 }
 
 async function createEmbedded({

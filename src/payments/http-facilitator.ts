@@ -1,6 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import { readAddress } from '../solana/address.js';
 import { plain } from './reason-text.js';
+import type { Authorize } from './cdp-token.js';
 import { isKeyLike } from '../net/endpoint.js';
 import { backoffSeconds } from '../net/failure.js';
 import { HttpClient, NoAnswer, type HttpAnswer } from '../net/http-client.js';
@@ -38,6 +39,14 @@ class Unreadable extends Error {
 /** How long a facilitator may take for each request. */
 export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: number };
 
+/** What is sent along with every request. */
+export type Credentials = {
+  /** Fixed headers, with names in lower case. */
+  headers?: Record<string, string> | undefined;
+  /** Makes the headers of each request. */
+  authorize?: Authorize | undefined;
+};
+
 /** Host and path of a facilitator's URL, without credentials: its name in the ledger, in logs and on /health. */
 export function facilitatorName(url: string): string {
   const { host, pathname } = new URL(url);
@@ -51,28 +60,15 @@ export function facilitatorName(url: string): string {
 }
 
 /**
- * A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). User, password and query of its URL are sent with every
- * request and never appear in a message.
+ * A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). User, password and query of its URL, and the credentials, are
+ * sent with every request and never appear in a message.
  */
-export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): Facilitator {
-  // No automatic resend: a settlement may have been carried out although its connection ended.
-  const client = new HttpClient(url, {
-    connections: 128,
-    maxAnswerBytes: MAX_ANSWER_BYTES,
-    headers: { accept: 'application/json' },
-    resend: false,
-  });
-  const { name, conceal } = client;
-
-  async function ask(path: string, ms: number, body?: string): Promise<JsonAnswer> {
-    const answer = await client.request(
-      body === undefined ? { method: 'GET', path, ms } : { method: 'POST', path, body, ms },
-    );
-    const trouble = troubleIn(answer);
-    const json = parsed(answer.text);
-    if (!json) throw new Unreadable(`status ${answer.status}, not a JSON object`, trouble ?? { rest: false });
-    return { status: answer.status, json, trouble };
-  }
+export function httpFacilitator(
+  url: string,
+  deadlines: Deadlines = DEADLINES,
+  credentials: Credentials = {},
+): Facilitator {
+  const { name, conceal, ask, close } = clientOf(url, credentials);
 
   return {
     async supported(network) {
@@ -106,8 +102,61 @@ export function httpFacilitator(url: string, deadlines: Deadlines = DEADLINES): 
         return { kind: 'unknown', reason, signature: '', trouble: troubleOf(error) };
       }
     },
-    close: () => client.close(),
+    close,
   };
+}
+
+type Client = {
+  name: string;
+  /** Removes the credentials from a text. */
+  conceal: (text: string) => string;
+  ask: (path: string, ms: number, body?: string) => Promise<JsonAnswer>;
+  close: () => Promise<void>;
+};
+
+function clientOf(url: string, { headers = {}, authorize }: Credentials): Client {
+  // No automatic resend: a settlement may have been carried out although its connection ended.
+  const client = new HttpClient(url, {
+    connections: 128,
+    maxAnswerBytes: MAX_ANSWER_BYTES,
+    headers: { ...headers, accept: 'application/json' },
+    resend: false,
+  });
+  const { name } = client;
+  const { host, pathname } = new URL(url);
+  const target = host + (pathname.endsWith('/') ? pathname.slice(0, -1) : pathname);
+  const conceal = concealing(client, headers);
+
+  async function ask(path: string, ms: number, body?: string): Promise<JsonAnswer> {
+    const method = body === undefined ? 'GET' : 'POST';
+    const authorization = authorize ? { headers: await authorize(method, target + path) } : {};
+    const answer = await client.request({
+      method,
+      path,
+      ms,
+      ...authorization,
+      ...(body === undefined ? {} : { body }),
+    });
+    const trouble = troubleIn(answer);
+    const json = parsed(answer.text);
+    if (!json) throw new Unreadable(`status ${answer.status}, not a JSON object`, trouble ?? { rest: false });
+    return { status: answer.status, json, trouble };
+  }
+
+  return { name, conceal, ask, close: () => client.close() };
+}
+
+const TOKEN = /\beyJ[\w-]+\.[\w-]+\.[\w-]*/g;
+/** Shorter words of a header, such as `Bearer`, are no secrets. */
+const MIN_SECRET_LENGTH = 7;
+
+/** Removes the credentials from a text. */
+function concealing({ conceal }: HttpClient, headers: Record<string, string>): (text: string) => string {
+  const secrets = Object.values(headers)
+    .flatMap(value => [value, ...value.split(' ')])
+    .filter(each => each.length >= MIN_SECRET_LENGTH);
+  return text =>
+    secrets.reduce((shown, secret) => shown.replaceAll(secret, '…'), conceal(text)).replace(TOKEN, '…');
 }
 
 /** Too many requests, or a failure of the service. */
@@ -188,6 +237,11 @@ function signersOf(signers: unknown): string[] {
     .filter(isAddress);
 }
 
+/** A status such as 401 without a verdict is about the facilitator. */
+function withoutVerdict(ok: boolean, json: Record<string, unknown>): Trouble | undefined {
+  return ok || json.success === false ? undefined : { rest: false };
+}
+
 function isAddress(value: unknown): value is string {
   return typeof value === 'string' && readAddress(value) !== undefined;
 }
@@ -217,7 +271,8 @@ function readSettlement({ status, json, trouble }: JsonAnswer): SettleResult {
       ? { kind: 'refused', reason, mayHaveLanded: true }
       : { kind: 'refused', reason };
   }
-  return { kind: 'unknown', reason: plain(reason), signature, ...(trouble ? { trouble } : {}) };
+  const failed = trouble ?? withoutVerdict(ok, json);
+  return { kind: 'unknown', reason: plain(reason), signature, ...(failed ? { trouble: failed } : {}) };
 }
 
 function messageOf(error: unknown): string {

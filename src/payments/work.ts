@@ -56,7 +56,7 @@ export class Work {
     abandoned.addEventListener('abort', () => stop.abort(abandoned.reason), { once: true });
     // Runs that failed because the facilitator was unavailable must not use up the payment's runs.
     const early = run.payerKnown && run.number === 1 && !run.verified && !abandoned.aborted;
-    const spared = early && verification.isSpared(run);
+    const spared = verification.isSpared(run);
     const began = now();
     run.workBegan = began;
     const working = early ? this.work(call, stop) : undefined;
