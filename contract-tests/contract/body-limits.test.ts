@@ -5,6 +5,7 @@ import { bodyLimit } from '../../src/contract/body-limit.js';
 import { loadContract } from '../../src/contract/contract.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { challengeOf, openWorld, post, type Answer, type World } from '../support/world.js';
+import { priceOf } from '../support/sold.js';
 
 const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));
 
@@ -84,7 +85,7 @@ describe('how large a body may be', function () {
       extra: { feePayer: string; recentBlockhash: string };
     };
     const { transaction } = craftPayment({
-      amount: 25_000n,
+      amount: priceOf('textToSpeech'),
       payTo: offer.payTo,
       feePayer: offer.extra.feePayer,
       blockhash: offer.extra.recentBlockhash,

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
-import { loadContract } from '../../src/contract/contract.js';
+import { RELEASED, SOLD } from '../support/sold.js';
+import { withPrices } from '../tools/readme.js';
 
 const ROOT = new URL('../../../', import.meta.url);
 
@@ -8,12 +9,31 @@ describe('The README', () => {
   const text = readFileSync(new URL('README.md', ROOT), 'utf8');
   const config = readFileSync(new URL('src/config.ts', ROOT), 'utf8');
 
-  it('names every paid operation with its path and its price as the contract has it', () => {
-    for (const { id, path, price } of loadContract(new URL('openapi.yaml', ROOT)).paid) {
+  it('has the calls and prices of the contract: make build writes them', () => {
+    expect(withPrices(text, SOLD.paid)).to.equal(text);
+    for (const { id, method, path, price } of SOLD.paid) {
       const row = text.split('\n').find(line => line.startsWith(`| \`${id}\``)) ?? '';
-      expect(row, id).to.include(`POST ${path}\``);
+      expect(row, id).to.include(`${method} ${path}\``);
       expect(row, id).to.include(`| ${price.amount} |`);
     }
+  });
+
+  it('follows the contract: another price, an operation more, one less', () => {
+    const [first, ...others] = RELEASED.paid;
+    const dearer = { ...first!, price: { ...first!.price, amount: '7.77' } };
+    const more = {
+      ...first!,
+      id: 'another',
+      path: '/another/{id}',
+      method: 'GET' as const,
+      summary: 'Another one',
+    };
+    const table = withPrices(text, [dearer, more, ...others.slice(1)]);
+    expect(table).to.include(
+      '| `summarize` | `POST /v1/summarize` `{text}` | 7.77 | one to three sentences |',
+    );
+    expect(table).to.include('| `another` | `GET /another/{id}` `{text}` | 0.01 | Another one |');
+    expect(table).not.to.include('| `solTokenBrief` |');
   });
 
   it('names every variable that the server reads, in full or by its ending', () => {

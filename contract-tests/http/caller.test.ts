@@ -4,12 +4,12 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createApp, type AppParts } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
-import { CONTRACT_FILE, loadContract } from '../../src/contract/contract.js';
 import type { Serving } from '../../src/contract/operation.js';
 import type { PaidCall } from '../../src/payments/paid-call.js';
 import { Routes } from '../../src/http/router.js';
 import { UpstreamFailure } from '../../src/net/failure.js';
 import { FairQueue } from '../../src/upstreams/fair-queue.js';
+import { RELEASED } from '../support/sold.js';
 import { post, type Answer } from '../support/world.js';
 
 const NEVER = new AbortController().signal;
@@ -51,7 +51,7 @@ async function openApp() {
   };
   const parts = {
     handlers,
-    routes: await Routes.create(loadContract(CONTRACT_FILE)),
+    routes: await Routes.create(RELEASED),
     log: { info: () => {}, warn: () => {}, error: () => {} },
     charge,
     bodies: new BodyReader(),

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { Agent, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { call, challengeOf, openWorld, post, signFor, TEXT, type World } from '../support/world.js';
+import { priceOf } from '../support/sold.js';
 
 const PAID = ['/v1/summarize', '/v1/sol-token-brief', '/v1/sol-mint-info', '/brand-feedback', '/v1/tts'];
 
@@ -332,7 +333,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
       await signFor(world, '/v1/summarize'),
     );
     expect(good.status).to.equal(200);
-    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
   it('a body of a hundred thousand members is a 400 before it is parsed, and strings may hold whatever they like', async () => {

@@ -1,9 +1,9 @@
 import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
-import { loadContract } from '../../src/contract/contract.js';
 import { Routes, type Route } from '../../src/http/router.js';
+import { RELEASED } from '../support/sold.js';
 
-const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+const contract = RELEASED;
 type Operation = Extract<Route, { kind: 'operation' }>;
 
 let routes: Routes;

@@ -24,8 +24,9 @@ import {
   type Environment,
   type Served,
 } from '../support/server-process.js';
+import { priceOf } from '../support/sold.js';
 
-const PRICE = 10_000n;
+const PRICE = priceOf('summarize');
 /** A payment that nobody has seen yet, and the call that it pays. */
 type Sale = { id: string; transaction: string; headers: Environment; body: { text: string } };
 

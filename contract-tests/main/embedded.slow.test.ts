@@ -8,6 +8,7 @@ import { readConfig } from '../../src/config.js';
 import { compose } from '../../src/compose.js';
 import { until } from '../support/faults.js';
 import { challengeOf, openWorld, post, receiptOf, signFor, TEXT, type World } from '../support/world.js';
+import { priceOf } from '../support/sold.js';
 
 const SOL = 1_000_000_000;
 
@@ -79,7 +80,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(refused.headers.get('retry-after')).to.equal('5');
     expect(refused.json().error).to.match(/not charged/);
     expect(refused.json().error, 'nobody else is told how much there is').to.not.match(/SOL|FLOOR/);
-    expect(await world.earned()).to.equal(10_000n);
+    expect(await world.earned()).to.equal(priceOf('summarize'));
     await airdrop(key.publicKey, SOL);
     await until('the same payment is taken', async () => {
       const { status } = await post(`${world.url}/v1/summarize`, body, payment);

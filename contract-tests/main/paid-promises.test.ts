@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { loadContract } from '../../src/contract/contract.js';
 import { runHandler, type HandlerParts } from '../../src/http/run-handler.js';
 import type { Payment } from '../../src/payments/check-payment.js';
 import { requirementsOf } from '../../src/payments/requirements.js';
@@ -21,6 +20,7 @@ import {
   world,
 } from '../support/charge-world.js';
 import { craftPayment, v2Header } from '../support/craft.js';
+import { RELEASED } from '../support/sold.js';
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 const BRAND = operation('brandFeedback');
@@ -28,15 +28,13 @@ const BRAND = operation('brandFeedback');
 describe('an answer off the contract is never settled', () => {
   eachInANewWorld();
 
-  const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));
-
   for (const [name, reply] of Object.entries({
     'a body without what is required': { status: 200, body: { summry: 'misspelt' } },
     'a header that can not be sent': { status: 200, body: { summary: 's' }, headers: { 'X-Note': 'a\nb' } },
     'a status of its own': { status: 201, body: { summary: 's' } },
   })) {
     it(`${name}: 502, uncharged, also for a payer that is known`, async () => {
-      const routes = await Routes.create(contract);
+      const routes = await Routes.create(RELEASED);
       const route = routes.match('POST', SUMMARIZE.path);
       if (route.kind !== 'operation') throw new Error(route.kind);
       const handlers = { summarize: { call: async () => reply } } as unknown as HandlerParts['handlers'];

@@ -19,6 +19,7 @@ import {
   TEXT,
   type World,
 } from '../support/world.js';
+import { priceOf } from '../support/sold.js';
 
 type Offer = { extra: { feePayer: string; recentBlockhash?: string }; payTo: string };
 
@@ -55,7 +56,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await response.json())
       .to.have.property('summary')
       .that.includes('harbour bridge');
-    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
   for (const version of [1, 2] as const) {
@@ -71,7 +72,7 @@ describe('a paid call, end to end on a real local Solana', () => {
       expect(answer.headers.has(version === 2 ? 'payment-response' : 'x-payment-response')).to.equal(true);
       const landed = await world.connection.getSignatureStatuses([receipt.transaction]);
       expect(landed.value[0]).to.include({ err: null });
-      expect(await world.earned()).to.equal(before + 10_000n);
+      expect(await world.earned()).to.equal(before + priceOf('summarize'));
     });
   }
 
@@ -101,7 +102,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     const again = await post(`${world.url}/v1/tts`, body, await signFor(world, '/v1/tts'));
     expect(again.status, again.body.subarray(0, 200).toString()).to.equal(200);
     expect(again.body.length).to.be.above(4_500_000);
-    expect(await world.earned()).to.equal(before + 25_000n);
+    expect(await world.earned()).to.equal(before + priceOf('textToSpeech'));
   });
 
   it("every operation's example in the contract can be bought as it stands", async function () {
@@ -156,7 +157,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     );
     expect(new Set(answers.map(answer => answer.body.toString()))).to.have.lengthOf(1);
     expect(answers.every(answer => answer.status === 200)).to.equal(true);
-    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(await world.earned()).to.equal(before + priceOf('summarize'));
     expect(world.facilitator.count('/settle') - settles).to.equal(1);
   });
 
@@ -173,7 +174,7 @@ describe('a paid call, end to end on a real local Solana', () => {
         .and.not.match(/not charged/);
     }
     expect((await summarize(headers, { text })).status).to.equal(200);
-    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
   it('promise 1: copies as v1 and v2 in both headers are one payment', async () => {
@@ -192,7 +193,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     );
     expect(new Set(answers.map(answer => answer.body.toString()))).to.have.lengthOf(1);
     expect(answers.map(answer => answer.status)).to.deep.equal([200, 200, 200]);
-    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
   /** What a client does that adds no memo: it signs over the offered blockhash, else over one of its own. */
@@ -304,7 +305,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     const decided = await untilAnswered(() => summarize(headers, body));
     expect(decided.status).to.equal(200);
     expect(receiptOf(decided).success).to.equal(true);
-    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
   it('promise 6: a client that signs anew after such a 503 picks up what it paid for and is not charged again', async function () {
@@ -320,7 +321,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     world.facilitator.intervene(undefined);
     const renewed = await untilAnswered(async () => summarize(await signFor(world, '/v1/summarize'), body));
     expect(renewed.status).to.equal(200);
-    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(await world.earned()).to.equal(before + priceOf('summarize'));
     const sale = await summarize(await signFor(world, '/v1/summarize'), body);
     expect(sale.status).to.equal(200);
     expect(await world.earned(), 'once the answer was written out, a new payment is a new sale').to.equal(
@@ -363,7 +364,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     const renewed = await untilAnswered(async () => summarize(await signFor(world, '/v1/summarize'), behind));
     world.facilitator.intervene(undefined);
     expect(renewed.status).to.equal(200);
-    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
   it('a facilitator that is down is a 503 and the payment is untouched', async () => {
@@ -377,7 +378,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(down.headers.get('retry-after')).to.match(/^\d+$/);
     expect(await world.earned()).to.equal(before);
     expect((await summarize(headers, body)).status).to.equal(200);
-    expect(await world.earned()).to.equal(before + 10_000n);
+    expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
   it('tools see the sale: getSignaturesForAddress of the receiver lists the transfer', async () => {

@@ -38,11 +38,16 @@ import {
   type Answer,
   type World,
 } from '../support/world.js';
+import { toDecimal } from '../../src/contract/price.js';
+import { priceOf } from '../support/sold.js';
 
 type Headers = Record<string, string>;
 /** What the fault is, what the refusal says, and the headers that carry the payment. */
 type Bad = [string, RegExp, () => Headers];
 
+const PRICE = priceOf('summarize');
+const paysInstead = (amount: bigint): RegExp =>
+  new RegExp(`pays ${toDecimal(amount)} USDC, must be exactly ${toDecimal(PRICE)} USDC`);
 const MAX_CHALLENGE_BYTES = 4096;
 const MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
 const stranger = (): PublicKey => Keypair.generate().publicKey;
@@ -73,6 +78,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
     post(`${world.url}/v1/summarize`, body, headers);
   const recipe = (bent: Recipe): Recipe => ({
     payer,
+    amount: PRICE,
     feePayer,
     payTo: world.sandbox.info.payTo,
     blockhash,
@@ -176,8 +182,8 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       /network: 'solana'/,
       () => ({ 'X-PAYMENT': v1Header('solana', craft({})) }),
     ],
-    ['accepts a lower amount', /amount: accepted 0.009999 USDC/, accepting({ amount: '9999' })],
-    ['accepts a higher amount', /amount: accepted 0.010001 USDC/, accepting({ amount: '10001' })],
+    ['accepts a lower amount', /amount: accepted \S+ USDC/, accepting({ amount: `${PRICE - 1n}` })],
+    ['accepts a higher amount', /amount: accepted \S+ USDC/, accepting({ amount: `${PRICE + 1n}` })],
     ['accepts another asset', /asset: accepted/, accepting({ asset: stranger().toBase58() })],
     ['accepts another receiver', /payTo: accepted/, accepting({ payTo: stranger().toBase58() })],
     [
@@ -199,8 +205,8 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       bent({ bytes: bytes => Buffer.concat([bytes, Buffer.alloc(1000)]) }),
     ],
     ['is of version 1', /version 0 or legacy/, () => paying(craftVersion1(recipe({})))],
-    ['pays too little', /pays 0.009999 USDC, must be exactly 0.01 USDC/, bent({ amount: 9_999n })],
-    ['pays too much', /pays 0.010001 USDC, must be exactly 0.01 USDC/, bent({ amount: 10_001n })],
+    ['pays too little', paysInstead(PRICE - 1n), bent({ amount: PRICE - 1n })],
+    ['pays too much', paysInstead(PRICE + 1n), bent({ amount: PRICE + 1n })],
     ['pays in another mint', /pays in mint/, () => bent({ asset: world.sandbox.info.mints.classic })()],
     ['misstates the decimals', /decimals are 9/, bent({ decimals: 9 })],
     ['pays somebody else', /pays to token account/, bent({ payTo: stranger().toBase58() })],
@@ -270,11 +276,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       /fee payer .* was not offered/,
       () => bent({ feePayer: stranger().toBase58() })(),
     ],
-    [
-      'pays the price of another operation',
-      /pays 0.025 USDC, must be exactly 0.01 USDC/,
-      bent({ amount: 25_000n }),
-    ],
+    ['pays the price of another operation', paysInstead(7n * PRICE), bent({ amount: 7n * PRICE })],
   ];
 
   const listed = { 'whose header': HEADERS, 'whose offer': OFFERS, 'whose transaction': TRANSACTIONS };
@@ -309,7 +311,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
   it('the refusal of a v1 call is a v1 challenge that names the fault', async () => {
     const headers = { 'X-PAYMENT': v1Header(DEVNET_V1, craft({ amount: 1n })) };
     const answer = await post(`${world.url}/v1/summarize?x402Version=1`, { text: TEXT }, headers);
-    expect(refusal(answer)).to.include('pays 0.000001 USDC, must be exactly 0.01 USDC');
+    expect(refusal(answer)).to.match(paysInstead(1n));
     expect(challengeOf(answer)).to.have.property('x402Version', 1);
   });
 
@@ -346,7 +348,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       await prepare(
         SystemProgram.transfer({ fromPubkey: publicKey, toPubkey: noTokens.publicKey, lamports: 10_000_000 }),
         createAssociatedTokenAccountInstruction(publicKey, to, tooLittle.publicKey, mint),
-        createTransferCheckedInstruction(from, mint, to, publicKey, 9_999, 6),
+        createTransferCheckedInstruction(from, mint, to, publicKey, PRICE - 1n, 6),
       );
       await newOffer();
     });
@@ -370,7 +372,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       const [from, to] = [tokenAccount(payer.publicKey), tokenAccount(spender.publicKey)];
       await prepare(
         createAssociatedTokenAccountInstruction(payer.publicKey, to, spender.publicKey, mint),
-        createTransferCheckedInstruction(from, mint, to, payer.publicKey, 10_000, 6),
+        createTransferCheckedInstruction(from, mint, to, payer.publicKey, PRICE, 6),
       );
       await newOffer();
       const payments = [bent({ payer: spender })(), bent({ payer: spender })(), bent({ payer: spender })()];
@@ -382,7 +384,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
         expect(answer.status).to.be.oneOf([402, 503]);
         if (answer.status === 503) expect(receiptOf(answer).errorReason).to.equal('settlement_pending');
       }
-      expect(await world.earned()).to.equal(earned + 10_000n);
+      expect(await world.earned()).to.equal(earned + PRICE);
     });
   });
 
@@ -394,7 +396,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       const crafted = await summarize(paying(craft({})));
       expect(crafted.status, crafted.body.toString()).to.equal(200);
       expect((await summarize(await signFor(world, '/v1/summarize'))).status).to.equal(200);
-      expect(await world.earned()).to.equal(earned + 20_000n);
+      expect(await world.earned()).to.equal(earned + 2n * PRICE);
     });
   });
 });

@@ -9,6 +9,7 @@ import { recentBlockhashes } from '../../src/solana/recent-blockhashes.js';
 import { FEE_PAYER, paid, TERMS } from '../support/charge-world.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { challengeOf, openWorld, post, TEXT, type World } from '../support/world.js';
+import { priceOf } from '../support/sold.js';
 
 const hash = (): string => Keypair.generate().publicKey.toBase58();
 
@@ -102,6 +103,7 @@ describe('A payment signed long before it is sent', function () {
   ): Promise<{ status: number; error: string | undefined }> {
     const offer = challengeOf(await post(`${world.url}/v1/summarize`, {})).accepts[0] as Offer;
     const { transaction } = craftPayment({
+      amount: priceOf('summarize'),
       payer,
       payTo: offer.payTo,
       feePayer: offer.extra.feePayer,

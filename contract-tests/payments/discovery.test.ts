@@ -3,11 +3,13 @@ import { expect } from 'chai';
 import addFormatsModule from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { stringify } from 'yaml';
-import { loadContract, parseContract } from '../../src/contract/contract.js';
+import { parseContract } from '../../src/contract/contract.js';
 import { discoveryOf, indexOf, servedContract } from '../../src/payments/discovery.js';
 import type { Terms } from '../../src/payments/requirements.js';
+import { RELEASED, SOLD } from '../support/sold.js';
 
-const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+/** Its prices and operations stay as they are. */
+const contract = RELEASED;
 const SITE = 'https://site.example/about';
 const TERMS: Terms = {
   network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
@@ -29,7 +31,7 @@ function expectKept(schema: string, value: unknown): void {
 describe('The discovery document', () => {
   const all = discoveryOf(contract.paid, TERMS);
 
-  it('lists the five paid operations under our public address', () => {
+  it('lists the paid operations under our public address', () => {
     expectKept('Discovery', all);
     expect(all.version).to.equal(1);
     expect(all.resources).to.deep.equal([
@@ -73,17 +75,13 @@ describe('The discovery document', () => {
 
 describe('The service index', () => {
   it('has the fields of the specification, prices as in the contract and paths of this server', () => {
-    const index = indexOf(contract, SITE);
+    const index = indexOf(SOLD, SITE);
     expectKept('ServiceIndex', index);
     expect(index).to.deep.equal({
       service: 'coinslot',
-      endpoints: {
-        'POST /v1/summarize': '0.01 USDC',
-        'POST /v1/sol-token-brief': '0.01 USDC',
-        'POST /v1/sol-mint-info': '0.01 USDC',
-        'POST /brand-feedback': '0.50 USDC',
-        'POST /v1/tts': '0.025 USDC',
-      },
+      endpoints: Object.fromEntries(
+        SOLD.paid.map(({ method, path, price }) => [`${method} ${path}`, `${price.amount} USDC`]),
+      ),
       discovery: ['/.well-known/x402', '/openapi.json'],
       upstreamDiscovery: ['/seller/.well-known/x402', '/brand/.well-known/x402', '/tts/.well-known/x402'],
       health: ['/health', '/brand/health', '/tts/health'],
@@ -92,8 +90,8 @@ describe('The service index', () => {
   });
 
   it('names no path that the contract does not have', () => {
-    const index = indexOf(contract, SITE) as Record<string, string[]>;
-    const paths = contract.free.map(operation => operation.path);
+    const index = indexOf(SOLD, SITE) as Record<string, string[]>;
+    const paths = SOLD.free.map(operation => operation.path);
     for (const path of ['discovery', 'upstreamDiscovery', 'health'].flatMap(field => index[field]!)) {
       expect(paths).to.include(path);
     }

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { Keypair } from '@solana/web3.js';
-import { loadContract } from '../../src/contract/contract.js';
 import { openLedger, type Ledger, type OfferedFeePayer } from '../../src/ledger/store.js';
 import { Offers } from '../../src/payments/offers.js';
 import { SharedFeePayers } from '../../src/payments/shared-fee-payers.js';
@@ -8,8 +7,9 @@ import { rememberedFeePayers } from '../../src/payments/refresh-offers.js';
 import { DEVNET, DEVNET_USDC } from '../support/craft.js';
 import { pause } from '../support/faults.js';
 import { PLACES, type LedgerPlace } from '../support/ledger-places.js';
+import { RELEASED } from '../support/sold.js';
 
-const { paid } = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+const { paid } = RELEASED;
 const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
 const TERMS = {
   network: DEVNET,

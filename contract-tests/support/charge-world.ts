@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { loadContract, type PricedOperation } from '../../src/contract/contract.js';
+import type { PricedOperation } from '../../src/contract/contract.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge, type ChargeParts } from '../../src/payments/charge.js';
 import { Offers } from '../../src/payments/offers.js';
@@ -21,6 +21,7 @@ import {
 } from '../../src/payments/outcome.js';
 import type { PaidCall } from '../../src/payments/paid-call.js';
 import { paymentOf } from './payment-of.js';
+import { operationIn, RELEASED } from './sold.js';
 import {
   craftPayment,
   DEVNET,
@@ -31,12 +32,8 @@ import {
   type Recipe,
 } from './craft.js';
 
-export const { paid } = loadContract(new URL('../../../openapi.yaml', import.meta.url));
-export const operation = (id: string): PricedOperation => {
-  const found = paid.find(one => one.id === id);
-  if (!found) throw new Error(`no operation ${id}`);
-  return found;
-};
+export const { paid } = RELEASED;
+export const operation = (id: string): PricedOperation => operationIn(RELEASED, id);
 export const SUMMARIZE = operation('summarize');
 export const MINT_INFO = operation('solMintInfo');
 

@@ -3,10 +3,11 @@ import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { craftPayment, v2Header } from './craft.js';
 import { challengeOf, post } from './world.js';
+import { priceOf } from './sold.js';
 
 export const PANEL_TOKEN = 'a-token-that-nobody-guesses';
 export const BRAND_PATH = '/brand-feedback';
-export const BRAND_PRICE = 500_000n;
+export const BRAND_PRICE = priceOf('brandFeedback');
 
 const OPEN_WITHIN_MS = 20_000;
 

@@ -16,19 +16,16 @@ import {
   TransactionMessage,
   VersionedTransaction,
 } from '@solana/web3.js';
-import { loadContract, type PricedOperation } from '../../src/contract/contract.js';
+import type { PricedOperation } from '../../src/contract/contract.js';
 import type { Terms } from '../../src/payments/requirements.js';
 import { serveFacilitator } from '../../src/sandbox/facilitator-server.js';
 import type { HttpServer } from '../../src/sandbox/http-server.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import type { LedgerPlace } from './ledger-places.js';
+import { operationIn, RELEASED } from './sold.js';
 
-export const { paid: OPERATIONS } = loadContract(new URL('../../../openapi.yaml', import.meta.url));
-export const operationOf = (id: string): PricedOperation => {
-  const found = OPERATIONS.find(operation => operation.id === id);
-  if (!found) throw new Error(`no operation ${id}`);
-  return found;
-};
+export const { paid: OPERATIONS } = RELEASED;
+export const operationOf = (id: string): PricedOperation => operationIn(RELEASED, id);
 export const SUMMARIZE = operationOf('summarize');
 export const BRAND = operationOf('brandFeedback');
 

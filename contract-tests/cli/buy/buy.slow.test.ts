@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { openWorld, TEXT, type World } from '../../support/world.js';
+import { priceOf } from '../../support/sold.js';
 
 const BUYER = fileURLToPath(new URL('../../../src/cli/buy/main.js', import.meta.url));
 const RUN_MS = 40_000;
@@ -119,7 +120,7 @@ describe('npm run buy', function () {
     const signature = /Receipt: (\S+)/.exec(err)?.[1] ?? '';
     const { value } = await world.connection.getSignatureStatuses([signature]);
     expect(value[0]).to.include({ err: null });
-    expect(await world.earned()).to.equal(earned + 10_000n);
+    expect(await world.earned()).to.equal(earned + priceOf('summarize'));
     expect(await pending()).to.deep.equal([]);
   });
 
@@ -235,11 +236,11 @@ describe('npm run buy', function () {
     const lost = await buy('textToSpeech', text, '--out', 'no/such/folder/gap.wav');
     failed(lost);
     expect(lost.err).to.match(/could not be saved.*payment is kept/);
-    expect(await world.earned()).to.equal(earned + 25_000n);
+    expect(await world.earned()).to.equal(earned + priceOf('textToSpeech'));
     const unnamed = await buy('textToSpeech', text);
     expect(unnamed.code, unnamed.err).to.equal(0);
     expect(unnamed.err).to.include('Continuing with a payment');
-    expect(await world.earned()).to.equal(earned + 25_000n);
+    expect(await world.earned()).to.equal(earned + priceOf('textToSpeech'));
     const [file] = (await readdir(folder)).filter(name => /^textToSpeech-\d{4}-.*\.wav$/.test(name));
     expect((await readFile(join(folder, file!))).subarray(8, 12).toString()).to.equal('WAVE');
     expect(await pending()).to.deep.equal([]);
@@ -271,7 +272,7 @@ describe('npm run buy', function () {
     const { code, out, err } = await second.done;
     expect(code, err).to.equal(0);
     expect(JSON.parse(out)).to.have.property('summary');
-    expect(await world.earned()).to.equal(earned + 10_000n);
+    expect(await world.earned()).to.equal(earned + priceOf('summarize'));
     expect(await pending()).to.deep.equal([]);
   });
 
@@ -295,7 +296,7 @@ describe('npm run buy', function () {
     expect(err)
       .to.match(/Busy\. Sending the same payment again in 2 s\./)
       .and.to.match(/connection lost/);
-    expect(await world.earned()).to.equal(earned + 10_000n);
+    expect(await world.earned()).to.equal(earned + priceOf('summarize'));
   });
 
   it('gives up after --timeout, keeps the payment, and a later run gets the answer without paying again', async () => {
@@ -318,7 +319,7 @@ describe('npm run buy', function () {
     away = undefined;
     const { code, err } = await launch(['summarize', body, '--url', url]).done;
     expect(code, err).to.equal(0);
-    expect(await world.earned()).to.equal(earned + 10_000n);
+    expect(await world.earned()).to.equal(earned + priceOf('summarize'));
     expect(await pending()).to.deep.equal([]);
   });
 
@@ -365,6 +366,6 @@ describe('npm run buy', function () {
     const { code, err } = await launch(['summarize', body, '--url', url]).done;
     expect(code, err).to.equal(0);
     expect(err).to.match(/can no longer be used: blockhash: expired/);
-    expect(await world.earned()).to.equal(earned + 10_000n);
+    expect(await world.earned()).to.equal(earned + priceOf('summarize'));
   });
 });

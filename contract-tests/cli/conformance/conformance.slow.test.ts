@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { checkShop } from '../../../src/cli/conformance/check-shop.js';
 import type { Finding } from '../../../src/cli/conformance/findings.js';
 import { openWorld, type World } from '../../support/world.js';
+import { priceOf } from '../../support/sold.js';
 
 type Reply = { status: number; headers: Record<string, string>; body: Buffer };
 type Harm = (path: string, method: string, reply: Reply, headers: IncomingHttpHeaders) => void;
@@ -64,9 +65,9 @@ describe('The conformance report', function () {
 
   it('buys the cheapest operation once with a key and a limit', async () => {
     const earned = await world.earned();
-    const purse = { keypair: world.buyer, maxPrice: 10_000n, rpcUrl: world.sandbox.rpc.url };
+    const purse = { keypair: world.buyer, maxPrice: priceOf('summarize'), rpcUrl: world.sandbox.rpc.url };
     expect(faults(await checkShop(world.url, purse))).to.deep.equal([]);
-    expect((await world.earned()) - earned).to.equal(10_000n);
+    expect((await world.earned()) - earned).to.equal(priceOf('summarize'));
   });
 
   it('does not pay more than the limit', async () => {
@@ -105,7 +106,7 @@ describe('The conformance report', function () {
     it(`finds ${name}`, async () => {
       const { url, server } = await harmfulFront(world.url, harm);
       try {
-        const purse = { keypair: world.buyer, maxPrice: 10_000n, rpcUrl: world.sandbox.rpc.url };
+        const purse = { keypair: world.buyer, maxPrice: priceOf('summarize'), rpcUrl: world.sandbox.rpc.url };
         const found = faults(await checkShop(url, purse));
         expect(found).to.have.length(1);
         expect(found[0]).to.contain(fault);

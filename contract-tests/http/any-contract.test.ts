@@ -1,0 +1,327 @@
+import { expect } from 'chai';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { compileContract, parseContract } from '../../src/contract/contract.js';
+import type { AnyCall, AnyReply } from '../../src/contract/operation.js';
+import { createApp, type AppParts } from '../../src/http/app.js';
+import { BodyReader } from '../../src/http/body.js';
+import { exposedHeaders } from '../../src/http/exposed-headers.js';
+import { Routes, type Routed } from '../../src/http/router.js';
+import { createHttpServer } from '../../src/http/server.js';
+import { orderWork } from '../../src/http/run-handler.js';
+import { Offers } from '../../src/payments/offers.js';
+import type { PaidCall } from '../../src/payments/paid-call.js';
+import { ANY_SHOP } from '../support/any-shop.js';
+import { call, challengeOf, type Answer } from '../support/world.js';
+
+const contract = parseContract(ANY_SHOP);
+const NEVER = new AbortController().signal;
+const log = { info: () => {}, warn: () => {}, error: () => {} };
+const TERMS = {
+  network: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1',
+  v1Network: 'solana-devnet',
+  asset: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
+  payTo: '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4',
+  publicUrl: 'https://shop.example',
+};
+
+describe('The router of any contract', () => {
+  let routes: Routes;
+  before(async () => {
+    routes = await Routes.create(contract);
+    await routes.warm();
+  });
+
+  const at = (method: string, path: string): Routed => {
+    const route = routes.match(method, path);
+    if (route.kind !== 'operation') throw new Error(`${method} ${path}: ${route.kind}`);
+    return route;
+  };
+  const asked = (method: string, path: string, query = '', body?: object) =>
+    routes.checkAsked(at(method, path), query, body);
+
+  it('is one that the build accepts', () => {
+    expect(() => compileContract(ANY_SHOP)).not.to.throw();
+  });
+
+  it('finds templates by method, fixed text first', () => {
+    const found = ['/quotes/SOL', '/quotes/latest', '/quotes/Latest', '/quotes/a%2Fb', '/markets/health'];
+    expect(found.map(path => at('GET', path).id)).to.deep.equal([
+      'quote',
+      'latest',
+      'quote',
+      'quote',
+      'marketsHealth',
+    ]);
+    expect(at('HEAD', '/quotes/SOL').id).to.equal('quote');
+    expect(at('POST', '/trees/12.json'))
+      .to.include({ id: 'growTree' })
+      .and.to.have.deep.property('raw', ['12']);
+    for (const path of [
+      '/quotes',
+      '/quotes/',
+      '/quotes/SOL/',
+      '/quotes/a/b',
+      '/trees/.json',
+      '/trees/12',
+      '//quotes/SOL',
+    ])
+      expect(routes.match('GET', path), path).to.deep.equal({ kind: 'notFound' });
+    expect(routes.match('POST', '/quotes/SOL')).to.deep.equal({
+      kind: 'methodNotAllowed',
+      allow: 'GET, HEAD, OPTIONS',
+    });
+    expect(routes.match('GET', `/quotes${'/a'.repeat(5_000)}`)).to.deep.equal({ kind: 'notFound' });
+  });
+
+  it('reads path and query as declared, and leaves the rest out', () => {
+    const query = 'days=3&kind=future&tag=a&tag=b&exact=true&limit=all&x402Version=1&utm=1&kind2=3';
+    expect(asked('GET', '/quotes/A%2FB%20C', query)).to.deep.equal({
+      ok: true,
+      asked: {
+        params: { symbol: 'A/B C' },
+        query: { days: 3, kind: 'future', tag: ['a', 'b'], exact: true, limit: 'all' },
+        body: undefined,
+      },
+    });
+    expect(asked('GET', '/quotes/SOL')).to.have.nested.property('asked.query.days', 7);
+    expect(asked('GET', '/quotes/SOL', 'limit=12&tag=7')).to.have.deep.nested.property('asked.query', {
+      days: 7,
+      tag: ['7'],
+      limit: 12,
+    });
+    expect(asked('POST', '/trees/7.json', '', { name: 'a' })).to.have.deep.nested.property('asked.params', {
+      id: 7,
+    });
+  });
+
+  const wrong: [string, string, RegExp][] = [
+    ['/quotes/SOL', 'days=0', /^days: must be at least 1$/],
+    ['/quotes/SOL', 'days=x', /^days: must be a whole number$/],
+    ['/quotes/SOL', 'days=1.5', /^days: must be a whole number$/],
+    ['/quotes/SOL', 'days=0x7', /^days: /],
+    ['/quotes/SOL', 'days=%207', /^days: /],
+    ['/quotes/SOL', 'days=', /^days: /],
+    ['/quotes/SOL', 'days=3&days=3', /^days: must be sent only once$/],
+    ['/quotes/SOL', 'kind=', /^kind: must be one of \["spot","future"\]$/],
+    ['/quotes/SOL', 'exact=1', /^exact: must be of type boolean$/],
+    ['/quotes/SOL', 'tag=abcdef', /^0: must have at most 5 characters$/],
+    ['/quotes/SOL', 'tag=a&tag=b&tag=c&tag=d', /^tag: /],
+    ['/quotes/SOL', 'limit=some', /^limit: /],
+    ['/quotes/sol', '', /^symbol: must match/],
+    ['/quotes/..', '', /^symbol: .*not \. or \.\.$/],
+    ['/quotes/%2e%2E', '', /^symbol: .*not \. or \.\.$/],
+    ['/quotes/%E0%A4', '', /^symbol: must be percent-encoded UTF-8/],
+  ];
+  for (const [path, query, message] of wrong)
+    it(`refuses ${path}?${query}`, () => {
+      const checked = asked('GET', path, query);
+      expect(checked).to.have.property('ok', false);
+      expect(checked).to.have.property('error').that.matches(message);
+    });
+
+  it('checks bodies through references, recursion, allOf and anyOf', () => {
+    const grow = (body: object) => asked('POST', '/trees/1.json', '', body);
+    expect(grow({ name: 'a', kids: [{ name: 'b', kids: [{ name: 'c' }] }] })).to.have.property('ok', true);
+    expect(grow({ name: 'a', kids: [{ kids: [] }] })).to.have.property('error', 'kids.0: name is missing');
+    const print = (body?: object) => asked('POST', '/print', '', body);
+    expect(print({ width: 1, colour: '#fff' })).to.have.property('ok', true);
+    expect(print({ width: 1, colour: 'green' })).to.have.property('ok', false);
+    expect(print({ colour: 'red' })).to.have.property('error', 'width is missing');
+    expect(print(), 'it is optional').to.have.deep.nested.property('asked.body', undefined);
+  });
+
+  it('checks answers by their content type: text, one of several binary ones, JSON', () => {
+    const check = (id: string, reply: AnyReply) => routes.checkReply(routes.routeOf(id)!, reply);
+    expect(check('latest', { status: 200, body: '1 USD' })).to.equal(undefined);
+    expect(check('latest', { status: 200, body: 'a'.repeat(21) })).to.match(/at most 20/);
+    expect(check('latest', { status: 200, body: '' })).to.equal('the body is empty');
+    expect(check('latest', { status: 200, body: { price: 1 } })).to.equal('the body must be a text');
+    const picture = Buffer.from('png');
+    expect(check('print', { status: 200, body: picture })).to.equal(undefined);
+    expect(
+      check('print', { status: 200, body: picture, headers: { 'content-type': 'image/jpeg' } }),
+    ).to.equal(undefined);
+    expect(check('print', { status: 200, body: picture, headers: { 'content-type': 'image/gif' } })).to.equal(
+      'the content type image/gif is not declared',
+    );
+    expect(check('growTree', { status: 200, body: { name: 'a', kids: [{}] } })).to.equal(
+      'kids.0: name is missing',
+    );
+  });
+});
+
+describe('A server of any contract', () => {
+  let server: Server;
+  let url: string;
+  let offers: Offers;
+  const sold: PaidCall[] = [];
+  const calls: AnyCall[] = [];
+
+  before(async () => {
+    offers = new Offers(contract.paid, TERMS, TERMS.payTo);
+    const routes = await Routes.create(contract);
+    const replies: Record<string, AnyReply> = {
+      quote: { status: 200, body: { price: 2 } },
+      latest: { status: 200, body: '2 USD' },
+      print: { status: 200, body: Buffer.from('jpeg'), headers: { 'Content-Type': 'image/jpeg' } },
+      growTree: { status: 200, body: { name: 'grown' } },
+    };
+    const handlers = Object.fromEntries(
+      Object.entries(replies).map(([id, reply]) => [
+        id,
+        { call: async (received: AnyCall) => (calls.push(received), reply) },
+      ]),
+    );
+    const payment = { version: 2, identifier: null, checked: { id: 'p', payer: 'q' } };
+    const charge = {
+      checkPayment: (headers: Record<string, string>) =>
+        'x-payment' in headers ? { kind: 'payment', payment } : { kind: 'unpaid' },
+      moneyNote: async () => 'Nothing was charged.',
+      process: async (paid: PaidCall) => {
+        sold.push(paid);
+        const answer = paid.upfront
+          ? await orderWork({ handlers, routes, log }).work(
+              {
+                id: 'o',
+                operation: paid.operation.id,
+                request: paid.upfront.request,
+                deadline: 1,
+                attempt: 1,
+              },
+              NEVER,
+            )
+          : { answer: await paid.work(NEVER) };
+        return { kind: 'answer', answer: (answer as { answer: object }).answer };
+      },
+    };
+    const exposed = exposedHeaders(contract);
+    const parts = {
+      ...{ handlers, routes, log, charge, offers, exposed },
+      bodies: new BodyReader(),
+      panel: (_ctx: unknown, next: () => unknown) => next(),
+      live: {},
+      holdMs: 0,
+      closing: NEVER,
+    };
+    const app = createApp(parts as unknown as AppParts).callback();
+    const listener = (...how: Parameters<typeof app>): void => void app(...how);
+    server = createHttpServer({ app: listener, routes, offers, documents: new Map(), exposed });
+    await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => {
+    offers.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  beforeEach(() => {
+    sold.length = 0;
+    calls.length = 0;
+  });
+
+  const PAID = { 'x-payment': 'one' };
+  const get = (path: string, headers = {}, method = 'GET'): Promise<Answer> =>
+    call(url + path, { method, headers });
+  const post = (path: string, body?: object): Promise<Answer> =>
+    call(url + path, {
+      method: 'POST',
+      headers: body ? { ...PAID, 'content-type': 'application/json' } : PAID,
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+
+  it('answers unpaid calls of templates and of GETs with their challenge, HEAD with its headers alone', async () => {
+    for (const [path, id] of [
+      ['/quotes/SOL', 'quote'],
+      ['/quotes/any%20thing?days=x', 'quote'],
+      ['/quotes/latest', 'latest'],
+    ] as const) {
+      const answer = await get(path);
+      expect(answer.status, path).to.equal(402);
+      const operation = contract.paid.find(each => each.id === id)!;
+      expect(challengeOf(answer).accepts[0]).to.include({
+        amount: '2000',
+        resource: `https://shop.example${operation.examplePath}`,
+      });
+      const head = await get(path, {}, 'HEAD');
+      expect([head.status, head.body.length]).to.deep.equal([402, 0]);
+      expect(head.headers.get('payment-required')).to.equal(answer.headers.get('payment-required'));
+    }
+    expect((await get('/quotes/SOL?x402Version=1')).json().x402Version).to.equal(1);
+    expect(challengeOf(await call(`${url}/trees/9.json`, { method: 'POST' })).accepts[0]).to.include({
+      amount: '1500000',
+    });
+  });
+
+  it('sells a GET, and nothing for a HEAD', async () => {
+    const answer = await get('/quotes/A%2FB?days=2', PAID);
+    expect([answer.status, answer.json()]).to.deep.equal([200, { price: 2 }]);
+    expect(calls[0]).to.deep.include({ params: { symbol: 'A/B' }, query: { days: 2 }, body: undefined });
+    expect((await get('/quotes/SOL', PAID, 'HEAD')).status).to.equal(400);
+    const refused = await get('/quotes/SOL?days=99', PAID);
+    expect([refused.status, refused.json().error]).to.deep.equal([
+      400,
+      'days: must be at most 30. Nothing was charged.',
+    ]);
+    expect(sold).to.have.length(1);
+  });
+
+  it('sells texts and pictures with their content types', async () => {
+    const text = await get('/quotes/latest', PAID);
+    expect([text.headers.get('content-type'), String(text.body)]).to.deep.equal([
+      'text/plain; charset=utf-8',
+      '2 USD',
+    ]);
+    const picture = await post('/print');
+    expect([picture.headers.get('content-type'), String(picture.body)]).to.deep.equal(['image/jpeg', 'jpeg']);
+  });
+
+  it('takes orders of several operations, each with its own parameters', async () => {
+    expect((await post('/trees/5.json', { name: 'a' })).json()).to.deep.equal({ name: 'grown' });
+    expect((await post('/print', { width: 2 })).status).to.equal(200);
+    expect(sold.map(({ operation, upfront }) => [operation.id, upfront?.request])).to.deep.equal([
+      ['growTree', '[{"id":5},{},{"name":"a"}]'],
+      ['print', '{"width":2}'],
+    ]);
+    expect(calls[0]).to.deep.include({ params: { id: 5 }, query: {}, body: { name: 'a' } });
+    expect(calls[1]).to.deep.include({ params: {}, query: {}, body: { width: 2 } });
+  });
+
+  it('the same call is the same path and declared query, whatever else is sent', async () => {
+    const hashOf = async (path: string): Promise<string> => {
+      await get(path, PAID);
+      return sold.at(-1)!.requestHash;
+    };
+    const hash = await hashOf('/quotes/SOL');
+    for (const same of [
+      '/quotes/S%4FL',
+      '/quotes/SOL?days=7',
+      '/quotes/SOL?x402Version=1',
+      '/quotes/SOL?utm=1&days=7.0',
+    ])
+      expect(await hashOf(same), same).to.equal(hash);
+    const others = [
+      '/quotes/ETH',
+      '/quotes/SOL?days=8',
+      '/quotes/SOL?kind=spot',
+      '/quotes/SOL?tag=a',
+      '/quotes/latest',
+    ];
+    const hashes = await Promise.all(others.map(hashOf));
+    expect(new Set([hash, ...hashes]).size).to.equal(others.length + 1);
+  });
+
+  it('tells browsers which methods a path has', async () => {
+    for (const [path, methods] of [
+      ['/quotes/SOL', 'GET, HEAD, OPTIONS'],
+      ['/trees/1.json', 'POST, OPTIONS'],
+    ] as const) {
+      const preflight = await get(path, {}, 'OPTIONS');
+      expect(preflight.status).to.equal(204);
+      expect(preflight.headers.get('access-control-allow-methods')).to.equal(methods);
+      expect(preflight.headers.get('access-control-allow-origin')).to.equal('*');
+      const refused = await get(path, {}, 'DELETE');
+      expect([refused.status, refused.headers.get('allow')]).to.deep.equal([405, methods]);
+    }
+  });
+});

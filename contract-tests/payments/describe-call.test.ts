@@ -1,0 +1,143 @@
+import { expect } from 'chai';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { parseContract, type PricedOperation } from '../../src/contract/contract.js';
+import type { Json } from '../../src/contract/json.js';
+import { MAX_HEADER_BYTES, renderChallenge } from '../../src/payments/challenge.js';
+import { bazaarOf, callShape, outputSchemaOf, typeText } from '../../src/payments/describe-call.js';
+import { discoveryOf, indexOf, servedContract } from '../../src/payments/discovery.js';
+import { ANY_SHOP } from '../support/any-shop.js';
+import { operationIn } from '../support/sold.js';
+
+const contract = parseContract(ANY_SHOP);
+const operation = (id: string): PricedOperation => operationIn(contract, id);
+const TERMS = {
+  network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+  v1Network: 'solana',
+  asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+  payTo: '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4',
+  publicUrl: `https://${'agents-pay-here.'.repeat(3)}a.org`,
+};
+const LIVE = { feePayer: TERMS.payTo, recentBlockhash: TERMS.payTo };
+const challenge = (sold: PricedOperation, version: 1 | 2 = 2): Json & { extensions: Record<string, Json> } =>
+  JSON.parse(renderChallenge(sold, TERMS, LIVE, version).body.toString()) as never;
+
+describe('The description of a call', () => {
+  it('names method, path, query and body, with references resolved', () => {
+    expect(contract.paid.map(callShape)).to.deep.equal([
+      'GET /quotes/{symbol} path {"symbol": string} query {"days"?: integer, "kind"?: "spot" | "future", "tag"?: string[], ' +
+        '"exact"?: boolean, "limit"?: integer | "all"}',
+      'GET /quotes/latest',
+      'POST /trees/{id}.json path {"id": integer} {"name": string, "kids"?: any[]}',
+      'POST /print {"width": integer, "colour"?: "red" | "blue" | string}',
+    ]);
+    const { instructions } = discoveryOf(contract.paid, TERMS);
+    expect(instructions).to.contain('listed below').and.to.contain('The answer is text/plain.');
+    expect(typeText({ type: ['string', 'null'] })).to.equal('string | null');
+    expect(typeText({ enum: Array.from({ length: 50 }, (_, value) => value) })).to.equal('any');
+    expect(typeText({ type: 'array', items: { anyOf: [{ type: 'string' }, { type: 'integer' }] } })).to.equal(
+      '(string | integer)[]',
+    );
+  });
+
+  it('is a bazaar extension that its own schema accepts, for every kind of operation', () => {
+    for (const sold of contract.paid)
+      for (const whole of [true, false]) {
+        const { info, schema } = bazaarOf(sold, whole) as { info: Json; schema: Json };
+        const validate = new Ajv2020({ strict: false }).compile(schema);
+        expect(validate(info), `${sold.id}: ${JSON.stringify(validate.errors)}`).to.equal(true);
+      }
+    expect(bazaarOf(operation('quote'), true)).to.deep.include({
+      routeTemplate: '/quotes/:symbol',
+      info: {
+        input: {
+          type: 'http',
+          method: 'GET',
+          queryParams: { days: 7, kind: 'spot' },
+          pathParams: { symbol: 'SOL' },
+        },
+        output: { type: 'json' },
+      },
+    });
+    expect(bazaarOf(operation('latest'), true).info).to.have.deep.property('output', {
+      type: 'text',
+      format: 'text/plain',
+    });
+    expect(bazaarOf(operation('print'), true).info).to.have.deep.property('output', {
+      type: 'binary',
+      format: 'image/png',
+    });
+    expect(bazaarOf(operation('growTree'), true).info).to.have.deep.nested.property('input.body', {
+      name: 'root',
+      kids: [{ name: 'leaf' }],
+    });
+  });
+
+  it('says in v1 what is sent where, and what comes back', () => {
+    expect(outputSchemaOf(operation('quote'), true)).to.have.deep.nested.property('input.pathParams', {
+      symbol: { type: 'string', description: undefined, required: true },
+    });
+    expect(outputSchemaOf(operation('quote'), true)).to.have.deep.property('output', { price: 1.25 });
+    expect(outputSchemaOf(operation('print'), true)).to.have.deep.property('output', {
+      type: 'binary',
+      format: 'image/png',
+    });
+    expect(outputSchemaOf(operation('print'), true)).to.have.nested.property(
+      'input.bodyFields.colour.type',
+      '"red" | "blue" | string',
+    );
+  });
+
+  it('gives way, part by part, where the header has no room for it', () => {
+    const tree = operation('growTree');
+    const fields = Object.fromEntries(
+      Array.from({ length: 60 }, (_, number) => [`field${number}`, { type: 'string', maxLength: number }]),
+    );
+    const plain = { ...tree.request!.plain, properties: fields };
+    const wide = { ...tree, request: { ...tree.request!, plain } };
+    const { bazaar } = challenge(wide).extensions as { bazaar: { info: Json; schema: Json } };
+    expect(bazaar.info, 'the example stays').to.have.deep.nested.property(
+      'input.body',
+      tree.request!.example,
+    );
+    expect(bazaar.schema).to.have.deep.nested.property('properties.input.properties.body', {
+      type: 'object',
+    });
+    for (const version of [1, 2] as const)
+      expect(renderChallenge(wide, TERMS, LIVE, version).header).to.have.length.at.most(MAX_HEADER_BYTES);
+    const huge = { ...wide, request: { ...wide.request, example: { name: 'a'.repeat(4_000) } } };
+    expect(challenge(huge).extensions).to.have.all.keys('payment-identifier');
+    const refusal = renderChallenge(wide, TERMS, LIVE, 2, 'x'.repeat(160));
+    expect(refusal.header).to.have.length.at.most(MAX_HEADER_BYTES);
+  });
+});
+
+describe('The documents of any contract', () => {
+  it('list sections as the contract has them, with URLs that can be called', () => {
+    const trees = contract.free.find(({ id }) => id === 'treesForSale')!;
+    expect(trees.discovery).to.deep.equal(['latest', 'growTree', 'print']);
+    expect(contract.free.find(({ id }) => id === 'marketsHealth')!.health).to.deep.equal(['quote']);
+    expect(discoveryOf(contract.paid, TERMS).resources).to.deep.equal(
+      ['/quotes/SOL', '/quotes/latest', '/trees/7.json', '/print'].map(path => TERMS.publicUrl + path),
+    );
+    expect(indexOf(contract, TERMS.publicUrl)).to.deep.include({
+      endpoints: {
+        'GET /quotes/{symbol}': '0.002 USDC',
+        'GET /quotes/latest': '0.002 USDC',
+        'POST /trees/{id}.json': '1.5 USDC',
+        'POST /print': '1.5 USDC',
+      },
+      discovery: ['/.well-known/x402'],
+      upstreamDiscovery: ['/trees/.well-known/x402'],
+      health: ['/markets/health'],
+    });
+  });
+
+  it('never say who makes the answer', () => {
+    const upstream =
+      "x-upstream: { url: 'https://secret.example/{symbol}', headers: { key: '${SECRET}' } }\n      parameters:\n        - { name: days";
+    const text = ANY_SHOP.replace('parameters:\n        - { name: days', upstream);
+    expect(text).to.include('secret.example');
+    const served = JSON.stringify(servedContract(parseContract(text), TERMS, TERMS.publicUrl));
+    expect(served).not.to.match(/secret|x-upstream/i);
+  });
+});

@@ -1,0 +1,82 @@
+const FAILED = ['400', '402', '502', '503']
+  .map(status => `'${status}': { $ref: '#/components/responses/Failed' }`)
+  .join('\n        ');
+
+/** Operations as no shop has them all: GET and POST, path and query, JSON, text and binary answers, references, recursion. */
+export const ANY_SHOP = `
+openapi: 3.1.0
+info: { title: Any shop, version: 1.0.0 }
+paths:
+  /quotes/{symbol}:
+    parameters:
+      - { name: symbol, in: path, required: true, schema: { $ref: '#/components/schemas/Symbol' }, example: SOL }
+    get:
+      operationId: quote
+      tags: [Markets, Figures]
+      summary: Price of a symbol
+      x-price: &authorization { mode: fixed, currency: USD, amount: '0.002', flow: authorization }
+      parameters:
+        - { name: days, in: query, schema: { type: integer, minimum: 1, maximum: 30, default: 7 } }
+        - { name: kind, in: query, schema: { enum: [spot, future] }, example: spot }
+        - { name: tag, in: query, schema: { type: array, items: { type: string, maxLength: 5 }, maxItems: 3 } }
+        - { name: exact, in: query, schema: { type: boolean } }
+        - { name: limit, in: query, schema: { anyOf: [{ type: integer }, { const: all }] } }
+        - { name: x402Version, in: query, schema: { type: string } }
+      responses:
+        '200': { description: The price., content: { application/json: { schema: { $ref: '#/components/schemas/Quote' } } } }
+        ${FAILED}
+  /quotes/latest:
+    get:
+      operationId: latest
+      summary: The latest price
+      x-price: *authorization
+      responses:
+        '200': { description: Text., content: { text/plain: { schema: { type: string, maxLength: 20 }, example: 1.25 USD } } }
+        ${FAILED}
+  /trees/{id}.json:
+    post:
+      operationId: growTree
+      tags: [Trees]
+      summary: A tree that grew
+      x-price: &upfront { mode: fixed, currency: USD, amount: '1.5', flow: upfront }
+      parameters: [{ name: id, in: path, required: true, schema: { type: integer }, example: 7 }]
+      requestBody:
+        required: true
+        content: { application/json: { schema: { $ref: '#/components/schemas/Tree' }, example: { name: root, kids: [{ name: leaf }] } } }
+      responses:
+        '200': { description: The tree., content: { application/json: { schema: { $ref: '#/components/schemas/Tree' } } } }
+        ${FAILED}
+  /print:
+    post:
+      operationId: print
+      tags: [Trees]
+      summary: A picture
+      x-price: *upfront
+      requestBody:
+        content:
+          application/json:
+            schema:
+              allOf:
+                - { type: object, required: [width], properties: { width: { type: integer, maximum: 100 } } }
+                - { properties: { colour: { anyOf: [{ enum: [red, blue] }, { type: string, pattern: '^#' }] } } }
+            example: { width: 3, colour: red }
+      responses:
+        '200': { description: The picture., content: { image/png: {}, image/jpeg: {} } }
+        ${FAILED}
+  /.well-known/x402: { get: { operationId: getDiscovery, responses: { '200': { description: All. } } } }
+  /trees/.well-known/x402:
+    get: { operationId: treesForSale, x-discovery: { tags: [Trees], operations: [latest] }, responses: { '200': { description: Some. } } }
+  /markets/health:
+    get: { operationId: marketsHealth, x-health: { tags: [Figures] }, responses: { '200': { description: Health. } } }
+components:
+  responses:
+    Failed: { description: Failed., content: { application/json: { schema: { $ref: '#/components/schemas/Fault' } } } }
+  schemas:
+    Symbol: { type: string, minLength: 1, maxLength: 10, pattern: '^[A-Z./ ]+$' }
+    Quote: { type: object, required: [price], properties: { price: { type: number } }, example: { price: 1.25 } }
+    Fault: { type: object, required: [error], properties: { error: { type: string } } }
+    Tree:
+      type: object
+      required: [name]
+      properties: { name: { type: string, maxLength: 20 }, kids: { type: array, items: { $ref: '#/components/schemas/Tree' } } }
+`;

@@ -1,0 +1,24 @@
+import { loadContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
+
+/** What this repository sells today, at today's prices. Tests of a running server take prices from here. */
+export const SOLD = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+
+/**
+ * What version 1.0.0 sold, at its prices: a contract that does not change. Tests of what works for any contract use it, so that they
+ * need not change with what is sold.
+ */
+export const RELEASED = loadContract(
+  new URL('../../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url),
+);
+
+export function operationIn({ paid }: Contract, id: string): PricedOperation {
+  const found = paid.find(operation => operation.id === id);
+  if (!found) throw new Error(`The contract has no paid operation ${id}`);
+  return found;
+}
+
+/** Today's price of an operation in atomic units. */
+export const priceOf = (id: string): bigint => operationIn(SOLD, id).price.atomic;
+
+/** Today's price of an operation in USDC, as the contract has it. */
+export const usdcOf = (id: string): string => operationIn(SOLD, id).price.amount;
