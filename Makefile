@@ -73,10 +73,9 @@ lint: install ## check format, style, types, that the generated types are fresh,
 types: install ## check only the types
 	$(BIN)/tsc --noEmit --incremental false
 
-generate: install ## regenerate what is made from the contract (generated/)
-	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED)
-	@$(BIN)/tsc
-	node dist/$(TOOLS)/mock.js
+generate: ## write everything that is made from the contract, whether it was changed or not (make build does if it was)
+	@rm -f dist/types.cksum $(COMPILED)
+	@$(MAKE) --no-print-directory build
 
 lint-contract: build $(TOOLS_STAMP) ## check openapi.yaml with Redocly, Spectral and our own rules for them
 	@node dist/$(TOOLS)/lint.js
@@ -108,16 +107,26 @@ format: install ## format every file
 	$(BIN)/prettier --write --log-level warn .
 
 # What was compiled from a file that is gone goes, too: mocha would run it.
-build: install ## compile into dist/, the contract too
+build: install ## compile into dist/, and write anew what is made from the contract if it was changed
 	@test -d dist || echo 'Compiling; this takes half a minute the first time'
+	@$(MAKE) -s --no-print-directory types-made
 	@$(BIN)/tsc
 	@find dist -name '*.js' | while read -r file; do source=$${file#dist/}; \
 	  test -f "$${source%.js}.ts" || rm -f "$$file" "$$file.map"; done
 	@$(MAKE) -s --no-print-directory $(COMPILED)
 
-# The server reads this instead of the YAML, unless the YAML was changed since.
-$(COMPILED): openapi.yaml package-lock.json dist/src/contract/contract.js dist/src/contract/compile.js dist/src/contract/price.js
+# By content, not by time: a fresh checkout has files of any age.
+.PHONY: types-made
+types-made:
+	@test "$$(cat openapi.yaml $(GENERATED) 2>/dev/null | cksum)" = "$$(cat dist/types.cksum 2>/dev/null)" || { \
+	  $(BIN)/openapi-typescript openapi.yaml --output $(GENERATED) >/dev/null && mkdir -p dist && \
+	  cat openapi.yaml $(GENERATED) | cksum > dist/types.cksum; }
+
+# The server reads this instead of the YAML. The mock and the prices in the README are made from the same contract.
+$(COMPILED): openapi.yaml package-lock.json $(wildcard dist/src/contract/*.js) dist/$(TOOLS)/mock.js dist/$(TOOLS)/readme.js
 	@node dist/src/contract/compile.js
+	@node dist/$(TOOLS)/mock.js
+	@node dist/$(TOOLS)/readme.js
 
 install: $(STAMP) ## install what is missing
 
