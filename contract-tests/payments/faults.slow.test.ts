@@ -1,10 +1,14 @@
 import { randomInt } from 'node:crypto';
+import type { Keypair } from '@solana/web3.js';
+import { fundedKey } from '../support/own-facilitator.js';
 import { SeededRandom } from '../support/seeded-random.js';
 import { PLACES, sqlitePlace } from '../support/ledger-places.js';
 import { Schedule } from '../support/schedule.js';
 import { memoryLedgerPlace, TestChain } from '../support/test-chain.js';
 
 const REPLAYED = process.env['FAULT_SEED'];
+/** `embedded` or `http`; otherwise the seed decides. */
+const FACILITATOR = process.env['FAULT_FACILITATOR'];
 const SCHEDULES = Number(process.env['FAULT_SCHEDULES'] ?? (REPLAYED === undefined ? 8 : 1));
 
 for (const { name, make } of PLACES) {
@@ -14,9 +18,13 @@ for (const { name, make } of PLACES) {
     function () {
       this.timeout(300_000);
       let testChain: TestChain;
+      let own: Keypair;
+      const isEmbedded = (random: SeededRandom): boolean =>
+        FACILITATOR === undefined ? random.roll('embedded') < 0.5 : FACILITATOR === 'embedded';
       before(async () => {
         testChain = await TestChain.open();
         await testChain.addFeePayer();
+        own = await fundedKey(testChain, 20_000_000_000);
       });
       after(() => testChain.close());
 
@@ -29,7 +37,8 @@ for (const { name, make } of PLACES) {
           const servers = name === 'PostgreSQL' ? 3 : 1;
           const runs = some.map(async seed => {
             const place = await (make === sqlitePlace ? memoryLedgerPlace : make!)();
-            await new Schedule(testChain, place, servers, new SeededRandom(seed)).run();
+            const random = new SeededRandom(seed);
+            await new Schedule(testChain, place, servers, random, isEmbedded(random) ? own : undefined).run();
           });
           const failures = (await Promise.allSettled(runs)).filter(run => run.status === 'rejected');
           const reasons = failures.map(({ reason }) => (reason as Error).message);

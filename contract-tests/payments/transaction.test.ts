@@ -6,14 +6,8 @@ import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { sourceAccountOf } from '../../src/payments/transaction.js';
-import {
-  craftPayment,
-  DEVNET,
-  DEVNET_USDC,
-  lighthouseInstruction,
-  memoInstruction,
-  type Recipe,
-} from '../support/craft.js';
+import { craftPayment, DEVNET, DEVNET_USDC, type Recipe } from '../support/craft.js';
+import { rightPayments } from '../support/payment-table.js';
 import {
   BLOCKHASH,
   EXPECTED,
@@ -29,25 +23,7 @@ import {
 } from '../support/bent-transactions.js';
 
 describe('transaction: what pays our price is accepted', () => {
-  const RIGHT: [string, Recipe][] = [
-    ['v0', {}],
-    ['legacy', { version: 'legacy' }],
-    ['without a memo: three instructions', { memo: null }],
-    ['legacy without a memo', { memo: null, version: 'legacy' }],
-    ['with Lighthouse', { memo: null, extra: [lighthouseInstruction()] }],
-    ['with memo and Lighthouse', { extra: [lighthouseInstruction()] }],
-    [
-      'with a memo that the payer signs',
-      { memo: null, extra: [memoInstruction('signed', [PAYER.publicKey])] },
-    ],
-    ['five instructions', { extra: [memo()] }],
-    ['six instructions', { extra: [memo(), lighthouseInstruction()] }],
-    ['seven instructions', { extra: [lighthouseInstruction(), lighthouseInstruction(), memo()] }],
-    ['the highest compute limit, at the highest price', { computeLimit: 200_000, computePrice: 100_000n }],
-    ['a high price for few units', { computeLimit: 4_000, computePrice: 5_000_000n }],
-    ['from a token account that is not the associated one', { source: stranger() }],
-  ];
-  for (const [name, bend] of RIGHT) {
+  for (const [name, bend] of rightPayments(PAYER)) {
     it(name, async () => {
       const payment = craftPayment({ ...GOOD, ...bend });
       const checked = await accept(payment.transaction);

@@ -1,6 +1,7 @@
 import { VersionedTransaction } from '@solana/web3.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
 import type { Ledger } from '../../src/ledger/store.js';
+import type { FacilitatorChain } from '../../src/payments/embedded-facilitator.js';
 import type { Intervention } from './proxy.js';
 import { sha256, type TestChain } from './test-chain.js';
 
@@ -28,13 +29,13 @@ export function mortal<T extends object>(part: T, state: { dead: boolean }): T {
   });
 }
 
-export function withFaults(
-  ledger: Ledger,
+export function withFaults<T extends Ledger | FacilitatorChain>(
+  part: T,
   faults: LedgerFaults,
   kill: () => void,
   state: { dead: boolean },
-): Ledger {
-  return wrapped(ledger, (name, run, [id]) => async () => {
+): T {
+  return wrapped<T>(part, (name, run, [id]) => async () => {
     const fault = state.dead ? undefined : faults(name, idOf(id));
     if (fault === 'killBefore') kill();
     if (fault === 'killBefore') return never();
@@ -114,17 +115,22 @@ export function settleFault(kind: SettleFault): Intervention {
   };
 }
 
-export type RpcFault = 'none' | 'slow' | 'dropAfter' | 'error' | 'lag' | 'noRow';
+export type RpcFault = 'none' | 'slow' | 'dropAfter' | 'error' | 'lag' | 'noRow' | 'lost';
 
 type RpcResult = { result?: unknown; error?: unknown };
 type Latest = { context: { slot: number }; value: { lastValidBlockHeight: number } };
 
-/** An RPC server that misbehaves at one call. `lag`: it is 400 slots behind; `noRow`: it has lost a transaction. */
+/**
+ * An RPC server that misbehaves at one call. `lag`: it is 400 slots behind; `noRow`: it has lost a transaction; `lost`: it accepts a
+ * transaction and loses it before it lands.
+ */
 export function rpcFault(kind: RpcFault, testChain: TestChain): Intervention {
   const lag = 400;
   return async ({ method, body, forward, respond, drop }) => {
     if (kind === 'error') return respond(500, '{}');
     if (kind === 'slow') await pause(100);
+    if (kind === 'lost' && method === 'sendTransaction')
+      return respond(200, `{"jsonrpc":"2.0","id":1,"result":"${'1'.repeat(88)}"}`);
     const answer = await forward();
     if (kind === 'dropAfter') return drop();
     if (kind === 'noRow' && method === 'getTransaction')
@@ -155,6 +161,11 @@ function lagged(
   } else if (method === 'getBlockHeight') json.result = (json.result as number) - lag;
   else if (method === 'getSignaturesForAddress') {
     json.result = (json.result as { slot: number }[]).filter(({ slot }) => slot <= newest);
+  } else if (method === 'isBlockhashValid') {
+    (json.result as { value: boolean }).value = false;
+  } else if (method === 'getSignatureStatuses') {
+    const result = json.result as { value: ({ slot: number } | null)[] };
+    result.value = result.value.map(status => (status && status.slot > newest ? null : status));
   } else if (method === 'getTransaction' && json.result && (json.result as { slot: number }).slot > newest) {
     json.result = null;
   }

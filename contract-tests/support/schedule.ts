@@ -1,3 +1,4 @@
+import type { Keypair } from '@solana/web3.js';
 import { BuyerSide } from './schedule-buyers.js';
 import { faultsIn } from './schedule-oracle.js';
 import { TestCluster, signed, type TestServer } from './test-server.js';
@@ -40,6 +41,14 @@ const MOVES = [
   'extendLease',
   'markWritten',
 ];
+/** What the embedded facilitator asks the chain; its server may die before or after. */
+const CHAIN_CALLS = ['simulate', 'send', 'signatureStatuses', 'blockhashLives'];
+const CHAIN_FAULTS: [number, LedgerFaultKind | undefined][] = [
+  [80, undefined],
+  [2, 'stall'],
+  [2, 'killBefore'],
+  [2, 'killAfter'],
+];
 const SETTLE_FAULTS: [number, SettleFault][] = [
   [10, 'none'],
   [2, 'slow'],
@@ -61,6 +70,8 @@ const RPC_FAULTS: [number, RpcFault][] = [
   [8, 'lag'],
   [8, 'noRow'],
 ];
+/** With the embedded facilitator, the same RPC server also takes the transactions. */
+const OWN_RPC_FAULTS: [number, RpcFault][] = [...RPC_FAULTS, [20, 'lost']];
 const LEDGER_FAULTS: [number, LedgerFaultKind | undefined][] = [
   [170, undefined],
   [4, 'fail'],
@@ -90,14 +101,23 @@ export class Schedule {
   readonly #place: LedgerPlace;
   readonly #servers: number;
   readonly #lying: boolean;
+  /** The servers are their own facilitators, with this key. */
+  readonly #own: Keypair | undefined;
   readonly #asks = new Map<string, number>();
   readonly #calls = new Map<string, number>();
   #calm = false;
   #opened = 0;
   #cluster!: TestCluster;
 
-  constructor(testChain: TestChain, place: LedgerPlace, servers: number, random: SeededRandom) {
+  constructor(
+    testChain: TestChain,
+    place: LedgerPlace,
+    servers: number,
+    random: SeededRandom,
+    own: Keypair | undefined,
+  ) {
     this.random = random;
+    this.#own = own;
     this.testChain = testChain;
     this.#place = place;
     this.#servers = servers;
@@ -179,8 +199,9 @@ export class Schedule {
       await settleFault(kind)(ask);
     });
     let calls = 0;
+    const faults = this.#own ? OWN_RPC_FAULTS : RPC_FAULTS;
     this.#cluster.rpc.intervene(ask => {
-      const kind = this.#calm ? 'none' : this.random.pick<RpcFault>(RPC_FAULTS, 'rpc', ++calls);
+      const kind = this.#calm ? 'none' : this.random.pick<RpcFault>(faults, 'rpc', ++calls);
       return rpcFault(kind, this.testChain)(ask);
     });
   }
@@ -192,7 +213,9 @@ export class Schedule {
 
   /** At every move of the ledger something may happen, once per payment, move and server life. */
   readonly #ledgerFaults: LedgerFaults = (method, id) => {
-    if (this.#calm || !MOVES.includes(method)) return undefined;
+    if (this.#calm) return undefined;
+    if (CHAIN_CALLS.includes(method)) return this.#chainFault(method);
+    if (!MOVES.includes(method)) return undefined;
     const record = id === undefined ? undefined : this.byId.get(id);
     const key = `${method} ${record?.n ?? '-'}`;
     const nth = (this.#calls.get(key) ?? 0) + 1;
@@ -205,6 +228,14 @@ export class Schedule {
     return fault;
   };
 
+  #chainFault(method: string): LedgerFaultKind | undefined {
+    const nth = (this.#calls.get(method) ?? 0) + 1;
+    this.#calls.set(method, nth);
+    const fault = this.random.pick<LedgerFaultKind | undefined>(CHAIN_FAULTS, 'chain', method, nth);
+    if (fault?.startsWith('kill')) this.deaths += 1;
+    return fault;
+  }
+
   #open(): Promise<TestServer> {
     const nth = ++this.#opened;
     const { feePayers } = this.testChain;
@@ -212,6 +243,7 @@ export class Schedule {
       faults: this.#ledgerFaults,
       ordered: request => void this.ran(request),
       priceFactor: PRICE_FACTORS[Math.floor(this.random.roll('price', nth) * PRICE_FACTORS.length)]!,
+      ...(this.#own ? { own: this.#own } : {}),
       feePayer: feePayers[Math.floor(this.random.roll('fee payer', nth) * feePayers.length)]!,
     });
   }

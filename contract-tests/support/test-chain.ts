@@ -108,17 +108,19 @@ export class TestChain {
   /** New payers with this much USDC each, in atomic units. */
   async payers(count: number, amount = 20_000_000n): Promise<Keypair[]> {
     const payers = Array.from({ length: count }, () => Keypair.generate());
+    for (const payer of payers) await this.fund(payer, amount);
+    return payers;
+  }
+
+  /** Opens a token account for a new payer and gives it this much USDC, in atomic units. */
+  async fund(payer: Keypair, amount: bigint): Promise<void> {
     const mint = new PublicKey(this.terms.asset);
     const { publicKey } = this.#funder;
-    const source = this.tokenAccount(publicKey);
-    for (const payer of payers) {
-      const account = this.tokenAccount(payer.publicKey);
-      await this.send([
-        createAssociatedTokenAccountInstruction(publicKey, account, payer.publicKey, mint),
-        createTransferCheckedInstruction(source, mint, account, publicKey, amount, 6),
-      ]);
-    }
-    return payers;
+    const account = this.tokenAccount(payer.publicKey);
+    await this.send([
+      createAssociatedTokenAccountInstruction(publicKey, account, payer.publicKey, mint),
+      createTransferCheckedInstruction(this.tokenAccount(publicKey), mint, account, publicKey, amount, 6),
+    ]);
   }
 
   /** Moves all USDC of a payer to somebody else. */

@@ -5,6 +5,7 @@ import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge } from '../../src/payments/charge.js';
 import { Offers } from '../../src/payments/offers.js';
 import type { Payment } from '../../src/payments/check-payment.js';
+import { EMBEDDED } from '../../src/payments/embedded-facilitator.js';
 import { Facilitators } from '../../src/payments/facilitators.js';
 import { facilitatorName, httpFacilitator } from '../../src/payments/http-facilitator.js';
 import { SharedFeePayers } from '../../src/payments/shared-fee-payers.js';
@@ -23,6 +24,7 @@ import { readView, rememberedFeePayers } from '../../src/payments/refresh-offers
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
 import { mortal, pause, withFaults, type LedgerFaults } from './faults.js';
 import { paymentOf } from './payment-of.js';
+import { ownFacilitator } from './own-facilitator.js';
 import { countingProxy, type CountingProxy, type Intervention } from './proxy.js';
 import { OPERATIONS, sha256, SUMMARIZE, type TestChain } from './test-chain.js';
 
@@ -31,6 +33,8 @@ const STAGE_BLOCKS_PER_SECOND = 200;
 /** The view of the chain must be as fresh, in slots, as in production. */
 const VIEW_MS = 100;
 const DEADLINES = { supportedMs: 2_000, verifyMs: 4_000, settleMs: 4_000 };
+/** Verify, work, sign and settle together take less than the lease. */
+const OWN_TIMING = { verifyMs: 2_000, signMs: 2_000, settleMs: 4_000, resendMs: 200, lookMs: 50 };
 const LEASE_MS = 10_000;
 const ASK_AGAIN_AFTER_MS = 400;
 const HOLD_MS = 1_000;
@@ -66,6 +70,8 @@ type TestServerOptions = {
   log?: Log;
   /** Whom it names in its challenges. Default: the sandbox's. */
   feePayer?: string;
+  /** It is its own facilitator, with this key; nobody else is asked. */
+  own?: Keypair;
   /** Its prices, as multiples of the contract's. Default 1. */
   priceFactor?: bigint;
 };
@@ -128,23 +134,32 @@ export class TestServer {
     };
     const real = await openLedger({ url: options.ledgerUrl, payTo: terms.payTo, network: terms.network });
     const ledger = mortal(withFaults(real, faults, kill, state), state);
+    const rpcUrls = [options.rpcUrl, ...(options.moreRpcUrls ?? [])];
+    const embedded =
+      options.own &&
+      (await ownFacilitator(testChain, {
+        feePayer: options.own,
+        rpcUrls,
+        timing: OWN_TIMING,
+        chain: real => mortal(withFaults(real, faults, kill, state), state),
+      }));
     const http = httpFacilitator(options.facilitatorUrl, DEADLINES);
     const facilitator = new Facilitators([
-      {
-        name: facilitatorName(options.facilitatorUrl),
-        facilitator: mortal(http, state),
-      },
+      embedded
+        ? { name: EMBEDDED, facilitator: mortal(embedded.facilitator, state) }
+        : { name: facilitatorName(options.facilitatorUrl), facilitator: mortal(http, state) },
     ]);
     // It asks several, by the fee payer that a question names.
-    facilitator.learn(testChain.feePayers.map(each => ({ feePayer: each, lastOfferedAt: 0 })));
+    const known = embedded ? [embedded.keyPair.address] : testChain.feePayers;
+    facilitator.learn(known.map(each => ({ feePayer: each, lastOfferedAt: 0 })));
     const chain = createChain({
-      urls: [options.rpcUrl, ...(options.moreRpcUrls ?? [])],
+      urls: rpcUrls,
       network: terms.network,
       timeoutMs: 2_000,
     });
     const heights = new ChainHeights(real, { blocksPerSecond: STAGE_BLOCKS_PER_SECOND });
     const priced = pricesTimes(options.priceFactor ?? 1n);
-    const feePayer = options.feePayer ?? testChain.sandbox.info.feePayer;
+    const feePayer = embedded?.keyPair.address ?? options.feePayer ?? testChain.sandbox.info.feePayer;
     const offers = new Offers([...priced.values()], terms, feePayer, await rememberedFeePayers(real));
     await new SharedFeePayers({ ledger: real, offers, facilitators: facilitator, log }).share();
     const feePayers = new SharedFeePayers({
@@ -206,6 +221,7 @@ export class TestServer {
       async () => (state.dead ? undefined : Promise.all([reconciler.stop(), orders.stop()])),
       async () => offers.close(),
       () => http.close(),
+      async () => embedded?.close(),
       () => chain.close(),
       () => real.close(),
     ];

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Log } from '../net/log.js';
 import { pause, withAbortAfter } from '../net/deadline.js';
 import { toAddress } from '../solana/address.js';
@@ -64,6 +65,8 @@ export type EmbeddedParts = {
 export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator> {
   const timing = { ...TIMING, ...parts.timing };
   const closing = new AbortController();
+  // Every call under way listens to it.
+  setMaxListeners(0, closing.signal);
   const all: Embedded = {
     ...parts,
     timing,

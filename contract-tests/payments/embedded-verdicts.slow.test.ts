@@ -1,0 +1,138 @@
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { Keypair, PublicKey } from '@solana/web3.js';
+import { x402Facilitator } from '@x402/core/facilitator';
+import { SettlementCache, toFacilitatorSvmSigner } from '@x402/svm';
+import { ExactSvmScheme } from '@x402/svm/exact/facilitator';
+import type { PaymentRequirements } from '@x402/core/types';
+import { expect } from 'chai';
+import type { FacilitatorRequest } from '../../src/payments/facilitator.js';
+import { DEVNET_USDC, type Recipe } from '../support/craft.js';
+import { ownFacilitator, type OwnFacilitator } from '../support/own-facilitator.js';
+import { rightPayments, wrongTransactions, type GoodPayment } from '../support/payment-table.js';
+import { TestChain } from '../support/test-chain.js';
+
+/** What the reference implementation would sign, as the sandbox's facilitator runs it, and the embedded facilitator refuses. */
+const STRICTER = new Map<string, RegExp>([
+  ['needs three signers', /excessive_signers/],
+  ['has the fee payer sign a memo', /fee_payer_in_instruction/],
+  ['sets a limit that no transfer needs', /compute_limit_instruction_too_high/],
+  ['costs the fee payer a lamport more than 20 000 for its priority', /compute_price_instruction_too_high/],
+]);
+
+describe('the embedded facilitator judges as the reference implementation does, and more strictly only where it says so', function () {
+  this.timeout(30_000);
+  let testChain: TestChain;
+  let own: OwnFacilitator;
+  let reference: x402Facilitator;
+  const payer = Keypair.generate();
+  /** Filled in when the chain is there. */
+  const good = { payer, asset: DEVNET_USDC, payTo: '', feePayer: '' } as GoodPayment;
+  const output: { error: (...parts: unknown[]) => void } = globalThis.console;
+  const print = output.error.bind(output);
+
+  before(async () => {
+    // The reference prints what it can't decode.
+    output.error = () => {};
+    testChain = await TestChain.open();
+    await testChain.fund(payer, 1_000_000_000n);
+    own = await ownFacilitator(testChain);
+    const signer = toFacilitatorSvmSigner(await createKeyPairSignerFromBytes(own.feePayer.secretKey), {
+      defaultRpcUrl: testChain.sandbox.rpc.url,
+    });
+    const network = testChain.terms.network as PaymentRequirements['network'];
+    reference = new x402Facilitator().register(network, new ExactSvmScheme(signer, new SettlementCache()));
+    good.payTo = testChain.terms.payTo;
+    good.feePayer = own.keyPair.address;
+  });
+  after(async () => {
+    output.error = print;
+    await own.close();
+    await testChain.close();
+  });
+
+  const fresh = (): GoodPayment => ({
+    ...good,
+    blockhash: testChain.sandbox.chain.latestBlockhash('processed').blockhash,
+  });
+
+  async function verdicts(request: FacilitatorRequest): Promise<{ theirs: string; ours: string }> {
+    const { transaction, requirements } = request;
+    const payload = { x402Version: 2, payload: { transaction }, accepted: requirements };
+    const found = await reference.verify(payload, requirements);
+    const judged = await own.facilitator.verify(request);
+    return {
+      theirs: found.isValid ? 'valid' : `refused: ${found.invalidReason}`,
+      ours: judged.kind === 'refused' ? `refused: ${judged.reason}` : judged.kind,
+    };
+  }
+
+  /** @param name of a row of the tables */
+  async function compare(name: string, transaction: string): Promise<void> {
+    const { theirs, ours } = await verdicts({ transaction, requirements: own.requirements });
+    const stricter = STRICTER.get(name);
+    if (stricter) {
+      expect(theirs, 'the reference').to.equal('valid');
+      expect(ours).to.match(stricter);
+    } else {
+      expect(ours.split(':')[0], `${ours} | ${theirs}`).to.equal(theirs.split(':')[0]);
+    }
+  }
+
+  it('has the rows on which it is stricter', () => {
+    expect(names.map(([name]) => name)).to.include.members([...STRICTER.keys()]);
+  });
+
+  const names = wrongTransactions({
+    ...good,
+    payTo: PublicKey.default.toBase58(),
+    feePayer: payer.publicKey.toBase58(),
+  });
+  names.forEach(([name], index) => {
+    it(`on a transaction that ${name}`, () => compare(name, wrongTransactions(fresh())[index]![2]()));
+  });
+
+  for (const [name, bend] of rightPayments(payer)) {
+    it(`on a payment ${name}`, async () => compare(name, own.payment({ payer, ...bend }).transaction));
+  }
+
+  const poor = Keypair.generate();
+  const REMOTE: [string, Recipe][] = [
+    ['over an unknown blockhash', { payer, blockhash: Keypair.generate().publicKey.toBase58() }],
+    ['of an empty wallet', { payer: Keypair.generate() }],
+    ['of a wallet with too little', { payer: poor }],
+    ['of another network', { payer, asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v' }],
+    ['from a source that is not the payer’s', { payer, source: Keypair.generate().publicKey }],
+  ];
+  for (const [name, bend] of REMOTE) {
+    it(`on a payment ${name}`, async () => {
+      if (bend.payer === poor) await testChain.fund(poor, 9_999n);
+      await compare(name, own.payment(bend).transaction);
+    });
+  }
+
+  const OFFERS: [string, Partial<PaymentRequirements>][] = [
+    ['another amount', { amount: '10001' }],
+    ['another receiver', { payTo: Keypair.generate().publicKey.toBase58() }],
+    ['another mint', { asset: Keypair.generate().publicKey.toBase58() }],
+    ['another scheme', { scheme: 'upto' }],
+    ['no fee payer', { extra: {} }],
+    ['another fee payer', { extra: { feePayer: Keypair.generate().publicKey.toBase58() } }],
+  ];
+  for (const [name, change] of OFFERS) {
+    it(`on an offer of ${name}`, async () => {
+      const { transaction, requirements } = own.payment({ payer });
+      const judged = await own.facilitator.verify({
+        transaction,
+        requirements: { ...requirements, ...change },
+      });
+      const payload = { x402Version: 2, payload: { transaction }, accepted: { ...requirements, ...change } };
+      const found = await new ExactSvmScheme(
+        toFacilitatorSvmSigner(await createKeyPairSignerFromBytes(own.feePayer.secretKey), {
+          defaultRpcUrl: testChain.sandbox.rpc.url,
+        }),
+      ).verify(payload, { ...requirements, ...change });
+      expect(found.isValid).to.equal(false);
+      expect(judged).to.deep.equal({ kind: 'refused', reason: found.invalidReason });
+    });
+  }
+});
