@@ -2,6 +2,7 @@ import { ledgerMutants } from './ledger-mutants.js';
 import { paymentMutants } from './payment-mutants.js';
 import { settleMutants } from './settle-mutants.js';
 import { transactionMutants } from './transaction-mutants.js';
+import { upstreamMutants } from './upstream-mutants.js';
 
 /** A change of one built file, and the test that must notice it. */
 export type Mutant = {
@@ -22,4 +23,5 @@ export const mutants: readonly Mutant[] = [
   ...ledgerMutants,
   ...paymentMutants,
   ...transactionMutants,
+  ...upstreamMutants,
 ];

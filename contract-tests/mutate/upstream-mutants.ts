@@ -1,0 +1,244 @@
+import type { Mutant } from './mutants.js';
+
+type Change = Omit<Mutant, 'test' | 'file'>;
+
+function of(module: string, test: string, changes: readonly Change[]): Mutant[] {
+  return changes.map(change => ({ ...change, file: `src/${module}.js`, test }));
+}
+
+const OF_UPSTREAMS = 'upstreams/http-operations/*';
+const IN = 'upstreams/http-operations';
+
+/** APIs that the contract sells: whom the server connects to, what it sends, what it takes for an answer, and what it repeats. */
+export const upstreamMutants: readonly Mutant[] = [
+  ...of('net/public-addresses', 'net/public-addresses', [
+    {
+      name: 'a private address in a URL is connected to',
+      find: 'if (isIP(host) !== 0 && !isPublicAddress(host))',
+      replace: 'if (false)',
+      grep: 'never connects to 127.0.0.1',
+    },
+    {
+      name: 'a name with a private address is connected to',
+      find: 'if (!addresses.every(({ address }) => isPublicAddress(address)))',
+      replace: 'if (false)',
+      grep: 'never connects to localhost',
+    },
+    {
+      name: 'one public address is enough',
+      find: 'addresses.every(',
+      replace: 'addresses.some(',
+      grep: 'refuses a name of which one address is private',
+    },
+    {
+      name: 'mapped addresses are taken for public ones',
+      find: 'family === 6 && GLOBAL_V6.check(address, ',
+      replace: 'family === 6 && !SPECIAL_V4.check(address, ',
+      grep: 'tells private and reserved addresses from public ones',
+    },
+  ]),
+  ...of('net/failure', OF_UPSTREAMS, [
+    {
+      name: 'a service may say to wait as long as it likes',
+      find: 'const MAX_BACKOFF_SECONDS = 120;',
+      replace: 'const MAX_BACKOFF_SECONDS = 1e9;',
+      grep: 'costs the buyer nothing: 429 for a week',
+    },
+  ]),
+  ...of('net/secrets', 'net/secrets', [
+    {
+      name: 'only whole secrets are concealed',
+      find: 'const RUN = 6;',
+      replace: 'const RUN = 16;',
+      grep: 'are concealed in part',
+    },
+    {
+      name: 'base64 is known only where it begins with the secret',
+      find: '[0, 1, 2].flatMap(',
+      replace: '[0].flatMap(',
+      grep: 'are found in base64',
+    },
+  ]),
+  ...of('contract/read-upstream', 'contract/read-upstream', [
+    {
+      name: 'a parameter may be in the host',
+      find: '    checkHost(pieces, fault);\n',
+      replace: '',
+      grep: 'refuses the url',
+    },
+    {
+      name: 'an upstream may have more time than the work of a call',
+      find: 'authorization: 19_000',
+      replace: 'authorization: 60_000',
+      grep: 'refuses more time than the work of a call has',
+    },
+    {
+      name: 'the contract may set headers of the connection',
+      find: 'if (OWN_HEADERS.test(name))',
+      replace: 'if (false)',
+      grep: 'refuses the host',
+    },
+  ]),
+  ...of(`${IN}/upstream-request`, OF_UPSTREAMS, [
+    {
+      name: 'a private address does not stop the start',
+      find: 'if (!allowPrivate && isPrivateHost(',
+      replace: 'if (false && isPrivateHost(',
+      grep: 'with a private address, unless that is allowed: 127.0.0.1',
+    },
+    {
+      name: 'a variable that is not set does not stop the start',
+      find: 'if (value === undefined)\n',
+      replace: 'if (false)\n',
+      grep: 'without the variables that they name',
+    },
+    {
+      name: 'dots lead to another path',
+      find: 'const sound = !/\\p{Cc}/u.test(text) && !text.split(/[/\\\\]/).some(part => /^\\.\\.?$/.test(part));',
+      replace: 'const sound = !/\\p{Cc}/u.test(text);',
+      grep: 'never another path than was meant',
+    },
+    {
+      name: 'control characters are sent',
+      find: '!/\\p{Cc}/u.test(text) && ',
+      replace: '',
+      grep: 'never another path than was meant',
+    },
+    {
+      name: 'slashes and question marks are sent as they are',
+      find: 'return encodeURIComponent(String(value));',
+      replace: 'return encodeURI(String(value));',
+      grep: 'a parameter as one part of the path',
+    },
+    {
+      name: 'a variable in a query is not encoded',
+      find: ': encodeURIComponent(valueOf(piece.variable));',
+      replace: ': valueOf(piece.variable);',
+      grep: 'path, query and headers, and nothing of the caller',
+    },
+  ]),
+  ...of(`${IN}/upstream-answer`, OF_UPSTREAMS, [
+    {
+      name: 'a redirect is sold',
+      find: 'const SOLD = new Set([200, ',
+      replace: 'const SOLD = new Set([200, 302, ',
+      grep: 'a redirect (302) to a private address is not followed',
+    },
+    {
+      name: 'an answer without content yet is sold',
+      find: 'const SOLD = new Set([200, 201, ',
+      replace: 'const SOLD = new Set([200, 201, 202, ',
+      grep: 'costs the buyer nothing: 202',
+    },
+    {
+      name: 'any content type is sold',
+      find: '({ mimeType }) => bare(mimeType) === bare(type ?? ',
+      replace: '({ mimeType }) => true || bare(mimeType) === bare(type ?? ',
+      grep: 'costs the buyer nothing: a page instead of JSON',
+    },
+    {
+      name: 'secrets are sold',
+      find: 'if (sold.some(each => reading.secrets.foundIn(Buffer.from(each))))',
+      replace: 'if (false)',
+      grep: 'costs the buyer nothing: a secret in what is sold',
+    },
+    {
+      name: 'secrets behind escapes are sold',
+      find: 'meaning: JSON.stringify(JSON.parse(text))',
+      replace: 'meaning: (JSON.parse(text), text)',
+      grep: 'costs the buyer nothing: a secret in what is sold, with escapes',
+    },
+    {
+      name: 'secrets in headers are sold',
+      find: 'const sold = [meaning, ...headers.map(([, value]) => value)];',
+      replace: 'const sold = [meaning];',
+      grep: 'costs the buyer nothing: a secret in a header of what is sold',
+    },
+    {
+      name: 'what is compressed may be of any size',
+      find: '{ maxOutputLength: reading.maxBytes }',
+      replace: '{}',
+      grep: 'costs the buyer nothing: 100 MB in 100 KB of gzip',
+    },
+    {
+      name: 'an error of the seller’s is the buyer’s',
+      find: 'const OF_THE_CALLER = new Set([400, ',
+      replace: 'const OF_THE_CALLER = new Set([400, 401, ',
+      grep: 'costs the buyer nothing: 401',
+    },
+    {
+      name: 'a limit of requests is a failure',
+      find: 'const TRY_AGAIN = new Set([408, 429, 503]);',
+      replace: 'const TRY_AGAIN = new Set([408, 503]);',
+      grep: 'costs the buyer nothing: 429',
+    },
+  ]),
+  ...of(`${IN}/error-message`, OF_UPSTREAMS, [
+    {
+      name: 'secrets are repeated to the buyer',
+      find: 'const [...characters] = conceal(line);',
+      replace: 'const [...characters] = line;',
+      grep: 'costs the buyer nothing: a secret in its error',
+    },
+    {
+      name: 'a message may be of any length',
+      find: 'const MAX_SHOWN_CHARACTERS = 300;',
+      replace: 'const MAX_SHOWN_CHARACTERS = 30_000;',
+      grep: 'costs the buyer nothing: an error of many lines',
+    },
+  ]),
+  ...of(`${IN}/upstream-host`, OF_UPSTREAMS, [
+    {
+      name: 'one caller can open the circuit with 500',
+      find: 'const OUTAGES = new Set([429, ',
+      replace: 'const OUTAGES = new Set([429, 500, ',
+      grep: 'that one caller’s calls cannot open',
+    },
+    {
+      name: 'one caller can open the circuit with a large answer',
+      find: "new Set(['private', 'too large'])",
+      replace: "new Set(['private'])",
+      grep: 'that one caller’s calls cannot open',
+    },
+  ]),
+  ...of(`${IN}/http-operations`, OF_UPSTREAMS, [
+    {
+      name: 'an answer may be of any size',
+      find: 'maxAnswerBytes: reading.maxBytes,',
+      replace: '',
+      grep: 'costs the buyer nothing: 10 MB',
+    },
+    {
+      name: 'a POST is sent twice',
+      find: "resend: method === 'GET',",
+      replace: 'resend: true,',
+      grep: 'and a POST never',
+    },
+    {
+      name: 'orders are sold while the host rests',
+      find: 'if (host.restSeconds > 0)',
+      replace: 'if (false)',
+      grep: 'before anybody pays first for nothing',
+    },
+    {
+      name: 'headers of the payment are taken from the upstream',
+      find: '.filter(name => !NOT_SOLD.test(name.toLowerCase()))',
+      replace: '',
+      grep: 'files, with the headers that the contract declares',
+    },
+    {
+      name: 'the buyer learns the host',
+      find: "secrets.conceal(text.replaceAll(host, '…').replaceAll(hostname, '…'))",
+      replace: 'secrets.conceal(text)',
+      grep: 'costs the buyer nothing: its own address in its error',
+    },
+  ]),
+  ...of('payments/discovery', OF_UPSTREAMS, [
+    {
+      name: 'the served contract names the upstream',
+      find: "delete described['x-upstream'];",
+      replace: '',
+      grep: 'costs the buyer nothing: 401',
+    },
+  ]),
+];
