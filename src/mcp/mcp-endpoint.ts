@@ -1,17 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import {
-  createMcpHandler,
-  ProtocolError,
-  ProtocolErrorCode,
-  Server,
-  type McpHttpHandler,
-} from '@modelcontextprotocol/server';
+import type { McpHttpHandler } from '@modelcontextprotocol/server';
 import { objectOf } from '../contract/references.js';
 import { BodiesFull, BodyFault, type BodyReader } from '../http/body.js';
 import { foreignHost, type OwnHosts } from './allowed-hosts.js';
-import { callTool, type CallToolParts } from './call-tool.js';
+import type { CallToolParts } from './call-tool.js';
 import { Exchange } from './mcp-exchange.js';
-import { instructionsFor, toolsOf } from './tools.js';
 
 /** The path of the MCP endpoint. */
 export const MCP_PATH = '/mcp';
@@ -20,8 +13,6 @@ export type McpParts = CallToolParts & OwnHosts & { bodies: BodyReader };
 
 /** What a message carries beside a tool's arguments: its frame and a payment. */
 const FRAME_BYTES = 64 * 1024;
-/** Streams that announce changes of the tools, of which there are none while a server runs. */
-const MAX_SUBSCRIPTIONS = 64;
 const DAY_SECONDS = 86_400;
 /** The headers that the MCP library reads. */
 const PASSED_ON = /^(accept|content-type|mcp-[a-z0-9-]+)$/;
@@ -33,20 +24,15 @@ const PASSED_ON = /^(accept|content-type|mcp-[a-z0-9-]+)$/;
 export class McpEndpoint {
   readonly #parts: McpParts;
   readonly #exchanges = new WeakMap<Request, Exchange>();
-  readonly #handler: McpHttpHandler;
+  #handler: Promise<McpHttpHandler> | undefined;
   readonly #maxBytes: number;
   #requests = 0;
 
   constructor(parts: McpParts) {
     this.#parts = parts;
-    const { contract, log } = parts;
+    const { contract } = parts;
     const largest = Math.max(0, ...contract.paid.map(({ request }) => request?.maxBytes ?? 0));
     this.#maxBytes = largest + FRAME_BYTES;
-    const newServer = serverFactory(parts, request => request && this.#exchanges.get(request));
-    this.#handler = createMcpHandler(newServer, {
-      onerror: error => log.info({ error: error.message }, 'MCP request refused'),
-      maxSubscriptions: MAX_SUBSCRIPTIONS,
-    });
   }
 
   /** Whether a request is for this endpoint. */
@@ -84,8 +70,16 @@ export class McpEndpoint {
     }
   }
 
-  close(): Promise<void> {
-    return this.#handler.close();
+  async close(): Promise<void> {
+    await (await this.#handler)?.close();
+  }
+
+  /** Loaded with the first request: the library takes 30 MB and a quarter of a second, and most servers are called over HTTP only. */
+  #protocol(): Promise<McpHttpHandler> {
+    const exchangeOf = (request: Request): Exchange | undefined => this.#exchanges.get(request);
+    return (this.#handler ??= import('./protocol.js').then(({ createProtocol }) =>
+      createProtocol(this.#parts, exchangeOf),
+    ));
   }
 
   async #message(request: IncomingMessage, { source }: Exchange): Promise<Exchange['message']> {
@@ -96,7 +90,7 @@ export class McpEndpoint {
     return objectOf(body);
   }
 
-  #answer({ method = 'GET', headers }: IncomingMessage, exchange: Exchange): Promise<Response> {
+  async #answer({ method = 'GET', headers }: IncomingMessage, exchange: Exchange): Promise<Response> {
     const passed = Object.entries(headers).filter(([name]) => PASSED_ON.test(name));
     const request = new Request(`http://localhost${MCP_PATH}`, {
       method,
@@ -104,45 +98,13 @@ export class McpEndpoint {
       signal: exchange.gone,
     });
     this.#exchanges.set(request, exchange);
-    return this.#handler.fetch(request, method === 'POST' ? { parsedBody: exchange.message } : {});
+    const protocol = await this.#protocol();
+    return protocol.fetch(request, method === 'POST' ? { parsedBody: exchange.message } : {});
   }
 }
 
 const BUSY =
   'The server is busy and this request arrived too slowly. You were not charged for it: send it again.';
-
-/** A new protocol server for each request, since it keeps what it negotiates. */
-function serverFactory(
-  parts: McpParts,
-  exchangeOf: (request: Request | undefined) => Exchange | undefined,
-): () => Server {
-  const { contract, siteUrl } = parts;
-  const { title, version } = objectOf(contract.document.info);
-  const info = { name: 'coinslot', title: String(title), version: String(version), websiteUrl: siteUrl };
-  const options = {
-    capabilities: { tools: {} },
-    instructions: instructionsFor(contract),
-    // The default would build a validator for each request. Only answers of users are validated, and none is asked.
-    jsonSchemaValidator: { getValidator: () => () => ({ valid: false, errorMessage: 'not used' }) as never },
-  };
-  const tools = toolsOf(contract);
-  return () => {
-    const server = new Server(info, options);
-    server.setRequestHandler('tools/list', () => ({ tools }));
-    server.setRequestHandler('tools/call', async ({ params }, { http }) => {
-      const exchange = exchangeOf(http?.req);
-      if (!exchange) throw new Error('a tool call without its HTTP request');
-      const result = await callTool(parts, exchange);
-      if (!result)
-        throw new ProtocolError(
-          ProtocolErrorCode.InvalidParams,
-          `Unknown tool ${params.name.slice(0, 100)}: tools/list names all tools.`,
-        );
-      return result;
-    });
-    return server;
-  };
-}
 
 function corsFor({ headers: { origin } }: IncomingMessage): Record<string, string> {
   return origin === undefined ? {} : { 'Access-Control-Allow-Origin': origin, Vary: 'Origin' };

@@ -1,0 +1,59 @@
+import {
+  createMcpHandler,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type McpHttpHandler,
+} from '@modelcontextprotocol/server';
+import { objectOf } from '../contract/references.js';
+import type { OwnHosts } from './allowed-hosts.js';
+import { callTool, type CallToolParts } from './call-tool.js';
+import type { Exchange } from './mcp-exchange.js';
+import { instructionsFor, toolsOf } from './tools.js';
+
+/** Streams that announce changes of the tools, of which there are none while a server runs. */
+const MAX_SUBSCRIPTIONS = 64;
+
+/** The protocol itself, by the official library. `exchangeOf`: the HTTP exchange of a request that was handed to it. */
+export function createProtocol(
+  parts: CallToolParts & OwnHosts,
+  exchangeOf: (request: Request) => Exchange | undefined,
+): McpHttpHandler {
+  return createMcpHandler(serverFactory(parts, exchangeOf), {
+    onerror: error => parts.log.info({ error: error.message }, 'MCP request refused'),
+    maxSubscriptions: MAX_SUBSCRIPTIONS,
+  });
+}
+
+/** A new protocol server for each request, since it keeps what it negotiates. */
+function serverFactory(
+  parts: CallToolParts & OwnHosts,
+  exchangeOf: (request: Request) => Exchange | undefined,
+): () => Server {
+  const { contract, siteUrl } = parts;
+  const { title, version } = objectOf(contract.document.info);
+  const info = { name: 'coinslot', title: String(title), version: String(version), websiteUrl: siteUrl };
+  const options = {
+    capabilities: { tools: {} },
+    instructions: instructionsFor(contract),
+    // The default would build a validator for each request. Only answers of users are validated, and none is asked.
+    jsonSchemaValidator: { getValidator: () => () => ({ valid: false, errorMessage: 'not used' }) as never },
+  };
+  const tools = toolsOf(contract);
+  return () => {
+    const server = new Server(info, options);
+    server.setRequestHandler('tools/list', () => ({ tools }));
+    server.setRequestHandler('tools/call', async ({ params }, { http }) => {
+      const exchange = http?.req && exchangeOf(http.req);
+      if (!exchange) throw new Error('a tool call without its HTTP request');
+      const result = await callTool(parts, exchange);
+      if (!result)
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          `Unknown tool ${params.name.slice(0, 100)}: tools/list names all tools.`,
+        );
+      return result;
+    });
+    return server;
+  };
+}
