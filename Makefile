@@ -63,6 +63,21 @@ conformance: build ## check a deployed server: URL=https://… (KEYPAIR=file MAX
 	@node dist/src/cli/conformance/main.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
 	  $(if $(RPC_URL),--rpc $(RPC_URL)) $(URL)
 
+.PHONY: operation operation-remove package
+ADD = $(if $(PRICE),--price '$(PRICE)') $(if $(FLOW),--flow '$(FLOW)') $(if $(UPSTREAM),--upstream '$(UPSTREAM)') $(if $(METHOD),--method '$(METHOD)') \
+  $(if $(ROUTE),--path '$(ROUTE)') $(if $(REQUEST),--request '$(REQUEST)') $(if $(ANSWER),--answer '$(ANSWER)') $(if $(SUMMARY),--summary '$(SUMMARY)')
+
+operation: build ## sell one more: NAME=textStats PRICE=0.01 (FLOW=upfront UPSTREAM=https://… METHOD=GET ROUTE=/v1/… REQUEST='{…}' ANSWER='{…}')
+	@node dist/src/cli/main.js operation add $(NAME) $(ADD)
+	@$(MAKE) --no-print-directory generate
+
+operation-remove: build ## sell one less: NAME=textStats
+	@node dist/src/cli/main.js operation remove $(NAME)
+	@$(MAKE) --no-print-directory generate
+
+package: install ## pack Coinslot for other folders: coinslot-<version>.tgz (.npmrc forbids scripts, so npm pack alone compiles nothing)
+	@npm pack --ignore-scripts=false --loglevel=error
+
 lint: install ## check format, style, types, that the generated types are fresh, and the contract (lint-contract)
 	$(BIN)/prettier --check --log-level warn .
 	$(BIN)/eslint .

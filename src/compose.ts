@@ -4,14 +4,11 @@ import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Middleware } from 'koa';
 import pino from 'pino';
-import { handlers as table } from '../handlers/index.js';
 import { createApp } from './http/app.js';
 import { createBackends, type BuiltBackends, type Panel } from './upstreams/backends.js';
 import { BodyReader } from './http/body.js';
-import { checkHandlers } from './contract/check-handlers.js';
-import type { AnyFree, AnyServed, Serving, ServingFree } from './contract/operation.js';
+import type { Serving, ServingFree } from './contract/operation.js';
 import { ConfigFault, type Config } from './config.js';
-import { COMPILED_FILE, CONTRACT_FILE, loadContract, type Contract } from './contract/contract.js';
 import { exposedHeaders } from './http/exposed-headers.js';
 import { Deliveries } from './http/deliveries.js';
 import { resolveEndpoints, type Endpoints } from './sandbox/endpoints.js';
@@ -42,6 +39,7 @@ import { replyStoreOf } from './upstreams/people/reply-store.js';
 import { Routes } from './http/router.js';
 import { createHttpServer, type HttpParts } from './http/server.js';
 import { heed, runChecks } from './payments/preflight.js';
+import { loadShop, type Shop } from './shop/load-shop.js';
 import { startupChecks } from './payments/startup-checks.js';
 import { Respondents } from './upstreams/people/respondents.js';
 import { recentBlockhashes } from './solana/recent-blockhashes.js';
@@ -59,9 +57,8 @@ export type Running = { url: string; stop(): Promise<void> };
 type Disposer = () => Promise<unknown>;
 
 /** Shared by all other parts. */
-type Base = {
+type Base = Shop & {
   config: Config;
-  contract: Contract;
   /** Sold by `x-upstream`. */
   apis: HttpOperations;
   endpoints: Endpoints;
@@ -96,10 +93,9 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     level: config.logLevel,
     serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
   });
-  const contract = loadContract(CONTRACT_FILE, COMPILED_FILE);
-  checkHandlers(contract, table);
+  const shop = await loadShop(config.shopDir);
   const { variable, allowPrivateUpstreams: allowPrivate } = config;
-  const apis = createHttpOperations(contract, { variable, allowPrivate });
+  const apis = createHttpOperations(shop.contract, { variable, allowPrivate });
   await makeStateDir(config.stateDir);
   const port = await findFreePort(config.host, config.port);
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
@@ -109,7 +105,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
     disposers.unshift(() => endpoints.stop());
     const terms = termsOf(config, endpoints, publicUrl);
-    const base = { config, contract, apis, endpoints, terms, log, closing: closing.signal, disposers };
+    const base = { config, ...shop, apis, endpoints, terms, log, closing: closing.signal, disposers };
     const offering = await openOffering(base);
     const selling = await openSelling(base, offering);
     const server = createHttpServer({ ...selling, offers: offering.offers });
@@ -195,7 +191,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   disposers.unshift(() => backends.close());
   const routes = await Routes.create(contract);
   const calls = new RecentCalls();
-  const { serving: served, free } = servedBy(table, contract, backends);
+  const { serving: served, free } = servedBy(base, backends);
   const handlers = calls.observe({ ...served, ...apis.served });
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
@@ -225,7 +221,9 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const { holdMs } = config;
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries() };
   const serving = { ...handlerParts, ...memory, charge, offers, live, exposed, closing };
-  const callback = createApp({ ...serving, holdMs, panel: panelOf(base, ledger, panel) }).callback();
+  // Without a handler that asks people, there is no page on which they answer.
+  const page = backends.uses('people') ? { panel: panelOf(base, ledger, panel) } : {};
+  const callback = createApp({ ...serving, holdMs, ...page }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   void routes.warm();
   return {
@@ -240,12 +238,11 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
 
 /** The handlers of the shop, built from its backends. */
 function servedBy(
-  table: Readonly<Record<string, (backends: BuiltBackends) => AnyServed | AnyFree>>,
-  { paid }: Contract,
+  { contract, handlers }: Shop,
   backends: BuiltBackends,
 ): { serving: Serving; free: ServingFree } {
-  const costs = new Set(paid.map(({ id }) => id));
-  const all = Object.entries(table).map(([id, create]) => [id, create(backends)] as const);
+  const costs = new Set(contract.paid.map(({ id }) => id));
+  const all = Object.entries(handlers).map(([id, create]) => [id, create(backends)] as const);
   return {
     serving: Object.fromEntries(all.filter(([id]) => costs.has(id))) as Serving,
     free: Object.fromEntries(all.filter(([id]) => !costs.has(id))) as ServingFree,
@@ -275,7 +272,7 @@ function healthOf(
 ): Health {
   const probes = {
     ...apis.probes,
-    ...backends.probes,
+    ...backends.probes(),
     facilitator: async () => facilitator.report(),
     ledger: () => ledger.check(),
   };

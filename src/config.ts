@@ -47,6 +47,8 @@ export type Config = Readonly<{
   publicUrl: string | undefined;
   siteUrl: string | undefined;
   network: Network;
+  /** The folder of the shop: its openapi.yaml and its handlers. */
+  shopDir: string;
   stateDir: string;
   databaseUrl: string;
   /** If empty, the embedded sandbox is started. */
@@ -97,6 +99,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     publicUrl: read.origin('PUBLIC_URL'),
     siteUrl: read.url('SITE_URL'),
     network: NETWORKS[name],
+    shopDir: resolve(read.text('SHOP_DIR') ?? '.'),
     stateDir,
     databaseUrl: read.database('DATABASE_URL') ?? `file:${stateDir}/ledger.db`,
     rpcUrls: read.urls('SOLANA_RPC_URL') ?? (DEFAULT_RPC[name] ? [DEFAULT_RPC[name]] : []),

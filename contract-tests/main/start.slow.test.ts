@@ -156,6 +156,7 @@ describe('A server that was built', function () {
       PATH: process.env.PATH,
     };
     const running = spawn(process.execPath, [join(folder, 'dist/src/main.js')], {
+      cwd: folder,
       env,
       stdio: ['ignore', 'ignore', 'pipe'],
     });

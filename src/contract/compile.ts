@@ -1,14 +1,17 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { COMPILED_FILE, compileContract, CONTRACT_FILE, ContractFault } from './contract.js';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { compileContract, ContractFault } from './contract.js';
 
-/** Run by `make build`: compiles the contract once, so that it is not parsed at every start. */
+/** Run by every build, in the folder of the shop: compiles the contract once, so that it is not parsed at every start. */
+const compiledFile = resolve('dist', 'openapi.json');
 try {
-  const compiled = compileContract(readFileSync(CONTRACT_FILE, 'utf8'));
-  const unfinished = new URL(`${COMPILED_FILE.href}.${process.pid}`);
+  const compiled = compileContract(readFileSync('openapi.yaml', 'utf8'));
+  mkdirSync('dist', { recursive: true });
+  const unfinished = `${compiledFile}.${process.pid}`;
   writeFileSync(unfinished, compiled);
-  renameSync(unfinished, COMPILED_FILE);
+  renameSync(unfinished, compiledFile);
 } catch (error) {
-  rmSync(COMPILED_FILE, { force: true });
+  rmSync(compiledFile, { force: true });
   if (!(error instanceof ContractFault)) throw error;
   process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;

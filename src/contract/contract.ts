@@ -28,11 +28,6 @@ export type Contract = { document: Json; paid: PricedOperation[]; free: FreeOper
 /** The contract can't be used. `message` lists every fault with its place in the YAML. */
 export class ContractFault extends Error {}
 
-const ROOT = new URL('../../../', import.meta.url);
-/** The contract that this program serves, and its compiled form. */
-export const CONTRACT_FILE = new URL('openapi.yaml', ROOT);
-export const COMPILED_FILE = new URL('dist/openapi.json', ROOT);
-
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 /**

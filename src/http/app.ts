@@ -21,8 +21,8 @@ export type AppParts = ServeFreeParts &
     holdMs: number;
     /** The headers of answers that a page of another origin may read. */
     exposed: string;
-    /** Mounted after the routes of the contract. */
-    panel: Middleware;
+    /** The page on which people answer, if any are asked; mounted after the routes of the contract. */
+    panel?: Middleware;
   };
 
 const HEAD_SELLS_NOTHING =
@@ -34,7 +34,7 @@ export function createApp(parts: AppParts): Koa {
   app.silent = true;
   app.use(reportFaults(parts));
   app.use((ctx, next) => serve(ctx, parts, next));
-  app.use(parts.panel);
+  if (parts.panel) app.use(parts.panel);
   app.use(outsideTheContract());
   app.use(ctx => {
     throw new Halt(404, `${shown(ctx)} does not exist. GET / lists all operations.`);

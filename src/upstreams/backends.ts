@@ -31,7 +31,13 @@ const SPEECH_DEADLINE_MS = 19_000;
 /** Shared by the panel page and the backend that asks people. */
 export type Panel = { replyStore: ReplyStore; presence: Respondents };
 
-export type BuiltBackends = Backends & { probes: Record<string, Probe>; close(): Promise<void> };
+export type BuiltBackends = Backends & {
+  /** Whether a handler has taken this backend. */
+  uses(name: keyof Backends): boolean;
+  /** The probes of the chain and of every backend that a handler has taken, by their names in /health. */
+  probes(): Record<string, Probe>;
+  close(): Promise<void>;
+};
 
 /**
  * Chooses the adapter of every backend: the operator's service if one is configured, otherwise the embedded one. Adapters that
@@ -59,9 +65,10 @@ export async function createBackends(
     network: config.network.caip2,
   };
   const { summarizer, speaker, people } = backends;
-  return {
-    ...backends,
-    probes: probesOf(backends),
+  const used = new Set<keyof Backends>(['chain']);
+  return Object.assign(recorded(backends, used), {
+    uses: (name: keyof Backends) => used.has(name),
+    probes: () => probesOf(backends, used),
     close: async () => {
       await Promise.allSettled([
         people.close(),
@@ -71,36 +78,73 @@ export async function createBackends(
         chain.close(),
       ]);
     },
-  };
+  });
 }
 
-function probesOf({ chain, briefs, summarizer, people, speaker }: Backends): Record<string, Probe> {
-  return {
-    solana: async signal => {
-      const { answering, servers } = await chain.health(signal);
-      if (answering === 0) throw new Error('no RPC server answers');
-      return answering < servers ? { detail: `${answering} of ${servers} RPC servers answer` } : {};
+/** The backends, in a form that records which of them are taken. */
+function recorded(backends: Backends, used: Set<keyof Backends>): Backends {
+  const record = (name: keyof Backends): PropertyDescriptor => ({
+    enumerable: true,
+    get: () => {
+      used.add(name);
+      return backends[name];
     },
-    markets: async () => {
-      const sources = Object.values(briefs.health());
-      const well = sources.filter(source => source.status === 'ok').length;
-      if (well === 0) throw new Error('no market source answers');
-      return { detail: `${well} of ${sources.length} market sources` };
-    },
-    summarizer: async signal => {
-      await summarizer.check(signal);
-      return { detail: summarizer.name };
-    },
-    people: async () => {
-      const { status, detail } = await people.health();
-      return status === 'ok' ? { detail: people.name } : { status, detail: `${people.name}: ${detail}` };
-    },
-    speech: async () => {
-      const { status, detail } = await speaker.health();
-      if (status !== 'ok') throw new Error(detail ?? status);
-      return { detail: speaker.name };
-    },
-  };
+  });
+  const names = Object.keys(backends) as (keyof Backends)[];
+  return Object.defineProperties({}, Object.fromEntries(names.map(name => [name, record(name)]))) as Backends;
+}
+
+function probesOf(backends: Backends, used: ReadonlySet<keyof Backends>): Record<string, Probe> {
+  const { chain, briefs, summarizer, people, speaker } = backends;
+  const all: [keyof Backends, string, Probe][] = [
+    [
+      'chain',
+      'solana',
+      async signal => {
+        const { answering, servers } = await chain.health(signal);
+        if (answering === 0) throw new Error('no RPC server answers');
+        return answering < servers ? { detail: `${answering} of ${servers} RPC servers answer` } : {};
+      },
+    ],
+    [
+      'briefs',
+      'markets',
+      async () => {
+        const sources = Object.values(briefs.health());
+        const well = sources.filter(source => source.status === 'ok').length;
+        if (well === 0) throw new Error('no market source answers');
+        return { detail: `${well} of ${sources.length} market sources` };
+      },
+    ],
+    [
+      'summarizer',
+      'summarizer',
+      async signal => {
+        await summarizer.check(signal);
+        return { detail: summarizer.name };
+      },
+    ],
+    [
+      'people',
+      'people',
+      async () => {
+        const { status, detail } = await people.health();
+        return status === 'ok' ? { detail: people.name } : { status, detail: `${people.name}: ${detail}` };
+      },
+    ],
+    [
+      'speaker',
+      'speech',
+      async () => {
+        const { status, detail } = await speaker.health();
+        if (status !== 'ok') throw new Error(detail ?? status);
+        return { detail: speaker.name };
+      },
+    ],
+  ];
+  return Object.fromEntries(
+    all.filter(([backend]) => used.has(backend)).map(([, name, probe]) => [name, probe]),
+  );
 }
 
 async function createSummarizer({ summarizer }: Config): Promise<Summarizer> {

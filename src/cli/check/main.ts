@@ -1,9 +1,7 @@
 import '../../solana/silence-bigint-warning.js';
 import { parseArgs } from 'node:util';
-import { handlers } from '../../../handlers/index.js';
 import { ConfigFault, readConfig, type Config, type FacilitatorConfig } from '../../config.js';
-import { checkHandlers } from '../../contract/check-handlers.js';
-import { COMPILED_FILE, CONTRACT_FILE, loadContract, type Contract } from '../../contract/contract.js';
+import type { Contract } from '../../contract/contract.js';
 import { durabilityOf } from '../../ledger/durability.js';
 import { messageOf } from '../../ledger/fault.js';
 import { inspectLedger, type LedgerState } from '../../ledger/inspect-ledger.js';
@@ -16,6 +14,7 @@ import { publicUrlCheck } from '../../payments/public-url-check.js';
 import type { Terms } from '../../payments/requirements.js';
 import { feePayerOf } from '../../sandbox/endpoints.js';
 import { isAlive, readInfo } from '../../sandbox/info.js';
+import { loadShop } from '../../shop/load-shop.js';
 import { createChain } from '../../solana/rpc.js';
 import { plain, toJson } from '../ledger/print.js';
 
@@ -51,11 +50,12 @@ async function endpointsOf({
   };
 }
 
-function readContract(): { contract: Contract | undefined; findings: Finding[] } {
+async function readContract(
+  shopDir: string,
+): Promise<{ contract: Contract | undefined; findings: Finding[] }> {
   const subject = 'openapi.yaml';
   try {
-    const contract = loadContract(CONTRACT_FILE, COMPILED_FILE);
-    checkHandlers(contract, handlers);
+    const { contract } = await loadShop(shopDir);
     const found = `sells ${contract.paid.length} operations, each of which is served`;
     return { contract, findings: [{ level: 'ok', subject, found }] };
   } catch (error) {
@@ -106,7 +106,7 @@ function termsOf({ network, publicUrl, host, port }: Config, payTo: string): Ter
 }
 
 async function check(config: Config): Promise<Finding[]> {
-  const { contract, findings } = readContract();
+  const { contract, findings } = await readContract(config.shopDir);
   const endpoints = await endpointsOf(config);
   // A sandbox that does not run has not said whom it pays.
   const payTo = endpoints?.payTo ?? config.payTo;

@@ -1,0 +1,169 @@
+import { expect } from 'chai';
+import { spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const COMMAND = join(ROOT, 'src', 'cli', 'coinslot.js');
+
+type Parts = { paths: Record<string, unknown>; components: Record<string, Record<string, unknown>> };
+type Run = { status: number | null; stdout: string; stderr: string };
+
+describe('The command coinslot', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'coinslot-command-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  function run(args: string[], program = COMMAND, node: string[] = []): Run {
+    const env = { PATH: process.env['PATH'] ?? '', STATE_DIR: join(folder, 'state') };
+    return spawnSync(process.execPath, [...node, program, ...args], {
+      cwd: folder,
+      env,
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
+  }
+
+  /** A folder with the packages that a shop of this package would have. */
+  function initialised(): void {
+    expect(run(['init']).status).to.equal(0);
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  }
+
+  it('lists its commands, and each of them says what it does', () => {
+    const { stdout, status } = run([]);
+    expect(status).to.equal(0);
+    const names = [...stdout.matchAll(/^ {2}(\w+) /gm)].map(([, name]) => name ?? '');
+    expect(names).to.include.members(['run', 'build', 'init', 'operation', 'buy', 'ledger', 'conformance']);
+    for (const name of names) {
+      const help = run([name, '--help']);
+      expect(help.status, `${name}: ${help.stderr}`).to.equal(0);
+      expect(help.stdout, name).to.contain(name);
+    }
+    expect(run(['--version']).stdout).to.match(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  const refused: [string, string[], string][] = [
+    ['an unknown command', ['sell'], 'There is no command sell. Commands: run, build,'],
+    ['to run a folder that is no shop', ['run'], 'There is no openapi.yaml in'],
+    ['to build a folder that is no shop', ['build'], 'There is no openapi.yaml in'],
+    [
+      'to add an operation to a folder that is no shop',
+      ['operation', 'add', 'a', '--price', '1'],
+      'coinslot init',
+    ],
+  ];
+  for (const [what, args, says] of refused) {
+    it(`refuses ${what} in one sentence`, () => {
+      const { status, stderr } = run(args);
+      expect(status).to.equal(1);
+      expect(stderr)
+        .to.contain(says)
+        .and.not.match(/^\s+at /m);
+    });
+  }
+
+  it('says that Node is too old, or that it is not compiled, before anything else runs', () => {
+    const script = join(folder, 'old.mjs');
+    writeFileSync(
+      script,
+      "Object.defineProperty(process.versions, 'node', { value: '20.18.3' });\n" +
+        `await import(${JSON.stringify(COMMAND)});\n`,
+    );
+    expect(run([], script).stderr).to.match(/^Node 20\.19 or newer is needed, this is v/);
+    mkdirSync(join(folder, 'src', 'cli'), { recursive: true });
+    writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+    copyFileSync(COMMAND, join(folder, 'src', 'cli', 'coinslot.js'));
+    expect(run(['run'], join(folder, 'src', 'cli', 'coinslot.js')).stderr).to.match(
+      /^Coinslot is not compiled: run make build/,
+    );
+  });
+
+  it('init writes a shop, keeps what is there, and refuses a folder that is one', () => {
+    writeFileSync(join(folder, 'package.json'), '{"name":"mine","dependencies":{"left":"1.0.0"}}');
+    writeFileSync(join(folder, 'README.md'), 'mine');
+    expect(run(['init']).status).to.equal(0);
+    expect(readFileSync(join(folder, 'README.md'), 'utf8')).to.equal('mine');
+    const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<
+      string,
+      unknown
+    >;
+    expect(manifest).to.include({ name: 'mine', type: 'module' });
+    expect(manifest['dependencies']).to.include({ left: '1.0.0' }).and.to.have.property('coinslot');
+    const again = run(['init']);
+    expect(again.status).to.equal(1);
+    expect(again.stderr).to.contain('it is a shop. Nothing was changed.');
+  });
+
+  it('build says in one sentence which compiler is missing', () => {
+    expect(run(['init']).status).to.equal(0);
+    const { status, stderr } = run(['build']);
+    expect(status).to.equal(1);
+    expect(stderr).to.equal(
+      "The package openapi-typescript is not installed, and handlers/ can't be compiled without it: npm install --save-dev openapi-typescript\n",
+    );
+  });
+
+  it('run says that handlers are not compiled, or that one is missing', () => {
+    initialised();
+    expect(run(['run']).stderr).to.match(/handlers\/index\.ts is not compiled: run coinslot build/);
+    mkdirSync(join(folder, 'dist', 'handlers'), { recursive: true });
+    const compiled = join(folder, 'dist', 'handlers', 'index.js');
+    for (const [text, says] of [
+      [
+        'export const handlers = {};',
+        'openapi.yaml sells textStats (POST /v1/text-stats), but nothing serves it',
+      ],
+      ['export const handlers = { textStats: 1 };', 'textStats must be a function'],
+      ['export const handler = {};', 'must export handlers'],
+      ["import 'nowhere';", "can't be loaded: Cannot find package 'nowhere'"],
+      [
+        'export const handlers = { textStats: () => ({}), other: () => ({}) };',
+        'has other, but openapi.yaml has no such operation',
+      ],
+    ] as const) {
+      writeFileSync(compiled, text);
+      const { status, stderr } = run(['run']);
+      expect(status, text).to.equal(1);
+      expect(stderr, text)
+        .to.contain(says)
+        .and.not.match(/^\s+at /m);
+    }
+  });
+
+  it('a shop without handlers builds without a compiler, and takes settings from .env', () => {
+    expect(run(['init']).status).to.equal(0);
+    expect(run(['operation', 'remove', 'textStats']).status).to.equal(0);
+    rmSync(join(folder, 'handlers'), { recursive: true });
+    const url = 'https://api.example.com/';
+    expect(run(['operation', 'add', 'sellIt', '--price', '0.01', '--upstream', url]).status).to.equal(0);
+    expect(run(['build']).stdout).to.equal('Built: sellIt (0.01 USDC)\n');
+    expect(existsSync(join(folder, 'dist', 'openapi.json'))).to.equal(true);
+    writeFileSync(join(folder, '.env'), 'PORT=a-lot\n');
+    expect(run(['run']).stderr).to.contain("PORT: 'a-lot' is not a whole number");
+  });
+
+  it('the template of a shop has the free operations and the components of this repository’s contract', () => {
+    const read = (file: string): Parts => parse(readFileSync(join(ROOT, file), 'utf8')) as Parts;
+    const [own, template] = [read('openapi.yaml'), read('src/cli/init/template/openapi.yaml')];
+    for (const [path, item] of Object.entries(template.paths))
+      expect(item, path).to.deep.equal(own.paths[path]);
+    for (const [kind, components] of Object.entries(template.components))
+      for (const [name, component] of Object.entries(components))
+        expect(component, `${kind}/${name}`).to.deep.equal(own.components[kind]?.[name]);
+  });
+});

@@ -1,0 +1,67 @@
+import { expect } from 'chai';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ownPlace, startShop, succeed, type Running } from '../support/other-shop.js';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const MAX_PACKED_BYTES = 1_000_000;
+const INSTALL = [
+  '--ignore-scripts',
+  '--no-audit',
+  '--no-fund',
+  '--no-progress',
+  '--loglevel=error',
+  '--prefer-offline',
+];
+
+describe('The package', function () {
+  this.timeout(600_000);
+  let folder: string;
+  let running: Running | undefined;
+
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'coinslot-package-'));
+  });
+  after(async () => {
+    await running?.kill();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('packed, and installed in an empty folder, writes a shop there that builds, passes its test and sells', async () => {
+    const env = ownPlace(join(folder, 'state'));
+    const pack = [
+      'pack',
+      '--ignore-scripts=false',
+      '--json',
+      '--pack-destination',
+      folder,
+      '--loglevel=error',
+    ];
+    const [packed] = JSON.parse(await succeed(ROOT, env, 'npm', ...pack)) as { filename: string }[];
+    const tarball = join(folder, packed?.filename ?? '');
+    expect(statSync(tarball).size).to.be.below(MAX_PACKED_BYTES);
+
+    const shop = join(folder, 'shop');
+    mkdirSync(shop);
+    await succeed(shop, env, 'npm', 'install', ...INSTALL, tarball);
+    const command = join(shop, 'node_modules', '.bin', 'coinslot');
+    await succeed(shop, env, command, 'init');
+    await succeed(shop, env, 'npm', 'install', ...INSTALL);
+    const tested = await succeed(shop, env, 'npm', 'test');
+    expect(tested)
+      .to.contain('Built: textStats (0.01 USDC)')
+      .and.to.match(/^# pass 1$/m);
+    for (const absent of ['mocha', 'prettier', 'eslint'])
+      expect(existsSync(join(shop, 'node_modules', absent)), absent).to.equal(false);
+
+    running = await startShop(shop, env, command, 'run');
+    const bought = await succeed(shop, env, command, 'buy', 'textStats', '{"text":"Two words."}');
+    expect(JSON.parse(bought)).to.deep.equal({ words: 2, characters: 10 });
+    const summary = await succeed(shop, env, command, 'ledger', 'summary');
+    expect(summary).to.contain('Revenue: 0.01 USDC');
+    const checked = await succeed(shop, env, command, 'conformance', running.url);
+    expect(checked).to.match(/^\d+ kept, 0 broken, nothing was paid$/m);
+  });
+});

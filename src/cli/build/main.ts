@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { ContractFault, parseContract } from '../../contract/contract.js';
+import { loadShop, shopFiles } from '../../shop/load-shop.js';
+
+const USAGE = `Usage: coinslot build
+
+Builds the shop in the current folder: checks openapi.yaml, writes its types to generated/openapi.d.ts, compiles handlers/ and test/
+into dist/, and checks that every operation is served. A shop without handlers/ needs no compiler.`;
+
+/** What compiles handlers: development packages of the shop, so that a server that runs it needs no compiler. */
+const COMPILERS = { 'openapi-typescript': 'openapi-typescript', tsc: 'typescript' } as const;
+
+class BuildFault extends Error {}
+
+const folder = process.cwd();
+const files = shopFiles(folder);
+
+function run(tool: keyof typeof COMPILERS, args: string[]): void {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [programOf(tool), ...args], {
+    cwd: folder,
+    encoding: 'utf8',
+    timeout: 300_000,
+  });
+  if (status !== 0) throw new BuildFault(`${stdout}${stderr}`.trim() || `${tool} did not end`);
+}
+
+/** The program of a package that is installed in the shop's folder, or in one above it. */
+function programOf(tool: keyof typeof COMPILERS): string {
+  const name = COMPILERS[tool];
+  for (let at = folder; ; at = dirname(at)) {
+    const installed = join(at, 'node_modules', name);
+    if (existsSync(join(installed, 'package.json'))) {
+      const { bin } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
+        bin: Record<string, string>;
+      };
+      return resolve(installed, bin[tool] ?? '');
+    }
+    if (dirname(at) === at)
+      throw new BuildFault(
+        `The package ${name} is not installed, and handlers/ can't be compiled without it: npm install --save-dev ${name}`,
+      );
+  }
+}
+
+/** What was compiled from a file that is gone would still be loaded. */
+function removeOrphans(): void {
+  for (const name of ['handlers', 'test']) {
+    const compiled = join(folder, 'dist', name);
+    if (!existsSync(compiled)) continue;
+    for (const entry of readdirSync(compiled, { recursive: true, encoding: 'utf8' })) {
+      const source = join(folder, name, entry.replace(/\.js(\.map)?$/, '.ts'));
+      if (/\.js(\.map)?$/.test(entry) && !existsSync(source)) rmSync(join(compiled, entry));
+    }
+  }
+}
+
+async function build(): Promise<void> {
+  if (!existsSync(files.contract))
+    throw new BuildFault(
+      `There is no openapi.yaml in ${folder}: go to the folder of your shop, or run coinslot init.`,
+    );
+  const { paid } = parseContract(readFileSync(files.contract, 'utf8'));
+  if (existsSync(files.handlers)) {
+    run('openapi-typescript', ['openapi.yaml', '--output', relative(folder, files.types)]);
+    run('tsc', []);
+    removeOrphans();
+  }
+  await import('../../contract/compile.js');
+  await loadShop(folder);
+  process.stdout.write(
+    `Built: ${paid.map(({ id, price }) => `${id} (${price.amount} USDC)`).join(', ') || 'nothing'}\n`,
+  );
+}
+
+if (process.argv.length > 2) {
+  process.stdout.write(`${USAGE}\n`);
+  process.exitCode = process.argv[2] === '--help' ? 0 : 2;
+} else {
+  try {
+    await build();
+  } catch (error) {
+    if (!(error instanceof BuildFault || error instanceof ContractFault)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,82 @@
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { addOperation } from '../operation/edit-shop.js';
+import { EXAMPLE, FILES } from './shop-texts.js';
+
+const USAGE = `Usage: coinslot init [folder]
+
+Writes a new shop into a folder (default: the current one): an openapi.yaml that sells one call, its handler, and a test. Existing
+files are kept; a package.json that is there gets what is missing in it.`;
+
+const TEMPLATE = new URL('../../../../src/cli/init/template/openapi.yaml', import.meta.url);
+const OWN_PACKAGE = new URL('../../../../package.json', import.meta.url);
+/** What a shop needs to compile its handlers, in the versions that Coinslot itself is built with. */
+const COMPILERS = ['@types/node', 'openapi-typescript', 'typescript'];
+
+type Package = {
+  version: string;
+  devDependencies?: Record<string, string>;
+  engines?: Record<string, string>;
+};
+type ShopPackage = Record<string, unknown> &
+  Record<'scripts' | 'dependencies' | 'devDependencies', Record<string, string> | undefined>;
+
+function init(folder: string): void {
+  if (existsSync(join(folder, 'openapi.yaml')))
+    throw new Error(`${folder} has an openapi.yaml already: it is a shop. Nothing was changed.`);
+  mkdirSync(folder, { recursive: true });
+  copyFileSync(TEMPLATE, join(folder, 'openapi.yaml'));
+  for (const [name, text] of Object.entries(FILES)) writeNew(join(folder, name), text);
+  addOperation(folder, EXAMPLE.operation);
+  writeFileSync(join(folder, 'handlers', `${EXAMPLE.operation.id}.ts`), EXAMPLE.handler);
+  writePackage(folder);
+}
+
+function writeNew(file: string, text: string): void {
+  if (existsSync(file)) return;
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+
+function writePackage(folder: string): void {
+  const file = join(folder, 'package.json');
+  const own = JSON.parse(readFileSync(OWN_PACKAGE, 'utf8')) as Package;
+  const known = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as ShopPackage) : undefined;
+  const { scripts, dependencies, devDependencies, ...rest } = known ?? ({} as ShopPackage);
+  const compilers = Object.entries(own.devDependencies ?? {}).filter(([name]) => COMPILERS.includes(name));
+  const shop = {
+    name: basename(folder)
+      .toLowerCase()
+      .replace(/[^a-z0-9._-]/g, '-'),
+    private: true,
+    ...rest,
+    type: 'module',
+    engines: own.engines,
+    scripts: {
+      build: 'coinslot build',
+      start: 'coinslot run',
+      ...scripts,
+      test: 'coinslot build && node --test dist/test/',
+    },
+    dependencies: { coinslot: own.version, ...dependencies },
+    devDependencies: { ...Object.fromEntries(compilers), ...devDependencies },
+  };
+  writeFileSync(file, `${JSON.stringify(shop, undefined, 2)}\n`);
+}
+
+const [, , name = '.', ...rest] = process.argv;
+if (name.startsWith('-') || rest.length) {
+  process.stdout.write(`${USAGE}\n`);
+  process.exitCode = name === '--help' ? 0 : 2;
+} else {
+  try {
+    const folder = resolve(name);
+    init(folder);
+    process.stdout.write(
+      `A shop is in ${folder}. Next:${name === '.' ? '' : ` cd ${name} &&`} npm install && npm test && npm start\n`,
+    );
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    process.exitCode = 1;
+  }
+}

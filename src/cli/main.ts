@@ -1,0 +1,57 @@
+import { existsSync, readFileSync } from 'node:fs';
+
+/** The commands, each a program of its own that reads `process.argv` without the name of the command. */
+const COMMANDS: Record<string, [program: string, summary: string]> = {
+  run: ['../main.js', 'start the server that sells what the folder describes'],
+  build: ['./build/main.js', 'compile the contract and the handlers of the folder'],
+  init: ['./init/main.js', 'write a new shop into the folder'],
+  operation: ['./operation/main.js', 'add an operation to openapi.yaml, or remove one'],
+  check: ['./check/main.js', 'say what a start of the server would find, without starting it'],
+  buy: ['./buy/main.js', 'buy one call'],
+  ledger: ['./ledger/main.js', 'show revenue and open payments; refund, move, verify'],
+  conformance: ['./conformance/main.js', 'check a shop that runs somewhere, whoever wrote it'],
+  sandbox: ['../sandbox/main.js', 'start only the local chain, facilitator and market'],
+};
+
+const USAGE = [
+  'Usage: coinslot <command> [options]',
+  '',
+  ...Object.entries(COMMANDS).map(([name, [, summary]]) => `  ${name.padEnd(12)} ${summary}`),
+  '',
+  'coinslot <command> --help says more. The shop is the current folder. Settings (NETWORK, PAY_TO, PORT, …) come from the',
+  'environment or from a file .env in it; the README lists them.',
+].join('\n');
+
+/** Those that take everything from the environment. */
+const WITHOUT_OPTIONS = ['run', 'sandbox'];
+
+/** Programs are started, not imported: none of them is a part of this one. */
+async function start([program]: [string, string]): Promise<void> {
+  process.argv.splice(2, 1);
+  await import(new URL(program, import.meta.url).href);
+}
+
+function versionOf(): string {
+  const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+const [, , name = ''] = process.argv;
+const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+if (command && WITHOUT_OPTIONS.includes(name) && process.argv.length > 3) {
+  process.stdout.write(
+    `coinslot ${name}: ${command[1]}. It takes no options; its settings come from the environment.\n`,
+  );
+  process.exitCode = process.argv[3] === '--help' ? 0 : 2;
+} else if (command) {
+  // Variables that are set already take precedence over those of the file.
+  if (existsSync('.env')) process.loadEnvFile('.env');
+  await start(command);
+} else if (name === '--version') {
+  process.stdout.write(`${versionOf()}\n`);
+} else if (['', 'help', '--help', '-h'].includes(name)) {
+  process.stdout.write(`${USAGE}\n`);
+} else {
+  process.stderr.write(`There is no command ${name}. Commands: ${Object.keys(COMMANDS).join(', ')}.\n`);
+  process.exitCode = 1;
+}

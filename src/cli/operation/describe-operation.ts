@@ -1,0 +1,133 @@
+import { Document, isScalar, isSeq, Scalar, visit } from 'yaml';
+import type { Json } from '../../contract/json.js';
+import { inferSchema } from './infer-schema.js';
+
+/** What `coinslot operation add` was asked for. */
+export type NewOperation = {
+  id: string;
+  method: 'get' | 'post';
+  path: string;
+  summary: string;
+  /** USD, as a decimal string. */
+  price: string;
+  flow: 'authorization' | 'upfront';
+  tag: string;
+  /** URL of the API that serves it; without one, a handler does. */
+  upstream?: string;
+  /** An example of a call: a JSON body, or for a GET its path and query parameters. */
+  request: Json;
+  /** An example of its answer. */
+  answer: Json;
+};
+
+/** Texts that are longer get a line of their own. */
+const LONG_TEXT = 80;
+const LONG_LIST = 90;
+/** The yaml package pads lists as it pads objects. */
+const PADDED_LIST = /^([^'"]*: )\[ (.*) \]$/;
+
+/** textStats → TextStats: the name of the schema of its answer. */
+export function schemaName(id: string): string {
+  return `${id.charAt(0).toUpperCase()}${id.slice(1)}`;
+}
+
+/** textStats → text-stats */
+export function wordsOf(id: string, between: string): string {
+  return id.replace(/(?<=[a-z0-9])(?=[A-Z])/g, between).toLowerCase();
+}
+
+/** The lines of the operation, indented for a path item. */
+export function operationLines(operation: NewOperation): string[] {
+  const { id, method, price, flow, tag, upstream, summary } = operation;
+  const described = {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: `${summary}. One call, one answer.`,
+    'x-price': { mode: 'fixed', currency: 'USD', amount: price, flow },
+    ...(upstream === undefined ? {} : { 'x-upstream': { url: upstream } }),
+    parameters: parametersOf(operation),
+    ...(method === 'post' ? { requestBody: bodyOf(operation) } : {}),
+    responses: {
+      '200': {
+        description: 'The answer.',
+        headers: Object.fromEntries(
+          ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE'].map(name => [name, reference('headers', name)]),
+        ),
+        content: {
+          'application/json': { schema: reference('schemas', schemaName(id)), example: operation.answer },
+        },
+      },
+      '400': reference('responses', 'InvalidRequest'),
+      '402': reference('responses', 'PaymentRequired'),
+      '502': reference('responses', 'UpstreamFailed'),
+      '503': reference('responses', 'Unavailable'),
+    },
+  };
+  return linesOf({ [method]: described }, 4);
+}
+
+/** The lines of the schema of the answer, indented for `components.schemas`. */
+export function answerSchemaLines({ answer }: NewOperation): string[] {
+  return linesOf(inferSchema(answer, 'answer'), 6);
+}
+
+function reference(kind: string, name: string): Json {
+  return { $ref: `#/components/${kind}/${name}` };
+}
+
+/** The names of path parameters of a template. */
+export function pathParameters(path: string): string[] {
+  return [...path.matchAll(/\{([^{}/]+)\}/g)].map(([, name = '']) => name);
+}
+
+function parametersOf({ method, path, flow, request }: NewOperation): Json[] {
+  const inPath = pathParameters(path);
+  const own = method === 'get' ? Object.keys(request) : inPath;
+  const shared = ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'x402Version', ...(flow === 'upfront' ? ['Prefer'] : [])];
+  return [
+    ...own.map(name => ({
+      name,
+      in: inPath.includes(name) ? 'path' : 'query',
+      required: true,
+      description: `${schemaName(wordsOf(name, ' '))}.`,
+      schema: inferSchema(request[name], 'request'),
+      example: request[name],
+    })),
+    ...shared.map(name => reference('parameters', name)),
+  ];
+}
+
+function bodyOf({ path, request }: NewOperation): Json {
+  const inPath = pathParameters(path);
+  const body = Object.fromEntries(Object.entries(request).filter(([name]) => !inPath.includes(name)));
+  const schema = inferSchema(body, 'request');
+  return { required: true, content: { 'application/json': { schema, example: body } } };
+}
+
+/** YAML as this contract is written: texts plain or in single quotes, long ones in a line of their own, short lists in brackets. */
+function linesOf(value: Json, indent: number): string[] {
+  // Readers of YAML 1.1 would take a plain yes for a boolean.
+  const document = new Document(value, { schema: 'yaml-1.1', version: '1.2' });
+  visit(document, {
+    Scalar: (key, node) => {
+      if (typeof node.value !== 'string' || key === 'key') return;
+      if (node.value.length > LONG_TEXT && !/\n|^\s|\s$/.test(node.value)) node.type = Scalar.BLOCK_FOLDED;
+    },
+    Pair: (_key, { key, value: node }) => {
+      const name = isScalar(key) ? key.value : undefined;
+      const flat = isSeq(node) && node.items.every(item => isScalar(item)) && node.items.length > 0;
+      const short = JSON.stringify(node).length < LONG_LIST;
+      if ((name === 'x-price' && node) || (flat && short)) (node as { flow?: boolean }).flow = true;
+    },
+  });
+  const text = document.toString({
+    lineWidth: 0,
+    singleQuote: true,
+    blockQuote: 'folded',
+  });
+  return text
+    .trimEnd()
+    .split('\n')
+    .map(line => `${' '.repeat(indent)}${line.replace(PADDED_LIST, '$1[$2]')}`.trimEnd());
+}

@@ -1,0 +1,69 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { compileContract, ContractFault } from '../../contract/contract.js';
+import { ContractText, OperationFault } from './contract-text.js';
+import { answerSchemaLines, operationLines, schemaName, type NewOperation } from './describe-operation.js';
+import { addHandler, removeHandler } from './handler-files.js';
+
+/** Has the components that every contract needs, for one that has lost them with its last operation. */
+const TEMPLATE = new URL('../../../../src/cli/init/template/openapi.yaml', import.meta.url);
+
+/**
+ * Adds an operation to the shop in a folder.
+ * @returns the files that it wrote
+ * @throws OperationFault; nothing was changed
+ */
+export function addOperation(folder: string, operation: NewOperation): string[] {
+  const { id, path, method, tag, upstream } = operation;
+  const contract = readContract(folder);
+  if (contract.find(id)) throw taken(`an operation ${id}`);
+  if (contract.has(['paths', path, method])) throw taken(`${method} ${path}`);
+  if (contract.has(['components', 'schemas', schemaName(id)])) throw taken(`a schema ${schemaName(id)}`);
+  contract.addTag(tag, 'Paid operations.');
+  contract.addOperation(path, operationLines(operation));
+  contract.addComponent('schemas', schemaName(id), answerSchemaLines(operation));
+  contract.copyMissing(new ContractText(readFileSync(TEMPLATE, 'utf8')));
+  check(contract);
+  const files = upstream === undefined ? addHandler(folder, operation) : [];
+  return [write(folder, contract), ...files];
+}
+
+/**
+ * Takes an operation out of the shop in a folder, with everything that nothing else needs.
+ * @returns the files that it wrote or removed
+ * @throws OperationFault; nothing was changed
+ */
+export function removeOperation(folder: string, id: string): string[] {
+  const contract = readContract(folder);
+  const gone = contract.removeOperation(id);
+  check(contract);
+  return [write(folder, contract), ...gone.flatMap(each => removeHandler(folder, each))];
+}
+
+function readContract(folder: string): ContractText {
+  const file = join(folder, 'openapi.yaml');
+  if (existsSync(file)) return new ContractText(readFileSync(file, 'utf8'));
+  throw new OperationFault(
+    `There is no openapi.yaml in ${folder}: go to the folder of your shop, or run coinslot init.`,
+  );
+}
+
+function write(folder: string, { text }: ContractText): string {
+  const file = join(folder, 'openapi.yaml');
+  writeFileSync(file, text);
+  return file;
+}
+
+function taken(what: string): OperationFault {
+  return new OperationFault(`openapi.yaml has ${what} already. Nothing was changed.`);
+}
+
+/** Nothing is written that the server would refuse. */
+function check({ text }: ContractText): void {
+  try {
+    compileContract(text);
+  } catch (error) {
+    if (!(error instanceof ContractFault)) throw error;
+    throw new OperationFault(`${error.message}\nNothing was changed.`);
+  }
+}

@@ -1,0 +1,181 @@
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { OperationFault } from './contract-text.js';
+import { schemaName, type NewOperation } from './describe-operation.js';
+
+/** Split, so that this file is not taken for unfinished itself. */
+const UNFINISHED = 'TO' + 'DO';
+
+/** The files of a handler in one kind of folder. */
+type Layout = {
+  handler: (id: string) => string;
+  test: (id: string) => string;
+  imports: string;
+  writeTest: (id: string) => string;
+};
+
+/** A shop takes its types from the package; this repository, which is a shop, too, from its own sources. */
+function layoutOf(folder: string): Layout {
+  const handler = (id: string): string => join(folder, 'handlers', `${id}.ts`);
+  if (existsSync(join(folder, 'src', 'contract', 'operation.ts')))
+    return {
+      handler,
+      test: id => join(folder, 'contract-tests', 'handlers', `${id}.test.ts`),
+      imports:
+        "import type { Handler } from '../src/contract/operation.js';\nimport { UpstreamFailure } from '../src/net/failure.js';\n",
+      writeTest: repositoryTest,
+    };
+  return {
+    handler,
+    test: id => join(folder, 'test', `${id}.test.ts`),
+    imports: "import { UpstreamFailure, type Handler } from 'coinslot';\n",
+    writeTest: shopTest,
+  };
+}
+
+/**
+ * Writes a handler that sells nothing until it is written, its entry in handlers/index.ts, and a test that fails until then.
+ * @returns the names of the files
+ */
+export function addHandler(folder: string, operation: NewOperation): string[] {
+  const { id } = operation;
+  const layout = layoutOf(folder);
+  const index = join(folder, 'handlers', 'index.ts');
+  const [handler, test] = [layout.handler(id), layout.test(id)];
+  for (const file of [handler, test])
+    if (existsSync(file)) throw new OperationFault(`${file} exists already. Nothing was changed.`);
+  const indexText = withEntry(readFileSync(index, 'utf8'), operation);
+  write(handler, handlerText(operation, layout.imports));
+  write(test, layout.writeTest(id));
+  write(index, indexText);
+  return [handler, test, index];
+}
+
+/** Removes what `addHandler` wrote, if it is there, and the handler whatever became of it. @returns the names of the files */
+export function removeHandler(folder: string, id: string): string[] {
+  const layout = layoutOf(folder);
+  const index = join(folder, 'handlers', 'index.ts');
+  const touched: string[] = [];
+  for (const file of [layout.handler(id), layout.test(id)]) {
+    if (!existsSync(file)) continue;
+    rmSync(file);
+    touched.push(file);
+  }
+  if (!existsSync(index)) return touched;
+  removeIfEmpty(dirname(layout.test(id)));
+  const before = readFileSync(index, 'utf8');
+  const after = withoutEntry(before, id);
+  if (after === before) return touched;
+  writeFileSync(index, after);
+  return [...touched, index];
+}
+
+function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch {
+    // It has other tests, or there is none.
+  }
+}
+
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+
+function handlerText({ id, summary, flow, answer }: NewOperation, imports: string): string {
+  const fields = Object.keys(answer).join(', ');
+  const lines = [
+    "import type { operations } from '../generated/openapi.js';",
+    ...imports.trimEnd().split('\n'),
+    '',
+    `/** Sells: ${summary}. */`,
+    `export const ${id}: Handler<operations['${id}']> = async call => {`,
+    `  // ${UNFINISHED}: do the work with call.body, and return { status: 200, body: { ${fields} } }.`,
+    '  call.signal.throwIfAborted();',
+    `  throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,
+    '};',
+    ...(flow === 'upfront' ? readyLines(id) : []),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** An upfront call is paid before its handler runs, so this is what keeps it from being sold. */
+function readyLines(id: string): string[] {
+  return [
+    '',
+    '/** Runs before the payment. What it throws refuses the call, uncharged. */',
+    `export async function ready${schemaName(id)}(): Promise<void> {`,
+    `  // ${UNFINISHED}: refuse what could not be delivered, or remove this function.`,
+    `  throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,
+    '}',
+  ];
+}
+
+function repositoryTest(id: string): string {
+  return `import { expect } from 'chai';
+import { answerOfExample } from '../../src/shop/answer-of-example.js';
+
+describe('${id}', () => {
+  it('answers the example of the contract as the contract says', async () => {
+    const { body, example } = await answerOfExample('${id}');
+    expect(body).to.deep.equal(example);
+  });
+});
+`;
+}
+
+function shopTest(id: string): string {
+  return `import { deepEqual } from 'node:assert/strict';
+import { test } from 'node:test';
+import { answerOfExample } from 'coinslot';
+
+test('${id} answers the example of the contract as the contract says', async () => {
+  const { body, example } = await answerOfExample('${id}');
+  deepEqual(body, example);
+});
+`;
+}
+
+const TABLE = 'export const handlers = {';
+const END = /^\} satisfies .*;$/;
+
+function withEntry(text: string, { id, flow }: NewOperation): string {
+  const lines = text.replace(`${TABLE}}`, `${TABLE}\n}`).split('\n');
+  const end = lines.findIndex(line => END.test(line));
+  const lastImport = lines.findLastIndex(
+    line => /^(import .*|\} )from '.*';$/.test(line) || /^import .*;$/.test(line),
+  );
+  if (end < 0 || !lines.includes(TABLE))
+    throw new OperationFault(
+      `handlers/index.ts must have the lines '${TABLE}' and '} satisfies …;'. Nothing was changed.`,
+    );
+  const ready = `ready${schemaName(id)}`;
+  const upfront = flow === 'upfront';
+  lines.splice(end, 0, `  ${id}: () => ({ call: ${id}${upfront ? `, ready: ${ready}` : ''} }),`);
+  lines.splice(lastImport + 1, 0, `import { ${upfront ? `${ready}, ${id}` : id} } from './${id}.js';`);
+  return lines.join('\n');
+}
+
+function withoutEntry(text: string, id: string): string {
+  const imports = new RegExp(`^import [^;]* from '\\./${id}\\.js';\\n`, 'm');
+  const lines = text.replace(imports, '').split('\n');
+  const table = lines.indexOf(TABLE);
+  const first = lines.findIndex((line, at) => at > table && new RegExp(`^  ${id}\\b`).test(line));
+  if (table < 0 || first < 0) return lines.join('\n');
+  lines.splice(first, entryLength(lines.slice(first)));
+  return lines.join('\n').replace(`${TABLE}\n}`, `${TABLE}}`);
+}
+
+/** How many lines an entry takes: until its brackets are closed. */
+function entryLength(lines: string[]): number {
+  let depth = 0;
+  for (const [at, line] of lines.entries()) {
+    for (const character of line) {
+      if ('([{'.includes(character)) depth += 1;
+      if (')]}'.includes(character)) depth -= 1;
+    }
+    if (depth <= 0) return at + 1;
+  }
+  return 1;
+}

@@ -1,0 +1,78 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { checkHandlers } from '../contract/check-handlers.js';
+import { ContractFault, loadContract, type Contract } from '../contract/contract.js';
+import type { AnyFree, AnyServed } from '../contract/operation.js';
+import type { Backends } from '../upstreams/backends.js';
+
+/** The handlers of a shop by operationId, as its handlers/index.ts exports them (see `HandlersOf`). */
+export type HandlerTable = Readonly<Record<string, (backends: Backends) => AnyServed | AnyFree>>;
+
+/** What a folder sells. */
+export type Shop = { contract: Contract; handlers: HandlerTable };
+
+/** Where this program is; the folder of its repository is a shop, too. */
+const PROGRAM = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** The files of a shop. What is compiled is in dist/, and may be missing. */
+export function shopFiles(folder: string) {
+  return {
+    contract: join(folder, 'openapi.yaml'),
+    compiled: join(folder, 'dist', 'openapi.json'),
+    types: join(folder, 'generated', 'openapi.d.ts'),
+    handlers: join(folder, 'handlers', 'index.ts'),
+    compiledHandlers: isProgram(folder)
+      ? fileURLToPath(new URL('../../handlers/index.js', import.meta.url))
+      : join(folder, 'dist', 'handlers', 'index.js'),
+  };
+}
+
+/** The handlers of this repository are compiled beside the program, wherever that is. */
+function isProgram(folder: string): boolean {
+  return existsSync(folder) && realpathSync(folder) === realpathSync(PROGRAM);
+}
+
+/**
+ * Loads the contract of a folder and the handlers that serve it.
+ * @throws ContractFault that says what does not fit, and what to do
+ */
+export async function loadShop(folder: string): Promise<Shop> {
+  const files = shopFiles(folder);
+  if (!existsSync(files.contract))
+    throw new ContractFault(
+      `There is no openapi.yaml in ${folder}. Start in the folder of a shop, set SHOP_DIR to it, or write one with coinslot init.`,
+    );
+  const contract = loadContract(pathToFileURL(files.contract), pathToFileURL(files.compiled));
+  const handlers = await loadHandlers(files);
+  checkHandlers(contract, handlers);
+  return { contract, handlers };
+}
+
+async function loadHandlers({
+  handlers,
+  compiledHandlers,
+}: ReturnType<typeof shopFiles>): Promise<HandlerTable> {
+  if (!existsSync(compiledHandlers)) {
+    // A shop that sells other APIs only has none.
+    if (!existsSync(handlers)) return {};
+    throw new ContractFault(
+      `${handlers} is not compiled: run coinslot build (in the repository: make build).`,
+    );
+  }
+  let module: { handlers?: unknown };
+  try {
+    module = (await import(pathToFileURL(compiledHandlers).href)) as { handlers?: unknown };
+  } catch (error) {
+    throw new ContractFault(`${compiledHandlers} can't be loaded: ${(error as Error).message}`);
+  }
+  const table = module.handlers;
+  if (typeof table !== 'object' || table === null)
+    throw new ContractFault(
+      `${handlers} must export handlers, an object with a function for each operationId.`,
+    );
+  for (const [id, create] of Object.entries(table))
+    if (typeof create !== 'function')
+      throw new ContractFault(`${handlers}: ${id} must be a function from the backends to { call }.`);
+  return table as HandlerTable;
+}
