@@ -1,3 +1,4 @@
+import { embeddedMutants } from './embedded-mutants.js';
 import { ledgerMutants } from './ledger-mutants.js';
 import { paymentMutants } from './payment-mutants.js';
 import { settleMutants } from './settle-mutants.js';
@@ -24,4 +25,5 @@ export const mutants: readonly Mutant[] = [
   ...paymentMutants,
   ...transactionMutants,
   ...upstreamMutants,
+  ...embeddedMutants,
 ];

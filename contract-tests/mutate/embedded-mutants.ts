@@ -1,0 +1,96 @@
+import type { Mutant } from './mutants.js';
+
+type Change = Omit<Mutant, 'file' | 'test'>;
+
+const of = (file: string, test: string, changes: readonly Change[]): readonly Mutant[] =>
+  changes.map(change => ({ ...change, file: `src/${file}.js`, test }));
+
+/** What the embedded facilitator refuses, and the order of signing and sending. */
+const facilitator = of('payments/embedded-facilitator', 'payments/embedded-facilitator', [
+  {
+    name: 'what was not judged is signed',
+    find: "if (verdict.kind !== 'valid')",
+    replace: 'if (false)',
+    grep: 'judges again when it signs',
+  },
+  {
+    name: 'a failure on the chain is a settlement',
+    find: 'return landing.failed ? ',
+    replace: 'return false ? ',
+    grep: 'takes a failure on the chain for unknown',
+  },
+  {
+    name: 'a dry fee payer is offered',
+    find: 'if (refusal !== undefined)\n                throw new',
+    replace: 'if (false)\n                throw new',
+    grep: 'with too little in its fee payer',
+  },
+  {
+    name: 'what nobody signed is sent',
+    find: 'if (signature === undefined)',
+    replace: 'if (false)',
+    grep: 'never sends what it has not signed',
+  },
+  {
+    name: 'a transaction is sent once',
+    find: 'if (!lives)',
+    replace: 'if (lives)',
+    grep: 'sends again what an RPC server lost',
+  },
+]);
+
+const limits = of('payments/embedded-facilitator', 'payments/embedded-limits.slow', [
+  {
+    name: 'the fees have no limit of ours',
+    find: 'if (fees)',
+    replace: 'if (false)',
+    grep: 'at most 20 000 lamports of priority',
+  },
+  {
+    name: 'the fee payer may stand in an instruction',
+    find: 'if (usesFeePayer(transaction))',
+    replace: 'if (false)',
+    grep: 'where the fee payer stands in an instruction',
+  },
+]);
+
+const guard = of('payments/fee-payer-guard', 'payments/fee-payer-guard', [
+  {
+    name: 'there is no floor',
+    find: 'if (left - fee < limits.floor) {',
+    replace: 'if (false) {',
+    grep: 'never lets the balance fall below the floor',
+  },
+  {
+    name: 'the floor is met before the fee, not after it',
+    find: 'if (left - fee < limits.floor) {',
+    replace: 'if (left < limits.floor) {',
+    grep: 'never lets the balance fall below the floor',
+  },
+  {
+    name: 'there is no cap of an hour',
+    find: '+ fee > limits.hourlyCap',
+    replace: '+ fee > limits.hourlyCap * 1000n',
+    grep: 'never lets the balance fall below the floor',
+  },
+  {
+    name: 'what is signed does not count against the cap',
+    find: 'this.#spentWithinHour() + this.#reserved() + fee',
+    replace: 'this.#spentWithinHour() + fee',
+    grep: 'counts against the hour what was sent',
+  },
+  {
+    name: 'an hour is a minute',
+    find: 'if (minute < oldest)',
+    replace: 'if (minute < oldest + 59)',
+    grep: 'never lets the balance fall below the floor',
+  },
+  {
+    name: 'the last balance contains what had not landed',
+    find: 'landedAt !== undefined && landedAt < readAt',
+    replace: 'true',
+    grep: 'counts a fee once',
+  },
+]);
+
+export const embeddedMutants: readonly Mutant[] = [...facilitator, ...limits, ...guard];
