@@ -96,6 +96,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
   const shop = await loadShop(config.shopDir);
   const { variable, allowPrivateUpstreams: allowPrivate } = config;
   const apis = createHttpOperations(shop.contract, { variable, allowPrivate });
+  for (const warning of apis.warnings) log.warn({}, warning);
   await makeStateDir(config.stateDir);
   const port = await findFreePort(config.host, config.port);
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;

@@ -1,12 +1,13 @@
 import { expect } from 'chai';
 import { lookup } from 'node:dns/promises';
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest, type ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { ContractFault } from '../../../src/contract/contract.js';
 import { createHttpOperations } from '../../../src/upstreams/http-operations/http-operations.js';
 import type { UpstreamSettings } from '../../../src/upstreams/http-operations/upstream-request.js';
+import { until } from '../../support/faults.js';
 import {
   contractOf,
   TestUpstream,
@@ -315,6 +316,23 @@ describe('Operations that an HTTP API serves', () => {
     }
   });
 
+  it('warn when keys travel readable', async () => {
+    const variable = (): string => 'a-key-of-an-api';
+    const warningsOf = async (url: string, headers: object): Promise<string[]> => {
+      const contract = contractOf([{ ...ITEM, upstream: { url, headers } }]);
+      const operations = createHttpOperations(contract, { variable, allowPrivate: true });
+      await operations.close();
+      return operations.warnings;
+    };
+    const headers = { 'X-Key': '${KEY}' };
+    expect(await warningsOf('http://api.example.com/{id}', headers)).to.deep.equal([
+      'getItem sends values of the environment unencrypted: use https in its x-upstream',
+    ]);
+    for (const url of ['https://api.example.com/{id}', 'http://10.0.0.1/{id}', 'http://localhost:80/{id}'])
+      expect(await warningsOf(url, headers), url).to.deep.equal([]);
+    expect(await warningsOf('http://api.example.com/{id}', {})).to.deep.equal([]);
+  });
+
   it('never connect to a name that turns out to be private', async function () {
     const { address } = await lookup(hostname()).catch(() => ({ address: '' }));
     if (!/^(127|10|172|192\.168)\./.test(address)) return this.skip();
@@ -334,13 +352,13 @@ describe('Operations that an HTTP API serves', () => {
 
   describe('share one circuit per host', () => {
     const two = (): OperationForSale[] => [
-      { ...ITEM, upstream: { url: `${upstream.url}/a/{id}`, timeoutMs: 2_000 } },
+      { ...ITEM, upstream: { url: `${upstream.url}/a/{id}`, timeoutMs: 15_000 } },
       {
         ...ITEM,
         id: 'order',
         path: '/orders/{id}',
         flow: 'upfront',
-        upstream: { url: `${upstream.url}/b/{id}`, timeoutMs: 2_000 },
+        upstream: { url: `${upstream.url}/b/{id}`, timeoutMs: 15_000 },
       },
     ];
 
@@ -385,12 +403,20 @@ describe('Operations that an HTTP API serves', () => {
 
     it('and 32 connections', async () => {
       shop = await UpstreamShop.open(two());
-      upstream.answer = (_request, response) =>
-        void setTimeout(
-          () => response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":1}'),
-          200,
-        );
+      const held: ServerResponse[] = [];
+      let open = false;
+      const end = (response: ServerResponse): void =>
+        void response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":1}');
+      upstream.answer = (_request, response) => {
+        if (open) end(response);
+        else held.push(response);
+      };
       const calls = Array.from({ length: 50 }, () => shop?.buy('getItem', '/items/1'));
+      await until('all connections are busy', () => held.length === 32);
+      await pause(100);
+      expect(held).to.have.length(32);
+      open = true;
+      for (const response of held) end(response);
       for (const call of calls) expect((await call)?.status).to.equal(200);
       expect(upstream.connections).to.equal(32);
     });

@@ -9,6 +9,7 @@ import type { Probe } from '../probe.js';
 import { failureOf, readAnswer, type Reading } from './upstream-answer.js';
 import { resting, UpstreamHost } from './upstream-host.js';
 import {
+  isPrivateHost,
   resolveUpstream,
   targetOf,
   type UpstreamRequest,
@@ -20,10 +21,14 @@ export type HttpOperations = {
   served: Record<string, AnyServed>;
   /** By operationId too: the host of an API is nobody's business. */
   probes: Record<string, Probe>;
+  /** What the operator should know, though it does not prevent the start. */
+  warnings: string[];
   close(): Promise<void>;
 };
 
 type Sold = PricedOperation & { upstream: Upstream };
+/** What the operations of one host share. `sent`: the secrets that this host is sent. */
+type Host = { host: UpstreamHost; url: URL; sent: Secrets };
 type Resolved = { operation: Sold; request: UpstreamRequest };
 
 const MEGABYTE = 1024 * 1024;
@@ -45,32 +50,55 @@ export function createHttpOperations(
   breaker?: CircuitOptions,
 ): HttpOperations {
   const resolved = resolveAll(contract, settings);
-  const secrets = new Secrets(resolved.flatMap(({ request }) => request.secrets));
-  const hosts = new Map<string, UpstreamHost>();
+  const secrets = secretsOf(resolved);
   const publicOnly = !settings.allowPrivate;
-  for (const { origin } of resolved.map(({ request }) => request))
-    if (!hosts.has(origin))
-      hosts.set(origin, new UpstreamHost(origin, { publicOnly, ...(breaker ? { breaker } : {}) }));
+  const hosts = new Map<string, Host>();
+  for (const [origin, operations] of byOrigin(resolved)) {
+    const host = new UpstreamHost(origin, { publicOnly, ...(breaker ? { breaker } : {}) });
+    hosts.set(origin, { host, url: new URL(origin), sent: secretsOf(operations) });
+  }
   const served: HttpOperations['served'] = {};
   const probes: HttpOperations['probes'] = {};
   for (const { operation, request } of resolved) {
-    const { id } = operation;
-    const host = hosts.get(request.origin) as UpstreamHost;
-    const reading = readingOf(contract, operation, new URL(request.origin), secrets);
-    served[id] = {
-      backend: id,
-      call: call => ask(host, request, reading, call),
-      ready: async asked => {
-        targetOf(request.target, asked);
-        if (host.restSeconds > 0) throw resting(host.restSeconds);
-      },
-    };
-    probes[id] = () => host.check();
+    const at = hosts.get(request.origin) as Host;
+    const reading = readingOf(contract, operation, at, secrets);
+    served[operation.id] = servedBy(at.host, request, reading);
+    probes[operation.id] = () => at.host.check();
   }
   const close = async (): Promise<void> => {
-    await Promise.all([...hosts.values()].map(host => host.close()));
+    await Promise.all([...hosts.values()].map(({ host }) => host.close()));
   };
-  return { served, probes, close };
+  return { served, probes, warnings: resolved.flatMap(warningsOf), close };
+}
+
+function secretsOf(operations: readonly Resolved[]): Secrets {
+  return new Secrets(operations.flatMap(({ request }) => request.secrets));
+}
+
+function byOrigin(resolved: readonly Resolved[]): Map<string, Resolved[]> {
+  const all = new Map<string, Resolved[]>();
+  for (const each of resolved) {
+    const { origin } = each.request;
+    all.set(origin, [...(all.get(origin) ?? []), each]);
+  }
+  return all;
+}
+
+function warningsOf({ operation: { id }, request: { origin, secrets } }: Resolved): string[] {
+  const readable =
+    origin.startsWith('http:') && secrets.length > 0 && !isPrivateHost(new URL(origin).hostname);
+  return readable ? [`${id} sends values of the environment unencrypted: use https in its x-upstream`] : [];
+}
+
+function servedBy(host: UpstreamHost, request: UpstreamRequest, reading: Reading): AnyServed {
+  return {
+    backend: reading.name,
+    call: call => ask(host, request, reading, call),
+    ready: async asked => {
+      targetOf(request.target, asked);
+      if (host.restSeconds > 0) throw resting(host.restSeconds);
+    },
+  };
 }
 
 function resolveAll({ paid }: Contract, settings: UpstreamSettings): Resolved[] {
@@ -90,7 +118,7 @@ function resolveAll({ paid }: Contract, settings: UpstreamSettings): Resolved[] 
 function readingOf(
   { document }: Contract,
   operation: Sold,
-  { host, hostname }: URL,
+  { url: { host, hostname }, sent }: Host,
   secrets: Secrets,
 ): Reading {
   const { id, path, method, answers } = operation;
@@ -101,7 +129,8 @@ function readingOf(
     answers,
     headers: Object.keys(objectOf(headers)).filter(name => !NOT_SOLD.test(name.toLowerCase())),
     maxBytes: answerLimit(document, operation),
-    secrets,
+    // A host can repeat only what it is sent. To look for everything in large answers would take long.
+    secrets: sent,
     conceal: text => secrets.conceal(text.replaceAll(host, '…').replaceAll(hostname, '…')),
   };
 }

@@ -17,8 +17,9 @@ export type Reading = {
   /** The headers that the contract declares for it. */
   headers: readonly string[];
   maxBytes: number;
+  /** What its host is sent, which must not be sold. */
   secrets: Secrets;
-  /** Removes secrets and the name of the host. */
+  /** Removes all secrets and the name of the host. */
   conceal: (text: string) => string;
 };
 
@@ -152,6 +153,6 @@ function unusable(reading: Reading, why: string): UpstreamFailure {
 }
 
 /** Only what is meant for the operator's log. What a library threw may hold a part of the answer. */
-function logged({ name, secrets }: Reading, message: string): Error {
-  return new Error(`${name}: ${secrets.conceal(message)}`);
+function logged({ name, conceal }: Reading, message: string): Error {
+  return new Error(`${name}: ${conceal(message)}`);
 }

@@ -96,7 +96,8 @@ function splitUrl(url: string): { origin: string; target: string } | undefined {
   return { origin: new URL(host).origin, target: rest.startsWith('/') ? rest : `/${rest}` };
 }
 
-function isPrivateHost(hostname: string): boolean {
+/** Whether a host of a URL is private as it is written, without a look-up. */
+export function isPrivateHost(hostname: string): boolean {
   const host = bareHost(hostname);
   return /(^|\.)localhost\.?$/.test(host) || (isIP(host) !== 0 && !isPublicAddress(host));
 }
