@@ -169,7 +169,9 @@ begin_rust() {
 
 start_server() {
   export STATE_DIR=$scratch/state PORT=0 SANDBOX_RPC_PORT=0 SANDBOX_FACILITATOR_PORT=0 NETWORK=sandbox
-  unset SOLANA_RPC_URL FACILITATOR_URL PAY_TO PUBLIC_URL DATABASE_URL
+  unset SOLANA_RPC_URL PAY_TO PUBLIC_URL DATABASE_URL FEE_PAYER_KEYPAIR
+  # The embedded facilitator settles; all other tests that pay go through one over HTTP.
+  export FACILITATOR_URL=embedded
   (cd "$root" && exec node "${SERVER:-dist/src/main.js}") >"$scratch/server.log" 2>&1 &
   server=$!
   for _ in $(seq 240); do
