@@ -304,6 +304,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/answers/{key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fetch a paid answer by its key
+         * @description What the paid call would be answered with now, without sending the call and its payment again: the answer, 502 if its work failed or it was refunded, 503 while it is in progress, 404 if nothing is kept. The Location header of the paid call is the URL. Free of charge, and starts no work.
+         */
+        get: operations["getAnswer"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -311,6 +331,10 @@ export interface components {
         ErrorMessage: {
             error: string;
         } & {
+            [key: string]: unknown;
+        };
+        /** @description The answer of any paid operation. */
+        PaidAnswer: {
             [key: string]: unknown;
         };
         Summary: {
@@ -570,6 +594,7 @@ export interface components {
             headers: {
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                 "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                Location: components["headers"]["Location"];
                 [name: string]: unknown;
             };
             content: {
@@ -587,12 +612,27 @@ export interface components {
                 "Retry-After": components["headers"]["Retry-After"];
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                 "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                Location: components["headers"]["Location"];
                 [name: string]: unknown;
             };
             content: {
                 /**
                  * @example {
                  *       "error": "The server is shutting down. Send the same request again in a few seconds."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ErrorMessage"];
+            };
+        };
+        /** @description Nothing is kept for this key. */
+        NoAnswer: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": "The answer of this call was delivered and is no longer kept."
                  *     }
                  */
                 "application/json": components["schemas"]["ErrorMessage"];
@@ -628,6 +668,11 @@ export interface components {
         "PAYMENT-REQUIRED": string;
         /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v2 payment. */
         "PAYMENT-RESPONSE": string;
+        /**
+         * @description Where the answer of this call can be fetched without the payment, free of charge. Keep it to yourself: who has it can fetch the answer.
+         * @example https://shop.example/answers/AgEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQECAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg
+         */
+        Location: string;
         /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v1 payment. */
         "X-PAYMENT-RESPONSE": string;
         /** @description Seconds to wait before sending the same request again. */
@@ -673,6 +718,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -724,6 +770,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -792,6 +839,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -866,6 +914,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -937,6 +986,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    Location: components["headers"]["Location"];
                     /**
                      * @description Identifier of the voice.
                      * @example en_US-slt-medium
@@ -1202,6 +1252,38 @@ export interface operations {
                     "application/json": components["schemas"]["VoiceList"];
                 };
             };
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAnswer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The last part of the Location header of a paid call.
+                 * @example AgEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQECAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg
+                 */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer, as the paid call got it or would have got it. */
+            200: {
+                headers: {
+                    "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
+                    "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaidAnswer"];
+                    "audio/wav": string;
+                };
+            };
+            404: components["responses"]["NoAnswer"];
+            502: components["responses"]["UpstreamFailed"];
             503: components["responses"]["Unavailable"];
         };
     };

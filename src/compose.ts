@@ -20,6 +20,7 @@ import { openLedger, type Ledger } from './ledger/store.js';
 import { drain, findFreePort, listen } from './http/listen.js';
 import { McpEndpoint, type McpParts } from './mcp/mcp-endpoint.js';
 import { createPanel } from './panel/panel.js';
+import { AnswerKeys } from './payments/answer-keys.js';
 import { BlockhashLife } from './payments/blockhash-life.js';
 import { Charge } from './payments/charge.js';
 import { Offers } from './payments/offers.js';
@@ -36,6 +37,7 @@ import { loadFacilitatorTrust } from './payments/facilitator-trust.js';
 import { RecentCalls } from './http/recent-calls.js';
 import { createHttpOperations, type HttpOperations } from './upstreams/http-operations/http-operations.js';
 import { replyStoreOf } from './upstreams/people/reply-store.js';
+import { answersUrl, PickUps } from './http/serve-pick-up.js';
 import { Routes } from './http/router.js';
 import { createHttpServer, type HttpParts } from './http/server.js';
 import { heed, runChecks } from './payments/preflight.js';
@@ -221,7 +223,9 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const { documents, live } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
   const { holdMs } = config;
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries() };
-  const serving = { ...handlerParts, ...memory, charge, offers, live, exposed, closing };
+  const answerKeys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
+  const pickUps = new PickUps(contract, answerKeys, charge);
+  const serving = { ...handlerParts, ...memory, charge, offers, live, exposed, closing, answerKeys, pickUps };
   // Without a handler that asks people, there is no page on which they answer.
   const page = backends.uses('people') ? { panel: panelOf(base, ledger, panel) } : {};
   const callback = createApp({ ...serving, holdMs, ...page }).callback();

@@ -106,6 +106,7 @@ const PAID: Record<string, Paid> = {
 
 /** Specification 4.3, and the paths that the specification names without a body. */
 const FREE: Record<string, string> = {
+  getAnswer: '/answers/{key}',
   getIndex: '/',
   getDiscovery: '/.well-known/x402',
   getSellerDiscovery: '/seller/.well-known/x402',

@@ -186,7 +186,7 @@ describe('tools paid over MCP', () => {
     it(`the official client buys in protocol revision ${era}`, async () => {
       const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
       await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
-      expect((await client.listTools()).tools).to.have.length(6);
+      expect((await client.listTools()).tools).to.have.length(7);
       const asked = { name: 'summarize', arguments: another() };
       const unpaid = await client.callTool(asked);
       expect(unpaid.structuredContent).to.have.property('accepts');
@@ -222,6 +222,7 @@ describe('tools paid over MCP', () => {
       'brandFeedback',
       'textToSpeech',
       'listVoices',
+      'pick_up',
     ]);
     expect(tools.every(tool => !('outputSchema' in tool))).to.equal(true);
     expect(tools[0]).to.deep.include({ title: 'Summarize a text in 1-3 sentences (0.01 USDC)' });

@@ -27,7 +27,10 @@ export function checkHandlers(contract: Contract, handlers: object): void {
           `${id} has both a handler in ${INDEX} and an x-upstream in openapi.yaml: remove one of them.`,
       ),
     ...contract.free
-      .filter(({ id, discovery, health }) => !OWN.includes(id) && !discovery && !health && !has(id))
+      .filter(
+        ({ id, discovery, health, answers }) =>
+          !OWN.includes(id) && !discovery && !health && !answers && !has(id),
+      )
       .map(
         ({ id, path }) =>
           `openapi.yaml has ${id} (GET ${path}), but nothing serves it: add it to ${INDEX}, or give it an x-discovery or x-health.`,

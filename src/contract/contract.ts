@@ -2,7 +2,7 @@ import type { Json } from './json.js';
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument, type Document } from 'yaml';
-import { PathIndex } from './paths.js';
+import { parameterNames, PathIndex } from './paths.js';
 import { readPriced, type PricedOperation } from './read-operation.js';
 import type { Fault, Place } from './read-parameters.js';
 import { isObject, objectOf } from './references.js';
@@ -19,6 +19,8 @@ export type FreeOperation = {
   discovery?: string[];
   /** `x-health`: the ids of the paid operations whose backends this health document lists. */
   health?: string[];
+  /** `x-answers: true`: its path has one parameter, the key of a paid answer that is fetched here without the payment. */
+  answers?: true;
   /** `x-mcp: true`: it is offered as an MCP tool, too. */
   mcp?: { summary: string; description: string };
 };
@@ -126,12 +128,20 @@ function readOperation(contract: Contract, place: Place, fault: Fault): void {
   if ('x-price' in operation) return fault(at, 'has an x-price but never answers 402');
   if ('x-upstream' in operation)
     return fault(at, 'has an x-upstream but costs nothing: only paid operations can have one');
+  readFree(contract, place, fault);
+}
+
+function readFree({ free }: Contract, { path, method, operation }: Place, fault: Fault): void {
+  const at = ['paths', path, method];
   if (method !== 'get') return fault(at, 'is free, so it must be a GET');
-  if (path.includes('{')) return fault(at, 'is free, so its path must have no parameters');
+  const answers = operation['x-answers'] === true;
+  if ('x-answers' in operation && (!answers || parameterNames(path).length !== 1))
+    return fault([...at, 'x-answers'], 'must be true, and its path must have one parameter, the key');
+  if (path.includes('{') && !answers) return fault(at, 'is free, so its path must have no parameters');
   const { operationId: id, summary = id, description = summary, 'x-mcp': mcp } = operation;
   if (mcp !== undefined && typeof mcp !== 'boolean') return fault([...at, 'x-mcp'], 'must be true or false');
   const tool = mcp === true ? { mcp: { summary: String(summary), description: String(description) } } : {};
-  contract.free.push({ id, path, ...tool });
+  free.push({ id, path, ...(answers ? { answers } : {}), ...tool });
 }
 
 /** The sections of the service. They name paid operations, so they are read after all of those. */

@@ -7,6 +7,7 @@ import { BodiesFull, type BodyReader } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
 import { goneSignal } from './on-close.js';
 import { servePaidCall, type PaidCallParts } from './paid-calls.js';
+import { servePickUp, type PickUpParts } from './serve-pick-up.js';
 import { sourceOf } from './request-source.js';
 import { Halt, sendChallenge, sendError } from './responses.js';
 import type { AskedCheck, Routed } from './router.js';
@@ -15,6 +16,7 @@ import { outsideTheContract, preflight, serveFree, type ServeFreeParts } from '.
 
 export type AppParts = ServeFreeParts &
   PaidCallParts &
+  PickUpParts &
   SendParts & {
     bodies: BodyReader;
     /** How long a call without a `Prefer` header waits for an order, or for work that another request began, in ms. */
@@ -50,8 +52,9 @@ function reportFaults({ log, routes, exposed }: AppParts): Middleware {
       await next();
     } catch (error) {
       if (error instanceof Halt) return sendError(ctx, error.status, error.message, error.headers);
-      log.error({ error, path: ctx.path }, 'request failed');
       const route = routes.match(ctx.method, pathOf(ctx));
+      // A path may contain the key of an answer.
+      log.error({ error, ...(route.kind === 'operation' ? { operation: route.id } : {}) }, 'request failed');
       const paid = route.kind === 'operation' && route.priced;
       sendError(
         ctx,
@@ -76,6 +79,7 @@ async function serve(ctx: Context, parts: AppParts, next: () => Promise<unknown>
     throw new Halt(405, `${ctx.method} is not allowed here, only ${route.allow}.`, { Allow: route.allow });
   }
   if (route.priced) return servePaid(ctx, parts, route, route.priced);
+  if (route.id === parts.pickUps.operation) return servePickUp(ctx, parts, route.raw[0] ?? '');
   return serveFree(ctx, parts, route);
 }
 

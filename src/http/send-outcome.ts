@@ -2,6 +2,7 @@ import type { Context } from 'koa';
 import type { PricedOperation } from '../contract/contract.js';
 import type { ChallengeVersion } from '../payments/challenge.js';
 import type { Payment } from '../payments/check-payment.js';
+import type { AnswerKeys, AnswerLink } from '../payments/answer-keys.js';
 import type { Offers } from '../payments/offers.js';
 import type { Outcome, Sale, Success } from '../payments/outcome.js';
 import { receiptHeader, type Receipt } from '../payments/wire.js';
@@ -10,7 +11,7 @@ import type { Deliveries } from './deliveries.js';
 import { onSent } from './on-close.js';
 import { send, sendChallenge, sendError } from './responses.js';
 
-export type SendParts = { offers: Offers; deliveries: Deliveries };
+export type SendParts = { offers: Offers; deliveries: Deliveries; answerKeys: AnswerKeys };
 
 export const TOO_MANY_ANSWERS =
   'The server is sending too many answers at once. You paid, and your answer is stored: send the same payment again.';
@@ -33,7 +34,11 @@ export async function sendOutcome(
   const { offers } = parts;
   const { priced, payment, asked } = call;
   const receipt = 'receipt' in outcome ? outcome.receipt : undefined;
-  const receipts = receiptHeaders(payment, receipt);
+  const link = isKept(outcome) ? parts.answerKeys.linkOf(payment.checked.id) : undefined;
+  const receipts = {
+    ...receiptHeaders(payment, receipt),
+    ...(link?.url === undefined ? {} : { Location: link.url }),
+  };
   switch (outcome.kind) {
     case 'answer': {
       const { status, headers, body } = outcome.answer;
@@ -55,11 +60,23 @@ export async function sendOutcome(
     case 'invalid':
       return sendError(ctx, 400, outcome.error, receipts);
     case 'unavailable':
-      return sendError(ctx, 503, outcome.error, {
+      return sendError(ctx, 503, withLink(outcome.error, link), {
         ...receipts,
         'Retry-After': String(outcome.retryAfterSeconds),
       });
   }
+}
+
+/** Whether the ledger has something for the payment that can be fetched without it. */
+export function isKept(outcome: Outcome): boolean {
+  if (outcome.kind === 'unavailable') return outcome.receipt !== undefined || outcome.claimed === true;
+  return outcome.kind === 'answer' && outcome.receipt !== undefined;
+}
+
+function withLink(error: string, link: AnswerLink | undefined): string {
+  return link?.url === undefined
+    ? error
+    : `${error} Or fetch the answer, free and without the payment: GET ${link.url}`;
 }
 
 /** Sends a paid answer. It counts as lost if there is no memory for it now, or if its caller does not read it. */

@@ -15,7 +15,7 @@ import { STATES } from './states.js';
 import type { State } from './states.js';
 import * as answers from './queries/answers.js';
 import { find, findToChange } from './queries/claims.js';
-import { getMeta, ownMeta, setMeta } from './queries/meta.js';
+import { getMeta, keepMeta, ownMeta, setMeta } from './queries/meta.js';
 import * as moves from './queries/transitions.js';
 import { finishOrder } from './queries/orders.js';
 import { findRefund, insertRefund } from './queries/refunds.js';
@@ -76,6 +76,8 @@ export type LedgerReader = {
   /** A stored text, such as the greatest block height seen. */
   readonly getMeta: (key: string) => Promise<string | undefined>;
   readonly setMeta: (key: string, value: string) => Promise<void>;
+  /** Stores a text unless there is one under this key. @returns the one that is stored now, at every server */
+  readonly keepMeta: (key: string, value: string) => Promise<string>;
   /**
    * Records that the operator refunded an owed payment: owed → refunded. This fences off its worker.
    * @returns `used` if the same transaction refunded another payment
@@ -127,6 +129,10 @@ export function readerOf(connection: Connection): LedgerReader {
     },
     setMeta: async (key, value) => {
       await engine.write(() => execute(setMeta({ key: metaKey(key), value })));
+    },
+    keepMeta: async (key, value) => {
+      const [row] = await engine.write(() => execute(keepMeta({ key: metaKey(key), value })));
+      return row?.value ?? value;
     },
     refundOf: async id => {
       const [row] = await engine.read(() => execute(findRefund({ id })));

@@ -1,10 +1,14 @@
 import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
+import type { BudgetOwner } from '../http/byte-budget.js';
 import type { Deliveries } from '../http/deliveries.js';
 import { servePaidCall, type PaidCallParts } from '../http/paid-calls.js';
-import { TOO_MANY_ANSWERS } from '../http/send-outcome.js';
+import { isKept, TOO_MANY_ANSWERS } from '../http/send-outcome.js';
 import { liveAnswer, type ServeFreeParts } from '../http/serve-free.js';
+import type { PickUps } from '../http/serve-pick-up.js';
+import type { Outcome } from '../payments/outcome.js';
+import type { AnswerKeys, AnswerLink } from '../payments/answer-keys.js';
 import type { Offers } from '../payments/offers.js';
 import type { Exchange } from './mcp-exchange.js';
 import { paymentHeaders } from './payment-meta.js';
@@ -15,13 +19,17 @@ import {
   contentOf,
   errorResult,
   failureResult,
+  mimeTypeOf,
   type ToolResult,
 } from './tool-results.js';
+import { PICK_UP } from './tools.js';
 
 export type CallToolParts = PaidCallParts &
   ServeFreeParts & {
     contract: Contract;
     offers: Offers;
+    answerKeys: AnswerKeys;
+    pickUps: PickUps;
     deliveries: Deliveries;
     /** How long a call waits for an order, or for work that another request began, in ms. */
     holdMs: number;
@@ -35,6 +43,7 @@ export async function callTool(parts: CallToolParts, exchange: Exchange): Promis
   const { name, arguments: sent, _meta: meta } = objectOf(exchange.message.params);
   const operation = parts.contract.paid.find(({ id }) => id === name);
   if (operation) return callPaid(parts, exchange, operation, objectOf(sent), objectOf(meta));
+  if (name === PICK_UP) return callPickUp(parts, exchange, objectOf(sent));
   const free = parts.contract.free.find(({ id, mcp }) => mcp && id === name);
   if (!free) return undefined;
   const answer = await liveAnswer(parts, free.id);
@@ -50,7 +59,7 @@ async function callPaid(
   sent: Json,
   meta: Json,
 ): Promise<ToolResult> {
-  const { routes, offers, holdMs, deliveries } = parts;
+  const { routes, offers, holdMs } = parts;
   const { gone, source } = exchange;
   const request = requestOf(operation, sent);
   const raw = typeof request === 'string' ? [] : request.raw;
@@ -71,22 +80,55 @@ async function callPaid(
   if (result.kind === 'rejected')
     return challengeResult(operation, offers.refusal(operation, 2, result.error, true));
   const { outcome, payment, owner } = result;
-  switch (outcome.kind) {
-    case 'answer': {
-      if (!('sale' in outcome)) return failureResult(outcome.answer, outcome.receipt);
-      const { answer, receipt, sale } = outcome;
-      if (exchange.carry(deliveries, owner, GROWTH * answer.body.length, sale))
-        return answerResult(answer, receipt);
-      await sale.lost();
-      return errorResult(503, TOO_MANY_ANSWERS, { retryAfterSeconds: 1, receipt });
-    }
-    case 'refused': {
-      const { error, fresh, receipt } = outcome;
-      return challengeResult(operation, offers.refusal(operation, 2, error, fresh, payment.checked), receipt);
-    }
-    case 'invalid':
-      return errorResult(400, outcome.error);
-    case 'unavailable':
-      return errorResult(503, outcome.error, outcome);
-  }
+  const link = isKept(outcome) ? parts.answerKeys.linkOf(payment.checked.id) : undefined;
+  if (outcome.kind === 'invalid') return errorResult(400, outcome.error);
+  if (outcome.kind !== 'refused') return kept(parts, exchange, { outcome, owner, link });
+  const { error, fresh, receipt } = outcome;
+  return challengeResult(operation, offers.refusal(operation, 2, error, fresh, payment.checked), receipt);
+}
+
+/** The free tool that fetches an answer by its key. */
+async function callPickUp(parts: CallToolParts, exchange: Exchange, { key }: Json): Promise<ToolResult> {
+  const found = await parts.pickUps.get(typeof key === 'string' ? key : '');
+  if (found.kind === 'nothing') return errorResult(404, found.error);
+  const { id, payer, outcome } = found;
+  const owner = { payment: id, payer, source: exchange.source };
+  return kept(parts, exchange, { outcome, owner, link: parts.answerKeys.linkOf(id) });
+}
+
+/** The answer that a resource link names; undefined if there is none, or no memory for it. */
+export async function readAnswer(
+  parts: CallToolParts,
+  exchange: Exchange,
+  uri: string,
+): Promise<{ mimeType: string; blob: string } | undefined> {
+  const found = await parts.pickUps.get(uri);
+  if (found.kind === 'nothing' || !('sale' in found.outcome)) return undefined;
+  const { id, payer, outcome } = found;
+  const { headers, body } = outcome.answer;
+  const owner = { payment: id, payer, source: exchange.source };
+  if (!exchange.carry(parts.deliveries, owner, GROWTH * body.length, outcome.sale)) return undefined;
+  return { mimeType: mimeTypeOf(headers), blob: body.toString('base64') };
+}
+
+type Kept = {
+  outcome: Exclude<Outcome, { kind: 'refused' | 'invalid' }>;
+  owner: BudgetOwner;
+  link: AnswerLink | undefined;
+};
+
+/** The result for an answer, or for a call whose answer is still to come. */
+async function kept(
+  { deliveries }: CallToolParts,
+  exchange: Exchange,
+  { outcome, owner, link }: Kept,
+): Promise<ToolResult> {
+  const { receipt } = outcome;
+  if (outcome.kind === 'unavailable') return errorResult(503, outcome.error, { ...outcome, link });
+  if (!('sale' in outcome)) return failureResult(outcome.answer, receipt, link);
+  const { answer, sale } = outcome;
+  if (exchange.carry(deliveries, owner, GROWTH * answer.body.length, sale))
+    return answerResult(answer, outcome.receipt, link);
+  await sale.lost();
+  return errorResult(503, TOO_MANY_ANSWERS, { retryAfterSeconds: 1, receipt, link });
 }

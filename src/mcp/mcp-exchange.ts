@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Json } from '../contract/json.js';
 import type { BudgetOwner, Reservation } from '../http/byte-budget.js';
 import type { Deliveries } from '../http/deliveries.js';
-import { goneSignal, onClose, onSent } from '../http/on-close.js';
+import { goneSignal, onSent } from '../http/on-close.js';
 import { sourceOf } from '../http/request-source.js';
 import type { Sale } from '../payments/outcome.js';
 
@@ -60,9 +60,17 @@ export class Exchange {
 
   /** Resolves when the caller has read what was written, or has gone. */
   #drained(): Promise<void> {
+    const { gone } = this;
+    const response = this.#response;
     return new Promise(resolve => {
-      this.#response.once('drain', resolve);
-      onClose(this.#request, this.#response, resolve);
+      const done = (): void => {
+        response.off('drain', done);
+        gone.removeEventListener('abort', done);
+        resolve();
+      };
+      response.once('drain', done);
+      gone.addEventListener('abort', done);
+      if (gone.aborted) done();
     });
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Json } from '../contract/json.js';
+import type { AnswerLink } from '../payments/answer-keys.js';
 import type { Receipt } from '../payments/wire.js';
 
 /** Where a request carries its payment. The first is x402's; the second is that of a client package that some hosts use. */
@@ -26,6 +27,11 @@ function headerOf(payment: unknown): string {
 
 export function receiptMeta(receipt: Receipt | undefined): Json {
   return receipt ? Object.fromEntries(RECEIPT_KEYS.map(key => [key, receipt])) : {};
+}
+
+/** Not x402's: how to fetch the answer without the payment. */
+export function linkMeta(link: AnswerLink | undefined): Json {
+  return link ? { 'coinslot/pick-up': link } : {};
 }
 
 export function challengeMeta(challenge: Json): Json {

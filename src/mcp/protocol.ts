@@ -2,12 +2,13 @@ import {
   createMcpHandler,
   ProtocolError,
   ProtocolErrorCode,
+  ResourceNotFoundError,
   Server,
   type McpHttpHandler,
 } from '@modelcontextprotocol/server';
 import { objectOf } from '../contract/references.js';
 import type { OwnHosts } from './allowed-hosts.js';
-import { callTool, type CallToolParts } from './call-tool.js';
+import { callTool, readAnswer, type CallToolParts } from './call-tool.js';
 import type { Exchange } from './mcp-exchange.js';
 import { instructionsFor, toolsOf } from './tools.js';
 
@@ -34,7 +35,7 @@ function serverFactory(
   const { title, version } = objectOf(contract.document.info);
   const info = { name: 'coinslot', title: String(title), version: String(version), websiteUrl: siteUrl };
   const options = {
-    capabilities: { tools: {} },
+    capabilities: { tools: {}, resources: {} },
     instructions: instructionsFor(contract),
     // The default would build a validator for each request. Only answers of users are validated, and none is asked.
     jsonSchemaValidator: { getValidator: () => () => ({ valid: false, errorMessage: 'not used' }) as never },
@@ -53,6 +54,15 @@ function serverFactory(
           `Unknown tool ${params.name.slice(0, 100)}: tools/list names all tools.`,
         );
       return result;
+    });
+    // Nothing is listed: a resource is the answer of a call, and its link is told only to its buyer.
+    server.setRequestHandler('resources/list', () => ({ resources: [] }));
+    server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
+    server.setRequestHandler('resources/read', async ({ params: { uri } }, { http }) => {
+      const exchange = http?.req && exchangeOf(http.req);
+      const answer = exchange && (await readAnswer(parts, exchange, uri));
+      if (!answer) throw new ResourceNotFoundError(uri);
+      return { contents: [{ uri, ...answer }] };
     });
     return server;
   };

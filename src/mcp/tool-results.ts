@@ -1,15 +1,17 @@
 import type { Json } from '../contract/json.js';
 import type { PricedOperation } from '../contract/contract.js';
 import { isObject } from '../contract/references.js';
+import type { AnswerLink } from '../payments/answer-keys.js';
 import type { Challenge } from '../payments/challenge.js';
 import type { Failure, Success } from '../payments/outcome.js';
 import type { Receipt } from '../payments/wire.js';
 import { exampleArguments, inputSchemaOf } from './tool-arguments.js';
-import { challengeMeta, receiptMeta } from './payment-meta.js';
+import { challengeMeta, linkMeta, receiptMeta } from './payment-meta.js';
 
 export type Content =
   | { type: 'text'; text: string }
   | { type: 'audio' | 'image'; data: string; mimeType: string }
+  | { type: 'resource_link'; uri: string; name: string; mimeType: string; size: number }
   | { type: 'resource'; resource: { uri: string; blob: string; mimeType: string } };
 
 /** The result of a tool call, as MCP has it. */
@@ -89,36 +91,77 @@ function mcpBazaarOf(operation: PricedOperation): Json {
   };
 }
 
+type More = {
+  retryAfterSeconds?: number;
+  receipt?: Receipt | undefined;
+  /** How to fetch the answer without the payment. */
+  link?: AnswerLink | undefined;
+};
+
 /** An error that the model can act on. `status` is what the same call over HTTP would be answered with. */
 export function errorResult(
   status: number,
   error: string,
-  { retryAfterSeconds, receipt }: { retryAfterSeconds?: number; receipt?: Receipt | undefined } = {},
+  { retryAfterSeconds, receipt, link }: More = {},
 ): ToolResult {
   const wait = retryAfterSeconds === undefined ? '' : ` Retry after ${retryAfterSeconds} seconds.`;
+  const fetch = link && status === 503 ? ` Or call pick_up with the key ${link.key} (free).` : '';
   return {
     isError: true,
-    content: [{ type: 'text', text: `${error}${wait}` }],
-    structuredContent: { error, status, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) },
-    ...(receipt ? { _meta: receiptMeta(receipt) } : {}),
+    content: [{ type: 'text', text: `${error}${wait}${fetch}` }],
+    structuredContent: {
+      error,
+      status,
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      ...(link ? { pickUp: link } : {}),
+    },
+    _meta: { ...receiptMeta(receipt), ...linkMeta(link) },
   };
 }
 
-export function failureResult({ status, headers, body }: Failure, receipt?: Receipt): ToolResult {
+export function failureResult(
+  { status, headers, body }: Failure,
+  receipt?: Receipt,
+  link?: AnswerLink,
+): ToolResult {
   const { error } = JSON.parse(body.toString('utf8')) as { error: string };
   const wait = headers['Retry-After'];
   return errorResult(status, error, {
     receipt,
+    link,
     ...(wait === undefined ? {} : { retryAfterSeconds: Number(wait) }),
   });
 }
 
-/** A sold answer. */
+/** A sold answer. Longer sounds and files are linked if they can be fetched by their key. */
 export function answerResult(
-  { headers, body }: Pick<Success, 'headers' | 'body'>,
+  answer: Pick<Success, 'headers' | 'body'>,
   receipt: Receipt,
+  link: AnswerLink | undefined,
 ): ToolResult {
-  return { ...contentOf(headers, body), _meta: receiptMeta(receipt) };
+  const { headers, body } = answer;
+  const mimeType = mimeTypeOf(headers);
+  const linked = body.length > MAX_INLINE_BYTES && link?.url !== undefined && !/^text\/|json$/.test(mimeType);
+  const content = linked ? linkTo(link.url ?? '', mimeType, body.length) : contentOf(headers, body);
+  return { ...content, _meta: { ...receiptMeta(receipt), ...linkMeta(link) } };
+}
+
+/** Beyond this, hosts refuse results or fill their model's context with base64. */
+const MAX_INLINE_BYTES = 1024 * 1024;
+
+function linkTo(uri: string, mimeType: string, size: number): Pick<ToolResult, 'content'> {
+  const text = `The answer is ${size} bytes of ${mimeType}: GET ${uri} (free), or read it as a resource.`;
+  return {
+    content: [
+      { type: 'resource_link', uri, name: 'answer', mimeType, size },
+      { type: 'text', text },
+    ],
+  };
+}
+
+export function mimeTypeOf(headers: Record<string, string>): string {
+  const type = headers['Content-Type'] ?? headers['content-type'] ?? 'application/octet-stream';
+  return (type.split(';', 1)[0] ?? '').trim().toLowerCase();
 }
 
 /** JSON as structured content and text, text as text, sound and pictures as such, other bytes as an embedded resource. */
@@ -126,8 +169,7 @@ export function contentOf(
   headers: Record<string, string>,
   body: Buffer,
 ): Pick<ToolResult, 'content' | 'structuredContent'> {
-  const mimeType = headers['Content-Type'] ?? headers['content-type'] ?? 'application/octet-stream';
-  const bare = (mimeType.split(';', 1)[0] ?? '').trim().toLowerCase();
+  const bare = mimeTypeOf(headers);
   if (/^application\/([\w.-]+\+)?json$/.test(bare)) {
     const text = body.toString('utf8');
     const value = JSON.parse(text) as unknown;

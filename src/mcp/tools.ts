@@ -25,6 +25,7 @@ export function toolsOf(contract: Contract): ToolDescription[] {
   return [
     ...contract.paid.map(operation => paidTool(contract, operation)),
     ...contract.free.flatMap(operation => (operation.mcp ? [freeTool(operation, operation.mcp)] : [])),
+    pickUpTool(),
   ];
 }
 
@@ -56,6 +57,26 @@ function freeTool(
   };
 }
 
+/** The tool that fetches an answer by its key. */
+export const PICK_UP = 'pick_up';
+
+function pickUpTool(): ToolDescription {
+  const title = 'Fetch a paid answer by its key';
+  return {
+    name: PICK_UP,
+    title,
+    description:
+      'Returns what a paid call would return now, without calling it and paying again: its answer, or that it is still in progress. ' +
+      'Paid results and errors carry the key. Free.',
+    inputSchema: {
+      type: 'object',
+      properties: { key: { type: 'string', description: 'The key, or its URL.' } },
+      required: ['key'],
+    },
+    annotations: { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+  };
+}
+
 /** What a host tells its model about this server. */
 export function instructionsFor({ paid }: Contract): string {
   const prices = paid.map(({ id, price }) => `${id} ${price.amount}`).join(', ');
@@ -65,6 +86,7 @@ export function instructionsFor({ paid }: Contract): string {
     '"accepts" and call the tool again with the same arguments and the PaymentPayload in _meta["x402/payment"]. The receipt comes ' +
     'in _meta["x402/payment-response"]. A call that fails or is refused is not charged, except that an operation paid before its ' +
     'work stays owed. The same payment with the same arguments gets the same answer without a second charge, here and over HTTP: ' +
-    'after a cut connection or "paid, and in progress", repeat the call with the same payment and sign no new one.'
+    'after a cut connection or "paid, and in progress", repeat the call with the same payment and sign no new one, or call pick_up ' +
+    'with the key that the result names.'
   );
 }

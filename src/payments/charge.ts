@@ -16,6 +16,7 @@ import type { OrderWorker } from './order-worker.js';
 import { unavailable, type Outcome } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
 import { NO_SALE, PaidRequest, unfinished, type PaidRequestParts } from './paid-request.js';
+import { pickUp, type PickedUp } from './pick-up.js';
 import { networkName } from './requirements.js';
 import { Seller } from './seller.js';
 import type { Confirm, FindDenied } from './settlement.js';
@@ -158,6 +159,11 @@ export class Charge {
       await this.#parts.callers.turnAway(id, payer);
     }
     return unavailable(`${why}. Send the same payment again`, retryAfterSeconds);
+  }
+
+  /** What the payment with this id is worth, for a caller who does not send it (`pick-up.ts`). Writes nothing. */
+  pickUp(id: string): Promise<PickedUp> {
+    return pickUp(this.#parts, id);
   }
 
   /** Resolves once nothing is in flight. */

@@ -100,14 +100,21 @@ export class OrderWorker {
         if (this.#running.has(id)) continue;
         const row = await this.#ledger.find(id);
         if (row?.state !== 'owed') return undefined;
-        const order = await this.#ledger.order(id);
-        if (order && order.finishedAt !== null) return `${this.#failures.get(id) ?? FAILED} ${STAYS_OWED}`;
+        const failed = await this.failureOf(id);
+        if (failed !== undefined) return failed;
       }
       return undefined;
     } finally {
       // Node never collects a composite signal that has a listener.
       ended.removeEventListener('abort', leave);
     }
+  }
+
+  /** Why the last attempt at an owed order failed; undefined while one is in progress. */
+  async failureOf(id: string): Promise<string | undefined> {
+    if (this.#running.has(id)) return undefined;
+    const order = await this.#ledger.order(id);
+    return order && order.finishedAt !== null ? `${this.#failures.get(id) ?? FAILED} ${STAYS_OWED}` : undefined;
   }
 
   async #findWork(): Promise<void> {

@@ -23,8 +23,8 @@ export type Outcome =
   | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt }
   /** 400: the body is invalid, or it is valid but its payment-identifier belongs to another call. */
   | { kind: 'invalid'; error: string }
-  /** 503. The same payment may be sent again. */
-  | { kind: 'unavailable'; error: string; retryAfterSeconds: number; receipt?: Receipt };
+  /** 503. The same payment may be sent again. `claimed`: the ledger has it and its work goes on. */
+  | { kind: 'unavailable'; error: string; retryAfterSeconds: number; receipt?: Receipt; claimed?: true };
 
 /** Anything but a sold answer. */
 export type Unsold = Exclude<Outcome, { sale: Sale }>;
@@ -57,7 +57,7 @@ export function unavailable(error: string, retryAfterSeconds: number): Outcome &
 }
 
 export function inProgress(): Outcome & { kind: 'unavailable' } {
-  return unavailable('This payment is being worked on. Send the same payment again', 1);
+  return { ...unavailable('This payment is being worked on. Send the same payment again', 1), claimed: true };
 }
 
 export function failure(status: Failure['status'], error: string): Failure {

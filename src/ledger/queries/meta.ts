@@ -25,6 +25,12 @@ export const setMeta = ({ key, value }: MetaRow) =>
   sql`
     insert into meta (key, value) values (${key}, ${value}) on conflict (key) do update set value = excluded.value`;
 
+/** Stores a text unless there is one. @returns the one that is stored now */
+export const keepMeta = ({ key, value }: MetaRow) =>
+  one<{ value: string }>`
+    insert into meta (key, value) values (${key}, ${value})
+    on conflict (key) do update set value = meta.value returning value`;
+
 /** Binds the ledger to its receiver unless it is bound. @returns the receiver to which it is bound now */
 export const bindReceiver = ({ payTo }: { payTo: string }) =>
   one<{ value: string }>`

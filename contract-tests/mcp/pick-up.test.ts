@@ -1,0 +1,155 @@
+import { expect } from 'chai';
+import { randomBytes } from 'node:crypto';
+import { AnswerKeys } from '../../src/payments/answer-keys.js';
+import { callTool, mcp, payloadOf, type ToolCall } from '../support/mcp-call.js';
+import {
+  call,
+  openWorld,
+  post,
+  receiptOf,
+  signFor,
+  TEXT,
+  type Answer,
+  type World,
+} from '../support/world.js';
+
+type Json = Record<string, unknown>;
+type Link = { key: string; url: string };
+
+const paid = (payment: unknown): Json => ({ 'x402/payment': payment });
+const linkIn = (result: ToolCall): Link => result._meta?.['coinslot/pick-up'] as Link;
+
+let texts = 0;
+const another = (): { text: string } => ({ text: `${TEXT} Week ${(texts += 1)}.` });
+
+describe('the key of an answer', () => {
+  const id = randomBytes(32).toString('hex');
+
+  it('leads back to its payment, alone or in its URL, at every server that has the secret', () => {
+    const [one, other] = [randomBytes(32), randomBytes(32)];
+    const keys = new AnswerKeys(one, 'https://shop.example/answers/');
+    const { key, url } = keys.linkOf(id);
+    expect(url).to.equal(`https://shop.example/answers/${key}`);
+    const elsewhere = new AnswerKeys(one, undefined);
+    expect([keys.idOf(key), keys.idOf(url ?? ''), elsewhere.idOf(key)]).to.deep.equal([id, id, id]);
+    expect(elsewhere.linkOf(id)).to.deep.equal({ key, url: undefined });
+    expect(new AnswerKeys(other, undefined).idOf(key)).to.equal(undefined);
+  });
+
+  it('is worth nothing once a character is changed, left out or added', () => {
+    const keys = new AnswerKeys(randomBytes(32), undefined);
+    const { key } = keys.linkOf(id);
+    for (let at = 0; at < key.length - 1; at++) {
+      const changed = key.slice(0, at) + (key[at] === 'A' ? 'B' : 'A') + key.slice(at + 1);
+      expect(keys.idOf(changed), changed).to.equal(undefined);
+    }
+    for (const other of ['', key.slice(1), `${key}A`, `${key}=`, ` ${key}`])
+      expect(keys.idOf(other), other).to.equal(undefined);
+  });
+});
+
+describe('an answer is fetched by its key, without the payment', () => {
+  let world: World;
+  let url: string;
+  before(async function () {
+    this.timeout(60_000);
+    world = await openWorld();
+    url = world.url;
+  });
+  after(() => world.close());
+
+  const buy = async (asked: Json, path = '/v1/summarize'): Promise<Answer> =>
+    post(url + path, asked, await signFor(world, path));
+  const locationOf = (answer: Answer): string => answer.headers.get('location') ?? '';
+
+  it('over HTTP: the same bytes and receipt, free, as often as wanted', async () => {
+    const bought = await buy(another());
+    const location = locationOf(bought);
+    expect(location).to.match(new RegExp(`^${url}/answers/[A-Za-z0-9_-]{86}$`));
+    const before = await world.earned();
+    for (let times = 0; times < 2; times++) {
+      const fetched = await call(location);
+      expect([fetched.status, fetched.body]).to.deep.equal([200, bought.body]);
+      expect(fetched.headers.get('content-type')).to.equal(bought.headers.get('content-type'));
+      expect(fetched.headers.get('cache-control')).to.equal('no-store');
+      expect(receiptOf(fetched)).to.deep.equal(receiptOf(bought));
+    }
+    const head = await call(location, { method: 'HEAD' });
+    expect([head.status, head.body.length]).to.deep.equal([200, 0]);
+    expect(await world.earned()).to.equal(before);
+  });
+
+  it('over MCP: bought over one, fetched over the other', async () => {
+    const bought = await buy(another());
+    const fetched = await callTool(url, 'pick_up', { key: locationOf(bought) });
+    expect(fetched.structuredContent).to.deep.equal(bought.json());
+    const payload = payloadOf(await signFor(world, '/v1/summarize'));
+    const sold = await callTool(url, 'summarize', another(), paid(payload));
+    const { key, url: location } = linkIn(sold);
+    expect((await call(location)).json()).to.deep.equal(sold.structuredContent);
+    const again = await callTool(url, 'pick_up', { key });
+    expect(again.structuredContent).to.deep.equal(sold.structuredContent);
+    expect(again._meta).to.deep.equal(sold._meta);
+  });
+
+  it('a key that this ledger did not make is 404, whatever it is', async () => {
+    for (const key of ['A'.repeat(86), 'nothing', '%20', 'x'.repeat(200)]) {
+      const answer = await call(`${url}/answers/${key}`);
+      expect([answer.status, answer.json().error], key).to.deep.equal([
+        404,
+        'No call of this server has this key. Use the whole URL of the Location header.',
+      ]);
+    }
+    const result = await callTool(url, 'pick_up', {});
+    expect([result.isError, result.structuredContent?.status]).to.deep.equal([true, 404]);
+  });
+
+  it('an answer that is asked for too often is a 503 for a moment', async () => {
+    const location = locationOf(await buy(another()));
+    const answers = await Promise.all(Array.from({ length: 40 }, () => call(location)));
+    const busy = answers.filter(({ status }) => status === 503);
+    expect(busy.length).to.be.greaterThan(0);
+    expect(busy.every(({ headers }) => Number(headers.get('retry-after')) >= 1)).to.equal(true);
+    expect(answers.filter(({ status }) => status === 200).length + busy.length).to.equal(40);
+  });
+
+  it('a call that is still answered by people says where, in its 503, and the key gets the answer later', async function () {
+    this.timeout(60_000);
+    const asked = { brand: 'Harbour Coffee', question: 'What do you think of the new cup?', n: 2 };
+    const signed = await signFor(world, '/brand-feedback');
+    const waiting = await post(`${url}/brand-feedback`, asked, { ...signed, prefer: 'wait=0' });
+    const location = locationOf(waiting);
+    expect(waiting.status).to.equal(503);
+    expect(waiting.json().error).to.equal(
+      `Paid, and in progress: send the same payment again. Or fetch the answer, free and without the payment: GET ${location}`,
+    );
+    const early = await call(location);
+    expect([early.status, receiptOf(early).success]).to.deep.equal([503, true]);
+    expect(Number(early.headers.get('retry-after'))).to.be.greaterThan(0);
+    let answer = early;
+    for (let tries = 0; tries < 60 && answer.status === 503; tries++) {
+      await new Promise(resolve => setTimeout(resolve, 700));
+      answer = await call(location);
+    }
+    expect(answer.status).to.equal(200);
+    expect(answer.json().responses).to.have.length(2);
+    expect((await post(`${url}/brand-feedback`, asked, signed)).json()).to.deep.equal(answer.json());
+  });
+
+  it('speech over 1 MB is a resource link, which its key opens over HTTP and as a resource', async function () {
+    this.timeout(60_000);
+    const text = 'The harbour bridge will close for repairs on Monday. '.repeat(12);
+    const payload = payloadOf(await signFor(world, '/v1/tts'));
+    const sold = await callTool(url, 'textToSpeech', { text }, paid(payload));
+    const [link] = sold.content;
+    expect(link).to.include({ type: 'resource_link', mimeType: 'audio/wav', uri: linkIn(sold).url });
+    expect(link?.size).to.be.greaterThan(1024 * 1024);
+    const fetched = await call(link?.uri ?? '');
+    expect([fetched.status, fetched.body.length]).to.deep.equal([200, link?.size]);
+    const { message } = await mcp(url, 'resources/read', { uri: link?.uri });
+    const [resource] = message.result?.contents as { blob: string; mimeType: string }[];
+    expect(Buffer.from(resource?.blob ?? '', 'base64').equals(fetched.body)).to.equal(true);
+    const unknown = await mcp(url, 'resources/read', { uri: `${url}/answers/${'A'.repeat(86)}` });
+    expect(unknown.message).to.have.property('error');
+  });
+});

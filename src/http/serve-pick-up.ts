@@ -1,0 +1,78 @@
+import type { Context } from 'koa';
+import type { Contract } from '../contract/contract.js';
+import { LeakyBuckets } from '../net/leaky-buckets.js';
+import type { AnswerKeys } from '../payments/answer-keys.js';
+import type { Charge } from '../payments/charge.js';
+import { unavailable } from '../payments/outcome.js';
+import type { PickedUp } from '../payments/pick-up.js';
+import { receiptHeader } from '../payments/wire.js';
+import type { Deliveries } from './deliveries.js';
+import { onSent } from './on-close.js';
+import { sourceOf } from './request-source.js';
+import { Halt, send, sendError } from './responses.js';
+import { TOO_MANY_ANSWERS } from './send-outcome.js';
+
+/** How often one answer may be asked for. Keys can't be guessed, so that only its buyer can use this up. */
+const LIMIT = { capacity: 20, perSecond: 2, maxKeys: 10_000 };
+const UNKNOWN = 'No call of this server has this key. Use the whole URL of the Location header.';
+
+/** The URL to which a key is appended; undefined if the contract does not declare the operation. */
+export function answersUrl({ free }: Contract, publicUrl: string): string | undefined {
+  const path = free.find(({ answers }) => answers)?.path;
+  return path === undefined ? undefined : publicUrl + path.replace(/\{[^{}]*\}.*$/, '');
+}
+
+/** Fetches answers by their keys, without the payment, over HTTP and MCP alike. */
+export class PickUps {
+  /** The free operation of the contract that serves them. */
+  readonly operation: string | undefined;
+  readonly #keys: AnswerKeys;
+  readonly #charge: Pick<Charge, 'pickUp'>;
+  readonly #asked = new LeakyBuckets(LIMIT);
+
+  constructor({ free }: Contract, keys: AnswerKeys, charge: Pick<Charge, 'pickUp'>) {
+    this.operation = free.find(({ answers }) => answers)?.id;
+    this.#keys = keys;
+    this.#charge = charge;
+  }
+
+  /** @param key or its URL */
+  async get(key: string): Promise<PickedUp & { id: string }> {
+    const id = this.#keys.idOf(key);
+    if (id === undefined) return { kind: 'nothing', error: UNKNOWN, id: '' };
+    const wait = this.#asked.wait(id);
+    if (wait > 0) {
+      const outcome = unavailable('This answer is asked for too often', Math.ceil(wait));
+      return { kind: 'found', version: 2, payer: '', outcome, id };
+    }
+    this.#asked.add(id);
+    return { ...(await this.#charge.pickUp(id)), id };
+  }
+}
+
+export type PickUpParts = { pickUps: PickUps; deliveries: Deliveries };
+
+/** Answers a request for the answer of a key: 200, 404, 502 or 503, as the paid call would be answered now. */
+export async function servePickUp(
+  ctx: Context,
+  { pickUps, deliveries }: PickUpParts,
+  key: string,
+): Promise<void> {
+  const found = await pickUps.get(key);
+  if (found.kind === 'nothing') throw new Halt(404, found.error, { 'Cache-Control': 'no-store' });
+  const { id, payer, version, outcome } = found;
+  const receipt = outcome.receipt ? receiptHeader(version, outcome.receipt) : {};
+  if (outcome.kind === 'unavailable')
+    return sendError(ctx, 503, outcome.error, {
+      ...receipt,
+      'Retry-After': String(outcome.retryAfterSeconds),
+    });
+  const { status, headers, body } = outcome.answer;
+  const { req, res } = ctx;
+  const owner = { payment: id, payer, source: sourceOf(req.socket.remoteAddress) };
+  const delivery = deliveries.open(owner, body, () => req.socket.destroy());
+  if (!delivery) return sendError(ctx, 503, TOO_MANY_ANSWERS, { ...receipt, 'Retry-After': '1' });
+  onSent(req, res, () => delivery.close());
+  send(ctx, status, delivery.body, { ...headers, ...receipt, 'Cache-Control': 'no-store' });
+  if (delivery.body !== body) ctx.length = body.length;
+}
