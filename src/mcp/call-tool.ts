@@ -12,6 +12,7 @@ import type { AnswerKeys, AnswerLink } from '../payments/answer-keys.js';
 import type { Offers } from '../payments/offers.js';
 import type { Exchange } from './mcp-exchange.js';
 import { paymentHeaders } from './payment-meta.js';
+import { withProgress, type Notify } from './progress.js';
 import { requestOf } from './tool-arguments.js';
 import {
   answerResult,
@@ -38,11 +39,20 @@ export type CallToolParts = PaidCallParts &
 /** Base64 and its JSON hold this many times the bytes of an answer. */
 const GROWTH = 3;
 
-/** Calls the tool that a message names. @returns undefined if there is none of that name */
-export async function callTool(parts: CallToolParts, exchange: Exchange): Promise<ToolResult | undefined> {
+/**
+ * Calls the tool that a message names.
+ * @param notify given if the caller wants to hear of its progress
+ * @returns undefined if there is none of that name
+ */
+export async function callTool(
+  parts: CallToolParts,
+  exchange: Exchange,
+  notify?: Notify,
+): Promise<ToolResult | undefined> {
   const { name, arguments: sent, _meta: meta } = objectOf(exchange.message.params);
   const operation = parts.contract.paid.find(({ id }) => id === name);
-  if (operation) return callPaid(parts, exchange, operation, objectOf(sent), objectOf(meta));
+  if (operation)
+    return callPaid(parts, exchange, operation, { sent: objectOf(sent), meta: objectOf(meta), notify });
   if (name === PICK_UP) return callPickUp(parts, exchange, objectOf(sent));
   const free = parts.contract.free.find(({ id, mcp }) => mcp && id === name);
   if (!free) return undefined;
@@ -56,26 +66,29 @@ async function callPaid(
   parts: CallToolParts,
   exchange: Exchange,
   operation: PricedOperation,
-  sent: Json,
-  meta: Json,
+  { sent, meta, notify }: { sent: Json; meta: Json; notify: Notify | undefined },
 ): Promise<ToolResult> {
   const { routes, offers, holdMs } = parts;
   const { gone, source } = exchange;
   const request = requestOf(operation, sent);
   const raw = typeof request === 'string' ? [] : request.raw;
   const route = { kind: 'operation', id: operation.id, priced: operation, raw } as const;
-  const result = await servePaidCall(parts, {
+  let paymentId: string | undefined;
+  const served = servePaidCall(parts, {
     route,
     operation,
     headers: paymentHeaders(meta),
     source,
-    read: async () =>
-      typeof request === 'string'
+    read: async ({ payment }) => {
+      paymentId = payment;
+      return typeof request === 'string'
         ? { ok: false, error: request }
-        : routes.checkAsked(route, request.query, request.body),
+        : routes.checkAsked(route, request.query, request.body);
+    },
     gone,
     holdMs,
   });
+  const result = await withProgress(served, parts.charge, () => paymentId, notify);
   if (result.kind === 'unpaid') return challengeResult(operation, offers.challenge(operation, 2));
   if (result.kind === 'rejected')
     return challengeResult(operation, offers.refusal(operation, 2, result.error, true));

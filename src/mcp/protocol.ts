@@ -10,6 +10,7 @@ import { objectOf } from '../contract/references.js';
 import type { OwnHosts } from './allowed-hosts.js';
 import { callTool, readAnswer, type CallToolParts } from './call-tool.js';
 import type { Exchange } from './mcp-exchange.js';
+import type { Notify } from './progress.js';
 import { instructionsFor, toolsOf } from './tools.js';
 
 /** Streams that announce changes of the tools, of which there are none while a server runs. */
@@ -44,10 +45,15 @@ function serverFactory(
   return () => {
     const server = new Server(info, options);
     server.setRequestHandler('tools/list', () => ({ tools }));
-    server.setRequestHandler('tools/call', async ({ params }, { http }) => {
+    server.setRequestHandler('tools/call', async ({ params }, { http, mcpReq }) => {
       const exchange = http?.req && exchangeOf(http.req);
       if (!exchange) throw new Error('a tool call without its HTTP request');
-      const result = await callTool(parts, exchange);
+      const { progressToken } = objectOf(objectOf(exchange.message.params)._meta);
+      const notify: Notify | undefined = isToken(progressToken)
+        ? progress =>
+            mcpReq.notify({ method: 'notifications/progress', params: { ...progress, progressToken } })
+        : undefined;
+      const result = await callTool(parts, exchange, notify);
       if (!result)
         throw new ProtocolError(
           ProtocolErrorCode.InvalidParams,
@@ -66,4 +72,8 @@ function serverFactory(
     });
     return server;
   };
+}
+
+function isToken(value: unknown): value is string | number {
+  return typeof value === 'string' || typeof value === 'number';
 }

@@ -16,7 +16,7 @@ import type { OrderWorker } from './order-worker.js';
 import { unavailable, type Outcome } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
 import { NO_SALE, PaidRequest, unfinished, type PaidRequestParts } from './paid-request.js';
-import { pickUp, type PickedUp } from './pick-up.js';
+import { pickUp, progressOf, type PickedUp } from './pick-up.js';
 import { networkName } from './requirements.js';
 import { Seller } from './seller.js';
 import type { Confirm, FindDenied } from './settlement.js';
@@ -164,6 +164,11 @@ export class Charge {
   /** What the payment with this id is worth, for a caller who does not send it (`pick-up.ts`). Writes nothing. */
   pickUp(id: string): Promise<PickedUp> {
     return pickUp(this.#parts, id);
+  }
+
+  /** How many replies the order of a payment has, of how many (`pick-up.ts`). */
+  progressOf(id: string): Promise<{ replies: number; wanted: number } | undefined> {
+    return progressOf(this.#parts, id);
   }
 
   /** Resolves once nothing is in flight. */

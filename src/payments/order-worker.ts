@@ -114,7 +114,9 @@ export class OrderWorker {
   async failureOf(id: string): Promise<string | undefined> {
     if (this.#running.has(id)) return undefined;
     const order = await this.#ledger.order(id);
-    return order && order.finishedAt !== null ? `${this.#failures.get(id) ?? FAILED} ${STAYS_OWED}` : undefined;
+    return order && order.finishedAt !== null
+      ? `${this.#failures.get(id) ?? FAILED} ${STAYS_OWED}`
+      : undefined;
   }
 
   async #findWork(): Promise<void> {

@@ -56,6 +56,18 @@ async function worthOf({ answers, orders }: Parts, row: Row): Promise<SharedOutc
   }
 }
 
+/** How many replies of people an order has, of how many; undefined if the payment has no order that is in progress or asks people. */
+export async function progressOf(
+  { ledger }: Pick<Parts, 'ledger'>,
+  id: string,
+): Promise<{ replies: number; wanted: number } | undefined> {
+  const own = await ledger.find(id);
+  const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;
+  const order = row?.state === 'owed' ? await ledger.order(row.id) : undefined;
+  if (!order || order.wanted === 0) return undefined;
+  return { replies: (await ledger.replies(order.payment)).length, wanted: order.wanted };
+}
+
 function refundNote({ reason }: Row): string {
   return `This payment was refunded (${reason ?? 'by the operator'}): sign a new one`;
 }

@@ -1,0 +1,42 @@
+import type { Charge } from '../payments/charge.js';
+
+/** Sends one progress notification of a call. */
+export type Notify = (progress: { progress: number; total?: number; message: string }) => Promise<void>;
+
+/** Well below the time after which hosts end a call in which nothing happens. */
+const EVERY_MS = 5_000;
+/** MCP demands that each number is greater than the one before, whether a reply has come or not. */
+const STEP = 0.001;
+
+/**
+ * Tells a caller how far its call is, until `answer` is there: the replies so far, where people answer, otherwise the seconds.
+ * @param payment returns the id of the call's payment once it is known
+ */
+export async function withProgress<T>(
+  answer: Promise<T>,
+  charge: Pick<Charge, 'progressOf'>,
+  payment: () => string | undefined,
+  notify: Notify | undefined,
+  everyMs = EVERY_MS,
+): Promise<T> {
+  if (!notify) return answer;
+  let last = 0;
+  let seconds = 0;
+  const tell = async (): Promise<void> => {
+    seconds += everyMs / 1_000;
+    const id = payment();
+    const order = id === undefined ? undefined : await charge.progressOf(id);
+    last = Math.max(order ? order.replies : seconds, last + STEP);
+    await notify(
+      order
+        ? { progress: last, total: order.wanted, message: `${order.replies} of ${order.wanted} replies` }
+        : { progress: last, message: 'in progress' },
+    );
+  };
+  const timer = setInterval(() => void tell().catch(() => {}), everyMs);
+  try {
+    return await answer;
+  } finally {
+    clearInterval(timer);
+  }
+}
