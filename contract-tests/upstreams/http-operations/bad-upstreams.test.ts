@@ -315,7 +315,7 @@ describe('An upstream that goes wrong', () => {
 
   async function expectOwed(answer: Answer): Promise<void> {
     expect(answer.status, answer.body.toString()).to.equal(502);
-    expect(answer.json().error).to.match(/The order stays owed: send the same payment again/);
+    expect(answer.json().error).to.match(/^[^.].*[^.]\. The order stays owed: send the same payment again/);
     expect(answer.json().error).not.to.contain('not charged');
     expect(answer.headers.get('payment-response')).to.be.a('string');
     expect(shop.facilitator.settles, 'settlements').to.equal(1);

@@ -107,12 +107,12 @@ async function refusal(answer: HttpAnswer, reading: Reading, paid: boolean): Pro
   const options = { cause: logged(reading, `the upstream answered ${status}${says}`) };
   if (TRY_AGAIN.has(status)) {
     const retryAfterSeconds = backoffOf(answer) ?? RETRY_SECONDS;
-    const text = `${SERVICE} is busy or unavailable; try again later`;
+    const text = `${SERVICE} is busy or unavailable; try again later.`;
     return new UpstreamFailure('unavailable', text, { ...options, retryAfterSeconds });
   }
   if (OF_THE_CALLER.has(status) && !paid)
-    return new UpstreamFailure('invalid', `${SERVICE} rejected the call (${status})${says}`, options);
-  return new UpstreamFailure('failed', `${SERVICE} ${failed(status)}`, options);
+    return new UpstreamFailure('invalid', `${SERVICE} rejected the call (${status})${says}.`, options);
+  return new UpstreamFailure('failed', `${SERVICE} ${failed(status)}.`, options);
 }
 
 /** 401 and 403 concern the seller's key, so what the upstream says about it is for the operator. */
@@ -129,7 +129,7 @@ export function failureOf({ kind, message }: NoAnswer, reading: Reading): Upstre
   if (kind === 'too large') return tooLarge(reading);
   const cause = logged(reading, `no answer from the upstream (${kind}): ${message}`);
   if (kind === 'unreachable') {
-    const text = `${SERVICE} cannot be reached; try again later`;
+    const text = `${SERVICE} cannot be reached; try again later.`;
     return new UpstreamFailure('unavailable', text, { cause, retryAfterSeconds: RETRY_SECONDS });
   }
   const what = {
@@ -139,17 +139,17 @@ export function failureOf({ kind, message }: NoAnswer, reading: Reading): Upstre
     cut: 'closed the connection without an answer; try again',
     broken: 'gave an incomplete answer; try again',
   }[kind];
-  return new UpstreamFailure('failed', `${SERVICE} ${what}`, { cause });
+  return new UpstreamFailure('failed', `${SERVICE} ${what}.`, { cause });
 }
 
 function tooLarge(reading: Reading): UpstreamFailure {
   const cause = logged(reading, `the answer of the upstream is larger than ${reading.maxBytes} bytes`);
-  return new UpstreamFailure('failed', `${SERVICE} gave too large an answer`, { cause });
+  return new UpstreamFailure('failed', `${SERVICE} gave too large an answer.`, { cause });
 }
 
 function unusable(reading: Reading, why: string): UpstreamFailure {
   const cause = logged(reading, `the answer of the upstream can't be sold: ${why}`);
-  return new UpstreamFailure('failed', `${SERVICE} gave an unusable answer; try again later`, { cause });
+  return new UpstreamFailure('failed', `${SERVICE} gave an unusable answer; try again later.`, { cause });
 }
 
 /** Only what is meant for the operator's log. What a library threw may hold a part of the answer. */

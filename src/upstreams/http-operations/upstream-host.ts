@@ -22,7 +22,7 @@ const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 const RECENT_MS = 60_000;
 /** A probe of one operation serves the others of the host. */
 const PROBE_MS = 10_000;
-const BUSY = 'Too many calls wait for the service behind this operation; try again';
+const BUSY = 'Too many calls wait for the service behind this operation; try again.';
 /** One call can make a service answer 500, and must not stop the calls of others. */
 const OUTAGES = new Set([429, 502, 503, 504]);
 const OF_ONE_REQUEST = new Set<NoAnswerKind>(['private', 'too large']);
@@ -40,7 +40,7 @@ class Outage extends Error {
 export class UpstreamHost {
   readonly #client: HttpClient;
   readonly #circuit: Circuit;
-  readonly #queue = new FairQueue({ slots: CONNECTIONS, maxWaiting: MAX_WAITING, fullMessage: `${BUSY}.` });
+  readonly #queue = new FairQueue({ slots: CONNECTIONS, maxWaiting: MAX_WAITING, fullMessage: BUSY });
   #answeredAt = -Infinity;
   #probe: { at: number; result: Promise<void> } | undefined;
 
@@ -128,7 +128,7 @@ export class UpstreamHost {
 }
 
 export function resting(retryAfterSeconds: number): UpstreamFailure {
-  const message = 'The service behind this operation keeps failing; try again later';
+  const message = 'The service behind this operation keeps failing; try again later.';
   return new UpstreamFailure('unavailable', message, { retryAfterSeconds });
 }
 
