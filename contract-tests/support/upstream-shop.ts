@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Keypair } from '@solana/web3.js';
 import pino from 'pino';
 import { parseContract, type Contract } from '../../src/contract/contract.js';
-import { createApp, type AppParts } from '../../src/http/app.js';
+import { createApp } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import { Deliveries } from '../../src/http/deliveries.js';
 import { exposedHeaders } from '../../src/http/exposed-headers.js';
@@ -15,9 +15,11 @@ import { Health, type HealthReport } from '../../src/http/health.js';
 import { RecentCalls } from '../../src/http/recent-calls.js';
 import { Routes } from '../../src/http/router.js';
 import { orderWork } from '../../src/http/run-handler.js';
+import { PickUps } from '../../src/http/serve-pick-up.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import type { CircuitOptions } from '../../src/net/circuit.js';
+import { AnswerKeys } from '../../src/payments/answer-keys.js';
 import { Charge } from '../../src/payments/charge.js';
 import { servedContract } from '../../src/payments/discovery.js';
 import { Offers } from '../../src/payments/offers.js';
@@ -254,18 +256,20 @@ export class UpstreamShop {
     });
     this.#health = new Health('1.0.0', http.probes, calls);
     const exposed = exposedHeaders(contract);
+    const answerKeys = await AnswerKeys.open(ledger, undefined);
     const callback = createApp({
       ...parts,
       charge,
       offers,
+      answerKeys,
+      pickUps: new PickUps(contract, answerKeys, charge),
       bodies: new BodyReader(),
       deliveries: new Deliveries(),
       exposed,
-      free: {},
+      live: {},
       holdMs: 10_000,
-      panel: (_ctx: unknown, next: () => unknown) => next(),
       closing: new AbortController().signal,
-    } as unknown as AppParts).callback();
+    }).callback();
     const server = createHttpServer({
       app: (request, response) => void callback(request, response),
       offers,
