@@ -129,6 +129,7 @@ build: install ## compile into dist/, and write anew what is made from the contr
 	@find dist -name '*.js' | while read -r file; do source=$${file#dist/}; \
 	  test -f "$${source%.js}.ts" || rm -f "$$file" "$$file.map"; done
 	@$(MAKE) -s --no-print-directory $(COMPILED)
+	@node dist/$(TOOLS)/check-shop.js
 
 # By content, not by time: a fresh checkout has files of any age.
 .PHONY: types-made

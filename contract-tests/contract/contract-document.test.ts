@@ -38,7 +38,7 @@ describe('The contract is a document that other tools can use', () => {
 
   it('has examples that validate against their schemas', () => {
     const found = [...examples(document, '')];
-    expect(found).to.have.length.of.at.least(14);
+    expect(found).to.have.length.above(5);
     for (const { pointer, example } of found) {
       const validate = ajv.compile({ $ref: `contract#${pointer}` });
       expect(validate(example), `${pointer}: ${ajv.errorsText(validate.errors)}`).to.equal(true);

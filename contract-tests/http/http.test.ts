@@ -2,9 +2,10 @@ import { expect } from 'chai';
 import { Agent, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { call, challengeOf, openWorld, post, signFor, TEXT, type World } from '../support/world.js';
-import { priceOf } from '../support/sold.js';
+import { priceOf, SOLD } from '../support/sold.js';
 
-const PAID = ['/v1/summarize', '/v1/sol-token-brief', '/v1/sol-mint-info', '/brand-feedback', '/v1/tts'];
+/** The paths of what is sold by POST. */
+const PAID = SOLD.paid.filter(({ method }) => method === 'POST').map(({ examplePath }) => examplePath);
 
 describe('HTTP, as agents and crawlers meet it', () => {
   let world: World;
@@ -314,8 +315,9 @@ describe('HTTP, as agents and crawlers meet it', () => {
       ['/v1/tts', '{"text":"hi","voice_id":7}'],
     ];
     const payments = new Map<string, Record<string, string>>();
-    for (const path of new Set(bad.map(([path]) => path))) payments.set(path, await signFor(world, path));
-    for (const [path, body, type] of bad) {
+    for (const path of new Set(bad.map(([path]) => path).filter(path => PAID.includes(path))))
+      payments.set(path, await signFor(world, path));
+    for (const [path, body, type] of bad.filter(([path]) => PAID.includes(path))) {
       const headers = { ...payments.get(path), ...(type ? { 'content-type': type } : {}) };
       // A payment gets at most three runs of its work, and some faults are found by the work alone.
       if (/voice_id|🎉|buyer|mint/.test(body)) Object.assign(headers, await signFor(world, path));

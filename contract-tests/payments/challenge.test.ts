@@ -56,7 +56,7 @@ before(() => expect(PUBLIC_URL).to.have.length(61));
 for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
   for (const operation of paid) {
     describe(`The challenge of ${operation.id} (${name})`, () => {
-      const url = PUBLIC_URL + operation.path;
+      const url = PUBLIC_URL + operation.examplePath;
       const amount = operation.price.atomic.toString();
 
       it('offers the CAIP-2 network alone, with the fields of both versions', () => {
@@ -82,7 +82,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
             extra: {
               ...LIVE,
               ...USDC_TOKEN,
-              ...(operation.id === 'brandFeedback' ? { paymentFlow: 'upfront' } : {}),
+              ...(operation.flow === 'upfront' ? { paymentFlow: 'upfront' } : {}),
             },
           },
         ]);
@@ -115,13 +115,14 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
       it('tells v1 crawlers in outputSchema how to call it, and what it answers', () => {
         const [option] = parse(renderChallenge(operation, terms, LIVE, 1)).accepts;
         const { input, output } = option!.outputSchema as { input: Json; output?: Json };
-        expect(input).to.deep.include({ type: 'http', method: 'POST', bodyType: 'json' });
-        const { properties, required } = operation.request!.schema as {
-          properties: Record<string, Json>;
-          required: string[];
+        const { method, request } = operation;
+        expect(input).to.deep.include({ type: 'http', method, ...(request ? { bodyType: 'json' } : {}) });
+        const { properties = {}, required = [] } = (request?.plain ?? {}) as {
+          properties?: Record<string, Json>;
+          required?: string[];
         };
-        const fields = input.bodyFields as Record<string, Json>;
-        expect(fields).to.have.all.keys(Object.keys(properties));
+        const fields = (input.bodyFields ?? {}) as Record<string, Json>;
+        expect(Object.keys(fields)).to.deep.equal(Object.keys(properties));
         for (const [name, field] of Object.entries(properties)) {
           const { type, description } = field;
           expect(fields[name]).to.deep.equal({ type, description, required: required.includes(name) });
@@ -143,8 +144,8 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
           expect(validate(info), `${extension}: ${ajv.errorsText(validate.errors)}`).to.equal(true);
         }
         const { input } = extensions.bazaar!.info as { input: Json };
-        expect(input).to.include({ type: 'http', method: 'POST', bodyType: 'json' });
-        const takesBody = ajv.compile(operation.request!.schema);
+        expect(input).to.include({ type: 'http', method: operation.method });
+        const takesBody = ajv.compile(operation.request?.plain ?? {});
         expect(takesBody(input.body), ajv.errorsText(takesBody.errors)).to.equal(true);
         expect(extensions['payment-identifier']!.info).to.deep.equal({ required: false });
         const takesId = new Ajv2020().compile(extensions['payment-identifier']!.schema);

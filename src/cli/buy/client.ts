@@ -5,7 +5,9 @@ import { x402Client, x402HTTPClient } from '@x402/core/client';
 import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { randomUUID } from 'node:crypto';
+import type { Json } from '../../contract/json.js';
 import { toDecimal } from '../../contract/price.js';
+import { follow, isObject } from '../../contract/references.js';
 
 /** The purchase is not possible; `message` says why and what to do. */
 export class BuyFault extends Error {}
@@ -15,8 +17,13 @@ export type SignedPayment = { headers: Record<string, string>; amount: string; p
 
 export type ServerAnswer = { status: number; headers: Headers; body: Buffer };
 
-/** The URL and method of an operation. */
-export type Listing = { method: string; url: string; priced: boolean };
+/** The method and URL of an operation, a template if it has path parameters, and the names of what goes into the URL. */
+export type Listing = {
+  method: string;
+  url: string;
+  priced: boolean;
+  parameters: { name: string; in: 'path' | 'query' }[];
+};
 
 const CALL_DEADLINE_MS = 90_000;
 /** The x402 extension with which a buyer marks payments for the same purchase. */
@@ -32,21 +39,73 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
   });
   if (answer.status !== 200)
     throw new BuyFault(`${serverUrl}/openapi.json answered ${answer.status}: is this a Coinslot?`);
-  const document = parse(answer.body) as { paths?: Record<string, Record<string, Described>> } | undefined;
+  const document = parse(answer.body) as Document | undefined;
   if (typeof document?.paths !== 'object')
     throw new BuyFault(`${serverUrl}/openapi.json is not an OpenAPI document: is this a Coinslot?`);
   const known: string[] = [];
   for (const [path, item] of Object.entries(document.paths)) {
-    for (const [method, operation] of Object.entries(item)) {
+    for (const [method, described] of Object.entries(item)) {
+      if (Array.isArray(described)) continue;
+      const operation = described as Described;
       known.push(operation.operationId);
       if (operation.operationId !== operationId) continue;
-      return { method: method.toUpperCase(), url: serverUrl + path, priced: 'x-price' in operation };
+      const parameters = [...listOf(item.parameters), ...listOf(operation.parameters)].flatMap(
+        (each): Listing['parameters'] => {
+          const { name, in: where } = follow(document, each);
+          return where === 'path' || where === 'query' ? [{ name: String(name), in: where }] : [];
+        },
+      );
+      const priced = 'x-price' in operation;
+      return { method: method.toUpperCase(), url: serverUrl + path, priced, parameters };
     }
   }
   throw new BuyFault(`There is no operation ${operationId}. Operations: ${known.join(', ')}.`);
 }
 
-type Described = { operationId: string };
+type Described = { operationId: string; parameters?: unknown };
+type Document = { paths?: Record<string, { parameters?: unknown } & Record<string, unknown>> } & Json;
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? (value as unknown[]) : [];
+}
+
+/**
+ * The request of a call. Members of the JSON that the operation declares as path or query parameters go into the URL, as does everything
+ * for a GET; what is left is the body.
+ * @throws BuyFault if a path parameter is missing
+ */
+export function requestOf(
+  { method, url, parameters }: Listing,
+  json: string,
+  headers: Record<string, string> = {},
+): { url: string; init: RequestInit } {
+  const value = parse(Buffer.from(json));
+  const rest: Json = isObject(value) ? { ...value } : {};
+  const placed = parameters.some(({ name }) => name in rest) || url.includes('{');
+  if (method === 'POST' && !placed)
+    return { url, init: { method, headers: { ...JSON_BODY, ...headers }, body: json } };
+  const path = url.replace(/\{([^{}/]+)\}/g, (_braces, name: string) => {
+    if (rest[name] === undefined) throw new BuyFault(`${name} is missing: it is a part of the path ${url}.`);
+    return encodeURIComponent(textOf(rest[name]));
+  });
+  const query = new URLSearchParams();
+  for (const { name, in: where } of parameters) {
+    const values = Array.isArray(rest[name]) ? (rest[name] as unknown[]) : [rest[name]];
+    if (where === 'query' && rest[name] !== undefined)
+      for (const each of values) query.append(name, textOf(each));
+    delete rest[name];
+  }
+  const whole = query.size > 0 ? `${path}?${query.toString()}` : path;
+  if (method !== 'POST') return { url: whole, init: { method, headers } };
+  const body = JSON.stringify(rest);
+  return { url: whole, init: { method, headers: { ...JSON_BODY, ...headers }, body } };
+}
+
+const JSON_BODY = { 'Content-Type': 'application/json' };
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
 
 /** Reads the price of a call and signs a payment with the official x402 client. @throws BuyFault */
 export async function signPayment(

@@ -5,17 +5,26 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { toAtomic, toDecimal } from '../../contract/price.js';
 import { PendingPayments, type PendingCall } from './pending-payments.js';
-import { BuyFault, errorOf, findOperation, reasonOf, receiptOf, send, signPayment } from './client.js';
+import {
+  BuyFault,
+  errorOf,
+  findOperation,
+  reasonOf,
+  receiptOf,
+  requestOf,
+  send,
+  signPayment,
+} from './client.js';
 import type { Listing, ServerAnswer, SignedPayment } from './client.js';
 
 const USAGE = `Usage: npm run buy -- <operationId> '<json body>' [options]
 For example: npm run buy -- summarize '{"text":"Any text of a few sentences."}'
-Operations: summarize, solTokenBrief, solMintInfo, brandFeedback, textToSpeech, and the free operations in /openapi.json.
+Operations: those that the server lists in /openapi.json. Parameters of the path and the query are members of the JSON, too.
 
   --url URL          URL of the server (default: the server of the sandbox in STATE_DIR)
   --keypair FILE     keypair file of the payer, in the format of solana-keygen (default: the sandbox's buyer)
   --max-price USDC   the highest price to pay (default 1.00)
-  --out FILE         file for an audio answer (default <operationId>-<time>.wav)
+  --out FILE         file for an answer that is no text (default <operationId>-<time> and an ending)
   --timeout SECONDS  how long to keep sending the same payment (default 120)
   --help             print this text
 
@@ -173,7 +182,8 @@ async function pay(
   listing: Listing,
   keypair: Uint8Array,
 ): Promise<SignedPayment | ServerAnswer> {
-  const challenge = await send(listing.url, post(order.body));
+  const { url, init } = requestOf(listing, order.body);
+  const challenge = await send(url, init);
   if (challenge.status !== 402) return challenge;
   const { maxPrice, rpcUrl } = order;
   const onPrice = (price: string): void => tell(`Price:   ${price}`);
@@ -182,16 +192,12 @@ async function pay(
   return payment;
 }
 
-function post(body: string, headers: Record<string, string> = {}): RequestInit {
-  return { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body };
-}
-
 /** Sends one payment until it is answered. After a 503 or a lost connection, sends the same payment again, never a new one. */
 async function redeem(order: Order, listing: Listing, payment: SignedPayment): Promise<ServerAnswer> {
   const deadline = Date.now() + order.timeoutMs;
   for (let attempt = 0; ; attempt++) {
-    const init = post(order.body, payment.headers);
-    const sent = await send(listing.url, init, deadline - Date.now()).catch((error: unknown) => {
+    const { url, init } = requestOf(listing, order.body, payment.headers);
+    const sent = await send(url, init, deadline - Date.now()).catch((error: unknown) => {
       if (error instanceof BuyFault) throw error;
       return error;
     });
@@ -220,21 +226,25 @@ function show(order: Order, answer: ServerAnswer): void {
   if (receipt?.success) tell(`Receipt: ${receipt.transaction || '(none)'}`);
   if (answer.status !== 200) throw new BuyFault(describe(answer, receipt));
   const type = answer.headers.get('content-type') ?? '';
-  if (!type.startsWith('audio/')) {
+  const json = /[/+]json(;|$)/.test(type);
+  if (json || type.startsWith('text/')) {
     const text = answer.body.toString('utf8');
-    process.stdout.write(`${process.stdout.isTTY ? JSON.stringify(JSON.parse(text), null, 2) : text}\n`);
+    const shown = json && process.stdout.isTTY ? JSON.stringify(JSON.parse(text), null, 2) : text;
+    process.stdout.write(`${shown}\n`);
     return;
   }
-  const name = order.out ?? `${order.operationId}-${new Date().toISOString().replace(/[:.]/g, '-')}.wav`;
+  const [, ending = 'bin'] = /^[a-z]+\/([a-z0-9]+)/.exec(type) ?? [];
+  const name =
+    order.out ?? `${order.operationId}-${new Date().toISOString().replace(/[:.]/g, '-')}.${ending}`;
   const file = resolve(callersFolder, name);
   try {
     writeFileSync(file, answer.body);
   } catch (error) {
     throw new BuyFault(
-      `The audio could not be saved: ${reasonOf(error)}. The payment is kept: run the same command with another --out; it does not pay twice.`,
+      `The answer could not be saved: ${reasonOf(error)}. The payment is kept: run the same command with another --out; it does not pay twice.`,
     );
   }
-  tell(`Audio:   ${file} (${answer.body.length} bytes)`);
+  tell(`${type.startsWith('audio/') ? 'Audio: ' : 'File:  '}  ${file} (${answer.body.length} bytes)`);
 }
 
 function describe(answer: ServerAnswer, receipt: ReturnType<typeof receiptOf>): string {
