@@ -3,7 +3,7 @@
 #
 #   run.sh --install        installs the packages of every selected group and does nothing else
 #
-#   CLIENTS="ts python"     which groups run: ts first crawlers faremeter agentcash python pay-kit go java rust (all)
+#   CLIENTS="ts python"     which groups run: ts first crawlers faremeter agentcash python pay-kit mcp go java rust (all)
 #   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 4 GB)
 #   SERVER=dist/src/main.js the server's program
 #
@@ -13,7 +13,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${CLIENTS_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/coinslot-clients}
-all='ts first crawlers faremeter agentcash python pay-kit go java rust'
+all='ts first crawlers faremeter agentcash python pay-kit mcp go java rust'
 selected=${CLIENTS:-$all}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
@@ -141,6 +141,9 @@ ready_crawlers() { sources crawlers && prepare npm node -- 600 bash -c npm_ci; }
 ready_faremeter() { sources faremeter && prepare npm node -- 600 bash -c npm_ci; }
 ready_agentcash() { sources agentcash && prepare npm node -- 600 bash -c npm_ci; }
 ready_pay-kit() { sources pay-kit && prepare python3 -- 600 bash -c venv; }
+ready_mcp() {
+  sources mcp && prepare npm node python3 -- 600 bash -c 'npm_ci && venv'
+}
 ready_python() { sources python && prepare python3 -- 600 bash -c venv; }
 ready_go() {
   export GOFLAGS=-mod=readonly
@@ -236,6 +239,21 @@ run_agentcash() {
 run_pay-kit() {
   ready_pay-kit
   client 'pay without an RPC server: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py
+}
+
+run_mcp() {
+  ready_mcp
+  client 'pay over MCP, all tools: @modelcontextprotocol/sdk' 90 node buy.js sdk
+  client 'pay over MCP 2025-11-25, all tools: @modelcontextprotocol/client' 90 node buy.js client-2025
+  client 'pay over MCP 2026-07-28, all tools: @modelcontextprotocol/client' 90 node buy.js client-2026
+  client 'pay over MCP through it, all tools: mcp-remote' 120 node buy.js remote
+  client 'pay over MCP, all tools: the MCP session of x402 for Python' 120 .venv/bin/python -W ignore buy.py
+  client 'list the tools: @modelcontextprotocol/inspector-cli' 60 ./inspect.sh
+  local scenario
+  for scenario in server-initialize ping tools-list resources-list dns-rebinding-protection; do
+    client "$scenario: @modelcontextprotocol/conformance" 60 \
+      node_modules/.bin/conformance server --url "$COINSLOT_URL/mcp" --scenario "$scenario"
+  done
 }
 
 run_python() {

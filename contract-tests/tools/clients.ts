@@ -23,6 +23,7 @@ const pip =
 const BUYS = 'buys a call in the sandbox';
 const BUYS_ALL = 'buys every operation of the sandbox';
 const WITHOUT_RPC = `${BUYS_ALL} without an RPC server`;
+const BUYS_TOOLS = 'buys every tool of the sandbox over MCP';
 const GENERATES = 'generates a client from the served description; the client compiles and buys';
 
 type Client = { tool: string; checks: string; version: (tool: string) => string };
@@ -69,6 +70,20 @@ export const CLIENTS: Client[] = [
   { tool: 'solana-pay-kit', checks: WITHOUT_RPC, version: pip('solana-pay-kit', 'pay-kit') },
   { tool: 'openapi-python-client', checks: GENERATES, version: pip('openapi-python-client') },
   { tool: 'x402 for Python', checks: BUYS, version: pip('x402') },
+  { tool: '@modelcontextprotocol/sdk', checks: BUYS_TOOLS, version: npm('mcp') },
+  {
+    tool: '@modelcontextprotocol/client',
+    checks: `${BUYS_TOOLS}, in both protocol eras`,
+    version: npm('mcp'),
+  },
+  { tool: 'mcp-remote', checks: `${BUYS_TOOLS}, for a host that starts commands`, version: npm('mcp') },
+  { tool: 'the MCP session of x402 for Python', checks: BUYS_TOOLS, version: pip('x402', 'mcp') },
+  { tool: '@modelcontextprotocol/inspector-cli', checks: 'lists all tools', version: npm('mcp') },
+  {
+    tool: '@modelcontextprotocol/conformance',
+    checks: 'the scenarios for a server of tools that need no tools of its own',
+    version: npm('mcp'),
+  },
   {
     tool: 'oapi-codegen',
     checks: GENERATES,

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# The inspector lists the tools; the command ends with 0 whatever it finds.
+set -eu
+# It looks for ../package.json from where it is started.
+mkdir -p inspected && cd inspected
+../node_modules/.bin/mcp-inspector-cli --cli "$COINSLOT_URL/mcp" --transport http --method tools/list >tools.json
+for tool in summarize solTokenBrief solMintInfo brandFeedback textToSpeech listVoices pick_up; do
+  grep -q "\"name\": \"$tool\"" tools.json || { echo "$tool is not listed" && exit 1; }
+done
