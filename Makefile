@@ -29,6 +29,11 @@ test: build ## install what is missing, build, and run every test
 test-quick: build ## run the tests that take a second or two each (all but those in *.slow.test.ts)
 	@exec $(BIN)/mocha --ignore '**/*.slow.test.js'
 
+.PHONY: test-contract
+test-contract: build ## run the tests of the contract and of the handlers
+	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/solana/silence-bigint-warning.js --reporter dot \
+	  --ignore '**/*.slow.test.js' 'dist/contract-tests/{contract,handlers}/**/*.test.js'
+
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
 	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/solana/silence-bigint-warning.js --reporter dot -g PostgreSQL \

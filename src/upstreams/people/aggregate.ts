@@ -1,8 +1,15 @@
-import type { components } from '../../../generated/openapi.js';
 import type { Question, Reply, Sentiment } from './people.js';
 
-/** Body of the answer to POST /brand-feedback (`brandFeedback` in openapi.yaml). */
-export type BrandFeedback = components['schemas']['BrandFeedback'];
+/** The replies to a question with their aggregate: the body that `brandFeedback` answers. */
+export type BrandFeedback = {
+  brand: string;
+  question: string;
+  /** Number of respondents requested. */
+  n: number;
+  responses: { text: string; sentiment: Sentiment }[];
+  aggregate: Counts & { summary: string };
+  mock: boolean;
+};
 
 const MAX_QUOTE_CHARACTERS = 160;
 
