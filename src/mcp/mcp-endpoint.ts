@@ -2,12 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
 import { objectOf } from '../contract/references.js';
 import { BodiesFull, BodyFault, type BodyReader } from '../http/body.js';
+import { MCP_PATH } from '../payments/discovery.js';
 import { foreignHost, type OwnHosts } from './allowed-hosts.js';
 import type { CallToolParts } from './call-tool.js';
 import { Exchange } from './mcp-exchange.js';
-
-/** The path of the MCP endpoint. */
-export const MCP_PATH = '/mcp';
 
 export type McpParts = CallToolParts & OwnHosts & { bodies: BodyReader };
 

@@ -11,12 +11,18 @@ const INTRO =
   'exact in USDC on Solana: sign the payment with an x402 client and repeat the same call with it in the PAYMENT-SIGNATURE ' +
   '(v2) or X-PAYMENT (v1) header. The same payment sent again with the same call returns the same answer and is not charged again.';
 
+/** Where the same operations are tools over MCP (docs/mcp.md). */
+export const MCP_PATH = '/mcp';
+
 /** The discovery document of the given operations (`getDiscovery` in openapi.yaml). */
 export function discoveryOf(operations: PricedOperation[], terms: Terms): Json {
   return {
     version: 1,
     resources: operations.map(operation => resourceUrl(operation, terms)),
-    instructions: [`${howToCall(operations)} ${INTRO}`, ...operations.map(sentenceOf)].join('\n'),
+    instructions: [
+      `${howToCall(operations)} ${INTRO} Agents that speak MCP find the same operations as tools at ${terms.publicUrl}${MCP_PATH}.`,
+      ...operations.map(sentenceOf),
+    ].join('\n'),
   };
 }
 
