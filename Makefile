@@ -68,6 +68,12 @@ conformance: build ## check a deployed server: URL=https://… (KEYPAIR=file MAX
 	@node dist/src/cli/conformance/main.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
 	  $(if $(RPC_URL),--rpc $(RPC_URL)) $(URL)
 
+.PHONY: example
+example: build $(TOOLS_STAMP) ## start examples/petstore, with a mock of the API that it sells (Ctrl-C stops both)
+	@$(TOOLS)/node_modules/.bin/prism mock $(TOOLS)/node_modules/@readme/oas-examples/3.0/json/petstore.json --port $(MOCK_PORT) >/dev/null & \
+	  trap "kill $$!" EXIT; SHOP_DIR=examples/petstore ALLOW_PRIVATE_UPSTREAMS=true PETSTORE_KEY=$${PETSTORE_KEY:-special-key} \
+	  PETSTORE_URL=$${PETSTORE_URL:-http://127.0.0.1:$(MOCK_PORT)} node dist/src/main.js
+
 .PHONY: operation operation-remove package
 ADD = $(if $(PRICE),--price '$(PRICE)') $(if $(FLOW),--flow '$(FLOW)') $(if $(UPSTREAM),--upstream '$(UPSTREAM)') $(if $(METHOD),--method '$(METHOD)') \
   $(if $(ROUTE),--path '$(ROUTE)') $(if $(REQUEST),--request '$(REQUEST)') $(if $(ANSWER),--answer '$(ANSWER)') $(if $(SUMMARY),--summary '$(SUMMARY)')

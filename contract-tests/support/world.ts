@@ -100,14 +100,15 @@ export async function post(
   });
 }
 
-/** Fetches the challenge of an operation and signs it with the official client; the headers are not sent yet. */
+/** Fetches the challenge of an operation (a POST), unless it is given, and signs it with the official client. */
 export async function signFor(
   world: World,
   path: string,
   version: 1 | 2 = 2,
+  unpaid?: Answer,
 ): Promise<Record<string, string>> {
   const client = await buyerOf(world);
-  const challenge = await post(`${world.url}${path}${version === 1 ? '?x402Version=1' : ''}`, {});
+  const challenge = unpaid ?? (await post(`${world.url}${path}${version === 1 ? '?x402Version=1' : ''}`, {}));
   // A v1 client reads the body alone; the v2 reader prefers the header.
   const header = (name: string): string | null => (version === 1 ? null : challenge.headers.get(name));
   const required = client.getPaymentRequiredResponse(header, challenge.json());

@@ -1,0 +1,53 @@
+import { expect } from 'chai';
+import { fileURLToPath } from 'node:url';
+import { checkShop } from '../../src/cli/conformance/check-shop.js';
+import { call, openWorld, post, signFor, type Answer, type World } from '../support/world.js';
+import { noPrism, startMock, type Prism } from '../tools/prism.js';
+
+const ROOT = new URL('../../../', import.meta.url);
+const SHOP = fileURLToPath(new URL('examples/petstore/', ROOT));
+/** Somebody else's description of the API that is sold. */
+const API = new URL('contract-tests/tools/node_modules/@readme/oas-examples/3.0/json/petstore.json', ROOT);
+const KEY = 'the-key-of-the-pet-store';
+
+describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function () {
+  this.timeout(120_000);
+  let api: Prism;
+  let world: World;
+
+  before(async function () {
+    if (noPrism) return this.skip();
+    api = await startMock(API);
+    const upstream = { PETSTORE_URL: api.url, PETSTORE_KEY: KEY, ALLOW_PRIVATE_UPSTREAMS: 'true' };
+    world = await openWorld({ SHOP_DIR: SHOP, ...upstream });
+  });
+  after(async () => {
+    await world?.close();
+    await api?.close();
+  });
+
+  it('keeps every promise of a shop, whoever asks', async () => {
+    const findings = await checkShop(world.url);
+    expect(findings.filter(({ fault }) => fault !== undefined)).to.deep.equal([]);
+    const document = (await call(`${world.url}/openapi.json`)).body.toString('utf8');
+    expect(document).not.to.contain(KEY).and.not.to.contain(api.url);
+  });
+
+  it('sells all three, each at its price, and says nothing of its key', async () => {
+    const earned = await world.earned();
+    const order = { petId: 25, quantity: 1 };
+    const sold: [string, (headers: Record<string, string>) => Promise<Answer>][] = [
+      ['/v1/pets/25', headers => call(`${world.url}/v1/pets/25`, { headers })],
+      ['/v1/inventory', headers => call(`${world.url}/v1/inventory`, { headers })],
+      ['/v1/orders', headers => post(`${world.url}/v1/orders`, order, headers)],
+    ];
+    for (const [path, buy] of sold) {
+      const unpaid = await buy({});
+      expect(unpaid.status, path).to.equal(402);
+      const answer = await buy(await signFor(world, path, 2, unpaid));
+      expect(answer.status, answer.body.toString('utf8')).to.equal(200);
+      expect(answer.body.toString('utf8')).not.to.contain(KEY);
+    }
+    expect((await world.earned()) - earned).to.equal(65_000n);
+  });
+});
