@@ -152,4 +152,14 @@ describe('A contract with a fault stops the start', () => {
       expect(fault).to.contain(message);
     }
   });
+
+  it('a free operation whose mark for MCP or for answers is none', () => {
+    const ours = readFileSync(new URL('../../../openapi.yaml', import.meta.url), 'utf8');
+    expect(faultOf(ours.replace('x-mcp: true', 'x-mcp: maybe'))).to.include('x-mcp: must be true or false');
+    for (const text of [
+      ours.replace('x-answers: true', 'x-answers: yes'),
+      ours.replace('/answers/{key}:', '/answers:'),
+    ])
+      expect(faultOf(text)).to.include('x-answers: must be true, and its path must have one parameter');
+  });
 });
