@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
+import { refusedSettlement } from '../../support/refused-settlement.js';
 import { openWorld, TEXT, type World } from '../../support/world.js';
 import { priceOf } from '../../support/sold.js';
 
@@ -210,15 +211,14 @@ describe('npm run buy', function () {
 
   it('a refused payment: says why, exits 1, keeps nothing', async () => {
     world.facilitator.intervene(async ({ path, forward, respond }) => {
-      if (path === '/verify')
-        return respond(200, JSON.stringify({ isValid: false, invalidReason: 'payer_is_on_strike' }));
+      if (path === '/settle') return respond(200, refusedSettlement('insufficient_funds'));
       const { status, body } = await forward();
       respond(status, body);
     });
     const earned = await world.earned();
     const bought = await buy('summarize', body);
     failed(bought);
-    expect(bought.err).to.match(/payment was refused: .*payer_is_on_strike/);
+    expect(bought.err).to.match(/payment was refused: .*insufficient_funds/);
     expect(await world.earned()).to.equal(earned);
     expect(await pending()).to.deep.equal([]);
   });
@@ -356,16 +356,16 @@ describe('npm run buy', function () {
     failed(await launch(['summarize', body, '--url', url, '--timeout', '0.2']).done);
     stale = false;
     world.facilitator.intervene(async ({ path, forward, respond }) => {
-      if (path !== '/verify') {
-        const { status, body: bytes } = await forward();
-        return respond(status, bytes);
+      if (path === '/settle') {
+        world.facilitator.intervene(undefined);
+        return respond(200, refusedSettlement('invalid_exact_svm_transaction_simulation_failed'));
       }
-      world.facilitator.intervene(undefined);
-      respond(200, JSON.stringify({ isValid: false, invalidReason: 'BlockhashNotFound' }));
+      const { status, body: bytes } = await forward();
+      respond(status, bytes);
     });
     const { code, err } = await launch(['summarize', body, '--url', url]).done;
     expect(code, err).to.equal(0);
-    expect(err).to.match(/can no longer be used: blockhash: expired/);
+    expect(err).to.match(/can no longer be used: .*the blockhash has expired/);
     expect(await world.earned()).to.equal(earned + priceOf('summarize'));
   });
 });
