@@ -11,6 +11,14 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'told 503 at another server and heard of nowhere since',
   },
   {
+    name: 'a copy that is sent away unread is told the key of the answer',
+    file: 'src/http/send-outcome.js',
+    find: '!outcome.unread && ',
+    replace: '',
+    test: 'payments/{callers,charge-*}',
+    grep: 'who sends the payment and holds back the call',
+  },
+  {
     name: 'a copy is sent away without a word to the ledger',
     file: 'src/payments/charge.js',
     find: 'await this.#parts.callers.turnAway(id, payer);\n            if (worth.state',

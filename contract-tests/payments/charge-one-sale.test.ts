@@ -1,5 +1,6 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
+import { isKept } from '../../src/http/send-outcome.js';
 import type { Answer, Outcome } from '../../src/payments/outcome.js';
 import {
   ACCEPTED,
@@ -229,5 +230,16 @@ describe('charge: promise 11, payment-identifier', () => {
     await first;
     for (const thief of thieves) expectRefused(await world.redeem(thief), /only with that same id/, false);
     expect((await world.redeem(withId)).kind).to.equal('answer');
+  });
+
+  it('who sends the payment and holds back the call is not told the key of its answer', async () => {
+    const { transaction } = craftPayment(RECIPE);
+    const withId = world.checkedPayment(v2Header(ACCEPTED, transaction, withIdentifier(ID)));
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
+    expect(isKept(await world.redeem(withId))).to.equal(true);
+    const stranger = world.checkedPayment(v2Header(ACCEPTED, transaction));
+    const sentAway = await world.charge.turnAway(stranger, 'The server is busy', 1);
+    expectPending(sentAway);
+    expect(isKept(sentAway)).to.equal(false);
   });
 });

@@ -67,9 +67,10 @@ export async function sendOutcome(
   }
 }
 
-/** Whether the ledger has something for the payment that can be fetched without it. */
+/** Whether the ledger has something for the payment that can be fetched without it, and this caller has proved to be its buyer. */
 export function isKept(outcome: Outcome): boolean {
-  if (outcome.kind === 'unavailable') return outcome.receipt !== undefined || outcome.claimed === true;
+  if (outcome.kind === 'unavailable')
+    return !outcome.unread && (outcome.receipt !== undefined || outcome.claimed === true);
   return outcome.kind === 'answer' && outcome.receipt !== undefined;
 }
 

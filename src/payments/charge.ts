@@ -152,7 +152,8 @@ export class Charge {
       if (worth.state === 'settling' || worth.state === 'owed') {
         const network = networkName(this.#offers.terms, payment.version);
         const shared = unfinished(worth)({ network, sale: NO_SALE });
-        return this.#useUp(payment, shared);
+        const unread = shared.kind === 'unavailable' ? { ...shared, unread: true as const } : shared;
+        return this.#useUp(payment, unread);
       }
     } catch (error) {
       this.#log.warn({ error }, 'could not look up a payment in the ledger');

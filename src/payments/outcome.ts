@@ -23,8 +23,20 @@ export type Outcome =
   | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt }
   /** 400: the body is invalid, or it is valid but its payment-identifier belongs to another call. */
   | { kind: 'invalid'; error: string }
-  /** 503. The same payment may be sent again. `claimed`: the ledger has it and its work goes on. */
-  | { kind: 'unavailable'; error: string; retryAfterSeconds: number; receipt?: Receipt; claimed?: true };
+  | Unavailable;
+
+/**
+ * 503. The same payment may be sent again. `claimed`: the ledger has it and its work goes on. `unread`: nothing but the transaction was
+ * compared with the ledger, and once it has landed anybody can send that.
+ */
+export type Unavailable = {
+  kind: 'unavailable';
+  error: string;
+  retryAfterSeconds: number;
+  receipt?: Receipt;
+  claimed?: true;
+  unread?: true;
+};
 
 /** Anything but a sold answer. */
 export type Unsold = Exclude<Outcome, { sale: Sale }>;
