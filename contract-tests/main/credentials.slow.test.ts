@@ -82,6 +82,7 @@ function rpcAnswer(_path: string, body: string): unknown {
       context,
       value: { blockhash: FEE_PAYER, lastValidBlockHeight: context.slot + 150 },
     },
+    getSignaturesForAddress: [],
     getAccountInfo: { context, value: params[0] === receiver ? account : null },
   };
   return { jsonrpc: '2.0', id: 1, result: results[method] };

@@ -248,6 +248,12 @@ const settled = [
       grep: 'on an unknown reason',
     },
     {
+      name: 'a wallet that the transfer has emptied is taken for one that was empty',
+      find: 'REFUSALS_OF_LANDED_TRANSFERS.has(reason)',
+      replace: "(reason !== 'insufficient_funds' && REFUSALS_OF_LANDED_TRANSFERS.has(reason))",
+      grep: 'an empty wallet is a refusal before signing',
+    },
+    {
       name: 'a refusal with any status is certain',
       find: 'if (ok && json.success === false &&',
       replace: 'if (json.success === false &&',

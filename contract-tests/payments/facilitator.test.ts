@@ -233,15 +233,19 @@ describe('facilitator over HTTP', () => {
   });
 
   describe('settle: what is certain', () => {
-    it('a failed simulation is a refusal before signing, but what has landed fails it, too', async () => {
-      const errorReason = 'invalid_exact_svm_transaction_simulation_failed';
-      fake.says(200, { success: false, errorReason, transaction: '' });
-      expect(await facilitator.settle(ASK)).to.deep.equal({
-        kind: 'refused',
-        reason: errorReason,
-        mayHaveLanded: true,
+    for (const [what, errorReason] of [
+      ['a failed simulation', 'invalid_exact_svm_transaction_simulation_failed'],
+      ['an empty wallet', 'insufficient_funds'],
+    ]) {
+      it(`${what} is a refusal before signing, but a transfer that has landed may leave it, too`, async () => {
+        fake.says(200, { success: false, errorReason, transaction: '' });
+        expect(await facilitator.settle(ASK)).to.deep.equal({
+          kind: 'refused',
+          reason: errorReason,
+          mayHaveLanded: true,
+        });
       });
-    });
+    }
 
     it('is settled with success and a signature', async () => {
       fake.says(200, { success: true, transaction: SIGNATURE, network: DEVNET, payer: 'p' });
@@ -249,7 +253,6 @@ describe('facilitator over HTTP', () => {
     });
 
     for (const reason of [
-      'insufficient_funds',
       'invalid_exact_svm_payload_amount_mismatch',
       'invalid_exact_svm_payload_signature_invalid',
     ]) {

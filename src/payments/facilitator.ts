@@ -67,16 +67,18 @@ export class FacilitatorUnreachable extends Error {
   }
 }
 
+const EMPTY_WALLET = 'insufficient_funds';
+const SIMULATION_FAILED = 'invalid_exact_svm_transaction_simulation_failed';
+
 /**
- * Settle verifies before it signs, and verify simulates: the wallet is empty, the blockhash is not known or has expired, or the transfer
- * has landed already.
+ * Settle verifies before it signs, and verify looks at the wallet and simulates: the wallet is empty, the blockhash is not known or has
+ * expired, or the transfer has landed already, and maybe emptied the wallet.
  */
-export const SIMULATION_FAILED = 'invalid_exact_svm_transaction_simulation_failed';
+export const REFUSALS_OF_LANDED_TRANSFERS = new Set([EMPTY_WALLET, SIMULATION_FAILED]);
 
 /** Reasons with which a facilitator refuses before it signs (x402 scheme exact on SVM). Any other reason proves nothing. */
 export const REFUSALS_BEFORE_SIGNING = new Set([
-  'insufficient_funds',
-  SIMULATION_FAILED,
+  ...REFUSALS_OF_LANDED_TRANSFERS,
   'invalid_exact_svm_unsupported_scheme',
   'invalid_exact_svm_network_mismatch',
   'invalid_exact_svm_payload_missing_fee_payer',

@@ -9,7 +9,7 @@ import {
   FacilitatorFault,
   FacilitatorUnreachable,
   REFUSALS_BEFORE_SIGNING,
-  SIMULATION_FAILED,
+  REFUSALS_OF_LANDED_TRANSFERS,
   type Facilitator,
   type FacilitatorRequest,
   type SettleResult,
@@ -267,7 +267,7 @@ function readSettlement({ status, json, trouble }: JsonAnswer): SettleResult {
   if (ok && json.success === true && signature) return { kind: 'settled', signature };
   const reason = typeof json.errorReason === 'string' ? json.errorReason : `status ${status}`;
   if (ok && json.success === false && !named && REFUSALS_BEFORE_SIGNING.has(reason)) {
-    return reason === SIMULATION_FAILED
+    return REFUSALS_OF_LANDED_TRANSFERS.has(reason)
       ? { kind: 'refused', reason, mayHaveLanded: true }
       : { kind: 'refused', reason };
   }
