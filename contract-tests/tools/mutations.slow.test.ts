@@ -132,7 +132,7 @@ const BROKEN_DOCUMENTS: Record<string, [string | RegExp, string]> = {
   'an example does not match its schema': ['text: One coin, one call.', 'voice_id: 7'],
   'the challenge outgrows its header': [
     'summary: Speak a text as WAV',
-    `summary: ${'Speak a text as WAV, and then another one. '.repeat(20).trim()}`,
+    `summary: ${'Speak a text as WAV, and then another one. '.repeat(120).trim()}`,
   ],
 };
 
