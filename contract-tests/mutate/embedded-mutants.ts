@@ -15,9 +15,21 @@ const facilitator = of('payments/embedded-facilitator', 'payments/embedded-facil
   },
   {
     name: 'a failure on the chain is a settlement',
-    find: 'return landing.failed ? ',
-    replace: 'return false ? ',
+    find: 'if (!landing.failed)',
+    replace: 'if (true)',
     grep: 'takes a failure on the chain for unknown',
+  },
+  {
+    name: 'a payer may lose any number of fees',
+    find: 'guard.lostBy(payerOf(transaction));',
+    replace: '',
+    grep: 'signs no more for a payer',
+  },
+  {
+    name: 'the lost fees of a payer are not looked at',
+    find: 'guard.allows(payerOf(request.transaction))',
+    replace: "guard.allows('anybody')",
+    grep: 'signs no more for a payer',
   },
   {
     name: 'a dry fee payer is offered',

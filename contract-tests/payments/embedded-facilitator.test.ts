@@ -167,6 +167,22 @@ describe('the embedded facilitator', function () {
     expect(own.lamports(), 'the fee is charged all the same').to.equal(before - 10_001n);
   });
 
+  it('signs no more for a payer whose transfers keep failing on the chain after they passed the simulation', async () => {
+    const stored = [];
+    for (let n = 0; n < 11; n++) stored.push(await signed(own, own.payment({ payer, amount: 10_000n })));
+    await testChain.spendAll(payer);
+    await Promise.all(stored.map(each => own.facilitator.settle(each)));
+    const [honest] = (await testChain.payers(1)) as [Keypair];
+    for (const ask of ['verify', 'sign'] as const) {
+      const refused = await own.facilitator[ask](own.payment({ payer }));
+      expect(refused).to.have.property('kind', 'refused');
+      expect(refused)
+        .to.have.property('reason')
+        .that.matches(/of this payer failed on the chain/);
+      expect((await own.facilitator[ask](own.payment({ payer: honest }))).kind).to.not.equal('refused');
+    }
+  });
+
   it('an outage of the chain is no verdict', async () => {
     const request = own.payment({ payer });
     rpc.intervene(({ drop }) => drop());

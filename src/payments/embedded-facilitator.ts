@@ -90,6 +90,9 @@ export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator>
   };
 }
 
+const COSTLY =
+  'too many transfers of this payer failed on the chain after they had passed the simulation; try again in an hour';
+
 type Embedded = Omit<EmbeddedParts, 'timing'> & {
   timing: EmbeddedTiming;
   watch: SignatureWatch;
@@ -103,6 +106,7 @@ async function judge(
 ): Promise<VerifyResult> {
   const fault = faultOf(request.transaction, feePayer.address);
   if (fault) return { kind: 'refused', reason: `${fault.reason}: ${fault.message}` };
+  if (!guard.allows(payerOf(request.transaction))) return { kind: 'refused', reason: COSTLY };
   const refusal = guard.refusal();
   if (refusal !== undefined) return { kind: 'unavailable', detail: refusal };
   try {
@@ -149,6 +153,11 @@ function fault(reason: string, message: string): FeeFault {
   return { reason: `invalid_exact_svm_payload_${reason}`, message };
 }
 
+/** The second signer of a transaction: whose money moves. */
+function payerOf(base64: string): string {
+  return toAddress(Buffer.from(read(base64).keys[1] ?? '', 'latin1'));
+}
+
 function read(base64: string): SolanaTransaction {
   return readTransaction(Buffer.from(base64, 'base64'));
 }
@@ -169,7 +178,9 @@ async function settle(all: Embedded, { transaction }: FacilitatorRequest): Promi
       sendUntilLanded(all, { transaction, signature }, signal),
     );
     guard.landed(signature);
-    return landing.failed ? unknown('the transaction failed on the chain') : { kind: 'settled', signature };
+    if (!landing.failed) return { kind: 'settled', signature };
+    guard.lostBy(payerOf(transaction));
+    return unknown('the transaction failed on the chain');
   } catch (error) {
     return unknown(messageOf(error));
   }

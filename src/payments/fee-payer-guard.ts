@@ -1,5 +1,6 @@
 import type { Log } from '../net/log.js';
 import { withAbortAfter } from '../net/deadline.js';
+import { LeakyBuckets } from '../net/leaky-buckets.js';
 import { LAMPORTS_PER_SIGNATURE, MAX_PRIORITY_FEE_LAMPORTS, SIGNATURES } from '../solana/fee-limits.js';
 
 /** In lamports. */
@@ -32,6 +33,8 @@ const READ_DEADLINE_MS = 10_000;
 const UNSENT_MS = 15_000;
 /** A transaction that was sent lands within this time or never: 150 blocks. */
 const UNSEEN_MS = 120_000;
+/** A payer may lose so many fees for us at once, and as many in an hour; who lost many more waits for hours. */
+const LOST_FEES = { capacity: 10, perSecond: 10 / 3_600, highest: 60, maxKeys: 10_000 };
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
@@ -50,6 +53,7 @@ export class FeePayerGuard {
   readonly #uses = new Map<string, Use>();
   /** Lamports that were sent out, by minute since 1970. */
   readonly #spent = new Map<number, bigint>();
+  readonly #lost: LeakyBuckets;
   readonly #closing = new AbortController();
   #balance: { lamports: bigint; readAt: number } | undefined;
   #reading: Promise<void> | undefined;
@@ -60,6 +64,7 @@ export class FeePayerGuard {
   constructor(parts: FeePayerGuardParts) {
     this.#parts = parts;
     this.#now = parts.now ?? Date.now;
+    this.#lost = new LeakyBuckets({ ...LOST_FEES, now: this.#now });
   }
 
   /** Reads the balance now and from now on. Resolves after the first read, even if it failed. */
@@ -121,6 +126,16 @@ export class FeePayerGuard {
     this.#uses.set(signature, { fee, at: now, sent: true, landedAt: undefined });
     const minute = Math.floor(now / MINUTE_MS);
     this.#spent.set(minute, (this.#spent.get(minute) ?? 0n) + fee);
+  }
+
+  /** A transfer of this payer failed on the chain, after it had passed the simulation: it cost a fee and earned nothing. */
+  lostBy(payer: string): void {
+    this.#lost.add(payer);
+  }
+
+  /** False for a payer that has lost too many fees, for instance with transfers that can only succeed in a simulation. */
+  allows(payer: string): boolean {
+    return this.#lost.wait(payer) === 0;
   }
 
   /** The chain has charged the fee: the next balance contains it. */
