@@ -154,11 +154,12 @@ describe('A contract with a fault stops the start', () => {
   });
 
   it('a free operation whose mark for MCP or for answers is none', () => {
-    const ours = readFileSync(new URL('../../../openapi.yaml', import.meta.url), 'utf8');
-    expect(faultOf(ours.replace('x-mcp: true', 'x-mcp: maybe'))).to.include('x-mcp: must be true or false');
+    const marked = (mark: string): string =>
+      TEXT.replace('operationId: listVoices\n', `operationId: listVoices\n      ${mark}\n`);
+    expect(faultOf(marked('x-mcp: maybe'))).to.include('x-mcp: must be true or false');
     for (const text of [
-      ours.replace('x-answers: true', 'x-answers: yes'),
-      ours.replace('/answers/{key}:', '/answers:'),
+      marked('x-answers: yes').replace('/tts/v1/voices:', '/voices/{key}:'),
+      marked('x-answers: true'),
     ])
       expect(faultOf(text)).to.include('x-answers: must be true, and its path must have one parameter');
   });
