@@ -6,10 +6,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadContract } from '../../src/contract/contract.js';
+import type { PricedOperation } from '../../src/contract/contract.js';
+import { variablesOf } from '../../src/contract/read-upstream.js';
 import { toDecimal } from '../../src/contract/price.js';
 import { record, recordMissing } from '../tools/record.js';
-import { openWorld, signFor, type World } from '../support/world.js';
+import { operationIn, SOLD } from '../support/sold.js';
+import { call, openWorld, post, signFor, type World } from '../support/world.js';
 
 /**
  * Runs Schemathesis against a server in the sandbox: first without payments, then with one for every case. With `--install` it
@@ -97,22 +99,17 @@ function ownEnvironment(): Tool | string {
 
 /** What was answered to paid calls: the price of every settlement that a receipt names, once each. */
 class Takings {
-  readonly #prices: Map<string, bigint>;
   readonly #settled = new Map<string, bigint>();
   answers = 0;
 
-  constructor(prices: Map<string, bigint>) {
-    this.#prices = prices;
-  }
-
-  add(path: string, receipts: string[]): void {
+  add({ price }: PricedOperation, receipts: string[]): void {
     this.answers += 1;
     for (const receipt of receipts) {
       const { success, transaction } = JSON.parse(Buffer.from(receipt, 'base64').toString()) as {
         success: boolean;
         transaction: string;
       };
-      if (success) this.#settled.set(transaction, this.#prices.get(path) ?? 0n);
+      if (success) this.#settled.set(transaction, price.atomic);
     }
   }
 
@@ -125,16 +122,16 @@ class Takings {
   }
 }
 
-/** `GET /sign?path=…&version=…` answers the headers of a signed payment, `POST /answered` takes note of an answer. */
+/** `GET /sign?operation=…&version=…` answers the headers of a signed payment, `POST /answered` takes note of an answer. */
 async function startSigner(world: World, takings: Takings): Promise<Server> {
   const answer = async (request: IncomingMessage): Promise<object> => {
     const url = new URL(request.url ?? '/', 'http://signer');
     if (url.pathname === '/sign') {
       const version = url.searchParams.get('version') === '1' ? 1 : 2;
-      return signFor(world, url.searchParams.get('path') ?? '', version);
+      return sign(world, operationIn(SOLD, url.searchParams.get('operation') ?? ''), version);
     }
-    const { path, receipts } = JSON.parse(await textOf(request)) as { path: string; receipts: string[] };
-    takings.add(path, receipts);
+    const { operation, receipts } = JSON.parse(await textOf(request)) as Answered;
+    takings.add(operationIn(SOLD, operation), receipts);
     return {};
   };
   const server = createServer((request, response) => {
@@ -145,6 +142,18 @@ async function startSigner(world: World, takings: Takings): Promise<Server> {
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
   return server;
+}
+
+type Answered = { operation: string; receipts: string[] };
+
+/** The price comes before the body and the parameters are read, so that any call at the operation's path learns it. */
+async function sign(
+  world: World,
+  { method, examplePath }: PricedOperation,
+  version: 1 | 2,
+): Promise<Record<string, string>> {
+  const url = `${world.url}${examplePath}${version === 1 ? '?x402Version=1' : ''}`;
+  return signFor(world, examplePath, version, await (method === 'GET' ? call(url) : post(url, {})));
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {
@@ -169,8 +178,7 @@ function runTool(words: string[], env: Record<string, string>): Promise<number> 
 
 async function fuzz(mode: Mode, tool: Tool, world: World, cases: string, seed: string): Promise<boolean> {
   const reports = await mkdtemp(join(tmpdir(), 'coinslot-fuzz-'));
-  const { paid } = loadContract(join(ROOT, 'openapi.yaml'));
-  const takings = new Takings(new Map(paid.map(operation => [operation.path, operation.price.atomic])));
+  const takings = new Takings();
   const signer = await startSigner(world, takings);
   const before = await world.earned();
   try {
@@ -225,6 +233,15 @@ function judge(mode: Mode, status: number, report: Report, takings: Takings, ear
   return good;
 }
 
+/** What the environment says of the APIs that are sold by `x-upstream`. */
+function upstreamSettings(): Record<string, string> {
+  const texts = SOLD.paid.flatMap(({ upstream }) =>
+    upstream ? [upstream.url, ...Object.values(upstream.headers)] : [],
+  );
+  const names = ['ALLOW_PRIVATE_UPSTREAMS', ...texts.flatMap(variablesOf)];
+  return Object.fromEntries(names.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])));
+}
+
 async function main(): Promise<void> {
   const tool = findTool();
   if (typeof tool === 'string') {
@@ -237,7 +254,8 @@ async function main(): Promise<void> {
   const seed = process.env['SEED'] ?? '1';
   let passed = 0;
   for (const mode of ['unpaid', 'paid'] as const) {
-    const world = await openWorld({ HOLD_SECONDS: '60' });
+    // The sandbox is this program's own; the APIs that the contract names are its caller's to set.
+    const world = await openWorld({ ...upstreamSettings(), HOLD_SECONDS: '60' });
     try {
       if (await fuzz(mode, tool, world, cases, seed)) passed += 1;
     } finally {

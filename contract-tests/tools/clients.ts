@@ -47,7 +47,7 @@ export const CLIENTS: Client[] = [
   },
   {
     tool: '@agentcash/discovery',
-    checks: 'finds five paid operations, without error or warning',
+    checks: 'finds every paid operation, without error or warning',
     version: npm('crawlers'),
   },
   {

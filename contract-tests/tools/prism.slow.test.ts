@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { loadContract, type Contract } from '../../src/contract/contract.js';
+import { loadContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
 import { PaymentChecker } from '../../src/payments/check-payment.js';
 import {
   call,
@@ -39,6 +39,28 @@ const within = (init: RequestInit = {}): RequestInit => ({ ...init, signal: Abor
 function responsesOf(path: string): Json {
   const paths = contract.document['paths'] as Record<string, Record<string, { responses: Json }>>;
   return paths[path]?.['get']?.responses ?? {};
+}
+
+/** A call of an operation with the examples of the contract, without payment. */
+function exampleCall({ method, parameters, request }: PricedOperation): { query: string; init: RequestInit } {
+  const query = parameters
+    .filter(each => each.in === 'query' && each.required)
+    .map(({ name, example }) => `${name}=${encodeURIComponent(String(example))}`);
+  const body = request && {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(request.example),
+  };
+  return { query: query.length ? `?${query.join('&')}` : '', init: { method, ...body } };
+}
+
+function callExample(
+  url: string,
+  operation: PricedOperation,
+  headers: Record<string, string>,
+): Promise<Answer> {
+  const { query, init } = exampleCall(operation);
+  const all = { ...(init.headers as Record<string, string>), ...headers };
+  return call(url + operation.examplePath + query, within({ ...init, headers: all }));
 }
 
 type Violation = { location: string[]; severity: string; code: string; message: string };
@@ -92,9 +114,7 @@ describe(`The contract behind Prism's mock${skipped}`, function () {
       // Prism can't serve binary bodies.
       if (status === 200 && operation.answers[0].mimeType !== 'application/json') continue;
       it(`${operation.id} answers ${status} where the caller prefers it`, async () => {
-        const answer = await send(mock.url, operation.path, operation.request!.example, {
-          prefer: `code=${status}`,
-        });
+        const answer = await callExample(mock.url, operation, { prefer: `code=${status}` });
         expect(answer.status).to.equal(status);
         expect(violations(answer, 'response')).to.deep.equal([]);
         expect(violations(answer, 'request')).to.deep.equal([]);
@@ -131,10 +151,10 @@ describe(`The contract behind Prism's mock${skipped}`, function () {
   it('serves the contract itself as well, without examples of our own making', async () => {
     const plain = await startMock(CONTRACT);
     try {
-      for (const { path, request } of contract.paid) {
-        const answer = await send(plain.url, path, request!.example, { prefer: 'code=402' });
-        expect(answer.status, path).to.equal(402);
-        expect(violations(answer, 'response'), path).to.deep.equal([]);
+      for (const operation of contract.paid) {
+        const answer = await callExample(plain.url, operation, { prefer: 'code=402' });
+        expect(answer.status, operation.id).to.equal(402);
+        expect(violations(answer, 'response'), operation.id).to.deep.equal([]);
         answers += 1;
       }
     } finally {
@@ -176,11 +196,8 @@ describe(`A mock of the description that a server serves${skipped}`, function ()
       const signer = await createKeyPairSignerFromBytes(world.buyer);
       const scheme = new ExactSvmScheme(signer, { rpcUrl: world.sandbox.rpc.url });
       const pay = wrapFetchWithPayment(demandPayment, new x402Client().register('solana:*', scheme));
-      const answer = await pay(mock.url + operation.path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(operation.request!.example),
-      });
+      const { query, init } = exampleCall(operation);
+      const answer = await pay(mock.url + operation.examplePath + query, init);
       // Prism can't serve the WAV, but it says so only once it took the payment.
       if (operation.answers[0].mimeType === 'application/json') expect(answer.status).to.equal(200);
       const examiner = new PaymentChecker({ network, v1Network, asset, payTo, publicUrl: world.url });

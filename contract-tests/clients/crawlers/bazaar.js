@@ -14,14 +14,15 @@ import {
 } from '@x402/extensions/payment-identifier';
 import { challenges } from './challenges.js';
 
-for (const { url, body } of await challenges()) {
+for (const { url, method, body } of await challenges()) {
   const { bazaar, 'payment-identifier': identifier } = body.extensions;
   for (const check of [validateDiscoveryExtension, validateDiscoveryExtensionSpec, validateAndExtract]) {
     const { valid, errors } = check(bazaar);
     if (!valid) throw new Error(`${url}: ${check.name}: ${errors.join('; ')}`);
   }
   const { input } = extractDiscoveryInfoFromExtension(bazaar);
-  if (input.method !== 'POST' || !input.body) throw new Error(`${url}: no example of the call`);
+  if (input.method !== method || (method === 'POST' && !input.body))
+    throw new Error(`${url}: no example of the call`);
   if (!isPaymentIdentifierExtension(identifier))
     throw new Error(`${url}: payment-identifier is not advertised`);
   assert.deepEqual(identifier, declarePaymentIdentifierExtension(false), url);
