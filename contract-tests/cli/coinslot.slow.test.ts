@@ -21,6 +21,16 @@ const COMMAND = join(ROOT, 'src', 'cli', 'coinslot.js');
 type Parts = { paths: Record<string, unknown>; components: Record<string, Record<string, unknown>> };
 type Run = { status: number | null; stdout: string; stderr: string };
 
+/** A component without the header that names `GET /answers/{key}`, an operation that a new shop does not have. */
+function withoutLocation(component: unknown): unknown {
+  const { headers, ...rest } = component as { headers?: Record<string, unknown> };
+  if (!headers) return component;
+  return {
+    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => name !== 'Location')),
+    ...rest,
+  };
+}
+
 describe('The command coinslot', () => {
   let folder: string;
   beforeEach(() => {
@@ -164,6 +174,6 @@ describe('The command coinslot', () => {
       expect(item, path).to.deep.equal(own.paths[path]);
     for (const [kind, components] of Object.entries(template.components))
       for (const [name, component] of Object.entries(components))
-        expect(component, `${kind}/${name}`).to.deep.equal(own.components[kind]?.[name]);
+        expect(component, `${kind}/${name}`).to.deep.equal(withoutLocation(own.components[kind]?.[name]));
   });
 });
