@@ -235,6 +235,7 @@ export async function startOurs(
     script: join(root, 'dist/src/main.js'),
     env: {
       NETWORK: 'sandbox',
+      SHOP_DIR: root,
       SOLANA_RPC_URL: slow ? stubs.slowRpc : stubs.rpc,
       FACILITATOR_URL: slow ? stubs.slowFacilitator : stubs.facilitator,
       PAY_TO,
