@@ -1,6 +1,7 @@
 import './solana/silence-bigint-warning.js';
 import { compose, type Running } from './compose.js';
-import { ConfigFault, readConfig } from './config.js';
+import { readConfig } from './config.js';
+import { ConfigFault } from './config/setting-reader.js';
 import { ContractFault } from './contract/contract.js';
 import { LedgerFault } from './ledger/fault.js';
 import { FacilitatorFault } from './payments/facilitator.js';

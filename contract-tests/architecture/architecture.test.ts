@@ -63,7 +63,7 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
   },
   {
     part: 'handlers/',
-    imports: /^(koa|koa-.*|@koa\/.*|src\/config\.ts)$/,
+    imports: /^(koa|koa-.*|@koa\/.*|src\/config(\.ts|\/.*))$/,
     why: 'handlers import only types and ports',
   },
   {

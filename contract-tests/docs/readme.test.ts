@@ -7,7 +7,9 @@ const ROOT = new URL('../../../', import.meta.url);
 
 describe('The README', () => {
   const text = readFileSync(new URL('README.md', ROOT), 'utf8');
-  const config = readFileSync(new URL('src/config.ts', ROOT), 'utf8');
+  const config = ['src/config.ts', 'src/config/facilitator-settings.ts']
+    .map(file => readFileSync(new URL(file, ROOT), 'utf8'))
+    .join('\n');
 
   it('has the calls and prices of the contract: make build writes them', () => {
     expect(withPrices(text, SOLD.paid)).to.equal(text);
@@ -37,7 +39,9 @@ describe('The README', () => {
   });
 
   it('names every variable that the server reads, in full or by its ending', () => {
-    const names = [...config.matchAll(/read\.\w+\(\s*'([A-Z_]+)'/g)].map(match => match[1] ?? '');
+    const names = [...config.matchAll(/(?:read\.\w+\(|Of\(read,|lamports\()\s*'([A-Z_]+)'/g)].map(
+      match => match[1] ?? '',
+    );
     expect(names.length).to.be.greaterThan(15);
     const missing = [...new Set(names)].filter(name => !text.includes(name) && !name.startsWith('SANDBOX_'));
     expect(missing).to.deep.equal([]);

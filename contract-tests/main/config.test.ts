@@ -3,7 +3,8 @@ import { expect } from 'chai';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { ConfigFault, readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config.js';
+import { ConfigFault } from '../../src/config/setting-reader.js';
 
 const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
 

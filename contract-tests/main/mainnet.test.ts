@@ -7,7 +7,8 @@ import { createServer, request, type IncomingMessage, type RequestListener, type
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ConfigFault, readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config.js';
+import { ConfigFault } from '../../src/config/setting-reader.js';
 import { compose, type Running } from '../../src/compose.js';
 import {
   addressOf,

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { ConfigFault, readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config.js';
+import { ConfigFault } from '../../src/config/setting-reader.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
 import { openLedger } from '../../src/ledger/store.js';
 import { compose } from '../../src/compose.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ConfigFault } from '../../src/config.js';
+import { ConfigFault } from '../../src/config/setting-reader.js';
 import type { NetworkName } from '../../src/solana/networks.js';
 import { heed, runChecks, sentenceOf, type Check, type Finding } from '../../src/payments/preflight.js';
 import { publicUrlCheck } from '../../src/payments/public-url-check.js';

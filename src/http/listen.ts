@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { createServer as createNetServer, type AddressInfo, type Server as NetServer } from 'node:net';
-import { ConfigFault } from '../config.js';
+import { ConfigFault } from '../config/setting-reader.js';
 
 const BACKLOG = 1024;
 const SHUTDOWN_DEADLINE_MS = 25_000;

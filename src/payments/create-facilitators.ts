@@ -1,4 +1,5 @@
-import { ConfigFault, type FacilitatorConfig } from '../config.js';
+import type { FacilitatorConfig } from '../config/facilitator-settings.js';
+import { ConfigFault } from '../config/setting-reader.js';
 import type { Log } from '../net/log.js';
 import type { KeyPair } from '../solana/key-pair.js';
 import type { SolanaChain } from '../solana/rpc.js';

@@ -1,4 +1,4 @@
-import { ConfigFault } from '../config.js';
+import { ConfigFault } from '../config/setting-reader.js';
 import { withDeadline } from '../net/deadline.js';
 import type { Log } from '../net/log.js';
 

@@ -1,5 +1,7 @@
 import type { Log } from '../net/log.js';
-import { ConfigFault, type Config, type FacilitatorConfig } from '../config.js';
+import type { Config } from '../config.js';
+import type { FacilitatorConfig } from '../config/facilitator-settings.js';
+import { ConfigFault } from '../config/setting-reader.js';
 import type { KeyPair } from '../solana/key-pair.js';
 import { readInfo, type SandboxInfo } from './info.js';
 

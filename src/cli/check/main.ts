@@ -1,6 +1,8 @@
 import '../../solana/silence-bigint-warning.js';
 import { parseArgs } from 'node:util';
-import { ConfigFault, readConfig, type Config, type FacilitatorConfig } from '../../config.js';
+import { readConfig, type Config } from '../../config.js';
+import type { FacilitatorConfig } from '../../config/facilitator-settings.js';
+import { ConfigFault } from '../../config/setting-reader.js';
 import type { Contract } from '../../contract/contract.js';
 import { durabilityOf } from '../../ledger/durability.js';
 import { messageOf } from '../../ledger/fault.js';
