@@ -4,6 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Middleware } from 'koa';
 import pino from 'pino';
+import { openAdmin, placeAdmin, type AdminListener, type AdminPlace } from './admin/admin-listener.js';
+import type { MachineRoute } from './admin/admin-server.js';
 import { createApp } from './http/app.js';
 import { createBackends, type BuiltBackends, type Panel } from './upstreams/backends.js';
 import { BodyReader } from './http/body.js';
@@ -19,6 +21,7 @@ import { Health } from './http/health.js';
 import { durabilityOf } from './ledger/durability.js';
 import { openLedger, type Ledger } from './ledger/store.js';
 import { drain, findFreePort, listen } from './http/listen.js';
+import { hostInUrl } from './net/host-names.js';
 import { McpEndpoint, type McpParts } from './mcp/mcp-endpoint.js';
 import { createPanel } from './panel/panel.js';
 import { AnswerKeys } from './payments/answer-keys.js';
@@ -55,7 +58,12 @@ const FIRST_LOOK_MS = 5_000;
 const MCP_HOLD_MS = 45_000;
 
 /** A running server. `stop` lets open requests finish for up to 25 s. */
-export type Running = { url: string; stop(): Promise<void> };
+export type Running = {
+  url: string;
+  /** The admin listener. `link` opens the operator page and holds the operator's token. */
+  admin: { url: string; link: string };
+  stop(): Promise<void>;
+};
 
 type Disposer = () => Promise<unknown>;
 
@@ -102,6 +110,12 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
   for (const warning of apis.warnings) log.warn({}, warning);
   await makeStateDir(config.stateDir);
   const port = await findFreePort(config.host, config.port);
+  const adminPlace = await placeAdmin({
+    ...config,
+    anyPort: config.port === 0,
+    isSandbox: isSandbox(config),
+    log,
+  });
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
   const disposers: Disposer[] = [() => apis.close()];
   const closing = new AbortController();
@@ -112,6 +126,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const base = { config, ...shop, apis, endpoints, terms, log, closing: closing.signal, disposers };
     const offering = await openOffering(base);
     const selling = await openSelling(base, offering);
+    const admin = await adminOf(base, adminPlace);
     const server = createHttpServer({ ...selling, offers: offering.offers });
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
@@ -123,25 +138,33 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
       log.info({}, 'stopped');
     };
     let closed: Promise<void> | undefined;
-    return { url: publicUrl, stop: () => (closed ??= close()) };
+    return { url: publicUrl, admin, stop: () => (closed ??= close()) };
   } catch (error) {
     await closeAll(disposers);
     throw error;
   }
 }
 
+/** Closes after open requests have ended and before everything else, so that it can be read while the server drains. */
+async function adminOf({ config, log, disposers }: Base, place: AdminPlace): Promise<AdminListener> {
+  const routes: MachineRoute[] = [];
+  const admin = await openAdmin(place, config.stateDir, { routes, log });
+  disposers.unshift(() => admin.close());
+  return admin;
+}
+
 async function closeAll(disposers: Disposer[]): Promise<void> {
   for (const dispose of disposers.splice(0)) await dispose().catch(() => {});
+}
+
+function isSandbox({ network }: Config): boolean {
+  return network.name === 'sandbox';
 }
 
 async function makeStateDir(stateDir: string): Promise<void> {
   await mkdir(stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
     throw new ConfigFault(`STATE_DIR: ${stateDir} cannot be used as a folder: ${(error as Error).message}`);
   });
-}
-
-function hostInUrl(host: string): string {
-  return host.includes(':') ? `[${host}]` : host;
 }
 
 function termsOf(config: Config, { payTo }: Endpoints, publicUrl: string): Terms {
@@ -172,7 +195,7 @@ async function openOffering(base: Base): Promise<Offering> {
     hadFeePayer: remembered.length > 0,
     durability: () => durabilityOf(url, answerBudgetBytes),
   });
-  heed(await runChecks(checks), { isSandbox: config.network.name === 'sandbox', log });
+  heed(await runChecks(checks), { isSandbox: isSandbox(config), log });
   const offers = new Offers(contract.paid, terms, firstFeePayer(facilitator, remembered), remembered);
   const heights = new ChainHeights(ledger);
   const feePayers = new SharedFeePayers({ ledger, offers, facilitators: facilitator, log });

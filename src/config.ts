@@ -23,6 +23,17 @@ const DEFAULT_FACILITATOR: Record<NetworkName, string | undefined> = {
 /** The longest time that a call may wait for its answer, also where its caller prefers another. */
 export const MAX_HOLD_SECONDS = 600;
 
+/**
+ * `port` 0 chooses a free one; undefined means the default, which gives way to a free one in the sandbox. `url` is where a proxy shows the
+ * listener, without trailing slash. Without a token, one is made.
+ */
+export type AdminConfig = {
+  host: string;
+  port: number | undefined;
+  url: string | undefined;
+  token: string | undefined;
+};
+
 /** All settings. Times are in milliseconds, money is in atomic units. */
 export type Config = Readonly<{
   host: string;
@@ -30,6 +41,8 @@ export type Config = Readonly<{
   /** Without trailing slash. If undefined, derived from host and port when the server listens. */
   publicUrl: string | undefined;
   siteUrl: string | undefined;
+  /** The listener for operators: page, metrics and readiness. */
+  admin: AdminConfig;
   network: Network;
   /** The folder of the shop: its openapi.yaml and its handlers. */
   shopDir: string;
@@ -81,6 +94,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     port: read.integer('PORT', 8402, 0, 65535),
     publicUrl: read.origin('PUBLIC_URL'),
     siteUrl: read.url('SITE_URL'),
+    admin: readAdmin(read),
     network: NETWORKS[name],
     shopDir: resolve(read.text('SHOP_DIR') ?? '.'),
     stateDir,
@@ -142,6 +156,14 @@ function checkTogether(read: SettingReader, config: Config): void {
       'PEOPLE=rapidata needs RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET',
     );
   }
+}
+
+function readAdmin(read: SettingReader): AdminConfig {
+  const port = read.text('ADMIN_PORT') === undefined ? undefined : read.integer('ADMIN_PORT', 0, 0, 65535);
+  const token = read.secret('ADMIN_TOKEN', 16);
+  if (token !== undefined && token === read.text('PANEL_TOKEN'))
+    read.fault('ADMIN_TOKEN: must differ from PANEL_TOKEN, which respondents know');
+  return { host: read.text('ADMIN_HOST') ?? '127.0.0.1', port, url: read.origin('ADMIN_URL'), token };
 }
 
 function readRapidata(read: SettingReader): Config['rapidata'] {

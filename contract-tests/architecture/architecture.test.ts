@@ -27,7 +27,7 @@ const ROOT_FILES = ['src/main.ts', 'src/compose.ts', 'src/config.ts'];
 const ORDER = [
   ['main'],
   ['compose'],
-  ['mcp'],
+  ['mcp', 'admin'],
   ['cli', 'http', 'panel'],
   ['payments'],
   ['handlers'],

@@ -278,6 +278,7 @@ describe('a server that is killed or stopped', function () {
     const env = {
       STATE_DIR: stateDir,
       PORT: String(port),
+      ADMIN_PORT: '0',
       SANDBOX_RPC_PORT: String(rpcPort),
       SANDBOX_FACILITATOR_PORT: String(facilitatorPort),
     };

@@ -124,6 +124,7 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
       PATH: process.env['PATH'] ?? '',
       NETWORK: 'devnet',
       PORT: String(port),
+      ADMIN_PORT: '0',
       PUBLIC_URL: 'https://pay.example',
       PAY_TO,
       STATE_DIR: stateDir,

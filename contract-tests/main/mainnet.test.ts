@@ -89,6 +89,7 @@ describe('On mainnet', function () {
     const config = readConfig({
       NETWORK: 'mainnet',
       PORT: String(port),
+      ADMIN_PORT: '0',
       PUBLIC_URL,
       PAY_TO,
       STATE_DIR: stateDir,

@@ -48,7 +48,7 @@ describe('A server that is starting', function () {
     const port = await freePort();
     url = `http://127.0.0.1:${port}`;
     stateDir = mkdtempSync(join(tmpdir(), 'start-'));
-    env = { ...world.env, STATE_DIR: stateDir, PORT: String(port) };
+    env = { ...world.env, STATE_DIR: stateDir, PORT: String(port), ADMIN_PORT: '0' };
   });
   afterEach(() => {
     world.facilitator.intervene(undefined);
@@ -153,6 +153,7 @@ describe('A server that was built', function () {
     const env = {
       ...world.env,
       PORT: String(port),
+      ADMIN_PORT: '0',
       STATE_DIR: join(folder, 'state'),
       PATH: process.env.PATH,
     };

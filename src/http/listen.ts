@@ -7,12 +7,17 @@ const SHUTDOWN_DEADLINE_MS = 25_000;
 /** How long kept-alive connections may take to close on their own. */
 const CLOSE_MS = 500;
 
-/** @throws ConfigFault if the port is in use */
-export function listen(server: NetServer, host: string, port: number): Promise<void> {
+/**
+ * @param variable the setting that names the port
+ * @throws ConfigFault if the port is in use
+ */
+export function listen(server: NetServer, host: string, port: number, variable = 'PORT'): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const inUse = error.code === 'EADDRINUSE';
-      reject(inUse ? new ConfigFault(`PORT: ${port} is in use; set PORT to another one`) : error);
+      reject(
+        inUse ? new ConfigFault(`${variable}: ${port} is in use; set ${variable} to another one`) : error,
+      );
     });
     server.listen(port, host, BACKLOG, resolve);
   });
@@ -22,9 +27,9 @@ export function listen(server: NetServer, host: string, port: number): Promise<v
  * Checks early whether the port is free; 0 means any port.
  * @throws ConfigFault if it is in use
  */
-export async function findFreePort(host: string, wanted: number): Promise<number> {
+export async function findFreePort(host: string, wanted: number, variable = 'PORT'): Promise<number> {
   const probe = createNetServer();
-  await listen(probe, host, wanted);
+  await listen(probe, host, wanted, variable);
   const { port } = probe.address() as AddressInfo;
   await new Promise(resolve => probe.close(resolve));
   return port;

@@ -1,5 +1,5 @@
-import { isIP } from 'node:net';
 import type { IncomingHttpHeaders } from 'node:http';
+import { hostnameOf, isAddress, isLocal } from '../net/host-names.js';
 
 /** The names under which this server and its site are reached. */
 export type OwnHosts = { publicUrl: string; siteUrl: string };
@@ -20,18 +20,6 @@ export function foreignHost(
   const page = hostnameOf(origin);
   const welcome = page !== undefined && (isLocal(page) || page === own || page === new URL(siteUrl).hostname);
   return welcome ? undefined : `Web pages of ${shown(origin)} may not call this server.`;
-}
-
-function hostnameOf(url: string): string | undefined {
-  return URL.canParse(url) ? new URL(url).hostname || undefined : undefined;
-}
-
-function isAddress(name: string): boolean {
-  return isIP(name.replace(/^\[|\]$/g, '')) !== 0;
-}
-
-function isLocal(name: string): boolean {
-  return /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(name);
 }
 
 function shown(text = 'nothing'): string {

@@ -1,0 +1,195 @@
+import { expect } from 'chai';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer, request, type IncomingMessage, type Server } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  openAdmin,
+  placeAdmin,
+  type AdminListener,
+  type AdminPlace,
+} from '../../src/admin/admin-listener.js';
+import type { MachineRoute } from '../../src/admin/admin-server.js';
+import { readConfig, type AdminConfig } from '../../src/config.js';
+import { ConfigFault } from '../../src/config/setting-reader.js';
+
+const TOKEN = 'a-token-that-nobody-guesses';
+const log = { info: () => {}, warn: () => {}, error: () => {} };
+const routes: MachineRoute[] = [
+  { path: '/metrics', withoutToken: 'private', serve: ctx => void (ctx.body = 'sold 3\n') },
+  {
+    path: '/ready',
+    withoutToken: 'status',
+    serve: ctx => {
+      ctx.status = 503;
+      ctx.body = 'the chain is stale\n';
+    },
+  },
+];
+
+type Got = { status: number; headers: IncomingMessage['headers']; body: string };
+
+async function get(
+  url: string,
+  path: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+): Promise<Got> {
+  const { hostname, port } = new URL(url);
+  const asking = request({
+    host: hostname.replace(/[[\]]/g, ''),
+    port,
+    path,
+    headers,
+    method,
+    agent: false,
+  }).end();
+  const [response] = (await once(asking, 'response')) as [IncomingMessage];
+  let body = '';
+  for await (const chunk of response) body += String(chunk);
+  return { status: response.statusCode ?? 0, headers: response.headers, body };
+}
+
+describe('the admin listener', () => {
+  let stateDir: string;
+  let open: AdminListener[];
+
+  beforeEach(async () => {
+    stateDir = await mkdtemp(join(tmpdir(), 'coinslot-admin-'));
+    open = [];
+  });
+  afterEach(async () => {
+    await Promise.all(open.map(listener => listener.close()));
+    await rm(stateDir, { recursive: true, force: true });
+  });
+
+  const place = (env: Record<string, string> = {}, more: object = {}): Promise<AdminPlace> => {
+    const { admin } = readConfig({ ADMIN_PORT: '0', ...env });
+    return placeAdmin({ admin, anyPort: false, isSandbox: true, stateDir, log, ...more });
+  };
+
+  async function start(env: Record<string, string> = {}): Promise<AdminListener> {
+    const listener = await openAdmin(await place(env), stateDir, { routes, log });
+    open.push(listener);
+    return listener;
+  }
+
+  describe('on loopback', () => {
+    it('serves programs without a token, and nothing that has no route', async () => {
+      const { url } = await start();
+      expect(await get(url, '/metrics')).to.include({ status: 200, body: 'sold 3\n' });
+      expect(await get(url, '/ready')).to.include({ status: 503, body: 'the chain is stale\n' });
+      expect((await get(url, '/metrics/')).status).to.equal(404);
+      expect(await get(url, '/metrics', {}, 'POST')).to.include({ status: 405 });
+      expect((await get(url, '/metrics', {}, 'HEAD')).body).to.equal('');
+    });
+
+    it('hides everything from a page that reaches it under a name of its own', async () => {
+      const { url } = await start();
+      const { port } = new URL(url);
+      const foreign = { Host: `rebound.example:${port}` };
+      expect((await get(url, '/metrics', foreign)).status).to.equal(403);
+      expect((await get(url, '/', foreign)).status).to.equal(403);
+      // The status alone tells nothing that a page could not measure.
+      expect(await get(url, '/ready', foreign)).to.include({ status: 503, body: '' });
+      for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, '[::1]', '10.1.2.3'])
+        expect((await get(url, '/metrics', { Host: host })).status, host).to.equal(200);
+    });
+
+    it('is found under the name of ADMIN_URL, and under any name by who has the token', async () => {
+      const found = await place({ ADMIN_URL: 'https://ops.example', ADMIN_TOKEN: TOKEN });
+      open.push(await openAdmin(found, stateDir, { routes, log }));
+      expect(found.url).to.equal('https://ops.example');
+      const local = `http://127.0.0.1:${found.port}`;
+      expect((await get(local, '/metrics', { Host: 'ops.example' })).status).to.equal(200);
+      expect((await get(local, '/metrics', { Host: 'coinslot:8404' })).status).to.equal(403);
+      const authorization = `Bearer ${TOKEN}`;
+      expect((await get(local, '/metrics', { Host: 'coinslot:8404', authorization })).status).to.equal(200);
+    });
+  });
+
+  it('elsewhere gives programs nothing but the readiness status without the token', async () => {
+    const { url } = await start({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: TOKEN });
+    const local = url.replace('0.0.0.0', '127.0.0.1');
+    expect(await get(local, '/metrics')).to.include({ status: 401 });
+    expect((await get(local, '/metrics', { authorization: 'Bearer wrong' })).status).to.equal(401);
+    expect((await get(local, '/metrics', { authorization: `Bearer ${TOKEN}` })).body).to.equal('sold 3\n');
+    expect(await get(local, '/ready')).to.include({ status: 503, body: '' });
+    expect((await get(local, '/ready', { authorization: `Bearer ${TOKEN}` })).body).to.equal(
+      'the chain is stale\n',
+    );
+  });
+
+  it('keeps the link with a token that it made in a file of its owner, and the token over a restart', async () => {
+    const file = join(stateDir, 'operator-page.url');
+    await writeFile(file, 'left over', { mode: 0o666 });
+    const first = await start();
+    expect(first.link).to.match(/^http:\/\/127\.0\.0\.1:\d+\/#[\w-]{32}$/);
+    expect(await readFile(file, 'utf8')).to.equal(`${first.link}\n`);
+    expect((await stat(file)).mode & 0o777).to.equal(0o600);
+    const again = await start();
+    expect(new URL(again.link).hash).to.equal(new URL(first.link).hash);
+    const own = await start({ ADMIN_TOKEN: TOKEN });
+    expect(own.link).to.match(new RegExp(`#${TOKEN}$`));
+    expect(await readFile(file, 'utf8')).to.equal(`${again.link}\n`);
+  });
+
+  it('closes at once, also under a connection that never sends its request', async () => {
+    const { url } = await start();
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    await once(socket, 'connect');
+    socket.write('GET /ready HTTP/1.1\r\n');
+    const ended = once(socket, 'close');
+    await open.pop()?.close();
+    await ended;
+  });
+
+  describe('its port', () => {
+    let taken: Server;
+    let port: string;
+    beforeEach(async () => {
+      taken = createServer().listen(0, '127.0.0.1');
+      await once(taken, 'listening');
+      port = String((taken.address() as AddressInfo).port);
+    });
+    afterEach(() => taken.close());
+
+    const admin = (given: Partial<AdminConfig>): AdminConfig => ({
+      host: '127.0.0.1',
+      port: undefined,
+      url: undefined,
+      token: undefined,
+      ...given,
+    });
+
+    it('that was set and is taken stops the start with a sentence', async () => {
+      const fault = await place({ ADMIN_PORT: port }).catch((error: unknown) => error);
+      expect(fault).to.be.instanceOf(ConfigFault);
+      expect((fault as Error).message).to.equal(
+        `ADMIN_PORT: ${port} is in use; set ADMIN_PORT to another one`,
+      );
+    });
+
+    it('is any free one beside a server on any free port', async () => {
+      const found = await placeAdmin({ admin: admin({}), anyPort: true, isSandbox: false, stateDir, log });
+      expect(found.port).to.not.equal(8404);
+    });
+  });
+
+  it('rejects a token that respondents know, a short one, and a URL with a path', () => {
+    const faults = (env: Record<string, string>): string => {
+      try {
+        readConfig(env);
+        return '';
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    expect(faults({ ADMIN_TOKEN: TOKEN, PANEL_TOKEN: TOKEN })).to.include('ADMIN_TOKEN: must differ');
+    expect(faults({ ADMIN_TOKEN: 'short' })).to.include('ADMIN_TOKEN: must have at least 16 characters');
+    expect(faults({ ADMIN_URL: 'https://ops.example/admin' })).to.include('ADMIN_URL');
+    expect(faults({ ADMIN_PORT: '70000' })).to.include('ADMIN_PORT');
+  });
+});

@@ -1,0 +1,101 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { chmod, readFile, rename, writeFile } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { join } from 'node:path';
+import type { AdminConfig } from '../config.js';
+import { ConfigFault } from '../config/setting-reader.js';
+import { findFreePort, listen } from '../http/listen.js';
+import { hostInUrl } from '../net/host-names.js';
+import type { Log } from '../net/log.js';
+import { createAdminServer, type AdminParts } from './admin-server.js';
+
+const DEFAULT_PORT = 8404;
+/** In the state folder; holds the link with the token. */
+const LINK_FILE = 'operator-page.url';
+const CLOSE_MS = 500;
+
+/** Where the listener will be, and the operator's token. */
+export type AdminPlace = { host: string; port: number; url: string; token: string; isTokenMade: boolean };
+
+/** The open listener. `link` opens the operator page and holds the token. */
+export type AdminListener = { url: string; link: string; close(): Promise<void> };
+
+type PlaceOptions = {
+  admin: AdminConfig;
+  /** Servers on any free port have their listener on a free one, too. */
+  anyPort: boolean;
+  isSandbox: boolean;
+  stateDir: string;
+  log: Log;
+};
+
+/**
+ * Finds port and token. A port that was not set and is taken gives way to a free one in the sandbox, so that several can run.
+ * @throws ConfigFault if the port is in use
+ */
+export async function placeAdmin(options: PlaceOptions): Promise<AdminPlace> {
+  const { admin, stateDir } = options;
+  const port = await freePort(options);
+  const url = admin.url ?? `http://${hostInUrl(admin.host)}:${port}`;
+  const token = admin.token ?? (await keptToken(stateDir)) ?? randomBytes(24).toString('base64url');
+  return { host: admin.host, port, url, token, isTokenMade: admin.token === undefined };
+}
+
+async function freePort({ admin, anyPort, isSandbox, log }: PlaceOptions): Promise<number> {
+  const { host, port = anyPort ? 0 : DEFAULT_PORT } = admin;
+  try {
+    return await findFreePort(host, port, 'ADMIN_PORT');
+  } catch (error) {
+    if (!(error instanceof ConfigFault) || !isSandbox || admin.port !== undefined) throw error;
+    const other = await findFreePort(host, 0, 'ADMIN_PORT');
+    log.info({ port: other }, `port ${port} is in use: the admin listener takes port ${other}`);
+    return other;
+  }
+}
+
+/** The token of the last start, so that links and bookmarks stay valid. */
+async function keptToken(stateDir: string): Promise<string | undefined> {
+  const text = await readFile(join(stateDir, LINK_FILE), 'utf8').catch(() => '');
+  return /#([\w-]{32})\s*$/.exec(text)?.[1];
+}
+
+/**
+ * Opens the listener. The link with a token that was made stands in the state folder, in a file that only its owner can read.
+ * @throws ConfigFault if the port was taken meanwhile, or the file cannot be written
+ */
+export async function openAdmin(
+  place: AdminPlace,
+  stateDir: string,
+  parts: Omit<AdminParts, 'host' | 'url' | 'opens'>,
+): Promise<AdminListener> {
+  const { host, port, url, token } = place;
+  const wanted = digest(token);
+  const opens = (text: string): boolean => timingSafeEqual(digest(text), wanted);
+  const server = createAdminServer({ ...parts, host, url, opens });
+  await listen(server, host, port, 'ADMIN_PORT');
+  const link = `${url}/#${token}`;
+  if (place.isTokenMade) await keepLink(join(stateDir, LINK_FILE), link);
+  return { url, link, close: () => closeServer(server) };
+}
+
+async function keepLink(file: string, link: string): Promise<void> {
+  try {
+    // The mode of a file that exists would stay as it is.
+    await writeFile(`${file}.new`, `${link}\n`, { mode: 0o600 });
+    await chmod(`${file}.new`, 0o600);
+    await rename(`${file}.new`, file);
+  } catch (error) {
+    throw new ConfigFault(`STATE_DIR: ${file} cannot be written: ${(error as Error).message}`);
+  }
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = new Promise(resolve => server.close(resolve));
+  server.closeIdleConnections();
+  await Promise.race([closed, new Promise(resolve => setTimeout(resolve, CLOSE_MS))]);
+  server.closeAllConnections();
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,125 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import Koa, { type Context, type Middleware } from 'koa';
+import { Connections } from '../http/connections.js';
+import { hostnameOf, isAddress, isLocal } from '../net/host-names.js';
+import type { Log } from '../net/log.js';
+
+/**
+ * A GET route for programs, such as Prometheus or a load balancer. It needs no token where the listener is on loopback. Elsewhere, a
+ * caller without the token gets nothing (`private`), or the status without the body (`status`).
+ */
+export type MachineRoute = {
+  path: string;
+  withoutToken: 'private' | 'status';
+  serve: (ctx: Context) => Promise<void> | void;
+};
+
+export type AdminParts = {
+  routes: readonly MachineRoute[];
+  /** Serves all other paths. It has its own sign-in. */
+  page?: Middleware;
+  /** Whether a text is the operator's token. Compares in constant time. */
+  opens: (token: string) => boolean;
+  /** Where the listener is. */
+  host: string;
+  /** Where a proxy shows it. */
+  url?: string | undefined;
+  log: Log;
+};
+
+const MAX_HEADER_BYTES = 16 * 1024;
+const HEADERS_DEADLINE_MS = 10_000;
+const REQUEST_DEADLINE_MS = 30_000;
+const KEEP_ALIVE_MS = 15_000;
+const STALL_MS = 20_000;
+const CHECK_MS = 2_000;
+const MAX_CONNECTIONS = 200;
+
+/** The HTTP server for the operator: metrics, readiness and page. The public listener reaches none of it. */
+export function createAdminServer(parts: AdminParts): Server {
+  const handle = createAdminApp(parts).callback();
+  const server = createServer(
+    {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADERS_DEADLINE_MS,
+      requestTimeout: REQUEST_DEADLINE_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: CHECK_MS,
+    },
+    (request, response) => {
+      const admitted = connections.admit(request, response);
+      if (admitted === 'yes') return void handle(request, response);
+      if (admitted === 'refuse') response.writeHead(503, { Connection: 'close' }).end();
+    },
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  const connections = new Connections(server, STALL_MS, CHECK_MS);
+  return server;
+}
+
+function createAdminApp(parts: AdminParts): Koa {
+  const app = new Koa();
+  app.silent = true;
+  app.on('error', (error: NodeJS.ErrnoException) => {
+    // A browser that closes its connection is no fault.
+    if (!/^(ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
+      parts.log.error({ error }, 'a request of the admin listener failed');
+  });
+  app.use((ctx, next) => serveMachine(ctx, parts, next));
+  app.use((ctx, next) => checkHost(ctx, parts, next));
+  if (parts.page) app.use(parts.page);
+  return app;
+}
+
+async function serveMachine(ctx: Context, parts: AdminParts, next: () => Promise<void>): Promise<void> {
+  const route = parts.routes.find(({ path }) => path === ctx.path);
+  if (!route) return next();
+  const { withoutToken, serve } = route;
+  const known = hasToken(ctx, parts);
+  if (!known && withoutToken === 'private') {
+    if (!isLocal(bracketed(parts.host)))
+      return refuse(ctx, 401, `Send the header "Authorization: Bearer <ADMIN_TOKEN>".`, {
+        'WWW-Authenticate': 'Bearer',
+      });
+    const foreign = foreignHost(ctx.req, parts);
+    if (foreign) return refuse(ctx, 403, foreign);
+  }
+  if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
+    return refuse(ctx, 405, 'Use GET.', { Allow: 'GET, HEAD' });
+  ctx.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' });
+  await serve(ctx);
+  if (!known && (!isLocal(bracketed(parts.host)) || foreignHost(ctx.req, parts))) {
+    const { status } = ctx;
+    ctx.body = '';
+    ctx.status = status;
+  }
+}
+
+function bracketed(host: string): string {
+  return host === '::1' ? '[::1]' : host;
+}
+
+function hasToken({ req }: Context, { opens }: AdminParts): boolean {
+  const [, token] = /^Bearer +(\S{1,500})$/i.exec(req.headers.authorization ?? '') ?? [];
+  return token !== undefined && opens(token);
+}
+
+/** A web page that reaches this listener under a name of its own must not see it, even with the operator's browser. */
+async function checkHost(ctx: Context, parts: AdminParts, next: () => Promise<void>): Promise<void> {
+  const foreign = foreignHost(ctx.req, parts);
+  return foreign ? refuse(ctx, 403, foreign) : next();
+}
+
+function foreignHost({ headers }: IncomingMessage, { host, url }: AdminParts): string | undefined {
+  const name = hostnameOf(`http://${headers.host ?? ''}`);
+  const own = [host, url && hostnameOf(url)];
+  if (name !== undefined && (isAddress(name) || isLocal(name) || own.includes(name))) return undefined;
+  return 'The Host header is not that of this listener. Use its address, or set ADMIN_URL to the URL at which you reach it.';
+}
+
+function refuse(ctx: Context, status: number, message: string, headers: Record<string, string> = {}): void {
+  ctx.status = status;
+  ctx.set({ 'Cache-Control': 'no-store', ...headers });
+  ctx.type = 'text/plain; charset=utf-8';
+  ctx.body = `${message}\n`;
+}

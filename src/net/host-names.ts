@@ -1,0 +1,21 @@
+import { isIP } from 'node:net';
+
+/** The host of a URL, without its port; undefined if it is not a URL with a host. */
+export function hostnameOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).hostname || undefined : undefined;
+}
+
+/** Whether a host is an IP address. A web page that reaches a server under a name of its own (DNS rebinding) names no address. */
+export function isAddress(name: string): boolean {
+  return isIP(name.replace(/^\[|\]$/g, '')) !== 0;
+}
+
+/** Whether a host names this machine. */
+export function isLocal(name: string): boolean {
+  return /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(name);
+}
+
+/** A host as a URL has it. */
+export function hostInUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
