@@ -664,7 +664,7 @@ export interface components {
     };
     requestBodies: never;
     headers: {
-        /** @description Base64 of the challenge in the body. */
+        /** @description Base64 of the challenge in the body. Every v2 challenge has it; a v1 challenge (`?x402Version=1`) does not, because clients take the header to mean v2. */
         "PAYMENT-REQUIRED": string;
         /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v2 payment. */
         "PAYMENT-RESPONSE": string;

@@ -45,6 +45,7 @@ import { answersUrl, PickUps } from './http/serve-pick-up.js';
 import { Routes } from './http/router.js';
 import { createHttpServer, type HttpParts } from './http/server.js';
 import { heed, runChecks } from './payments/preflight.js';
+import { serviceOf } from './payments/service.js';
 import { loadShop, type Shop } from './shop/load-shop.js';
 import { startupChecks } from './payments/startup-checks.js';
 import { Respondents } from './upstreams/people/respondents.js';
@@ -122,7 +123,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
   try {
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
     disposers.unshift(() => endpoints.stop());
-    const terms = termsOf(config, endpoints, publicUrl);
+    const terms = { ...termsOf(config, endpoints, publicUrl), service: serviceOf(shop.contract, publicUrl) };
     const base = { config, ...shop, apis, endpoints, terms, log, closing: closing.signal, disposers };
     const offering = await openOffering(base);
     const selling = await openSelling(base, offering);
@@ -252,7 +253,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const serving = { ...handlerParts, ...memory, charge, offers, live, exposed, closing, answerKeys, pickUps };
   // Without a handler that asks people, there is no page on which they answer.
   const page = backends.uses('people') ? { panel: panelOf(base, ledger, panel) } : {};
-  const callback = createApp({ ...serving, holdMs, ...page }).callback();
+  const callback = createApp({ ...serving, documents, holdMs, ...page }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   void routes.warm();
   return {

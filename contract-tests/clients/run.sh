@@ -268,7 +268,7 @@ run_go() {
   ready_go
   client 'generate, compile: oapi-codegen' 600 bash -c generate_go
   client 'pay: oapi-codegen' 90 ./built
-  client 'hide the v1 header: v1challenge' 120 go test -count=1 ./v1challenge
+  client 'no header with a v1 challenge: v1challenge' 120 go test -count=1 ./v1challenge
   [ "$unready" = 'go is not installed' ] || official_go
 }
 

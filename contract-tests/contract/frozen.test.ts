@@ -56,7 +56,7 @@ const FROZEN: Record<string, { limits: Record<string, unknown> }> = {
 
 /** Headers that an answer must have, by operation (`*`: every paid one) and status. */
 const FROZEN_HEADERS: Record<string, Record<string, string[]>> = {
-  '*': { 402: ['PAYMENT-REQUIRED'], 503: ['Retry-After'] },
+  '*': { 503: ['Retry-After'] },
   'POST /v1/tts': { 200: ['X-TTS-Voice-Id', 'X-TTS-Format'] },
 };
 

@@ -219,7 +219,7 @@ describe('The check of an answer', () => {
       x402Version: 2,
       accepts: [{ scheme: 'exact', network: 'solana', payTo: 'p', asset: 'a' }],
     };
-    expect(check('/v1/summarize', { status: 402, body })).to.equal('header PAYMENT-REQUIRED is missing');
+    expect(check('/v1/summarize', { status: 402, body })).to.contain('no handler answers');
   });
 
   const wrong: [string, unknown][] = [

@@ -6,7 +6,9 @@ import { parsePaymentRequired } from '@x402/core/schemas';
 import { loadContract, type PricedOperation } from '../../src/contract/contract.js';
 import { MAX_HEADER_BYTES, renderChallenge, type Challenge } from '../../src/payments/challenge.js';
 import { Offers } from '../../src/payments/offers.js';
+import { bazaarOf } from '../../src/payments/describe-call.js';
 import type { Terms } from '../../src/payments/requirements.js';
+import { serviceOf } from '../../src/payments/service.js';
 import { bytesOf } from '../../src/payments/transaction.js';
 
 const { document, paid } = loadContract(new URL('../../../openapi.yaml', import.meta.url));
@@ -93,6 +95,22 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
           const whole = parsePaymentRequired(parse(renderChallenge(operation, terms, LIVE, version)));
           expect(whole.success, JSON.stringify(whole.error)).to.equal(true);
         }
+      });
+
+      it('names service, tags and icon within the header, and leaves nothing out for them', () => {
+        const service = serviceOf({ document, paid, free: [] }, PUBLIC_URL);
+        const challenge = expectSound(renderChallenge(operation, { ...terms, service }, LIVE));
+        const { serviceName, tags, iconUrl } = challenge.resource as Json;
+        expect({ serviceName, tags, iconUrl }).to.deep.equal({
+          serviceName: 'Coinslot',
+          tags: operation.tags,
+          iconUrl: `${PUBLIC_URL}/icon.png`,
+        });
+        const { success, data } = parsePaymentRequired(challenge);
+        expect(success && data.x402Version === 2 && data.resource).to.deep.equal(challenge.resource);
+        expect((challenge.extensions as Json).bazaar).to.deep.equal(bazaarOf(operation, true));
+        const free = 4096 - renderChallenge(operation, { ...terms, service }, LIVE).header.length;
+        expect(free, 'room for the reason of a refusal').to.be.above(200);
       });
 
       it('would be refused whole if it named the v1 network beside, which is why it does not', () => {

@@ -58,6 +58,7 @@ describe('The discovery document', () => {
     }
     expect(instructions).to.contain('A call without payment returns a 402 descriptor');
     expect(instructions).to.match(/x402 scheme exact in USDC on Solana/);
+    expect(instructions).to.contain('only x402 v1 add ?x402Version=1 to the URL');
     for (const header of ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'PAYMENT-REQUIRED'])
       expect(instructions).to.contain(header);
   });

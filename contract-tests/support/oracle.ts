@@ -68,9 +68,11 @@ export function challengeFaults(operation: PricedOperation, terms: Terms, seen: 
   if (seen.status !== 402) return [];
   const faults: string[] = [];
   const header = seen.headers.get('payment-required') ?? '';
-  if (header !== seen.body.toString('base64')) faults.push('the header is not the base64 of the body');
+  const body = seen.body.toString('utf8');
+  const inHeader = (JSON.parse(body) as Json)['x402Version'] === 1 ? '' : seen.body.toString('base64');
+  if (header !== inHeader) faults.push('the header is not the base64 of the body');
   if (header.length > MAX_HEADER_BYTES) faults.push(`the header takes ${header.length} bytes`);
-  const { x402Version, accepts } = JSON.parse(seen.body.toString('utf8')) as {
+  const { x402Version, accepts } = JSON.parse(body) as {
     x402Version: number;
     accepts: Json[];
   };

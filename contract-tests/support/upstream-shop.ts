@@ -267,6 +267,7 @@ export class UpstreamShop {
       deliveries: new Deliveries(),
       exposed,
       live: {},
+      documents: new Map(),
       holdMs: 10_000,
       closing: new AbortController().signal,
     }).callback();

@@ -126,16 +126,18 @@ export function receiptOf(answer: Answer): {
   return JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as ReturnType<typeof receiptOf>;
 }
 
-/** The challenge that a refusal carries, after checking that header and body are one. */
+/** The challenge that a refusal carries, after checking that header and body are one. A v1 challenge comes without the header. */
 export function challengeOf(answer: Answer): {
   x402Version: number;
   error?: string;
   accepts: Record<string, unknown>[];
 } {
-  const header = Buffer.from(answer.headers.get('payment-required') ?? '', 'base64');
-  if (!header.equals(answer.body))
-    throw new Error('the PAYMENT-REQUIRED header is not the base64 of the body');
-  return answer.json() as ReturnType<typeof challengeOf>;
+  const challenge = answer.json() as ReturnType<typeof challengeOf>;
+  const header = answer.headers.get('payment-required');
+  const expected = challenge.x402Version === 1 ? null : answer.body.toString('base64');
+  if (header !== expected)
+    throw new Error(`the PAYMENT-REQUIRED header of a v${challenge.x402Version} challenge is ${header}`);
+  return challenge;
 }
 
 export const TEXT =

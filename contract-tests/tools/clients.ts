@@ -91,8 +91,7 @@ export const CLIENTS: Client[] = [
   },
   {
     tool: 'v1challenge',
-    checks:
-      'the transport for Go clients removes the header, so that they read the v1 challenge from the body',
+    checks: 'Go finds a v1 challenge in the body only, without the header that means v2',
     version: () => 'contract-tests/clients/go/v1challenge',
   },
   {

@@ -6,6 +6,7 @@ const built = process.env.COINSLOT_BUILT
   ? pathToFileURL(`${process.env.COINSLOT_BUILT}/`)
   : new URL('../../dist/', import.meta.url);
 const { parseContract } = await import(new URL('src/contract/contract.js', built).href);
+const { serviceOf } = await import(new URL('src/payments/service.js', built).href);
 const { MAX_HEADER_BYTES, renderChallenge } = await import(new URL('src/payments/challenge.js', built).href);
 
 /** The longest of everything that a server adds: a URL of 60 characters, addresses of 44. */
@@ -26,7 +27,8 @@ function challengeFitsAHeader() {
       leave(_root, { location, report }) {
         const contract = readContract(location.source.body, report, location);
         for (const operation of contract?.paid ?? []) {
-          const { length } = renderChallenge(operation, TERMS, LIVE).header;
+          const terms = { ...TERMS, service: serviceOf(contract, TERMS.publicUrl) };
+          const { length } = renderChallenge(operation, terms, LIVE).header;
           if (length > MAX_HEADER_BYTES) {
             report({
               message: `The challenge of ${operation.id} takes ${length} header bytes, at most ${MAX_HEADER_BYTES} pass: shorten its summary, request schema or example.`,

@@ -5,11 +5,12 @@ import type { PricedOperation } from '../contract/contract.js';
 import { challengeVersion } from '../payments/challenge.js';
 import { BodiesFull, type BodyReader } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
+import type { StaticDocuments } from './documents.js';
 import { goneSignal } from './on-close.js';
 import { servePaidCall, type PaidCallParts } from './paid-calls.js';
 import { servePickUp, type PickUpParts } from './serve-pick-up.js';
 import { sourceOf } from './request-source.js';
-import { Halt, sendChallenge, sendError } from './responses.js';
+import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
 import type { AskedCheck, Routed } from './router.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
@@ -23,6 +24,7 @@ export type AppParts = ServeFreeParts &
     holdMs: number;
     /** The headers of answers that a page of another origin may read. */
     exposed: string;
+    documents: StaticDocuments;
     /** The page on which people answer, if any are asked; mounted after the routes of the contract. */
     panel?: Middleware;
   };
@@ -30,14 +32,14 @@ export type AppParts = ServeFreeParts &
 const HEAD_SELLS_NOTHING =
   'HEAD has no body, so it sells nothing, and this request did not use the payment. Send it with GET.';
 
-/** The Koa app behind the fast path: the operations of the contract, the panel, and files that browsers request. */
+/** The Koa app behind the fast path: the operations of the contract, and the panel. */
 export function createApp(parts: AppParts): Koa {
   const app = new Koa();
   app.silent = true;
   app.use(reportFaults(parts));
   app.use((ctx, next) => serve(ctx, parts, next));
   if (parts.panel) app.use(parts.panel);
-  app.use(outsideTheContract());
+  app.use(outsideTheContract(parts.documents));
   app.use(ctx => {
     throw new Halt(404, `${shown(ctx)} does not exist. GET / lists all operations.`);
   });
@@ -78,6 +80,7 @@ async function serve(ctx: Context, parts: AppParts, next: () => Promise<unknown>
   if (route.kind === 'methodNotAllowed') {
     throw new Halt(405, `${ctx.method} is not allowed here, only ${route.allow}.`, { Allow: route.allow });
   }
+  if (route.priced || route.id === parts.pickUps.operation) ctx.set(NOT_INDEXED);
   if (route.priced) return servePaid(ctx, parts, route, route.priced);
   if (route.id === parts.pickUps.operation) return servePickUp(ctx, parts, route.raw[0] ?? '');
   return serveFree(ctx, parts, route);

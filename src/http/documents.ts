@@ -1,27 +1,71 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHash } from 'node:crypto';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import type { Json } from '../contract/json.js';
 import { hasHeader } from '../payments/headers.js';
 import { JSON_TYPE } from './run-handler.js';
 
-/** A free document that stays the same while the server runs: its JSON bytes, a strong ETag, and the complete headers of 200 and 304. */
-export type StaticDocument = { body: Buffer; etag: string; headers: string[]; unchanged: string[] };
+/** One encoding of a document: its bytes, a strong ETag, and the complete headers of 200 and 304. */
+type Encoded = { body: Buffer; etag: string; headers: string[]; unchanged: string[] };
+
+/** A free document that stays the same while the server runs, compressed in advance where that pays. */
+export type StaticDocument = { plain: Encoded; gzip?: Encoded; br?: Encoded };
 
 /** Static documents by path. */
 export type StaticDocuments = ReadonlyMap<string, StaticDocument>;
 
+/** Smaller documents fit into one packet as they are. */
+const COMPRESSED_FROM_BYTES = 1024;
+/** Images are compressed already. */
+const COMPRESSIBLE = /^(text\/|application\/json|image\/svg)/;
+/** The best that takes milliseconds: the start waits for it. */
+const BROTLI_QUALITY = 9;
+
 /** @param exposed the headers that a page of another origin may read */
 export function documentOf(value: Json, exposed: string): StaticDocument {
-  const body = Buffer.from(JSON.stringify(value));
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-  const unchanged = [
-    ...['Access-Control-Allow-Origin', '*'],
-    ...['Access-Control-Expose-Headers', exposed],
-    ...['ETag', etag],
-    ...['Cache-Control', 'public, max-age=60'],
-  ];
-  const headers = [...unchanged, 'Content-Type', JSON_TYPE, 'Content-Length', String(body.length)];
-  return { body, etag, headers, unchanged };
+  return fileOf(JSON.stringify(value), JSON_TYPE, exposed);
+}
+
+/**
+ * A document of any type.
+ * @param exposed the headers that a page of another origin may read
+ * @param more headers of each of its answers; a `Vary` here gets `Accept-Encoding` added
+ */
+export function fileOf(
+  content: string | Buffer,
+  type: string,
+  exposed: string,
+  more: Record<string, string> = {},
+): StaticDocument {
+  const body = Buffer.from(content as string);
+  const compressed = COMPRESSIBLE.test(type) && body.length > COMPRESSED_FROM_BYTES;
+  const { Vary, ...others } = more;
+  const vary = [...(Vary ? [Vary] : []), ...(compressed ? ['Accept-Encoding'] : [])].join(', ');
+  const encode = (bytes: Buffer, coding?: string): Encoded => {
+    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}${coding ? `-${coding}` : ''}"`;
+    const unchanged = [
+      ...['Access-Control-Allow-Origin', '*'],
+      ...['Access-Control-Expose-Headers', exposed],
+      ...['ETag', etag],
+      ...['Cache-Control', 'public, max-age=60'],
+      ...(vary ? ['Vary', vary] : []),
+      ...Object.entries(others).flat(),
+    ];
+    const encoding = coding ? ['Content-Encoding', coding] : [];
+    const headers = [
+      ...unchanged,
+      ...['Content-Type', type, ...encoding],
+      ...['Content-Length', String(bytes.length)],
+    ];
+    return { body: bytes, etag, headers, unchanged };
+  };
+  if (!compressed) return { plain: encode(body) };
+  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
+  return {
+    plain: encode(body),
+    gzip: encode(gzipSync(body, { level: 9 }), 'gzip'),
+    br: encode(brotliCompressSync(body, { params }), 'br'),
+  };
 }
 
 /** Answers GET and HEAD of a static document. @returns whether the request was for one */
@@ -35,11 +79,33 @@ export function serveDocument(
   const queryAt = url.indexOf('?');
   const document = documents.get(queryAt < 0 ? url : url.slice(0, queryAt));
   if (!document) return false;
-  const current = isCurrent(request, document.etag);
-  response.writeHead(current ? 304 : 200, current ? document.unchanged : document.headers);
-  if (current || method === 'HEAD') response.end();
-  else response.end(document.body);
+  sendDocument(request, response, document);
   return true;
+}
+
+/** Answers GET and HEAD with a document, in an encoding that the caller accepts. */
+export function sendDocument(
+  request: IncomingMessage,
+  response: ServerResponse,
+  document: StaticDocument,
+): void {
+  const encoded = negotiated(request, document);
+  const current = isCurrent(request, encoded.etag);
+  response.writeHead(current ? 304 : 200, current ? encoded.unchanged : encoded.headers);
+  if (current || request.method === 'HEAD') response.end();
+  else response.end(encoded.body);
+}
+
+/** The smallest encoding that `Accept-Encoding` names (RFC 9110); one with weight 0 is refused. */
+function negotiated(request: IncomingMessage, { plain, gzip, br }: StaticDocument): Encoded {
+  if (!br || !gzip || !hasHeader(request.rawHeaders, 'accept-encoding')) return plain;
+  const named = String(request.headers['accept-encoding'] ?? '')
+    .toLowerCase()
+    .split(',')
+    .filter(each => !/;\s*q=0(\.0*)?\s*$/.test(each))
+    .map(each => each.split(';', 1)[0]?.trim());
+  if (named.includes('br')) return br;
+  return named.includes('gzip') || named.includes('x-gzip') ? gzip : plain;
 }
 
 /** Ignores `Cache-Control: no-cache`, which some fetch clients add to every conditional request. */

@@ -1,6 +1,7 @@
 import type { Contract, FreeOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import type { Serving, ServingFree } from '../contract/operation.js';
+import { agentFiles } from './agent-files.js';
 import { documentOf, type StaticDocument, type StaticDocuments } from './documents.js';
 import { discoveryOf, indexOf, servedContract } from '../payments/discovery.js';
 import type { Terms } from '../payments/requirements.js';
@@ -49,7 +50,7 @@ export function freeAnswers(parts: FreeParts): FreeAnswers {
     ...mapped(sections('discovery'), listing),
   };
   return {
-    documents: byPath(contract, documents),
+    documents: new Map([...agentFiles(contract, terms, exposed), ...byPath(contract, documents)]),
     live: {
       getHealth: async () => health.report(),
       ...mapped(sections('health'), ids => {

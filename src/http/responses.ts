@@ -17,16 +17,24 @@ export class Halt extends Error {
 
 export function sendChallenge(
   ctx: Context,
-  { body, header }: Challenge,
+  { body, ...challenge }: Challenge,
   headers: Record<string, string> = {},
 ): void {
   send(ctx, 402, body, {
     ...headers,
-    'PAYMENT-REQUIRED': header,
+    ...challengeHeader(challenge),
     'Content-Type': JSON_TYPE,
     'Cache-Control': 'no-store',
   });
 }
+
+/** The PAYMENT-REQUIRED header of a challenge. A v1 challenge has none: clients take it to mean v2. */
+export function challengeHeader({ version, header }: Omit<Challenge, 'body'>): Record<string, string> {
+  return version === 1 ? {} : { 'PAYMENT-REQUIRED': header };
+}
+
+/** Search engines must not list what is paid for. */
+export const NOT_INDEXED = { 'X-Robots-Tag': 'noindex' } as const;
 
 export function sendError(
   ctx: Context,

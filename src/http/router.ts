@@ -122,6 +122,7 @@ export class Routes {
 
   /** Checks an answer against the contract: status, body and required headers. Returns what is wrong, if anything. */
   checkReply({ id, priced }: Pick<Routed, 'id' | 'priced'>, reply: AnyReply): string | undefined {
+    if (reply.status === 402) return 'status 402 is the challenge, which no handler answers';
     const declared = this.#declared.get(id)?.responses?.[reply.status];
     if (!declared) return `status ${reply.status} is not declared`;
     const forms = reply.status === 200 && priced ? priced.answers : formsOf(declared);

@@ -1,5 +1,5 @@
-import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
+import type { StaticDocuments } from './documents.js';
 import type { LiveAnswers } from './free-answers.js';
 import type { Failure } from '../payments/outcome.js';
 import { failureAnswer, JSON_TYPE, type HandlerParts } from './run-handler.js';
@@ -54,15 +54,12 @@ export function preflight(ctx: Context, route: Route): void {
   });
 }
 
-/** Files that browsers and crawlers request and the contract does not describe. */
-export function outsideTheContract(): Middleware {
-  const router = new Router({ strict: true, sensitive: true });
-  router.get('/favicon.ico', ctx => {
-    ctx.type = 'image/svg+xml';
-    ctx.set('Cache-Control', `public, max-age=${DAY_SECONDS}`);
-    ctx.body =
-      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#e0a92e"/>' +
-      '<rect x="7" y="4" width="2" height="8" fill="#5a3d00"/></svg>';
-  });
-  return router.routes() as Middleware;
+/** What is not a GET of a file that agents and browsers ask for by convention (`agent-files.ts`), but has its path. */
+export function outsideTheContract(documents: StaticDocuments): Middleware {
+  return (ctx, next) => {
+    if (!documents.has(ctx.path)) return next();
+    const route = { kind: 'methodNotAllowed', allow: 'GET, HEAD, OPTIONS' } as const;
+    if (ctx.method === 'OPTIONS') return preflight(ctx, route);
+    throw new Halt(405, `${ctx.method} is not allowed here, only ${route.allow}.`, { Allow: route.allow });
+  };
 }

@@ -1,12 +1,16 @@
 import type { Json } from '../contract/json.js';
 import type { PricedOperation } from '../contract/contract.js';
+import { tagsOf } from './service.js';
 import { networkName, requirementsOf, resourceUrl, type Terms } from './requirements.js';
 import { USDC_DECIMALS } from '../contract/price.js';
 import { bazaarOf, outputSchemaOf, PAYMENT_IDENTIFIER } from './describe-call.js';
 import { TOKEN_PROGRAM } from '../solana/networks.js';
 
-/** A 402 answer that is ready to send: the body, and its base64 for the PAYMENT-REQUIRED header. */
-export type Challenge = { body: Buffer; header: string };
+/**
+ * A 402 answer that is ready to send: the body, and its base64 for the PAYMENT-REQUIRED header. A v1 challenge is sent without the
+ * header, because clients take the header to mean v2; `header` is then only what it would take.
+ */
+export type Challenge = { version: ChallengeVersion; body: Buffer; header: string };
 
 /** The parts of an offer that change while the server runs: the fee payer and a recent blockhash (at most 20 s old). */
 export type OfferState = { feePayer: string; recentBlockhash?: string | undefined };
@@ -22,7 +26,8 @@ export function challengeVersion(query: string): ChallengeVersion {
 /** nginx and other proxies truncate longer response headers. */
 export const MAX_HEADER_BYTES = 4096;
 
-const UNPAID = 'Payment required: sign one of the accepted payments and repeat the call with it';
+const UNPAID =
+  'Payment required: sign one of the accepted payments and repeat the call with it (clients of x402 v1: add ?x402Version=1)';
 
 /**
  * Renders the challenge of an operation (x402 v2 PaymentRequired, v1 PaymentRequirementsResponse).
@@ -40,7 +45,7 @@ export function renderChallenge(
   const body = Buffer.from(
     challengeText(operation, terms, live, version, forCrawlers(operation, terms), error),
   );
-  return { body, header: body.toString('base64') };
+  return { version, body, header: body.toString('base64') };
 }
 
 function challengeText(
@@ -76,10 +81,15 @@ export function exampleChallenge(operation: PricedOperation, terms: Terms): { bo
 }
 
 function resourceOf(operation: PricedOperation, terms: Terms): Json {
+  const { service } = terms;
+  const tags = tagsOf(operation.tags);
   return {
     url: resourceUrl(operation, terms),
     description: operation.summary,
     mimeType: operation.answers[0].mimeType,
+    ...(service && { serviceName: service.name }),
+    ...(service && tags.length > 0 && { tags }),
+    ...(service && { iconUrl: service.iconUrl }),
   };
 }
 

@@ -9,7 +9,7 @@ const INTRO =
   'A call without payment returns a 402 descriptor: the challenge, in the ' +
   'JSON body and base64-encoded in the PAYMENT-REQUIRED header, with price, asset, network and payTo. Pay with the x402 scheme ' +
   'exact in USDC on Solana: sign the payment with an x402 client and repeat the same call with it in the PAYMENT-SIGNATURE ' +
-  '(v2) or X-PAYMENT (v1) header. The same payment sent again with the same call returns the same answer and is not charged again.';
+  '(v2) or X-PAYMENT (v1) header. Clients that know only x402 v1 add ?x402Version=1 to the URL. The same payment sent again with the same call returns the same answer and is not charged again.';
 
 /** Where the same operations are tools over MCP (docs/mcp.md). */
 export const MCP_PATH = '/mcp';

@@ -1,5 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { PricedOperation } from '../contract/contract.js';
+import type { Service } from './service.js';
 
 /** The terms that all offers of this server share. They do not change while it runs. */
 export type Terms = {
@@ -12,6 +13,8 @@ export type Terms = {
   payTo: string;
   /** The public URL of this server, without trailing slash. Never taken from a Host header. */
   publicUrl: string;
+  /** Who sells, for the challenge; absent where nobody shows it. */
+  service?: Service;
 };
 
 /** Seconds from challenge to settlement. A Solana blockhash is valid for 60 to 90. */

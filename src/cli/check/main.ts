@@ -14,6 +14,7 @@ import { runChecks, sentenceOf, type Check, type Finding } from '../../payments/
 import { databaseCheck, headerCheck, startupChecks } from '../../payments/startup-checks.js';
 import { publicUrlCheck } from '../../payments/public-url-check.js';
 import type { Terms } from '../../payments/requirements.js';
+import { serviceOf } from '../../payments/service.js';
 import { feePayerOf } from '../../sandbox/endpoints.js';
 import { isAlive, readInfo } from '../../sandbox/info.js';
 import { loadShop } from '../../shop/load-shop.js';
@@ -115,7 +116,8 @@ async function check(config: Config): Promise<Finding[]> {
   const ledger = payTo === undefined ? undefined : await lookAtLedger(config, payTo);
   const earlier = [...findings, ...(ledger?.findings ?? [])];
   if (!contract) return earlier;
-  const terms = termsOf(config, payTo ?? config.network.usdcMint);
+  const offered = termsOf(config, payTo ?? config.network.usdcMint);
+  const terms = { ...offered, service: serviceOf(contract, offered.publicUrl) };
   const { name: network } = config.network;
   const durability = () => durabilityOf(config.databaseUrl, config.answerBudgetBytes);
   if (!endpoints) {

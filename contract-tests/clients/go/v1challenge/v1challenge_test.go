@@ -1,3 +1,4 @@
+// Package v1challenge looks at what a v1 client of Go sees: the header PAYMENT-REQUIRED would make it read the challenge as v2.
 package v1challenge
 
 import (
@@ -9,9 +10,8 @@ import (
 )
 
 func TestOnlyBodyTellsOfV1(t *testing.T) {
-	client := &http.Client{Transport: Transport{Next: http.DefaultTransport}}
 	for query, version := range map[string]int{"?x402Version=1": 1, "": 2} {
-		answer, err := client.Post(os.Getenv("COINSLOT_URL")+"/v1/summarize"+query, "application/json", strings.NewReader("{}"))
+		answer, err := http.Post(os.Getenv("COINSLOT_URL")+"/v1/summarize"+query, "application/json", strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}

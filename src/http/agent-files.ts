@@ -1,0 +1,48 @@
+import type { Contract } from '../contract/contract.js';
+import { discoveryOf } from '../payments/discovery.js';
+import { llmsTexts } from '../payments/llms-text.js';
+import type { Terms } from '../payments/requirements.js';
+import { ICON_PATH } from '../payments/service.js';
+import { documentOf, fileOf, type StaticDocuments } from './documents.js';
+import { ICON_SVG, iconPng } from './icon.js';
+import { answersUrl } from './serve-pick-up.js';
+
+const TEXT = 'text/plain; charset=utf-8';
+const HEADERS = { 'X-Content-Type-Options': 'nosniff' };
+const ICON_PIXELS = 128;
+const FAVICON_PIXELS = 32;
+
+/**
+ * The files that agents, crawlers and browsers ask for by convention, beside the operations of the contract. A path that the contract
+ * declares is the contract's.
+ * @param exposed the headers that a page of another origin may read
+ */
+export function agentFiles(contract: Contract, terms: Terms, exposed: string): StaticDocuments {
+  const { short, full } = llmsTexts(contract, terms);
+  const file = (content: string | Buffer, type: string) => fileOf(content, type, exposed, HEADERS);
+  const files = new Map([
+    ['/llms.txt', file(short, TEXT)],
+    ['/llms-full.txt', file(full, TEXT)],
+    ['/robots.txt', file(robots(contract, terms), TEXT)],
+    ['/.well-known/x402.json', documentOf(discoveryOf(contract.paid, terms), exposed)],
+    ['/icon.svg', file(ICON_SVG, 'image/svg+xml')],
+    [ICON_PATH, file(iconPng(ICON_PIXELS), 'image/png')],
+    // Browsers ask for it by this name and read a PNG.
+    ['/favicon.ico', file(iconPng(FAVICON_PIXELS), 'image/png')],
+  ]);
+  for (const { path } of [...contract.paid, ...contract.free]) files.delete(path);
+  return files;
+}
+
+/** Paid paths stay open, because crawlers read their prices there; `X-Robots-Tag` keeps them out of search results. */
+function robots(contract: Contract, { publicUrl }: Terms): string {
+  const answers = answersUrl(contract, '');
+  return [
+    `# Agents: start at ${publicUrl}/llms.txt`,
+    'User-agent: *',
+    'Allow: /',
+    'Disallow: /panel/',
+    ...(answers === undefined ? [] : [`Disallow: ${answers}`]),
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,168 @@
+import type { Contract, PricedOperation } from '../contract/contract.js';
+import type { Json } from '../contract/json.js';
+import { objectOf } from '../contract/references.js';
+import { bodyFields, callShape, typeText } from './describe-call.js';
+import { exampleChallenge } from './challenge.js';
+import { MCP_PATH, priceNote } from './discovery.js';
+import { resourceUrl, type Terms } from './requirements.js';
+
+/**
+ * What a language model needs to buy here, as llmstxt.org lays such a file out: a heading, a summary, how to pay, and lists of links.
+ * Everything comes from the contract. `/llms.txt` has one line for each operation, `/llms-full.txt` all of its description.
+ */
+export type LlmsTexts = { short: string; full: string };
+
+export function llmsTexts(contract: Contract, terms: Terms): LlmsTexts {
+  const head = [...introduction(contract), ...howToPay(terms)];
+  const links = [...paidLinks(contract, terms), ...documentLinks(contract, terms)];
+  const details = [
+    ...contract.paid.flatMap(operation => operationText(contract, operation, terms)),
+    ...answersText(contract, terms),
+  ];
+  return { short: pageOf([...head, ...links]), full: pageOf([...head, ...links, ...details]) };
+}
+
+const pageOf = (blocks: string[]): string => `${blocks.join('\n\n')}\n`;
+
+/** One line: llms.txt readers split it into lines. */
+const line = (text: unknown): string => (typeof text === 'string' ? text.trim().replace(/\s+/g, ' ') : '');
+
+const fenced = (value: unknown): string => `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``;
+
+function introduction({ document }: Contract): string[] {
+  const { title, summary, description } = objectOf(document.info);
+  const text = line(description);
+  return [`# ${line(title)}`, `> ${line(summary) || text}`, ...(line(summary) && text ? [text] : [])];
+}
+
+function howToPay({ network, asset }: Terms): string[] {
+  return [
+    'How to buy a call:',
+    [
+      '1. Call the operation as listed below, without payment. The answer is 402 with a challenge (JSON in the body, the same in base64 ' +
+        'in the header `PAYMENT-REQUIRED`): price, token, network, receiver.',
+      `2. Sign one of its \`accepts\` with an x402 client: scheme \`exact\`, USDC (mint \`${asset}\`) on \`${network}\`. The server's ` +
+        'facilitator pays the network fee, so the wallet needs USDC only.',
+      '3. Repeat the same call with the payment in the header `PAYMENT-SIGNATURE` (x402 v2) or `X-PAYMENT` (x402 v1). The answer is ' +
+        '200, with a receipt in `PAYMENT-RESPONSE`.',
+    ].join('\n'),
+    'What an answer means for the money:',
+    [
+      '- 200: paid, and this is the answer. The same payment with the same body gets it again without a second charge.',
+      '- 400: the call is wrong; `error` says how. Nothing was charged, and the payment was not used.',
+      '- 402 to a call with a payment: this payment does not buy this call; `error` says why. Sign a new one.',
+      '- 502: the backend failed. Nothing was charged, except that an operation paid before its work stays owed: send the same payment ' +
+        'again.',
+      '- 503: not now. Send the same payment again after `Retry-After` seconds, never a new one. With a receipt in `PAYMENT-RESPONSE`, ' +
+        'the call is paid and in progress.',
+      '- `Location` of an answer: where it can be fetched again, free and without the payment. Keep it secret.',
+    ].join('\n'),
+    'Clients that know only x402 v1 add `?x402Version=1` to the URL.',
+  ];
+}
+
+function paidLinks({ paid }: Contract, terms: Terms): string[] {
+  return ['## Paid operations', paid.map(operation => paidLink(operation, terms)).join('\n')];
+}
+
+/** The link, the price and the call, with an example that can be sent as it stands. */
+function paidLink(operation: PricedOperation, terms: Terms): string {
+  const { summary, price, method, request, answers, flow } = operation;
+  const [{ mimeType }] = answers;
+  const example = request
+    ? ` Example: \`${method} ${operation.examplePath} ${JSON.stringify(request.example)}\`.`
+    : ` Example: \`${method} ${operation.examplePath}\`.`;
+  const upfront = flow === 'upfront' ? ' Paid before the work, which can take minutes.' : '';
+  return (
+    `- [${line(summary)}](${resourceUrl(operation, terms)}): ${price.amount} USDC. \`${callShape(operation)}\`, answers ` +
+    `\`${mimeType}\`.${upfront}${example}`
+  );
+}
+
+function documentLinks({ free, document }: Contract, terms: Terms): string[] {
+  const { publicUrl } = terms;
+  const paths = objectOf(document.paths);
+  const link = (path: string): string => {
+    const { summary, description } = objectOf(objectOf(paths[path]).get);
+    const note = line(description);
+    return `- [${line(summary)}](${publicUrl}${path})${note ? `: ${note}` : ''}`;
+  };
+  const first = free.filter(({ id }) => id === 'getOpenapi' || id === 'getDiscovery');
+  const listed = free.filter(
+    each => !first.includes(each) && !each.answers && !each.discovery && !each.health,
+  );
+  return [
+    '## Documents',
+    [
+      `- [Everything in one file](${publicUrl}/llms-full.txt): fields, limits, examples and errors of each operation.`,
+      ...first.map(({ path }) => link(path)),
+      `- [MCP](${publicUrl}${MCP_PATH}): the same operations as tools, over Streamable HTTP (POST).`,
+    ].join('\n'),
+    '## Optional',
+    listed.map(({ path }) => link(path)).join('\n'),
+  ];
+}
+
+function operationText({ document }: Contract, operation: PricedOperation, terms: Terms): string[] {
+  const { id, path, method, summary, parameters, request, answers } = operation;
+  const { description } = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
+  const [{ mimeType, kind, example }] = answers;
+  const inUrl = parameters.map(each =>
+    field({ name: each.name, schema: each.plain, required: each.required, where: each.in }),
+  );
+  const inBody = request ? bodyFields(request.plain).map(field) : [];
+  return [
+    `## ${id}: ${line(summary)}`,
+    `${line(description)} ${priceNote(operation)}`.trim(),
+    `Call: \`${callShape(operation)}\` at ${resourceUrl(operation, terms)}`,
+    ...(inUrl.length + inBody.length > 0 ? [[...inUrl, ...inBody].join('\n')] : []),
+    ...(request ? ['Example of the body:', fenced(request.example)] : []),
+    ...(kind === 'json' && example !== undefined
+      ? ['Example of the answer:', fenced(example)]
+      : [`The answer is ${mimeType}.`]),
+  ];
+}
+
+type Field = { name: string; schema: Json; required: boolean; where?: 'path' | 'query' };
+
+function field({ name, schema, required, where }: Field): string {
+  const facts = [typeText(schema), required ? 'required' : 'optional', ...limitsOf(schema)];
+  const text = line(schema.description);
+  return `- \`${name}\` (${[...(where ? [`in the ${where}`] : []), ...facts].join(', ')})${text ? `: ${text}` : ''}`;
+}
+
+/** In words, as errors say them. */
+const LIMITS: [key: string, words: (limit: string) => string][] = [
+  ['minLength', limit => `at least ${limit} ${limit === '1' ? 'character' : 'characters'}`],
+  ['maxLength', limit => `at most ${limit} characters`],
+  ['minimum', limit => `at least ${limit}`],
+  ['maximum', limit => `at most ${limit}`],
+  ['minItems', limit => `at least ${limit} ${limit === '1' ? 'item' : 'items'}`],
+  ['maxItems', limit => `at most ${limit} items`],
+  ['pattern', limit => `pattern ${limit}`],
+  ['default', limit => `default ${limit}`],
+];
+
+function limitsOf(schema: Json): string[] {
+  return LIMITS.flatMap(([key, words]) => {
+    const limit = schema[key];
+    if (limit === undefined) return [];
+    return [words(typeof limit === 'string' ? limit : JSON.stringify(limit))];
+  });
+}
+
+function answersText({ paid }: Contract, terms: Terms): string[] {
+  const [operation] = paid;
+  if (!operation) return [];
+  return [
+    '## An example of a challenge',
+    `The 402 of \`${operation.id}\`; yours has other addresses and extensions.`,
+    fenced(exampleChallenge(operation, terms).body),
+    '## How long answers are kept',
+    'The same payment with the same body gets the same answer for 10 minutes after its delivery, for 24 hours where the payment ' +
+      'carries a payment-identifier (an id of the buyer’s choice, 16 to 128 letters, digits, `_` and `-`, in ' +
+      '`extensions["payment-identifier"].info.id` of the payment payload) and the answer is under 256 KB, and for 7 days where the ' +
+      'operation is paid before its work. A payment with an identifier is redeemed only with that same identifier; without one, anybody ' +
+      'who reads the payment on the chain can fetch the answer while it is kept.',
+  ];
+}

@@ -1,0 +1,43 @@
+import type { Contract } from '../contract/contract.js';
+import { objectOf } from '../contract/references.js';
+
+/** How this service presents itself in the challenges (x402 v2 ResourceInfo) and documents. */
+export type Service = {
+  /** At most 32 printable ASCII characters. */
+  name: string;
+  iconUrl: string;
+};
+
+/** The limits that x402 sets for `serviceName`, each of `tags`, and their number. */
+const MAX_NAME = 32;
+export const MAX_TAGS = 5;
+
+/** The icon that the server itself has. */
+export const ICON_PATH = '/icon.png';
+
+/** From `info` of the contract: its title, and the icon of `x-logo.url` if there is one. */
+export function serviceOf({ document }: Contract, publicUrl: string): Service {
+  const { title, 'x-logo': logo } = objectOf(document.info);
+  const { url } = objectOf(logo);
+  const icon = typeof url === 'string' ? url : ICON_PATH;
+  return {
+    name: printable(String(title)) ?? new URL(publicUrl).hostname.slice(0, MAX_NAME),
+    iconUrl: URL.canParse(icon) ? icon : publicUrl + icon.replace(/^(?!\/)/, '/'),
+  };
+}
+
+/** The tags of an operation, as many and as long as x402 allows. */
+export function tagsOf(tags: readonly string[]): string[] {
+  return tags.flatMap(tag => printable(tag) ?? []).slice(0, MAX_TAGS);
+}
+
+/** The text without what x402 does not accept; undefined if nothing is left. */
+function printable(text: string): string | undefined {
+  const kept = text
+    .normalize('NFKD')
+    .replace(/[^\x20-\x7e]/g, '')
+    .trim()
+    .slice(0, MAX_NAME)
+    .trim();
+  return kept || undefined;
+}
