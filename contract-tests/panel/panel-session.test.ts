@@ -142,7 +142,7 @@ describe('the panel page', () => {
 
     it('with its live stream', async () => {
       let signedIn = true;
-      const streams = new LiveStreams(panel.replyStore, undefined, 20);
+      const streams = new LiveStreams(async () => '', undefined, 20);
       const stream = streams.open(async () => signedIn) ?? expect.fail('no stream');
       const ended = once(stream.resume(), 'end');
       expect(await Promise.race([ended, pause(100, 'still open')])).to.equal('still open');

@@ -10,6 +10,7 @@ export const MIGRATIONS: readonly Migration[] = [
   callersCounted,
   idsAsBytes,
   receiverOfSalesOnly,
+  salesInOrder,
 ];
 
 /** The schema version this program writes. */
@@ -128,5 +129,12 @@ function idsAsBytes({ name }: Dialect): string[] {
 function receiverOfSalesOnly(): string[] {
   return [
     "delete from meta where key = 'pay_to' and not exists (select 1 from payments where settling_at is not null)",
+  ];
+}
+
+/** Sales of a time can be read without those before it. */
+function salesInOrder(): string[] {
+  return [
+    'create index payments_settled on payments (settled_at, id) where settled_at is not null and alias_of is null',
   ];
 }

@@ -3,7 +3,7 @@ import type { Connection } from './connection.js';
 import type { TransactionBody, Query } from './engine.js';
 import { sql } from './sql.js';
 import { LedgerFault } from './fault.js';
-import { bytesOf } from './ids.js';
+import { bytesOf, idOf } from './ids.js';
 import { ordersOf } from './orders.js';
 import type { OrderStore } from './orders.js';
 import { paymentOf } from './payment.js';
@@ -47,10 +47,26 @@ export type Listing = {
   limit?: number;
 };
 
+/** Payments that need an answer, or a decision of the chain. `since`: the time of the oldest, in ms since 1970; undefined if there are none. */
+export type Undecided = Record<
+  'settling' | 'owed',
+  { payments: number; amount: bigint; since: number | undefined }
+>;
+
 export type Counts = Record<State, { payments: number; amount: bigint }>;
 
 /** The payments that were settled on one UTC day (days since 1970) and are in one state. */
 export type Turnover = { day: number; operation: string; state: State; payments: number; amount: bigint };
+
+/** A payment whose money has moved. Amount in atomic units; `settledAt`, in ms since 1970, is when that was known. */
+export type Sale = {
+  id: string;
+  operation: string;
+  payer: string;
+  amount: bigint;
+  state: State;
+  settledAt: number;
+};
 
 /** A transfer that refunded a payment, as seen on chain. Amount in atomic units, time of its block in ms since 1970. */
 export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number };
@@ -73,6 +89,8 @@ export type LedgerReader = {
   readonly list: (listing?: Listing) => Promise<Payment[]>;
   /** @returns number and sum of the payments in every state, aliases left out */
   readonly counts: () => Promise<Counts>;
+  /** @returns number, sum and age of the payments that are settling or owed, whoever works on them */
+  readonly undecided: () => Promise<Undecided>;
   /** A stored text, such as the greatest block height seen. */
   readonly getMeta: (key: string) => Promise<string | undefined>;
   readonly setMeta: (key: string, value: string) => Promise<void>;
@@ -93,6 +111,10 @@ export type LedgerReader = {
 export type LedgerReports = {
   readonly identity: () => Promise<Identity>;
   readonly turnover: () => Promise<Turnover[]>;
+  /** At most 1 000 sales after a place in their order, the oldest first. */
+  readonly salesAfter: (place: Pick<Sale, 'settledAt' | 'id'>, limit?: number) => Promise<Sale[]>;
+  /** At most 1 000 sales, the newest first. */
+  readonly newestSales: (limit: number) => Promise<Sale[]>;
   /** @returns the first two payments whose id begins with these hex digits */
   readonly startingWith: (prefix: string) => Promise<Payment[]>;
   readonly answerFacts: (
@@ -122,6 +144,13 @@ export function readerOf(connection: Connection): LedgerReader {
       const counts = Object.fromEntries(STATES.map(state => [state, { payments: 0, amount: 0n }])) as Counts;
       for (const row of rows) counts[row.state] = { payments: row.payments, amount: BigInt(row.amount) };
       return counts;
+    },
+    undecided: async () => {
+      const none = { payments: 0, amount: 0n, since: undefined };
+      const found: Undecided = { settling: none, owed: none };
+      for (const { state, payments, amount, since } of await engine.read(() => execute(reports.undecided())))
+        found[state] = { payments: Number(payments), amount: BigInt(amount), since: Number(since) };
+      return found;
     },
     getMeta: async key => {
       const [row] = await engine.read(() => execute(getMeta({ key: metaKey(key) })));
@@ -167,6 +196,14 @@ export function reportsOf({ engine, now }: Connection): LedgerReports {
     turnover: async () => {
       const rows = await engine.read(() => execute(reports.turnover()));
       return rows.map(row => ({ ...row, amount: BigInt(row.amount) }));
+    },
+    salesAfter: async ({ settledAt, id }, limit = MAX_LISTED) => {
+      const page = { settled_at: settledAt, id, limit: Math.min(limit, MAX_LISTED) };
+      return (await engine.read(() => execute(reports.salesAfter(page)))).map(saleOf);
+    },
+    newestSales: async limit => {
+      const page = { limit: Math.min(limit, MAX_LISTED) };
+      return (await engine.read(() => execute(reports.newestSales(page)))).map(saleOf);
     },
     startingWith: async prefix => {
       if (!/^[0-9a-f]{0,64}$/.test(prefix)) return [];
@@ -226,6 +263,10 @@ async function list({ engine, now }: Connection, listing: Listing = {}): Promise
     return reports.listPayments({ ...values, state }, newest);
   };
   return (await engine.read(() => execute(query()))).map(paymentOf);
+}
+
+function saleOf({ settled_at: settledAt, ...row }: reports.SaleRow): Sale {
+  return { ...row, id: idOf(row.id), amount: BigInt(row.amount), settledAt };
 }
 
 function answerOf(row: answers.SavedAnswer): StoredAnswer {

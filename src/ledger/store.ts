@@ -1,6 +1,6 @@
 import { AnswerStore } from './answer-store.js';
 import { reportsOf, readerOf } from './reader.js';
-import type { LedgerReports, LedgerReader, Refund, StoredAnswer } from './reader.js';
+import type { LedgerReports, LedgerReader, Refund, Sale, StoredAnswer } from './reader.js';
 import { callersOf, CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
 import type { Caller, CallerStore, PaymentLookup } from './callers.js';
 import type { Claim, ClaimResult, ClaimRequest, ClaimLimit } from './claim.js';
@@ -39,6 +39,7 @@ export type {
   Payment,
   Refund,
   Reply,
+  Sale,
   PaymentLookup,
   SettleRequest,
   SettleDecision,
@@ -60,6 +61,7 @@ export type LedgerOptions = {
 
 /** The payments of one receiver, open for a server. */
 export type Ledger = LedgerReader &
+  LedgerReports &
   OrderStore &
   CallerStore &
   Transitions &
@@ -98,6 +100,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const moves = transitionsOf(connection, answers);
   return {
     ...reader,
+    ...reportsOf(connection),
     ...ordersOf(connection),
     ...callers,
     ...moves,

@@ -1,5 +1,4 @@
 import { PassThrough } from 'node:stream';
-import type { ReplyStore } from '../upstreams/people/people.js';
 
 const MAX_CLIENTS = 50;
 const POLL_MS = 1_000;
@@ -11,17 +10,18 @@ const MAX_UNREAD_BYTES = 16_384;
 
 const CHANGE = 'event: change\ndata: 1\n\n';
 
-/** Server-sent events that say only that something changed. The page then requests the list. */
+/** Server-sent events that say only that something changed. The page then requests what is new. */
 export class LiveStreams {
-  readonly #replyStore: ReplyStore;
+  readonly #state: () => Promise<string>;
   readonly #clients = new Set<PassThrough>();
   readonly #keepAliveMs: number;
   readonly #ended: AbortSignal | undefined;
   #timer: NodeJS.Timeout | undefined;
   #seen = '';
 
-  constructor(replyStore: ReplyStore, ended: AbortSignal | undefined, keepAliveMs = KEEP_ALIVE_MS) {
-    this.#replyStore = replyStore;
+  /** @param state changes whenever the page would look different; it is read once a second while somebody listens */
+  constructor(state: () => Promise<string>, ended: AbortSignal | undefined, keepAliveMs = KEEP_ALIVE_MS) {
+    this.#state = state;
     this.#keepAliveMs = keepAliveMs;
     this.#ended = ended;
     ended?.addEventListener('abort', () => this.#endAll(), { once: true });
@@ -64,13 +64,12 @@ export class LiveStreams {
 
   async #poll(): Promise<void> {
     try {
-      const open = await this.#replyStore.open();
-      const state = JSON.stringify(open.map(({ id, replies, attempt }) => [id, replies, attempt]));
+      const state = await this.#state();
       if (state === this.#seen) return;
       this.#seen = state;
       for (const client of this.#clients) this.#send(client, CHANGE);
     } catch {
-      // The replies cannot be read: the pages stay as they are until the next poll.
+      // It cannot be read: the pages stay as they are until the next poll.
     }
   }
 

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
 import Router, { type RouterMiddleware } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import {
@@ -25,8 +24,10 @@ import {
   messagePage,
   signedInPage,
 } from './pages.js';
+import { asset, fromElsewhere, html, PAGE_HEADERS, see } from './page-responses.js';
 import { SCRIPT } from './script.js';
 import { type Session, Sessions } from './session.js';
+import { SignIn } from './sign-in.js';
 import { STYLE } from './style.js';
 
 export type PanelOptions = {
@@ -50,25 +51,6 @@ type Outcome = Added | 'rejected' | 'absent';
 
 const COOKIE = 'coinslot_panel';
 const MAX_CARDS = 20;
-/** After too many wrong tokens, answers to further ones are delayed by this long; at most 50 answers wait at a time. */
-const HOLD_BACK_MS = 1_000;
-const MAX_HELD_BACK = 50;
-const HTML = 'text/html; charset=utf-8';
-
-const HEADERS = {
-  'Content-Security-Policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; " +
-    "frame-ancestors 'none'; base-uri 'none'",
-  'X-Content-Type-Options': 'nosniff',
-  'X-Frame-Options': 'DENY',
-  // With no-referrer, browsers would send the panel's own forms with `Origin: null`.
-  'Referrer-Policy': 'same-origin',
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Cache-Control': 'no-store',
-  Vary: 'Cookie, Accept',
-};
-
 const SAID: Record<Outcome, string> = {
   added: 'Thank you, your reply was added.',
   duplicate: 'You have answered this question already.',
@@ -100,33 +82,8 @@ export function createPanel(options: PanelOptions): Router {
   return router;
 }
 
-function see(ctx: Context, path: string): void {
-  ctx.status = 303;
-  ctx.set('Location', path);
-  ctx.body = '';
-}
-
-function asset(ctx: Context, type: string, text: string): void {
-  ctx.set({ 'Content-Type': type, 'Cache-Control': 'no-cache' });
-  ctx.body = text;
-}
-
-function html(ctx: Context, status: number, page: string): void {
-  ctx.status = status;
-  ctx.set('Content-Type', HTML);
-  ctx.body = page;
-}
-
 function wantsJson(ctx: Context): boolean {
   return ctx.get('Accept').includes('application/json');
-}
-
-/** Whether the browser reports that the request comes from another site. Clients that send no such headers rely on the form key. */
-function fromElsewhere(ctx: Context): boolean {
-  const site = ctx.get('Sec-Fetch-Site');
-  if (site) return site !== 'same-origin' && site !== 'none';
-  const origin = ctx.get('Origin');
-  return origin !== '' && (!URL.canParse(origin) || new URL(origin).host !== ctx.get('Host'));
 }
 
 class Panel {
@@ -135,19 +92,26 @@ class Panel {
   readonly #sessions: Sessions;
   readonly #live: LiveStreams;
   readonly #now: () => number;
-  readonly #secure: boolean;
-  readonly #badLogins: RateLimit;
+  readonly #signIn: SignIn;
   readonly #replies: RateLimit;
-  #heldBack = 0;
 
   constructor({ replyStore, presence, notes, token, now = Date.now, secure, signal }: PanelOptions) {
     this.#replyStore = replyStore;
     this.#presence = presence;
     this.#sessions = new Sessions(token, notes, now);
-    this.#live = new LiveStreams(replyStore, signal);
+    this.#live = new LiveStreams(async () => stateOf(await replyStore.open()), signal);
     this.#now = now;
-    this.#secure = secure;
-    this.#badLogins = new RateLimit(10, 200, now);
+    this.#signIn = new SignIn({
+      sessions: this.#sessions,
+      cookie: COOKIE,
+      path: '/panel',
+      home: '/panel/',
+      secure,
+      now,
+      incorrect: 'Incorrect token. Ask the operator for the token.',
+      loginPage,
+      signedInPage,
+    });
     this.#replies = new RateLimit(30, 600, now);
   }
 
@@ -155,7 +119,7 @@ class Panel {
     // Other sites must not read the panel, even where CORS is open for the rest of the server.
     ctx.remove('Access-Control-Allow-Origin');
     ctx.remove('Access-Control-Expose-Headers');
-    ctx.set(HEADERS);
+    ctx.set(PAGE_HEADERS);
     try {
       if (ctx.method === 'POST' && fromElsewhere(ctx))
         throw new PanelFault(
@@ -172,8 +136,8 @@ class Panel {
   readonly show = async (ctx: Context): Promise<void> => {
     const query = new URLSearchParams(ctx.querystring);
     const token = query.get('token');
-    if (token !== null) return this.#signIn(ctx, token);
-    const session = await this.#session(ctx);
+    if (token !== null) return this.#enter(ctx, token);
+    const session = await this.#signIn.session(ctx);
     if (!session) return html(ctx, 200, loginPage(query.get('said') === 'out' ? 'You have signed out.' : ''));
     await this.#presence.record();
     const said = query.get('said') ?? '';
@@ -199,19 +163,16 @@ class Panel {
   };
 
   readonly login = async (ctx: Context): Promise<void> => {
-    await this.#signIn(ctx, (await readForm(ctx)).get('token') ?? '');
+    await this.#enter(ctx, (await readForm(ctx)).get('token') ?? '');
   };
 
   readonly logout = async (ctx: Context): Promise<void> => {
-    const { session } = await this.#form(ctx, await this.#demand(ctx));
-    await this.#sessions.end(session);
-    // The respondent's id stays in the cookie: signing out and in again does not make a second person.
-    this.#setCookie(ctx, { respondent: session.respondent, until: 0 });
+    await this.#signIn.leave(ctx);
     see(ctx, '/panel/?said=out');
   };
 
   readonly reply = async (ctx: Context): Promise<void> => {
-    const { session, form } = await this.#form(ctx, await this.#attend(ctx));
+    const { session, form } = await this.#signIn.form(ctx, await this.#attend(ctx));
     this.#throttle(session.respondent);
     const id = form.get('question') ?? '';
     const fault = this.#faultIn(id, form.get('text') ?? '', form.get('sentiment') ?? '');
@@ -232,7 +193,7 @@ class Panel {
   };
 
   readonly reject = async (ctx: Context): Promise<void> => {
-    const { form } = await this.#form(ctx, await this.#attend(ctx));
+    const { form } = await this.#signIn.form(ctx, await this.#attend(ctx));
     const id = form.get('question') ?? '';
     const open = (await this.#replyStore.open()).some(question => question.id === id);
     const done = open && (await this.#replyStore.reject(id, form.get('reply') ?? ''));
@@ -262,68 +223,15 @@ class Panel {
     see(ctx, `/panel/?said=${outcome}${anchor}`);
   }
 
-  /** The token is compared before the rate limit: the correct token always works, even after many wrong ones from the same address. */
-  async #signIn(ctx: Context, token: string): Promise<void> {
-    if (!this.#sessions.opens(token)) return this.#turnAway(ctx);
-    const known = this.#sessions.read(ctx.cookies.get(COOKIE));
-    this.#setCookie(ctx, await this.#sessions.begin(known));
-    await this.#presence.record();
-    // Browsers do not send a SameSite=Strict cookie with a redirect that began on another site, but do from a page of the panel.
-    if (ctx.get('Sec-Fetch-Site') === 'cross-site') return html(ctx, 200, signedInPage());
-    see(ctx, '/panel/');
+  async #enter(ctx: Context, token: string): Promise<void> {
+    if (await this.#signIn.enter(ctx, token)) await this.#presence.record();
   }
 
-  async #turnAway(ctx: Context): Promise<void> {
-    const wait = this.#badLogins.take(ctx.ip);
-    if (wait === 0) return html(ctx, 401, loginPage('Incorrect token. Ask the operator for the token.'));
-    if (this.#heldBack < MAX_HELD_BACK) {
-      this.#heldBack++;
-      await pause(HOLD_BACK_MS, undefined, { ref: false });
-      this.#heldBack--;
-    }
-    ctx.set('Retry-After', String(wait));
-    html(ctx, 429, loginPage(`Too many incorrect tokens. Wait ${wait} seconds before you try again.`));
-  }
-
-  #setCookie(ctx: Context, session: Session): void {
-    // Decided by the public URL: a proxy may forward https requests as plain HTTP.
-    ctx.cookies.secure = this.#secure;
-    ctx.cookies.set(COOKIE, this.#sessions.write(session), {
-      path: '/panel',
-      maxAge: this.#sessions.lifeMs,
-      httpOnly: true,
-      sameSite: 'strict',
-      secure: this.#secure,
-    });
-  }
-
-  async #session(ctx: Context): Promise<Session | undefined> {
-    const session = this.#sessions.read(ctx.cookies.get(COOKIE));
-    return session && (await this.#sessions.isOpen(session)) ? session : undefined;
-  }
-
-  async #demand(ctx: Context): Promise<Session> {
-    const session = await this.#session(ctx);
-    if (!session)
-      throw new PanelFault(
-        401,
-        'You are not signed in, or your session has ended. Sign in and send it again.',
-      );
-    return session;
-  }
-
-  /** Like `#demand`, and records that a respondent is present, which allows questions to be sold. */
+  /** The session of a request that needs one. Records that a respondent is present, which allows questions to be sold. */
   async #attend(ctx: Context): Promise<Session> {
-    const session = await this.#demand(ctx);
+    const session = await this.#signIn.demand(ctx);
     await this.#presence.record();
     return session;
-  }
-
-  async #form(ctx: Context, session: Session): Promise<{ session: Session; form: URLSearchParams }> {
-    const form = await readForm(ctx);
-    if (!this.#sessions.checkFormKey(session, form.get('form') ?? ''))
-      throw new PanelFault(403, 'This form belongs to another session. Reload the panel and send it again.');
-    return { session, form };
   }
 
   #throttle(respondent: string): void {
@@ -367,6 +275,11 @@ class Panel {
     if (fault.status === 401) return html(ctx, 401, loginPage(fault.message));
     html(ctx, fault.status, messagePage('Request failed', fault.message));
   }
+}
+
+/** Changes whenever the list of questions would look different. */
+function stateOf(open: OpenQuestion[]): string {
+  return JSON.stringify(open.map(({ id, replies, attempt }) => [id, replies, attempt]));
 }
 
 function json(ctx: Context, status: number, message: string, done: boolean): void {

@@ -24,14 +24,17 @@ export class Sessions {
   readonly #notes: SharedMeta;
   readonly #now: () => number;
 
-  /** @throws RangeError if the token has fewer than 16 characters. */
-  constructor(token: string, notes: SharedMeta, now: () => number) {
+  /**
+   * @param page sessions of one page do not open another, not even with the same token
+   * @throws RangeError if the token has fewer than 16 characters.
+   */
+  constructor(token: string, notes: SharedMeta, now: () => number, page = 'panel') {
     if (token.length < MIN_TOKEN_CHARACTERS)
       throw new RangeError(
-        `The panel's token must have at least ${MIN_TOKEN_CHARACTERS} characters; use 32 random ones.`,
+        `The token of a page must have at least ${MIN_TOKEN_CHARACTERS} characters; use 32 random ones.`,
       );
     this.#token = digest(token);
-    this.#key = createHmac('sha256', token).update('coinslot panel session v1').digest();
+    this.#key = createHmac('sha256', token).update(`coinslot ${page} session v1`).digest();
     this.#notes = notes;
     this.#now = now;
   }

@@ -1,7 +1,7 @@
 import { idBytes } from '../ids.js';
 import { one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
-import type { PaymentView } from '../schema.js';
+import type { PaymentRow, PaymentView } from '../schema.js';
 import type { State } from '../states.js';
 import { SUM_OF_AMOUNTS, viewed } from './conditions.js';
 import type { At } from './conditions.js';
@@ -9,6 +9,15 @@ import type { At } from './conditions.js';
 export const counts = () =>
   sql<{ state: State; payments: number; amount: string }>`
     select state, count(*) as payments, ${SUM_OF_AMOUNTS} as amount from payments where alias_of is null group by state`;
+
+type UndecidedRow = { state: 'settling' | 'owed'; payments: number; amount: string; since: number };
+
+/** The payments whose money moved, or may have moved, and whose answer was not delivered. Uses the index of undecided payments. */
+export const undecided = () =>
+  sql<UndecidedRow>`
+    select state, count(*) as payments, ${SUM_OF_AMOUNTS} as amount,
+      min(coalesce(settled_at, settling_at, created_at)) as since
+    from payments where decided_at is null and alias_of is null and state in ('settling', 'owed') group by state`;
 
 /** The number of payments whose settlement is unresolved. */
 export const unresolved = () =>
@@ -24,6 +33,23 @@ export const turnover = () =>
     from payments where settled_at is not null and alias_of is null
     group by settled_at / 86400000, operation, state
     order by day, operation, state`;
+
+export type SaleRow = Pick<PaymentRow, 'id' | 'operation' | 'payer' | 'amount' | 'state'> & {
+  settled_at: number;
+};
+
+const SALE = raw('id, operation, payer, amount, state, settled_at');
+const IS_SALE = raw('settled_at is not null and alias_of is null');
+
+/** Settled payments in the order in which their money was known to have moved. Both lists use the index of sales. */
+export const salesAfter = (p: { settled_at: number; id: string; limit: number }) =>
+  sql<SaleRow>`
+    select ${SALE} from payments
+    where ${IS_SALE} and settled_at >= ${p.settled_at} and (settled_at > ${p.settled_at} or id > ${idBytes(p.id)})
+    order by settled_at, id limit ${p.limit}`;
+
+export const newestSales = ({ limit }: { limit: number }) =>
+  sql<SaleRow>`select ${SALE} from payments where ${IS_SALE} order by settled_at desc, id desc limit ${limit}`;
 
 export const startingWith = (p: At & { first: string; last: string }) =>
   sql<PaymentView>`

@@ -1,0 +1,85 @@
+import { expect } from 'chai';
+import type { Sale } from '../../src/ledger/store.js';
+import { onEachEngine, paymentIn } from '../support/ledger-places.js';
+import { delivered, payment } from '../support/ledgers.js';
+import { eachWithANewLedger, ledger, place, SLOW_MS, time } from '../support/ledger-suite.js';
+
+onEachEngine('sales and what is undecided', make => {
+  eachWithANewLedger(make);
+
+  const page = async (limit: number): Promise<Sale[]> => {
+    const all: Sale[] = [];
+    let after = { settledAt: 0, id: '' };
+    for (;;) {
+      const next = await ledger.salesAfter(after, limit);
+      all.push(...next);
+      const last = next.at(-1);
+      if (last === undefined) return all;
+      after = last;
+    }
+  };
+
+  it('are read in pages, each once, with those of one millisecond too', async () => {
+    const sold: string[] = [];
+    for (let n = 0; n < 7; n += 1) {
+      const request = payment({ amount: BigInt(10_000 + n), payer: `Payer${n}` });
+      await delivered(ledger, request);
+      sold.push(request.id);
+    }
+    await paymentIn(ledger, 'settling');
+    await paymentIn(ledger, 'claimed');
+    for (const limit of [1, 2, 3, 1_000]) {
+      const found = await page(limit);
+      expect(found.map(({ id }) => id)).to.have.members(sold);
+      expect(found.map(({ settledAt }) => settledAt)).to.deep.equal(
+        found.map(({ settledAt }) => settledAt).sort((a, b) => a - b),
+      );
+    }
+    const newest = await ledger.newestSales(3);
+    expect(newest.map(({ id }) => id)).to.deep.equal(
+      (await page(1_000))
+        .map(({ id }) => id)
+        .slice(-3)
+        .reverse(),
+    );
+    expect(newest[0]).to.include({ operation: 'summarize', state: 'delivered' });
+    expect(newest[0]?.amount).to.be.a('bigint');
+  });
+
+  it('are counted by state with the age of the oldest, aliases and finished ones left out', async function () {
+    this.timeout(SLOW_MS);
+    expect(await ledger.undecided()).to.deep.equal({
+      settling: { payments: 0, amount: 0n, since: undefined },
+      owed: { payments: 0, amount: 0n, since: undefined },
+    });
+    await paymentIn(ledger, 'delivered');
+    await paymentIn(ledger, 'released');
+    await paymentIn(ledger, 'claimed');
+    const oldest = await paymentIn(ledger, 'owed');
+    time.now += 5_000;
+    await paymentIn(ledger, 'owed');
+    await paymentIn(ledger, 'settling');
+    const { owed, settling } = await ledger.undecided();
+    const { settledAt, amount } = (await ledger.find(oldest))!;
+    expect(owed).to.deep.equal({ payments: 2, amount: amount * 2n, since: settledAt });
+    expect(settling.payments).to.equal(1);
+  });
+
+  it('are found by their index, however many there are', async function () {
+    if (!place.url.startsWith('file:')) return this.skip();
+    const { default: Database } = await import('libsql');
+    const db = new Database(place.url.slice('file:'.length), { readonly: true });
+    const plan = (text: string): string => JSON.stringify(db.prepare(`explain query plan ${text}`).all());
+    const sale = 'settled_at is not null and alias_of is null';
+    expect(
+      plan(`select id from payments where ${sale} and settled_at >= 5 and (settled_at > 5 or id > 'a')
+          order by settled_at, id limit 10`),
+    )
+      .to.include('payments_settled')
+      .and.not.include('TEMP B-TREE');
+    expect(plan(`select id from payments where ${sale} order by settled_at desc, id desc limit 10`))
+      .to.include('payments_settled')
+      .and.not.include('TEMP B-TREE');
+    db.close();
+  });
+});

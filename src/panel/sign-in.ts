@@ -1,0 +1,123 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Context } from 'koa';
+import { PanelFault, readForm } from './form.js';
+import { RateLimit } from './limits.js';
+import { html, see } from './page-responses.js';
+import type { Session, Sessions } from './session.js';
+
+export type SignInOptions = {
+  sessions: Sessions;
+  cookie: string;
+  /** The path of the cookie, without trailing slash but for `/`. */
+  path: string;
+  /** Where to go after signing in. */
+  home: string;
+  /** True if the page is reached over https. The cookie is then never sent over plain HTTP. */
+  secure: boolean;
+  now: () => number;
+  /** Said of a wrong token. */
+  incorrect: string;
+  /** @param message why signing in failed */
+  loginPage: (message: string) => string;
+  /** Goes on to `home` by itself. */
+  signedInPage: () => string;
+};
+
+/** After too many wrong tokens, answers to further ones are delayed by this long; at most 50 answers wait at a time. */
+const HOLD_BACK_MS = 1_000;
+const MAX_HELD_BACK = 50;
+
+/** Signs browsers in with a token, and checks their sessions and forms. */
+export class SignIn {
+  readonly #options: SignInOptions;
+  readonly #bad: RateLimit;
+  #heldBack = 0;
+
+  constructor(options: SignInOptions) {
+    this.#options = options;
+    this.#bad = new RateLimit(10, 200, options.now);
+  }
+
+  /**
+   * Answers an attempt to sign in. The token is compared before the rate limit: the correct token always works, even after many wrong
+   * ones from the same address.
+   * @returns whether the token was correct
+   */
+  async enter(ctx: Context, token: string): Promise<boolean> {
+    const { sessions, home, signedInPage } = this.#options;
+    if (!sessions.opens(token)) {
+      await this.#turnAway(ctx);
+      return false;
+    }
+    this.#setCookie(ctx, await sessions.begin(this.#read(ctx)));
+    // Browsers do not send a SameSite=Strict cookie with a redirect that began on another site, but do from a page of the same site.
+    if (ctx.get('Sec-Fetch-Site') === 'cross-site') html(ctx, 200, signedInPage());
+    else see(ctx, home);
+    return true;
+  }
+
+  /** Ends the session of a form that signs out. The respondent's id stays in the cookie: signing in again makes no second person. */
+  async leave(ctx: Context): Promise<void> {
+    const { session } = await this.form(ctx);
+    await this.#options.sessions.end(session);
+    this.#setCookie(ctx, { respondent: session.respondent, until: 0 });
+  }
+
+  async session(ctx: Context): Promise<Session | undefined> {
+    const session = this.#read(ctx);
+    return session && (await this.#options.sessions.isOpen(session)) ? session : undefined;
+  }
+
+  /** @throws PanelFault 401 */
+  async demand(ctx: Context): Promise<Session> {
+    const session = await this.session(ctx);
+    if (!session)
+      throw new PanelFault(
+        401,
+        'You are not signed in, or your session has ended. Sign in and send it again.',
+      );
+    return session;
+  }
+
+  /**
+   * Reads a form that this session was shown.
+   * @throws PanelFault 401, 403, and those of `readForm`
+   */
+  async form(ctx: Context, session?: Session): Promise<{ session: Session; form: URLSearchParams }> {
+    const known = session ?? (await this.demand(ctx));
+    const form = await readForm(ctx);
+    if (!this.#options.sessions.checkFormKey(known, form.get('form') ?? ''))
+      throw new PanelFault(403, 'This form belongs to another session. Reload the page and send it again.');
+    return { session: known, form };
+  }
+
+  #read(ctx: Context): Session | undefined {
+    return this.#options.sessions.read(ctx.cookies.get(this.#options.cookie));
+  }
+
+  async #turnAway(ctx: Context): Promise<void> {
+    const { incorrect, loginPage } = this.#options;
+    const wait = this.#bad.take(ctx.ip);
+    if (wait === 0) return html(ctx, 401, loginPage(incorrect));
+    if (this.#heldBack < MAX_HELD_BACK) {
+      this.#heldBack++;
+      await pause(HOLD_BACK_MS, undefined, { ref: false });
+      this.#heldBack--;
+    }
+    ctx.set('Retry-After', String(wait));
+    html(ctx, 429, loginPage(`Too many incorrect tokens. Wait ${wait} seconds before you try again.`));
+  }
+
+  #setCookie(ctx: Context, session: Session): void {
+    const { sessions, cookie, path, secure } = this.#options;
+    // Decided by the public URL: a proxy may forward https requests as plain HTTP.
+    ctx.cookies.secure = secure;
+    ctx.cookies.set(cookie, sessions.write(session), {
+      path,
+      maxAge: sessions.lifeMs,
+      httpOnly: true,
+      sameSite: 'strict',
+      secure,
+    });
+  }
+}
