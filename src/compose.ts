@@ -3,9 +3,8 @@ import type { Json } from './contract/json.js';
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Middleware } from 'koa';
-import pino from 'pino';
 import { openAdmin, placeAdmin, type AdminListener, type AdminPlace } from './admin/admin-listener.js';
-import type { MachineRoute } from './admin/admin-server.js';
+import { machineRoutes } from './admin/machine-routes.js';
 import { createApp } from './http/app.js';
 import { createBackends, type BuiltBackends, type Panel } from './upstreams/backends.js';
 import { BodyReader } from './http/body.js';
@@ -26,13 +25,16 @@ import { McpEndpoint, type McpParts } from './mcp/mcp-endpoint.js';
 import { createPanel } from './panel/panel.js';
 import { AnswerKeys } from './payments/answer-keys.js';
 import { BlockhashLife } from './payments/blockhash-life.js';
-import { Charge } from './payments/charge.js';
+import { Charge, type ChargeParts } from './payments/charge.js';
 import { Offers } from './payments/offers.js';
 import { createFacilitators } from './payments/create-facilitators.js';
+import type { FeePayerGuard } from './payments/fee-payer-guard.js';
 import type { Facilitators } from './payments/facilitators.js';
 import { SharedFeePayers } from './payments/shared-fee-payers.js';
 import { boundedHistory, ChainHeights } from './payments/chain-heights.js';
 import type { Terms } from './payments/requirements.js';
+import { ledgerWatch } from './observe/ledger-watch.js';
+import { openObservation, type Observation } from './observe/observation.js';
 import { OrderWorker } from './payments/order-worker.js';
 import { confirmTransfer, findDenied } from './payments/find-transfer.js';
 import { Reconciler } from './payments/reconciler.js';
@@ -76,6 +78,7 @@ type Base = Shop & {
   endpoints: Endpoints;
   terms: Terms;
   log: Log;
+  observation: Observation;
   /** Aborts when the server shuts down. */
   closing: AbortSignal;
   /** Called in reverse order when the server closes. */
@@ -90,10 +93,12 @@ type Offering = {
   heights: ChainHeights;
   offers: Offers;
   feePayers: SharedFeePayers;
+  /** Of the embedded facilitator's fee payer. */
+  guard: FeePayerGuard | undefined;
 };
 
 /** The parts that serve calls. `idle` resolves when no payment is being processed. */
-type Selling = Omit<HttpParts, 'offers'> & { idle(): Promise<void> };
+type Selling = Omit<HttpParts, 'offers'> & { idle(): Promise<void>; health: Health };
 
 /**
  * Builds all parts and opens the port when the server can accept payments. On `stop`, or if a step fails, closes them in reverse
@@ -101,11 +106,11 @@ type Selling = Omit<HttpParts, 'offers'> & { idle(): Promise<void> };
  * @throws ConfigFault, ContractFault, LedgerFault, FacilitatorFault: each message tells the operator what to do
  */
 export async function compose(config: Config, onSandboxExit: () => void = () => {}): Promise<Running> {
-  const log = pino({
-    level: config.logLevel,
-    serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
-  });
   const shop = await loadShop(config.shopDir);
+  const operations = shop.contract.paid.map(({ id }) => id);
+  const terminal = process.stdout.isTTY === true;
+  const observation = await openObservation(operations, { level: config.logLevel, terminal });
+  const { log, observer } = observation;
   const { variable, allowPrivateUpstreams: allowPrivate } = config;
   const apis = createHttpOperations(shop.contract, { variable, allowPrivate });
   for (const warning of apis.warnings) log.warn({}, warning);
@@ -124,11 +129,21 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
     disposers.unshift(() => endpoints.stop());
     const terms = { ...termsOf(config, endpoints, publicUrl), service: serviceOf(shop.contract, publicUrl) };
-    const base = { config, ...shop, apis, endpoints, terms, log, closing: closing.signal, disposers };
+    const base = {
+      config,
+      ...shop,
+      apis,
+      endpoints,
+      terms,
+      log,
+      observation,
+      closing: closing.signal,
+      disposers,
+    };
     const offering = await openOffering(base);
     const selling = await openSelling(base, offering);
-    const admin = await adminOf(base, adminPlace);
-    const server = createHttpServer({ ...selling, offers: offering.offers });
+    const admin = await adminOf(base, offering, selling, adminPlace);
+    const server = createHttpServer({ ...selling, offers: offering.offers, observer });
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const close = async (): Promise<void> => {
@@ -136,6 +151,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
       closing.abort(new Error('the server is shutting down'));
       await drain(server, () => selling.idle());
       await closeAll(disposers);
+      observation.flush();
       log.info({}, 'stopped');
     };
     let closed: Promise<void> | undefined;
@@ -147,8 +163,15 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
 }
 
 /** Closes after open requests have ended and before everything else, so that it can be read while the server drains. */
-async function adminOf({ config, log, disposers }: Base, place: AdminPlace): Promise<AdminListener> {
-  const routes: MachineRoute[] = [];
+async function adminOf(
+  base: Base,
+  offering: Offering,
+  { health }: Selling,
+  place: AdminPlace,
+): Promise<AdminListener> {
+  const { config, log, disposers } = base;
+  const { answerBudgetBytes } = config;
+  const routes = machineRoutes({ ...base, ...offering, health, answerBudgetBytes });
   const admin = await openAdmin(place, config.stateDir, { routes, log });
   disposers.unshift(() => admin.close());
   return admin;
@@ -175,15 +198,19 @@ function termsOf(config: Config, { payTo }: Endpoints, publicUrl: string): Terms
 
 /** Checks everything that sales depend on, and builds the offers that a challenge contains. */
 async function openOffering(base: Base): Promise<Offering> {
-  const { config, contract, endpoints, terms, log, disposers } = base;
+  const { config, contract, endpoints, terms, log, observation, disposers } = base;
+  const { observer } = observation;
   const { network, payTo } = terms;
   const chain = createChain({ urls: endpoints.rpcUrls, network, timeoutMs: CHAIN_TRY_MS, log });
   disposers.unshift(() => chain.close());
   const { databaseUrl: url, answerBudgetBytes } = config;
-  const ledger = await openLedger({ url, payTo, network, answerBudgetBytes });
+  const ledger = await openLedger({ url, payTo, network, answerBudgetBytes, watch: ledgerWatch(observer) });
   disposers.unshift(() => ledger.close());
   const { feePayer: ownFeePayer } = endpoints;
-  const own = { chain, feePayer: ownFeePayer, limits: config.feePayer.limits, log };
+  let guard: FeePayerGuard | undefined;
+  const onGuard = (made: FeePayerGuard): void => void (guard = made);
+  const { limits } = config.feePayer;
+  const own = { chain, feePayer: ownFeePayer, limits, log, observer, onGuard };
   const facilitator = await createFacilitators(endpoints.facilitators, own);
   disposers.unshift(() => facilitator.close());
   const remembered = facilitator.learn(await rememberedFeePayers(ledger));
@@ -206,37 +233,28 @@ async function openOffering(base: Base): Promise<Offering> {
     offers.close();
   });
   await watch.start();
-  return { chain, ledger, facilitator, heights, offers, feePayers };
+  return { chain, ledger, facilitator, heights, offers, feePayers, guard };
 }
 
 /** Builds the request handling, and checks unresolved payments once. */
 async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const { config, contract, apis, endpoints, terms, log, closing, disposers } = base;
+  const { observer } = base.observation;
   const { chain, ledger, offers, heights } = offering;
   const presence = new Respondents({ notes: ledger, presentMs: config.respondentMs });
   const panel = { replyStore: replyStoreOf(ledger), presence };
   const backends = await createBackends(config, chain, panel, endpoints.marketUrl);
   disposers.unshift(() => backends.close());
   const routes = await Routes.create(contract);
-  const calls = new RecentCalls();
+  const calls = new RecentCalls(undefined, observer);
   const { serving: served, free } = servedBy(base, backends);
   const handlers = calls.observe({ ...served, ...apis.served });
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
-  const orders = new OrderWorker({ ledger, work, log, attemptMs: config.orderMs });
+  const orders = new OrderWorker({ ledger, work, log, observer, attemptMs: config.orderMs });
   const trust = await loadFacilitatorTrust(ledger, offering.facilitator, log);
-  const life = new BlockhashLife({ offers, recent: signal => recentBlockhashes(chain, signal), closing });
-  const charge = new Charge({
-    ...offering,
-    log,
-    orders,
-    trust,
-    confirm: confirmIn(ledger, chain),
-    findDenied: findDeniedIn(ledger, chain, offers),
-    blocksLeft: blockhash => life.blocksLeft(blockhash),
-    maxUnsettledPerPayer: config.maxUnsettledPerPayer,
-  });
-  const reconciler = new Reconciler({ ledger, chain: boundedHistory(chain, heights), trust, log });
+  const charge = chargeOf(base, offering, { orders, trust });
+  const reconciler = new Reconciler({ ledger, chain: boundedHistory(chain, heights), trust, log, observer });
   disposers.unshift(() => reconciler.stop());
   await reconciler.start(FIRST_LOOK_MS);
   orders.start();
@@ -250,7 +268,18 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries() };
   const answerKeys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
   const pickUps = new PickUps(contract, answerKeys, charge);
-  const serving = { ...handlerParts, ...memory, charge, offers, live, exposed, closing, answerKeys, pickUps };
+  const serving = {
+    ...handlerParts,
+    ...memory,
+    observer,
+    charge,
+    offers,
+    live,
+    exposed,
+    closing,
+    answerKeys,
+    pickUps,
+  };
   // Without a handler that asks people, there is no page on which they answer.
   const page = backends.uses('people') ? { panel: panelOf(base, ledger, panel) } : {};
   const callback = createApp({ ...serving, documents, holdMs, ...page }).callback();
@@ -263,7 +292,27 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     documents,
     exposed,
     idle: () => charge.idle(),
+    health,
   };
+}
+
+function chargeOf(
+  { config, log, observation: { observer }, closing }: Base,
+  offering: Offering,
+  parts: Pick<ChargeParts, 'orders' | 'trust'>,
+): Charge {
+  const { chain, ledger, offers } = offering;
+  const life = new BlockhashLife({ offers, recent: signal => recentBlockhashes(chain, signal), closing });
+  return new Charge({
+    ...offering,
+    ...parts,
+    log,
+    observer,
+    confirm: confirmIn(ledger, chain),
+    findDenied: findDeniedIn(ledger, chain, offers),
+    blocksLeft: blockhash => life.blocksLeft(blockhash),
+    maxUnsettledPerPayer: config.maxUnsettledPerPayer,
+  });
 }
 
 /** The handlers of the shop, built from its backends. */

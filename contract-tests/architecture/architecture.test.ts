@@ -35,6 +35,7 @@ const ORDER = [
   ['upstreams'],
   ['ledger', 'sandbox'],
   ['config'],
+  ['observe'],
   ['contract'],
   ['solana'],
   ['net'],

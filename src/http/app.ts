@@ -9,6 +9,7 @@ import type { StaticDocuments } from './documents.js';
 import { goneSignal } from './on-close.js';
 import { servePaidCall, type PaidCallParts } from './paid-calls.js';
 import { servePickUp, type PickUpParts } from './serve-pick-up.js';
+import { requestIdOf } from './request-id.js';
 import { sourceOf } from './request-source.js';
 import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
 import type { AskedCheck, Routed } from './router.js';
@@ -99,10 +100,15 @@ async function servePaid(
 ): Promise<void> {
   const { offers, holdMs } = parts;
   const asked = challengeVersion(ctx.querystring);
+  const requestId = requestIdOf(ctx.req.headers['x-request-id']);
+  ctx.set('X-Request-Id', requestId);
   const result = await servePaidCall(parts, {
     route,
     operation,
     headers: ctx.req.headers,
+    transport: 'http',
+    requestId,
+    traceHeaders: ctx.req.headers,
     source: sourceOf(ctx.req.socket.remoteAddress),
     read: owner => readAsked(ctx, parts, route, operation, owner),
     gone: goneSignal(ctx.req, ctx.res),

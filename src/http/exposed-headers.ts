@@ -2,7 +2,15 @@ import type { Contract } from '../contract/contract.js';
 import { follow, objectOf } from '../contract/references.js';
 
 /** The headers that the server itself adds to answers. */
-const OWN = ['PAYMENT-REQUIRED', 'PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Retry-After', 'Location', 'ETag'];
+const OWN = [
+  'PAYMENT-REQUIRED',
+  'PAYMENT-RESPONSE',
+  'X-PAYMENT-RESPONSE',
+  'Retry-After',
+  'Location',
+  'ETag',
+  'X-Request-Id',
+];
 
 /** The headers of answers that a page of another origin may read: the server's own, and those that the contract declares. */
 export function exposedHeaders({ document, paid }: Contract): string {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { PricedOperation } from '../contract/contract.js';
 import type { AnyAsked } from '../contract/operation.js';
 import type { Charge } from '../payments/charge.js';
+import { UNOBSERVED, type Observer, type Spent, type Transport } from '../observe/observer.js';
 import type { Payment } from '../payments/check-payment.js';
 import { fingerprint, requestText, TooDeep } from '../payments/fingerprint.js';
 import type { Outcome } from '../payments/outcome.js';
@@ -10,9 +11,11 @@ import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { AskedCheck, Routed } from './router.js';
 import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
+import { told, type PaidCallResult } from './tell-answer.js';
 
 export type PaidCallParts = HandlerParts & {
   charge: Charge;
+  observer?: Observer;
   /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
   closing: AbortSignal;
 };
@@ -23,6 +26,10 @@ export type ArrivedCall = {
   operation: PricedOperation;
   /** May carry the payment. */
   headers: IncomingHttpHeaders;
+  transport: Transport;
+  requestId: string;
+  /** The headers of the request that may name a trace. */
+  traceHeaders: IncomingHttpHeaders;
   /** Where it comes from (see `sourceOf`). */
   source: string;
   /** Reads and validates what is asked for. Called only if the payment is readable. @throws BodyFault, BodiesFull */
@@ -33,16 +40,21 @@ export type ArrivedCall = {
   holdMs: number;
 };
 
-/** `rejected`: the payment can't be read or is for another offer, and nothing was sold for it: 402. */
-export type PaidCallResult =
-  | { kind: 'unpaid' }
-  | { kind: 'rejected'; error: string }
-  | { kind: 'charged'; payment: Payment; owner: BudgetOwner; outcome: Outcome };
-
 const BUSY_RETRY_SECONDS = 1;
 
 /** Serves a call of a paid operation: payment → body → validation → charge around the handler. One way for all transports. */
-export async function servePaidCall(parts: PaidCallParts, call: ArrivedCall): Promise<PaidCallResult> {
+export function servePaidCall(parts: PaidCallParts, call: ArrivedCall): Promise<PaidCallResult> {
+  const { observer = UNOBSERVED } = parts;
+  const { operation: priced, requestId, transport, traceHeaders } = call;
+  const operation = priced.id;
+  const spent: Spent = {};
+  const asked = { operation, transport, requestId, amount: priced.price.atomic, spent };
+  return observer.call({ operation, requestId, transport, headers: traceHeaders }, () =>
+    told(observer, asked, () => served(parts, call, spent)),
+  );
+}
+
+async function served(parts: PaidCallParts, call: ArrivedCall, spent: Spent): Promise<PaidCallResult> {
   const { charge } = parts;
   const check = await charge.checkPayment(call.headers, call.operation);
   if (check.kind === 'unpaid') return check;
@@ -52,12 +64,17 @@ export async function servePaidCall(parts: PaidCallParts, call: ArrivedCall): Pr
     return { kind: 'rejected', error: check.error };
   const { id, payer } = payment.checked;
   const owner = { payment: id, payer, source: call.source };
-  return { kind: 'charged', payment, owner, outcome: await charged(parts, call, payment, owner) };
+  return {
+    kind: 'charged',
+    payment,
+    owner,
+    outcome: await charged(parts, { ...call, spent }, payment, owner),
+  };
 }
 
 async function charged(
   parts: PaidCallParts,
-  { route, operation, read, gone, holdMs, source }: ArrivedCall,
+  { route, operation, read, gone, holdMs, source, requestId, spent }: ArrivedCall & { spent: Spent },
   payment: Payment,
   owner: BudgetOwner,
 ): Promise<Outcome> {
@@ -75,6 +92,8 @@ async function charged(
       closing,
       holdMs,
       source,
+      requestId,
+      spent,
       ...(operation.flow === 'upfront' ? { upfront: upfrontOf(parts, operation, asked) } : {}),
     });
   } catch (error) {

@@ -1,5 +1,7 @@
 import type { AnyServed, Serving } from '../contract/operation.js';
 import { UpstreamFailure } from '../net/failure.js';
+import { UNOBSERVED, type Observer, type UpstreamAnswered } from '../observe/observer.js';
+import { TooLate } from '../payments/work.js';
 import { QueueFull } from '../upstreams/fair-queue.js';
 
 /** Consecutive failed calls of a backend. Times are in ms since 1970; `why` is public. */
@@ -13,9 +15,11 @@ const QUIET_MS = 60_000;
 export class RecentCalls {
   readonly #troubles = new Map<string, FailureStreak>();
   readonly #quietMs: number;
+  readonly #observer: Pick<Observer, 'tell'>;
 
-  constructor(quietMs = QUIET_MS) {
+  constructor(quietMs = QUIET_MS, observer: Pick<Observer, 'tell'> = UNOBSERVED) {
     this.#quietMs = quietMs;
+    this.#observer = observer;
   }
 
   succeeded(backend: string): void {
@@ -50,27 +54,41 @@ export class RecentCalls {
     return Object.fromEntries(
       Object.entries(handlers).map(([id, served]) => [
         id,
-        served.backend === undefined ? served : this.#watched(served, served.backend),
+        served.backend === undefined ? served : this.#watched(id, served, served.backend),
       ]),
     );
   }
 
-  #watched(served: AnyServed, backend: string): AnyServed {
+  #watched(operation: string, served: AnyServed, upstream: string): AnyServed {
     return {
       ...served,
       call: async call => {
+        const began = performance.now();
+        const tell = (result: UpstreamAnswered['result'], why?: string): void => {
+          const ms = performance.now() - began;
+          this.#observer.tell({ kind: 'upstream', upstream, operation, result, ms, ...(why && { why }) });
+        };
         try {
           const reply = await served.call(call);
-          this.succeeded(backend);
+          this.succeeded(upstream);
+          tell('ok');
           return reply;
         } catch (error) {
-          // A cancelled call or an invalid request shows nothing about the backend.
-          if (!call.signal.aborted && isBackendFault(error)) this.failed(backend, publicReason(error));
+          const result = resultOf(error, call.signal);
+          const why = result === 'failed' ? publicReason(error) : undefined;
+          if (why !== undefined) this.failed(upstream, why);
+          tell(result, why);
           throw error;
         }
       },
     };
   }
+}
+
+/** A cancelled call or an invalid request shows nothing about the backend; one that took too long does. */
+function resultOf(error: unknown, { aborted, reason }: AbortSignal): UpstreamAnswered['result'] {
+  if (aborted) return reason instanceof TooLate ? 'failed' : 'cancelled';
+  return isBackendFault(error) ? 'failed' : 'invalid';
 }
 
 function isBackendFault(error: unknown): boolean {

@@ -10,7 +10,7 @@ export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'> & { live: Live
 
 // The official fetch client sends access-control-expose-headers as a request header.
 const ALLOWED_HEADERS =
-  'content-type, payment-signature, x-payment, prefer, if-none-match, access-control-expose-headers';
+  'content-type, payment-signature, x-payment, prefer, x-request-id, if-none-match, access-control-expose-headers';
 const DAY_SECONDS = 86_400;
 
 /** The answer of a free operation that is built for each request, as JSON bytes, or its failure. */

@@ -10,6 +10,7 @@ import type { Duplex } from 'node:stream';
 import { Connections } from './connections.js';
 import type { Routes } from './router.js';
 import { challengeVersion } from '../payments/challenge.js';
+import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import type { Offers } from '../payments/offers.js';
 import { carriesPayment, hasHeader } from '../payments/headers.js';
 import { serveDocument, type StaticDocuments } from './documents.js';
@@ -42,6 +43,7 @@ export type HttpParts = {
   /** The router of the contract. */
   routes: Pick<Routes, 'pricedAt'>;
   documents: StaticDocuments;
+  observer?: Pick<Observer, 'unpaid'>;
   /** The headers of answers that a page of another origin may read. */
   exposed: string;
 };
@@ -51,9 +53,10 @@ export type HttpParts = {
  * unpaid call can only be refused here.
  */
 export function createHttpServer(
-  { app, offers, routes, documents, exposed }: HttpParts,
+  { app, offers, routes, documents, exposed, observer = UNOBSERVED }: HttpParts,
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
+  const refusing = { offers, routes, exposed, observer };
   const serve: Listener = (request, response) => {
     if (serveDocument(request, response, documents)) return;
     connections.track(request, response);
@@ -63,7 +66,7 @@ export function createHttpServer(
     if (request.httpVersion === '1.1' && !hasHeader(request.rawHeaders, 'host'))
       return sendFault(response, 400, 'An HTTP/1.1 request needs a Host header.');
     if (!admit(connections, request, response)) return;
-    if (!refuseUnpaid(request, response, { offers, routes, exposed })) serve(request, response);
+    if (!refuseUnpaid(request, response, refusing)) serve(request, response);
   };
   const server = createServer(
     {
@@ -82,7 +85,7 @@ export function createHttpServer(
   // With `Expect: 100-continue`, an unpaid call gets its challenge at once; only a paid call is asked to send its body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!admit(connections, request, response)) return;
-    if (refuseUnpaid(request, response, { offers, routes, exposed })) return;
+    if (refuseUnpaid(request, response, refusing)) return;
     response.writeContinue();
     serve(request, response);
   });
@@ -108,7 +111,14 @@ function admit(connections: Connections, request: IncomingMessage, response: Ser
 function refuseUnpaid(
   request: IncomingMessage,
   response: ServerResponse,
-  { offers, routes, exposed }: Pick<HttpParts, 'offers' | 'routes' | 'exposed'>,
+  {
+    offers,
+    routes,
+    exposed,
+    observer,
+  }: Pick<HttpParts, 'offers' | 'routes' | 'exposed'> & {
+    observer: Pick<Observer, 'unpaid'>;
+  },
 ): boolean {
   const { method = '' } = request;
   if (method === 'OPTIONS' || carriesPayment(request.rawHeaders)) return false;
@@ -116,6 +126,7 @@ function refuseUnpaid(
   const queryAt = url.indexOf('?');
   const operation = routes.pricedAt(method, queryAt < 0 ? url : url.slice(0, queryAt));
   if (!operation) return false;
+  observer.unpaid(operation.id);
   const version = queryAt < 0 ? 2 : challengeVersion(url.slice(queryAt + 1));
   const challenge = offers.challenge(operation, version);
   response.writeHead(402, [

@@ -20,6 +20,7 @@ import type { Payment } from './payment.js';
 import { formerReceiversOf, ReceiverBinding } from './receiver-binding.js';
 import { endEverything } from './queries/claims.js';
 import { RefusedClaims } from './refused-claims.js';
+import { watched, type LedgerWatch } from './watched-engine.js';
 import type { CallKey, SettleRequest, SettleDecision } from './settle.js';
 import { maintenanceOf } from './maintenance.js';
 import type { Maintenance } from './maintenance.js';
@@ -57,6 +58,8 @@ export type LedgerOptions = {
   now?: () => number;
   /** Bytes of stored answers beyond which nothing new is claimed. Default 256 MB. */
   answerBudgetBytes?: number;
+  /** Told of every operation of the database. */
+  watch?: LedgerWatch;
 };
 
 /** The payments of one receiver, open for a server. */
@@ -78,7 +81,7 @@ export type Ledger = LedgerReader &
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const opened = await openEngine(options.url, 'server');
-  const refused = new RefusedClaims(opened, removeClaim);
+  const refused = new RefusedClaims(options.watch ? watched(opened, options.watch) : opened, removeClaim);
   const { engine } = refused;
   const now = clockOf(engine.dialect, options.now);
   let claims = 0;

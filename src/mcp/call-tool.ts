@@ -69,7 +69,7 @@ async function callPaid(
   { sent, meta, notify }: { sent: Json; meta: Json; notify: Notify | undefined },
 ): Promise<ToolResult> {
   const { routes, offers, holdMs } = parts;
-  const { gone, source } = exchange;
+  const { gone, source, requestId } = exchange;
   const request = requestOf(operation, sent);
   const raw = typeof request === 'string' ? [] : request.raw;
   const route = { kind: 'operation', id: operation.id, priced: operation, raw } as const;
@@ -78,6 +78,9 @@ async function callPaid(
     route,
     operation,
     headers: paymentHeaders(meta),
+    transport: 'mcp',
+    requestId,
+    traceHeaders: exchange.headers,
     source,
     read: async ({ payment }) => {
       paymentId = payment;

@@ -51,7 +51,10 @@ export class McpEndpoint {
     const exchange = new Exchange(request, response);
     try {
       if (request.method === 'POST') exchange.message = await this.#message(request, exchange);
-      await exchange.send(await this.#answer(request, exchange), headers);
+      await exchange.send(await this.#answer(request, exchange), {
+        ...headers,
+        'X-Request-Id': exchange.requestId,
+      });
     } catch (error) {
       if (exchange.gone.aborted) return;
       if (response.headersSent) return void response.destroy();

@@ -3,6 +3,7 @@ import type { Json } from '../contract/json.js';
 import type { BudgetOwner, Reservation } from '../http/byte-budget.js';
 import type { Deliveries } from '../http/deliveries.js';
 import { goneSignal, onSent } from '../http/on-close.js';
+import { requestIdOf } from '../http/request-id.js';
 import { sourceOf } from '../http/request-source.js';
 import type { Sale } from '../payments/outcome.js';
 
@@ -12,6 +13,7 @@ const PIECE_BYTES = 16 * 1024;
 export class Exchange {
   readonly gone: AbortSignal;
   readonly source: string;
+  readonly requestId: string;
   /** The message, as sent. */
   message: Json = {};
   readonly #request: IncomingMessage;
@@ -22,6 +24,7 @@ export class Exchange {
     this.#request = request;
     this.#response = response;
     this.gone = goneSignal(request, response);
+    this.requestId = requestIdOf(request.headers['x-request-id']);
     this.source = sourceOf(request.socket.remoteAddress);
   }
 
@@ -39,6 +42,10 @@ export class Exchange {
       void (out ? sale.written() : sale.lost());
     });
     return true;
+  }
+
+  get headers(): IncomingMessage['headers'] {
+    return this.#request.headers;
   }
 
   /** Sends a response of the MCP library, as fast as its caller reads. */

@@ -2,6 +2,7 @@ import { buildConnector, Pool, type Dispatcher } from 'undici';
 import { DeadlineExceeded } from './deadline.js';
 import { endpointOf } from './endpoint.js';
 import { bareHost, publicConnector } from './public-addresses.js';
+import { passTraceOn, tracedRequest } from './trace.js';
 
 export type HttpClientOptions = {
   connections: number;
@@ -189,13 +190,15 @@ export class HttpClient {
 
   #exchange({ method, path, headers, body, ...limits }: HttpRequest): Promise<HttpAnswer> {
     const common = body === undefined ? this.#headers : this.#headersOfJson;
-    const request = {
-      method,
-      path: this.#target(path),
-      headers: headers ? { ...common, ...headers } : common,
-      body: body ?? null,
-    };
-    return exchange(this.#pool, request, limits);
+    return tracedRequest(method, this.name, () => {
+      const request = {
+        method,
+        path: this.#target(path),
+        headers: passTraceOn(headers ? { ...common, ...headers } : common),
+        body: body ?? null,
+      };
+      return exchange(this.#pool, request, limits);
+    });
   }
 
   #target(path: string): string {

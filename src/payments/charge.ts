@@ -1,5 +1,6 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
+import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { PricedOperation } from '../contract/contract.js';
 import type { Ledger } from '../ledger/store.js';
@@ -35,6 +36,7 @@ export type ChargeParts = {
   /** Without it, only fee payers that this server offered are accepted. */
   feePayers?: Pick<SharedFeePayers, 'lookUp'>;
   log: Log;
+  observer?: Observer;
   maxUnsettledPerPayer: number;
   /** Without it, `upfront` operations answer 503. */
   orders?: OrderWorker;
@@ -67,7 +69,7 @@ export class Charge {
   readonly #parts: PaidRequestParts;
 
   constructor(parts: ChargeParts) {
-    const { ledger, offers, log, now = Date.now, unknownPayers = NEW_PAYERS } = parts;
+    const { ledger, offers, log, now = Date.now, unknownPayers = NEW_PAYERS, observer = UNOBSERVED } = parts;
     this.#ledger = ledger;
     this.#offers = offers;
     this.#feePayers = parts.feePayers;
@@ -77,6 +79,7 @@ export class Charge {
     const unpaidWork = new UnpaidWork(now);
     const flows = new Flows({
       ...parts,
+      observer,
       now,
       callers,
       unpaidWork,
@@ -86,6 +89,7 @@ export class Charge {
       ledger,
       offers,
       log,
+      observer,
       now,
       callers,
       flows,

@@ -1,6 +1,7 @@
 import type { FacilitatorConfig } from '../config/facilitator-settings.js';
 import { ConfigFault } from '../config/setting-reader.js';
 import type { Log } from '../net/log.js';
+import type { Observer } from '../observe/observer.js';
 import type { KeyPair } from '../solana/key-pair.js';
 import type { SolanaChain } from '../solana/rpc.js';
 import type { Authorize, CdpKey } from './cdp-token.js';
@@ -17,6 +18,9 @@ export type OwnParts = {
   feePayer: KeyPair | undefined;
   limits: FeePayerLimits;
   log: Log;
+  observer?: Observer;
+  /** Told of the guard of the embedded facilitator's fee payer. */
+  onGuard?: (guard: FeePayerGuard) => void;
 };
 
 /**
@@ -34,7 +38,7 @@ export async function createFacilitators(
   if (twice !== undefined) throw new ConfigFault(`FACILITATOR_URL: names ${twice} twice`);
   const [first, ...others] = await Promise.all(configured.map(config => createEntry(config, own)));
   if (!first) throw new ConfigFault('FACILITATOR_URL: must name at least one facilitator');
-  return new Facilitators([first, ...others]);
+  return new Facilitators([first, ...others], Date.now, own.observer);
 }
 
 async function createEntry(config: FacilitatorConfig, own: OwnParts): Promise<FacilitatorEntry> {
@@ -63,12 +67,14 @@ async function createEmbedded({
   feePayer,
   limits,
   log,
+  onGuard,
 }: OwnParts): Promise<FacilitatorEntry['facilitator']> {
   if (!feePayer)
     throw new ConfigFault('FEE_PAYER_KEYPAIR: must be set: the file with the key pair that pays the fees');
   const { address } = feePayer;
   const readBalance = (signal: AbortSignal): Promise<bigint> => chain.balance(address, signal);
   const guard = new FeePayerGuard({ address, limits, readBalance, log });
+  onGuard?.(guard);
   const [verdict] = await Promise.all([loadReferenceVerdict(address), guard.start()]);
   return embeddedFacilitator({ chain, feePayer, guard, verdict, log });
 }

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { OfferedFeePayer } from '../ledger/store.js';
 import { Resting } from '../net/circuit.js';
+import { UNOBSERVED, type FacilitatorAnswered, type Observer } from '../observe/observer.js';
 import {
   FacilitatorUnreachable,
   type Facilitator,
@@ -48,12 +49,18 @@ export class Facilitators implements Facilitator {
   /** The facilitator of each fee payer. */
   readonly #owners = new LRUCache<string, Member>({ max: MAX_FEE_PAYERS });
   readonly #unknown = new LRUCache<string, true>({ max: MAX_FEE_PAYERS, ttl: UNKNOWN_MS });
+  readonly #observer: Observer;
   #looking: Promise<void> | undefined;
   #choice: string | undefined;
   /** Called when new challenges are to name another fee payer; see `choice`. */
   onChoice: () => void = () => {};
 
-  constructor(entries: readonly [FacilitatorEntry, ...FacilitatorEntry[]], now: () => number = Date.now) {
+  constructor(
+    entries: readonly [FacilitatorEntry, ...FacilitatorEntry[]],
+    now: () => number = Date.now,
+    observer: Observer = UNOBSERVED,
+  ) {
+    this.#observer = observer;
     this.#members = entries.map(({ name, facilitator, rate }) => ({
       name,
       facilitator,
@@ -152,25 +159,30 @@ export class Facilitators implements Facilitator {
     const member = await this.#memberFor(request);
     if (!member) return { kind: 'unavailable', detail: nobodyHas(request) };
     this.#asking(member);
-    return this.#heard(member, await orTrouble(member.facilitator.verify(request), unavailable));
+    return this.#heard(member, 'verify', orTrouble(member.facilitator.verify(request), unavailable));
   }
 
   async sign(request: FacilitatorRequest): Promise<SignResult> {
     const member = await this.#memberFor(request);
     if (!member) return { kind: 'unavailable', detail: nobodyHas(request) };
     if (!member.facilitator.sign) return { kind: 'not-needed' };
-    return this.#heard(member, await orTrouble(member.facilitator.sign(request), unavailable));
+    return this.#heard(member, 'sign', orTrouble(member.facilitator.sign(request), unavailable));
   }
 
   async settle(request: FacilitatorRequest): Promise<SettleResult> {
     const member = await this.#memberFor(request);
     if (!member) return { kind: 'unknown', reason: nobodyHas(request), signature: '' };
     this.#asking(member);
-    return this.#heard(member, await orTrouble(member.facilitator.settle(request), unknown));
+    return this.#heard(member, 'settle', orTrouble(member.facilitator.settle(request), unknown));
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#members.map(({ facilitator }) => facilitator.close()));
+  }
+
+  /** Which of them are asked, and which rest after failures. */
+  breakers(): { name: string; open: boolean }[] {
+    return this.#members.map(({ name, health }) => ({ name, open: !health.available }));
   }
 
   report(): FacilitatorReport {
@@ -190,9 +202,23 @@ export class Facilitators implements Facilitator {
     this.#choose();
   }
 
-  #heard<T extends VerifyResult | SignResult | SettleResult>(member: Member, result: T): T {
+  async #heard<T extends VerifyResult | SignResult | SettleResult>(
+    member: Member,
+    request: FacilitatorAnswered['request'],
+    answer: Promise<T>,
+  ): Promise<T> {
+    const began = performance.now();
+    const result = await answer;
     const trouble = troubleOf(result);
-    const { health } = member;
+    const { health, name } = member;
+    const ms = performance.now() - began;
+    this.#observer.tell({
+      kind: 'facilitator',
+      facilitator: name,
+      request,
+      ms,
+      ...resultOf(result, trouble),
+    });
     const counted = trouble ? health.failed(trouble, whyOf(result)) : health.answered();
     void counted.then(() => this.#choose());
     return result;
@@ -209,11 +235,18 @@ export class Facilitators implements Facilitator {
   async #ask(member: Member, network: string): Promise<void> {
     const began = performance.now();
     const { facilitator, health } = member;
+    const told = { kind: 'facilitator', facilitator: member.name, request: 'supported' } as const;
     const supported = await health.probe(
       () => facilitator.supported(network),
-      error => (error instanceof FacilitatorUnreachable ? { ...error.trouble, rest: true } : undefined),
+      error => {
+        const why = (error as Error).message;
+        this.#observer.tell({ ...told, result: 'failed', ms: performance.now() - began, why });
+        return error instanceof FacilitatorUnreachable ? { ...error.trouble, rest: true } : undefined;
+      },
     );
-    member.latencyMs = Math.round(performance.now() - began);
+    const ms = performance.now() - began;
+    member.latencyMs = Math.round(ms);
+    this.#observer.tell({ ...told, result: 'ok', ms });
     member.feePayer = supported.feePayer;
     for (const each of [supported.feePayer, ...(supported.signers ?? [])]) this.#owners.set(each, member);
   }
@@ -239,6 +272,14 @@ export class Facilitators implements Facilitator {
 function troubleOf(result: VerifyResult | SignResult | SettleResult): Trouble | undefined {
   if (result.kind === 'unavailable') return ('trouble' in result && result.trouble) || { rest: false };
   return result.kind === 'unknown' ? result.trouble : undefined;
+}
+
+function resultOf(
+  result: VerifyResult | SignResult | SettleResult,
+  trouble: Trouble | undefined,
+): Pick<FacilitatorAnswered, 'result' | 'why'> {
+  if (result.kind === 'refused') return { result: 'refused', why: result.reason };
+  return trouble || result.kind === 'unknown' ? { result: 'failed', why: whyOf(result) } : { result: 'ok' };
 }
 
 async function orTrouble<T>(answer: Promise<T>, failed: (why: string, trouble: Trouble) => T): Promise<T> {

@@ -79,6 +79,10 @@ export class FeePayerGuard {
     this.#closing.abort(new Error('the server is shutting down'));
   }
 
+  get address(): string {
+    return this.#parts.address;
+  }
+
   /** Why no payment may be signed now, in words for the operator; undefined if it may. @param fee in lamports */
   refusal(fee = MOST_FEE): string | undefined {
     const { address, limits } = this.#parts;

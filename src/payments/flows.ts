@@ -1,5 +1,6 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
+import type { Observer } from '../observe/observer.js';
 import type { Ledger, Payment } from '../ledger/store.js';
 import type { SharedBucket, UnpaidWork } from './admission.js';
 import type { WaitingCallers } from './waiting-callers.js';
@@ -31,6 +32,7 @@ export type FlowParts = {
   /** Without it, `upfront` operations are not sold. */
   orders?: object;
   log: Log;
+  observer: Observer;
   now: () => number;
   newPayersWork: SharedBucket;
   unpaidWork: UnpaidWork;
@@ -44,6 +46,7 @@ export class Flows {
   readonly leaseMs: number;
   readonly #ledger: Ledger;
   readonly #log: Log;
+  readonly #observer: Observer;
   readonly #facilitator: AskedFacilitators;
   readonly #now: () => number;
   readonly #takesOrders: boolean;
@@ -56,6 +59,7 @@ export class Flows {
     this.leaseMs = parts.leaseMs ?? LEASE_MS;
     this.#ledger = parts.ledger;
     this.#log = parts.log;
+    this.#observer = parts.observer;
     this.#facilitator = parts.facilitator;
     this.#now = parts.now;
     this.#takesOrders = parts.orders !== undefined;
@@ -92,6 +96,7 @@ export class Flows {
       const seen = await this.#settlement.confirmed(run.id, settlement);
       const owed = seen && (await this.#ledger.owe(run.id, run.claim, { settlement }));
       if (!owed) return this.#settlement.inDoubt(run, settlement);
+      this.#sold(run, settlement);
       await this.#cleanup.endLease(run);
       return 'reread';
     });
@@ -162,15 +167,24 @@ export class Flows {
     if (instead) await this.#cleanup.endRun(run, sameForAll({ kind: 'answer', answer: instead }), false);
   }
 
-  async #deliver({ id, claim, payerKnown, call }: Run, answer: Success, settlement: string): Promise<void> {
+  async #deliver(run: Run, answer: Success, settlement: string): Promise<void> {
+    const { id, claim, payerKnown, call } = run;
     const answerExpiresAt = this.#now() + answerLifeMs(call.payment.identifier, answer.body.length);
     try {
       const moved = await this.#ledger.deliver(id, claim, { settlement, answerExpiresAt, payerKnown });
-      if (!moved)
-        this.#log.error({ payment: id, settlement }, 'could not mark a settled payment as delivered');
+      if (moved) this.#sold(run, settlement);
+      else this.#log.error({ payment: id, settlement }, 'could not mark a settled payment as delivered');
     } catch (error) {
       // The money moved, so the buyer gets the answer. The row is finished later.
       this.#log.error({ payment: id, error }, 'the ledger could not record a settlement');
     }
+  }
+
+  #sold({ id, call }: Run, settlement: string): void {
+    const { operation, payment, requestId, spent } = call;
+    const money = { payment: id, payer: payment.checked.payer, amount: operation.price.atomic };
+    this.#observer.tell({ kind: 'sold', operation: operation.id, ...money, settlement, requestId, spent });
+    if (operation.flow === 'upfront')
+      this.#observer.tell({ kind: 'order', change: 'paid', operation: operation.id, ...money });
   }
 }

@@ -175,6 +175,11 @@ export class Offers {
     return this.#view && this.#now() - this.#view.readAt <= VIEW_LIFE_MS ? this.#view : undefined;
   }
 
+  /** How old the last view of the chain is, in ms; undefined if there was none. */
+  viewAge(): number | undefined {
+    return this.#view && this.#now() - this.#view.readAt;
+  }
+
   /** How many blocks ago a blockhash was the newest; undefined if this server has not read it. */
   blockhashAge(blockhash: Key): number | undefined {
     const height = this.#seen.get(blockhash);

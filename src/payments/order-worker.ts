@@ -1,4 +1,5 @@
 import type { Log } from '../net/log.js';
+import { UNOBSERVED, type Observer, type OrderChanged } from '../observe/observer.js';
 import { LRUCache } from 'lru-cache';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 import type { Answer } from './outcome.js';
@@ -34,6 +35,7 @@ export class OrderWorker {
   readonly #ledger: Ledger;
   readonly #work: OrderWork;
   readonly #log: Log;
+  readonly #observer: Observer;
   readonly #attemptMs: number;
   readonly #now: () => number;
   readonly #running = new Map<string, Promise<void>>();
@@ -44,10 +46,18 @@ export class OrderWorker {
   /** Where the next poll continues. Failed orders stay owed and must not hide those behind them. */
   #after: { createdAt: number; id: string } | undefined;
 
-  constructor(options: { ledger: Ledger; work: OrderWork; log: Log; attemptMs: number; now?: () => number }) {
+  constructor(options: {
+    ledger: Ledger;
+    work: OrderWork;
+    log: Log;
+    observer?: Observer;
+    attemptMs: number;
+    now?: () => number;
+  }) {
     this.#ledger = options.ledger;
     this.#work = options.work;
     this.#log = options.log;
+    this.#observer = options.observer ?? UNOBSERVED;
     this.#attemptMs = options.attemptMs;
     this.#now = options.now ?? Date.now;
   }
@@ -180,7 +190,7 @@ export class OrderWorker {
 
   async #finish(row: Row, attempt: number, result: OrderResult): Promise<void> {
     if (result.kind === 'failed') {
-      this.#log.warn({ payment: row.id, reason: result.error }, 'an order failed and stays owed');
+      this.#tell(row, 'failed', result.error);
       this.#failures.set(row.id, result.error);
       await this.#ledger.finishOrder(row.id, attempt);
       return;
@@ -192,7 +202,14 @@ export class OrderWorker {
         settlement: row.settlement ?? '',
         answerExpiresAt: this.#now() + ANSWER_LIFE_MS,
       }));
-    if (delivered) await this.#ledger.finishOrder(row.id, attempt);
+    if (!delivered) return;
+    this.#tell(row, 'delivered');
+    await this.#ledger.finishOrder(row.id, attempt);
+  }
+
+  #tell({ id: payment, operation, payer, amount }: Row, change: OrderChanged['change'], why?: string): void {
+    const order = { operation, payment, payer, amount, ...(why === undefined ? {} : { why }) };
+    this.#observer.tell({ kind: 'order', change, ...order });
   }
 }
 

@@ -1,4 +1,5 @@
 import type { PricedOperation } from '../contract/contract.js';
+import type { Spent } from '../observe/observer.js';
 import type { Payment } from './check-payment.js';
 import type { Answer, Failure } from './outcome.js';
 
@@ -18,6 +19,10 @@ export type PaidCall = {
   holdMs: number;
   /** The source of the request. The budget for new payers is shared fairly between sources. */
   source?: string;
+  /** Names the request in the log. */
+  requestId?: string;
+  /** How long its steps took; filled in while they run. */
+  spent?: Spent;
   /** Only for `upfront` operations. */
   upfront?: {
     /** Canonical JSON of the body, stored with the order. */

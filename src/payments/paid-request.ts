@@ -1,4 +1,5 @@
 import type { Log } from '../net/log.js';
+import type { Observer } from '../observe/observer.js';
 import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Claim, Ledger, Payment as Row } from '../ledger/store.js';
@@ -46,6 +47,7 @@ export type PaidRequestParts = {
   claiming: Set<string>;
   orders?: OrderWorker | undefined;
   log: Log;
+  observer: Observer;
   now: () => number;
   askAgainAfterMs?: number | undefined;
 };
@@ -139,6 +141,8 @@ export class PaidRequest {
 
   /** Carries out a step. @returns the outcome, or undefined to read the row again */
   async #next(step: NextStep): Promise<SharedOutcome | undefined> {
+    const { requestId, payment } = this.#call;
+    this.#parts.observer.tell({ kind: 'decided', requestId, payment: payment.checked.id, next: step.kind });
     if (step.kind === 'over') return sameForAll(step.outcome);
     if (step.kind === 'sell') {
       if (!(await this.#returned())) return this.#sell();
@@ -181,7 +185,7 @@ export class PaidRequest {
 
   /** Nothing was sold for this payment: claims it under the current offer and starts the run. */
   async #sell(): Promise<SharedOutcome | undefined> {
-    const { seller, claiming, runs, now } = this.#parts;
+    const { seller, claiming, runs, now, observer } = this.#parts;
     const call = this.#call;
     const { id } = call.payment.checked;
     if (call.gone.aborted) return sameForAll(inProgress());
@@ -193,7 +197,9 @@ export class PaidRequest {
     const instead = seller.refusalBeforeClaim(call, this.#payerKnown);
     if (instead) return sameForAll(instead);
     claiming.add(id);
-    const claimed = await seller.claim(call, this.#waiting?.caller).finally(() => claiming.delete(id));
+    const claimed = await observer
+      .step('claim', call, () => seller.claim(call, this.#waiting?.caller))
+      .finally(() => claiming.delete(id));
     if (claimed.kind === 'limit') return sameForAll(overLimit(claimed.reason));
     if (claimed.kind === 'identifier') {
       await this.#waiting?.leave();

@@ -1,4 +1,5 @@
 import type { Log } from '../net/log.js';
+import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { LRUCache } from 'lru-cache';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 import { withAbortAfter } from '../net/deadline.js';
@@ -65,6 +66,7 @@ export class Reconciler {
   #history: ChainHistory;
   readonly #trust: StoredFacilitatorTrust;
   readonly #log: Log;
+  readonly #observer: Observer;
   readonly #now: () => number;
   readonly #timing: Timing;
   readonly #known = knownTransfers();
@@ -83,6 +85,7 @@ export class Reconciler {
     /** Records that a facilitator reported a settlement that is not on chain. */
     trust: StoredFacilitatorTrust;
     log: Log;
+    observer?: Observer;
     timing?: Partial<Timing>;
     now?: () => number;
   }) {
@@ -91,6 +94,7 @@ export class Reconciler {
     this.#history = sharedHistory(options.chain);
     this.#trust = options.trust;
     this.#log = options.log;
+    this.#observer = options.observer ?? UNOBSERVED;
     this.#timing = { ...TIMING, ...options.timing };
     this.#now = options.now ?? Date.now;
   }
@@ -217,14 +221,14 @@ export class Reconciler {
     if (await this.#ledger.release(row.id, row.claim, reason)) {
       // A failed transaction is final. An absent one is looked for once more when it is twice as old.
       if (proof.kind === 'found') await this.#ledger.audited(row.id);
-      this.#log.info({ payment: row.id, reason }, 'an unresolved payment was not charged');
+      const { id: payment, operation, payer, amount } = row;
+      this.#observer.tell({ kind: 'released', operation, payment, payer, amount, why: reason });
       await this.#ledger.recordRefusal(row.payer);
     }
   }
 
   async #landed(row: Row, settlement: string): Promise<void> {
-    if (await recordLanded(this.#ledger, row, settlement, this.#now()))
-      this.#log.info({ payment: row.id, settlement }, 'an unresolved payment was found on chain');
+    await recordLanded(this.#ledger, row, settlement, this.#now(), this.#observer);
   }
 
   async #watch(listed: Row): Promise<void> {

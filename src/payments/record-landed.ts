@@ -1,4 +1,5 @@
 import type { Ledger, Payment as Row } from '../ledger/store.js';
+import type { Observer } from '../observe/observer.js';
 import { answerLifeMs } from './outcome.js';
 
 /**
@@ -10,10 +11,19 @@ export async function recordLanded(
   row: Row,
   settlement: string,
   now: number,
+  observer: Pick<Observer, 'tell'>,
 ): Promise<boolean> {
   const kept = row.flow === 'authorization' ? await ledger.answer(row.id) : undefined;
   const how = { settlement, foundOnChain: true };
-  if (!kept) return ledger.owe(row.id, row.claim, how);
-  const answerExpiresAt = now + answerLifeMs(row.identifier, kept.body.length);
-  return ledger.deliver(row.id, row.claim, { ...how, answerExpiresAt });
+  const answerExpiresAt = kept && now + answerLifeMs(row.identifier, kept.body.length);
+  const recorded =
+    answerExpiresAt === undefined
+      ? await ledger.owe(row.id, row.claim, how)
+      : await ledger.deliver(row.id, row.claim, { ...how, answerExpiresAt });
+  if (!recorded) return false;
+  const { id: payment, operation, payer, amount } = row;
+  observer.tell({ kind: 'sold', operation, payment, payer, amount, settlement });
+  if (row.flow === 'upfront')
+    observer.tell({ kind: 'order', change: 'paid', operation, payment, payer, amount });
+  return true;
 }

@@ -1,4 +1,5 @@
 import type { Log } from '../net/log.js';
+import type { Observer } from '../observe/observer.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from '../ledger/store.js';
 import type { Ledger, SettleRequest } from '../ledger/store.js';
@@ -37,6 +38,7 @@ export type SettlementParts = {
   findDenied?: FindDenied;
   trust?: FacilitatorTrust;
   log: Log;
+  observer: Observer;
   now: () => number;
 };
 
@@ -50,13 +52,14 @@ export class Settlement {
 
   /** Stores the answer and settles while a caller waits. Settle verifies the payment again by itself. @returns the signature of the transfer */
   async settle(run: Run, answer?: Success): Promise<string> {
-    const { requests, trust, verification, now } = this.#parts;
+    const { requests, trust, verification, now, observer } = this.#parts;
     const began = answer ? (run.workBegan ?? now()) : undefined;
     const request = requests.request(run);
     await verification.mayAsk(run, answer !== undefined);
     const signed = await verification.sign(run, began);
     await this.#toSettling(run, { ...(answer ? { answer } : {}), ...signed });
-    const asked = await this.#ask(signed ? { ...request, transaction: signed.transaction } : request);
+    const sent = signed ? { ...request, transaction: signed.transaction } : request;
+    const asked = await observer.step('settle', run.call, () => this.#ask(sent));
     const settled = await this.#checkDenial(run, asked);
     if (settled.kind !== 'settled') return this.#notSettled(run, settled, began);
     const { signature } = settled;
@@ -72,7 +75,7 @@ export class Settlement {
 
   /** Sends a second settle request for an unresolved payment. Only a success counts; any other answer may be about the first request. */
   async askAgain(id: string, leaseMs: number): Promise<RunResult> {
-    const { ledger, facilitator, requests, cleanup, now } = this.#parts;
+    const { ledger, facilitator, requests, cleanup, now, observer } = this.#parts;
     const row = await ledger.askAgain(id, leaseMs);
     if (!row) return 'reread';
     try {
@@ -80,7 +83,7 @@ export class Settlement {
       if (settled.kind !== 'settled') return pending(row);
       const { signature } = settled;
       if (!(await this.confirmed(id, signature))) return pending({ ...row, settlement: signature });
-      return (await recordLanded(ledger, row, signature, now())) ? 'reread' : pending(row);
+      return (await recordLanded(ledger, row, signature, now(), observer)) ? 'reread' : pending(row);
     } finally {
       await cleanup.endLease(row);
     }

@@ -1,5 +1,6 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
+import type { Observer } from '../observe/observer.js';
 import type { Ledger } from '../ledger/store.js';
 import type { UnpaidWork } from './admission.js';
 import type { SignResult, VerifyResult } from './facilitator.js';
@@ -23,6 +24,7 @@ export type VerificationParts = {
   callers: Pick<WaitingCallers, 'removeAll'>;
   cleanup: RunCleanup;
   log: Log;
+  observer: Observer;
   now: () => number;
   leaseMs: number;
 };
@@ -63,12 +65,13 @@ export class Verification {
 
   /** Has the facilitator verify the payment. `working`: the work has already started. */
   async verify(run: Run, working = false): Promise<void> {
-    const { cleanup, facilitator, requests, now } = this.#parts;
+    const { cleanup, facilitator, requests, now, observer } = this.#parts;
     const givenUp = (): boolean => run.abandoned.aborted && !working;
     if (run.verified) return;
     if (givenUp()) return cleanup.endRun(run, 'reread', false);
     const began = now();
-    const verdict = await orUnavailable(facilitator.verify(requests.request(run)));
+    const asked = (): Promise<VerifyResult> => facilitator.verify(requests.request(run));
+    const verdict = await orUnavailable(observer.step('verify', run.call, asked));
     if (verdict.kind !== 'valid')
       return this.#end(run, verdict, { working, askedAt: began, workBegan: now() });
     if (givenUp()) return cleanup.endRun(run, 'reread', false);

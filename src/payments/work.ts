@@ -1,5 +1,6 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
+import type { Observer } from '../observe/observer.js';
 import type { SharedBucket, UnpaidWork } from './admission.js';
 import type { BlockhashLife } from './blockhash-life.js';
 import {
@@ -24,12 +25,13 @@ export type BlocksLeft = BlockhashLife['blocksLeft'];
 const TOO_OLD = `the blockhash would expire before the work is done. ${NOT_CHARGED}; sign again with the blockhash in this challenge`;
 
 /** The work was not done by its deadline. */
-class TooLate extends Error {}
+export class TooLate extends Error {}
 
 export type WorkParts = {
   verification: Verification;
   cleanup: RunCleanup;
   log: Log;
+  observer: Observer;
   now: () => number;
   /** Shared by all payers that have never paid, because their wallets may be empty. */
   newPayersWork: SharedBucket;
@@ -90,7 +92,7 @@ export class Work {
       else signal.addEventListener('abort', end, { once: true });
     });
     try {
-      return await Promise.race([call.work(signal), stopped]);
+      return await this.#parts.observer.step('work', call, () => Promise.race([call.work(signal), stopped]));
     } catch (error) {
       this.#parts.log.error({ operation: call.operation.id, error }, 'the work failed');
       return failure(502, `The backend failed. ${NOT_CHARGED}; try again`);

@@ -21,6 +21,8 @@ export type HttpOperations = {
   served: Record<string, AnyServed>;
   /** By operationId too: the host of an API is nobody's business. */
   probes: Record<string, Probe>;
+  /** Which of them are not asked now, because their host failed. */
+  breakers(): { name: string; open: boolean }[];
   /** What the operator should know, though it does not prevent the start. */
   warnings: string[];
   close(): Promise<void>;
@@ -68,7 +70,12 @@ export function createHttpOperations(
   const close = async (): Promise<void> => {
     await Promise.all([...hosts.values()].map(({ host }) => host.close()));
   };
-  return { served, probes, warnings: resolved.flatMap(warningsOf), close };
+  const breakers = (): { name: string; open: boolean }[] =>
+    resolved.map(({ operation: { id: name }, request }) => ({
+      name,
+      open: (hosts.get(request.origin)?.host.restSeconds ?? 0) > 0,
+    }));
+  return { served, probes, breakers, warnings: resolved.flatMap(warningsOf), close };
 }
 
 function secretsOf(operations: readonly Resolved[]): Secrets {

@@ -1,0 +1,89 @@
+import type { Health } from '../http/health.js';
+import type { Ledger } from '../ledger/store.js';
+import { withDeadline } from '../net/deadline.js';
+import type { MetricsSource } from '../observe/metrics.js';
+import type { Observation } from '../observe/observation.js';
+import { readinessOf, type Readiness } from '../observe/readiness.js';
+import type { Facilitators } from '../payments/facilitators.js';
+import type { FeePayerGuard } from '../payments/fee-payer-guard.js';
+import type { Offers } from '../payments/offers.js';
+import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
+import type { MachineRoute } from './admin-server.js';
+
+type MachineParts = {
+  observation: Pick<Observation, 'metrics' | 'readFrom'>;
+  ledger: Pick<Ledger, 'setMeta' | 'undecided' | 'answerBytes'>;
+  offers: Pick<Offers, 'view' | 'viewAge'>;
+  facilitator: Pick<Facilitators, 'choice' | 'breakers'>;
+  apis: Pick<HttpOperations, 'breakers'>;
+  health: Pick<Health, 'report'>;
+  /** Of the embedded facilitator's fee payer. */
+  guard: FeePayerGuard | undefined;
+  answerBudgetBytes: number;
+  closing: AbortSignal;
+};
+
+/** What /ready writes to the ledger, and how long that may take in ms. */
+const READY_KEY = 'ready';
+const LEDGER_TRY_MS = 2_000;
+const NEVER = new AbortController().signal;
+
+/** `/metrics` in the text format of Prometheus, and `/ready` for load balancers: 200, or 503 while nothing can be sold. */
+export function machineRoutes(parts: MachineParts): MachineRoute[] {
+  const { metrics, readFrom } = parts.observation;
+  const readiness = readinessIn(parts);
+  readFrom(sourceIn(parts, readiness));
+  return [
+    {
+      path: '/metrics',
+      withoutToken: 'private',
+      serve: async ctx => {
+        const text = await metrics.render();
+        ctx.set('Content-Type', metrics.contentType);
+        ctx.body = text;
+      },
+    },
+    {
+      path: '/ready',
+      withoutToken: 'status',
+      serve: async ctx => {
+        const found = await readiness();
+        ctx.status = found.ready ? 200 : 503;
+        ctx.body = found;
+      },
+    },
+  ];
+}
+
+function readinessIn({ closing, ledger, offers, facilitator }: MachineParts): () => Promise<Readiness> {
+  return readinessOf([
+    () => (closing.aborted ? 'the server is shutting down' : undefined),
+    async () => {
+      await withDeadline(LEDGER_TRY_MS, NEVER, () => ledger.setMeta(READY_KEY, String(Date.now())));
+      return undefined;
+    },
+    () => (offers.view() ? undefined : 'no Solana RPC server has given a usable answer for 40 s'),
+    () => (facilitator.choice === undefined ? 'no facilitator answers' : undefined),
+  ]);
+}
+
+function sourceIn(parts: MachineParts, readiness: () => Promise<Readiness>): MetricsSource {
+  const { ledger, offers, facilitator, apis, health, guard, answerBudgetBytes } = parts;
+  return {
+    undecided: () => ledger.undecided(),
+    breakers: () => [...facilitator.breakers(), ...apis.breakers()],
+    feePayer: () => {
+      const lamports = guard?.lamports;
+      return guard && lamports !== undefined ? { address: guard.address, lamports } : undefined;
+    },
+    answerStore: () => ({ bytes: ledger.answerBytes(), budget: answerBudgetBytes }),
+    upstreams: () => {
+      const { upstreams } = health.report();
+      return Object.fromEntries(
+        Object.entries(upstreams).map(([name, { status }]) => [name, status === 'ok']),
+      );
+    },
+    chainAge: () => offers.viewAge(),
+    isReady: async () => (await readiness()).ready,
+  };
+}

@@ -1,0 +1,58 @@
+import type { Answered, Observer } from '../observe/observer.js';
+import type { Outcome } from '../payments/outcome.js';
+import { Halt } from './responses.js';
+import type { BudgetOwner } from './byte-budget.js';
+import type { Payment } from '../payments/check-payment.js';
+
+/** `rejected`: the payment can't be read or is for another offer, and nothing was sold for it: 402. */
+export type PaidCallResult =
+  | { kind: 'unpaid' }
+  | { kind: 'rejected'; error: string }
+  | { kind: 'charged'; payment: Payment; owner: BudgetOwner; outcome: Outcome };
+
+/** What is known of a request before it is served. */
+export type Asked = Pick<Answered, 'operation' | 'transport' | 'requestId' | 'amount' | 'spent'>;
+
+const UNREAD = { payment: undefined, payer: undefined, paid: false };
+
+/** Runs a request with a payment, and tells how it was answered. */
+export async function told(
+  observer: Observer,
+  asked: Asked,
+  serve: () => Promise<PaidCallResult>,
+): Promise<PaidCallResult> {
+  const began = performance.now();
+  const tell = (answer: Pick<Answered, 'status' | 'error' | 'payment' | 'payer' | 'paid'>): void =>
+    observer.tell({ kind: 'answered', ...asked, ...answer, ms: performance.now() - began });
+  try {
+    const result = await serve();
+    if (result.kind === 'unpaid') observer.unpaid(asked.operation);
+    else if (result.kind === 'rejected') tell({ ...UNREAD, status: 402, error: result.error });
+    else {
+      const { id: payment, payer } = result.payment.checked;
+      tell({ payment, payer, ...answerOf(result.outcome) });
+    }
+    return result;
+  } catch (error) {
+    const known = error instanceof Halt;
+    tell({ ...UNREAD, status: known ? error.status : 502, error: known ? error.message : 'internal error' });
+    throw error;
+  }
+}
+
+function answerOf(outcome: Outcome): Pick<Answered, 'status' | 'error' | 'paid'> {
+  const paid = 'receipt' in outcome && outcome.receipt?.success === true;
+  switch (outcome.kind) {
+    case 'answer': {
+      const { status, body } = outcome.answer;
+      if (status === 200) return { status, error: undefined, paid };
+      return { status, error: (JSON.parse(body.toString('utf8')) as { error: string }).error, paid };
+    }
+    case 'refused':
+      return { status: 402, error: outcome.error, paid };
+    case 'invalid':
+      return { status: 400, error: outcome.error, paid };
+    case 'unavailable':
+      return { status: 503, error: outcome.error, paid };
+  }
+}

@@ -1,0 +1,50 @@
+import { context, propagation, SpanKind, SpanStatusCode, trace, type Attributes } from '@opentelemetry/api';
+
+/**
+ * Spans and W3C trace context (https://www.w3.org/TR/trace-context/). All of it does nothing until the operator attaches an SDK of
+ * OpenTelemetry (docs/operating.md, "Traces").
+ */
+const tracer = trace.getTracer('coinslot');
+
+/** Runs `work` in a span. */
+export function traced<T>(
+  name: string,
+  attributes: Attributes,
+  work: () => Promise<T>,
+  kind: SpanKind = SpanKind.INTERNAL,
+): Promise<T> {
+  return tracer.startActiveSpan(name, { attributes, kind }, async span => {
+    try {
+      return await work();
+    } catch (error) {
+      span.setStatus({ code: SpanStatusCode.ERROR, message: String(error) });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}
+
+/** Runs `work` in a span that continues the trace named in the headers of a request, if there is one. */
+export function tracedFrom<T>(
+  headers: Record<string, string | string[] | undefined>,
+  name: string,
+  attributes: Attributes,
+  work: () => Promise<T>,
+): Promise<T> {
+  const caller = propagation.extract(context.active(), headers);
+  return context.with(caller, () => traced(name, attributes, work, SpanKind.SERVER));
+}
+
+/** Runs a request to another service in a span. `service` must not contain credentials. */
+export function tracedRequest<T>(method: string, service: string, work: () => Promise<T>): Promise<T> {
+  const attributes = { 'http.request.method': method, 'server.address': service };
+  return traced(`${method} ${service}`, attributes, work, SpanKind.CLIENT);
+}
+
+/** Adds the headers that pass the trace on to another service. */
+export function passTraceOn(headers: Record<string, string>): Record<string, string> {
+  const carrier: Record<string, string> = {};
+  propagation.inject(context.active(), carrier);
+  return 'traceparent' in carrier ? { ...headers, ...carrier } : headers;
+}

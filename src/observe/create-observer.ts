@@ -1,0 +1,51 @@
+import { traced, tracedFrom } from '../net/trace.js';
+import type { Event, Listener, Observer, Step } from './observer.js';
+
+/** What listens to an observer. */
+export type Listeners = {
+  events: readonly Listener[];
+  /** Told of every unpaid call, which may be thousands a second. */
+  unpaid: (operation: string) => void;
+  /** Told how long a step took, in ms. */
+  measured: (step: Step, operation: string, ms: number) => void;
+};
+
+/** The observer of a server. What a listener throws is a bug of ours, and must not cost anybody a paid answer. */
+export function createObserver(
+  { events, unpaid, measured }: Listeners,
+  onFault: (error: unknown) => void,
+): Observer {
+  return {
+    unpaid,
+    tell(event: Event) {
+      for (const listener of events) {
+        try {
+          listener.hear(event);
+        } catch (error) {
+          onFault(error);
+        }
+      }
+    },
+    async step(step, { operation: { id: operation }, requestId, spent }, work) {
+      const began = performance.now();
+      try {
+        return await traced(step, attributesOf(operation, requestId), work);
+      } finally {
+        const ms = performance.now() - began;
+        if (spent) spent[step] = (spent[step] ?? 0) + ms;
+        measured(step, operation, ms);
+      }
+    },
+    call({ operation, requestId, transport, headers }, work) {
+      const attributes = { ...attributesOf(operation, requestId), 'coinslot.transport': transport };
+      return tracedFrom(headers, operation, attributes, work);
+    },
+  };
+}
+
+function attributesOf(operation: string, requestId: string | undefined): Record<string, string> {
+  return {
+    'coinslot.operation': operation,
+    ...(requestId === undefined ? {} : { 'coinslot.request_id': requestId }),
+  };
+}

@@ -1,0 +1,77 @@
+import type { Log } from '../net/log.js';
+import type { Event, Listener } from './observer.js';
+
+/** In ms: how often a fault that goes on is mentioned again, and how long a part must not have failed to be back. */
+const REMIND_MS = 60_000;
+const QUIET_MS = 1_000;
+
+type Fault = { since: number; last: number; failures: number; mentionedAt: number };
+
+/**
+ * Writes when a part of the server begins to fail, once a minute that it still does and how often, and when it is back. The parts are
+ * the ledger, each facilitator and each backend; their names come from the configuration and the contract, so they are few.
+ */
+export function faultLog(log: Log, now: () => number = Date.now): Listener & { failing(): string[] } {
+  const faults = new Map<string, Fault>();
+
+  function failed(part: string, why: string): void {
+    const at = now();
+    const fault = faults.get(part);
+    if (!fault) {
+      faults.set(part, { since: at, last: at, failures: 1, mentionedAt: at });
+      return log.error({ part, why }, `${part} fails: ${why}`);
+    }
+    fault.last = at;
+    fault.failures += 1;
+    if (at - fault.mentionedAt < REMIND_MS) return;
+    fault.mentionedAt = at;
+    const { failures, since } = fault;
+    const seconds = secondsOf(at - since);
+    log.error(
+      { part, why, failures, seconds },
+      `${part} still fails, ${failures} times in ${seconds} s: ${why}`,
+    );
+  }
+
+  function worked(part: string): void {
+    const fault = faults.get(part);
+    if (!fault || now() - fault.last < QUIET_MS) return;
+    faults.delete(part);
+    const { failures, since } = fault;
+    const seconds = secondsOf(now() - since);
+    log.info({ part, failures, seconds }, `${part} is back after ${seconds} s (${failures} failures)`);
+  }
+
+  return {
+    hear(event: Event) {
+      const told = partOf(event);
+      if (told === undefined) return;
+      if (told.why !== undefined) failed(told.part, told.why);
+      else if (faults.size > 0) worked(told.part);
+    },
+    failing: () => [...faults.keys()],
+  };
+}
+
+/** The part that an event is about, and why it failed, if it did. */
+function partOf(event: Event): { part: string; why?: string | undefined } | undefined {
+  switch (event.kind) {
+    case 'ledger':
+      return { part: 'the ledger', why: event.failed };
+    case 'facilitator': {
+      const { facilitator, result, why = 'no usable answer' } = event;
+      return { part: `facilitator ${facilitator}`, why: result === 'failed' ? why : undefined };
+    }
+    case 'upstream': {
+      const { upstream, result, why = 'no usable answer' } = event;
+      if (result === 'invalid' || result === 'cancelled') return undefined;
+      return { part: `backend ${upstream}`, why: result === 'failed' ? why : undefined };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function secondsOf(ms: number): number {
+  return Math.max(1, Math.round(ms / 1000));
+}

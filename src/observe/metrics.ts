@@ -1,0 +1,218 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Answered, Event, Listener, Step } from './observer.js';
+import { reasonOf } from './refusal-reason.js';
+import { usdcCounter } from './usdc-counter.js';
+
+/** What is read when somebody asks for the metrics. What it throws or rejects leaves its metrics out. */
+export type MetricsSource = {
+  /** The payments whose money moved, or may have moved, and whose answer was not delivered. Amounts in atomic units, times in ms since 1970. */
+  undecided: () => Promise<Record<'settling' | 'owed', Undecided>>;
+  /** Which services rest after failures. */
+  breakers: () => { name: string; open: boolean }[];
+  /** The embedded facilitator's fee payer, in lamports; undefined without one. */
+  feePayer: () => { address: string; lamports: bigint } | undefined;
+  answerStore: () => { bytes: number; budget: number };
+  /** Bodies of /health, by upstream: whether it is ok. */
+  upstreams: () => Record<string, boolean>;
+  /** How old the view of the chain is, in ms; undefined if there was none. */
+  chainAge: () => number | undefined;
+  isReady: () => Promise<boolean>;
+};
+
+type Undecided = { payments: number; amount: bigint; since: number | undefined };
+
+export type Metrics = Listener & {
+  unpaid: (operation: string) => void;
+  measured: (step: Step, operation: string, ms: number) => void;
+  /** @returns the text format of Prometheus */
+  render(): Promise<string>;
+  contentType: string;
+};
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 45];
+const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
+const LAMPORTS_PER_SOL = 1e9;
+
+/**
+ * The metrics of this process. Labels have few values: operations of the contract, configured services, and fixed words. Revenue is
+ * counted in atomic units and is exact. Of several servers, each counts what it sold itself; unresolved and owed are the ledger's.
+ */
+export function createMetrics(
+  operations: readonly string[],
+  source: () => MetricsSource | undefined,
+): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const counters = countersIn(registers, operations);
+  const times = histogramsIn(registers);
+  const gauges = gaugesIn(registers);
+  const unpaid = new Map(operations.map(operation => [operation, { count: 0 }]));
+  unpaidCounterIn(registers, unpaid);
+
+  function hear(event: Event): void {
+    switch (event.kind) {
+      case 'sold':
+        counters.sales.inc({ operation: event.operation });
+        return counters.revenue.add(event.operation, event.amount);
+      case 'answered':
+        return countAnswer(counters, event);
+      case 'order':
+        return counters.orders.inc({ operation: event.operation, change: event.change });
+      case 'released':
+        return counters.released.inc({ operation: event.operation });
+      case 'facilitator': {
+        const { facilitator, request, result } = event;
+        if (result === 'failed') counters.facilitatorErrors.inc({ facilitator, request });
+        return times.facilitator.observe({ facilitator, request }, event.ms / 1000);
+      }
+      case 'upstream': {
+        const { upstream, result } = event;
+        if (result === 'failed') counters.upstreamErrors.inc({ upstream });
+        return times.upstream.observe({ upstream, result }, event.ms / 1000);
+      }
+      case 'ledger': {
+        if (event.failed !== undefined) counters.ledgerErrors.inc();
+        if (event.write) times.commit.observe(event.ms / 1000);
+        return undefined;
+      }
+      case 'decided':
+        return undefined;
+    }
+  }
+
+  return {
+    hear,
+    contentType: registry.contentType,
+    unpaid: operation => {
+      const counted = unpaid.get(operation);
+      if (counted) counted.count += 1;
+    },
+    measured: (step, operation, ms) => times.step.observe({ step, operation }, ms / 1000),
+    render: async () => {
+      const read = source();
+      if (read) await readInto(gauges, read);
+      return registry.metrics();
+    },
+  };
+}
+
+type Counters = ReturnType<typeof countersIn>;
+type Gauges = ReturnType<typeof gaugesIn>;
+
+function countAnswer(counters: Counters, { operation, transport, status, error = '' }: Answered): void {
+  counters.answers.inc({ operation, transport, status });
+  if (status === 402) counters.refusals.inc({ operation, reason: reasonOf(error) });
+}
+
+function countersIn(registers: Registry[], operations: readonly string[]) {
+  const counter = <T extends string>(name: string, help: string, labelNames: T[]): Counter<T> =>
+    new Counter({ name: `coinslot_${name}`, help, labelNames, registers });
+  const counters = {
+    sales: counter('sales_total', 'Calls that were paid, by operation.', ['operation']),
+    revenue: usdcCounter(registers, 'coinslot_revenue_usdc_total', 'USDC that was earned, by operation.'),
+    answers: counter('answers_total', 'Answers to requests with a payment, resent ones included.', [
+      'operation',
+      'transport',
+      'status',
+    ]),
+    refusals: counter('refusals_total', 'Payments that were refused with 402, by reason.', [
+      'operation',
+      'reason',
+    ]),
+    orders: counter('orders_total', 'Changes of orders that are paid up front: paid, delivered, failed.', [
+      'operation',
+      'change',
+    ]),
+    released: counter('released_total', 'Unresolved payments that the chain has shown not to be charged.', [
+      'operation',
+    ]),
+    facilitatorErrors: counter('facilitator_errors_total', 'Requests without a usable answer.', [
+      'facilitator',
+      'request',
+    ]),
+    upstreamErrors: counter('upstream_errors_total', 'Calls in which a backend failed.', ['upstream']),
+    ledgerErrors: counter('ledger_errors_total', 'Operations that the database failed to carry out.', []),
+  };
+  // A rate needs a value before the first event.
+  for (const operation of operations) {
+    counters.sales.inc({ operation }, 0);
+    counters.revenue.add(operation, 0n);
+  }
+  return counters;
+}
+
+function histogramsIn(registers: Registry[]) {
+  const histogram = <T extends string>(name: string, help: string, labelNames: T[], buckets = SECONDS) =>
+    new Histogram({ name: `coinslot_${name}`, help, labelNames, buckets, registers });
+  return {
+    step: histogram('step_seconds', 'How long the steps of paid calls took.', ['step', 'operation']),
+    facilitator: histogram('facilitator_request_seconds', 'How long facilitators took to answer.', [
+      'facilitator',
+      'request',
+    ]),
+    upstream: histogram('upstream_seconds', 'How long backends worked on calls.', ['upstream', 'result']),
+    commit: histogram('ledger_commit_seconds', 'How long commits of the ledger took.', [], COMMIT_SECONDS),
+  };
+}
+
+function gaugesIn(registers: Registry[]) {
+  const gauge = <T extends string>(name: string, help: string, labelNames: T[]): Gauge<T> =>
+    new Gauge({ name: `coinslot_${name}`, help, labelNames, registers });
+  return {
+    payments: gauge('undecided_payments', 'Payments that are unresolved or owed.', ['state']),
+    usdc: gauge('undecided_usdc', 'USDC in payments that are unresolved or owed.', ['state']),
+    oldest: gauge('undecided_oldest_seconds', 'Age of the oldest payment that is unresolved or owed.', [
+      'state',
+    ]),
+    breaker: gauge('breaker_open', '1 while a service is not asked, because it failed.', ['service']),
+    feePayer: gauge('fee_payer_sol', 'SOL of the fee payer of the embedded facilitator.', ['address']),
+    stored: gauge('answer_store_bytes', 'Bytes of stored answers.', []),
+    budget: gauge('answer_store_budget_bytes', 'Bytes at which nothing new is sold (ANSWER_STORE_MB).', []),
+    upstream: gauge('upstream_ok', '1 where /health says ok.', ['upstream']),
+    chainAge: gauge('chain_view_age_seconds', 'Age of what the server knows of the chain.', []),
+    ready: gauge('ready', '1 while calls can be sold; what /ready says.', []),
+  };
+}
+
+function unpaidCounterIn(registers: Registry[], counts: ReadonlyMap<string, { count: number }>): void {
+  new Counter({
+    name: 'coinslot_challenges_total',
+    help: 'Unpaid calls that were answered with 402, by operation.',
+    labelNames: ['operation'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [operation, { count }] of counts) this.inc({ operation }, count);
+    },
+  });
+}
+
+/** Everything that has no value now is left out, so that no old value looks current. */
+async function readInto(gauges: Gauges, source: MetricsSource): Promise<void> {
+  for (const gauge of Object.values(gauges)) gauge.reset();
+  const now = Date.now();
+  const undecided = await source.undecided().catch(() => undefined);
+  for (const [state, word] of [
+    ['settling', 'unresolved'],
+    ['owed', 'owed'],
+  ] as const) {
+    const found = undecided?.[state];
+    if (!found) continue;
+    gauges.payments.set({ state: word }, found.payments);
+    gauges.usdc.set({ state: word }, Number(found.amount) / 1e6);
+    gauges.oldest.set({ state: word }, found.since === undefined ? 0 : Math.max(0, now - found.since) / 1000);
+  }
+  for (const { name: service, open } of source.breakers()) gauges.breaker.set({ service }, open ? 1 : 0);
+  const feePayer = source.feePayer();
+  if (feePayer)
+    gauges.feePayer.set({ address: feePayer.address }, Number(feePayer.lamports) / LAMPORTS_PER_SOL);
+  const { bytes, budget } = source.answerStore();
+  gauges.stored.set(bytes);
+  gauges.budget.set(budget);
+  for (const [upstream, ok] of Object.entries(source.upstreams()))
+    gauges.upstream.set({ upstream }, ok ? 1 : 0);
+  const age = source.chainAge();
+  gauges.chainAge.set(age === undefined ? Infinity : age / 1000);
+  gauges.ready.set((await source.isReady()) ? 1 : 0);
+}

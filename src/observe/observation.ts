@@ -1,0 +1,53 @@
+import type { Log } from '../net/log.js';
+import { createObserver } from './create-observer.js';
+import { faultLog } from './fault-log.js';
+import { createLog } from './create-log.js';
+import { createMetrics, type Metrics, type MetricsSource } from './metrics.js';
+import type { Event, Listener, Observer } from './observer.js';
+import { withoutRepeats } from './repeats.js';
+import { saleLog } from './sale-log.js';
+
+/** Everything that tells the operator what happens. */
+export type Observation = {
+  log: Log;
+  observer: Observer;
+  metrics: Metrics;
+  /** Has the metrics read what is only known when the server is built. */
+  readFrom(source: MetricsSource): void;
+  /** Adds a listener, such as the operator's page. @returns a function that removes it */
+  listen(hear: (event: Event) => void): () => void;
+  /** Writes the repeated faults that were only counted so far. */
+  flush(): void;
+};
+
+/**
+ * @param operations those that cost something, by id
+ * @param terminal whether a person reads the log
+ */
+export async function openObservation(
+  operations: readonly string[],
+  { level, terminal }: { level: string; terminal: boolean },
+): Promise<Observation> {
+  const written = await createLog(level, terminal);
+  const log = withoutRepeats(written);
+  let source: MetricsSource | undefined;
+  const metrics = createMetrics(operations, () => source);
+  const others = new Set<(event: Event) => void>();
+  const page: Listener = { hear: event => others.forEach(hear => hear(event)) };
+  const { unpaid, measured } = metrics;
+  const events = [metrics, saleLog(written), faultLog(written), page];
+  const observer = createObserver({ events, unpaid, measured }, error =>
+    log.error({ error }, 'an event could not be logged or counted'),
+  );
+  return {
+    log,
+    observer,
+    metrics,
+    readFrom: found => void (source = found),
+    listen: hear => {
+      others.add(hear);
+      return () => others.delete(hear);
+    },
+    flush: () => log.flush(),
+  };
+}

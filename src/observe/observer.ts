@@ -1,0 +1,129 @@
+/**
+ * What happens in the server, as payments, http and mcp tell it: once, to whoever listens. Log, metrics and the operator's page listen
+ * (`createObserver`). Amounts are in atomic units, times in ms.
+ */
+export type Observer = {
+  tell(event: Event): void;
+  /** An unpaid call was answered with a challenge. It is counted, and nothing else. */
+  unpaid(operation: string): void;
+  /** Runs one step of a paid call, and measures it. */
+  step<T>(step: Step, call: ObservedCall, work: () => Promise<T>): Promise<T>;
+  /** Runs a paid call as one trace, which continues that of its caller. */
+  call<T>(call: CallStart, work: () => Promise<T>): Promise<T>;
+};
+
+export type Step = 'claim' | 'verify' | 'work' | 'settle';
+
+/** How long the steps of a call took so far, in ms. */
+export type Spent = Partial<Record<Step, number>>;
+
+export type ObservedCall = {
+  operation: { id: string };
+  requestId?: string | undefined;
+  /** Filled in by `step`. */
+  spent?: Spent | undefined;
+};
+
+export type CallStart = {
+  operation: string;
+  requestId: string;
+  transport: Transport;
+  headers: Record<string, string | string[] | undefined>;
+};
+
+export type Transport = 'http' | 'mcp';
+
+export type Event =
+  Sold | Answered | Decided | OrderChanged | Released | FacilitatorAnswered | UpstreamAnswered | LedgerUsed;
+
+/** The money of a payment has moved, and the ledger has recorded it. Told once per sale. */
+export type Sold = {
+  kind: 'sold';
+  operation: string;
+  payment: string;
+  payer: string;
+  amount: bigint;
+  /** Base58. */
+  settlement: string;
+  /** The request that paid; undefined if its transfer was found on chain later. */
+  requestId?: string | undefined;
+  spent?: Spent | undefined;
+};
+
+/** A request with a payment was answered. */
+export type Answered = {
+  kind: 'answered';
+  operation: string;
+  transport: Transport;
+  requestId: string;
+  status: number;
+  /** Undefined if the payment could not be read. */
+  payment?: string | undefined;
+  payer?: string | undefined;
+  amount: bigint;
+  /** What the caller was told, unless the answer was sold. */
+  error?: string | undefined;
+  /** Whether its receipt says that the money has moved. */
+  paid: boolean;
+  ms: number;
+  spent?: Spent | undefined;
+};
+
+/** What comes next for a payment. For the log at level `debug`. */
+export type Decided = { kind: 'decided'; requestId?: string | undefined; payment: string; next: string };
+
+/** `paid`: it begins; `delivered`: its answer is stored; `failed`: this attempt failed, and the order stays owed. */
+export type OrderChanged = {
+  kind: 'order';
+  change: 'paid' | 'delivered' | 'failed';
+  operation: string;
+  payment: string;
+  payer: string;
+  amount: bigint;
+  why?: string;
+};
+
+/** The chain has shown that an unresolved payment was not charged. */
+export type Released = {
+  kind: 'released';
+  operation: string;
+  payment: string;
+  payer: string;
+  amount: bigint;
+  why: string;
+};
+
+/** `failed`: it gave no usable answer. */
+export type FacilitatorAnswered = {
+  kind: 'facilitator';
+  facilitator: string;
+  request: 'supported' | 'verify' | 'sign' | 'settle';
+  result: 'ok' | 'refused' | 'failed';
+  ms: number;
+  why?: string | undefined;
+};
+
+/** A backend did, or failed to do, the work of one call. `invalid`: it could not serve this input. */
+export type UpstreamAnswered = {
+  kind: 'upstream';
+  upstream: string;
+  operation: string;
+  result: 'ok' | 'failed' | 'invalid' | 'cancelled';
+  ms: number;
+  why?: string;
+};
+
+/** The ledger's database has served one operation, or `failed` says why it could not. A full store or queue is no failure of it. */
+export type LedgerUsed = { kind: 'ledger'; write: boolean; ms: number; failed?: string | undefined };
+
+export type Listener = {
+  hear(event: Event): void;
+};
+
+/** For tests, and wherever nobody listens. */
+export const UNOBSERVED: Observer = {
+  tell: () => {},
+  unpaid: () => {},
+  step: (_step, _call, work) => work(),
+  call: (_call, work) => work(),
+};

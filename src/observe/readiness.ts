@@ -1,0 +1,41 @@
+/** Each resolves to why nothing can be sold, in words for the operator, or to undefined. */
+export type ReadinessCheck = () => Promise<string | undefined> | string | undefined;
+
+export type Readiness = {
+  ready: boolean;
+  /** Why nothing can be sold. */
+  reasons: string[];
+};
+
+/** A result serves all who ask within this time, in ms, so that asking often does not write often. */
+const FRESH_MS = 1_000;
+
+/**
+ * Whether calls can be sold now. A check that rejects is a reason; each must end by itself.
+ * @param checks run beside each other
+ */
+export function readinessOf(
+  checks: readonly ReadinessCheck[],
+  now: () => number = Date.now,
+): () => Promise<Readiness> {
+  let last: { at: number; readiness: Promise<Readiness> } | undefined;
+
+  async function check(): Promise<Readiness> {
+    const found = await Promise.all(
+      checks.map(async each => {
+        try {
+          return await each();
+        } catch (error) {
+          return error instanceof Error ? error.message : String(error);
+        }
+      }),
+    );
+    const reasons = found.filter(reason => reason !== undefined);
+    return { ready: reasons.length === 0, reasons };
+  }
+
+  return () => {
+    if (!last || now() - last.at >= FRESH_MS) last = { at: now(), readiness: check() };
+    return last.readiness;
+  };
+}

@@ -1,0 +1,91 @@
+import { toDecimal } from '../contract/price.js';
+import type { Log } from '../net/log.js';
+import type { Answered, Event, Listener, OrderChanged, Released, Sold, Spent } from './observer.js';
+
+/** A log that has the level `debug`, too. */
+export type DetailedLog = Log & { debug(fields: object, message: string): void };
+
+const MAX_ERROR_CHARACTERS = 300;
+
+/**
+ * Writes one line per sale, per refused payment, per failure of a paid call and per change of an order; at level `debug` also what was
+ * decided for each payment, and each answer. Never bodies or payment headers.
+ */
+export function saleLog(log: DetailedLog): Listener {
+  return {
+    hear(event: Event) {
+      switch (event.kind) {
+        case 'sold':
+          return logSale(log, event);
+        case 'answered':
+          return logAnswer(log, event);
+        case 'order':
+          return logOrder(log, event);
+        case 'released':
+          return log.info({ ...moneyOf(event), why: event.why }, 'an unresolved payment was not charged');
+        case 'decided': {
+          const { requestId, payment, next } = event;
+          return log.debug({ requestId, payment, next }, `next step for a payment: ${next}`);
+        }
+        case 'facilitator':
+        case 'upstream': {
+          const { kind, ...fields } = event;
+          return log.debug({ ...fields, ms: rounded(event.ms) }, `${kind} answered`);
+        }
+        case 'ledger':
+          return undefined;
+      }
+    },
+  };
+}
+
+function logSale(log: DetailedLog, event: Sold): void {
+  const { requestId, operation, settlement, amount, spent } = event;
+  const fields = { requestId, ...moneyOf(event), settlement, ...timesOf(spent) };
+  const how = requestId === undefined ? ', found on chain after its settlement was unresolved' : '';
+  log.info(fields, `sold ${operation} for ${toDecimal(amount)} USDC${how}`);
+}
+
+function logAnswer(log: DetailedLog, event: Answered): void {
+  const { requestId, transport, operation, status, error, paid, ms, spent } = event;
+  const told = error?.slice(0, MAX_ERROR_CHARACTERS);
+  const fields = {
+    requestId,
+    transport,
+    status,
+    ...moneyOf(event),
+    paid,
+    ms: rounded(ms),
+    ...timesOf(spent),
+    ...(told === undefined ? {} : { error: told }),
+  };
+  if (status < 400) log.debug(fields, `answered ${operation}`);
+  else if (status === 402) log.info(fields, `refused a payment for ${operation}: ${told}`);
+  else if (status < 500) log.info(fields, `${status} for ${operation}: ${told}`);
+  else log.warn(fields, `${status} for ${operation}: ${told}`);
+}
+
+function logOrder(log: DetailedLog, { change, why, ...event }: OrderChanged): void {
+  const { operation } = event;
+  if (change === 'failed')
+    log.warn({ ...moneyOf(event), why }, `an order of ${operation} failed and stays owed: ${why}`);
+  else log.info(moneyOf(event), `an order of ${operation} was ${change}`);
+}
+
+type Money = Pick<Released, 'operation' | 'amount'> & {
+  payment?: string | undefined;
+  payer?: string | undefined;
+};
+
+/** In this order in every line. */
+function moneyOf({ operation, payment, payer, amount }: Money): object {
+  return { operation, payment, payer, usdc: toDecimal(amount) };
+}
+
+function timesOf(spent: Spent = {}): Record<string, number> {
+  return Object.fromEntries(Object.entries(spent).map(([step, ms]) => [`${step}Ms`, rounded(ms)]));
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 10) / 10;
+}
