@@ -82,8 +82,8 @@ operation: build ## sell one more: NAME=textStats PRICE=0.01 (FLOW=upfront UPSTR
 	@node dist/src/cli/main.js operation add $(NAME) $(ADD)
 	@$(MAKE) --no-print-directory generate
 
-operation-remove: build ## sell one less: NAME=textStats
-	@node dist/src/cli/main.js operation remove $(NAME)
+operation-remove: build ## sell one less: NAME=textStats (or several: NAME='textStats quote')
+	@for name in $(NAME); do node dist/src/cli/main.js operation remove $$name || exit 1; done
 	@$(MAKE) --no-print-directory generate
 
 package: install ## pack Coinslot for other folders: coinslot-<version>.tgz (.npmrc forbids scripts, so npm pack alone compiles nothing)
@@ -114,6 +114,10 @@ fuzz: build ## call a server in the sandbox with Schemathesis, unpaid and paid (
 
 fuzz-install: build ## install Schemathesis, so that make fuzz starts at once
 	@node dist/contract-tests/fuzz/run.js --install
+
+.PHONY: replaced-shop
+replaced-shop: build $(TOOLS_STAMP) ## sell three other operations in a copy of this repository, and run every tool on them
+	@node dist/contract-tests/replaced-shop/run.js
 
 contract-diff: build ## fail if openapi.yaml breaks what version 1.0.0 promised
 	@node dist/$(TOOLS)/diff.js

@@ -1,13 +1,12 @@
 import { expect } from 'chai';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { execFileSync, spawn } from 'node:child_process';
+import { readFileSync, rmSync } from 'node:fs';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { copyRepository } from '../support/copied-repository.js';
 import { ownPlace, succeed } from '../support/other-shop.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -37,17 +36,7 @@ describe('docs/sell-your-own.md, followed word for word in a copy of the reposit
   let server: ReturnType<typeof spawn> | undefined;
 
   before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'coinslot-tutorial-'));
-    const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '-z'], {
-      cwd: ROOT,
-      encoding: 'utf8',
-    });
-    for (const file of listed.split('\0').filter(Boolean)) {
-      mkdirSync(dirname(join(folder, file)), { recursive: true });
-      cpSync(join(ROOT, file), join(folder, file), { preserveTimestamps: true });
-    }
-    cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true, preserveTimestamps: true });
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    folder = copyRepository('coinslot-tutorial-');
   });
   after(async () => {
     if (server?.pid !== undefined && server.exitCode === null) {

@@ -72,6 +72,15 @@ describe('The description of a call', () => {
     });
   });
 
+  it('has a schema of the query for every GET, because crawlers look for nothing else, and an example only of what is sent', () => {
+    const { info, schema } = bazaarOf(operation('latest'), true) as { info: Json; schema: Json };
+    expect(schema).to.have.deep.nested.property('properties.input.properties.queryParams', {
+      type: 'object',
+      properties: {},
+    });
+    expect(info).not.to.have.nested.property('input.queryParams');
+  });
+
   it('says in v1 what is sent where, and what comes back', () => {
     expect(outputSchemaOf(operation('quote'), true)).to.have.deep.nested.property('input.pathParams', {
       symbol: { type: 'string', description: undefined, required: true },

@@ -9,9 +9,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../src/config.js';
 import { compose, type Running } from '../../src/compose.js';
+import { variablesOf } from '../../src/contract/read-upstream.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import type { Recipe } from './craft.js';
 import { countingProxy, type CountingProxy } from './proxy.js';
+import { SOLD } from './sold.js';
 
 /** A real local chain with its facilitator, and a server that reaches both through proxies that count. */
 export type World = {
@@ -29,11 +31,33 @@ export type World = {
   close(): Promise<void>;
 };
 
+/** The chain and the server are this process's own; the APIs that the contract names (`x-upstream`) are its caller's to set. */
 export async function openWorld(env: Record<string, string> = {}): Promise<World> {
+  const disposers: (() => Promise<unknown>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const dispose of disposers.splice(0)) await dispose();
+  };
+  try {
+    return { ...(await buildWorld({ ...upstreamSettings(), ...env }, disposers)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** `disposers` close what was opened, also of a world that could not be built, in their order. */
+async function buildWorld(
+  env: Record<string, string>,
+  disposers: (() => Promise<unknown>)[],
+): Promise<Omit<World, 'close'>> {
   const stateDir = await mkdtemp(join(tmpdir(), 'coinslot-'));
+  disposers.unshift(() => rm(stateDir, { recursive: true, force: true }));
   const sandbox = await startSandbox({ stateDir, rpcPort: 0, facilitatorPort: 0 });
+  disposers.unshift(() => sandbox.close());
   const rpc = await countingProxy(sandbox.rpc.url);
+  disposers.unshift(() => rpc.close());
   const facilitator = await countingProxy(sandbox.facilitator.url);
+  disposers.unshift(() => facilitator.close());
   const environment = {
     NETWORK: 'sandbox',
     STATE_DIR: stateDir,
@@ -45,6 +69,7 @@ export async function openWorld(env: Record<string, string> = {}): Promise<World
     ...env,
   };
   const server = await compose(readConfig(environment));
+  disposers.unshift(() => server.stop());
   const connection = new Connection(sandbox.rpc.url, 'confirmed');
   const { payTo, usdcMint } = sandbox.info;
   const receiver = getAssociatedTokenAddressSync(new PublicKey(usdcMint), new PublicKey(payTo), true);
@@ -59,13 +84,16 @@ export async function openWorld(env: Record<string, string> = {}): Promise<World
     env: environment,
     buyer: Uint8Array.from(JSON.parse(await readFile(join(stateDir, 'buyer.json'), 'utf8')) as number[]),
     earned: async () => BigInt((await connection.getTokenAccountBalance(receiver)).value.amount),
-    close: async () => {
-      await server.stop();
-      await Promise.all([rpc.close(), facilitator.close()]);
-      await sandbox.close();
-      await rm(stateDir, { recursive: true, force: true });
-    },
   };
+}
+
+/** What the environment says of the APIs that this repository sells by `x-upstream`. */
+function upstreamSettings(): Record<string, string> {
+  const texts = SOLD.paid.flatMap(({ upstream }) =>
+    upstream ? [upstream.url, ...Object.values(upstream.headers)] : [],
+  );
+  const names = ['ALLOW_PRIVATE_UPSTREAMS', ...texts.flatMap(variablesOf)];
+  return Object.fromEntries(names.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])));
 }
 
 /** The official client, with the buyer's key and the local chain. */

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { loadContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
 import { PaymentChecker } from '../../src/payments/check-payment.js';
+import { exampleCall } from '../support/example-call.js';
 import {
   call,
   challengeOf,
@@ -39,18 +40,6 @@ const within = (init: RequestInit = {}): RequestInit => ({ ...init, signal: Abor
 function responsesOf(path: string): Json {
   const paths = contract.document['paths'] as Record<string, Record<string, { responses: Json }>>;
   return paths[path]?.['get']?.responses ?? {};
-}
-
-/** A call of an operation with the examples of the contract, without payment. */
-function exampleCall({ method, parameters, request }: PricedOperation): { query: string; init: RequestInit } {
-  const query = parameters
-    .filter(each => each.in === 'query' && each.required)
-    .map(({ name, example }) => `${name}=${encodeURIComponent(String(example))}`);
-  const body = request && {
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(request.example),
-  };
-  return { query: query.length ? `?${query.join('&')}` : '', init: { method, ...body } };
 }
 
 function callExample(

@@ -77,12 +77,15 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
     ] as const
   )
     .map(([where, name]) => ({ name, among: parameters.filter(each => each.in === where) }))
-    .filter(({ among }) => among.length > 0);
+    // Crawlers read what a GET takes from `queryParams` alone, and miss it where there is none.
+    .filter(({ name, among }) => among.length > 0 || (!post && name === 'queryParams'));
   const input = {
     type: 'http',
     method,
     ...(post ? { bodyType: 'json', body: request?.example ?? {} } : {}),
-    ...Object.fromEntries(groups.map(({ name, among }) => [name, examplesOf(among)])),
+    ...Object.fromEntries(
+      groups.filter(({ among }) => among.length > 0).map(({ name, among }) => [name, examplesOf(among)]),
+    ),
   };
   const anything = { type: 'object' };
   const properties = {

@@ -1,0 +1,16 @@
+import type { PricedOperation } from '../../src/contract/contract.js';
+
+/** A call of an operation at its `examplePath`, with the examples of the contract, without payment. */
+export function exampleCall({ method, parameters, request }: PricedOperation): {
+  query: string;
+  init: RequestInit;
+} {
+  const query = parameters
+    .filter(each => each.in === 'query' && each.required)
+    .map(({ name, example }) => `${name}=${encodeURIComponent(String(example))}`);
+  const body = request && {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(request.example),
+  };
+  return { query: query.length ? `?${query.join('&')}` : '', init: { method, ...body } };
+}
