@@ -64,8 +64,9 @@ describe('charge: callers that go away', () => {
   });
 
   it('a known payer, gone after the work and before verify has ended: not settled, the next try works', async () => {
-    const payment = world.payment({ payer: await world.knownPayer() });
-    await world.troubleAtVerify();
+    const payer = await world.knownPayer();
+    const payment = world.payment({ payer });
+    const endOthers = await world.unverifiedRuns(payer);
     const gone = new AbortController();
     const gate = new Gate();
     world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
@@ -79,6 +80,7 @@ describe('charge: callers that go away', () => {
     expect(world.facilitator.settles).to.equal(0);
     expect(bodyOf(await world.redeem(payment))).to.equal('{"summary":"run 2"}');
     expect(world.facilitator.settles).to.equal(1);
+    await endOthers();
   });
 
   it('at most 512 wait for a run that everybody else has left', async () => {

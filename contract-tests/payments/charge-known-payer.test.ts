@@ -117,6 +117,19 @@ describe('charge: known payers, the facilitator is asked once', () => {
     expect(world.facilitator.verifies).to.equal(1);
   });
 
+  it('after a failure of the facilitator no work begins before verify has answered', async () => {
+    await world.troubleAtVerify();
+    const gate = new Gate();
+    world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
+    world.runs = 0;
+    const bought = buy();
+    await gate.reached;
+    expect(world.runs).to.equal(0);
+    gate.open();
+    expect((await bought).kind).to.equal('answer');
+    expect(world.runs).to.equal(1);
+  });
+
   it('what may redeem an equal sale is verified: it would never be settled', async () => {
     const text = 'the same text';
     const first = await world.redeem(world.payment({ payer }), { text });

@@ -52,6 +52,51 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     });
   }
 
+  const TOO_MANY: SettleResult = {
+    kind: 'unknown',
+    reason: 'status 429',
+    signature: '',
+    trouble: { rest: true, seconds: 1 },
+  };
+
+  it('a facilitator that asks to wait is asked once more by the call itself: sold, worked once', async () => {
+    const payer = await world.knownPayer();
+    world.charge = world.newCharge({ confirm: async () => true });
+    const answers: SettleResult[] = [TOO_MANY, { kind: 'settled', signature: SIGNATURE }];
+    world.facilitator.onSettle = () => answers.shift() ?? TOO_MANY;
+    const payment = world.payment({ payer });
+    expect(bodyOf(await world.redeem(payment))).to.equal('{"summary":"run 1"}');
+    expect(await world.stateOf(payment)).to.equal('delivered');
+    expect(world.facilitator.settles).to.equal(2);
+    expect(await world.ledger.payerKnown(payer.publicKey.toBase58()), 'still trusted').to.equal(true);
+  });
+
+  it('one that asks to wait twice: unresolved, and verified first from then on', async () => {
+    const payer = await world.knownPayer();
+    world.facilitator.onSettle = () => TOO_MANY;
+    const payment = world.payment({ payer });
+    expectPending(await world.redeem(payment));
+    expect(world.facilitator.settles).to.equal(2);
+    expect(await world.stateOf(payment)).to.equal('settling');
+    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+  });
+
+  it('one that asks to wait for longer than a call is held, or whose caller leaves: not asked again', async () => {
+    const long: SettleResult = { ...TOO_MANY, trouble: { rest: true, seconds: 120 } };
+    world.facilitator.onSettle = () => long;
+    expectPending(await world.redeem(world.payment()));
+    expect(world.facilitator.settles).to.equal(1);
+    const gone = new AbortController();
+    world.charge = world.newCharge();
+    world.facilitator.onSettle = () => {
+      setTimeout(() => gone.abort(), 50);
+      return TOO_MANY;
+    };
+    await world.redeem(world.payment(), { gone: gone.signal, text: 'another' });
+    await world.charge.idle();
+    expect(world.facilitator.settles).to.equal(2);
+  });
+
   it('names the signature where the facilitator gave one', async () => {
     world.facilitator.onSettle = () => ({
       kind: 'unknown',

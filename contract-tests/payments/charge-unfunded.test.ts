@@ -77,9 +77,9 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect(await world.stateOf(payment)).to.equal(undefined);
   });
 
-  it('a known payer whose facilitator was in trouble: the work runs beside verify, and is stopped when verify says no', async () => {
+  it('a known payer with many unverified runs: the work runs beside verify, and is stopped when verify says no', async () => {
     const payer = await world.knownPayer();
-    await world.troubleAtVerify();
+    const endOthers = await world.unverifiedRuns(payer);
     const [verifying, working] = [new Gate(), new Gate()];
     world.facilitator.onVerify = () => verifying.wait({ kind: 'refused', reason: 'no' });
     let signal: AbortSignal | undefined;
@@ -95,6 +95,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect(signal?.aborted).to.equal(true);
     working.open();
     expect(world.facilitator.settles).to.equal(0);
+    await endOthers();
   });
 
   it('a payer that was refused is unknown again', async () => {

@@ -388,7 +388,9 @@ describe('facilitator over HTTP', () => {
   describe('what an answer says about the facilitator itself', () => {
     const troubles: [string, () => void, object][] = [
       ['429 asks to wait', () => fake.says(429, {}), { rest: true }],
-      ['500 is a failure', () => fake.says(500, {}), { rest: false }],
+      ['500 may be about the payment', () => fake.says(500, {}), { rest: false, answered: true }],
+      ['so may what is not JSON', () => fake.says(200, '<html>'), { rest: false, answered: true }],
+      ['502 is no answer of its own', () => fake.says(502, 'Bad gateway'), { rest: false }],
       ['no answer is a failure', () => (fake.reply = request => request.socket.destroy()), { rest: false }],
       [
         'Retry-After says how long to wait',

@@ -1,11 +1,13 @@
 import { expect } from 'chai';
 import { Keypair } from '@solana/web3.js';
+import type { OfferedFeePayer } from '../../src/ledger/store.js';
 import {
   FacilitatorFault,
   FacilitatorUnreachable,
   type Facilitator,
   type FacilitatorRequest,
   type SettleResult,
+  type Trouble,
   type VerifyResult,
 } from '../../src/payments/facilitator.js';
 import { Facilitators } from '../../src/payments/facilitators.js';
@@ -22,10 +24,12 @@ class Fake implements Facilitator {
   asked: string[] = [];
   down = false;
   faulty = false;
+  onSupported: Trouble | undefined;
 
   async supported(): Promise<{ feePayer: string; signers: string[] }> {
     this.asked.push('supported');
     if (this.down) throw new FacilitatorUnreachable('down');
+    if (this.onSupported) throw new FacilitatorUnreachable('status 500', this.onSupported);
     if (this.faulty) throw new FacilitatorFault('v1 only');
     return { feePayer: this.feePayer, signers: [this.feePayer, this.other] };
   }
@@ -89,6 +93,23 @@ describe('several facilitators', () => {
     expect(facilitators.nameOf(b.feePayer)).to.equal('b');
   });
 
+  it('one with a key of its own has no fee payer but that, whatever the ledger has under its name', async () => {
+    const former = Keypair.generate().publicKey.toBase58();
+    const own = new Facilitators([
+      { name: 'own', facilitator: a, onlyFeePayer: a.feePayer },
+      { name: 'b', facilitator: b },
+    ]);
+    const of = (feePayer: string, facilitator?: string): OfferedFeePayer => ({
+      feePayer,
+      lastOfferedAt: 1,
+      ...(facilitator ? { facilitator } : {}),
+    });
+    const known = own.learn([of(former, 'own'), of(former), of(b.feePayer, 'b'), of(a.feePayer, 'own')]);
+    expect(known.map(({ feePayer }) => feePayer)).to.deep.equal([b.feePayer, a.feePayer]);
+    expect(own.nameOf(former)).to.equal(undefined);
+    expect(own.feePayers).to.deep.equal([a.feePayer, b.feePayer]);
+  });
+
   it('a fee payer that the ledger does not know is looked for at all, once', async () => {
     const asks = [1, 2, 3].map(() => facilitators.verify(requestFor(b.other)));
     for (const ask of asks) expect(await ask).to.deep.equal({ kind: 'valid' });
@@ -133,7 +154,7 @@ describe('several facilitators', () => {
   });
 
   describe('that fail', () => {
-    const TIRED: VerifyResult = { kind: 'unavailable', detail: 'status 500', trouble: { rest: false } };
+    const USELESS: Trouble = { rest: false, answered: true };
     let clock: number;
     let choices: (string | undefined)[];
 
@@ -179,9 +200,12 @@ describe('several facilitators', () => {
       expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
     });
 
-    it('three failures in a row are needed where it still can be reached', async () => {
-      a.onVerify = () => TIRED;
-      a.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '', trouble: { rest: false } });
+    const unanswered = (trouble: Trouble): void => {
+      a.onVerify = () => ({ kind: 'unavailable', detail: 'no use', trouble });
+      a.onSettle = () => ({ kind: 'unknown', reason: 'no use', signature: '', trouble });
+    };
+
+    async function threePayments(): Promise<void> {
       await facilitators.verify(requestFor(a.feePayer));
       await facilitators.settle(requestFor(a.feePayer));
       await tick();
@@ -189,7 +213,63 @@ describe('several facilitators', () => {
       expect(facilitators.isHealthy(a.feePayer)).to.equal(false);
       await facilitators.verify(requestFor(a.feePayer));
       await tick();
+    }
+
+    it('three requests in a row without an answer are needed where it still can be connected to', async () => {
+      unanswered({ rest: false });
+      await threePayments();
       expect(facilitators.choice).to.equal(b.feePayer);
+      expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 1 });
+    });
+
+    it('three useless answers: new challenges name the next one for a while, and payments that name it go on', async () => {
+      unanswered(USELESS);
+      await threePayments();
+      expect(facilitators.choice).to.equal(b.feePayer);
+      expect(choices.at(-1), 'at once').to.equal(b.feePayer);
+      expect(facilitators.outage(a.feePayer), 'it is not down').to.equal(undefined);
+      a.asked = [];
+      for (let n = 0; n < 3; n++) await facilitators.probe(DEVNET);
+      expect(a.asked, 'asked once whether it is').to.deep.equal(['supported']);
+      expect(facilitators.outage(a.feePayer)).to.equal(undefined);
+      clock += 5_001;
+      await facilitators.probe(DEVNET);
+      expect(choices.at(-1)).to.equal(a.feePayer);
+      await facilitators.verify(requestFor(a.feePayer));
+      await tick();
+      expect(facilitators.choice, 'still useless').to.equal(b.feePayer);
+      a.onVerify = () => ({ kind: 'valid' });
+      await facilitators.verify(requestFor(a.feePayer));
+      await tick();
+      expect(facilitators.choice, 'a good one').to.equal(a.feePayer);
+    });
+
+    it('three useless answers of the only one: it is still named, and asked', async () => {
+      const only = new Facilitators([{ name: 'a', facilitator: a }]);
+      await only.refresh(DEVNET);
+      unanswered(USELESS);
+      for (let n = 0; n < 4; n++) await only.verify(requestFor(a.feePayer));
+      await tick();
+      expect(only.choice).to.equal(a.feePayer);
+      expect(only.outage(a.feePayer)).to.equal(undefined);
+      expect(only.report()).to.include({ status: 'degraded' });
+    });
+
+    it('useless answers, to the question what it supports as well: it rests', async () => {
+      unanswered(USELESS);
+      a.onSupported = USELESS;
+      await threePayments();
+      await facilitators.probe(DEVNET);
+      expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 1 });
+    });
+
+    it('useless answers only to the question what it supports: it does not rest', async () => {
+      a.onSupported = USELESS;
+      for (let n = 0; n < 5; n++) expect((await facilitators.refresh(DEVNET)).has('a')).to.equal(true);
+      expect(facilitators.choice).to.equal(a.feePayer);
+      expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
+      await facilitators.verify(requestFor(a.feePayer));
+      expect(facilitators.report()).to.include({ status: 'ok' });
     });
 
     it('a settlement that is unknown for other reasons says nothing about it', async () => {

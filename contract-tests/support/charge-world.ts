@@ -232,6 +232,26 @@ export class World {
     this.facilitator.verifies = 0;
   }
 
+  /**
+   * Starts as many unverified runs of a known payer as it may have: its next payment is verified, beside its work.
+   * @returns a function that lets them end, and waits for that
+   */
+  async unverifiedRuns(payer: Keypair): Promise<() => Promise<void>> {
+    const gate = new Gate();
+    const outcomes: Promise<Outcome>[] = [];
+    for (let n = 0; n < 4; n++) {
+      const working = new Gate();
+      const work = (): Promise<Success> => working.wait(undefined).then(() => gate.wait(answer('{}')));
+      outcomes.push(this.redeem(this.payment({ payer }), { text: `unverified ${n}`, work }));
+      await working.reached;
+      working.open();
+    }
+    return async () => {
+      gate.open();
+      await Promise.all(outcomes);
+    };
+  }
+
   async stateOf(payment: Payment): Promise<string | undefined> {
     return (await this.ledger.find(payment.checked.id))?.state;
   }

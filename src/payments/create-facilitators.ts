@@ -42,7 +42,7 @@ export async function createFacilitators(
 }
 
 async function createEntry(config: FacilitatorConfig, own: OwnParts): Promise<FacilitatorEntry> {
-  if (config.kind === 'embedded') return { name: EMBEDDED, facilitator: await createEmbedded(own) };
+  if (config.kind === 'embedded') return createEmbedded(own);
   const { url, header, rate, cdp } = config;
   const headers = header && { [header.name]: header.value };
   const authorize = cdp && (await cdpTokens(cdp));
@@ -68,7 +68,7 @@ async function createEmbedded({
   limits,
   log,
   onGuard,
-}: OwnParts): Promise<FacilitatorEntry['facilitator']> {
+}: OwnParts): Promise<FacilitatorEntry> {
   if (!feePayer)
     throw new ConfigFault('FEE_PAYER_KEYPAIR: must be set: the file with the key pair that pays the fees');
   const { address } = feePayer;
@@ -76,5 +76,6 @@ async function createEmbedded({
   const guard = new FeePayerGuard({ address, limits, readBalance, log });
   onGuard?.(guard);
   const [verdict] = await Promise.all([loadReferenceVerdict(address), guard.start()]);
-  return embeddedFacilitator({ chain, feePayer, guard, verdict, log });
+  const facilitator = embeddedFacilitator({ chain, feePayer, guard, verdict, log });
+  return { name: EMBEDDED, facilitator, onlyFeePayer: address };
 }

@@ -11,8 +11,6 @@ const RATE_WINDOW_MS = 1_000;
 const NEAR_LIMIT = 0.8;
 const NEVER = new AbortController().signal;
 
-class Failed extends Error {}
-
 /** How a facilitator answers, as its real answers and the questions that probe it show. */
 export class FacilitatorHealth {
   readonly #rate: number | undefined;
@@ -23,6 +21,11 @@ export class FacilitatorHealth {
   #trusted = true;
   /** Answers with 429. */
   #limited = 0;
+  /** Useless answers in a row. */
+  #useless = 0;
+  #doubtedUntil = 0;
+  /** It has become doubtful, and was not asked what it supports since. */
+  #unsure = false;
   #why = '';
   #since = 0;
 
@@ -42,6 +45,11 @@ export class FacilitatorHealth {
     return this.#trusted && this.available;
   }
 
+  /** Whether several of its latest answers in a row were useless: new challenges name another one, but it is asked. */
+  get doubtful(): boolean {
+    return this.#useless >= FAILURES && this.#now() < this.#doubtedUntil;
+  }
+
   /** Whether more requests may be answered with 429 soon. */
   get nearLimit(): boolean {
     return this.#rate !== undefined && this.#recent() >= this.#rate * NEAR_LIMIT;
@@ -52,9 +60,9 @@ export class FacilitatorHealth {
     return Math.max(this.#circuit.restSeconds, 1);
   }
 
-  /** Whether it is time to ask what it supports, because it has rested. */
+  /** Whether it is time to ask what it supports, because it has rested or has become doubtful. */
   get mayProbe(): boolean {
-    return !this.available && this.#circuit.restSeconds === 0;
+    return this.available ? this.#unsure : this.#circuit.restSeconds === 0;
   }
 
   /** One line for `/health`. */
@@ -76,31 +84,48 @@ export class FacilitatorHealth {
   async answered(): Promise<void> {
     if (!this.available) return;
     this.#trusted = true;
-    await this.#record(undefined);
+    this.#useless = 0;
+    await this.#count(async () => {});
   }
 
   /** @returns when the failure has been counted */
   async failed(trouble: Trouble, why: string): Promise<void> {
-    const { available } = this;
-    this.#note(trouble, why);
-    if (available) await this.#record(trouble);
+    if (trouble.answered) return this.#doubt(trouble, why);
+    const failure = (): Promise<never> => Promise.reject(new Error(why));
+    if (this.available) await this.#count(failure, () => trouble).catch(() => {});
+    else this.#note(trouble, why);
   }
 
   /**
-   * Asks what it supports. While it rests, the answer decides whether it is available again.
+   * Asks what it supports. While it rests, the answer decides whether it is available again. Otherwise it rests if it does not answer,
+   * or if its answers about payments are useless, too.
    * @throws what `ask` throws; `Resting` if it must not be asked yet
    */
-  probe<T>(ask: () => Promise<T>, troubleOf: (error: unknown) => Trouble | undefined): Promise<T> {
-    return this.#circuit.run(NEVER, async () => {
-      try {
-        return await ask();
-      } catch (error) {
-        const trouble = troubleOf(error);
-        if (trouble) this.#note(trouble, error instanceof Error ? error.message : String(error));
-        if (trouble?.rest) this.#circuit.trip(trouble.seconds);
+  async probe<T>(ask: () => Promise<T>, troubleOf: (error: unknown) => Trouble | undefined): Promise<T> {
+    const { available, doubtful } = this;
+    this.#unsure = false;
+    if (!available) return this.#count(ask, troubleOf);
+    try {
+      return await ask();
+    } catch (error) {
+      const trouble = troubleOf(error);
+      const down = trouble && (!trouble.answered || doubtful);
+      const failure = async (): Promise<never> => {
         throw error;
-      }
-    });
+      };
+      if (down && this.available)
+        await this.#count(failure, () => ({ ...trouble, rest: true })).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** An answer that is useless, maybe because of this payment only: it does not rest for that. */
+  #doubt(trouble: Trouble, why: string): void {
+    this.#note(trouble, why);
+    this.#useless += 1;
+    if (this.#useless < FAILURES) return;
+    this.#unsure ||= !this.doubtful;
+    this.#doubtedUntil = this.#now() + MAX_REST_MS;
   }
 
   #note({ seconds }: Trouble, why: string): void {
@@ -110,15 +135,18 @@ export class FacilitatorHealth {
     if (seconds !== undefined) this.#limited += 1;
   }
 
-  async #record(trouble: Trouble | undefined): Promise<void> {
-    try {
-      await this.#circuit.run(NEVER, async () => {
+  /** Runs `ask` in the circuit, which counts what it throws. @throws what `ask` throws, or `Resting` */
+  #count<T>(ask: () => Promise<T>, troubleOf?: (error: unknown) => Trouble | undefined): Promise<T> {
+    return this.#circuit.run(NEVER, async () => {
+      try {
+        return await ask();
+      } catch (error) {
+        const trouble = troubleOf?.(error);
+        if (trouble) this.#note(trouble, (error as Error).message);
         if (trouble?.rest) this.#circuit.trip(trouble.seconds);
-        if (trouble) throw new Failed();
-      });
-    } catch {
-      // The circuit has counted it, or was open already.
-    }
+        throw error;
+      }
+    });
   }
 
   #recent(): number {

@@ -9,6 +9,8 @@ export type Trouble = {
   rest: boolean;
   /** How long it asked to wait, from 1 to 120. */
   seconds?: number;
+  /** It answered, but uselessly: with a status such as 500, or without JSON. A single payment may be the reason. */
+  answered?: true;
 };
 
 export type VerifyResult =

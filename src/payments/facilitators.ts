@@ -18,12 +18,19 @@ import { FacilitatorHealth } from './facilitator-health.js';
  * A configured facilitator. `name` has no credentials and is its key in the ledger. `rate`: how many requests per second it allows, if
  * that is known.
  */
-export type FacilitatorEntry = { name: string; facilitator: Facilitator; rate?: number | undefined };
+export type FacilitatorEntry = {
+  name: string;
+  facilitator: Facilitator;
+  rate?: number | undefined;
+  /** The only fee payer that it has, if it can't have another one: its former ones are not offered any more. */
+  onlyFeePayer?: string | undefined;
+};
 
 type Member = {
   readonly name: string;
   readonly facilitator: Facilitator;
   readonly health: FacilitatorHealth;
+  readonly onlyFeePayer: string | undefined;
   /** The one that it named last. */
   feePayer?: string;
   /** How long it took to say so, in ms. */
@@ -61,9 +68,10 @@ export class Facilitators implements Facilitator {
     observer: Observer = UNOBSERVED,
   ) {
     this.#observer = observer;
-    this.#members = entries.map(({ name, facilitator, rate }) => ({
+    this.#members = entries.map(({ name, facilitator, rate, onlyFeePayer }) => ({
       name,
       facilitator,
+      onlyFeePayer,
       health: new FacilitatorHealth(rate, now),
     }));
   }
@@ -84,12 +92,15 @@ export class Facilitators implements Facilitator {
   }
 
   /**
-   * The fee payer for new challenges: that of the first facilitator that answers and is not near its limit, else of the first that
-   * answers. Undefined if none does.
+   * The fee payer for new challenges: that of the first facilitator that answers usefully and is not near its limit, else of the first
+   * that answers usefully, else of the first that answers. Undefined if none does.
    */
   get choice(): string | undefined {
     const able = this.#members.filter(({ health, feePayer }) => feePayer !== undefined && health.available);
-    return (able.find(({ health }) => !health.nearLimit) ?? able[0])?.feePayer;
+    const useful = able.filter(({ health }) => !health.doubtful);
+    const [first, ...others] = useful.length > 0 ? useful : able;
+    return (first?.health.nearLimit ? (others.find(({ health }) => !health.nearLimit) ?? first) : first)
+      ?.feePayer;
   }
 
   /** Whether the facilitator of this fee payer is known to be down, and when to try again. */
@@ -106,14 +117,14 @@ export class Facilitators implements Facilitator {
 
   /**
    * Takes over what the ledger knows. Records without a name are those of the first facilitator.
-   * @returns those of facilitators that are still configured
+   * @returns those of facilitators that are still configured and may still have them
    */
   learn(offered: readonly OfferedFeePayer[]): OfferedFeePayer[] {
     return offered.filter(({ feePayer, facilitator }) => {
       const recorded =
         facilitator === undefined ? this.#members[0] : this.#members.find(({ name }) => name === facilitator);
       const member = this.#owners.get(feePayer) ?? recorded;
-      if (!member) return false;
+      if (!member || (member.onlyFeePayer ?? feePayer) !== feePayer) return false;
       this.#owners.set(feePayer, member);
       member.feePayer ??= feePayer;
       return true;
@@ -241,7 +252,7 @@ export class Facilitators implements Facilitator {
       error => {
         const why = (error as Error).message;
         this.#observer.tell({ ...told, result: 'failed', ms: performance.now() - began, why });
-        return error instanceof FacilitatorUnreachable ? { ...error.trouble, rest: true } : undefined;
+        return error instanceof FacilitatorUnreachable ? error.trouble : undefined;
       },
     );
     const ms = performance.now() - began;

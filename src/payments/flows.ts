@@ -109,7 +109,7 @@ export class Flows {
 
   /** The payment is in `settling` and its settlement is unresolved: sends a second settle request. */
   askAgain(id: string): Promise<RunResult> {
-    return this.#settlement.askAgain(id, this.leaseMs);
+    return this.#settlement.askAgain(id);
   }
 
   /** The payment is `owed` and its answer was deleted: repeats the work each time the buyer asks, until there is an answer. */

@@ -83,7 +83,7 @@ export function httpFacilitator(
       }
       if (answer.status !== 200) {
         const failed = `facilitator ${name} answered /supported with ${answer.status}`;
-        throw new FacilitatorUnreachable(failed, answer.trouble);
+        throw new FacilitatorUnreachable(failed, answer.trouble ?? USELESS);
       }
       return readSupported(answer.json, network, name);
     },
@@ -139,7 +139,7 @@ function clientOf(url: string, { headers = {}, authorize }: Credentials): Client
     });
     const trouble = troubleIn(answer);
     const json = parsed(answer.text);
-    if (!json) throw new Unreadable(`status ${answer.status}, not a JSON object`, trouble ?? { rest: false });
+    if (!json) throw new Unreadable(`status ${answer.status}, not a JSON object`, trouble ?? USELESS);
     return { status: answer.status, json, trouble };
   }
 
@@ -159,6 +159,10 @@ function concealing({ conceal }: HttpClient, headers: Record<string, string>): (
     secrets.reduce((shown, secret) => shown.replaceAll(secret, '…'), conceal(text)).replace(TOKEN, '…');
 }
 
+const USELESS: Trouble = { rest: false, answered: true };
+/** What a gateway says of a service behind it that is down, and a service of itself. */
+const DOWN = new Set([502, 503, 504]);
+
 /** Too many requests, or a failure of the service. */
 function troubleIn(answer: HttpAnswer): Trouble | undefined {
   const { status } = answer;
@@ -167,7 +171,8 @@ function troubleIn(answer: HttpAnswer): Trouble | undefined {
     'retry-after': answer.header('retry-after'),
     'x-ratelimit-reset': status === 429 ? answer.header('x-ratelimit-reset') : undefined,
   });
-  return { rest: status === 429 || seconds !== undefined, ...(seconds === undefined ? {} : { seconds }) };
+  if (seconds !== undefined) return { rest: true, seconds };
+  return status === 429 || DOWN.has(status) ? { rest: status === 429 } : USELESS;
 }
 
 function troubleOf(error: unknown): Trouble {
@@ -239,7 +244,7 @@ function signersOf(signers: unknown): string[] {
 
 /** A status such as 401 without a verdict is about the facilitator. */
 function withoutVerdict(ok: boolean, json: Record<string, unknown>): Trouble | undefined {
-  return ok || json.success === false ? undefined : { rest: false };
+  return ok || json.success === false ? undefined : USELESS;
 }
 
 function isAddress(value: unknown): value is string {
@@ -249,7 +254,7 @@ function isAddress(value: unknown): value is string {
 /** Any other text would be stored in the ledger and sent in headers as if it were a signature. */
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 
-function readVerdict({ status, json, trouble = { rest: false } }: JsonAnswer): VerifyResult {
+function readVerdict({ status, json, trouble = USELESS }: JsonAnswer): VerifyResult {
   if (json.isValid === true && status === 200) return { kind: 'valid' };
   // Some facilitators refuse with 400. Only a reason makes it a refusal.
   if (json.isValid === false && status < 500 && status !== 429) {

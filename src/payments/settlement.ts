@@ -26,6 +26,11 @@ export type FindDenied = (id: string) => Promise<SearchResult>;
 /** Within this time the caller of an equal payment has been seen again, or counts as gone. */
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
 
+/** The longest wait before a second settle request: well within the hold of a call, its lease, and the life of its blockhash. */
+const MAX_ASK_LATER_MS = 20_000;
+
+type Unknown = Settled & { kind: 'unknown' };
+
 export type SettlementParts = {
   ledger: Ledger;
   facilitator: AskedFacilitators;
@@ -40,6 +45,7 @@ export type SettlementParts = {
   log: Log;
   observer: Observer;
   now: () => number;
+  leaseMs: number;
 };
 
 /** Settles a payment once. A step that can't continue ends the run. */
@@ -61,6 +67,7 @@ export class Settlement {
     const sent = signed ? { ...request, transaction: signed.transaction } : request;
     const asked = await observer.step('settle', run.call, () => this.#ask(sent));
     const settled = await this.#checkDenial(run, asked);
+    if (settled.kind === 'unknown' && settled.trouble?.seconds) await this.#askLater(run, settled, began);
     if (settled.kind !== 'settled') return this.#notSettled(run, settled, began);
     const { signature } = settled;
     if (trust?.lied(run.call.payment.checked.feePayer) && !(await this.confirmed(run.id, signature)))
@@ -74,8 +81,8 @@ export class Settlement {
   }
 
   /** Sends a second settle request for an unresolved payment. Only a success counts; any other answer may be about the first request. */
-  async askAgain(id: string, leaseMs: number): Promise<RunResult> {
-    const { ledger, facilitator, requests, cleanup, now, observer } = this.#parts;
+  async askAgain(id: string): Promise<RunResult> {
+    const { ledger, facilitator, requests, cleanup, now, observer, leaseMs } = this.#parts;
     const row = await ledger.askAgain(id, leaseMs);
     if (!row) return 'reread';
     try {
@@ -87,6 +94,23 @@ export class Settlement {
     } finally {
       await cleanup.endLease(row);
     }
+  }
+
+  /**
+   * Ends the run with a second settle request, after the time for which the facilitator asked to wait. Returns if that is too long, or if
+   * nobody waits for the answer by then.
+   */
+  async #askLater(run: Run, { reason, trouble }: Unknown, worked: number | undefined): Promise<void> {
+    const { callers, cleanup, log } = this.#parts;
+    const ms = (trouble?.seconds ?? 0) * 1_000;
+    if (ms > MAX_ASK_LATER_MS) return;
+    log.warn({ payment: run.id, reason, ms }, 'the facilitator asked to wait; asking it again to settle');
+    await sleep(ms, undefined, { signal: run.abandoned, ref: false }).catch(() => {});
+    if (run.abandoned.aborted || callers.count(run.id) === 0) return;
+    await cleanup.endLease(run);
+    const ended = await this.askAgain(run.id);
+    if (ended !== 'reread') await this.#countUnpaid(run, worked);
+    throw new RunEnded(ended);
   }
 
   async confirmed(id: string, signature: string): Promise<boolean> {
@@ -158,16 +182,14 @@ export class Settlement {
     return cleanup.endRun(run, 'reread', worked);
   }
 
-  /** `worked`: when the work started that is now unpaid, in ms. */
   async #notSettled(
     run: Run,
     settled: Exclude<Settled, { kind: 'settled' }>,
     worked: number | undefined,
   ): Promise<never> {
-    const { ledger, log, cleanup } = this.#parts;
+    const { ledger, log } = this.#parts;
     const { reason } = settled;
-    if (worked !== undefined) cleanup.recordUnpaidWork(run, worked);
-    await cleanup.distrust(run);
+    await this.#countUnpaid(run, worked);
     if (settled.kind === 'unknown') {
       log.warn({ payment: run.id, reason }, 'a settlement is unresolved');
       return this.inDoubt(run, settled.signature);
@@ -175,5 +197,11 @@ export class Settlement {
     const released = await ledger.release(run.id, run.claim, reason);
     const paid = paidBy(run, '');
     throw new RunEnded(released ? refusedSettlement(paid, explain(reason), reason) : pending(paid));
+  }
+  /** `worked`: when the work started that is now unpaid, in ms. */
+  async #countUnpaid(run: Run, worked: number | undefined): Promise<void> {
+    const { cleanup } = this.#parts;
+    if (worked !== undefined) cleanup.recordUnpaidWork(run, worked);
+    await cleanup.distrust(run);
   }
 }

@@ -40,15 +40,21 @@ export class Verification {
   }
 
   /**
-   * Whether the payment is settled without being verified before, because settle verifies by itself: the payer is known, this is the
-   * first run of the payment, the facilitator's last answer was a good one, and few such runs of the payer are under way.
+   * Whether the work need not wait for verify: the payer is known, this is the first run of the payment, and the last answer of its
+   * facilitator about a payment was a good one.
+   */
+  mayWorkFirst({ call, payerKnown, number, verified, abandoned }: Run): boolean {
+    if (!payerKnown || number !== 1 || verified || abandoned.aborted) return false;
+    return this.#parts.facilitator.isHealthy(call.payment.checked.feePayer);
+  }
+
+  /**
+   * Whether the payment is settled without being verified before, because settle verifies by itself: the work need not wait for verify,
+   * and few such runs of the payer are under way.
    */
   isSpared(run: Run): boolean {
-    const { facilitator, unpaidWork } = this.#parts;
-    const { payer, feePayer } = run.call.payment.checked;
-    if (!run.payerKnown || run.number !== 1 || run.verified || run.abandoned.aborted) return false;
-    if (!facilitator.isHealthy(feePayer)) return false;
-    const started = unpaidWork.beginUnverified(payer);
+    if (!this.mayWorkFirst(run)) return false;
+    const started = this.#parts.unpaidWork.beginUnverified(run.call.payment.checked.payer);
     if (started) run.unverified = started;
     return started !== undefined;
   }

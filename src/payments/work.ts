@@ -56,8 +56,7 @@ export class Work {
     const { cleanup, verification, now } = this.#parts;
     const stop = new AbortController();
     abandoned.addEventListener('abort', () => stop.abort(abandoned.reason), { once: true });
-    // Runs that failed because the facilitator was unavailable must not use up the payment's runs.
-    const early = run.payerKnown && run.number === 1 && !run.verified && !abandoned.aborted;
+    const early = verification.mayWorkFirst(run);
     const spared = verification.isSpared(run);
     const began = now();
     run.workBegan = began;
