@@ -130,7 +130,7 @@ async function replace(folder: string, env: Environment): Promise<boolean> {
 }
 
 /** Every tool on the three operations. */
-async function examine(folder: string, env: Environment): Promise<void> {
+async function checkShop(folder: string, env: Environment): Promise<void> {
   const check = (name: string, command: string, ...args: string[]): Promise<boolean> =>
     step(folder, env, name, command, ...args);
   const written = ['openapi.yaml', 'handlers', 'contract-tests/handlers', 'README.md'];
@@ -156,7 +156,7 @@ const env = ownPlace(join(folder, '.coinslot'), {
   REPLACED_SHOP_API: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
   ALLOW_PRIVATE_UPSTREAMS: 'true',
 });
-if (await replace(folder, env)) await examine(folder, env);
+if (await replace(folder, env)) await checkShop(folder, env);
 server.close();
 server.closeAllConnections();
 const count = (wanted: Result): number => results.filter(result => result === wanted).length;
