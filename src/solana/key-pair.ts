@@ -25,6 +25,20 @@ export class KeyPairFault extends Error {}
  * @throws KeyPairFault
  */
 export function readKeyPairFile(file: string): KeyPair {
+  return readKeyPair(readOwnFile(file));
+}
+
+/**
+ * The 64 bytes of a key pair, seed and public key, from a file that nobody else may read.
+ * @throws KeyPairFault
+ */
+export function readSecretKeyFile(file: string): Uint8Array {
+  const text = readOwnFile(file);
+  readKeyPair(text);
+  return readBytes(text);
+}
+
+function readOwnFile(file: string): string {
   let fd: number | undefined;
   try {
     fd = openSync(file, 'r');
@@ -33,7 +47,7 @@ export function readKeyPairFile(file: string): KeyPair {
       throw new KeyPairFault(
         `others can read or change it (mode ${mode.toString(8)}): run chmod 600 ${file}`,
       );
-    return readKeyPair(readFileSync(fd, 'utf8'));
+    return readFileSync(fd, 'utf8');
   } catch (error) {
     if (error instanceof KeyPairFault) throw error;
     throw new KeyPairFault(`it cannot be read (${String((error as NodeJS.ErrnoException).code ?? error)})`);

@@ -2,12 +2,12 @@ import { getAssociatedTokenAddressSync } from '@solana/spl-token';
 import { Connection, PublicKey } from '@solana/web3.js';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { x402Client, x402HTTPClient } from '@x402/core/client';
-import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
+import type { PaymentRequired } from '@x402/core/types';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
-import { randomUUID } from 'node:crypto';
 import type { Json } from '../../contract/json.js';
 import { toDecimal } from '../../contract/price.js';
 import { follow, isObject } from '../../contract/references.js';
+import { withIdentifier } from '../payment-identifier.js';
 
 /** The purchase is not possible; `message` says why and what to do. */
 export class BuyFault extends Error {}
@@ -26,8 +26,6 @@ export type Listing = {
 };
 
 const CALL_DEADLINE_MS = 90_000;
-/** The x402 extension with which a buyer marks payments for the same purchase. */
-const IDENTIFIER = 'payment-identifier';
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 /** Finds an operation in the server's OpenAPI document. @throws BuyFault */
@@ -140,14 +138,6 @@ export async function signPayment(
   });
   const headers = http.encodePaymentSignatureHeader(withIdentifier(payload, required));
   return { headers, amount: offer.amount, payer: signer.address };
-}
-
-/** Gives the purchase an id, if the server supports it, so that it stays one sale even if connections fail. */
-function withIdentifier(payload: PaymentPayload, { extensions }: PaymentRequired): PaymentPayload {
-  const offered = extensions?.[IDENTIFIER] as { info?: object } | undefined;
-  if (!offered) return payload;
-  const identifier = { ...offered, info: { ...offered.info, id: `buy-${randomUUID()}` } };
-  return { ...payload, extensions: { ...payload.extensions, [IDENTIFIER]: identifier } };
 }
 
 type Signer = Awaited<ReturnType<typeof createKeyPairSignerFromBytes>>;

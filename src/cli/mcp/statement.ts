@@ -1,0 +1,64 @@
+import { closeSync, fsyncSync, openSync, readSync, fstatSync, writeSync } from 'node:fs';
+
+/** What became of a payment. `released`: the chain shows that its transaction was not settled and never will be. */
+export type StatementEvent = 'signed' | 'answered' | 'refused' | 'released' | 'landed';
+
+/** A line of the statement. `amount` in USDC, `transaction` the transfer's signature if it is known. */
+export type StatementLine = {
+  at: string;
+  event: StatementEvent;
+  shop: string;
+  tool: string;
+  amount: string;
+  network: string;
+  payTo: string;
+  payment: string;
+  transaction?: string;
+  note?: string;
+};
+
+/** The statement can be of any age. This much of its end is shown. */
+const TAIL_BYTES = 64 * 1024;
+const NEWLINE = 10;
+
+/** Appends a line and waits until it is on disk. A line that a crash left incomplete stays, on a line of its own. */
+export function appendLine(file: string, line: StatementLine): void {
+  const fd = openSync(file, 'a+', 0o600);
+  try {
+    const { size } = fstatSync(fd);
+    const last = Buffer.alloc(1);
+    const torn = size > 0 && readSync(fd, last, 0, 1, size - 1) === 1 && last[0] !== NEWLINE;
+    writeSync(fd, `${torn ? '\n' : ''}${JSON.stringify(line)}\n`);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The last lines, oldest first. Lines that are not whole are left out. */
+export function lastLines(file: string, count: number): StatementLine[] {
+  let fd: number;
+  try {
+    fd = openSync(file, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+  try {
+    const { size } = fstatSync(fd);
+    const tail = Buffer.alloc(Math.min(size, TAIL_BYTES));
+    readSync(fd, tail, 0, tail.length, size - tail.length);
+    const lines = tail.toString('utf8').split('\n');
+    return lines.flatMap(readLine).slice(-count);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function readLine(text: string): StatementLine[] {
+  try {
+    return [JSON.parse(text) as StatementLine];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,114 @@
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+} from '@modelcontextprotocol/server';
+import type { Tool } from '@modelcontextprotocol/client';
+import type { Json } from '../../contract/json.js';
+import { objectOf } from '../../contract/references.js';
+import { toDecimal } from '../../contract/price.js';
+import type { ToolResult } from './tool-result.js';
+import type { Buyer, Limits } from './purchase.js';
+import { PurseFault, type Purse } from './purse.js';
+import { errorResult } from './results.js';
+import { lostBecause, type Progress, type Shop } from './shop-connection.js';
+
+export type WalletParts = {
+  shop: Shop;
+  buyer: Buyer;
+  purse: Purse;
+  limits: Limits;
+  /** Base58. */
+  payer: string;
+  version: string;
+};
+
+const STATEMENT = 'wallet_statement';
+const LINES = 20;
+
+/** The MCP server that a host starts: the shop's tools, which it pays, and one of its own. */
+export function walletServer(parts: WalletParts): Server {
+  const { shop, limits, version } = parts;
+  const info = { name: 'coinslot-wallet', title: `Wallet for ${shop.endpoint}`, version };
+  const server = new Server(info, {
+    capabilities: { tools: {}, resources: {} },
+    instructions: `The tools of ${shop.endpoint}. ${rulesOf(limits)} Results say what was paid. If a call ends without an answer, call the same tool with the same arguments: it goes on with the payment and does not pay twice. ${STATEMENT} shows what was spent.`,
+  });
+  server.setRequestHandler('tools/list', async () => {
+    const tools = await shop.tools().catch((error: unknown) => {
+      const why = `The shop ${shop.endpoint} does not list its tools: ${lostBecause(error)}.`;
+      throw new ProtocolError(ProtocolErrorCode.InternalError, why);
+    });
+    return { tools: [...tools.filter(({ name }) => name !== STATEMENT).map(listed), statementTool(limits)] };
+  });
+  server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
+    const { progressToken } = objectOf(mcpReq._meta);
+    const onProgress = (progress: Progress): void => {
+      if (typeof progressToken !== 'string' && typeof progressToken !== 'number') return;
+      const notified = { method: 'notifications/progress', params: { ...progress, progressToken } } as const;
+      void mcpReq.notify(notified).catch(() => {});
+    };
+    const { name, arguments: args } = params;
+    const asked = { tool: name, args: objectOf(args), signal: mcpReq.signal, onProgress };
+    const result = name === STATEMENT ? statement(parts) : parts.buyer.call(asked);
+    return (await result.catch(faultResult)) as { content: [] };
+  });
+  // A resource is the answer of a call that is too long for a result, and its link is told only to its buyer.
+  server.setRequestHandler('resources/list', () => ({ resources: [] }));
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
+  server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
+    const read = await shop.read(uri).catch(() => undefined);
+    if (!read) throw new ResourceNotFoundError(uri);
+    return read as { contents: [] };
+  });
+  return server;
+}
+
+/** A tool of the shop. Its output schema is left out, since hosts would apply it to errors of the wallet, too. */
+function listed({ outputSchema: _, ...tool }: Tool): Tool {
+  return tool;
+}
+
+function rulesOf({ maxPrice, budget }: Limits): string {
+  return `This wallet pays for paid tools by itself, at most ${toDecimal(maxPrice)} USDC a call and ${toDecimal(budget)} USDC a day (UTC).`;
+}
+
+function statementTool(limits: Limits): Tool {
+  const title = 'What this wallet has spent';
+  return {
+    name: STATEMENT,
+    title,
+    description: `Shows what is left of today's budget, the payments whose answer is missing, and the last ${LINES} lines of the statement. ${rulesOf(limits)} Free.`,
+    inputSchema: { type: 'object', properties: {} },
+    annotations: { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+  };
+}
+
+async function statement({ buyer, purse, limits, payer }: WalletParts): Promise<ToolResult> {
+  await buyer.sweep();
+  const left = purse.left(limits.budget);
+  const value: Json = {
+    payer,
+    currency: 'USDC',
+    maxPrice: toDecimal(limits.maxPrice),
+    budget: toDecimal(limits.budget),
+    leftToday: toDecimal(left),
+    withoutAnswer: purse.pending().map(({ shop, tool, amount, signedAt, landed }) => ({
+      shop,
+      tool,
+      amount: toDecimal(BigInt(amount)),
+      signedAt: new Date(signedAt).toISOString(),
+      ...(landed === undefined ? {} : { transaction: landed }),
+    })),
+    lines: purse.lines(LINES),
+    folder: purse.folder,
+  };
+  return { content: [{ type: 'text', text: JSON.stringify(value, null, 2) }], structuredContent: value };
+}
+
+function faultResult(error: unknown): ToolResult {
+  if (error instanceof PurseFault) return errorResult(error.message);
+  const { message } = error instanceof Error ? error : { message: String(error) };
+  return errorResult(`The wallet failed: ${message.slice(0, 300)}. wallet_statement shows what was paid.`);
+}
