@@ -328,7 +328,9 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description The error object of every answer that is not a success. */
         ErrorMessage: {
+            /** @description What is wrong, what it means for the money, and what to do. */
             error: string;
         } & {
             [key: string]: unknown;
@@ -337,6 +339,7 @@ export interface components {
         PaidAnswer: {
             [key: string]: unknown;
         };
+        /** @description The summary of a text. */
         Summary: {
             /** @description One to three concise sentences. */
             summary: string;
@@ -345,10 +348,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description A market snapshot of a token. A figure that no source knows is null or absent. */
         TokenBrief: {
             /** @description The requested mint. */
             mint: string;
+            /** @description Symbol of the token. */
             symbol?: string;
+            /** @description Name of the token. */
             name?: string;
             /** @description Price in USD. */
             priceUsd?: number | null;
@@ -373,14 +379,18 @@ export interface components {
              * @description Time of the snapshot.
              */
             asOf: string;
+            /** @description What the figures are not. */
             disclaimer?: string;
         } & {
             [key: string]: unknown;
         };
+        /** @description The on-chain facts of a mint, read from its account. */
         MintInfo: {
+            /** @description The requested mint. */
             mint: string;
             /** @description CAIP-2 identifier of the chain. */
             network?: string;
+            /** @description Number of fractional digits of an amount of this token. */
             decimals: number;
             /** @description Supply as a decimal string with exactly `decimals` fractional digits. */
             supply: string;
@@ -390,29 +400,44 @@ export interface components {
             freezeAuthority?: string | null;
             /** @description Address of the token program that owns the mint. */
             tokenProgram?: string;
+            /** @description False if the account has the layout of a mint but was never initialized. */
             initialized?: boolean;
             /** @description Names of the data sources used. */
             sources?: string[];
         } & {
             [key: string]: unknown;
         };
+        /** @description One respondent's reply. */
         BrandReply: {
+            /** @description The reply in the respondent's words. */
             text: string;
-            /** @enum {string} */
+            /**
+             * @description What the respondent chose, or what was inferred from the reply.
+             * @enum {string}
+             */
             sentiment: "positive" | "neutral" | "negative";
         } & {
             [key: string]: unknown;
         };
+        /** @description The replies to a question, with their aggregate. */
         BrandFeedback: {
+            /** @description The brand or product that was asked about. */
             brand: string;
+            /** @description The question that the respondents read. */
             question?: string;
             /** @description Number of respondents requested. */
             n?: number;
+            /** @description The replies; fewer than `n` if not everybody answered in time. */
             responses: components["schemas"]["BrandReply"][];
+            /** @description The replies counted by sentiment. */
             aggregate?: {
+                /** @description Number of positive replies. */
                 positive: number;
+                /** @description Number of neutral replies. */
                 neutral: number;
+                /** @description Number of negative replies. */
                 negative: number;
+                /** @description The counts in a sentence. */
                 summary: string;
             } & {
                 [key: string]: unknown;
@@ -422,10 +447,17 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description One way to pay (x402 PaymentRequirements), with the fields of both versions. */
         PaymentOption: {
-            /** @enum {string} */
+            /**
+             * @description Payment scheme of x402: the exact price, in one transfer.
+             * @enum {string}
+             */
             scheme: "exact";
-            /** @example solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp */
+            /**
+             * @description The chain: a CAIP-2 identifier in v2 challenges, the name of x402 v1 in v1 challenges.
+             * @example solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp
+             */
             network: string;
             /**
              * @description Atomic units of the asset (USDC has 6 decimals).
@@ -437,9 +469,14 @@ export interface components {
              * @example 10000
              */
             maxAmountRequired?: string;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description URL of the operation.
+             */
             resource?: string;
+            /** @description What is sold. */
             description?: string;
+            /** @description Content type of the answer. */
             mimeType?: string;
             /** @description v1 field. How to call the operation, with an example of its answer. */
             outputSchema?: {
@@ -447,9 +484,11 @@ export interface components {
             };
             /** @description Receiving address. */
             payTo: string;
+            /** @description How many seconds the payment has from challenge to settlement. */
             maxTimeoutSeconds?: number;
             /** @description Address of the USDC mint. */
             asset: string;
+            /** @description What the scheme needs beside, and facts that save the client requests to the chain. */
             extra?: {
                 /** @description Address that pays the network fee and signs last. */
                 feePayer?: string;
@@ -462,7 +501,10 @@ export interface components {
                 tokenProgram?: string;
                 /** @description A recent blockhash to sign over, so that the client need not fetch one. */
                 recentBlockhash?: string;
-                /** @enum {string} */
+                /**
+                 * @description `upfront` if the payment is settled before the work; otherwise absent or `authorization`.
+                 * @enum {string}
+                 */
                 paymentFlow?: "authorization" | "upfront";
             } & {
                 [key: string]: unknown;
@@ -470,91 +512,154 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description What a call costs and how to pay it (x402 PaymentRequired). */
         PaymentChallenge: {
             /**
+             * @description Version of the protocol in which the challenge is written.
              * @example 2
              * @enum {integer}
              */
             x402Version: 1 | 2;
-            /** @example Payment required */
+            /**
+             * @description Why there is no answer: nothing was paid, or why the payment does not buy this call.
+             * @example Payment required
+             */
             error?: string;
+            /** @description The ways to pay. */
             accepts: components["schemas"]["PaymentOption"][];
+            /** @description What is sold (x402 v2 ResourceInfo). */
             resource?: {
-                /** Format: uri */
+                /**
+                 * Format: uri
+                 * @description URL of the operation.
+                 */
                 url: string;
+                /** @description What is sold. */
                 description?: string;
+                /** @description Content type of the answer. */
                 mimeType?: string;
+                /** @description Name of the service. */
+                serviceName?: string;
+                /** @description Tags of the operation, at most five. */
+                tags?: string[];
+                /**
+                 * Format: uri
+                 * @description An icon of the service.
+                 */
+                iconUrl?: string;
             } & {
                 [key: string]: unknown;
             };
+            /** @description Extensions of x402 v2: `bazaar` describes call and answer, `payment-identifier` invites an id. */
             extensions?: {
                 [key: string]: unknown;
             };
         } & {
             [key: string]: unknown;
         };
+        /** @description The x402 discovery document. */
         Discovery: {
-            /** @constant */
+            /**
+             * @description Version of this format.
+             * @constant
+             */
             version: 1;
+            /** @description URLs of the paid operations. */
             resources: string[];
+            /** @description How to call and pay for them, in words. */
             instructions: string;
         } & {
             [key: string]: unknown;
         };
+        /** @description What this service offers, by path. */
         ServiceIndex: {
+            /** @description Name of the service. */
             service: string;
             /** @description Price of each paid operation, by method and path. */
             endpoints: {
                 [key: string]: string;
             };
+            /** @description Paths of the documents that describe the whole service. */
             discovery: string[];
+            /** @description Paths of the discovery documents of parts of the service. */
             upstreamDiscovery: string[];
+            /** @description Paths of the health documents. */
             health: string[];
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description The site for people.
+             */
             site: string;
         } & {
             [key: string]: unknown;
         };
+        /** @description Health of one backend. */
         UpstreamHealth: {
-            /** @enum {string} */
+            /**
+             * @description `unknown` until the backend was looked at for the first time.
+             * @enum {string}
+             */
             status: "ok" | "degraded" | "down" | "unknown";
+            /** @description How long the last look took, in milliseconds. */
             latencyMs?: number;
+            /** @description What does not work, or which backend it is. */
             detail?: string;
         } & {
             [key: string]: unknown;
         };
+        /** @description Health of the service and its backends. */
         Health: {
-            /** @enum {string} */
+            /**
+             * @description `degraded` if a backend does not work.
+             * @enum {string}
+             */
             status: "ok" | "degraded";
+            /** @description Version of this description. */
             version: string;
+            /** @description Seconds since the start of the server. */
             uptimeSeconds: number;
+            /** @description Health of each backend, by name. */
             upstreams: {
                 [key: string]: components["schemas"]["UpstreamHealth"];
             };
         } & {
             [key: string]: unknown;
         };
+        /** @description A voice of text-to-speech. */
         Voice: {
+            /** @description The value of `voice_id`. */
             id: string;
+            /** @description Name for people. */
             name: string;
+            /** @description Language tag, as the voice has it. */
             language: string;
+            /** @description Quality, as the voice has it. */
             quality: string;
+            /** @description Samples per second. */
             sampleRateHz: number;
+            /** @description Licence of the voice, or where it is stated. */
             license: string;
         } & {
             [key: string]: unknown;
         };
+        /** @description The voices of text-to-speech. */
         VoiceList: {
+            /** @description The voice of calls that name none. */
             default: string;
+            /** @description All voices. */
             voices: components["schemas"]["Voice"][];
         } & {
             [key: string]: unknown;
         };
+        /** @description An OpenAPI 3.1 document. */
         OpenApiDocument: {
+            /** @description Version of OpenAPI. */
             openapi: string;
+            /** @description Title, version and description of the service. */
             info: {
                 [key: string]: unknown;
             };
+            /** @description The operations, by path and method. */
             paths: {
                 [key: string]: unknown;
             };
@@ -563,21 +668,16 @@ export interface components {
         };
     };
     responses: {
-        /** @description The request body is invalid. It is checked before settlement, so this call does not use the payment. */
+        /** @description The request is invalid. It is checked before settlement, so this call does not use the payment: correct the request and send it with the same payment. Beside what the schema says, a body is a JSON object in UTF-8 with at most 1000 members and 64 levels, and names no member twice. */
         InvalidRequest: {
             headers: {
                 [name: string]: unknown;
             };
             content: {
-                /**
-                 * @example {
-                 *       "error": "text: must be a string"
-                 *     }
-                 */
                 "application/json": components["schemas"]["ErrorMessage"];
             };
         };
-        /** @description Payment required, or the payment presented is not valid. The same challenge is in the body and in the header. */
+        /** @description Payment required, or the payment presented does not buy this call; then `error` says why. The body is the challenge: price, token, network and receiver. A v2 challenge is in the header `PAYMENT-REQUIRED`, too. */
         PaymentRequired: {
             headers: {
                 "PAYMENT-REQUIRED": components["headers"]["PAYMENT-REQUIRED"];
@@ -586,6 +686,146 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "x402Version": 2,
+                 *       "error": "Payment required: sign one of the accepted payments and repeat the call with it (clients of x402 v1: add ?x402Version=1)",
+                 *       "resource": {
+                 *         "url": "https://shop.example/v1/summarize",
+                 *         "description": "Summarize a text in 1-3 sentences",
+                 *         "mimeType": "application/json",
+                 *         "serviceName": "Coinslot",
+                 *         "tags": [
+                 *           "Text"
+                 *         ],
+                 *         "iconUrl": "https://shop.example/icon.png"
+                 *       },
+                 *       "accepts": [
+                 *         {
+                 *           "scheme": "exact",
+                 *           "network": "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+                 *           "asset": "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+                 *           "payTo": "2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4",
+                 *           "maxTimeoutSeconds": 60,
+                 *           "amount": "10000",
+                 *           "maxAmountRequired": "10000",
+                 *           "resource": "https://shop.example/v1/summarize",
+                 *           "description": "Summarize a text in 1-3 sentences",
+                 *           "mimeType": "application/json",
+                 *           "extra": {
+                 *             "feePayer": "GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb",
+                 *             "decimals": 6,
+                 *             "tokenProgram": "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
+                 *             "recentBlockhash": "EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N"
+                 *           }
+                 *         }
+                 *       ],
+                 *       "extensions": {
+                 *         "bazaar": {
+                 *           "info": {
+                 *             "input": {
+                 *               "type": "http",
+                 *               "method": "POST",
+                 *               "bodyType": "json",
+                 *               "body": {
+                 *                 "text": "The harbour bridge will close for repairs on Monday. Ferries run every ten minutes until it opens again. The city expects the work to take six weeks."
+                 *               }
+                 *             },
+                 *             "output": {
+                 *               "type": "json"
+                 *             }
+                 *           },
+                 *           "schema": {
+                 *             "$schema": "https://json-schema.org/draft/2020-12/schema",
+                 *             "type": "object",
+                 *             "properties": {
+                 *               "input": {
+                 *                 "type": "object",
+                 *                 "properties": {
+                 *                   "type": {
+                 *                     "type": "string",
+                 *                     "const": "http"
+                 *                   },
+                 *                   "method": {
+                 *                     "type": "string",
+                 *                     "enum": [
+                 *                       "POST"
+                 *                     ]
+                 *                   },
+                 *                   "bodyType": {
+                 *                     "type": "string",
+                 *                     "enum": [
+                 *                       "json"
+                 *                     ]
+                 *                   },
+                 *                   "body": {
+                 *                     "type": "object",
+                 *                     "required": [
+                 *                       "text"
+                 *                     ],
+                 *                     "properties": {
+                 *                       "text": {
+                 *                         "type": "string",
+                 *                         "minLength": 1,
+                 *                         "maxLength": 100000
+                 *                       }
+                 *                     }
+                 *                   }
+                 *                 },
+                 *                 "required": [
+                 *                   "type",
+                 *                   "method",
+                 *                   "bodyType",
+                 *                   "body"
+                 *                 ],
+                 *                 "additionalProperties": false
+                 *               },
+                 *               "output": {
+                 *                 "type": "object",
+                 *                 "properties": {
+                 *                   "type": {
+                 *                     "type": "string"
+                 *                   },
+                 *                   "example": {
+                 *                     "type": "object"
+                 *                   }
+                 *                 },
+                 *                 "required": [
+                 *                   "type"
+                 *                 ]
+                 *               }
+                 *             },
+                 *             "required": [
+                 *               "input"
+                 *             ]
+                 *           }
+                 *         },
+                 *         "payment-identifier": {
+                 *           "info": {
+                 *             "required": false
+                 *           },
+                 *           "schema": {
+                 *             "$schema": "https://json-schema.org/draft/2020-12/schema",
+                 *             "type": "object",
+                 *             "properties": {
+                 *               "required": {
+                 *                 "type": "boolean"
+                 *               },
+                 *               "id": {
+                 *                 "type": "string",
+                 *                 "minLength": 16,
+                 *                 "maxLength": 128,
+                 *                 "pattern": "^[a-zA-Z0-9_-]+$"
+                 *               }
+                 *             },
+                 *             "required": [
+                 *               "required"
+                 *             ]
+                 *           }
+                 *         }
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PaymentChallenge"];
             };
         };
@@ -606,7 +846,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorMessage"];
             };
         };
-        /** @description Temporarily unavailable. Send the same request, with the same payment, again after Retry-After seconds. */
+        /** @description Not now. Send the same request, with the same payment, again after Retry-After seconds; never sign a new payment for it. With a receipt of success in `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`, the call is paid and its answer in progress: nothing is lost and nothing is charged again. With the error reason `settlement_pending`, the payment is on its way. Without a receipt, nothing was charged. */
         Unavailable: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
@@ -616,11 +856,6 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                /**
-                 * @example {
-                 *       "error": "The server is shutting down. Send the same request again in a few seconds."
-                 *     }
-                 */
                 "application/json": components["schemas"]["ErrorMessage"];
             };
         };
@@ -648,14 +883,14 @@ export interface components {
         };
     };
     parameters: {
-        /** @description x402 v2 payment, base64 of the PaymentPayload JSON. */
+        /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
         "PAYMENT-SIGNATURE": string;
-        /** @description x402 v1 payment, base64 of the PaymentPayload JSON. */
+        /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
         "X-PAYMENT": string;
         /** @description Protocol version of the challenge. With `1`, an unpaid call gets a v1 challenge, which names the network as x402 v1 does (`solana`), for first-generation clients. Any other value is ignored. */
         x402Version: string;
         /**
-         * @description `wait=N`: how many seconds to hold the call for the answer (RFC 7240).
+         * @description `wait=N`: how many seconds to hold the call for the answer (RFC 7240), at most 600. Default 55.
          * @example wait=30
          */
         Prefer: string;
@@ -691,9 +926,9 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
             };
             path?: never;
@@ -743,9 +978,9 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
             };
             path?: never;
@@ -812,9 +1047,9 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
             };
             path?: never;
@@ -874,12 +1109,12 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
                 /**
-                 * @description `wait=N`: how many seconds to hold the call for the answer (RFC 7240).
+                 * @description `wait=N`: how many seconds to hold the call for the answer (RFC 7240), at most 600. Default 55.
                  * @example wait=30
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -957,9 +1192,9 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment, base64 of the PaymentPayload JSON. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
             };
             path?: never;
@@ -1153,6 +1388,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "openapi": "3.1.0",
+                     *       "info": {
+                     *         "title": "Coinslot",
+                     *         "version": "1.0.0"
+                     *       },
+                     *       "paths": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["OpenApiDocument"];
                 };
             };
@@ -1174,6 +1419,47 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ok",
+                     *       "version": "1.0.0",
+                     *       "uptimeSeconds": 86400,
+                     *       "upstreams": {
+                     *         "solana": {
+                     *           "status": "ok",
+                     *           "latencyMs": 41
+                     *         },
+                     *         "markets": {
+                     *           "status": "ok",
+                     *           "latencyMs": 120,
+                     *           "detail": "3 of 3 market sources"
+                     *         },
+                     *         "summarizer": {
+                     *           "status": "ok",
+                     *           "latencyMs": 1,
+                     *           "detail": "extractive"
+                     *         },
+                     *         "people": {
+                     *           "status": "ok",
+                     *           "latencyMs": 2,
+                     *           "detail": "panel"
+                     *         },
+                     *         "speech": {
+                     *           "status": "ok",
+                     *           "latencyMs": 1,
+                     *           "detail": "flite"
+                     *         },
+                     *         "facilitator": {
+                     *           "status": "ok",
+                     *           "latencyMs": 35
+                     *         },
+                     *         "ledger": {
+                     *           "status": "ok",
+                     *           "latencyMs": 1
+                     *         }
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Health"];
                 };
             };
@@ -1194,6 +1480,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ok",
+                     *       "version": "1.0.0",
+                     *       "uptimeSeconds": 86400,
+                     *       "upstreams": {
+                     *         "people": {
+                     *           "status": "ok",
+                     *           "latencyMs": 2,
+                     *           "detail": "panel"
+                     *         }
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Health"];
                 };
             };
@@ -1214,6 +1514,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ok",
+                     *       "version": "1.0.0",
+                     *       "uptimeSeconds": 86400,
+                     *       "upstreams": {
+                     *         "speech": {
+                     *           "status": "ok",
+                     *           "latencyMs": 1,
+                     *           "detail": "flite"
+                     *         }
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Health"];
                 };
             };
@@ -1240,11 +1554,11 @@ export interface operations {
                      *       "voices": [
                      *         {
                      *           "id": "en_US-slt-medium",
-                     *           "name": "slt",
-                     *           "language": "en_US",
+                     *           "name": "SLT (CMU ARCTIC, female)",
+                     *           "language": "en-US",
                      *           "quality": "medium",
                      *           "sampleRateHz": 22050,
-                     *           "license": "CMU Flite"
+                     *           "license": "MIT-Festival (Copyright (c) 1999-2017 Carnegie Mellon University)"
                      *         }
                      *       ]
                      *     }
@@ -1278,6 +1592,11 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "summary": "The harbour bridge will close for repairs on Monday. The city expects the work to take six weeks."
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaidAnswer"];
                     "audio/wav": string;
                 };

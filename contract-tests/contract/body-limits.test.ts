@@ -67,8 +67,8 @@ describe('how large a body may be', function () {
     for (const [body, error] of [
       [{ brand: 'Harbour', question: long }, /larger than \d\d KB\. You were not charged/],
       [{ brand: 'Harbour', question: 'Good?', padding: long }, /larger than \d\d KB/],
-      [{ brand: 'Harbour', question: 'x'.repeat(2_001) }, /question: must have at most 2000 characters/],
-      [{ brand: 'x'.repeat(201), question: 'Good?' }, /brand: must have at most 200 characters/],
+      [{ brand: 'Harbour', question: 'x'.repeat(2_001) }, /question must have at most 2000 characters/],
+      [{ brand: 'x'.repeat(201), question: 'Good?' }, /brand must have at most 200 characters/],
     ] as const) {
       const answer = await sendUnfunded('/brand-feedback', body);
       expect(answer.status, answer.body.toString()).to.equal(400);

@@ -62,12 +62,12 @@ describe('A contract that was compiled', () => {
       [
         'mint: JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN',
         'mint: nobody',
-        /solTokenBrief: the example of its body is wrong: mint: /,
+        /solTokenBrief: the example of its body is wrong: mint must /,
       ],
       [
         'symbol: JUP',
         'symbol: 7',
-        /solTokenBrief: the example of its answer \(application\/json\) is wrong: symbol: /,
+        /solTokenBrief: the example of its answer \(application\/json\) is wrong: symbol must /,
       ],
     ];
     for (const [from, to, message] of faults) {

@@ -153,6 +153,22 @@ describe('The served description', () => {
     }
   });
 
+  it('has the answers of its own documents as examples, and says how large a body may be', () => {
+    const document = servedContract(SOLD, TERMS, SITE) as typeof served;
+    const exampleAt = (path: string): unknown =>
+      (document.paths[path]!.get!.responses as Record<string, { content: Record<string, Json> }>)['200']!
+        .content['application/json']!.example;
+    expect(exampleAt('/')).to.deep.equal(indexOf(SOLD, SITE));
+    expect(exampleAt('/.well-known/x402')).to.deep.equal(discoveryOf(SOLD.paid, TERMS));
+    expect((exampleAt('/tts/.well-known/x402') as Json).resources).to.deep.equal([
+      'https://pay.example/v1/tts',
+    ]);
+    const { maxBytes } = SOLD.paid[0]!.request!;
+    expect((document.paths['/v1/summarize']!.post!.requestBody as Json).description).to.contain(
+      `${maxBytes} bytes`,
+    );
+  });
+
   it('is itself a contract: it loads, sells the same and resolves its references', () => {
     const again = parseContract(stringify(served), 'openapi.json');
     const offers = ({ paid, free }: typeof contract): unknown => [

@@ -136,5 +136,7 @@ function* closedObjects(node: unknown, pointer: string): Generator<string> {
   if (typeof node !== 'object' || node === null) return;
   const { type, additionalProperties } = node as Json;
   if (type === 'object' && !additionalProperties) yield pointer;
-  for (const [key, value] of Object.entries(node)) yield* closedObjects(value, `${pointer}/${key}`);
+  for (const [key, value] of Object.entries(node))
+    if (key !== 'example' || pointer.endsWith('/properties'))
+      yield* closedObjects(value, `${pointer}/${key}`);
 }

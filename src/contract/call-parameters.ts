@@ -40,7 +40,7 @@ export class CallParameters {
       const reader = this.#path.get(name);
       const text = decoded(raw[index] ?? '');
       if (!reader || text === undefined)
-        return { ok: false, error: `${name}: must be percent-encoded UTF-8 and not . or ..` };
+        return { ok: false, error: `${name} must be percent-encoded UTF-8 and not . or ..` };
       const error = take(reader, [text], params);
       if (error) return { ok: false, error };
     }
@@ -72,7 +72,7 @@ function take(reader: Reader, texts: string[], into: Values): string | undefined
     if (fallback !== undefined) into[name] = fallback;
     return undefined;
   }
-  if (!list && texts.length > 1) return `${name}: must be sent only once`;
+  if (!list && texts.length > 1) return `${name} must be sent only once`;
   const values = list ? [texts.map(text => candidates(text, types)[0])] : candidates(texts[0] ?? '', types);
   let error: string | undefined;
   for (const value of values) {

@@ -2,12 +2,15 @@ import { _, str, type KeywordDefinition, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { Json } from './json.js';
-import { isObject } from './references.js';
+import { isObject, objectOf } from './references.js';
 
 /** What is wrong with a value, or undefined. */
 export type Check = (value: unknown) => string | undefined;
 
 const DOCUMENT = 'contract';
+const THE_BODY = 'the body';
+/** Of the fields that an error lists. */
+const MAX_NAMES = 20;
 
 /**
  * The schemas of the contract as functions, compiled when first used. They refer to each other within the document (ajv, in the 2020
@@ -29,7 +32,7 @@ export class Schemas {
 
   /** Checks what a handler answered. */
   answered(schema: Json): Check {
-    return this.#answered.check(schema, 'the body');
+    return this.#answered.check(schema, THE_BODY);
   }
 }
 
@@ -67,28 +70,56 @@ function absolute(part: unknown): unknown {
   );
 }
 
-type AjvError = { instancePath: string; message?: string; keyword: string; params: Record<string, unknown> };
+type AjvError = {
+  instancePath: string;
+  message?: string;
+  keyword: string;
+  params: Record<string, unknown>;
+  /** The schema that has the keyword. */
+  parentSchema?: Json;
+};
 
+/** Names the field as a caller would: `n`, `kids.0.name`, or `what` for the whole. */
 function describe(error: unknown, what: string): string {
-  const { instancePath, message, keyword, params } = error as AjvError;
-  const place = instancePath.replace(/^\//, '').replaceAll('/', '.');
-  const says = (WORDS[keyword]?.(params) ?? message ?? keyword).slice(0, 300);
-  return keyword === 'required' || keyword === 'additionalProperties'
-    ? `${place && `${place}: `}${says}`
-    : `${place || what}: ${says}`;
+  const { instancePath, message, keyword, params, parentSchema } = error as AjvError;
+  const steps = instancePath.split('/').slice(1);
+  const place = [...(what === THE_BODY ? [] : [what]), ...steps].join('.');
+  if (keyword === 'required')
+    return `${[place, String(params.missingProperty)].filter(Boolean).join('.')} is missing`;
+  if (keyword === 'additionalProperties')
+    return unknownField(String(params.additionalProperty), place, parentSchema);
+  return `${place || what} ${(WORDS[keyword]?.(params) ?? message ?? keyword).slice(0, 300)}`;
+}
+
+function unknownField(name: string, place: string, schema: Json | undefined): string {
+  const known = Object.keys(objectOf(schema?.properties)).slice(0, MAX_NAMES);
+  const only = known.length > 0 ? `; it takes ${known.join(', ')} only` : '';
+  return `unknown field '${name.slice(0, 60)}' in ${place || THE_BODY}${only}`;
 }
 
 const BASE58 = '[1-9A-HJ-NP-Za-km-z]';
 
+const TYPES: Record<string, string | undefined> = {
+  string: 'a string',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+};
+
 /** Plain messages for common ajv errors; other errors keep ajv's message. */
 const WORDS: Record<string, ((params: Record<string, unknown>) => string) | undefined> = {
-  required: ({ missingProperty }) => `${String(missingProperty)} is missing`,
-  additionalProperties: ({ additionalProperty }) =>
-    `unknown field '${String(additionalProperty).slice(0, 60)}'`,
-  type: ({ type }) => `must be ${String(type) === 'integer' ? 'a whole number' : `of type ${String(type)}`}`,
+  type: ({ type }) =>
+    `must be ${[type]
+      .flat()
+      .map(each => TYPES[String(each)] ?? String(each))
+      .join(' or ')}`,
   minLength: ({ limit }) =>
     limit === 1 ? 'must not be empty' : `must have at least ${String(limit)} characters`,
   maxLength: ({ limit }) => `must have at most ${String(limit)} characters`,
+  minItems: ({ limit }) => `must have at least ${String(limit)} ${limit === 1 ? 'item' : 'items'}`,
+  maxItems: ({ limit }) => `must have at most ${String(limit)} ${limit === 1 ? 'item' : 'items'}`,
   minimum: ({ limit }) => `must be at least ${String(limit)}`,
   maximum: ({ limit }) => `must be at most ${String(limit)}`,
   enum: ({ allowedValues }) => `must be one of ${JSON.stringify(allowedValues)}`,
@@ -107,6 +138,8 @@ function createAjv(useDefaults: boolean): Ajv2020 {
     strictNumbers: true,
     useDefaults,
     allErrors: false,
+    // For the names of the fields that are known.
+    verbose: true,
     meta: false,
     validateSchema: false,
     // It would write about formats that it does not know.

@@ -76,12 +76,12 @@ export function requestOf(operation: PricedOperation, sent: Json): ToolRequest |
     if (value === undefined && parameter.in === 'query') continue;
     if (value === undefined || value === '') return `${name} is missing`;
     const texts = textsOf(value);
-    if (!texts) return `${name}: must be text, a number, true or false, or a list of these`;
+    if (!texts) return `${name} must be text, a number, true or false, or a list of these`;
     if (parameter.in === 'query') for (const text of texts) query.append(parameter.name, text);
     else raw[parameterNames(operation.path).indexOf(parameter.name)] = encodeURIComponent(texts.join(','));
   }
   const body = operation.request ? sent[BODY] : undefined;
-  if (body !== undefined && !isObject(body)) return 'body: must be an object';
+  if (body !== undefined && !isObject(body)) return 'body must be an object';
   return { raw, query: query.toString(), body };
 }
 

@@ -1,6 +1,6 @@
 import type { Json } from '../contract/json.js';
 import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
-import { follow } from '../contract/references.js';
+import { follow, isObject, objectOf } from '../contract/references.js';
 import { callShape } from './describe-call.js';
 import { exampleChallenge } from './challenge.js';
 import { resourceUrl, type Terms } from './requirements.js';
@@ -56,6 +56,7 @@ export function servedContract(contract: Contract, terms: Terms, siteUrl: string
   document.servers = [{ url: terms.publicUrl }];
   document.info.contact = { ...document.info.contact, url: siteUrl };
   document.info['x-guidance'] = discoveryOf(contract.paid, terms).instructions;
+  for (const [path, example] of freeExamples(contract, terms, siteUrl)) showExample(document, path, example);
   for (const operation of contract.paid) {
     const { mode, currency, amount } = operation.price;
     const described = document.paths[operation.path]?.[operation.method.toLowerCase()];
@@ -66,11 +67,47 @@ export function servedContract(contract: Contract, terms: Terms, siteUrl: string
     const { description } = described;
     const text = typeof description === 'string' ? `${description.trim()} ` : '';
     described.description = `${text}${priceNote(operation)}`;
+    const { request } = operation;
+    if (request) showLimit(described.requestBody, request.maxBytes);
     const responses = described.responses as Record<string, Json>;
     const response = follow(document, responses['402'] ?? {}) as Response;
     responses['402'] = withChallenge(document, response, exampleChallenge(operation, terms));
   }
   return document;
+}
+
+/** Says how large a body may be, unless the contract says something about it. */
+function showLimit(body: unknown, maxBytes: number): void {
+  if (isObject(body) && !body.$ref) body.description ??= `JSON, at most ${maxBytes} bytes.`;
+}
+
+/** What this server answers at the paths of its own documents. */
+function freeExamples(contract: Contract, terms: Terms, siteUrl: string): [path: string, example: Json][] {
+  return contract.free.flatMap(({ id, path, discovery }): [string, Json][] => {
+    if (id === 'getIndex') return [[path, indexOf(contract, siteUrl)]];
+    if (id === 'getDiscovery') return [[path, discoveryOf(contract.paid, terms)]];
+    if (!discovery) return [];
+    return [
+      [
+        path,
+        discoveryOf(
+          contract.paid.filter(each => discovery.includes(each.id)),
+          terms,
+        ),
+      ],
+    ];
+  });
+}
+
+/** Adds the example of an answer, unless the contract has one. */
+function showExample(
+  document: { paths: Record<string, Record<string, Json>> },
+  path: string,
+  example: Json,
+): void {
+  const answer = objectOf(objectOf(document.paths[path]?.get?.responses)['200']);
+  const form = objectOf(objectOf(answer.content)['application/json']);
+  if (form.schema && form.example === undefined && form.examples === undefined) form.example = example;
 }
 
 /** A copy of a 402 response with its challenge in body and header. */
