@@ -1,8 +1,6 @@
 import type { Log } from './net/log.js';
 import type { Json } from './contract/json.js';
-import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
-import type { Middleware } from 'koa';
 import { openAdmin, placeAdmin, type AdminListener, type AdminPlace } from './admin/admin-listener.js';
 import { machineRoutes } from './admin/machine-routes.js';
 import { createApp } from './http/app.js';
@@ -22,7 +20,7 @@ import { openLedger, type Ledger } from './ledger/store.js';
 import { drain, findFreePort, listen } from './http/listen.js';
 import { hostInUrl } from './net/host-names.js';
 import { McpEndpoint, type McpParts } from './mcp/mcp-endpoint.js';
-import { createPanel } from './panel/panel.js';
+import { openPanel } from './panel/open-panel.js';
 import { AnswerKeys } from './payments/answer-keys.js';
 import { BlockhashLife } from './payments/blockhash-life.js';
 import { Charge, type ChargeParts } from './payments/charge.js';
@@ -33,6 +31,7 @@ import type { Facilitators } from './payments/facilitators.js';
 import { SharedFeePayers } from './payments/shared-fee-payers.js';
 import { boundedHistory, ChainHeights } from './payments/chain-heights.js';
 import type { Terms } from './payments/requirements.js';
+import { bannerOf } from './observe/banner.js';
 import { ledgerWatch } from './observe/ledger-watch.js';
 import { openObservation, type Observation } from './observe/observation.js';
 import { OrderWorker } from './payments/order-worker.js';
@@ -98,7 +97,12 @@ type Offering = {
 };
 
 /** The parts that serve calls. `idle` resolves when no payment is being processed. */
-type Selling = Omit<HttpParts, 'offers'> & { idle(): Promise<void>; health: Health };
+type Selling = Omit<HttpParts, 'offers'> & {
+  idle(): Promise<void>;
+  health: Health;
+  /** Opens the panel; undefined if nobody is asked. */
+  panelLink: string | undefined;
+};
 
 /**
  * Builds all parts and opens the port when the server can accept payments. On `stop`, or if a step fails, closes them in reverse
@@ -146,6 +150,9 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const server = createHttpServer({ ...selling, offers: offering.offers, observer });
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
+    const links = { panel: selling.panelLink, operator: admin.link };
+    if (terminal)
+      process.stdout.write(bannerOf(publicUrl, links, isSandbox(config) ? shop.contract.paid : []));
     const close = async (): Promise<void> => {
       log.info({}, 'stopping: finishing open requests; accepting no new payments');
       closing.abort(new Error('the server is shutting down'));
@@ -281,7 +288,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     pickUps,
   };
   // Without a handler that asks people, there is no page on which they answer.
-  const page = backends.uses('people') ? { panel: panelOf(base, ledger, panel) } : {};
+  const page = backends.uses('people') ? await pageOf(base, ledger, panel) : undefined;
   const callback = createApp({ ...serving, documents, holdMs, ...page }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   void routes.warm();
@@ -293,6 +300,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     exposed,
     idle: () => charge.idle(),
     health,
+    panelLink: page?.link,
   };
 }
 
@@ -371,15 +379,19 @@ function mcpOf(
   return mcp;
 }
 
-function panelOf({ config, terms, closing, log }: Base, ledger: Ledger, panel: Panel): Middleware {
-  const token = config.panelToken ?? randomBytes(18).toString('base64url');
-  const url = `${terms.publicUrl}/panel/`;
-  if (config.panelToken === undefined) log.warn({ url, token }, `people answer questions at ${url}#${token}`);
-  return createPanel({
+function pageOf(
+  { config, terms, log, closing: signal }: Base,
+  ledger: Ledger,
+  panel: Panel,
+): ReturnType<typeof openPanel> {
+  const { panelToken, stateDir } = config;
+  return openPanel({
     ...panel,
     notes: ledger,
-    token,
-    secure: terms.publicUrl.startsWith('https:'),
-    signal: closing,
-  }).routes() as Middleware;
+    panelToken,
+    publicUrl: terms.publicUrl,
+    stateDir,
+    log,
+    signal,
+  });
 }

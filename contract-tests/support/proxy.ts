@@ -1,4 +1,10 @@
-import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  request,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** What a proxy does with one request instead of, or around, passing it on. */
@@ -6,6 +12,7 @@ export type Intervention = (ask: {
   path: string;
   /** The JSON-RPC method, for an RPC server. */
   method: string | undefined;
+  headers: IncomingHttpHeaders;
   body: Buffer;
   /** Passes the request on and resolves to the real answer. */
   forward: () => Promise<{ status: number; body: Buffer }>;
@@ -46,6 +53,7 @@ export async function countingProxy(target: string | ((body: Buffer) => string))
       return void (await intervention({
         path,
         method,
+        headers: incoming.headers,
         body,
         forward,
         respond,

@@ -1,9 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { chmod, readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
 import type { AdminConfig } from '../config.js';
 import { ConfigFault } from '../config/setting-reader.js';
+import { keepLink } from '../config/link-file.js';
 import { findFreePort, listen } from '../http/listen.js';
 import { hostInUrl } from '../net/host-names.js';
 import type { Log } from '../net/log.js';
@@ -76,17 +77,6 @@ export async function openAdmin(
   const link = `${url}/#${token}`;
   if (place.isTokenMade) await keepLink(join(stateDir, LINK_FILE), link);
   return { url, link, close: () => closeServer(server) };
-}
-
-async function keepLink(file: string, link: string): Promise<void> {
-  try {
-    // The mode of a file that exists would stay as it is.
-    await writeFile(`${file}.new`, `${link}\n`, { mode: 0o600 });
-    await chmod(`${file}.new`, 0o600);
-    await rename(`${file}.new`, file);
-  } catch (error) {
-    throw new ConfigFault(`STATE_DIR: ${file} cannot be written: ${(error as Error).message}`);
-  }
 }
 
 async function closeServer(server: Server): Promise<void> {

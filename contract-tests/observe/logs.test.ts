@@ -1,0 +1,148 @@
+import { expect } from 'chai';
+import { faultLog } from '../../src/observe/fault-log.js';
+import type { Event } from '../../src/observe/observer.js';
+import { withoutRepeats } from '../../src/observe/repeats.js';
+import { saleLog } from '../../src/observe/sale-log.js';
+
+type Line = { level: string; message: string; [field: string]: unknown };
+
+function logOf(lines: Line[]) {
+  const at = (level: string) => (fields: object, message: string) =>
+    void lines.push({ ...fields, level, message });
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+const MONEY = { operation: 'summarize', payment: 'ab'.repeat(32), payer: 'Payer', amount: 10_000n };
+const ANSWERED = {
+  kind: 'answered',
+  transport: 'http',
+  requestId: 'r1',
+  paid: false,
+  ms: 12.34,
+  ...MONEY,
+} as const;
+
+describe('The log of sales', () => {
+  let lines: Line[];
+  const hear = (event: Event): void => saleLog(logOf(lines)).hear(event);
+  beforeEach(() => (lines = []));
+
+  it('has one line per sale: request, operation, payment, payer, USDC and how long each step took', () => {
+    const spent = { verify: 3.04, work: 20, settle: 400.06 };
+    hear({ kind: 'sold', ...MONEY, settlement: 'Sig', requestId: 'r1', spent });
+    hear({ ...ANSWERED, status: 200, paid: true, spent });
+    const [sale, answer] = lines;
+    expect(sale).to.deep.equal({
+      level: 'info',
+      message: 'sold summarize for 0.01 USDC',
+      requestId: 'r1',
+      operation: 'summarize',
+      payment: MONEY.payment,
+      payer: 'Payer',
+      usdc: '0.01',
+      settlement: 'Sig',
+      verifyMs: 3,
+      workMs: 20,
+      settleMs: 400.1,
+    });
+    expect(answer?.level).to.equal('debug');
+  });
+
+  it('has a line for each refusal and each failure of a paid path; 5xx are warnings', () => {
+    for (const status of [400, 402, 502, 503]) hear({ ...ANSWERED, status, error: 'amount: too little' });
+    expect(lines.map(({ level, status }) => [level, status])).to.deep.equal([
+      ['info', 400],
+      ['info', 402],
+      ['warn', 502],
+      ['warn', 503],
+    ]);
+    expect(lines[1]?.message).to.equal('refused a payment for summarize: amount: too little');
+  });
+
+  it('says of a sale that was found on chain later that it was', () => {
+    hear({ kind: 'sold', ...MONEY, settlement: 'Sig' });
+    expect(lines[0]?.message).to.match(/^sold summarize for 0\.01 USDC, found on chain after/);
+  });
+
+  it('has a line for every change of an order', () => {
+    hear({ kind: 'order', change: 'paid', ...MONEY });
+    hear({ kind: 'order', change: 'failed', ...MONEY, why: 'nobody answered' });
+    expect(lines.map(({ level, message }) => `${level}: ${message}`)).to.deep.equal([
+      'info: an order of summarize was paid',
+      'warn: an order of summarize failed and stays owed: nobody answered',
+    ]);
+  });
+
+  it('shows what was decided only at level debug', () => {
+    hear({ kind: 'decided', requestId: 'r1', payment: MONEY.payment, next: 'sell' });
+    expect(lines.map(({ level, next }) => [level, next])).to.deep.equal([['debug', 'sell']]);
+  });
+});
+
+describe('Faults that are repeated', () => {
+  it('are one line and one with their number, and their end is a line', () => {
+    const lines: Line[] = [];
+    let now = 1_000_000;
+    const faults = faultLog(logOf(lines), () => now);
+    const ledger = (failed?: string): void => faults.hear({ kind: 'ledger', write: true, ms: 1, failed });
+    ledger();
+    for (let n = 0; n < 25; n++) {
+      ledger('the database is gone');
+      now += 1_000;
+    }
+    expect(faults.failing()).to.deep.equal(['the ledger']);
+    ledger();
+    expect(lines.map(({ level, message }) => `${level}: ${message}`)).to.deep.equal([
+      'error: the ledger fails: the database is gone',
+      'info: the ledger is back after 25 s (25 failures)',
+    ]);
+    expect(faults.failing()).to.deep.equal([]);
+  });
+
+  it('that go on are mentioned once a minute', () => {
+    const lines: Line[] = [];
+    let now = 0;
+    const faults = faultLog(logOf(lines), () => now);
+    for (; now <= 120_000; now += 100) faults.hear({ kind: 'ledger', write: false, ms: 1, failed: 'gone' });
+    expect(lines.map(({ message }) => message)).to.deep.equal([
+      'the ledger fails: gone',
+      'the ledger still fails, 601 times in 60 s: gone',
+      'the ledger still fails, 1201 times in 120 s: gone',
+    ]);
+  });
+
+  it('between which a call succeeds now and then are still one fault', () => {
+    const lines: Line[] = [];
+    let now = 0;
+    const faults = faultLog(logOf(lines), () => now);
+    for (let n = 0; n < 20; n++, now += 100)
+      faults.hear({
+        kind: 'upstream',
+        upstream: 'summarizer',
+        operation: 'summarize',
+        ms: 1,
+        ...(n % 2 === 0 ? { result: 'failed', why: 'no answer' } : { result: 'ok' }),
+      });
+    expect(lines.map(({ message }) => message)).to.deep.equal(['backend summarizer fails: no answer']);
+  });
+
+  it('are counted where they are caught, with the payments that they concern', () => {
+    const lines: Line[] = [];
+    const log = withoutRepeats(logOf(lines), 60_000);
+    for (const payment of ['a', 'b', 'c']) log.warn({ payment, error: new Error('gone') }, 'could not look');
+    log.warn({ payment: 'd' }, 'a settlement is unresolved');
+    log.warn({ payment: 'e' }, 'a settlement is unresolved');
+    expect(lines.map(({ message, payment }) => [message, payment])).to.deep.equal([
+      ['could not look', 'a'],
+      ['a settlement is unresolved', 'd'],
+      ['a settlement is unresolved', 'e'],
+    ]);
+    log.flush();
+    expect(lines.at(-1)).to.deep.equal({
+      level: 'warn',
+      message: 'could not look (2 more within 60 s)',
+      count: 2,
+      payments: ['b', 'c'],
+    });
+  });
+});

@@ -1,0 +1,144 @@
+import { context, propagation, trace } from '@opentelemetry/api';
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  SimpleSpanProcessor,
+  type ReadableSpan,
+} from '@opentelemetry/sdk-trace-node';
+import { expect } from 'chai';
+import { callTool, payloadOf } from '../support/mcp-call.js';
+import { readiness, scrape } from '../support/metrics.js';
+import { openWorld, post, signFor, TEXT, type World } from '../support/world.js';
+
+const SUMMARIZE = '/v1/summarize';
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+describe('What the operator sees of sales', () => {
+  let world: World;
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+
+  before(async function () {
+    this.timeout(60_000);
+    world = await openWorld();
+  });
+  after(async () => {
+    await world.close();
+    await provider.shutdown();
+    trace.disable();
+    context.disable();
+    propagation.disable();
+  });
+
+  const admin = (): string => world.server.admin.url;
+  const sample = async (name: string): Promise<number> => (await scrape(admin())).get(name) ?? 0;
+  const buy = async (headers: Record<string, string> = {}): ReturnType<typeof post> =>
+    post(world.url + SUMMARIZE, { text: TEXT }, { ...(await signFor(world, SUMMARIZE)), ...headers });
+
+  it('counts unpaid calls, sales and exact revenue by operation; a resent payment is no second sale', async () => {
+    const before = await scrape(admin());
+    for (let n = 0; n < 3; n++) expect((await post(world.url + SUMMARIZE, {})).status).to.equal(402);
+    const payment = await signFor(world, SUMMARIZE);
+    for (let n = 0; n < 2; n++)
+      expect((await post(world.url + SUMMARIZE, { text: TEXT }, payment)).status).to.equal(200);
+    const after = await scrape(admin());
+    const grown = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+    // One of them is the challenge that was signed.
+    expect(grown('coinslot_challenges_total{operation="summarize"}')).to.equal(4);
+    expect(grown('coinslot_sales_total{operation="summarize"}')).to.equal(1);
+    expect(grown('coinslot_answers_total{operation="summarize",transport="http",status="200"}')).to.equal(2);
+    expect(after.get('coinslot_revenue_usdc_total{operation="summarize"}')).to.equal(
+      Number(await world.earned()) / 1e6,
+    );
+    expect(after.get('coinslot_step_seconds_count{step="settle",operation="summarize"}')).to.be.at.least(1);
+  });
+
+  it('counts refusals by reason', async () => {
+    const name = 'coinslot_refusals_total{operation="textToSpeech",reason="amount"}';
+    const before = await sample(name);
+    const cheaper = await signFor(world, SUMMARIZE);
+    expect((await post(`${world.url}/v1/tts`, { text: TEXT }, cheaper)).status).to.equal(402);
+    expect(await sample(name)).to.equal(before + 1);
+  });
+
+  it('a request keeps its X-Request-Id if that is sane, over HTTP and MCP; else it gets one', async () => {
+    expect((await buy({ 'X-Request-Id': 'proxy-1:42' })).headers.get('x-request-id')).to.equal('proxy-1:42');
+    for (const bad of ['a b', 'x'.repeat(129), '"{}'])
+      expect((await buy({ 'X-Request-Id': bad })).headers.get('x-request-id'), bad).to.match(UUID);
+    const asked = await fetch(`${world.url}/mcp`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'x-request-id': 'agent-7',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
+    });
+    expect(asked.headers.get('x-request-id')).to.equal('agent-7');
+    await asked.body?.cancel();
+  });
+
+  it('counts what is sold over MCP under its transport', async () => {
+    const payment = payloadOf(await signFor(world, SUMMARIZE));
+    await callTool(world.url, 'summarize', { text: TEXT }, { 'x402/payment': payment });
+    expect(
+      await sample('coinslot_answers_total{operation="summarize",transport="mcp",status="200"}'),
+    ).to.equal(1);
+  });
+
+  it('continues the trace of a caller through claim, work and settle, and passes it on', async function () {
+    this.timeout(30_000);
+    provider.register();
+    let passedOn: unknown;
+    world.facilitator.intervene(async ({ path, headers, forward, respond }) => {
+      if (path.endsWith('/settle')) passedOn = headers['traceparent'];
+      const answer = await forward();
+      respond(answer.status, answer.body);
+    });
+    const traceId = '0af7651916cd43dd8448eb211c80319c';
+    const answer = await buy({ traceparent: `00-${traceId}-b7ad6b7169203331-01` });
+    world.facilitator.intervene(undefined);
+    expect(answer.status).to.equal(200);
+    const spans = exporter.getFinishedSpans().filter(span => span.spanContext().traceId === traceId);
+    const named = (name: string): ReadableSpan =>
+      spans.find(span => span.name === name) ??
+      expect.fail(`no span ${name}: ${spans.map(s => s.name).join()}`);
+    const call = named('summarize');
+    for (const step of ['claim', 'work', 'settle'])
+      expect(named(step).parentSpanContext?.spanId, step).to.equal(call.spanContext().spanId);
+    expect(String(passedOn)).to.match(new RegExp(`^00-${traceId}-[\\da-f]{16}-01$`));
+    expect(JSON.stringify(spans.map(({ attributes }) => attributes))).to.not.contain(TEXT.slice(0, 20));
+  });
+
+  it('a facilitator that does not answer is counted, named in the breakers, and ends readiness', async function () {
+    this.timeout(30_000);
+    expect(await readiness(admin())).to.deep.equal({ status: 200, reasons: [] });
+    world.facilitator.intervene(({ drop }) => drop());
+    try {
+      for (let n = 0; n < 4; n++)
+        await post(world.url + SUMMARIZE, { text: `${TEXT} ${n}` }, await signFor(world, SUMMARIZE));
+      await until(async () => (await readiness(admin())).status === 503);
+      expect((await readiness(admin())).reasons).to.deep.equal(['no facilitator answers']);
+      const samples = await scrape(admin());
+      expect(samples.get('coinslot_ready')).to.equal(0);
+      const { host } = new URL(world.facilitator.url);
+      expect(samples.get(`coinslot_breaker_open{service="${host}/"}`)).to.equal(1);
+      expect(
+        [...samples].some(([name, value]) => /^coinslot_facilitator_errors_total/.test(name) && value > 0),
+      ).to.equal(true);
+    } finally {
+      world.facilitator.intervene(undefined);
+    }
+  });
+});
+
+function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms));
+}
+
+async function until(done: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await done()); tries++) {
+    if (tries > 100) throw new Error('it did not happen');
+    await pause(100);
+  }
+}

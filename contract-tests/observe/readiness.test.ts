@@ -1,0 +1,31 @@
+import { expect } from 'chai';
+import { readinessOf } from '../../src/observe/readiness.js';
+
+describe('Readiness', () => {
+  it('is lost for every reason at once, also for a check that fails', async () => {
+    const ready = readinessOf([
+      () => undefined,
+      () => 'no facilitator answers',
+      async () => {
+        throw new Error('the ledger can not be written');
+      },
+    ]);
+    expect(await ready()).to.deep.equal({
+      ready: false,
+      reasons: ['no facilitator answers', 'the ledger can not be written'],
+    });
+  });
+
+  it('is looked at once a second, however often it is asked for', async () => {
+    let now = 0;
+    let looks = 0;
+    const ready = readinessOf([() => void (looks += 1)], () => now);
+    await Promise.all([ready(), ready(), ready()]);
+    now = 999;
+    await ready();
+    expect(looks).to.equal(1);
+    now = 1_000;
+    expect(await ready()).to.deep.equal({ ready: true, reasons: [] });
+    expect(looks).to.equal(2);
+  });
+});

@@ -1,0 +1,29 @@
+import type { PricedOperation } from '../contract/contract.js';
+
+/**
+ * What somebody at the terminal wants to know first. Its links hold tokens, so it is for a terminal only.
+ * @param sold what a buyer of this machine can buy
+ */
+export function bannerOf(
+  url: string,
+  links: { operator: string; panel: string | undefined },
+  sold: readonly Pick<PricedOperation, 'id' | 'request'>[],
+): string {
+  const lines = [
+    ['Server', url],
+    ['Operator', links.operator],
+  ];
+  if (links.panel !== undefined) lines.push(['Panel', links.panel]);
+  const first = sold.find(({ request }) => request !== undefined);
+  if (first?.request)
+    lines.push([
+      'Buy a call',
+      `npm run --silent buy -- ${first.id} ${quoted(JSON.stringify(first.request.example))}`,
+    ]);
+  return `\n${lines.map(([name = '', value = '']) => `  ${name.padEnd(11)} ${value}\n`).join('')}\n`;
+}
+
+/** For a POSIX shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
