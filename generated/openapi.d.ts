@@ -55,7 +55,7 @@ export interface paths {
         put?: never;
         /**
          * On-chain facts of a Solana mint
-         * @description On-chain facts for a Solana SPL token mint (supply, decimals, mint authority, freeze authority, token program, initialized flag), to check whether a token can still be minted or frozen.
+         * @description On-chain facts for a Solana SPL token mint (supply, decimals, mint authority, freeze authority, token program, initialized flag, Token-2022 extensions), to check whether a token can still be minted, frozen, taxed, seized or stopped.
          */
         post: operations["solMintInfo"];
         delete?: never;
@@ -394,20 +394,248 @@ export interface components {
             decimals: number;
             /** @description Supply as a decimal string with exactly `decimals` fractional digits. */
             supply: string;
-            /** @description Null if no more tokens can be minted. */
+            /** @description Null if no more tokens can be minted. Says nothing while `initialized` is false. */
             mintAuthority?: string | null;
-            /** @description Null if accounts cannot be frozen. */
+            /** @description Null if single accounts cannot be frozen. Says nothing while `initialized` is false. */
             freezeAuthority?: string | null;
             /** @description Address of the token program that owns the mint. */
             tokenProgram?: string;
+<<<<<<< HEAD
             /** @description False if the account has the layout of a mint but was never initialized. */
+=======
+            /** @description False if the account has room for a mint but is no token yet. */
+>>>>>>> d117752 (solMintInfo says who can mint, freeze, tax, seize or stop: Token-2022 extensions with a sentence each, and warnings)
             initialized?: boolean;
+            extensions?: components["schemas"]["MintExtensions"];
+            /** @description What somebody can do to holders, or does already, in plain words, one sentence each. Empty if nobody can mint, freeze, tax, seize or stop the token through its mint. */
+            warnings?: string[];
+            /** @description The facts in plain sentences, on one line. */
+            brief?: string;
             /** @description Names of the data sources used. */
             sources?: string[];
         } & {
             [key: string]: unknown;
         };
+<<<<<<< HEAD
         /** @description One respondent's reply. */
+=======
+        /** @description The extensions of a Token-2022 mint, each with a sentence that says what it means for holders; empty if there are none. Addresses are base58, null if there is none; amounts are decimal strings in whole tokens; times are null if beyond the calendar. */
+        MintExtensions: {
+            /** @description Can transfer or burn tokens from any account. */
+            permanentDelegate?: {
+                delegate: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description A fee that is withheld from every transfer. */
+            transferFee?: {
+                /** @description Who can change the fee. */
+                authority: string | null;
+                /** @description Who can withdraw withheld fees. */
+                withdrawAuthority: string | null;
+                /** @description Fees that were collected in the mint and not withdrawn yet. */
+                withheld: string;
+                older: components["schemas"]["TransferFee"];
+                newer: components["schemas"]["TransferFee"];
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description A program that runs on every transfer and can refuse it. */
+            transferHook?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                program: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description The state of new token accounts. */
+            defaultAccountState?: {
+                /** @enum {string} */
+                state: "initialized" | "frozen";
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description All transfers, minting and burning can be paused. */
+            pausable?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                paused: boolean;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Can close the mint while no tokens exist. */
+            mintCloseAuthority?: {
+                authority: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Tokens cannot be transferred. */
+            nonTransferable?: {
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Tokens can be burnt only with the consent of an authority. */
+            permissionedBurn?: {
+                authority: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Balances and transfers can be encrypted. */
+            confidentialTransfers?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                /** @description True if accounts need no approval. */
+                automaticApproval: boolean;
+                /** @description Base64 of the key whose holder can read all amounts. */
+                auditorKey: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Fees on encrypted transfers. */
+            confidentialTransferFees?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                /** @description Base64. */
+                withdrawKey: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Tokens can be minted and burnt in encrypted amounts. */
+            confidentialMintBurn?: {
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Wallets show balances with interest added. */
+            interestBearing?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                /** @description Interest a year; 100 is 1 %. */
+                basisPoints: number;
+                /** @description Average until `changed`. */
+                averageBasisPoints: number;
+                since: string | null;
+                changed: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Wallets show amounts multiplied. */
+            scaledUiAmount?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                /** @description Applies before `newMultiplierFrom`. */
+                multiplier: number;
+                newMultiplier: number;
+                newMultiplierFrom: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Where the metadata is. */
+            metadataPointer?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                address: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description What the issuer says of the token. Not verified by anyone. */
+            metadata?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                name: string | null;
+                symbol: string | null;
+                /** @description Null if there is none or it is no plain URI. */
+                uri: string | null;
+                /** @description Further texts of the issuer, at most 20. */
+                fields: ({
+                    key: string;
+                    value: string;
+                } & {
+                    [key: string]: unknown;
+                })[];
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Where the group is. */
+            groupPointer?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                address: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description The mint is a group of mints. */
+            group?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                size: string;
+                maxSize: string;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Where the group membership is. */
+            groupMemberPointer?: {
+                /** @description Who can change it. */
+                authority: string | null;
+                address: string | null;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description The mint is a member of a group. */
+            groupMember?: {
+                group: string;
+                number: string;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Extensions that are not known here, or whose bytes are not as the program stores them. */
+            unknown?: ({
+                /** @description Number of the extension. */
+                type: number;
+                bytes: number;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            })[];
+            /** @description Bytes behind the last extension that could be read. */
+            unreadable?: {
+                bytes: number;
+                sentence: string;
+            } & {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
+        TransferFee: {
+            /** @description First epoch in which it applies. */
+            epoch: number;
+            /** @description Part of each transfer; 100 is 1 %. */
+            basisPoints: number;
+            /** @description Most that one transfer costs, in whole tokens. */
+            maximum: string;
+        } & {
+            [key: string]: unknown;
+        };
+>>>>>>> d117752 (solMintInfo says who can mint, freeze, tax, seize or stop: Token-2022 extensions with a sentence each, and warnings)
         BrandReply: {
             /** @description The reply in the respondent's words. */
             text: string;
@@ -1088,6 +1316,9 @@ export interface operations {
                      *       "freezeAuthority": null,
                      *       "tokenProgram": "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
                      *       "initialized": true,
+                     *       "extensions": {},
+                     *       "warnings": [],
+                     *       "brief": "No more tokens can be minted: the mint has no mint authority, and none can be appointed. Nobody can freeze single token accounts: the mint has no freeze authority, and none can be appointed.",
                      *       "sources": [
                      *         "solana-rpc"
                      *       ]

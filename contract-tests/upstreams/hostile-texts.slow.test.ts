@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { BodyFault, requireJsonType } from '../../src/http/json-body.js';
 import { readRetryAfter } from '../../src/net/failure.js';
-import { cleanName } from '../../src/upstreams/markets/fields.js';
+import { cleanName } from '../../src/upstreams/clean-text.js';
 import { createBrandFeedback } from '../../src/upstreams/people/aggregate.js';
 import { classify } from '../../src/upstreams/people/classify.js';
 import { MAX_REPLY_CHARACTERS } from '../../src/upstreams/people/people.js';

@@ -6,7 +6,8 @@ import {
   median,
   nearMedian,
 } from '../../../src/upstreams/markets/consensus.js';
-import { cleanText, decimalPrice, holders, price } from '../../../src/upstreams/markets/fields.js';
+import { cleanText } from '../../../src/upstreams/clean-text.js';
+import { decimalPrice, holders, price } from '../../../src/upstreams/markets/fields.js';
 import { backoffSeconds } from '../../../src/net/failure.js';
 import { briefLine, formatAmount, formatPrice, shortenMint } from '../../../src/upstreams/markets/line.js';
 

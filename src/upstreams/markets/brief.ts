@@ -3,7 +3,7 @@ import { setMaxListeners } from 'node:events';
 import { UpstreamFailure } from '../../net/failure.js';
 import { plausibleQuotes, lowerMedian, median, tidy } from './consensus.js';
 import { orAbort, withDeadline } from '../../net/deadline.js';
-import { cleanName, cleanSymbol } from './fields.js';
+import { cleanName, cleanSymbol } from '../clean-text.js';
 import { briefLine } from './line.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 

@@ -1,5 +1,6 @@
 import { plausibleQuotes, lowerMedian, median, nearMedian, tidy } from './consensus.js';
-import { amount, asObject, cleanName, cleanSymbol, decimalPrice, type JsonObject } from './fields.js';
+import { cleanName, cleanSymbol } from '../clean-text.js';
+import { amount, asObject, decimalPrice, type JsonObject } from './fields.js';
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource } from './source.js';
 

@@ -1,4 +1,5 @@
-import { asObject, cleanName, cleanSymbol, decimalAmount, decimalPrice } from './fields.js';
+import { cleanName, cleanSymbol } from '../clean-text.js';
+import { asObject, decimalAmount, decimalPrice } from './fields.js';
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource } from './source.js';
 

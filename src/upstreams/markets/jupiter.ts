@@ -1,13 +1,5 @@
-import {
-  amount,
-  asObject,
-  cleanName,
-  cleanSymbol,
-  holders,
-  price,
-  score,
-  type JsonObject,
-} from './fields.js';
+import { cleanName, cleanSymbol } from '../clean-text.js';
+import { amount, asObject, holders, price, score, type JsonObject } from './fields.js';
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource } from './source.js';
 

@@ -6,7 +6,8 @@ import type { SolanaChain } from '../../solana/rpc.js';
 
 /**
  * The on-chain facts of a token mint (`solMintInfo` in openapi.yaml). `supply` is in whole tokens, with exactly `decimals` fractional
- * digits and no point if `decimals` is 0. Authorities are base58 addresses; null if minting or freezing is no longer possible.
+ * digits and no point if `decimals` is 0. Authorities are base58 addresses; null if there is none. If `initialized` is false, that
+ * says nothing yet: whoever initialises the mint chooses them.
  */
 export type MintFacts = {
   mint: string;
@@ -30,6 +31,7 @@ const INITIALIZED_AT = 45;
 const FREEZE_AUTHORITY_AT = 50;
 /** A mint's facts are in its first 166 bytes. Slightly more is read to distinguish the accounts of token programs by their size. */
 const BYTES_READ = 1_024;
+const NO_BYTES = Buffer.alloc(0);
 /** Where Token-2022 stores the type of an account with extensions (1: mint, 2: token account). */
 const ACCOUNT_TYPE_AT = ACCOUNT_SIZE;
 
@@ -77,6 +79,9 @@ function optionalAddress(data: Buffer, at: number): string | null {
   return data.readUInt32LE(at - 4) === 0 ? null : toAddress(data.subarray(at, at + 32));
 }
 
+/** The facts of a mint, and the bytes of its extensions: empty if it has none. */
+export type MintAccount = { facts: MintFacts; extensionData: Buffer };
+
 /**
  * Reads the facts of a mint of the Token program or Token-2022, with any extensions, in one read of the chain. An account that has
  * the layout of a mint but is not initialised has `initialized` false, supply 0 and no authorities.
@@ -85,18 +90,38 @@ function optionalAddress(data: Buffer, at: number): string | null {
  *   token account, multisig, program, another program's account); otherwise as `chain.account`
  */
 export async function readMint(chain: SolanaChain, mint: string, signal: AbortSignal): Promise<MintFacts> {
+  return (await readMintAccount(chain, mint, signal, BYTES_READ)).facts;
+}
+
+/**
+ * As `readMint`, with the extensions.
+ * @param bytes how many bytes of the account to read at most, more than 355
+ */
+export async function readMintAccount(
+  chain: SolanaChain,
+  mint: string,
+  signal: AbortSignal,
+  bytes: number,
+): Promise<MintAccount> {
   if (!readAddress(mint)) {
     throw invalid(
       'mint is not a Solana address: it must be base58 for exactly 32 bytes; check it for typing errors',
     );
   }
-  const account = await chain.account(mint, signal, BYTES_READ);
+  const account = await chain.account(mint, signal, bytes);
   if (account === null) throw invalid('mint does not exist on this chain: check the address and the network');
   const { owner, data } = account;
   const extensible = owner === TOKEN_2022_PROGRAM;
   if (!extensible && owner !== TOKEN_PROGRAM) throw notATokenAccount(account);
   const other = otherTokenAccount(data, extensible);
   if (other) throw other;
+  return {
+    facts: factsOf(mint, owner, data),
+    extensionData: data.length > ACCOUNT_TYPE_AT ? data.subarray(ACCOUNT_TYPE_AT + 1) : NO_BYTES,
+  };
+}
+
+function factsOf(mint: string, tokenProgram: string, data: Buffer): MintFacts {
   const initialized = data[INITIALIZED_AT] !== 0;
   const decimals = data.readUInt8(DECIMALS_AT);
   return {
@@ -105,7 +130,7 @@ export async function readMint(chain: SolanaChain, mint: string, signal: AbortSi
     supply: formatUnits(initialized ? data.readBigUInt64LE(SUPPLY_AT) : 0n, decimals),
     mintAuthority: initialized ? optionalAddress(data, MINT_AUTHORITY_AT) : null,
     freezeAuthority: initialized ? optionalAddress(data, FREEZE_AUTHORITY_AT) : null,
-    tokenProgram: owner,
+    tokenProgram,
     initialized,
   };
 }

@@ -1,0 +1,25 @@
+/**
+ * Cleans a text that a token's issuer chose: NFKC; control, format (direction marks, zero-width), private, unassigned and markup
+ * characters removed; white space collapsed and trimmed; at most `max` UTF-16 units. Undefined if it is not a string or if nothing
+ * is left.
+ */
+export function cleanText(value: unknown, max: number): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const plain = value
+    .slice(0, 1_000)
+    // NFKC first: it turns full-width angle brackets and similar characters into those removed below.
+    .normalize('NFKC')
+    .replace(/\s+/gu, ' ')
+    .replace(/[\p{C}<>&"`{}[\]\\|]/gu, '')
+    .replace(/ +/g, ' ')
+    .trim();
+  let kept = '';
+  for (const character of plain) {
+    if (kept.length + character.length > max) break;
+    kept += character;
+  }
+  return kept.trim() || undefined;
+}
+
+export const cleanSymbol = (value: unknown) => cleanText(value, 32);
+export const cleanName = (value: unknown) => cleanText(value, 64);
