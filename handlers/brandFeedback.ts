@@ -1,8 +1,8 @@
 import type { operations } from '../generated/openapi.js';
-import type { Body, Handler, Ready } from '../src/contract/operation.js';
+import type { Body, Handler, OrderRef, Ready } from '../src/contract/operation.js';
 import { UpstreamFailure } from '../src/net/failure.js';
-import { createBrandFeedback } from '../src/upstreams/people/aggregate.js';
-import type { People, ReplyStore } from '../src/upstreams/people/people.js';
+import { countUnread, createBrandFeedback } from '../src/upstreams/people/aggregate.js';
+import type { PartialRule, People, Reply, ReplyStore } from '../src/upstreams/people/people.js';
 
 const DEFAULT_RESPONDENTS = 5;
 const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
@@ -15,21 +15,41 @@ export function respondentsWanted({ n }: Pick<Body<BrandFeedback>, 'n'>): number
 }
 
 /**
- * Sells the opinions of people. Asks until enough people have replied or the deadline has passed, and answers with the replies
- * received so far. Safe to run again for the same order, because replies are stored.
+ * Sells the opinions of people. Asks until enough people have replied or the deadline has passed. If less than half of them have
+ * replied by then, asks as long again, once. Answers with the replies received so far, unless they are still less than half and the
+ * operator owes such an order (`PARTIAL=owe`). Safe to run again for the same order, because replies are stored.
  */
-export function brandFeedback(people: People, replyStore: ReplyStore): Handler<BrandFeedback> {
+export function brandFeedback(
+  people: People,
+  replyStore: ReplyStore,
+  partial: PartialRule,
+): Handler<BrandFeedback> {
   return async ({ body, signal, order }) => {
     if (!order) throw new Error('brandFeedback must run as an order');
     const asked = { brand: body.brand, question: body.question, wanted: respondentsWanted(body) };
-    await people.ask({ ...order, ...asked }, signal);
-    const replies = await replyStore.replies(order.id);
-    if (replies.length === 0) {
-      throw new UpstreamFailure('failed', 'Nobody answered before the deadline.');
+    const repliesTo = async ({ id, deadline, attempt }: OrderRef): Promise<Reply[]> => {
+      await people.ask({ id, deadline, attempt, ...asked }, signal);
+      return replyStore.replies(id);
+    };
+    let replies = await repliesTo(order);
+    if (tooFew(replies, asked)) {
+      const extended = await order.extend();
+      if (extended) replies = await repliesTo(extended);
     }
-    const { mock, ...feedback } = createBrandFeedback(asked, replies);
+    if (replies.length === 0) throw new UpstreamFailure('failed', 'Nobody answered before the deadline.');
+    if (partial === 'owe' && tooFew(replies, asked))
+      throw new UpstreamFailure(
+        'failed',
+        `Only ${replies.length} of ${asked.wanted} people answered before the deadline.`,
+      );
+    const { mock, ...feedback } = createBrandFeedback(asked, replies, await countUnread(replies));
     return { status: 200, body: mock ? { ...feedback, mock } : feedback };
   };
+}
+
+/** Less than half of the replies that were paid for. */
+function tooFew(replies: Reply[], { wanted }: { wanted: number }): boolean {
+  return replies.length * 2 < wanted;
 }
 
 /** Rejects an order before the payment if it is invalid or nobody can be asked. */

@@ -12,8 +12,8 @@ export const handlers = {
   summarize: ({ summarizer }) => ({ call: summarize(summarizer), backend: 'summarizer' }),
   solTokenBrief: ({ briefs }) => ({ call: solTokenBrief(briefs), backend: 'markets' }),
   solMintInfo: ({ chain, network }) => ({ call: solMintInfo(chain, network), backend: 'solana' }),
-  brandFeedback: ({ people, replyStore }) => ({
-    call: brandFeedback(people, replyStore),
+  brandFeedback: ({ people, replyStore, partial }) => ({
+    call: brandFeedback(people, replyStore, partial),
     ready: brandFeedbackReady(people),
     replies: ({ body }) => respondentsWanted(body),
     backend: 'people',

@@ -62,6 +62,8 @@ export type Config = Readonly<{
   answerBudgetBytes: number;
   /** Who answers questions: the operator's own panel, the panel with sample respondents, or a marketplace. */
   people: 'panel' | 'sandbox' | 'rapidata';
+  /** What becomes of an order that less than half of the people answered. */
+  partial: 'deliver' | 'owe';
   /** Signs people in to the panel page. If undefined, a new token is generated and logged at start. */
   panelToken: string | undefined;
   /** Orders are sold until this long after a respondent was last seen on the panel page. */
@@ -113,6 +115,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       ['panel', 'sandbox', 'rapidata'] as const,
       name === 'sandbox' ? 'sandbox' : 'panel',
     ),
+    partial: read.oneOf('PARTIAL', ['deliver', 'owe'] as const, 'deliver'),
     panelToken: read.secret('PANEL_TOKEN', 16),
     respondentMs: read.integer('RESPONDENT_MINUTES', 10, 1, 10_080) * 60_000,
     orderMs: read.integer('ORDER_MINUTES', 30, 1, 1440) * 60_000,

@@ -188,6 +188,7 @@ describe('A server of any contract', () => {
                 request: paid.upfront.request,
                 deadline: 1,
                 attempt: 1,
+                extend: async () => undefined,
               },
               NEVER,
             )

@@ -128,6 +128,30 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect((await ledger.order(payment))?.attempts).to.equal(2);
   });
 
+  it('are extended once until they are reopened, by one server, and not after they have ended', async () => {
+    const payment = await asked();
+    const extended = await Promise.all(
+      Array.from({ length: 6 }, (_, index) =>
+        (all[index % all.length] ?? ledger).extendOrder(payment, 1, clock + 90_000),
+      ),
+    );
+    expect(extended.filter(each => each !== undefined)).to.have.length(1);
+    expect(await ledger.order(payment)).to.include({
+      attempts: 2,
+      deadline: clock + 90_000,
+      finishedAt: null,
+    });
+    expect(await ledger.extendOrder(payment, 2, clock + 95_000), 'a second time').to.equal(undefined);
+    expect(await ledger.finishOrder(payment, 1), 'by the attempt before it').to.equal(false);
+    expect(await ledger.finishOrder(payment, 2)).to.equal(true);
+    await ledger.reopenOrder(payment, clock + 1);
+    await ledger.finishOrder(payment);
+    expect(await ledger.extendOrder(payment, 3, clock + 2), 'after its end').to.equal(undefined);
+    await ledger.reopenOrder(payment, clock + 1);
+    expect(await ledger.extendOrder(payment, 3, clock + 2), 'by an earlier attempt').to.equal(undefined);
+    expect(await ledger.extendOrder(payment, 4, clock + 2)).to.include({ attempts: 5 });
+  });
+
   it('ends the order of a payment that the operator refunds, and never takes it up again', async () => {
     const payment = await asked();
     const reader = await openLedgerReader({ url: place.url, now: () => clock });

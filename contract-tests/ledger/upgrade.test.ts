@@ -83,6 +83,9 @@ function counted(row: Row): Row {
   return { ...row, callers: 1, written_to: written ? 1 : null, unwritten: written ? 0 : 1 };
 }
 
+/** No order of 1.0.0 was extended. */
+const extendable = (row: Row): Row => ({ ...row, extended: 0 });
+
 onEachEngine('A ledger of version 1.0.0', (make, engine) => {
   upgrades(make);
   if (engine === 'PostgreSQL') besideServers(make);
@@ -108,7 +111,8 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
     ledger = await openLedger({ url: place.url, ...OWNER });
     await ledger.close();
     ledger = undefined;
-    const upgraded = { ...before, payments: before['payments']!.map(counted) };
+    const payments = before['payments']!.map(counted);
+    const upgraded = { ...before, payments, orders: before['orders']!.map(extendable) };
     expect(await rowsOf(place)).to.deep.equal(upgraded);
     ledger = await openLedger({ url: place.url, ...OWNER });
     await ledger.close();

@@ -95,8 +95,11 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(owed.map(({ id }) => id)).to.deep.equal([payment.id]);
       expect(await someone.reply(payment.id, 'Too late.')).to.equal('closed');
       await pause(2_500);
-      expect(await testServer.reader.order(payment.id), 'nothing begins by itself').to.include({
-        attempts: 1,
+      expect(
+        await testServer.reader.order(payment.id),
+        'nothing begins by itself after one extension',
+      ).to.include({
+        attempts: 2,
       });
 
       const held = send(testServer, payment, body);
@@ -104,7 +107,7 @@ describe('brandFeedback, paid first and answered later', function () {
       const answer = await held;
       expect(answer.status, answer.body.toString()).to.equal(200);
       expect(feedbackOf(answer).responses[0]?.text).to.equal('The second time.');
-      expect(await testServer.reader.order(payment.id)).to.include({ attempts: 2 });
+      expect(await testServer.reader.order(payment.id)).to.include({ attempts: 3 });
       expect(await testServer.reader.list({ state: 'owed' })).to.deep.equal([]);
       expect(await world.earned()).to.equal(before + BRAND_PRICE);
     });

@@ -60,6 +60,27 @@ describe('the panel page', () => {
       expect((await visitor.get('/panel/')).text).to.contain('inferred from the text');
     });
 
+    it('and asks for a choice if it cannot read the language', async () => {
+      const { id } = panel.replyStore.put(aQuestion());
+      const answer = await visitor.reply(id, 'Das ist furchtbar, ich mag es überhaupt nicht.', '');
+      expect(answer.status).to.equal(400);
+      expect(answer.text).to.contain('Please choose positive, neutral or negative.');
+      expect(await panel.replyStore.replies(id)).to.deep.equal([]);
+    });
+
+    it('but not the words of somebody else again, and gives them back to be changed', async () => {
+      const { id } = panel.replyStore.put(aQuestion());
+      await visitor.reply(id, 'I like the new handle!');
+      const other = await new Visitor(panel.url).signIn();
+      const answer = await other.reply(id, ' i LIKE the new handle ');
+      expect(answer.status).to.equal(400);
+      expect(answer.text)
+        .to.contain('word for word')
+        .and.contain('i LIKE the new handle');
+      await other.reply(id, 'I like the old handle!');
+      expect(await panel.replyStore.replies(id)).to.have.length(2);
+    });
+
     it('of up to 2 000 characters of any script', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       await visitor.reply(id, '漢😀'.repeat(1_000));

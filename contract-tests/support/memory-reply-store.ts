@@ -114,6 +114,11 @@ export function createMemoryNotes(): MemoryNotes {
 }
 
 /** Somebody is on the panel page, always. */
+/** Nobody has ever opened the panel page. */
+export function nobodyThere(): Respondents {
+  return new Respondents({ notes: createMemoryNotes() });
+}
+
 export function somebodyThere(): Respondents {
   return new Respondents({ notes: { getMeta: async () => String(Date.now()), setMeta: async () => {} } });
 }

@@ -64,6 +64,12 @@ export type Reply<O> = {
 /** An order that was paid up front: id of its payment, end of the attempt (ms since 1970), and number of the attempt. */
 export type OrderRef = { id: string; deadline: number; attempt: number };
 
+/** The order that a handler works on. */
+export type OpenOrder = OrderRef & {
+  /** Starts another attempt, as long as the first, once per order. @returns undefined if the order was extended before */
+  extend(): Promise<OrderRef | undefined>;
+};
+
 /** What a caller asked for, validated. */
 export type Asked<O> = { params: Params<O>; query: Query<O>; body: Body<O> };
 
@@ -72,7 +78,7 @@ export type Asked<O> = { params: Params<O>; query: Query<O>; body: Body<O> };
  * is paid up front has an `order` instead of that deadline, and its signal only aborts when the server shuts down. `caller` is an
  * opaque key by which callers can share a queue fairly.
  */
-export type Call<O> = Asked<O> & { signal: AbortSignal; caller: string; order?: OrderRef };
+export type Call<O> = Asked<O> & { signal: AbortSignal; caller: string; order?: OpenOrder };
 
 /** Does the work of one operation. Throws `UpstreamFailure` if its backend can't serve it. */
 export type Handler<O> = (call: Call<O>) => Promise<Reply<O>>;
@@ -111,7 +117,7 @@ export type AnyAsked = {
   /** Undefined if the operation takes none, or an optional one was not sent. */
   body: unknown;
 };
-export type AnyCall = AnyAsked & { signal: AbortSignal; caller: string; order?: OrderRef };
+export type AnyCall = AnyAsked & { signal: AbortSignal; caller: string; order?: OpenOrder };
 export type AnyReply = { status: number; body: unknown; headers?: Record<string, string> };
 export type AnyServed = {
   call(call: AnyCall): Promise<AnyReply>;

@@ -119,10 +119,14 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
   const { routes, handlers } = handlerParts;
   return {
     replies: ({ operation, request }) => handlers[operation]?.replies?.(readRequestText(request)) ?? 0,
-    work: async ({ id, operation, request, deadline, attempt }, signal) => {
+    work: async ({ id, operation, request, deadline, attempt, extend }, signal) => {
       const route = routes.routeOf(operation);
       if (!route) return { kind: 'failed', error: 'This operation is no longer sold.' };
-      const order = { id, deadline, attempt };
+      const extended = async () => {
+        const next = await extend();
+        return next && { id, ...next };
+      };
+      const order = { id, deadline, attempt, extend: extended };
       const call = { ...readRequestText(request), signal, caller: id, order };
       const answer = await runHandler(handlerParts, route, call);
       if (answer.status === 200) return { kind: 'answer', answer };

@@ -11,6 +11,7 @@ export const MIGRATIONS: readonly Migration[] = [
   idsAsBytes,
   receiverOfSalesOnly,
   salesInOrder,
+  extensionsOfOrders,
 ];
 
 /** The schema version this program writes. */
@@ -137,4 +138,9 @@ function salesInOrder(): string[] {
   return [
     'create index payments_settled on payments (settled_at, id) where settled_at is not null and alias_of is null',
   ];
+}
+
+/** An order that too few people answered gets a second deadline, once per opening. */
+function extensionsOfOrders(): string[] {
+  return ['alter table orders add column extended bigint not null default 0'];
 }

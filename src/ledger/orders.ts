@@ -58,6 +58,11 @@ export type OrderStore = {
   readonly finishOrder: (payment: string, attempt?: number) => Promise<boolean>;
   /** Starts another attempt. @returns undefined unless the last one has ended and the payment is still owed */
   readonly reopenOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
+  /**
+   * Ends the attempt and starts another in its place, once since the order was opened or reopened.
+   * @returns undefined if that has happened already, or the attempt is not the current one or has ended
+   */
+  readonly extendOrder: (payment: string, attempt: number, deadline: number) => Promise<Order | undefined>;
   /** Orders in progress that ask people, oldest first, at most 1 000, with their number of replies, rejected ones excluded. */
   readonly openOrders: () => Promise<(Order & { replies: number })[]>;
   /** The replies, rejected ones excluded, oldest first. */
@@ -100,6 +105,10 @@ export function ordersOf({ engine, now }: Connection): OrderStore {
     },
     reopenOrder: async (payment, deadline) => {
       const [row] = await engine.write(() => reopen(payment, deadline));
+      return row && orderOf(row);
+    },
+    extendOrder: async (payment, attempt, deadline) => {
+      const [row] = await engine.write(() => execute(queries.extendOrder({ payment, attempt, deadline })));
       return row && orderOf(row);
     },
     openOrders: async () => {

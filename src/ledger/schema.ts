@@ -95,6 +95,8 @@ export type OrderRow = {
   intent: string | null;
   created_at: number;
   finished_at: number | null;
+  /** 1 if its deadline was extended since it was last opened. */
+  extended: number;
 };
 
 export type ReplyRow = {

@@ -3,14 +3,13 @@ import Router, { type RouterMiddleware } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import {
   type Added,
-  MAX_REPLY_CHARACTERS,
   type Question,
+  type Reply,
   type ReplyStore,
-  SENTIMENTS,
   type Sentiment,
 } from '../upstreams/people/people.js';
 import type { Respondents, SharedMeta } from '../upstreams/people/respondents.js';
-import { charactersOf, tidyReply } from '../upstreams/people/reply-text.js';
+import { tidyReply } from '../upstreams/people/reply-text.js';
 import { PanelFault, readForm } from './form.js';
 import { RateLimit } from './limits.js';
 import { LiveStreams } from './live.js';
@@ -25,6 +24,7 @@ import {
   signedInPage,
 } from './pages.js';
 import { asset, fromElsewhere, html, PAGE_HEADERS, see } from './page-responses.js';
+import { faultIn, repeats } from './reply-faults.js';
 import { SCRIPT } from './script.js';
 import { type Session, Sessions } from './session.js';
 import { SignIn } from './sign-in.js';
@@ -79,6 +79,7 @@ export function createPanel(options: PanelOptions): Router {
   router.post('/panel/logout', panel.logout);
   router.post('/panel/reply', panel.reply);
   router.post('/panel/reject', panel.reject);
+  router.post('/panel/typing', panel.typing);
   return router;
 }
 
@@ -174,22 +175,35 @@ class Panel {
   readonly reply = async (ctx: Context): Promise<void> => {
     const { session, form } = await this.#signIn.form(ctx, await this.#attend(ctx));
     this.#throttle(session.respondent);
-    const id = form.get('question') ?? '';
-    const fault = this.#faultIn(id, form.get('text') ?? '', form.get('sentiment') ?? '');
-    if (fault) return this.#correct(ctx, session, fault);
-    const open = (await this.#replyStore.open()).some(question => question.id === id);
-    if (!open) return this.#tell(ctx, 'closed', id);
-    const text = tidyReply(form.get('text') ?? '');
+    const question = form.get('question') ?? '';
+    const raw = form.get('text') ?? '';
     const chosen = form.get('sentiment') ?? '';
-    const added = await this.#replyStore.add(id, {
-      id: randomBytes(12).toString('hex'),
-      text,
-      sentiment: chosen === '' ? await inferred(text) : (chosen as Sentiment),
-      respondent: session.respondent,
-      inferred: chosen === '',
-      isSample: false,
-    });
-    this.#tell(ctx, added, id);
+    const correct = (message: string) =>
+      this.#correct(ctx, session, { question, message, text: raw, sentiment: chosen });
+    const fault = faultIn(raw, chosen);
+    if (fault) return correct(fault);
+    const open = (await this.#replyStore.open()).some(({ id }) => id === question);
+    if (!open) return this.#tell(ctx, 'closed', question);
+    const text = tidyReply(raw);
+    const { respondent } = session;
+    if (repeats(text, respondent, await this.#replyStore.replies(question)))
+      return correct('Someone has given the same reply word for word. Please use your own words.');
+    const sentiment = chosen === '' ? await inferred(text) : (chosen as Sentiment);
+    if (sentiment === undefined) return correct('Please choose positive, neutral or negative.');
+    const id = randomBytes(12).toString('hex');
+    const reply: Reply = { id, text, sentiment, respondent, inferred: chosen === '', isSample: false };
+    const added = await this.#replyStore.add(question, reply);
+    this.#tell(ctx, added, question);
+  };
+
+  /** Sent by the page's script every ten seconds while somebody types. */
+  readonly typing = async (ctx: Context): Promise<void> => {
+    const { session, form } = await this.#signIn.form(ctx, await this.#attend(ctx));
+    this.#throttle(session.respondent);
+    const question = form.get('question') ?? '';
+    const open = (await this.#replyStore.open()).some(({ id }) => id === question);
+    if (open) await this.#presence.recordTyping(question);
+    ctx.status = 204;
   };
 
   readonly reject = async (ctx: Context): Promise<void> => {
@@ -199,18 +213,6 @@ class Panel {
     const done = open && (await this.#replyStore.reject(id, form.get('reply') ?? ''));
     this.#tell(ctx, done ? 'rejected' : 'absent', id);
   };
-
-  /** What is wrong with a reply, if anything. Without a choice, the sentiment is inferred from the text. */
-  #faultIn(question: string, raw: string, sentiment: string): Fault | undefined {
-    const say = (message: string): Fault => ({ question, message, text: raw, sentiment });
-    if (tidyReply(raw) === '') return say('Please write your reply first.');
-    const length = charactersOf(raw.replace(/\r\n?/g, '\n').trim());
-    if (length > MAX_REPLY_CHARACTERS)
-      return say(`Your reply has ${length} characters; please shorten it to ${MAX_REPLY_CHARACTERS}.`);
-    if (sentiment !== '' && !(SENTIMENTS as string[]).includes(sentiment))
-      return say('Please choose positive, neutral or negative.');
-    return undefined;
-  }
 
   async #correct(ctx: Context, session: Session, fault: Fault): Promise<void> {
     if (wantsJson(ctx)) return json(ctx, 400, fault.message, false);
@@ -289,7 +291,8 @@ function json(ctx: Context, status: number, message: string, done: boolean): voi
 }
 
 /** Its word lists are loaded with the first reply that needs them. */
-async function inferred(text: string): Promise<Sentiment> {
-  const { classify } = await import('../upstreams/people/classify.js');
-  return classify(text);
+/** Undefined if the language of the text is not one that the classifier knows. */
+async function inferred(text: string): Promise<Sentiment | undefined> {
+  const { inferSentiment } = await import('../upstreams/people/classify.js');
+  return inferSentiment(text);
 }

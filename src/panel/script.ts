@@ -106,6 +106,17 @@ export const SCRIPT = `'use strict';
     refresh();
   });
 
+  // While somebody types, sample respondents do not take the place of the reply.
+  const told = new Map();
+  list.addEventListener('input', event => {
+    const form = event.target.closest('form[data-live]');
+    const question = form && form.elements.question && form.elements.question.value;
+    if (!question || Date.now() - (told.get(question) || 0) < 10000) return;
+    told.set(question, Date.now());
+    const body = new URLSearchParams({ form: form.elements.form.value, question });
+    fetch('/panel/typing', { method: 'POST', headers: { Accept: 'application/json' }, body }).catch(() => {});
+  });
+
   let timer = setInterval(refresh, 30000);
   const live = new EventSource('/panel/live');
   live.addEventListener('change', refresh);

@@ -5,7 +5,15 @@ import type { Ledger, Payment as Row } from '../ledger/store.js';
 import type { Answer } from './outcome.js';
 
 /** One attempt at a paid order. `request` as `requestText` has it, `deadline` in ms since 1970. */
-export type Attempt = { id: string; operation: string; request: string; deadline: number; attempt: number };
+export type Attempt = {
+  id: string;
+  operation: string;
+  request: string;
+  deadline: number;
+  attempt: number;
+  /** Starts another attempt in place of this one, once per order. @returns undefined if the order was extended before */
+  extend(): Promise<{ deadline: number; attempt: number } | undefined>;
+};
 
 /** The result of the work on an order: an answer or a final failure. `error` is a sentence; "The order stays owed" is appended. */
 export type OrderResult = { kind: 'answer'; answer: Answer } | { kind: 'failed'; error: string };
@@ -173,9 +181,15 @@ export class OrderWorker {
     const renewing = setInterval(() => void this.#renew(row, lost), RENEW_MS).unref();
     try {
       const { deadline, attempts: attempt } = order;
+      let current = attempt;
+      const extend: Attempt['extend'] = async () => {
+        const next = await this.#ledger.extendOrder(id, current, this.#now() + this.#attemptMs);
+        if (next) current = next.attempts;
+        return next && { deadline: next.deadline, attempt: next.attempts };
+      };
       const signal = AbortSignal.any([this.#stop.signal, lost.signal]);
-      const result = await this.#work.work({ id, operation, request, deadline, attempt }, signal);
-      if (!signal.aborted) await this.#finish(row, attempt, result);
+      const result = await this.#work.work({ id, operation, request, deadline, attempt, extend }, signal);
+      if (!signal.aborted) await this.#finish(row, current, result);
     } finally {
       clearInterval(renewing);
       // Ends only the lease; callers of the row are not affected.

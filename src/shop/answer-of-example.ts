@@ -32,7 +32,12 @@ export async function answerOfExample(
   if (!operation || !create) throw new Error(`No handler sells ${operationId}.`);
   const served = create(strict(backends)) as AnyServed;
   const asked = exampleOf(operation);
-  const order = { id: 'example', deadline: Date.now() + DEADLINE_MS, attempt: 1 };
+  const order = {
+    id: 'example',
+    deadline: Date.now() + DEADLINE_MS,
+    attempt: 1,
+    extend: async () => undefined,
+  };
   const upfront = operation.flow === 'upfront';
   if (upfront) await served.ready?.(asked);
   const {

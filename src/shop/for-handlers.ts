@@ -8,6 +8,7 @@ export type {
   Call,
   Handler,
   HandlersOf,
+  OpenOrder,
   OrderRef,
   Params,
   Query,

@@ -4,7 +4,7 @@ import { createTokenBrief, type TokenBriefService } from './markets/brief.js';
 import { readMint } from './mints/mint.js';
 import { createMarketSources } from './markets/sources.js';
 import { createPanelPeople } from './people/panel-people.js';
-import type { People, ReplyStore } from './people/people.js';
+import type { PartialRule, People, ReplyStore } from './people/people.js';
 import type { Respondents } from './people/respondents.js';
 import { createSandboxPeople } from './people/sandbox-people.js';
 import type { SolanaChain } from '../solana/rpc.js';
@@ -23,6 +23,7 @@ export type Backends = {
   speaker: Speaker;
   people: People;
   replyStore: ReplyStore;
+  partial: PartialRule;
 };
 
 /** Slightly less than the 20 s that work may take, so that waiting too long in a queue gives 503 and not 502. */
@@ -60,6 +61,7 @@ export async function createBackends(
     speaker: await createSpeaker(config),
     people: await createPeople(config, { replyStore, presence }),
     replyStore,
+    partial: config.partial,
     briefs,
     chain,
     network: config.network.caip2,
@@ -159,7 +161,7 @@ async function createPeople({ people, rapidata }: Config, { replyStore, presence
     return createRapidataPeople({ ...rapidata, replyStore });
   }
   return people === 'sandbox'
-    ? createSandboxPeople({ replyStore })
+    ? createSandboxPeople({ replyStore, presence })
     : createPanelPeople({ replyStore, presence });
 }
 

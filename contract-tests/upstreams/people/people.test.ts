@@ -8,6 +8,7 @@ import { sampleReply } from '../../../src/upstreams/people/sample-respondents.js
 import { createPanelPeople } from '../../../src/upstreams/people/panel-people.js';
 import { Respondents } from '../../../src/upstreams/people/respondents.js';
 import { SENTIMENTS } from '../../../src/upstreams/people/people.js';
+import { languageOf } from '../../../src/upstreams/people/language.js';
 import { charactersOf, tidyReply } from '../../../src/upstreams/people/reply-text.js';
 import { createSandboxPeople } from '../../../src/upstreams/people/sandbox-people.js';
 import {
@@ -15,6 +16,7 @@ import {
   aReply,
   createMemoryBook,
   createMemoryNotes,
+  nobodyThere,
   somebodyThere,
 } from '../../support/memory-reply-store.js';
 import { failureOf } from '../../support/failure.js';
@@ -180,13 +182,16 @@ describe('people who are not there', () => {
 
 describe('people in the sandbox', () => {
   it('count as present without anybody on the panel page', async () => {
-    await createSandboxPeople({ replyStore: createMemoryBook() }).ready(1);
+    await createSandboxPeople({ replyStore: createMemoryBook(), presence: nobodyThere() }).ready(1);
   });
 
   it('leave the first word to real people and fill in what nobody answered', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 4 }));
-    const asked = createSandboxPeople({ replyStore, pollMs: 10, delayMs: 80 }).ask(question, NEVER);
+    const asked = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 80 }).ask(
+      question,
+      NEVER,
+    );
     await replyStore.add(question.id, aReply({ text: 'A person wrote this.' }));
     await pause(20);
     expect(await replyStore.replies(question.id)).to.have.length(1);
@@ -199,7 +204,10 @@ describe('people in the sandbox', () => {
   it('write nothing when real people were enough', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 1 }));
-    const asked = createSandboxPeople({ replyStore, pollMs: 10, delayMs: 150 }).ask(question, NEVER);
+    const asked = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 150 }).ask(
+      question,
+      NEVER,
+    );
     await replyStore.add(question.id, aReply());
     await asked;
     await pause(200);
@@ -211,11 +219,19 @@ describe('people in the sandbox', () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 50 }));
     const crash = new AbortController();
-    const first = createSandboxPeople({ replyStore, pollMs: 10, delayMs: 0 }).ask(question, crash.signal);
+    const first = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 0 }).ask(
+      question,
+      crash.signal,
+    );
     crash.abort(new Error('crash'));
     await first.catch(() => {});
     await Promise.all(
-      [0, 1].map(() => createSandboxPeople({ replyStore, pollMs: 10, delayMs: 5 }).ask(question, NEVER)),
+      [0, 1].map(() =>
+        createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 5 }).ask(
+          question,
+          NEVER,
+        ),
+      ),
     );
     const replies = await replyStore.replies(question.id);
     expect(replies).to.have.length(50);
@@ -225,8 +241,80 @@ describe('people in the sandbox', () => {
   it('answer in time even if the deadline is sooner than their delay', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ deadline: Date.now() + 1_000 }));
-    await createSandboxPeople({ replyStore, pollMs: 10, delayMs: 5_000 }).ask(question, NEVER);
+    await createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 5_000 }).ask(
+      question,
+      NEVER,
+    );
     expect(await replyStore.replies(question.id)).to.have.length(3);
+  });
+
+  it('wait longer while somebody has the panel page open', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 1 }));
+    const people = createSandboxPeople({
+      replyStore,
+      presence: somebodyThere(),
+      pollMs: 10,
+      delayMs: 0,
+      openPageDelayMs: 150,
+    });
+    const asked = people.ask(question, NEVER);
+    await pause(80);
+    expect(await replyStore.replies(question.id)).to.deep.equal([]);
+    await asked;
+    expect(await replyStore.replies(question.id)).to.have.length(1);
+  });
+
+  it('never overtake somebody who types', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 1 }));
+    const time = { now: Date.now() };
+    const presence = new Respondents({ notes: createMemoryNotes(), now: () => time.now });
+    await presence.recordTyping(question.id);
+    const asked = createSandboxPeople({ replyStore, presence, pollMs: 10, delayMs: 0 }).ask(question, NEVER);
+    await pause(80);
+    expect(await replyStore.replies(question.id)).to.deep.equal([]);
+    time.now += 30_000;
+    await asked;
+    expect((await replyStore.replies(question.id)).map(({ isSample }) => isSample)).to.deep.equal([true]);
+  });
+
+  for (const [language, question] of [
+    ['de', 'Was halten Sie von der neuen Tasse?'],
+    ['es', '¿Qué le parece la nueva taza?'],
+    ['fr', 'Que pensez-vous de la nouvelle tasse ?'],
+    ['pt', 'O que você acha da nova caneca?'],
+    ['en', 'Is the new cup any good?'],
+  ] as const)
+    it(`reply in the language of the question: ${language}`, async () => {
+      const replyStore = createMemoryBook();
+      const asked = replyStore.put(aQuestion({ question, wanted: 50 }));
+      const people = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 0 });
+      await people.ready(50, asked);
+      await people.ask(asked, NEVER);
+      const replies = await replyStore.replies(asked.id);
+      expect(new Set(replies.map(({ text }) => text)).size).to.be.at.least(45);
+      const spoken = replies.filter(({ text }) => languageOf(text) === language);
+      expect(spoken.length, 'replies whose language is recognised').to.be.at.least(45);
+    });
+
+  it('refuse a question in a language that nobody there speaks, before money moves', async () => {
+    const replyStore = createMemoryBook();
+    const about = { brand: 'Acme', question: '新しいカップをどう思いますか？' };
+    const alone = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 0 });
+    const refused = await failureOf(alone.ready(1, about));
+    expect(refused.kind).to.equal('invalid');
+    expect(refused.message).to.contain('speak English, French, German, Portuguese and Spanish');
+    const accompanied = createSandboxPeople({
+      replyStore,
+      presence: somebodyThere(),
+      pollMs: 10,
+      delayMs: 0,
+    });
+    await accompanied.ready(1, about);
+    const question = replyStore.put(aQuestion({ ...about, deadline: Date.now() + 150 }));
+    await accompanied.ask(question, NEVER);
+    expect(await replyStore.replies(question.id), 'no sample reply in another language').to.deep.equal([]);
   });
 
   it('replace a sample reply that the operator rejected', async () => {
@@ -234,7 +322,10 @@ describe('people in the sandbox', () => {
     const question = replyStore.put(aQuestion({ wanted: 2 }));
     await replyStore.add(question.id, sampleReply(question, 0));
     await replyStore.reject(question.id, 'house-1');
-    await createSandboxPeople({ replyStore, pollMs: 10, delayMs: 1 }).ask(question, NEVER);
+    await createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 1 }).ask(
+      question,
+      NEVER,
+    );
     expect((await replyStore.replies(question.id)).map(({ id }) => id)).to.deep.equal(['house-2', 'house-3']);
   });
 });

@@ -42,8 +42,14 @@ export const finishAttempt = (p: Key & At & { attempt: number }) =>
 
 export const reopenOrder = (p: Key & { deadline: number }) =>
   one<OrderRow>`
-    update orders set attempts = attempts + 1, deadline = ${p.deadline}, finished_at = null
+    update orders set attempts = attempts + 1, deadline = ${p.deadline}, finished_at = null, extended = 0
     where payment = ${idBytes(p.payment)} and finished_at is not null returning *`;
+
+/** Names the attempt, so that a worker whose lease has expired can't extend a later attempt. */
+export const extendOrder = (p: Key & { attempt: number; deadline: number }) =>
+  one<OrderRow>`
+    update orders set attempts = attempts + 1, deadline = ${p.deadline}, extended = 1
+    where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null and extended = 0 returning *`;
 
 export const saveIntent = (p: Key & { intent: string }) =>
   one<KeyRow>`update orders set intent = ${p.intent} where payment = ${idBytes(p.payment)} returning payment`;

@@ -15,10 +15,12 @@ const MAX_QUOTE_CHARACTERS = 160;
 
 /**
  * Builds the answer from a question and its replies. `mock` is true only if a sample respondent wrote one of the replies.
+ * @param unread how many replies count as neutral because their language is not known to the classifier
  */
 export function createBrandFeedback(
   { brand, question, wanted }: Pick<Question, 'brand' | 'question' | 'wanted'>,
   replies: Reply[],
+  unread = 0,
 ): BrandFeedback {
   const of = (sentiment: Sentiment) => replies.filter(reply => reply.sentiment === sentiment);
   const counts = {
@@ -31,9 +33,23 @@ export function createBrandFeedback(
     question,
     n: wanted,
     responses: replies.map(({ text, sentiment }) => ({ text, sentiment })),
-    aggregate: { ...counts, summary: summarise(counts, replies, wanted) },
+    aggregate: { ...counts, summary: `${summarise(counts, replies, wanted)}${unreadNote(unread)}` },
     mock: replies.some(({ isSample }) => isSample),
   };
+}
+
+function unreadNote(unread: number): string {
+  if (unread === 0) return '';
+  const [replies, count] = unread === 1 ? ['reply is', 'it counts'] : ['replies are', 'they count'];
+  return ` ${unread} ${replies} in a language whose sentiment could not be inferred; ${count} as neutral.`;
+}
+
+/** How many replies came without a sentiment, in a language that the classifier does not know. */
+export async function countUnread(replies: Reply[]): Promise<number> {
+  const inferred = replies.filter(reply => reply.inferred);
+  if (inferred.length === 0) return 0;
+  const { inferSentiment } = await import('./classify.js');
+  return inferred.filter(({ text }) => inferSentiment(text) === undefined).length;
 }
 
 type Counts = Record<Sentiment, number>;

@@ -32,6 +32,9 @@ export type Question = {
   attempt: number;
 };
 
+/** What becomes of an order that less than half of the people answered: delivered as it is, or owed until the operator refunds it. */
+export type PartialRule = 'deliver' | 'owe';
+
 export type Added = 'added' | 'duplicate' | 'full' | 'closed';
 
 /** Stores the replies to paid questions. Stored data survives a crash. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { classify } from './classify.js';
+import { inferSentiment } from './classify.js';
 import type { Reply } from './people.js';
 import { isJson, type Json } from './rapidata-api.js';
 import { tidyReply } from './reply-text.js';
@@ -11,7 +11,7 @@ const WORKER_FIELDS = ['userId', 'workerId', 'labelerId', 'id'];
 
 /**
  * The replies of a result file (`results[].detailedResults[]`, each with the text and `userDetails`). Empty texts are left out,
- * and so are people whose age group begins below 18. Sentiments are inferred from the texts. The published schemas do not type
+ * and so are people whose age group begins below 18. Sentiments are inferred from English texts; others are neutral. The published schemas do not type
  * this file and its documentation shows only multiple-choice results, so the text is looked up under several field names. Some
  * files do not identify the worker; then two replies are the same if their text and details are.
  */
@@ -31,7 +31,9 @@ function readEntry(questionId: string, entry: Json): Reply[] {
   const worker = idOf(details) ?? idOf(entry) ?? digest(JSON.stringify([text, details]));
   const respondent = `rapidata-${worker}`;
   const id = digest(`${questionId} ${respondent}`);
-  return [{ id, text, sentiment: classify(text), respondent, inferred: true, isSample: false }];
+  return [
+    { id, text, sentiment: inferSentiment(text) ?? 'neutral', respondent, inferred: true, isSample: false },
+  ];
 }
 
 function textOf(entry: Json): string {

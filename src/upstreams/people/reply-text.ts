@@ -20,3 +20,12 @@ export function tidyReply(raw: string, max = MAX_REPLY_CHARACTERS): string {
 export function charactersOf(text: string): number {
   return [...text].length;
 }
+
+/** The words of a reply, for comparison: two replies with the same words say the same. The text itself if it has none, as an emoji. */
+export function wordsOf(text: string): string {
+  const words = text
+    .normalize('NFKC')
+    .toLowerCase()
+    .match(/[\p{L}\p{N}]+/gu);
+  return words?.join(' ') ?? text.trim();
+}

@@ -18,6 +18,12 @@ export type RespondentsOptions = {
 const SEEN_KEY = 'panel-respondent-seen';
 /** An open page sends a request every 30 s; not every request is written to the ledger. */
 const WRITE_EVERY_MS = 30_000;
+/** Longer than an open page may seem closed: it asks for news every 30 s, and not every request is written. */
+const PAGE_OPEN_MS = 75_000;
+const TYPING_KEY = 'panel-typing';
+/** The page says so every ten seconds. */
+const TYPING_MS = 25_000;
+const MAX_TYPED = 50;
 const ABSENT_RETRY_SECONDS = 60;
 const MINUTE_MS = 60_000;
 
@@ -43,6 +49,33 @@ export class Respondents {
     await this.#notes.setMeta(SEEN_KEY, String(now)).catch(() => {
       this.#writtenAt = before;
     });
+  }
+
+  /** Records that somebody is typing a reply to a question. Only the latest 50 questions are kept. Never rejects. */
+  async recordTyping(question: string): Promise<void> {
+    const now = this.#now();
+    const others = (await this.#typed().catch(() => [])).filter(
+      ([id, at]) => id !== question && now - at < TYPING_MS,
+    );
+    const latest = [...others, [question, now]].slice(-MAX_TYPED);
+    await this.#notes.setMeta(TYPING_KEY, JSON.stringify(latest)).catch(() => {});
+  }
+
+  /** Whether somebody was typing a reply to a question in the last 25 s. Rejects if the ledger cannot be read. */
+  async isTyping(question: string): Promise<boolean> {
+    const typed = await this.#typed();
+    return typed.some(([id, at]) => id === question && this.#now() - at < TYPING_MS);
+  }
+
+  /** Whether somebody signed in has the page open. Rejects if the ledger cannot be read. */
+  async isPageOpen(): Promise<boolean> {
+    const seen = await this.#notes.getMeta(SEEN_KEY);
+    return seen !== undefined && this.#now() - Number(seen) <= PAGE_OPEN_MS;
+  }
+
+  /** Questions with the time at which somebody last typed. */
+  async #typed(): Promise<[string, number][]> {
+    return JSON.parse((await this.#notes.getMeta(TYPING_KEY)) ?? '[]') as [string, number][];
   }
 
   /**
