@@ -400,11 +400,7 @@ export interface components {
             freezeAuthority?: string | null;
             /** @description Address of the token program that owns the mint. */
             tokenProgram?: string;
-<<<<<<< HEAD
-            /** @description False if the account has the layout of a mint but was never initialized. */
-=======
             /** @description False if the account has room for a mint but is no token yet. */
->>>>>>> d117752 (solMintInfo says who can mint, freeze, tax, seize or stop: Token-2022 extensions with a sentence each, and warnings)
             initialized?: boolean;
             extensions?: components["schemas"]["MintExtensions"];
             /** @description What somebody can do to holders, or does already, in plain words, one sentence each. Empty if nobody can mint, freeze, tax, seize or stop the token through its mint. */
@@ -416,9 +412,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-<<<<<<< HEAD
-        /** @description One respondent's reply. */
-=======
         /** @description The extensions of a Token-2022 mint, each with a sentence that says what it means for holders; empty if there are none. Addresses are base58, null if there is none; amounts are decimal strings in whole tokens; times are null if beyond the calendar. */
         MintExtensions: {
             /** @description Can transfer or burn tokens from any account. */
@@ -635,7 +628,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
->>>>>>> d117752 (solMintInfo says who can mint, freeze, tax, seize or stop: Token-2022 extensions with a sentence each, and warnings)
+        /** @description One respondent's reply. */
         BrandReply: {
             /** @description The reply in the respondent's words. */
             text: string;
