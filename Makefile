@@ -48,6 +48,10 @@ faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES
 mutate: build ## break payments and ledger in some hundred ways, and fail if the test named for a change does not notice it (ONLY=settle)
 	@exec node dist/contract-tests/mutate/run.js $(if $(ONLY),'$(ONLY)')
 
+.PHONY: ops-check
+ops-check: build ## run every query of ops/ against a Prometheus that scrapes a server under load (needs Debian's package prometheus)
+	@node dist/contract-tests/observe/prometheus.js
+
 .PHONY: attack-table
 attack-table: build ## measure what honest callers experience under each attack (ATTACKS="held bodies;unfunded flood" SECONDS=15 AFTER=60)
 	@exec node dist/contract-tests/attack-table/table.js

@@ -111,9 +111,8 @@ type Selling = Omit<HttpParts, 'offers'> & {
  */
 export async function compose(config: Config, onSandboxExit: () => void = () => {}): Promise<Running> {
   const shop = await loadShop(config.shopDir);
-  const operations = shop.contract.paid.map(({ id }) => id);
   const terminal = process.stdout.isTTY === true;
-  const observation = await openObservation(operations, { level: config.logLevel, terminal });
+  const observation = await openObservation(shop.contract.paid, { level: config.logLevel, terminal });
   const { log, observer } = observation;
   const { variable, allowPrivateUpstreams: allowPrivate } = config;
   const apis = createHttpOperations(shop.contract, { variable, allowPrivate });

@@ -3,6 +3,9 @@ import type { Answered, Event, Listener, Step } from './observer.js';
 import { reasonOf } from './refusal-reason.js';
 import { usdcCounter } from './usdc-counter.js';
 
+/** An operation that costs something. */
+export type SoldOperation = { id: string; flow: string };
+
 /** What is read when somebody asks for the metrics. What it throws or rejects leaves its metrics out. */
 export type MetricsSource = {
   /** The payments whose money moved, or may have moved, and whose answer was not delivered. Amounts in atomic units, times in ms since 1970. */
@@ -38,7 +41,7 @@ const LAMPORTS_PER_SOL = 1e9;
  * counted in atomic units and is exact. Of several servers, each counts what it sold itself; unresolved and owed are the ledger's.
  */
 export function createMetrics(
-  operations: readonly string[],
+  operations: readonly SoldOperation[],
   source: () => MetricsSource | undefined,
 ): Metrics {
   const registry = new Registry();
@@ -47,7 +50,7 @@ export function createMetrics(
   const counters = countersIn(registers, operations);
   const times = histogramsIn(registers);
   const gauges = gaugesIn(registers);
-  const unpaid = new Map(operations.map(operation => [operation, { count: 0 }]));
+  const unpaid = new Map(operations.map(({ id }) => [id, { count: 0 }]));
   unpaidCounterIn(registers, unpaid);
 
   function hear(event: Event): void {
@@ -105,7 +108,7 @@ function countAnswer(counters: Counters, { operation, transport, status, error =
   if (status === 402) counters.refusals.inc({ operation, reason: reasonOf(error) });
 }
 
-function countersIn(registers: Registry[], operations: readonly string[]) {
+function countersIn(registers: Registry[], operations: readonly SoldOperation[]) {
   const counter = <T extends string>(name: string, help: string, labelNames: T[]): Counter<T> =>
     new Counter({ name: `coinslot_${name}`, help, labelNames, registers });
   const counters = {
@@ -135,9 +138,11 @@ function countersIn(registers: Registry[], operations: readonly string[]) {
     ledgerErrors: counter('ledger_errors_total', 'Operations that the database failed to carry out.', []),
   };
   // A rate needs a value before the first event.
-  for (const operation of operations) {
+  for (const { id: operation, flow } of operations) {
     counters.sales.inc({ operation }, 0);
     counters.revenue.add(operation, 0n);
+    if (flow !== 'upfront') continue;
+    for (const change of ['paid', 'delivered', 'failed']) counters.orders.inc({ operation, change }, 0);
   }
   return counters;
 }

@@ -2,7 +2,7 @@ import type { Log } from '../net/log.js';
 import { createObserver } from './create-observer.js';
 import { faultLog } from './fault-log.js';
 import { createLog } from './create-log.js';
-import { createMetrics, type Metrics, type MetricsSource } from './metrics.js';
+import { createMetrics, type Metrics, type MetricsSource, type SoldOperation } from './metrics.js';
 import type { Event, Listener, Observer } from './observer.js';
 import { withoutRepeats } from './repeats.js';
 import { saleLog } from './sale-log.js';
@@ -21,11 +21,11 @@ export type Observation = {
 };
 
 /**
- * @param operations those that cost something, by id
+ * @param operations those that cost something
  * @param terminal whether a person reads the log
  */
 export async function openObservation(
-  operations: readonly string[],
+  operations: readonly SoldOperation[],
   { level, terminal }: { level: string; terminal: boolean },
 ): Promise<Observation> {
   const written = await createLog(level, terminal);
