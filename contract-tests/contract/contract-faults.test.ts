@@ -70,6 +70,18 @@ describe('A contract with a fault stops the start', () => {
     });
   }
 
+  const taken: [string, string, RegExp][] = [
+    ['/v1/summarize:', '/mcp:', /paths\.\/mcp: the server itself answers here, to MCP clients/],
+    ['/v1/summarize:', '/panel/summarize:', /the server itself answers here, to people who answer questions/],
+    ['operationId: summarize', 'operationId: pick_up', /pick_up is an MCP tool of the server itself/],
+  ];
+  for (const [theirs, ours, message] of taken)
+    it(`names ${ours} as the server's own: it would never reach the operation`, () => {
+      expect(faultOf(TEXT.replace(theirs, ours)))
+        .to.match(message)
+        .and.match(/choose another/);
+    });
+
   it('tells all faults at once', () => {
     const broken = TEXT.replace(
       PRICE,

@@ -9,6 +9,7 @@ import { OWNER, callOf, claim, claimed, delivered, faultOf, payment, settles } f
 import { onEachEngine, paymentIn, sqlitePlace } from '../support/ledger-places.js';
 import { eachWithANewLedger, ledger, open, place, reopen } from '../support/ledger-suite.js';
 
+const ELSEWHERE = { payTo: OWNER.payTo, network: 'solana:elsewhere' };
 const OTHER = { payTo: 'Receiver222', network: OWNER.network };
 
 onEachEngine('The receiver of a ledger', (make, engine) => {
@@ -54,6 +55,35 @@ function binding(): void {
     expect((await identity()).payTo).to.equal(OTHER.payTo);
   });
 
+  it('is on no network before the first sale: another NETWORK may be set, and notes about the former one are gone', async () => {
+    await claimed(ledger, payment());
+    await ledger.setMeta('height', '400000000');
+    await ledger.offerFeePayer('FeePayer111');
+    await reopen();
+    expect(await ledger.getMeta('height'), 'the same network').to.equal('400000000');
+    await reopen(ELSEWHERE);
+    expect((await identity()).network).to.equal(ELSEWHERE.network);
+    expect(await ledger.getMeta('height')).to.equal(undefined);
+    expect(await ledger.offeredFeePayers()).to.deep.equal([]);
+    await delivered(ledger, payment());
+    await ledger.close();
+    expect((await faultOf(open())).message)
+      .to.include(`on ${ELSEWHERE.network}`)
+      .and.include(OWNER.network);
+    await reopen(ELSEWHERE);
+  });
+
+  it('and network that changed under a running server before its first sale: it sells nothing', async () => {
+    const request = payment();
+    const number = await claimed(ledger, request);
+    await run("update meta set value = 'solana:elsewhere' where key = 'network'");
+    expect((await faultOf(settles(ledger, request.id, number))).message)
+      .to.include('solana:elsewhere')
+      .and.include('sells nothing');
+    expect((await ledger.find(request.id))?.state).to.equal('claimed');
+    expect((await identity()).payTo).to.equal(undefined);
+  });
+
   it('is that of the first payment that moved to settling; a start with another one is told the procedure', async () => {
     const request = payment();
     expect(await settles(ledger, request.id, await claimed(ledger, request))).to.equal(true);
@@ -79,14 +109,17 @@ function binding(): void {
 
   it('of an earlier version was written when it was created: without a sale it is free again', async () => {
     await ledger.close();
-    await run(
+    const earlier = [
       "update meta set value = '5' where key = 'schema'",
-      `insert into meta (key, value) values ('pay_to', '${OWNER.payTo}')`,
-    );
+      // What later versions have added.
+      'drop index payments_settled',
+      'alter table orders drop column extended',
+    ];
+    await run(...earlier, `insert into meta (key, value) values ('pay_to', '${OWNER.payTo}')`);
     await reopen(OTHER);
     await delivered(ledger, payment());
     await ledger.close();
-    await run("update meta set value = '5' where key = 'schema'");
+    await run(...earlier);
     expect((await faultOf(open())).message).to.include(`belongs to PAY_TO ${OTHER.payTo}`);
     await reopen(OTHER);
   });
@@ -142,7 +175,7 @@ function changing(engine: string): void {
     const unresolved = await paymentIn(ledger, 'settling');
     await ledger.close();
     expect(await change())
-      .to.include('1 payments are being settled')
+      .to.include('1 payment is being settled')
       .and.include('Nothing was changed');
     expect((await identity()).payTo).to.equal(OWNER.payTo);
     await reopen();
@@ -196,6 +229,13 @@ function races(): void {
     for (const { server, came } of results)
       expect(came).to.match(server.receivers[0] === bound ? /^sold$/ : /sells nothing/);
     expect((await ledger.counts()).settling.payments).to.equal(12);
+  });
+
+  it('and network are those of the servers that run: one of another network is refused, and may start once they have stopped', async () => {
+    expect((await faultOf(open(ELSEWHERE))).message).to.include(OWNER.network);
+    await ledger.close();
+    await reopen(ELSEWHERE);
+    await delivered(ledger, payment());
   });
 
   it('is that of the first even if both moved a payment before either was bound', async () => {

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument, type Document } from 'yaml';
 import { parameterNames, PathIndex } from './paths.js';
+import { MCP_PATH, PANEL_PATH, PICK_UP } from './reserved-names.js';
 import { readPriced, type PricedOperation } from './read-operation.js';
 import type { Fault, Place } from './read-parameters.js';
 import { isObject, objectOf } from './references.js';
@@ -106,6 +107,7 @@ function readContract(document: unknown, placeOf: (path: string[]) => string): C
     fault(['paths', path], `repeats the operationId ${id}`);
   }
   clashes(contract, fault);
+  reserved(contract, fault);
   readSections(contract, fault);
   if (faults.length) throw new ContractFault(`The contract can't be used:\n  ${faults.join('\n  ')}`);
   return contract;
@@ -187,6 +189,21 @@ function clashes({ paid, free }: Contract, fault: Fault): void {
     const other = methods.get(method);
     if (other !== undefined) fault(['paths', path], `is the same path as ${other}`);
     methods.set(method, path);
+  }
+}
+
+/** Paths and names that the server uses itself, and that would never reach the operation. */
+function reserved({ paid, free }: Contract, fault: Fault): void {
+  for (const { id, path } of [...paid, ...free]) {
+    if (path === MCP_PATH)
+      fault(['paths', path], 'the server itself answers here, to MCP clients: choose another path');
+    if (path === PANEL_PATH || path.startsWith(`${PANEL_PATH}/`))
+      fault(
+        ['paths', path],
+        'the server itself answers here, to people who answer questions: choose another path',
+      );
+    if (id === PICK_UP)
+      fault(['paths', path], `${PICK_UP} is an MCP tool of the server itself: choose another operationId`);
   }
 }
 

@@ -63,7 +63,7 @@ async function refuseUnresolved(run: Run): Promise<void> {
   if (row === undefined || row.payments === 0) return;
   throw new LedgerFault(
     'failed',
-    `${row.payments} payments are being settled. Start the server with the former PAY_TO, wait until npm run ledger -- summary shows ` +
+    `${row.payments === 1 ? '1 payment is' : `${row.payments} payments are`} being settled. Start the server with the former PAY_TO, wait until npm run ledger -- summary shows ` +
       'no unresolved payment, stop it, and repeat the command. Nothing was changed.',
   );
 }

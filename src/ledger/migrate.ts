@@ -2,8 +2,8 @@ import { execute } from './engine.js';
 import type { Dialect, TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { META_TABLE, MIGRATIONS, SCHEMA_VERSION } from './migrations.js';
-import { ownMeta, setMeta, tableExists } from './queries/meta.js';
-import { serversBehind } from './queries/server-presence.js';
+import { deleteNotes, ownMeta, setMeta, tableExists } from './queries/meta.js';
+import { servers, serversBehind } from './queries/server-presence.js';
 import { raw, sql } from './sql.js';
 
 /** The receiver and the network for which a server is configured. */
@@ -13,7 +13,7 @@ export type ServerIdentity = { payTo: string; network: string };
 const MIGRATION_LOCK = 8402;
 
 /**
- * Brings the schema up to date in one transaction and binds the ledger to its network. Idempotent.
+ * Brings the schema up to date in one transaction. Idempotent. Until the first sale, the ledger takes the network of its last start.
  * @returns the ledger's own keys
  * @throws LedgerFault `open` if the ledger is newer than this program, retired, another receiver's, or in use by servers of an earlier
  * version
@@ -26,8 +26,30 @@ export function* migrate(dialect: Dialect, identity: ServerIdentity): Transactio
   refuseMoved(meta);
   if (version < SCHEMA_VERSION) yield* upgrade(dialect, version, meta.get('network') ?? identity.network);
   const upgraded = yield* readMeta();
+  if (upgraded.get('network') !== identity.network && (yield* isFree(dialect, upgraded)))
+    return yield* changeNetwork(identity.network);
   checkIdentity(upgraded, identity);
   return upgraded;
+}
+
+/** Whether nothing was sold yet and no other server is about to. */
+function* isFree(dialect: Dialect, meta: ReadonlyMap<string, string>): TransactionBody<boolean> {
+  if (meta.has('pay_to')) return false;
+  if (!dialect.concurrentWriters) return true;
+  const [present] = yield* execute(servers());
+  return present !== undefined && present.servers <= 1;
+}
+
+/** Makes a ledger without a sale that of another network. What was noted there, such as the height of the chain, is wrong here. */
+function* changeNetwork(network: string): TransactionBody<Map<string, string>> {
+  yield* execute(setMeta({ key: 'network', value: network }));
+  yield* execute(deleteNotes());
+  const meta = yield* readMeta();
+  if (!meta.has('pay_to')) return meta;
+  throw new LedgerFault(
+    'open',
+    'Another server made the first sale of this ledger just now, maybe on another network. Nothing was changed. Start again.',
+  );
 }
 
 function* upgrade(dialect: Dialect, version: number, network: string): TransactionBody<void> {

@@ -6,7 +6,7 @@ import type { Engine, Run } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { idOf } from './ids.js';
 import { checkReadable, migrate } from './migrate.js';
-import { COPIED_META, tableExists } from './queries/meta.js';
+import { COPIED_META, deleteNotes, tableExists } from './queries/meta.js';
 import { list, raw, sql } from './sql.js';
 import type { Query, Value } from './sql.js';
 
@@ -89,7 +89,7 @@ async function copyBetween(source: Engine, target: Engine, names: Names): Promis
     const tables = await target.transact(async write => {
       await holdStill(target, write);
       await refuseRows(write);
-      await write(sql`delete from meta where key like 'note:%'`);
+      await write(deleteNotes());
       for (const plan of PLANS) await copyTable(plan, { read, target, write });
       await write(sql`insert into meta (key, value) values ('arriving', ${names.predecessor})`);
       return verify({ read, target, write });

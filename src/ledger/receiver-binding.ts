@@ -1,7 +1,8 @@
 import { execute } from './engine.js';
 import type { TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
-import { bindReceiver, receiverBound } from './queries/meta.js';
+import type { ServerIdentity } from './migrate.js';
+import { bindReceiver, keepMeta, receiverBound } from './queries/meta.js';
 
 /** An address that received payments of this ledger before, until a time in ms since 1970. */
 export type FormerReceiver = { payTo: string; until: number };
@@ -12,18 +13,20 @@ export function formerReceiversOf(meta: ReadonlyMap<string, string>): FormerRece
 }
 
 /**
- * Binds the ledger to the receiver of its first sale. Until then it belongs to nobody, so that a start with a wrong PAY_TO has no
- * consequences. The binding is one row, and each move to `settling` checks it in its own statement: of several servers that start with
+ * Binds the ledger to the receiver and the network of its first sale. Until then it belongs to nobody, so that a start with a wrong
+ * PAY_TO or NETWORK has no consequences. The binding is one row, and each move to `settling` checks it in its own statement: of several servers that start with
  * different receivers, the database accepts one.
  */
 export class ReceiverBinding {
   readonly payTo: string;
+  readonly #network: string;
   #bound = false;
   /** Set once the ledger was found to be another receiver's: nothing is claimed any more. */
   #fault: LedgerFault | undefined;
 
-  constructor(payTo: string) {
+  constructor({ payTo, network }: ServerIdentity) {
     this.payTo = payTo;
+    this.#network = network;
   }
 
   /** Runs in the transaction of a move to `settling`, after the move. Costs nothing once `committed` was called. */
@@ -31,6 +34,9 @@ export class ReceiverBinding {
     if (this.#bound) return;
     const [bound] = yield* execute(bindReceiver({ payTo: this.payTo }));
     this.#compare(bound?.value);
+    // Also locks the row against a start that is about to change it.
+    const [network] = yield* execute(keepMeta({ key: 'network', value: this.#network }));
+    this.#compareNetwork(network?.value);
   }
 
   /** The transaction of `bind` is on disk. */
@@ -47,6 +53,16 @@ export class ReceiverBinding {
   /** @throws LedgerFault if the ledger was found to be bound to another receiver */
   refuseForeign(): void {
     if (this.#fault) throw this.#fault;
+  }
+
+  #compareNetwork(network: string | undefined): void {
+    if (network === this.#network) return;
+    this.#fault = new LedgerFault(
+      'failed',
+      `This ledger belongs to ${network}, so this server, on ${this.#network}, sells nothing. Nobody was charged by it. Stop it and ` +
+        'start it with that NETWORK, or on a ledger of its own.',
+    );
+    throw this.#fault;
   }
 
   #compare(bound: string | undefined): void {

@@ -85,7 +85,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const { engine } = refused;
   const now = clockOf(engine.dialect, options.now);
   let claims = 0;
-  const receiver = new ReceiverBinding(options.payTo);
+  const receiver = new ReceiverBinding(options);
   const connection = { engine, now, nextClaim: () => (claims += 1), refused, receiver };
   const answers = new AnswerStore(connection, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
   let former: string[];

@@ -23,7 +23,7 @@ import {
   mimeTypeOf,
   type ToolResult,
 } from './tool-results.js';
-import { PICK_UP } from './tools.js';
+import { PICK_UP } from '../contract/reserved-names.js';
 
 export type CallToolParts = PaidCallParts &
   ServeFreeParts & {

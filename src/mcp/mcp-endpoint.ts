@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
 import { objectOf } from '../contract/references.js';
 import { BodiesFull, BodyFault, type BodyReader } from '../http/body.js';
-import { MCP_PATH } from '../payments/discovery.js';
+import { MCP_PATH } from '../contract/reserved-names.js';
 import { foreignHost, type OwnHosts } from './allowed-hosts.js';
 import type { CallToolParts } from './call-tool.js';
 import { Exchange } from './mcp-exchange.js';

@@ -1,6 +1,7 @@
 import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
+import { PICK_UP } from '../contract/reserved-names.js';
 import { priceNote } from '../payments/discovery.js';
 import { inputSchemaOf } from './tool-arguments.js';
 
@@ -56,9 +57,6 @@ function freeTool(
     annotations: { title: summary, readOnlyHint: true, idempotentHint: true, openWorldHint: true },
   };
 }
-
-/** The tool that fetches an answer by its key. */
-export const PICK_UP = 'pick_up';
 
 function pickUpTool(): ToolDescription {
   const title = 'Fetch a paid answer by its key';

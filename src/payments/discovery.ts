@@ -1,6 +1,7 @@
 import type { Json } from '../contract/json.js';
 import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
+import { MCP_PATH } from '../contract/reserved-names.js';
 import { callShape } from './describe-call.js';
 import { exampleChallenge } from './challenge.js';
 import { resourceUrl, type Terms } from './requirements.js';
@@ -10,9 +11,6 @@ const INTRO =
   'JSON body and base64-encoded in the PAYMENT-REQUIRED header, with price, asset, network and payTo. Pay with the x402 scheme ' +
   'exact in USDC on Solana: sign the payment with an x402 client and repeat the same call with it in the PAYMENT-SIGNATURE ' +
   '(v2) or X-PAYMENT (v1) header. Clients that know only x402 v1 add ?x402Version=1 to the URL. The same payment sent again with the same call returns the same answer and is not charged again.';
-
-/** Where the same operations are tools over MCP (docs/mcp.md). */
-export const MCP_PATH = '/mcp';
 
 /** The discovery document of the given operations (`getDiscovery` in openapi.yaml). */
 export function discoveryOf(operations: PricedOperation[], terms: Terms): Json {

@@ -1,9 +1,10 @@
 import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
+import { MCP_PATH } from '../contract/reserved-names.js';
 import { bodyFields, callShape, typeText } from './describe-call.js';
 import { exampleChallenge } from './challenge.js';
-import { MCP_PATH, priceNote } from './discovery.js';
+import { priceNote } from './discovery.js';
 import { resourceUrl, type Terms } from './requirements.js';
 
 /**

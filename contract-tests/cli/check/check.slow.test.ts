@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +20,7 @@ import {
   StubMainnet,
 } from '../../support/stub-mainnet.js';
 
+const PETSTORE = fileURLToPath(new URL('../../../../examples/petstore/', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../../src/cli/check/main.js', import.meta.url));
 
 type Outcome = { status: number; stdout: string; stderr: string };
@@ -144,6 +147,32 @@ describe('npm run check', function () {
     ]);
     for (const { todo } of warnings) expect(todo).to.be.a('string');
     expect(errorsOf(all)).to.deep.equal([]);
+  });
+
+  it('looks at the APIs that are sold by x-upstream: what the environment lacks, and whether they can be reached', async () => {
+    const shop = mainnet({ SHOP_DIR: PETSTORE });
+    expect(errorsOf(await findings(shop)).join()).to.match(/x-upstream: .*PETSTORE_URL/s);
+    const api = createServer().listen(0, '127.0.0.1');
+    await once(api, 'listening');
+    const { port } = api.address() as AddressInfo;
+    const set = {
+      ...shop,
+      PETSTORE_URL: `http://127.0.0.1:${port}`,
+      PETSTORE_KEY: 'a-secret-key',
+      ALLOW_PRIVATE_UPSTREAMS: 'true',
+    };
+    const upstreamsOf = async (): Promise<Finding[]> =>
+      (await findings(set)).filter(({ subject }) => subject === 'x-upstream');
+    const reached = await upstreamsOf();
+    expect(reached).to.have.length(3);
+    expect(reached.every(({ level }) => level === 'ok')).to.equal(true);
+    api.close();
+    await once(api, 'close');
+    const alone = await upstreamsOf();
+    expect(
+      alone.every(({ level, found }) => level === 'warning' && found.includes('cannot be reached now')),
+    ).to.equal(true);
+    expect(JSON.stringify(alone)).not.to.include('a-secret-key');
   });
 
   it('says what it could not check', async () => {

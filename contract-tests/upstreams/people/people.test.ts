@@ -321,12 +321,15 @@ describe('people in the sandbox', () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 2 }));
     await replyStore.add(question.id, sampleReply(question, 0));
-    await replyStore.reject(question.id, 'house-1');
+    await replyStore.reject(question.id, 'sample-1');
     await createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 1 }).ask(
       question,
       NEVER,
     );
-    expect((await replyStore.replies(question.id)).map(({ id }) => id)).to.deep.equal(['house-2', 'house-3']);
+    expect((await replyStore.replies(question.id)).map(({ id }) => id)).to.deep.equal([
+      'sample-2',
+      'sample-3',
+    ]);
   });
 });
 

@@ -20,12 +20,13 @@ import { isAlive, readInfo } from '../../sandbox/info.js';
 import { loadShop } from '../../shop/load-shop.js';
 import { createChain } from '../../solana/rpc.js';
 import { plain, toJson } from '../ledger/print.js';
+import { lookAtUpstreams } from './upstream-checks.js';
 
 const USAGE = `Usage: npm run check [-- --json]
 
 Checks everything that a start of the server checks, without starting it or changing anything, also while it runs: the configuration,
-the contract and its handlers, the RPC servers, the receiver's account, the facilitators and their fee payers, this machine's clock, the
-ledger and its database, and PUBLIC_URL. It reads the same environment as the server.
+the contract, its handlers and the APIs of x-upstream, the RPC servers, the receiver's account, the facilitators and their fee payers,
+this machine's clock, the ledger and its database, and PUBLIC_URL. It reads the same environment as the server.
 
 Prints a line per finding: ok, warning or error, what was found, and what to do. Exit status 1: there is an error.`;
 
@@ -114,8 +115,10 @@ async function check(config: Config): Promise<Finding[]> {
   // A sandbox that does not run has not said whom it pays.
   const payTo = endpoints?.payTo ?? config.payTo;
   const ledger = payTo === undefined ? undefined : await lookAtLedger(config, payTo);
-  const earlier = [...findings, ...(ledger?.findings ?? [])];
-  if (!contract) return earlier;
+  const looked = [...findings, ...(ledger?.findings ?? [])];
+  if (!contract) return looked;
+  const { variable, allowPrivateUpstreams: allowPrivate } = config;
+  const earlier = [...looked, ...(await lookAtUpstreams(contract, { variable, allowPrivate }))];
   const offered = termsOf(config, payTo ?? config.network.usdcMint);
   const terms = { ...offered, service: serviceOf(contract, offered.publicUrl) };
   const { name: network } = config.network;

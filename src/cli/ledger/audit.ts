@@ -8,7 +8,7 @@ import { ASSOCIATED_TOKEN_PROGRAM, TOKEN_PROGRAM } from '../../solana/networks.j
 import { createChain } from '../../solana/rpc.js';
 import type { SolanaChain } from '../../solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
-import { table, time, usdc } from './print.js';
+import { countOf, table, time, usdc } from './print.js';
 import type { Report } from './print.js';
 import { receiverOf, receiversOf, wasReceiver, type Receiver } from './receivers.js';
 import { changeOf, findRefund } from './refund.js';
@@ -332,26 +332,26 @@ function report({ audited, tally, settled, young, unjudged }: Outcome): Report {
   const lines = [
     ...accounts.map(
       ({ account, ...of }) =>
-        `Account ${account}: ${of.transactions} transactions at finalized, ${of.transfers} of them payments of this ledger.`,
+        `Account ${account}: ${countOf(of.transactions, 'transaction')} at finalized, of which ${of.transfers} paid for sales of this ledger.`,
     ),
-    `Ledger: ${settled} settled payments.`,
-    `Money out: ${usdc(out.refunded)} USDC in ${out.refunds.size} refunds, ${usdc(out.withdrawn)} USDC in ${out.others} other transactions.`,
+    `Ledger: ${countOf(settled, 'settled payment')}.`,
+    `Money out: ${usdc(out.refunded)} USDC in ${countOf(out.refunds.size, 'refund')}, ${usdc(out.withdrawn)} USDC in ${countOf(out.others, 'other transaction')}.`,
   ];
   if (foreign > 0)
     lines.push(
-      `${foreign} transfers to these accounts at times when they were not the receiver of this ledger were not checked.`,
+      `Not checked: ${countOf(foreign, 'transfer')} to these accounts from times when they were not the receiver of this ledger.`,
     );
   if (young > 0)
     lines.push(
-      `${young} payments settled within the last two minutes may not be finalized yet and were not checked.`,
+      `Not checked: ${countOf(young, 'payment')} settled within the last two minutes, which may not be finalized yet.`,
     );
   if (!complete)
-    lines.push(`The history is longer than --limit: ${unjudged} older payments were not checked.`);
+    lines.push(`The history is longer than --limit. Not checked: ${countOf(unjudged, 'older payment')}.`);
   if (differences.length === 0) lines.push('No differences.');
   else {
     const rows = differences.map(each => [each.kind, each.payment, each.transaction, each.detail]);
     lines.push(
-      `${differences.length} differences:`,
+      `${countOf(differences.length, 'difference')}:`,
       '',
       ...table(['kind', 'payment', 'transaction', 'detail'], rows),
     );

@@ -39,6 +39,11 @@ export function fields(entries: readonly (readonly [string, Cell])[]): string[] 
   return entries.map(([name, value]) => `${name.padEnd(width)}  ${plain(value)}`.trimEnd());
 }
 
+/** `1 payment`, `2 payments`. */
+export function countOf(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}
+
 /** Removes control characters: text that callers wrote must not control the operator's terminal. */
 export function plain(value: Cell): string {
   if (value === null || value === undefined) return '-';

@@ -39,6 +39,9 @@ export const bindReceiver = ({ payTo }: { payTo: string }) =>
 
 export const receiverBound = () => one<{ value: string }>`select value from meta where key = 'pay_to'`;
 
+/** Everything that is not the ledger's own. */
+export const deleteNotes = () => sql`delete from meta where key like 'note:%'`;
+
 /** The condition of a sale: the ledger is not bound to another receiver. */
 export const isReceiver = (payTo: string): Query =>
   sql`not exists (select 1 from meta where key = 'pay_to' and value <> ${payTo})`;

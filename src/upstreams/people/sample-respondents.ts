@@ -77,10 +77,10 @@ export function sampleReply(asked: AskedQuestion, index: number, language = 'en'
   };
   const text = parts.join(' ').replace(/\{(brand|topic|Topic)\}/g, (_, name: string) => words[name] ?? '');
   return {
-    id: `house-${index + 1}`,
+    id: `sample-${index + 1}`,
     text: capital(text),
     sentiment,
-    respondent: `house-${index + 1}`,
+    respondent: `sample-${index + 1}`,
     inferred: false,
     isSample: true,
   };
