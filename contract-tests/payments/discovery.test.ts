@@ -85,6 +85,7 @@ describe('The service index', () => {
       ),
       discovery: ['/.well-known/x402', '/openapi.json'],
       upstreamDiscovery: ['/seller/.well-known/x402', '/brand/.well-known/x402', '/tts/.well-known/x402'],
+      mcp: '/mcp',
       health: ['/health', '/brand/health', '/tts/health'],
       site: SITE,
     });

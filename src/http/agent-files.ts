@@ -1,5 +1,6 @@
 import type { Contract } from '../contract/contract.js';
 import { discoveryOf } from '../payments/discovery.js';
+import { serverJson, SERVER_JSON_PATH } from '../payments/mcp-server-json.js';
 import { llmsTexts } from '../payments/llms-text.js';
 import type { Terms } from '../payments/requirements.js';
 import { ICON_PATH } from '../payments/service.js';
@@ -25,6 +26,7 @@ export function agentFiles(contract: Contract, terms: Terms, exposed: string): S
     ['/llms-full.txt', file(full, TEXT)],
     ['/robots.txt', file(robots(contract, terms), TEXT)],
     ['/.well-known/x402.json', documentOf(discoveryOf(contract.paid, terms), exposed)],
+    [SERVER_JSON_PATH, documentOf(serverJson(contract, terms), exposed)],
     ['/icon.svg', file(ICON_SVG, 'image/svg+xml')],
     [ICON_PATH, file(iconPng(ICON_PIXELS), 'image/png')],
     // Browsers ask for it by this name and read a PNG.

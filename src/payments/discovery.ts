@@ -139,6 +139,7 @@ export function indexOf(contract: Contract, siteUrl: string): Json {
     ),
     discovery: pathsOf(({ id }) => id === 'getDiscovery' || id === 'getOpenapi'),
     upstreamDiscovery: pathsOf(({ id, discovery }) => discovery !== undefined && id !== 'getDiscovery'),
+    mcp: MCP_PATH,
     health: pathsOf(({ id, health }) => id === 'getHealth' || health !== undefined),
     site: siteUrl,
   };
