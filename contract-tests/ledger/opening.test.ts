@@ -33,6 +33,18 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
+  describe('a value that the first server makes', () => {
+    it('is the same for all that ask for it at once, and later', async () => {
+      const kept = await Promise.all(['a', 'b', 'c'].map(value => ledger.keepMeta('secret', value)));
+      const [first] = kept;
+      expect(['a', 'b', 'c']).to.include(first);
+      expect(new Set(kept).size).to.equal(1);
+      await reopen();
+      expect(await ledger.keepMeta('secret', 'd')).to.equal(first);
+      expect(await ledger.keepMeta('other', 'd')).to.equal('d');
+    });
+  });
+
   describe('opening', () => {
     it('changes nothing the second time', async () => {
       const request = payment();

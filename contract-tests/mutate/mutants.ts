@@ -1,5 +1,6 @@
 import { embeddedMutants } from './embedded-mutants.js';
 import { ledgerMutants } from './ledger-mutants.js';
+import { mcpMutants } from './mcp-mutants.js';
 import { paymentMutants } from './payment-mutants.js';
 import { settleMutants } from './settle-mutants.js';
 import { transactionMutants } from './transaction-mutants.js';
@@ -26,4 +27,5 @@ export const mutants: readonly Mutant[] = [
   ...transactionMutants,
   ...upstreamMutants,
   ...embeddedMutants,
+  ...mcpMutants,
 ];

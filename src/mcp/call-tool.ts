@@ -123,8 +123,11 @@ export async function readAnswer(
   const { id, payer, outcome } = found;
   const { headers, body } = outcome.answer;
   const owner = { payment: id, payer, source: exchange.source };
-  if (!exchange.carry(parts.deliveries, owner, GROWTH * body.length, outcome.sale)) return undefined;
-  return { mimeType: mimeTypeOf(headers), blob: body.toString('base64') };
+  return exchange.carry(parts.deliveries, owner, {
+    bytes: GROWTH * body.length,
+    sale: outcome.sale,
+    build: () => ({ mimeType: mimeTypeOf(headers), blob: body.toString('base64') }),
+  });
 }
 
 type Kept = {
@@ -143,8 +146,12 @@ async function kept(
   if (outcome.kind === 'unavailable') return errorResult(503, outcome.error, { ...outcome, link });
   if (!('sale' in outcome)) return failureResult(outcome.answer, receipt, link);
   const { answer, sale } = outcome;
-  if (exchange.carry(deliveries, owner, GROWTH * answer.body.length, sale))
-    return answerResult(answer, outcome.receipt, link);
+  const result = exchange.carry(deliveries, owner, {
+    bytes: GROWTH * answer.body.length,
+    sale,
+    build: () => answerResult(answer, outcome.receipt, link),
+  });
+  if (result) return result;
   await sale.lost();
   return errorResult(503, TOO_MANY_ANSWERS, { retryAfterSeconds: 1, receipt, link });
 }

@@ -29,23 +29,39 @@ export class Exchange {
   }
 
   /**
-   * Registers a sold answer that goes out with the rest of this response. The sale is told once the last byte has gone to an intact
-   * socket, or that it did not. @param bytes about as many as the answer holds in memory
-   * @returns false if there is no memory left for it; then nothing was registered
+   * Builds what carries a sold answer, and registers the sale with this response. The sale is told once the last byte has gone to an
+   * intact socket, or that it did not, also if nothing could be built.
+   * @param bytes about as many as the answer holds in memory
+   * @returns undefined if there is no memory left for it; then nothing was built or registered
    */
-  carry(deliveries: Deliveries, owner: BudgetOwner, bytes: number, sale: Sale): boolean {
+  carry<T>(
+    deliveries: Deliveries,
+    owner: BudgetOwner,
+    { bytes, sale, build }: { bytes: number; sale: Sale; build: () => T },
+  ): T | undefined {
     const hold = deliveries.reserve(owner, bytes, () => this.#request.socket.destroy());
-    if (!hold) return false;
+    if (!hold) return undefined;
+    const built = this.#build(build, hold, sale);
     this.#hold = hold;
     onSent(this.#request, this.#response, out => {
       hold.close();
       void (out ? sale.written() : sale.lost());
     });
-    return true;
+    return built;
   }
 
   get headers(): IncomingMessage['headers'] {
     return this.#request.headers;
+  }
+
+  #build<T>(build: () => T, hold: Reservation, sale: Sale): T {
+    try {
+      return build();
+    } catch (error) {
+      hold.close();
+      void sale.lost();
+      throw error;
+    }
   }
 
   /** Sends a response of the MCP library, as fast as its caller reads. */

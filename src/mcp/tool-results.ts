@@ -172,8 +172,8 @@ export function contentOf(
   const bare = mimeTypeOf(headers);
   if (/^application\/([\w.-]+\+)?json$/.test(bare)) {
     const text = body.toString('utf8');
-    const value = JSON.parse(text) as unknown;
-    return { content: [{ type: 'text', text }], ...(isObject(value) ? { structuredContent: value } : {}) };
+    const value = objectIn(text);
+    return { content: [{ type: 'text', text }], ...(value ? { structuredContent: value } : {}) };
   }
   if (bare.startsWith('text/')) return { content: [{ type: 'text', text: body.toString('utf8') }] };
   const data = body.toString('base64');
@@ -185,4 +185,14 @@ export function contentOf(
     return { content: [{ type: kind, data, mimeType: bare }, ...described] };
   const resource = { uri: 'answer:body', blob: data, mimeType: bare };
   return { content: [{ type: 'resource', resource }, ...described] };
+}
+
+/** The JSON object in a text. A file is sold as it is, even if its type says JSON and it is none. */
+function objectIn(text: string): Json | undefined {
+  try {
+    const value = JSON.parse(text) as unknown;
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,0 +1,57 @@
+import { expect } from 'chai';
+import { foreignHost } from '../../src/mcp/allowed-hosts.js';
+
+const OWN = { publicUrl: 'https://shop.example', siteUrl: 'https://www.shop.example' };
+
+describe('who may call over MCP (DNS rebinding)', () => {
+  const refused = (host: string | undefined, origin?: string): boolean =>
+    foreignHost(
+      { ...(host === undefined ? {} : { host }), ...(origin === undefined ? {} : { origin }) },
+      OWN,
+    ) !== undefined;
+
+  it('a request under the name of the server, an address or localhost, whatever the port', () => {
+    for (const host of [
+      'shop.example',
+      'shop.example:8402',
+      '10.0.0.7:8402',
+      '[::1]:8402',
+      'localhost',
+      'a.localhost:1',
+    ])
+      expect(refused(host), host).to.equal(false);
+  });
+
+  it('not a request under another name, or under none', () => {
+    for (const host of [
+      'evil.example',
+      'shop.example.evil.example',
+      'localhost.evil.example',
+      '10.0.0.7.evil.example',
+      '',
+      undefined,
+    ])
+      expect(refused(host), host).to.equal(true);
+  });
+
+  it('pages of the server, of its site and of this machine', () => {
+    for (const origin of [
+      'https://shop.example',
+      'https://www.shop.example',
+      'http://localhost:6274',
+      'http://127.0.0.1:3000',
+    ])
+      expect(refused('shop.example', origin), origin).to.equal(false);
+  });
+
+  it('not pages of others, also not under an address, and not those without an origin of their own', () => {
+    for (const origin of [
+      'https://evil.example',
+      'https://shop.example.evil.example',
+      'http://10.0.0.7',
+      'null',
+      '',
+    ])
+      expect(refused('shop.example', origin), origin).to.equal(true);
+  });
+});

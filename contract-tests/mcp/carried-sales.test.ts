@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import { once } from 'node:events';
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Deliveries } from '../../src/http/deliveries.js';
+import { Exchange } from '../../src/mcp/mcp-exchange.js';
+import { contentOf } from '../../src/mcp/tool-results.js';
+
+const OWNER = { payment: 'payment', payer: 'payer', source: 'source' };
+
+/** What the sale of one exchange was told, after `serve` has carried it. */
+async function toldOf(serve: (exchange: Exchange, carry: Carry) => Promise<void>): Promise<string[]> {
+  const told: string[] = [];
+  const sale = { written: () => void told.push('written'), lost: async () => void told.push('lost') };
+  const handle = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    const exchange = new Exchange(incoming, outgoing);
+    await serve(exchange, build => exchange.carry(new Deliveries(), OWNER, { bytes: 10, sale, build }));
+    if (!outgoing.headersSent) await exchange.send(Response.json({ error: 'internal' }), {});
+  };
+  const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const asked = request({ port: (server.address() as AddressInfo).port, agent: false }).end();
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+  answer.resume();
+  await once(answer, 'end');
+  await once(server.close(), 'close');
+  return told;
+}
+
+type Carry = (build: () => string) => string | undefined;
+
+describe('a sale that an MCP result carries', () => {
+  it('is written once the result has gone out', async () => {
+    const told = await toldOf(async (exchange, carry) => {
+      expect(carry(() => 'result')).to.equal('result');
+      await exchange.send(Response.json({ result: 'result' }), {});
+    });
+    expect(told).to.deep.equal(['written']);
+  });
+
+  it('is lost, not written, if its result can not be built: the error that goes out instead is no answer', async () => {
+    const told = await toldOf(async (_exchange, carry) => {
+      const fail = (): string => {
+        throw new Error('no result');
+      };
+      expect(() => carry(fail)).to.throw('no result');
+    });
+    expect(told).to.deep.equal(['lost']);
+  });
+
+  it('a file whose type says JSON, and that is none, is sold as text', () => {
+    const headers = { 'Content-Type': 'application/geo+json' };
+    const text = '{"cut off';
+    expect(contentOf(headers, Buffer.from(text))).to.deep.equal({ content: [{ type: 'text', text }] });
+    expect(contentOf(headers, Buffer.from('{"a":1}'))).to.have.deep.property('structuredContent', { a: 1 });
+    expect(contentOf(headers, Buffer.from('[1]'))).not.to.have.property('structuredContent');
+  });
+});
