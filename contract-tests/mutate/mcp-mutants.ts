@@ -24,7 +24,7 @@ export const mcpMutants: readonly Mutant[] = [
   },
   {
     name: 'MCP: a name that begins like localhost is local',
-    file: 'src/mcp/allowed-hosts.js',
+    file: 'src/net/host-names.js',
     find: '|\\[::1\\])$/.test(name)',
     replace: '|\\[::1\\])/.test(name)',
     test: 'mcp/allowed-hosts',

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { toAtomic } from '../../contract/price.js';
+import { isLocal } from '../../net/host-names.js';
 import { KeyPairFault, readSecretKeyFile } from '../../solana/key-pair.js';
 import { Fates } from './fate.js';
 import { Buyer } from './purchase.js';
@@ -57,8 +58,7 @@ function endpointOf(text: string | undefined, allowHttp: boolean): string {
   if (!/^https?:/.test(text) || !URL.canParse(text))
     throw new OptionFault(`--url ${text} is not an http(s) URL.`);
   const url = new URL(text);
-  const local = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
-  if (url.protocol === 'http:' && !local && !allowHttp)
+  if (url.protocol === 'http:' && !isLocal(url.hostname) && !allowHttp)
     throw new OptionFault(
       `--url ${text} has no TLS: anybody on the way could change who is paid. Use https, or --allow-http.`,
     );
