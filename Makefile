@@ -131,6 +131,10 @@ tools: build $(TOOLS_STAMP) ## run every tool on the contract, and write the tab
 	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot 'dist/contract-tests/**/{prism,mutations}.slow.test.js'
 	@$(MAKE) --no-print-directory conformance-table
 
+.PHONY: summaries
+summaries: build $(TOOLS_STAMP) ## score the embedded summarizer on 60 texts, and write docs/summaries.md (SHOW=1: print the summaries instead)
+	@node --no-deprecation dist/$(TOOLS)/summaries.js $(if $(SHOW),--show)
+
 conformance-table: build ## write docs/conformance.md from the last results of the tools
 	@node dist/$(TOOLS)/table.js
 

@@ -343,6 +343,11 @@ export interface components {
         Summary: {
             /** @description One to three concise sentences. */
             summary: string;
+            /**
+             * @description How it was made. extractive, of the text's own statements; model, written by a language model.
+             * @enum {string}
+             */
+            method?: "extractive" | "model";
             /** @description True if part of the answer was not produced by a real backend. */
             mock?: boolean;
         } & {
@@ -1180,7 +1185,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "summary": "The harbour bridge will close for repairs on Monday. The city expects the work to take six weeks."
+                     *       "summary": "The harbour bridge will close for repairs on Monday. Ferries run every ten minutes until it opens again. The city expects the work to take six weeks.",
+                     *       "method": "extractive"
                      *     }
                      */
                     "application/json": components["schemas"]["Summary"];

@@ -6,6 +6,7 @@ import type { Summarizer } from '../src/upstreams/summarizers/summarizer.js';
 export function summarize(summarizer: Summarizer): Handler<operations['summarize']> {
   return async ({ body, signal, caller }) => {
     const summary = await summarizer.summarize(body.text, signal, caller);
-    return { status: 200, body: summarizer.mock ? { summary, mock: true } : { summary } };
+    const { method, mock } = summarizer;
+    return { status: 200, body: mock ? { summary, method, mock } : { summary, method } };
   };
 }

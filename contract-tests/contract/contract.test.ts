@@ -35,7 +35,8 @@ const PAID: Record<string, Paid> = {
     tag: 'Text',
     flow: 'authorization',
     request: { text: { ...needed, minLength: 1, maxLength: 100_000 } },
-    answer: { summary: needed, mock: { type: 'boolean' } },
+    // `method` is an addition to the specification.
+    answer: { summary: needed, method: text, mock: { type: 'boolean' } },
   },
   solTokenBrief: {
     path: '/v1/sol-token-brief',

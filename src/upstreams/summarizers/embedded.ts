@@ -4,6 +4,7 @@ import { orAbort } from '../../net/deadline.js';
 import { UpstreamFailure } from '../../net/failure.js';
 import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
+import { joinSentences } from './pack.js';
 import type { Summarizer } from './summarizer.js';
 
 /** The module that the summary threads run. */
@@ -17,7 +18,7 @@ export type EmbeddedOptions = { threads?: number; maxQueue?: number };
 export const NOTHING_TO_SAY = 'text contains nothing to summarize: send text with at least one word';
 
 /**
- * The extractive summarizer in worker threads: quotes the one to three most representative sentences. Needs no network. An
+ * The extractive summarizer in worker threads: one to three sentences of the text's own statements. Needs no network. An
  * aborted signal ends the wait at once; a text in progress is processed to its end, which takes tenths of a second.
  */
 export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summarizer {
@@ -48,10 +49,11 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
   return {
     name: 'extractive',
     mock: false,
+    method: 'extractive',
     async summarize(text, signal, caller) {
       const sentences = await run(text, signal, caller);
       if (sentences === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
-      return sentences.join(' ');
+      return joinSentences(sentences);
     },
     check: async () => {},
     async close() {

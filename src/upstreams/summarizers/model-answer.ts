@@ -1,5 +1,5 @@
 import { UpstreamFailure } from '../../net/failure.js';
-import { MAX_SENTENCES } from './extract.js';
+import { MAX_SENTENCES } from './pack.js';
 
 /** Sentences of summaries are far shorter; a longer one repeats the document. */
 const MAX_SENTENCE_CHARACTERS = 2_000;

@@ -4,8 +4,9 @@ import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
 import { NOTHING_TO_SAY, SUMMARY_WORKER } from './embedded.js';
-import { firstSentences, MAX_SENTENCES } from './extract.js';
+import { firstSentences } from './extract.js';
 import { readSentences, unusable } from './model-answer.js';
+import { joinSentences, MAX_SENTENCES } from './pack.js';
 import type { Summarizer } from './summarizer.js';
 
 const MAX_ANSWER_BYTES = 1_000_000;
@@ -148,12 +149,13 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
     const written = await ask(document, signal);
     const sentences = firstSentences(written.join('\n\n'));
     if (sentences === null) throw unusable('the answer holds no sentence');
-    return sentences.join(' ');
+    return joinSentences(sentences);
   };
 
   return {
     name: 'openai',
     mock: false,
+    method: 'model',
     async summarize(text, signal, caller) {
       try {
         return await withAbortAfter(timeoutMs, signal, within =>

@@ -1,7 +1,10 @@
 import { stripHtml } from './html.js';
 
 /** One paragraph, heading, list item or table row, as a single line of plain text. */
-export type Block = { text: string; kind: 'prose' | 'heading' | 'item' | 'quote' | 'row' | 'code' | 'frame' };
+export type Block = {
+  text: string;
+  kind: 'prose' | 'heading' | 'item' | 'list' | 'quote' | 'row' | 'code' | 'frame';
+};
 
 type Line = { text: string; kind: Block['kind']; starts: boolean; ends: boolean };
 
@@ -14,14 +17,18 @@ const NEWLINE = /\r\n?|[\n\v\f\u0085\u2028\u2029]/;
 const SPACELESS = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\u3000-\u303f\uff01-\uff60]/u;
 const MAIL_HEADER =
   /^(?:from|to|cc|bcc|date|sent|reply-to|message-id|in-reply-to|references|mime-version|content-[a-z-]+|x-[a-z-]+|received|return-path|subject|re)\s?:\s/i;
+const SUBJECT = /^(?:betreff|objet|asunto|oggetto|assunto|тема|主题|件名|เรื่อง)\s?[:：]\s*(?=\S)/iu;
 const ATTRIBUTION = /^(?:on|am|le|el|em)\s.{5,200}\b(?:wrote|writes|schrieb|a écrit|escribió|escreveu)\s?:$/i;
 const LINK_TARGET = /^\[[^[\]]{1,100}\]:\s\S+$/;
 const TIMESTAMP = /^\[?\d{4}-\d\d-\d\d[T ]\d\d:/;
 const SIGN_OFF =
-  /^(?:hi|hello|hey|dear|hallo|liebe|lieber|bonjour|best|best regards|kind regards|regards|thanks|thank you|cheers|sincerely|sent from my|begin forwarded|-+ ?original message)\b/i;
+  /^(?:hi|hello|hey|dear|hallo|liebe|lieber|sehr geehrte|guten tag|bonjour|chère?s?|madame|monsieur|best|best regards|kind regards|regards|thanks|thank you|cheers|sincerely|mit freundlichen|viele grüße|cordialement|bien à vous|estimad[oa]s?|querid[oa]s?|saludos|atentamente|gentil[ei]|car[oaie]|cordiali saluti|distinti saluti|prezad[oa]s?|atenciosamente|cumprimentos|добрый|здравствуйте|уважаем|с уважением|各位|敬具|拝啓|此致|เรียน|ขอแสดงความนับถือ|sent from my|begin forwarded|-+ ?original message)(?!\p{L})/iu;
 
 /** Prose is not wrapped at fewer columns than this: such short lines are a list. */
 const NARROW = 40;
+/** Nobody wraps prose at more columns: such lines are messages, and end where their writer ended them. */
+const WIDEST = 120;
+const RAGGED = 0.5;
 /** Lines that a mail signature may have. */
 const SIGNATURE_LINES = 8;
 
@@ -34,6 +41,8 @@ function readLine(raw: string): Line {
   if (/^[-=_*~#+\s]{3,}$/.test(text) || /^\|?[\s:|+-]{3,}\|?$/.test(text)) return blank(kind);
   const heading = /^#{1,6}\s+(?=\S)/.exec(text);
   if (heading) return alone(text.slice(heading[0].length).replace(/\s#+$/, ''), 'heading');
+  const subject = SUBJECT.exec(text);
+  if (subject) return alone(text.slice(subject[0].length), 'heading');
   const bullet = /^(?:[-*+•‣◦▪●○·–—]|\(?\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+(?=\S)/.exec(text);
   if (bullet) {
     const item = text.slice(bullet[0].length).replace(/^\[[ xX]\]\s+/, '');
@@ -51,7 +60,7 @@ const alone = (text: string, kind: Line['kind']): Line => ({ text, kind, starts:
 
 /** Greetings and closings of letters, on separate lines. */
 const isSignOff = (text: string): boolean =>
-  text.length < 40 && SIGN_OFF.test(text) && !/[.!?。]$/.test(text) && !/[a-z]{2}[.!?]\s/i.test(text);
+  text.length < 40 && SIGN_OFF.test(text) && !/[.?。]$/.test(text) && !/[a-z]{2}[.!?]\s/i.test(text);
 
 const blank = (kind: Line['kind']): Line => alone('', kind);
 
@@ -127,6 +136,7 @@ function endedOnPurpose(line: string, next: string, width: number): boolean {
 /** Lines of one paragraph → blocks. */
 function closeParagraph(lines: Line[], blocks: Block[]): void {
   const width = lines.reduce((longest, line) => Math.max(longest, line.text.length), 0);
+  const ragged = width > WIDEST && lines.slice(0, -1).some(line => line.text.length < width * RAGGED);
   let parts: string[] = [];
   const flush = (kind: Block['kind']): void => {
     const text = tidy(glue(parts));
@@ -140,6 +150,7 @@ function closeParagraph(lines: Line[], blocks: Block[]): void {
       !next ||
       line.kind === 'code' ||
       next.kind === 'code' ||
+      ragged ||
       endedOnPurpose(line.text, next.text, width)
     ) {
       flush(lines[0]?.kind === 'item' && index > 0 ? 'item' : line.kind);

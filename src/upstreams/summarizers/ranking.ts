@@ -1,7 +1,13 @@
-/** Centroid ranking of sentences (TF-IDF) with lead bias and a penalty for redundancy. */
+import { cueFactor, isWanted, type Cue, type Genre } from './cues.js';
+import { SPACELESS } from './words.js';
+
+/** Centroid ranking of statements (TF-IDF) with lead bias, the cues of a genre, and a penalty for redundancy. */
 
 /** A candidate. `weight` scales its score, by kind (prose 1, code less) and readability. */
-export type Candidate = { text: string; block: number; firstOfBlock: boolean; weight: number };
+export type Candidate = { text: string; block: number; firstOfBlock: boolean; weight: number; cues: Cue[] };
+
+/** What is ranked for: `topic` (headings, a subject line) raises the statements about it. */
+export type Reading = { genre: Genre; topic: string };
 
 type Vector = Map<string, number>;
 
@@ -20,8 +26,6 @@ const STOPWORDS = new Set(
   ).split(' '),
 );
 
-const SPACELESS =
-  /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]/u;
 const wordSegmenter = new Intl.Segmenter('en', { granularity: 'word' });
 /** The word segmenter takes about a microsecond per character. Longer texts are split into pairs of characters instead. */
 const SEGMENTED_CHARACTERS = 200_000;
@@ -102,14 +106,23 @@ function centroidOf(weighted: Vector[], candidates: Candidate[]): Vector {
   return shared.size >= 3 ? shared : centroid;
 }
 
-/** Earlier sentences say more, above all the very first; so do the first ones of a paragraph. */
-function lead(index: number, candidate: Candidate): number {
+/** Earlier sentences say more, above all the very first where no genre says otherwise; so do the first ones of a paragraph. */
+function lead(index: number, candidate: Candidate, genre: Genre): number {
   return (
     1 +
-    0.6 * Math.exp(-index / 4) +
+    (genre === 'plain' ? 0.6 : 0.2) * Math.exp(-index / 4) +
     0.15 * Math.exp(-candidate.block / 8) +
     (candidate.firstOfBlock ? 0.1 : 0)
   );
+}
+
+/** Rulings, studies and stories say at their end how it came out; they do not begin with the point. */
+const ENDS_WITH_RESULT: ReadonlySet<Genre> = new Set(['ruling', 'study', 'story']);
+
+function position(index: number, total: number, candidate: Candidate, genre: Genre): number {
+  if (!ENDS_WITH_RESULT.has(genre)) return lead(index, candidate, genre);
+  const fromEnd = total - 1 - index;
+  return 1 + 0.15 * Math.exp(-index / 2) + 0.6 * Math.exp(-fromEnd / 1.5);
 }
 
 /** Highest near 120 characters; fragments say too little. */
@@ -120,11 +133,24 @@ function lengthFactor(text: string, termCount: number): number {
   return short * Math.exp(-excess / 600);
 }
 
-/**
- * Indices of the `count` most representative candidates, in text order. Deterministic: of equal scores, the earlier sentence wins.
- * `topic` (headings, a subject line) raises the scores of sentences about it.
- */
-export function rank(candidates: Candidate[], count: number, topic: string): number[] {
+/** Figures, dates, amounts and names in capitals are what a reader can't guess. */
+function facts(text: string): number {
+  const figures = text.match(/\p{N}+(?:[.,:]\p{N}+)*/gu)?.length ?? 0;
+  const amounts =
+    text.match(
+      /[%€$£¥°]|(?<!\p{L})(?:euros?|dollars?|pounds?|percent|prozent|euro|руб|млн|млрд)|[元円]|บาท|ร้อยละ/giu,
+    )?.length ?? 0;
+  return 1 + 0.25 * Math.min(3, figures) + 0.2 * Math.min(2, amounts);
+}
+
+/** What a statement is worth even if nothing else in the text is about the same; a statement about everything has 1 more. */
+const OWN_MERIT = 0.5;
+
+/** How well each candidate alone would stand for the text, and its vector. */
+function merits(
+  candidates: Candidate[],
+  { genre, topic }: Reading,
+): { base: number[]; weighted: Vector[]; norms: number[] } {
   const weighted = vectors(candidates);
   const norms = weighted.map(norm);
   const centroid = centroidOf(weighted, candidates);
@@ -135,33 +161,75 @@ export function rank(candidates: Candidate[], count: number, topic: string): num
     const central = cosine(vector, centroid, (norms[index] ?? 0) * centroidNorm);
     const onTopic = [...wanted].filter(term => vector.has(term)).length / Math.max(3, wanted.size);
     const merit =
-      (0.15 + central) * lengthFactor(candidate.text, vector.size) * (1 + 0.5 * Math.min(1, onTopic));
-    return merit * lead(index, candidate) * candidate.weight;
+      (OWN_MERIT + central) * lengthFactor(candidate.text, vector.size) * (1 + 0.5 * Math.min(1, onTopic));
+    const said = cueFactor(candidate.cues, genre) * facts(candidate.text);
+    return merit * said * position(index, candidates.length, candidate, genre) * candidate.weight;
   });
-  const redundancy = candidates.map(() => 0);
-  const picked: number[] = [];
-  while (picked.length < Math.min(count, candidates.length)) {
-    const best = bestOf(base, redundancy, picked);
-    if (best < 0) break;
-    picked.push(best);
-    const chosen = weighted[best] ?? new Map<string, number>();
-    for (const [index, vector] of weighted.entries()) {
-      const alike = cosine(vector, chosen, (norms[index] ?? 0) * (norms[best] ?? 0));
-      redundancy[index] = Math.max(redundancy[index] ?? 0, alike);
-    }
-  }
-  return picked.sort((left, right) => left - right);
+  return { base, weighted, norms };
 }
 
-/** The best remaining candidate; -1 if the remaining ones only repeat those already selected. */
-function bestOf(base: number[], redundancy: number[], picked: number[]): number {
+/** What adds less than this share of the best statement only fills. */
+const LEAST_MERIT = 0.15;
+/** Candidates that were refused by `admits` before the search ends. */
+const MAX_REFUSED = 24;
+/** Of two statements that are more alike, one only repeats the other. */
+const SAME = 0.85;
+/** A statement with a cue that no picked one has yet is worth more. */
+const NOVELTY = 1.3;
+
+type Search = {
+  base: number[];
+  /** How much of a candidate the picked ones say already, 0 to 1. */
+  repeated: number[];
+  seen: Set<number>;
+  covered: Set<Cue>;
+};
+
+/** The best remaining candidate; -1 if the remaining ones only repeat those already selected, or only fill. */
+function bestOf(search: Search, candidates: Candidate[], genre: Genre, further: boolean): number {
+  const least = further
+    ? LEAST_MERIT * Math.max(...[...search.seen].map(index => search.base[index] ?? 0))
+    : 0;
   let best = -1;
   let bestScore = -1;
-  for (const [index, merit] of base.entries()) {
-    const alike = redundancy[index] ?? 0;
-    if (picked.includes(index) || (picked.length > 0 && alike > 0.85)) continue;
-    const score = merit * (1 - alike);
+  for (const [index, merit] of search.base.entries()) {
+    const alike = search.repeated[index] ?? 0;
+    if (search.seen.has(index) || (further && (alike > SAME || merit < least))) continue;
+    const cues = candidates[index]?.cues ?? [];
+    const isNew = cues.some(cue => isWanted(cue, genre) && !search.covered.has(cue));
+    const score = merit * (1 - alike) * (isNew ? NOVELTY : 1);
     if (score > bestScore) [best, bestScore] = [index, score];
   }
   return best;
+}
+
+/**
+ * Indices of the most representative candidates, best first, as long as `admits` accepts the next one together with those before it.
+ * Deterministic: of equal scores, the earlier statement wins.
+ */
+export function rank(
+  candidates: Candidate[],
+  reading: Reading,
+  admits: (picked: number[]) => boolean,
+): number[] {
+  const { base, weighted, norms } = merits(candidates, reading);
+  const search: Search = { base, repeated: candidates.map(() => 0), seen: new Set(), covered: new Set() };
+  const picked: number[] = [];
+  for (let refused = 0; refused < MAX_REFUSED;) {
+    const best = bestOf(search, candidates, reading.genre, picked.length > 0);
+    if (best < 0) break;
+    search.seen.add(best);
+    if (picked.length > 0 && !admits([...picked, best])) {
+      refused += 1;
+      continue;
+    }
+    picked.push(best);
+    for (const cue of candidates[best]?.cues ?? []) search.covered.add(cue);
+    const chosen = weighted[best] ?? new Map<string, number>();
+    for (const [index, vector] of weighted.entries()) {
+      const alike = cosine(vector, chosen, (norms[index] ?? 0) * (norms[best] ?? 0));
+      search.repeated[index] = Math.max(search.repeated[index] ?? 0, alike);
+    }
+  }
+  return picked;
 }

@@ -1,21 +1,18 @@
-/** Sentence boundaries, and cuts of sentences that are too long to quote. */
+import { UNMARKED } from './words.js';
+
+/** Sentence boundaries. */
 
 const sentenceSegmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
 const graphemeSegmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
 /** `Intl.Segmenter` takes quadratic time, so its input is limited to this length. */
 const WINDOW = 4_000;
-/** The longest sentence in a summary. A longer one is cut at a clause boundary. */
-export const MAX_SENTENCE = 300;
-/** A word up to this length, such as a URL, is not cut. */
-const MAX_WORD = 2_000;
-
 const words = (list: string): Set<string> => new Set(list.split(' '));
 
 /** Always followed by the rest of the sentence. */
 const TITLES = words(
   'dr mr mrs ms mx prof rev hon gen col maj capt cmdr lt sgt sen rep gov pres amb supt mt messrs mme mlle sra srta dra ' +
-    'vs cf al viz approx ej ca resp bzw evtl ggf vgl z.b d.h u.a i.e e.g a.k.a p.ej c.-à-d ft est incl excl sr hr fr st mio mrd tsd bd bzgl inkl exkl',
+    'vs cf al viz approx ej ca resp bzw evtl ggf vgl z.b d.h u.a i.e e.g a.k.a p.ej c.-à-d ft est incl excl sr hr fr st mio mrd tsd bd bzgl inkl exkl ул пр пл обл им тел д кв стр т.е т.к т.н гр ок ст п пп см ср напр',
 );
 /** Followed by the rest of the sentence if that begins with a number. */
 const BEFORE_NUMBERS = words(
@@ -24,7 +21,7 @@ const BEFORE_NUMBERS = words(
 );
 /** May or may not end a sentence; the next word decides. */
 const EITHER = words(
-  'approx resp incl excl evtl ggf bzw usw misc temp orig transl trans assoc intl natl attn cont hrs hr mins secs tbsp tsp govt mfg prof capt std avg abs abb bsp inc ltd co corp bros llc plc gmbh jr etc a.m p.m am pm u.s u.k u.n e.u u.s.a d.c ph.d m.d b.a m.a b.sc m.sc ave blvd rd ' +
+  'approx resp incl excl evtl ggf bzw usw misc temp orig transl trans assoc intl natl attn cont hrs hr mins secs tbsp tsp govt mfg prof capt std avg abs abb bsp inc ltd co corp bros llc plc gmbh jr etc a.m p.m am pm u.s u.k u.n e.u u.s.a d.c ph.d m.d b.a m.a b.sc m.sc ave blvd rd руб тыс млн млрд г гг т.д т.п др коп ' +
     'dept univ assn jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs fri sat sun min max ed eds',
 );
 /** Words that begin sentences and hardly ever follow an abbreviation inside one. */
@@ -35,8 +32,13 @@ const STARTERS = words(
     'since until because thus therefore finally der die das ein eine er sie es wir ich le la les un une il elle el los dont im ive ill thats pls btw',
 );
 
+/** Words of hasty messages without a vowel, which no abbreviation of a longer text ends with. */
+const HASTY = words(
+  'ok okay thx thnx tks pls plz lol lmk np ty tbh rn brb grz grzz cmq xd msg jpp stp svp mdr slt bjr ptdr mfg vg lg tmb pq abs bjs vlw blz спс пжл',
+);
+
 /** The last word of a piece without opening marks, in lower case, and whether it ends in a full stop. */
-function lastWord(piece: string): { word: string; dotted: boolean } {
+export function lastWord(piece: string): { word: string; dotted: boolean } {
   const tail = piece.slice(-40);
   const word = /(?<!\S)(\S+)$/.exec(tail)?.[1] ?? '';
   const dotted = word.endsWith('.');
@@ -47,6 +49,7 @@ function lastWord(piece: string): { word: string; dotted: boolean } {
 /** Whether a full stop after `word` (in lower case: `lower`) does not end the sentence before `next`. */
 function abbreviates(word: string, lower: string, next: string): boolean {
   if (TITLES.has(lower)) return true;
+  if (HASTY.has(lower)) return false;
   if (BEFORE_NUMBERS.has(lower) && /^\p{N}/u.test(next)) return true;
   if (STARTERS.has(next.toLowerCase())) return false;
   if (EITHER.has(lower)) return true;
@@ -63,6 +66,7 @@ function endsBeforeLowerCase(left: string, right: string): boolean {
   const { word, dotted } = lastWord(left);
   if (!dotted) return true;
   const lower = word.toLowerCase();
+  if (HASTY.has(lower)) return true;
   const numbered = BEFORE_NUMBERS.has(lower) && !/^(?:no|lines?|item)$/.test(lower);
   if (
     numbered ||
@@ -133,7 +137,7 @@ function windowEnd(text: string, from: number, limit: number): number {
 }
 
 /** The last grapheme boundary at or before `limit`; reads at most 64 characters. */
-function graphemeCut(text: string, from: number, limit: number): number {
+export function graphemeCut(text: string, from: number, limit: number): number {
   const start = Math.max(from, limit - 64);
   let cut = start;
   for (const { index } of graphemeSegmenter.segment(text.slice(start, limit + 32))) {
@@ -167,76 +171,28 @@ export function splitSentences(text: string): string[] {
   return sentences;
 }
 
-const CLAUSE_ENDS: readonly RegExp[] = [
-  /[;:—–](?=\s)|[；：](?=.)/gu,
-  /,(?=\s)|[，、](?=.)|[)\]”»](?=\s)|\s(?=[(–—])/gu,
-  /\s(?=(?:and|but|or|so|because|which|that|when|while|where|who|then|if|und|oder|aber|weil|et|mais|ou|que|qui|y|pero|o)\s)/giu,
-];
+/** Words that continue a Thai sentence after a space. */
+const THAI_CONTINUES =
+  /^(?:และ|หรือ|แต่|ซึ่ง|โดย|ที่|เพื่อ|จาก|ของ|ใน|เช่น|คือ|ได้แก่|รวม|เนื่อง|ภายใน|ตั้งแต่|จนถึง|พร้อม|จึง|ก็|ว่า|เป็น|จะ|กับ|เพราะ|อย่างมี)/u;
+const FEWEST_THAI_LETTERS = 24;
+const MOST_THAI_LETTERS = 160;
 
-/** The end of the last match of `pattern` in `text` at or after `least`, or -1. */
-function lastBoundary(text: string, pattern: RegExp, least: number): number {
-  let found = -1;
-  for (const match of text.matchAll(pattern)) if (match.index >= least) found = match.index + match[0].length;
-  return found;
-}
-
-/** A space that separates words: not inside "Dr. Smith", "10 000" or "5 km". */
-function wordBoundary(text: string, least: number): number {
-  for (let at = text.lastIndexOf(' '); at >= least; at = text.lastIndexOf(' ', at - 1)) {
-    const { word, dotted } = lastWord(text.slice(Math.max(0, at - 40), at));
-    const abbreviated = dotted && (word.includes('.') || word.length <= 4);
-    if (!abbreviated && !/\d[%$€£]?$/.test(word)) return at;
-    if (at === 0) break;
+/**
+ * The sentences of a text in a script that marks their ends only by a space, as it does clauses, numbers and names. A space inside
+ * a phrase, around a number or before a conjunction ends none.
+ */
+export function splitUnmarked(text: string): string[] {
+  const sentences: string[] = [];
+  let open = '';
+  for (const phrase of text.split(' ')) {
+    const letter = /^\p{L}/u.test(phrase) && UNMARKED.test(phrase.charAt(0));
+    const closed = open.length >= FEWEST_THAI_LETTERS && !/[\p{N}(,:]$|[A-Za-z]$/u.test(open);
+    const continues = !letter || (THAI_CONTINUES.test(phrase) && open.length < MOST_THAI_LETTERS);
+    if (open !== '' && closed && !continues) {
+      sentences.push(open);
+      open = phrase;
+    } else open = open === '' ? phrase : `${open} ${phrase}`;
   }
-  return -1;
-}
-
-/** Where to cut a text that is longer than `limit`: after a clause, otherwise after a word, otherwise after a character. */
-function cutAt(text: string, limit: number): number {
-  const head = text.slice(0, limit + 1);
-  for (const pattern of CLAUSE_ENDS) {
-    const at = lastBoundary(head, pattern, Math.floor(limit / 3));
-    if (at > 0 && at <= limit) return at;
-  }
-  const space = wordBoundary(head, Math.floor(limit / 6));
-  if (space > 0) return space;
-  return uncuttable(text, limit);
-}
-
-/** For a beginning without a usable space: a URL, path or number is kept whole if it is shorter than 2 000 characters. */
-function uncuttable(text: string, limit: number): number {
-  const start = text.lastIndexOf(' ', limit) + 1;
-  if (start > 1) return start;
-  const end = text.indexOf(' ');
-  const word = end < 0 ? text.slice(0, MAX_WORD + 1) : text.slice(0, Math.min(end, MAX_WORD + 1));
-  const solid = /^\W{0,3}(?:[a-z][a-z0-9+.-]{1,15}:\/\/|www\.|[\d.,-]+$)/i.test(word);
-  return solid && word.length <= MAX_WORD ? word.length : graphemeCut(text, 0, limit);
-}
-
-/** A part of a sentence, and whether the sentence begins before it or continues after it. */
-export type Piece = { text: string; continued: boolean; continues: boolean };
-
-/** Cuts a sentence into pieces of at most `limit` characters at clause boundaries; `most` limits their number. */
-export function cutSentence(sentence: string, most: number, limit = MAX_SENTENCE): Piece[] {
-  const pieces: Piece[] = [];
-  let rest = sentence;
-  while (rest !== '' && pieces.length < most) {
-    const cut = rest.length <= limit ? rest.length : cutAt(rest, limit);
-    const text = rest.slice(0, cut).trim();
-    rest = rest.slice(cut).trim();
-    if (text !== '') pieces.push({ text, continued: pieces.length > 0, continues: rest !== '' });
-  }
-  return pieces;
-}
-
-/** A piece as it appears in a summary: an ellipsis where the sentence was cut, a full stop where the text has no mark. */
-export function present(piece: Piece): string {
-  const trimmed = piece.text.replace(/(?<![\s,;:，、；：–—-])[\s,;:，、；：–—-]+$/u, '');
-  const text = trimmed === '' ? piece.text : trimmed;
-  const head = piece.continued ? '… ' : '';
-  if (piece.continues) return `${head}${text.replace(/(?<![.\s])[.…]$/u, '')}…`;
-  const last = /(?<!\S)\S+$/.exec(text.slice(-200))?.[0] ?? '';
-  const plainEnd = /[\p{L}\p{N}\p{M}%°"'”’»)\]]$/u.test(last) && !/[.!?。！？…]["'”’»)\]]*$/u.test(last);
-  if (!plainEnd || /[/@\\=<>{}#_]|[\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}]$/u.test(last)) return head + text;
-  return `${head}${text}${/[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}]$/u.test(text) ? '。' : '.'}`;
+  if (open !== '') sentences.push(open);
+  return sentences;
 }

@@ -10,6 +10,8 @@ export type Summarizer = {
   name: string;
   /** True if answers do not come from a real backend. */
   mock: boolean;
+  /** How summaries are made: of sentences of the text, or written by a model. */
+  method: 'extractive' | 'model';
   summarize(text: string, signal: AbortSignal, caller?: string): Promise<string>;
   /** Checks at no cost whether the backend is available. Rejects if it is not. */
   check(signal: AbortSignal): Promise<void>;
