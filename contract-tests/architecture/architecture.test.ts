@@ -117,7 +117,7 @@ const NAMELESS = /^src\/(http|payments|contract|ledger)\//;
  * table of the ledger.
  */
 const COMMON_NAMES = new Set(
-  `text name network mint supply decimals tokenProgram summary responses sources sentiment positive neutral negative value type
+  `text name network mint supply decimals tokenProgram summary method responses sources sentiment positive neutral negative value type
   bytes size since key unknown address state number older newer group program authority uri fields changed maximum epoch
   extensions sentence frozen initialized`.split(/\s+/),
 );

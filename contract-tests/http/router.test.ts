@@ -232,7 +232,6 @@ describe('The check of an answer', () => {
     ['/v1/summarize', { summary: '' }],
     ['/v1/summarize', { summary: 5 }],
     ['/v1/summarize', { summary: 's', mock: 'yes' }],
-    ['/v1/summarize', { summary: 's', method: 'guessed' }],
     ['/v1/summarize', 'summary'],
     ['/v1/summarize', null],
     ['/v1/summarize', undefined],
