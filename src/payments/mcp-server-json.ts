@@ -1,7 +1,7 @@
 import type { Contract } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
-import { MCP_PATH } from './discovery.js';
+import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from './requirements.js';
 import { serviceOf } from './service.js';
 
