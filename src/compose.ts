@@ -3,6 +3,7 @@ import type { Json } from './contract/json.js';
 import { mkdir } from 'node:fs/promises';
 import { openAdmin, placeAdmin, type AdminListener, type AdminPlace } from './admin/admin-listener.js';
 import { machineRoutes } from './admin/machine-routes.js';
+import { operatorPageOf } from './admin/operator-parts.js';
 import { createApp } from './http/app.js';
 import { createBackends, type BuiltBackends, type Panel } from './upstreams/backends.js';
 import { BodyReader } from './http/body.js';
@@ -100,6 +101,7 @@ type Offering = {
 type Selling = Omit<HttpParts, 'offers'> & {
   idle(): Promise<void>;
   health: Health;
+  orders: OrderWorker;
   /** Opens the panel; undefined if nobody is asked. */
   panelLink: string | undefined;
 };
@@ -172,13 +174,14 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
 async function adminOf(
   base: Base,
   offering: Offering,
-  { health }: Selling,
+  selling: Selling,
   place: AdminPlace,
 ): Promise<AdminListener> {
   const { config, log, disposers } = base;
   const { answerBudgetBytes } = config;
-  const routes = machineRoutes({ ...base, ...offering, health, answerBudgetBytes });
-  const admin = await openAdmin(place, config.stateDir, { routes, log });
+  const routes = machineRoutes({ ...base, ...offering, ...selling, answerBudgetBytes });
+  const page = operatorPageOf({ ...base, ...offering, ...selling }, place);
+  const admin = await openAdmin(place, config.stateDir, { routes, page, log });
   disposers.unshift(() => admin.close());
   return admin;
 }
@@ -297,8 +300,9 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
     routes,
     documents,
     exposed,
-    idle: () => charge.idle(),
     health,
+    orders,
+    idle: () => charge.idle(),
     panelLink: page?.link,
   };
 }

@@ -43,6 +43,15 @@ export type Outage = { name: string; retryAfterSeconds: number };
 /** `detail` names each facilitator and its state. */
 export type FacilitatorReport = { status: 'ok' | 'degraded' | 'down'; latencyMs?: number; detail?: string };
 
+/** `restSeconds` is set while it rests after failures: nothing is sent to it for so long. `detail` is a line for the operator. */
+export type FacilitatorState = {
+  name: string;
+  status: 'ok' | 'degraded' | 'down';
+  latencyMs: number | undefined;
+  restSeconds: number | undefined;
+  detail: string;
+};
+
 const MAX_FEE_PAYERS = 1_024;
 /** How long a fee payer that no facilitator has stays unknown. */
 const UNKNOWN_MS = 5_000;
@@ -194,6 +203,17 @@ export class Facilitators implements Facilitator {
   /** Which of them are asked, and which rest after failures. */
   breakers(): { name: string; open: boolean }[] {
     return this.#members.map(({ name, health }) => ({ name, open: !health.available }));
+  }
+
+  /** Each of them, in order of preference. */
+  states(): FacilitatorState[] {
+    return this.#members.map(({ name, health, latencyMs }) => ({
+      name,
+      status: health.healthy ? 'ok' : health.available ? 'degraded' : 'down',
+      latencyMs,
+      restSeconds: health.available ? undefined : health.retryAfterSeconds,
+      detail: health.line,
+    }));
   }
 
   report(): FacilitatorReport {

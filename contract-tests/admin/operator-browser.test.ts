@@ -1,0 +1,132 @@
+import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Browser, noBrowser } from '../support/browser.js';
+import {
+  fillMonth,
+  leaveUnresolved,
+  openOperatorWorld,
+  OPERATOR_TOKEN,
+  sell,
+  type OperatorWorld,
+} from '../support/operator-world.js';
+
+const AXE = fileURLToPath(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url));
+const TAB = 9;
+const ENTER = 13;
+
+describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
+  this.timeout(60_000);
+  let browser: Browser;
+  let world: OperatorWorld;
+  let failed: string;
+
+  before(async function () {
+    if (noBrowser) return this.skip();
+    browser = await Browser.start();
+    world = await openOperatorWorld();
+    ({ failed } = await fillMonth(world));
+  });
+
+  after(async () => {
+    if (noBrowser) return;
+    await browser.close();
+    await world.close();
+  });
+
+  beforeEach(async () => {
+    browser.complaints.length = 0;
+    await browser.resize(1_280, 900);
+  });
+
+  async function signIn(): Promise<void> {
+    await browser.open(`${world.url}/#${OPERATOR_TOKEN}`);
+    await browser.until(`document.querySelector('#headline')`);
+  }
+
+  async function go(path: string, ready: string): Promise<void> {
+    await browser.open(`${world.url}${path}`);
+    await browser.until(`location.pathname === '${path}' && document.querySelector('${ready}')`);
+  }
+
+  async function violations(): Promise<unknown> {
+    await browser.read(`${readFileSync(AXE, 'utf8')}; 0`);
+    await browser.read(
+      `window.found = undefined; axe.run().then(({ violations }) => { window.found = violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')); }); 0`,
+    );
+    await browser.until('window.found');
+    return browser.read('window.found');
+  }
+
+  it('opens with the link and drops the token from the address', async () => {
+    await signIn();
+    expect(await browser.read('location.href')).to.equal(`${world.url}/`);
+    expect(await browser.read('document.cookie')).to.equal('');
+    expect(browser.complaints).to.deep.equal([]);
+    expect(await browser.read(`document.querySelectorAll('#month rect').length`)).to.equal(60);
+  });
+
+  for (const [width, dark] of [
+    [1_280, false],
+    [1_280, true],
+    [390, false],
+    [390, true],
+  ] as const)
+    it(`has no fault that axe finds and no scroll bar at ${width} pixels, ${dark ? 'dark' : 'light'}`, async () => {
+      await browser.resize(width, 900, dark);
+      await signIn();
+      const pages: [string, string][] = [
+        ['/', '#headline'],
+        [`/payments/${failed}`, '.history'],
+        [`/payments/${failed}/retry`, 'form'],
+        [`/payments/${failed}/refund`, '#tx'],
+      ];
+      for (const [path, ready] of pages) {
+        await go(path, ready);
+        expect(await violations(), path).to.deep.equal([]);
+        expect(await browser.read('document.documentElement.scrollWidth'), path).to.equal(width);
+        const low = await browser.read(
+          `[...document.querySelectorAll('button, a.button, input:not([type=hidden]), summary')].filter(e => e.getBoundingClientRect().height < 44).length`,
+        );
+        expect(low, path).to.equal(0);
+      }
+      expect(browser.complaints).to.deep.equal([]);
+    });
+
+  it('shows a sale and an unresolved payment without a reload, and keeps what is open and focused', async () => {
+    await signIn();
+    await browser.read(`window.sameDocument = true; document.querySelector('#month details').open = true; 0`);
+    await browser.read(`document.querySelector('#find').focus()`);
+    await browser.type('abcdef');
+    const [id = ''] = await sell(world, { operation: 'newcomer' });
+    const unresolved = await leaveUnresolved(world);
+    await browser.until(`document.querySelector('#sales').textContent.includes('newcomer')`);
+    await browser.until(`document.querySelector('#attention a[href="/payments/${unresolved}"]')`);
+    expect(await browser.read(`document.querySelector('#sales a').getAttribute('href')`)).to.equal(
+      `/payments/${id}`,
+    );
+    expect(await browser.read(`document.querySelector('#month details').open`)).to.equal(true);
+    expect(await browser.read(`document.querySelector('#find').value`)).to.equal('abcdef');
+    expect(await browser.read('window.sameDocument')).to.equal(true);
+  });
+
+  it('starts another attempt by keyboard alone, after it has asked', async () => {
+    await signIn();
+    await go(`/payments/${failed}`, 'a.button');
+    await browser.read(`document.querySelector('#main').focus()`);
+    await browser.press('Tab', TAB);
+    expect(await browser.read('document.activeElement.textContent')).to.equal('Retry…');
+    expect(await browser.read('getComputedStyle(document.activeElement).outlineWidth')).to.equal('3px');
+    await browser.press('Enter', ENTER);
+    await browser.until(`location.pathname.endsWith('/retry') && document.querySelector('#main form')`);
+    expect(world.asked.retries).to.deep.equal([]);
+    await browser.read(`document.querySelector('#main').focus()`);
+    await browser.press('Tab', TAB);
+    await browser.press('Enter', ENTER);
+    await browser.until(`document.querySelector('.said')`);
+    expect(await browser.read(`document.querySelector('.said').textContent`)).to.equal(
+      'Another attempt has been started.',
+    );
+    expect(world.asked.retries).to.deep.equal([failed]);
+  });
+});

@@ -1,0 +1,198 @@
+import { expect } from 'chai';
+import { CommandFault } from '../../src/cli/ledger/print.js';
+import { LedgerFault } from '../../src/ledger/fault.js';
+import { paymentIn } from '../support/ledger-places.js';
+import {
+  leaveUnresolved,
+  openOperatorWorld,
+  OPERATOR_TOKEN,
+  owe,
+  sell,
+  type OperatorWorld,
+} from '../support/operator-world.js';
+
+const TX = '5'.repeat(88);
+
+describe('the operator page', () => {
+  let world: OperatorWorld;
+  let cookie: string;
+  let refusal: Error | undefined;
+
+  beforeEach(async () => {
+    refusal = undefined;
+    const asked: [string, string][] = [];
+    world = await openOperatorWorld({
+      refund: async (id, tx) => {
+        if (refusal) throw refusal;
+        asked.push([id, tx]);
+      },
+    });
+    world.asked.refunds = asked;
+    cookie = '';
+  });
+  afterEach(() => world.close());
+
+  async function get(path: string): Promise<{ status: number; text: string; headers: Headers }> {
+    const answer = await fetch(world.url + path, { headers: { cookie }, redirect: 'manual' });
+    return { status: answer.status, text: await answer.text(), headers: answer.headers };
+  }
+
+  async function post(path: string, fields: Record<string, string>, headers: Record<string, string> = {}) {
+    const body = new URLSearchParams(fields);
+    const answer = await fetch(world.url + path, {
+      method: 'POST',
+      body,
+      redirect: 'manual',
+      headers: { cookie, ...headers },
+    });
+    return { status: answer.status, text: await answer.text(), headers: answer.headers };
+  }
+
+  async function signIn(): Promise<string> {
+    const { headers, status } = await post('/login', { token: OPERATOR_TOKEN });
+    expect(status).to.equal(303);
+    cookie = (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+    return headers.get('set-cookie') ?? '';
+  }
+
+  const keyIn = (text: string): string => /name="form" value="([^"]+)"/.exec(text)?.[1] ?? '';
+
+  it('gives nothing to anybody who has not signed in', async () => {
+    const id = await owe(world, true);
+    expect((await get('/')).text)
+      .to.include('Sign in with')
+      .and.not.include('Newest sales');
+    for (const path of [
+      '/overview',
+      '/live',
+      `/payments/${id}`,
+      `/payments?id=${id}`,
+      `/payments/${id}/refund`,
+      `/payments/${id}/retry`,
+    ]) {
+      const { status, text } = await get(path);
+      expect(status, path).to.equal(401);
+      expect(text, path).to.not.include(id);
+    }
+    expect((await post(`/payments/${id}/retry`, { form: 'x' })).status).to.equal(401);
+    expect((await post(`/payments/${id}/refund`, { form: 'x', tx: TX })).status).to.equal(401);
+    expect((await post('/login', { token: 'a wrong token of enough characters' })).status).to.equal(401);
+    expect(world.logged).to.deep.equal(['a wrong token was sent to the operator page']);
+    expect(world.asked).to.deep.equal({ refunds: [], retries: [] });
+  });
+
+  it('signs in with a cookie that scripts and other sites never get, and out again', async () => {
+    expect(await signIn())
+      .to.match(/; path=\/;/)
+      .and.include('samesite=strict')
+      .and.include('httponly');
+    const { text, headers } = await get('/');
+    expect(headers.get('content-security-policy')).to.include("default-src 'none'").and.not.include('unsafe');
+    expect(headers.get('cache-control')).to.equal('no-store');
+    expect(text).to.not.match(/ on[a-z]+=| style=|<script>/);
+    expect((await post('/logout', { form: keyIn(text) })).status).to.equal(303);
+    expect((await get('/overview')).status).to.equal(401);
+  });
+
+  it('shows today, thirty days, the newest sales, and what is owed or unresolved', async () => {
+    await sell(world, { daysAgo: 31, operation: 'tooOld' });
+    await sell(world, { daysAgo: 29, sales: 2, operation: 'old' });
+    await sell(world, { sales: 3, operation: 'summarize' });
+    const [owed, unresolved] = [await owe(world, true), await leaveUnresolved(world)];
+    await signIn();
+    const { text } = await get('/');
+    const part = (id: string): string =>
+      new RegExp(`<section [^>]*id="${id}"[^]*?</section>`).exec(text)?.[0] ?? '';
+    expect(part('today')).to.match(/summarize<\/code><\/td><td[^>]*>3<\/td><td[^>]*>0\.03</);
+    expect(part('month')).to.include('<strong>6</strong>').and.include('2026-06-01: 2');
+    expect(part('attention')).to.include(owed).and.include(unresolved);
+    expect(part('sales')).to.include('tooOld').and.not.include(unresolved);
+    expect(part('facilitators')).to.include('open, next try in 4 s');
+  });
+
+  it('escapes what callers wrote', async () => {
+    const hostile = '<img src=x onerror=alert(1)>';
+    await sell(world, { operation: hostile });
+    const id = await paymentIn(world.ledger, 'owed', { payer: hostile, identifier: hostile });
+    await signIn();
+    for (const path of ['/', `/payments/${id}`, `/payments/${id}/refund`]) {
+      const { text } = await get(path);
+      expect(text).to.not.include('<img');
+      expect(text).to.include('&lt;img');
+    }
+  });
+
+  it('finds a payment by the beginning of its id, and says so if it does not', async () => {
+    const id = await leaveUnresolved(world);
+    await signIn();
+    expect((await get(`/payments?id=${id.slice(0, 10)}`)).headers.get('location')).to.equal(
+      `/payments/${id}`,
+    );
+    expect((await get('/payments?id=0123456789')).text).to.include('There is no payment 0123456789');
+    expect((await get(`/payments/${'0'.repeat(64)}`)).status).to.equal(404);
+    const { text } = await get(`/payments/${id}`);
+    expect(text).to.include('settling: a facilitator was asked').and.not.include('Refund…');
+    // The signed transaction is a bearer token.
+    expect(text).to.not.include('AAAA');
+  });
+
+  it('starts another attempt at an order that failed, once it is asked to with a form of its own', async () => {
+    const [failed, open] = [await owe(world, true), await owe(world, false)];
+    await signIn();
+    const form = keyIn((await get(`/payments/${failed}/retry`)).text);
+    expect((await post(`/payments/${failed}/retry`, {})).status).to.equal(403);
+    expect(
+      (await post(`/payments/${failed}/retry`, { form }, { 'sec-fetch-site': 'same-site' })).status,
+    ).to.equal(403);
+    expect(
+      (await post(`/payments/${failed}/retry`, { form }, { origin: 'http://127.0.0.1:1' })).status,
+    ).to.equal(403);
+    expect((await post(`/payments/${open}/retry`, { form })).status).to.equal(409);
+    expect(world.asked.retries).to.deep.equal([]);
+    const { status, headers } = await post(`/payments/${failed}/retry`, { form });
+    expect(status).to.equal(303);
+    expect((await get(headers.get('location') ?? '')).text).to.include('Another attempt has been started.');
+    expect(world.asked.retries).to.deep.equal([failed]);
+  });
+
+  it('records a refund, or says why not and keeps what was typed', async () => {
+    const id = await owe(world, true);
+    await signIn();
+    const page = await get(`/payments/${id}/refund`);
+    expect(page.text).to.include('0.50 USDC').and.include('Receiver111');
+    const form = keyIn(page.text);
+    const bad = await post(`/payments/${id}/refund`, { form, tx: 'not one' });
+    expect([bad.status, bad.text.includes('64 to 88 base58 characters')]).to.deep.equal([400, true]);
+    refusal = new CommandFault(
+      `The transaction ${TX} does not refund payment ${id}: it failed. Nothing was changed.`,
+    );
+    const refused = await post(`/payments/${id}/refund`, { form, tx: TX });
+    expect(refused.status).to.equal(400);
+    expect(refused.text).to.include('it failed. Nothing was changed.').and.include(`value="${TX}"`);
+    expect(world.asked.refunds).to.deep.equal([]);
+    refusal = undefined;
+    expect((await post(`/payments/${id}/refund`, { form, tx: ` ${TX} ` })).status).to.equal(303);
+    expect(world.asked.refunds).to.deep.equal([[id, TX]]);
+    const sold = (await sell(world, {}))[0] ?? '';
+    expect((await post(`/payments/${sold}/refund`, { form, tx: TX })).status).to.equal(409);
+    expect(world.asked.refunds).to.have.length(1);
+  });
+
+  it('is there without the ledger, and says what cannot be read', async () => {
+    await world.close();
+    const broken = async (): Promise<never> => {
+      throw new LedgerFault('failed', 'The database does not answer.');
+    };
+    world = await openOperatorWorld();
+    for (const name of ['salesAfter', 'newestSales', 'undecided', 'list', 'openOrders', 'find'] as const)
+      Object.assign(world.ledger, { [name]: broken });
+    await signIn();
+    const { status, text } = await get('/');
+    expect(status).to.equal(200);
+    expect(text).to.include('The ledger cannot be read at the moment: The database does not answer.');
+    expect(text).to.include('facilitator.payai.network');
+    const payment = await get(`/payments/${'a'.repeat(64)}`);
+    expect(payment.status).to.equal(503);
+    expect(payment.text).to.include('The database does not answer.');
+  });
+});

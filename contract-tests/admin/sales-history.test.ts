@@ -1,0 +1,89 @@
+import { expect } from 'chai';
+import { SalesHistory } from '../../src/admin/sales-history.js';
+import type { Sale } from '../../src/ledger/store.js';
+
+const DAY_MS = 86_400_000;
+const NOW = Date.UTC(2026, 5, 30, 12);
+
+const sale = (settledAt: number, n = 0, operation = 'summarize'): Sale => ({
+  id: n.toString(16).padStart(64, '0'),
+  operation,
+  payer: 'Payer111',
+  amount: 10_000n,
+  state: 'delivered',
+  settledAt,
+});
+
+/** A ledger that counts what is read of it. */
+function ledgerOf(all: Sale[]) {
+  const read = { rows: 0, calls: 0, broken: false };
+  return {
+    read,
+    salesAfter: async ({ settledAt, id }: Pick<Sale, 'settledAt' | 'id'>, limit = 1_000) => {
+      if (read.broken) throw new Error('the database is gone');
+      const found = all
+        .filter(each => each.settledAt > settledAt || (each.settledAt === settledAt && each.id > id))
+        .sort((a, b) => a.settledAt - b.settledAt || (a.id < b.id ? -1 : 1))
+        .slice(0, limit);
+      read.rows += found.length;
+      read.calls += 1;
+      return found;
+    },
+  };
+}
+
+const totalOf = async (history: SalesHistory): Promise<number> =>
+  (await history.read()).sales.reduce((sum, { sales }) => sum + sales, 0);
+
+describe('the sales of the last 30 days', () => {
+  const later = (history: SalesHistory): Promise<void> =>
+    // Readers within a second share the counts.
+    new Promise(resolve => setTimeout(resolve, 1_050)).then(() => void history);
+
+  it('are counted by UTC day, in slices, and read once', async function () {
+    this.timeout(10_000);
+    const all = Array.from({ length: 3_000 }, (_, n) => sale(NOW - 20 * DAY_MS + n * 1_000, n));
+    const ledger = ledgerOf(all);
+    const history = new SalesHistory(ledger, () => NOW);
+    expect(await totalOf(history)).to.equal(3_000);
+    expect(ledger.read.calls).to.be.at.least(6);
+    const before = ledger.read.rows;
+    all.push(sale(NOW - 1_000, 5_000), sale(NOW - 500, 5_001));
+    await later(history);
+    expect(await totalOf(history)).to.equal(3_002);
+    expect(ledger.read.rows - before).to.be.below(50);
+  });
+
+  it('leave out what is older, and days that have become too old', async () => {
+    let now = NOW;
+    const all = [sale(NOW - 31 * DAY_MS, 1), sale(NOW - 29 * DAY_MS, 2), sale(NOW, 3)];
+    const history = new SalesHistory(ledgerOf(all), () => now);
+    expect(await totalOf(history)).to.equal(2);
+    now += DAY_MS;
+    await later(history);
+    expect(await totalOf(history)).to.equal(1);
+  });
+
+  it('count a sale that is committed after a later one', async () => {
+    const all = [sale(NOW - 2_000, 1), sale(NOW, 3)];
+    const history = new SalesHistory(ledgerOf(all), () => NOW);
+    expect(await totalOf(history)).to.equal(2);
+    all.push(sale(NOW - 1_000, 2));
+    await later(history);
+    expect(await totalOf(history)).to.equal(3);
+  });
+
+  it('count nothing twice when the ledger fails and comes back', async () => {
+    const all = Array.from({ length: 1_200 }, (_, n) => sale(NOW - DAY_MS + n * 1_000, n));
+    const ledger = ledgerOf(all);
+    const history = new SalesHistory(ledger, () => NOW);
+    expect(await totalOf(history)).to.equal(1_200);
+    await later(history);
+    ledger.read.broken = true;
+    expect(await history.read().catch((error: unknown) => (error as Error).message)).to.equal(
+      'the database is gone',
+    );
+    ledger.read.broken = false;
+    expect(await totalOf(history)).to.equal(1_200);
+  });
+});

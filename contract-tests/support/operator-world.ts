@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdminServer } from '../../src/admin/admin-server.js';
+import { createOperatorPage, type OperatorParts } from '../../src/admin/operator-page.js';
+import { openLedger, type Ledger } from '../../src/ledger/store.js';
+import { paymentIn, sqlitePlace, type LedgerPlace } from './ledger-places.js';
+import { OWNER } from './ledgers.js';
+
+export const OPERATOR_TOKEN = 'a-token-that-nobody-guesses';
+const DAY_MS = 86_400_000;
+const PAYER = '7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU';
+
+/** The admin listener with the operator page over a real ledger whose clock a test sets. */
+export type OperatorWorld = {
+  url: string;
+  ledger: Ledger;
+  clock: { now: number };
+  /** What the page asked for. */
+  asked: { refunds: [string, string][]; retries: string[] };
+  logged: string[];
+  close(): Promise<void>;
+};
+
+export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}): Promise<OperatorWorld> {
+  const clock = { now: Date.UTC(2026, 5, 30, 15, 20) };
+  const place: LedgerPlace = await sqlitePlace();
+  const ledger = await openLedger({ url: place.url, ...OWNER, now: () => clock.now });
+  const asked: OperatorWorld['asked'] = { refunds: [], retries: [] };
+  const logged: string[] = [];
+  const say = (_: object, message: string): void => void logged.push(message);
+  const log = { info: say, warn: say, error: say };
+  const ending = new AbortController();
+  const server: Server = createAdminServer({
+    routes: [],
+    // Its own address is known once it listens, and the page needs it.
+    page: (ctx, next) => page(ctx, next),
+    opens: token => token === OPERATOR_TOKEN,
+    host: '127.0.0.1',
+    log,
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const page = createOperatorPage({
+    ledger,
+    shop: 'Coinslot',
+    network: 'sandbox',
+    payTo: '9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM',
+    publicUrl: 'https://pay.example',
+    health: () => ({
+      status: 'degraded',
+      version: '1.4.0',
+      uptimeSeconds: 93_600,
+      upstreams: {
+        summarizer: {
+          status: 'degraded',
+          latencyMs: 31,
+          detail: 'the last 2 calls failed: no answer within 20 s',
+        },
+        solana: { status: 'ok', latencyMs: 12, detail: '2 of 2 RPC servers' },
+        speech: { status: 'ok', latencyMs: 4 },
+        ledger: { status: 'ok', latencyMs: 1 },
+      },
+    }),
+    facilitators: () => [
+      {
+        name: 'facilitator.payai.network',
+        status: 'ok',
+        latencyMs: 84,
+        restSeconds: undefined,
+        detail: 'ok',
+      },
+      {
+        name: 'backup.facilitator.example',
+        status: 'down',
+        latencyMs: undefined,
+        restSeconds: 4,
+        detail: 'down since 2026-06-30T15:18:02.000Z: the connection was refused',
+      },
+    ],
+    breakers: () => [{ name: 'summarizer', open: true }],
+    refund: async (id, tx) => void asked.refunds.push([id, tx]),
+    retry: async ({ id }) => void asked.retries.push(id),
+    signal: ending.signal,
+    now: () => clock.now,
+    log,
+    token: OPERATOR_TOKEN,
+    url,
+    ...overrides,
+  });
+  return {
+    url,
+    ledger,
+    clock,
+    asked,
+    logged,
+    close: async () => {
+      ending.abort();
+      server.closeAllConnections();
+      await new Promise(resolve => server.close(resolve));
+      await ledger.close();
+      await place.remove();
+    },
+  };
+}
+
+/** Sells `sales` answers of an operation `daysAgo`, for `price` atomic units each. @returns their ids */
+export async function sell(
+  { ledger, clock }: OperatorWorld,
+  { daysAgo = 0, sales = 1, operation = 'summarize', price = 10_000n },
+): Promise<string[]> {
+  const { now } = clock;
+  clock.now -= daysAgo * DAY_MS;
+  const ids: string[] = [];
+  for (let n = 0; n < sales; n += 1) {
+    clock.now += 7;
+    ids.push(await paymentIn(ledger, 'delivered', { operation, amount: price, payer: PAYER }));
+  }
+  clock.now = now;
+  return ids;
+}
+
+/** A payment for people's replies whose money has moved. `failed`: its last attempt ended without an answer. */
+export async function owe({ ledger, clock }: OperatorWorld, failed: boolean): Promise<string> {
+  const payment = await paymentIn(ledger, 'owed', { payer: PAYER, settlement: '5'.repeat(88) });
+  const order = { payment, request: '{"brand":"Acme"}', wanted: 5, deadline: clock.now + 20 * 60_000 };
+  await ledger.openOrder(order);
+  if (failed) await ledger.finishOrder(payment);
+  return payment;
+}
+
+export async function leaveUnresolved({ ledger }: OperatorWorld): Promise<string> {
+  return paymentIn(ledger, 'settling', { operation: 'summarize', payer: PAYER, amount: 10_000n });
+}
+
+/** A month of sales, and something of everything that the page shows. */
+export async function fillMonth(
+  world: OperatorWorld,
+): Promise<{ failed: string; open: string; unresolved: string }> {
+  for (let daysAgo = 29; daysAgo >= 0; daysAgo -= 1) {
+    const sales = daysAgo % 7 === 3 ? 0 : 2 + ((daysAgo * 5) % 9);
+    await sell(world, { daysAgo, sales });
+    await sell(world, { daysAgo, sales: daysAgo % 3, operation: 'textToSpeech', price: 50_000n });
+    if (daysAgo % 4 === 0) await sell(world, { daysAgo, operation: 'brandFeedback', price: 500_000n });
+  }
+  const failed = await owe(world, true);
+  const open = await owe(world, false);
+  const unresolved = await leaveUnresolved(world);
+  world.clock.now += 3 * 60_000;
+  return { failed, open, unresolved };
+}

@@ -1,0 +1,151 @@
+import { escapeHtml } from '../panel/escape.js';
+
+/** What every page of a signed-in operator shows. */
+export type Frame = { shop: string; formKey: string };
+
+function document(title: string, body: string, head = ''): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${escapeHtml(title)}</title>
+<link rel="stylesheet" href="/style.css">
+<script src="/operator.js" defer></script>${head}
+</head>
+<body>
+${body}
+</body>
+</html>
+`;
+}
+
+/** @param message why signing in failed, or a confirmation of signing out */
+export function signInPage(message = ''): string {
+  const describedBy = message ? ' aria-describedby="why"' : '';
+  return document(
+    message ? 'Sign in again – operator' : 'Sign in – operator',
+    `<main class="card narrow">
+<h1>Operator page</h1>
+<p>Sign in with <code>ADMIN_TOKEN</code>. If you have not set it, open the link in the file <code>operator-page.url</code> of the server's state folder.</p>
+${message ? `<p id="why" class="fault" role="alert">${escapeHtml(message)}</p>` : ''}
+<form id="login" method="post" action="/login">
+<input type="text" name="username" value="operator" autocomplete="username" hidden>
+<label class="above" for="token">Token</label>
+<input type="password" id="token" name="token" required autocomplete="current-password" maxlength="500"${describedBy}>
+<p><button>Sign in</button></p>
+</form>
+</main>`,
+  );
+}
+
+/** Redirects to the overview. */
+export function enteredPage(): string {
+  return document(
+    'Signed in – operator',
+    '<main class="card narrow"><h1>You are signed in</h1><p><a href="/">Continue to the overview</a></p></main>',
+    '\n<meta http-equiv="refresh" content="0; url=/">',
+  );
+}
+
+export function noticePage(title: string, message: string): string {
+  return document(
+    `${title} – operator`,
+    `<main class="card narrow"><h1>${escapeHtml(title)}</h1><p role="alert">${escapeHtml(message)}</p>
+<p><a href="/">Back to the overview</a></p></main>`,
+  );
+}
+
+/** A page of a signed-in operator. `main` is HTML. */
+export function framed({ shop, formKey }: Frame, title: string, main: string): string {
+  return document(
+    `${title} – ${shop}`,
+    `<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="/">${escapeHtml(shop)} <span class="soft">operator</span></a>
+<form class="search" role="search" action="/payments" method="get"><label class="hidden" for="find">Find a payment by its id</label>
+<input type="search" id="find" name="id" placeholder="Payment id (8 digits or more)" pattern="[0-9a-fA-F]{8,64}" title="8 to 64 hexadecimal digits" autocomplete="off" required>
+<button class="quiet">Find</button></form>
+<form method="post" action="/logout">${hidden('form', formKey)}<button class="quiet">Sign out</button></form>
+</header>
+<main id="main" tabindex="-1">
+${main}
+</main>`,
+  );
+}
+
+export function hidden(name: string, value: string): string {
+  return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
+}
+
+/** A moment for people: relative to `now`, with the exact time for the pointer and for programs. */
+export function ago(ms: number, now: number): string {
+  const iso = new Date(ms).toISOString();
+  return `<time datetime="${iso}" title="${iso}">${span(now - ms)} ago</time>`;
+}
+
+/** A length of time with one unit. */
+export function span(ms: number): string {
+  const seconds = Math.max(Math.round(ms / 1_000), 0);
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} days`;
+}
+
+/** An exact UTC time. */
+export function at(ms: number): string {
+  const iso = new Date(ms).toISOString();
+  return `<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`;
+}
+
+export function paymentLink(id: string): string {
+  return `<a class="id" href="/payments/${id}">${id.slice(0, 12)}…</a>`;
+}
+
+/** An address, shortened in the middle. */
+export function short(address: string): string {
+  const text = address.length > 14 ? `${address.slice(0, 6)}…${address.slice(-4)}` : address;
+  return `<span class="id" title="${escapeHtml(address)}">${escapeHtml(text)}</span>`;
+}
+
+const TONES: Record<string, string> = {
+  ok: 'good',
+  delivered: 'good',
+  degraded: 'warn',
+  owed: 'warn',
+  settling: 'warn',
+  down: 'bad',
+};
+const NAMES: Record<string, string> = { settling: 'unresolved', claimed: 'in progress' };
+
+/** The state of a payment or a backend: a word and a colour. */
+export function badge(state: string): string {
+  return `<span class="badge ${TONES[state] ?? 'plain'}">${escapeHtml(NAMES[state] ?? state)}</span>`;
+}
+
+export type Column = { title: string; number?: boolean };
+
+/** A table that scrolls on its own, or what to say instead. Cells are HTML. On a phone, tables that look like `payments` are compact. */
+export function grid(
+  name: string,
+  columns: readonly Column[],
+  rows: readonly string[][],
+  none: string,
+  look = '',
+): string {
+  if (rows.length === 0) return `<p class="soft">${escapeHtml(none)}</p>`;
+  const number = (index: number): string => (columns[index]?.number ? ' class="number"' : '');
+  const head = columns.map(({ title }, index) => `<th scope="col"${number(index)}>${escapeHtml(title)}</th>`);
+  const body = rows.map(
+    row =>
+      `<tr>${row.map((cell, index) => `<td${number(index)} data-title="${escapeHtml(columns[index]?.title ?? '')}">${cell}</td>`).join('')}</tr>`,
+  );
+  return `<div class="scroll"><table class="cards ${look}"><caption class="hidden">${escapeHtml(name)}</caption><thead><tr>${head.join('')}</tr></thead>
+<tbody>${body.join('\n')}</tbody></table></div>`;
+}
+
+/** Names with their values, which are HTML. */
+export function list(entries: readonly (readonly [string, string])[]): string {
+  return `<dl>${entries.map(([name, value]) => `<div><dt>${name}</dt><dd>${value}</dd></div>`).join('\n')}</dl>`;
+}

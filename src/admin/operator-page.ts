@@ -1,0 +1,355 @@
+import Router, { type RouterMiddleware } from '@koa/router';
+import { LRUCache } from 'lru-cache';
+import type { Context, Middleware } from 'koa';
+import { CommandFault } from '../cli/ledger/print.js';
+import { resolve } from '../cli/ledger/reports.js';
+import type { HealthReport } from '../http/health.js';
+import { LedgerFault } from '../ledger/fault.js';
+import type { Ledger, Payment } from '../ledger/store.js';
+import { UpstreamFailure } from '../net/failure.js';
+import type { Log } from '../net/log.js';
+import { PanelFault, readForm } from '../panel/form.js';
+import { LiveStreams } from '../panel/live.js';
+import { asset, fromElsewhere, html, PAGE_HEADERS, see } from '../panel/page-responses.js';
+import { Sessions, type Session } from '../panel/session.js';
+import { SignIn } from '../panel/sign-in.js';
+import type { FacilitatorState } from '../payments/facilitators.js';
+import { enteredPage, framed, noticePage, signInPage } from './operator-layout.js';
+import { SCRIPT } from './operator-script.js';
+import { STYLE } from './operator-style.js';
+import { overviewHtml, type Overview } from './overview.js';
+import { mayRetry, paymentHtml, refundHtml, retryHtml, type PaymentFacts } from './payment-page.js';
+import { SalesHistory } from './sales-history.js';
+
+export type OperatorParts = {
+  ledger: Ledger;
+  /** The name of the shop. */
+  shop: string;
+  network: string;
+  payTo: string;
+  publicUrl: string;
+  health: () => HealthReport;
+  facilitators: () => FacilitatorState[];
+  /** Of the backends that have one. */
+  breakers: () => { name: string; open: boolean }[];
+  /**
+   * Records a refund as `npm run ledger -- refund` does.
+   * @throws CommandFault, UpstreamFailure, LedgerFault: nothing was changed
+   */
+  refund: (id: string, tx: string) => Promise<unknown>;
+  /** Starts another attempt at an owed order. */
+  retry: (payment: Payment) => Promise<void>;
+  log: Log;
+  /** Ends the live streams, so that the server can close. */
+  signal: AbortSignal;
+  now?: () => number;
+};
+
+type OperatorOptions = OperatorParts & {
+  token: string;
+  /** Where the page is reached; its cookie has the port in its name, because browsers share cookies between the ports of a host. */
+  url: string;
+};
+
+const MAX_LISTED = 50;
+const MAX_NEWEST = 20;
+const MAX_ENDED_SESSIONS = 10_000;
+/** Each waits up to two minutes for the chain. */
+const MAX_REFUNDS = 4;
+const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
+const SAID = { retry: 'Another attempt has been started.', refund: 'The refund has been recorded.' };
+const NOT_READ = 'The ledger cannot be read at the moment';
+
+/** The operator page. Works without JavaScript. */
+export function createOperatorPage(options: OperatorOptions): Middleware {
+  const page = new OperatorPage(options);
+  const router = new Router({ strict: true, sensitive: true });
+  router.use(page.guard as RouterMiddleware);
+  router.get('/', page.show);
+  router.get('/overview', page.parts);
+  router.get('/live', page.live);
+  router.get('/payments', page.find);
+  router.get('/payments/:id', page.payment);
+  router.get('/payments/:id/retry', page.askRetry);
+  router.post('/payments/:id/retry', page.retry);
+  router.get('/payments/:id/refund', page.askRefund);
+  router.post('/payments/:id/refund', page.refund);
+  router.get('/style.css', ctx => asset(ctx, 'text/css; charset=utf-8', STYLE));
+  router.get('/operator.js', ctx => asset(ctx, 'text/javascript; charset=utf-8', SCRIPT));
+  router.get('/favicon.ico', ctx => void (ctx.status = 204));
+  router.post('/login', page.login);
+  router.post('/logout', page.logout);
+  return router.routes() as Middleware;
+}
+
+class OperatorPage {
+  readonly #options: OperatorOptions;
+  readonly #sessions: Sessions;
+  readonly #signIn: SignIn;
+  readonly #history: SalesHistory;
+  readonly #live: LiveStreams;
+  readonly #now: () => number;
+  #refunds = 0;
+
+  constructor(options: OperatorOptions) {
+    const { token, url, ledger, signal, now = Date.now } = options;
+    this.#options = options;
+    this.#now = now;
+    this.#sessions = new Sessions(token, endedSessions(), now, `operator of ${url}`);
+    const secure = url.startsWith('https:');
+    this.#signIn = new SignIn({
+      sessions: this.#sessions,
+      cookie: `coinslot_operator_${new URL(url).port || (secure ? 443 : 80)}`,
+      path: '/',
+      home: '/',
+      secure,
+      now,
+      incorrect: 'Incorrect token.',
+      loginPage: signInPage,
+      signedInPage: enteredPage,
+    });
+    this.#history = new SalesHistory(ledger, now);
+    this.#live = new LiveStreams(() => this.#state(), signal);
+  }
+
+  readonly guard: Middleware = async (ctx, next) => {
+    ctx.set(PAGE_HEADERS);
+    try {
+      if (ctx.method === 'POST' && fromElsewhere(ctx))
+        throw new PanelFault(
+          403,
+          'This form was sent from another site. Open this page and send it from there.',
+        );
+      await next();
+    } catch (error) {
+      this.#fail(ctx, error);
+    }
+  };
+
+  readonly show = async (ctx: Context): Promise<void> => {
+    const session = await this.#signIn.session(ctx);
+    if (!session)
+      return html(ctx, 200, signInPage(ctx.query['said'] === 'out' ? 'You have signed out.' : ''));
+    this.#send(ctx, session, 'Overview', overviewHtml(await this.#overview()));
+  };
+
+  readonly parts = async (ctx: Context): Promise<void> => {
+    await this.#signIn.demand(ctx);
+    html(ctx, 200, overviewHtml(await this.#overview()));
+  };
+
+  readonly live = async (ctx: Context): Promise<void> => {
+    const session = await this.#signIn.demand(ctx);
+    const stream = this.#live.open(() => this.#sessions.isOpen(session));
+    if (!stream)
+      throw new PanelFault(503, 'Too many operator pages are open. Close one.', { 'Retry-After': '10' });
+    ctx.set({ 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' });
+    ctx.status = 200;
+    ctx.body = stream;
+    ctx.res.once('close', () => stream.destroy());
+  };
+
+  readonly login = async (ctx: Context): Promise<void> => {
+    const entered = await this.#signIn.enter(ctx, (await readForm(ctx)).get('token') ?? '');
+    if (!entered) this.#options.log.warn({ address: ctx.ip }, 'a wrong token was sent to the operator page');
+  };
+
+  readonly logout = async (ctx: Context): Promise<void> => {
+    await this.#signIn.leave(ctx);
+    see(ctx, '/?said=out');
+  };
+
+  readonly find = async (ctx: Context): Promise<void> => {
+    await this.#signIn.demand(ctx);
+    const { id } = ctx.query;
+    const found = await resolve(this.#options.ledger, typeof id === 'string' ? id.trim() : undefined);
+    see(ctx, `/payments/${found.id}`);
+  };
+
+  readonly payment = async (ctx: Context): Promise<void> => {
+    const session = await this.#signIn.demand(ctx);
+    const said = String(ctx.query['said']);
+    const message = Object.hasOwn(SAID, said) ? SAID[said as keyof typeof SAID] : '';
+    this.#send(ctx, session, 'Payment', paymentHtml(await this.#facts(ctx), message));
+  };
+
+  readonly askRetry = async (ctx: Context): Promise<void> => {
+    const session = await this.#signIn.demand(ctx);
+    const facts = await this.#retryable(ctx);
+    this.#send(ctx, session, 'Retry', retryHtml(facts, this.#sessions.formKey(session)));
+  };
+
+  readonly retry = async (ctx: Context): Promise<void> => {
+    await this.#signIn.form(ctx);
+    const { payment } = await this.#retryable(ctx);
+    await this.#options.retry(payment);
+    this.#options.log.info({ payment: payment.id }, 'the operator started another attempt at an order');
+    see(ctx, `/payments/${payment.id}?said=retry`);
+  };
+
+  readonly askRefund = async (ctx: Context): Promise<void> => {
+    const session = await this.#signIn.demand(ctx);
+    await this.#sendRefund(ctx, session, await this.#refundable(ctx));
+  };
+
+  readonly refund = async (ctx: Context): Promise<void> => {
+    const { session, form } = await this.#signIn.form(ctx);
+    const facts = await this.#refundable(ctx);
+    const tx = (form.get('tx') ?? '').trim();
+    if (this.#refunds >= MAX_REFUNDS)
+      throw new PanelFault(
+        503,
+        'Other refunds are being checked on chain. Nothing was changed; try again in a minute.',
+      );
+    const fault = await this.#record(facts.payment.id, tx);
+    if (fault) return this.#sendRefund(ctx, session, facts, { fault, tx });
+    this.#options.log.info({ payment: facts.payment.id, transaction: tx }, 'the operator recorded a refund');
+    see(ctx, `/payments/${facts.payment.id}?said=refund`);
+  };
+
+  /** @returns why the refund was not recorded, if it was not */
+  async #record(id: string, tx: string): Promise<string | undefined> {
+    if (!SIGNATURE.test(tx))
+      return 'This is not the signature of a transaction: 64 to 88 base58 characters. Nothing was changed.';
+    this.#refunds += 1;
+    try {
+      await this.#options.refund(id, tx);
+      return undefined;
+    } catch (error) {
+      if (error instanceof CommandFault) return error.message;
+      if (!(error instanceof UpstreamFailure)) throw error;
+      return `The chain cannot be read: ${error.message}. Nothing was changed; try again.`;
+    } finally {
+      this.#refunds -= 1;
+    }
+  }
+
+  /** @throws PanelFault if no other attempt can be started */
+  async #retryable(ctx: Context): Promise<PaymentFacts> {
+    const facts = await this.#facts(ctx);
+    if (mayRetry(facts)) return facts;
+    throw new PanelFault(
+      409,
+      'No attempt can be started for this payment: it is not owed any more, or an attempt is in progress. Nothing was changed.',
+    );
+  }
+
+  /** @throws PanelFault if it cannot be refunded */
+  async #refundable(ctx: Context): Promise<PaymentFacts> {
+    const facts = await this.#facts(ctx);
+    if (facts.payment.state === 'owed') return facts;
+    throw new PanelFault(
+      409,
+      'Only owed payments can be refunded, and this one is not owed. Nothing was changed.',
+    );
+  }
+
+  async #sendRefund(
+    ctx: Context,
+    session: Session,
+    facts: PaymentFacts,
+    again: { fault?: string; tx?: string } = {},
+  ): Promise<void> {
+    const { receivers } = this.#options.ledger;
+    const formKey = this.#sessions.formKey(session);
+    this.#send(
+      ctx,
+      session,
+      'Refund',
+      refundHtml(facts, { formKey, receivers, ...again }),
+      again.fault ? 400 : 200,
+    );
+  }
+
+  #send(ctx: Context, session: Session, title: string, main: string, status = 200): void {
+    const frame = { shop: this.#options.shop, formKey: this.#sessions.formKey(session) };
+    html(ctx, status, framed(frame, title, main));
+  }
+
+  async #facts(ctx: Context): Promise<PaymentFacts> {
+    const { ledger } = this.#options;
+    const id = String((ctx as unknown as { params: Record<string, string> }).params['id']);
+    const payment = /^[0-9a-f]{64}$/.test(id) ? await ledger.find(id) : undefined;
+    if (!payment) throw new PanelFault(404, 'There is no such payment in this ledger.');
+    const order = await ledger.order(id);
+    const replies = order ? (await ledger.replies(id)).length : 0;
+    return {
+      payment,
+      order,
+      replies,
+      refund: await ledger.refundOf(id),
+      answer: await ledger.answerFacts(id),
+    };
+  }
+
+  async #overview(): Promise<Overview> {
+    const { ledger, network, payTo, publicUrl, health, facilitators, breakers } = this.#options;
+    const [history, newest, undecided, unresolved, owed, orders] = await Promise.all([
+      orWhy(this.#history.read()),
+      orWhy(ledger.newestSales(MAX_NEWEST)),
+      orWhy(ledger.undecided()),
+      orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
+      orWhy(ledger.list({ state: 'owed', limit: MAX_LISTED })),
+      orWhy(ledger.openOrders()),
+    ]);
+    const shown = {
+      network,
+      payTo,
+      publicUrl,
+      health: health(),
+      facilitators: facilitators(),
+      breakers: breakers(),
+    };
+    return { now: this.#now(), ...shown, history, newest, undecided, unresolved, owed, orders };
+  }
+
+  /** Changes with every sale, with what is undecided, with replies, and with the state of a backend. */
+  async #state(): Promise<string> {
+    const { ledger, health, facilitators } = this.#options;
+    const [newest, { settling, owed }, orders] = await Promise.all([
+      ledger.newestSales(1),
+      ledger.undecided(),
+      ledger.openOrders(),
+    ]);
+    const states = Object.values(health().upstreams).map(({ status }) => status);
+    return JSON.stringify([
+      [newest[0]?.id, newest[0]?.state, settling.payments, owed.payments],
+      orders.map(({ payment, replies, attempts }) => [payment, replies, attempts]),
+      [...states, ...facilitators().map(({ status }) => status)],
+    ]);
+  }
+
+  #fail(ctx: Context, error: unknown): void {
+    const fault = faultOf(error);
+    if (!fault) throw error;
+    ctx.set(fault.headers);
+    if (fault.status === 401) return html(ctx, 401, signInPage(fault.message));
+    html(ctx, fault.status, noticePage('Request failed', fault.message));
+  }
+}
+
+function faultOf(error: unknown): PanelFault | undefined {
+  if (error instanceof PanelFault) return error;
+  if (error instanceof CommandFault) return new PanelFault(404, error.message);
+  if (error instanceof LedgerFault)
+    return new PanelFault(503, `${NOT_READ}: ${error.message} Nothing was changed.`, { 'Retry-After': '10' });
+  return undefined;
+}
+
+/** The value, or a sentence that says why the ledger cannot be read: the rest of the page is shown all the same. */
+async function orWhy<T>(value: Promise<T>): Promise<T | string> {
+  try {
+    return await value;
+  } catch (error) {
+    return `${NOT_READ}: ${error instanceof LedgerFault ? error.message : 'unexpected error, see the log'}`;
+  }
+}
+
+/** Ended sessions live as long as this listener, so that signing in does not need the ledger. */
+function endedSessions(): {
+  getMeta(key: string): Promise<string | undefined>;
+  setMeta(key: string, value: string): Promise<void>;
+} {
+  const ended = new LRUCache<string, string>({ max: MAX_ENDED_SESSIONS });
+  return { getMeta: async key => ended.get(key), setMeta: async (key, value) => void ended.set(key, value) };
+}

@@ -1,0 +1,52 @@
+import type { Middleware } from 'koa';
+import type { Config } from '../config.js';
+import type { Contract } from '../contract/contract.js';
+import type { Json } from '../contract/json.js';
+import type { Health } from '../http/health.js';
+import type { Ledger } from '../ledger/store.js';
+import type { Log } from '../net/log.js';
+import type { Facilitators } from '../payments/facilitators.js';
+import type { OrderWorker } from '../payments/order-worker.js';
+import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
+import type { AdminPlace } from './admin-listener.js';
+import { createOperatorPage } from './operator-page.js';
+
+type Parts = {
+  config: Pick<Config, 'network'>;
+  contract: Pick<Contract, 'document'>;
+  endpoints: { rpcUrls: readonly string[] };
+  terms: { payTo: string; publicUrl: string };
+  ledger: Ledger;
+  facilitator: Pick<Facilitators, 'states'>;
+  apis: Pick<HttpOperations, 'breakers'>;
+  health: Pick<Health, 'report'>;
+  orders: Pick<OrderWorker, 'take'>;
+  log: Log;
+  /** Aborts when the server shuts down. */
+  closing: AbortSignal;
+};
+
+/** The operator page of a server. */
+export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middleware {
+  const { config, contract, endpoints, terms, ledger, facilitator, apis, health, orders, log } = parts;
+  return createOperatorPage({
+    token,
+    url,
+    payTo: terms.payTo,
+    publicUrl: terms.publicUrl,
+    ledger,
+    shop: String((contract.document.info as Json).title),
+    network: config.network.name,
+    health: () => health.report(),
+    facilitators: () => facilitator.states(),
+    breakers: () => apis.breakers(),
+    refund: async (id, tx) => {
+      // Loads the libraries of the chain, which few servers need for this.
+      const { recordRefund } = await import('../cli/ledger/refund.js');
+      await recordRefund(ledger, id, tx, () => [...endpoints.rpcUrls]);
+    },
+    retry: payment => orders.take(payment),
+    log,
+    signal: parts.closing,
+  });
+}

@@ -1,0 +1,55 @@
+/**
+ * The operator page's only script; the page also works without it. It signs in with a token after `#` in the URL, and keeps the overview
+ * up to date without touching a part that is in use.
+ */
+export const SCRIPT = `'use strict';
+(() => {
+  const login = document.getElementById('login');
+  if (login && location.hash.length > 1) {
+    let token = location.hash.slice(1);
+    try { token = decodeURIComponent(token); } catch { /* the token was not encoded */ }
+    history.replaceState(null, '', location.pathname);
+    login.elements.token.value = token;
+    login.submit();
+    return;
+  }
+  // The token stays out of the address bar of a signed-in browser, too.
+  if (location.hash.length > 20) history.replaceState(null, '', location.pathname);
+  if (!document.getElementById('headline')) return;
+
+  function merge(fresh) {
+    for (const part of fresh.querySelectorAll('[data-part]')) {
+      const old = document.getElementById(part.id);
+      if (!old || old.innerHTML === part.innerHTML) continue;
+      // What is focused or selected stays as it is until the next time.
+      const selection = getSelection();
+      if (old.contains(document.activeElement) || (!selection.isCollapsed && selection.containsNode(old, true))) continue;
+      const open = [...old.querySelectorAll('details')].map(each => each.open);
+      const scrolled = [...old.querySelectorAll('.scroll')].map(each => each.scrollTop);
+      old.replaceChildren(...document.importNode(part, true).childNodes);
+      old.querySelectorAll('details').forEach((each, n) => { each.open = Boolean(open[n]); });
+      old.querySelectorAll('.scroll').forEach((each, n) => { each.scrollTop = scrolled[n] || 0; });
+    }
+  }
+
+  let loading = false;
+  let again = false;
+  async function refresh() {
+    if (document.hidden) return;
+    if (loading) { again = true; return; }
+    loading = true;
+    try {
+      const answer = await fetch('/overview', { headers: { Accept: 'text/html' }, cache: 'no-store' });
+      if (answer.status === 401) location.reload();
+      else if (answer.ok) merge(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+    } catch { /* offline: the next refresh catches up */ }
+    loading = false;
+    if (again) { again = false; setTimeout(refresh, 1000); }
+  }
+
+  setInterval(refresh, 10000);
+  document.addEventListener('visibilitychange', refresh);
+  const live = new EventSource('/live');
+  live.addEventListener('change', refresh);
+})();
+`;

@@ -1,0 +1,158 @@
+import { usdc } from '../cli/ledger/print.js';
+import type { Order, Payment, Refund } from '../ledger/store.js';
+import { escapeHtml } from '../panel/escape.js';
+import { at, badge, hidden, list, paymentLink } from './operator-layout.js';
+
+/** A payment and what belongs to it. */
+export type PaymentFacts = {
+  payment: Payment;
+  order: Order | undefined;
+  replies: number;
+  refund: Refund | undefined;
+  answer: { status: number; bytes: number; savedAt: number } | undefined;
+};
+
+type Step = { at: number; text: string };
+
+/** Everything about one payment but its request, its answer and its signed transaction. */
+export function paymentHtml(facts: PaymentFacts, message = ''): string {
+  const { payment } = facts;
+  const said = message ? `<p class="said" role="status">${escapeHtml(message)}</p>` : '';
+  return `<h1>Payment <span class="id">${payment.id.slice(0, 12)}…</span></h1>
+${said}
+<section class="card" aria-labelledby="h-what"><h2 id="h-what">${usdc(payment.amount)} USDC for <code>${escapeHtml(payment.operation)}</code> ${badge(payment.state)}</h2>
+<p>${escapeHtml(meaningOf(facts))}</p>
+${actions(facts)}
+</section>
+<section class="card" aria-labelledby="h-history"><h2 id="h-history">History <span class="soft">(UTC)</span></h2>
+<ol class="history">${historyOf(facts)
+    .map(step => `<li>${at(step.at)} <span>${step.text}</span></li>`)
+    .join('\n')}</ol></section>
+<section class="card" aria-labelledby="h-facts"><h2 id="h-facts">Details</h2>
+${list(detailsOf(facts))}</section>`;
+}
+
+/** What the state means, and what happens next. */
+function meaningOf({ payment, order }: PaymentFacts): string {
+  if (payment.aliasOf !== null) return 'It redeems the answer of another payment and was not charged.';
+  switch (payment.state) {
+    case 'claimed':
+      return 'The server works on it, or its caller left before it was charged. No money has moved.';
+    case 'settling':
+      return 'A facilitator was asked to settle it and gave no clear answer. The server looks for the transfer on chain, again and again, until it is found or proven absent; there is nothing to do.';
+    case 'released':
+      return 'The money has not moved. The caller was not charged.';
+    case 'delivered':
+      return 'Paid and answered.';
+    case 'refunded':
+      return 'You have paid it back.';
+    case 'owed':
+      if (payment.flow !== 'upfront')
+        return 'The money has moved and there is no answer yet. The work is done when the caller sends its payment again. You can also refund it.';
+      return order && order.finishedAt !== null
+        ? 'The money has moved, and the last attempt ended without an answer. A retry, or the next call of the buyer, starts another attempt. You can also refund it.'
+        : 'The money has moved and the server works on the answer.';
+  }
+}
+
+/** Whether another attempt at the work can be started here. */
+export function mayRetry({ payment, order }: Pick<PaymentFacts, 'payment' | 'order'>): boolean {
+  return (
+    payment.state === 'owed' && payment.flow === 'upfront' && order !== undefined && order.finishedAt !== null
+  );
+}
+
+function actions(facts: PaymentFacts): string {
+  const { id, state } = facts.payment;
+  if (state !== 'owed') return '';
+  const retry = mayRetry(facts) ? `<a class="button" href="/payments/${id}/retry">Retry…</a>` : '';
+  return `<p class="actions">${retry}<a class="button quiet" href="/payments/${id}/refund">Refund…</a></p>`;
+}
+
+function historyOf({ payment, order, refund, answer }: PaymentFacts): Step[] {
+  const { createdAt, settlingAt, settledAt, decidedAt, writtenAt, auditedAt, asks, reason, state } = payment;
+  const steps: (Step | undefined)[] = [
+    { at: createdAt, text: 'claimed: the payment arrived and passed the checks' },
+    when(
+      settlingAt,
+      `settling: a facilitator was asked (${asks} ${asks === 1 ? 'request' : 'requests'} so far)`,
+    ),
+    when(settledAt, 'settled: the transfer to your account is known'),
+    order && { at: order.createdAt, text: `order opened, for ${order.wanted} replies` },
+    when(
+      order?.finishedAt ?? null,
+      `attempt ${order?.attempts ?? 0} ended${state === 'owed' ? ' without an answer' : ''}`,
+    ),
+    answer && { at: answer.savedAt, text: `answer saved: status ${answer.status}, ${answer.bytes} bytes` },
+    when(decidedAt, `${state}${reason && state !== 'refunded' ? `: ${escapeHtml(reason)}` : ''}`),
+    refund && {
+      at: refund.refundedAt,
+      text: `${usdc(refund.amount)} USDC refunded with transaction <span class="id">${escapeHtml(refund.signature)}</span>`,
+    },
+    when(writtenAt, 'the answer was handed to its caller'),
+    when(auditedAt, 'the transfer was seen at finalized'),
+  ];
+  return steps.filter(step => step !== undefined).toSorted((a, b) => a.at - b.at);
+}
+
+function when(time: number | null, text: string): Step | undefined {
+  return time === null ? undefined : { at: time, text };
+}
+
+function detailsOf({ payment, order, replies }: PaymentFacts): [string, string][] {
+  const id = (text: string): string => `<span class="id">${escapeHtml(text)}</span>`;
+  const { settlement, identifier, aliasOf } = payment;
+  return [
+    ['Id', id(payment.id)],
+    ['Payer', id(payment.payer)],
+    ['Network', id(payment.network)],
+    ['Flow', payment.flow],
+    ...(settlement ? ([['Transaction', id(settlement)]] as [string, string][]) : []),
+    ...(identifier ? ([['Payment identifier', id(identifier)]] as [string, string][]) : []),
+    ...(aliasOf ? ([['Redeems', paymentLink(aliasOf)]] as [string, string][]) : []),
+    ['Requests that waited for it', String(payment.callers)],
+    ['Runs of the work', String(payment.runs)],
+    ...(order
+      ? ([
+          ['Replies', `${replies} of ${order.wanted}`],
+          ['Attempt', String(order.attempts)],
+        ] as [string, string][])
+      : []),
+  ];
+}
+
+/** Asks before another attempt is started. */
+export function retryHtml({ payment, order, replies }: PaymentFacts, formKey: string): string {
+  const got = order ? `${replies} of ${order.wanted} replies were received. ` : '';
+  return `<section class="card narrow" aria-labelledby="h-ask"><h1 id="h-ask">Start another attempt?</h1>
+<p>${usdc(payment.amount)} USDC were paid for <code>${escapeHtml(payment.operation)}</code>. ${got}The attempt asks people again, or repeats the work, at your cost. The buyer is not charged again.</p>
+<form method="post" action="/payments/${payment.id}/retry">${hidden('form', formKey)}
+<p class="actions"><button>Start another attempt</button><a class="button quiet" href="/payments/${payment.id}">Cancel</a></p></form></section>`;
+}
+
+/** Says how to refund, and takes the transaction. */
+export function refundHtml(
+  { payment }: PaymentFacts,
+  {
+    formKey,
+    receivers,
+    fault = '',
+    tx = '',
+  }: { formKey: string; receivers: readonly string[]; fault?: string; tx?: string },
+): string {
+  const described = fault ? ' aria-describedby="why" aria-invalid="true" autofocus' : '';
+  const rows: [string, string][] = [
+    ['Amount', `${usdc(payment.amount)} USDC`],
+    ['To', `<span class="id">${escapeHtml(payment.payer)}</span>`],
+    ['From', receivers.map(each => `<span class="id">${escapeHtml(each)}</span>`).join(' or ')],
+  ];
+  return `<section class="card narrow" aria-labelledby="h-ask"><h1 id="h-ask">Refund this payment</h1>
+<p>The server holds no key of yours. Send the money with your wallet first:</p>
+${list(rows)}
+<p>Then give the signature of that transaction. The refund is recorded if the chain shows it at <code>finalized</code>, which takes about half a minute after the transfer. The payment can't be answered any more after that.</p>
+${fault ? `<p id="why" class="fault" role="alert">${escapeHtml(fault)}</p>` : ''}
+<form method="post" action="/payments/${payment.id}/refund">${hidden('form', formKey)}
+<label class="above" for="tx">Signature of the transaction</label>
+<input type="text" id="tx" name="tx" required autocomplete="off" spellcheck="false" minlength="64" maxlength="88" pattern="[1-9A-HJ-NP-Za-km-z]{64,88}" title="64 to 88 base58 characters" value="${escapeHtml(tx)}"${described}>
+<p class="actions"><button>Record the refund</button><a class="button quiet" href="/payments/${payment.id}">Cancel</a></p></form></section>`;
+}

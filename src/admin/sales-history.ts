@@ -1,0 +1,98 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Ledger, Sale } from '../ledger/store.js';
+
+/** The sales of one operation on one UTC day (days since 1970). Amount in atomic units, refunds included. */
+export type DaySales = { day: number; operation: string; sales: number; amount: bigint };
+
+/** `complete` is false while earlier sales are still being counted. */
+export type History = { today: number; days: number; sales: DaySales[]; complete: boolean };
+
+const DAY_MS = 86_400_000;
+const SHOWN_DAYS = 30;
+const SLICE = 500;
+/** Sales within this time of the newest one are counted again the next time: one beside them may be committed late. */
+const SETTLING_MS = 15_000;
+/** How long a reader waits for earlier sales to be counted. */
+const PATIENCE_MS = 400;
+/** Readers within this time get the same counts. */
+const FRESH_MS = 1_000;
+
+type Counts = Map<string, DaySales>;
+
+/**
+ * Sales of the last 30 days by UTC day and operation. Each sale is read from the ledger once, in small slices between which other work
+ * goes on, so that a million sales cost the server no noticeable pause and the next look only reads what is new.
+ */
+export class SalesHistory {
+  readonly #ledger: Pick<Ledger, 'salesAfter'>;
+  readonly #now: () => number;
+  /** Those that are counted for good, and the place up to which they are. */
+  readonly #counted: Counts = new Map();
+  #place = { settledAt: 0, id: '' };
+  /** The others, newest last. */
+  #recent: Sale[] = [];
+  #reading: Promise<void> | undefined;
+  #readAt = -Infinity;
+  #complete = false;
+
+  constructor(ledger: Pick<Ledger, 'salesAfter'>, now: () => number = Date.now) {
+    this.#ledger = ledger;
+    this.#now = now;
+  }
+
+  /** @throws LedgerFault if the ledger cannot be read */
+  async read(): Promise<History> {
+    if (performance.now() - this.#readAt >= FRESH_MS) await this.#catchUp();
+    const today = Math.floor(this.#now() / DAY_MS);
+    const all: Counts = new Map([...this.#counted].map(([key, counts]) => [key, { ...counts }]));
+    for (const sale of this.#recent) count(all, sale);
+    const sales = [...all.values()].filter(({ day }) => day > today - SHOWN_DAYS && day <= today);
+    return { today, days: SHOWN_DAYS, sales, complete: this.#complete };
+  }
+
+  async #catchUp(): Promise<void> {
+    this.#reading ??= this.#readAll().finally(() => (this.#reading = undefined));
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>(resolve => (timer = setTimeout(resolve, PATIENCE_MS)));
+    // If nobody waits any more, the next reader sees the failure.
+    this.#reading.catch(() => {});
+    await Promise.race([this.#reading, patience]);
+    clearTimeout(timer);
+  }
+
+  async #readAll(): Promise<void> {
+    const first = (Math.floor(this.#now() / DAY_MS) - SHOWN_DAYS + 1) * DAY_MS;
+    if (this.#place.settledAt < first) this.#place = { settledAt: first, id: '' };
+    for (const [key, { day }] of this.#counted) if (day * DAY_MS < first) this.#counted.delete(key);
+    let place = this.#place;
+    let recent: Sale[] = [];
+    for (;;) {
+      const slice = await this.#ledger.salesAfter(place, SLICE);
+      // Set together with what is counted for good, so that no sale is counted twice if a later slice cannot be read.
+      this.#recent = recent = this.#settle([...recent, ...slice]);
+      place = slice.at(-1) ?? place;
+      if (slice.length < SLICE) break;
+      await turn();
+    }
+    this.#readAt = performance.now();
+    this.#complete = true;
+  }
+
+  /** Counts for good what is older than the newest by 15 s. @returns the others */
+  #settle(sales: Sale[]): Sale[] {
+    const until = (sales.at(-1)?.settledAt ?? 0) - SETTLING_MS;
+    const firm = sales.findIndex(({ settledAt }) => settledAt >= until);
+    for (const sale of sales.slice(0, firm)) {
+      count(this.#counted, sale);
+      this.#place = { settledAt: sale.settledAt, id: sale.id };
+    }
+    return sales.slice(Math.max(firm, 0));
+  }
+}
+
+function count(counts: Counts, { operation, amount, settledAt }: Sale): void {
+  const day = Math.floor(settledAt / DAY_MS);
+  const key = `${day} ${operation}`;
+  const entry = counts.get(key) ?? { day, operation, sales: 0, amount: 0n };
+  counts.set(key, { ...entry, sales: entry.sales + 1, amount: entry.amount + amount });
+}
