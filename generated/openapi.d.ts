@@ -384,6 +384,28 @@ export interface components {
              * @description Time of the snapshot.
              */
             asOf: string;
+            /** @description Seconds from `asOf` to this answer. */
+            ageSeconds?: number;
+            /** @description The price of each source that has one, whether it was used or not. */
+            quotes?: ({
+                /** @description Name of the source. */
+                source: string;
+                /** @description Its price in USD. */
+                priceUsd: number;
+                /** @description False if it is too far from the others. */
+                used: boolean;
+                /**
+                 * Format: date-time
+                 * @description When the source last changed its figures, if it says so.
+                 */
+                updatedAt?: string;
+            } & {
+                [key: string]: unknown;
+            })[];
+            /** @description How many times the lowest of these prices the highest is; null if there are fewer than two. */
+            spread?: number | null;
+            /** @description What makes the figures doubtful, in sentences: sources that disagree by more than 1.5 times, a single source, or no market. */
+            warnings?: string[];
             /** @description What the figures are not. */
             disclaimer?: string;
         } & {
@@ -1248,13 +1270,34 @@ export interface operations {
                      *       "volume24hUsd": 31200000,
                      *       "holders": 812345,
                      *       "organicScore": 98.1,
-                     *       "brief": "JUP (JUPy…DvCN): price $0.4312, market cap $1.37B, liquidity $2.15M, 24h volume $31.2M. Sources: jupiter, dexscreener, geckoterminal. Not financial advice.",
+                     *       "brief": "JUP (JUPy…DvCN): price $0.4312 (sources within 0.3%), market cap $1.37B, liquidity $2.15M, 24h volume $31.2M. Sources: jupiter, dexscreener, geckoterminal. Not financial advice.",
                      *       "sources": [
                      *         "jupiter",
                      *         "dexscreener",
                      *         "geckoterminal"
                      *       ],
                      *       "asOf": "2026-11-02T09:30:00.000Z",
+                     *       "ageSeconds": 4,
+                     *       "quotes": [
+                     *         {
+                     *           "source": "jupiter",
+                     *           "priceUsd": 0.4316,
+                     *           "used": true,
+                     *           "updatedAt": "2026-11-02T09:29:51.000Z"
+                     *         },
+                     *         {
+                     *           "source": "dexscreener",
+                     *           "priceUsd": 0.4312,
+                     *           "used": true
+                     *         },
+                     *         {
+                     *           "source": "geckoterminal",
+                     *           "priceUsd": 0.4303,
+                     *           "used": true
+                     *         }
+                     *       ],
+                     *       "spread": 1.00302,
+                     *       "warnings": [],
                      *       "disclaimer": "Market data from third parties, may be wrong or late. Not financial advice."
                      *     }
                      */

@@ -59,6 +59,11 @@ const PAID: Record<string, Paid> = {
       sources: { type: 'array', required: true },
       asOf: { ...needed, format: 'date-time' },
       disclaimer: text,
+      // Added since, all optional.
+      ageSeconds: { type: 'integer' },
+      quotes: { type: 'array' },
+      spread: figure,
+      warnings: { type: 'array' },
     },
   },
   solMintInfo: {

@@ -33,6 +33,7 @@ export const jupiterToken = (more: object = {}) => ({
   liquidity: 2_000,
   stats24h: { buyVolume: 300, sellVolume: 200.5 },
   organicScore: 98.08,
+  updatedAt: '2026-01-01T23:59:50Z',
   ...more,
 });
 

@@ -4,6 +4,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { NETWORKS } from '../solana/networks.js';
 
+type SourceName = 'jupiter' | 'dexscreener' | 'geckoterminal';
+
 export type MarketOptions = {
   host: string;
   /** 0 takes any free port. */
@@ -11,6 +13,8 @@ export type MarketOptions = {
   mints: SampleMints;
   /** Total supply by sample name or mint address, as a decimal string; 1 000 000 tokens where absent. */
   supplies?: Record<string, string>;
+  /** By how many times the prices of a source are off, so that the sources disagree. */
+  offBy?: Partial<Record<SourceName, number>>;
   /** Another seed gives other prices. */
   seed?: string;
   /** Milliseconds since 1970. */
@@ -33,7 +37,8 @@ type Token = {
   pools: number;
 };
 
-type Quote = { priceUsd: number; liquidityUsd: number; volumeUsd: number; holders: number };
+/** `at`: since when the figures stand, in milliseconds since 1970. */
+type Quote = { priceUsd: number; liquidityUsd: number; volumeUsd: number; holders: number; at: number };
 
 const USDC = NETWORKS.sandbox.usdcMint;
 const HOUR_MS = 3_600_000;
@@ -77,7 +82,7 @@ function quoteAt(token: Token, now: number, seed: string): Quote {
   const holders = Math.round(
     1_000 + 9_000 * chance(seed, token.mint, 'holders') + (time % (24 * HOUR_MS)) / 600_000,
   );
-  return { priceUsd, liquidityUsd, volumeUsd, holders };
+  return { priceUsd, liquidityUsd, volumeUsd, holders, at: time };
 }
 
 const cents = (usd: number): number => Math.round(usd * 100) / 100;
@@ -100,6 +105,7 @@ function jupiterToken(token: Token, quote: Quote): Record<string, unknown> {
     stats24h: { buyVolume: cents(quote.volumeUsd * 0.53), sellVolume: cents(quote.volumeUsd * 0.47) },
     organicScore: Math.round(4_000 + 5_500 * chance(token.mint, 'organic')) / 100,
     isVerified: true,
+    updatedAt: new Date(quote.at).toISOString(),
     tags: ['verified'],
   };
 }
@@ -157,11 +163,15 @@ function geckoTerminalToken(token: Token, quote: Quote): Record<string, unknown>
 type Answer = { status: number; body: unknown };
 const notFound: Answer = { status: 404, body: { errors: [{ status: '404', title: 'Not Found' }] } };
 
-function answer(url: URL, tokens: Map<string, Token>, quote: (token: Token) => Quote): Answer {
+function answer(
+  url: URL,
+  tokens: Map<string, Token>,
+  quote: (token: Token, by: SourceName) => Quote,
+): Answer {
   if (url.pathname === '/jupiter/tokens/v2/search') {
     const wanted = (url.searchParams.get('query') ?? '').split(',').slice(0, 100);
     const found = wanted.map(mint => tokens.get(mint)).filter(token => token !== undefined);
-    return { status: 200, body: found.map(token => jupiterToken(token, quote(token))) };
+    return { status: 200, body: found.map(token => jupiterToken(token, quote(token, 'jupiter'))) };
   }
   const [, source, mint] =
     /^\/(dexscreener\/token-pairs\/v1|geckoterminal\/api\/v2\/networks)\/solana\/(?:tokens\/)?(\w+)$/.exec(
@@ -169,9 +179,9 @@ function answer(url: URL, tokens: Map<string, Token>, quote: (token: Token) => Q
     ) ?? [undefined, undefined, ''];
   const token = tokens.get(mint ?? '');
   if (source?.startsWith('dexscreener'))
-    return { status: 200, body: token ? dexScreenerPools(token, quote(token)) : [] };
+    return { status: 200, body: token ? dexScreenerPools(token, quote(token, 'dexscreener')) : [] };
   if (!token?.onGeckoTerminal || !source) return notFound;
-  return { status: 200, body: geckoTerminalToken(token, quote(token)) };
+  return { status: 200, body: geckoTerminalToken(token, quote(token, 'geckoterminal')) };
 }
 
 function send(response: ServerResponse, { status, body }: Answer): void {
@@ -209,7 +219,10 @@ function listen(server: Server, port: number, host: string): Promise<void> {
 export async function startMarket(options: MarketOptions): Promise<{ url: string; close(): Promise<void> }> {
   const tokens = listTokens(options);
   const now = options.now ?? Date.now;
-  const quote = (token: Token) => quoteAt(token, now(), options.seed ?? '');
+  const quote = (token: Token, by: SourceName): Quote => {
+    const figures = quoteAt(token, now(), options.seed ?? '');
+    return { ...figures, priceUsd: figures.priceUsd * (options.offBy?.[by] ?? 1) };
+  };
   const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 10_000 }, (request, response) =>
     respond(request, response, url => answer(url, tokens, quote)),
   );

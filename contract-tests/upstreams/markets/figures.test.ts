@@ -79,9 +79,10 @@ describe('market figures: numbers a person can read', () => {
       sources: ['jupiter', 'dexscreener'],
       untraded: false,
       disputed: false,
+      spread: 1.004,
     });
     expect(line).to.equal(
-      'JUP (JUPy…DvCN): price $0.1424, market cap $462M, liquidity $2.31M, 24h volume n/a. ' +
+      'JUP (JUPy…DvCN): price $0.1424 (sources within 0.4%), market cap $462M, liquidity $2.31M, 24h volume n/a. ' +
         'Sources: jupiter, dexscreener. This is not financial advice.',
     );
   });

@@ -35,6 +35,7 @@ describe('market data', () => {
         volume24hUsd: 500.5,
         holders: 857_247,
         organicScore: 98.08,
+        updatedAt: '2026-01-01T23:59:50.000Z',
       });
       expect(market.asked[0]?.url).to.equal(`/jupiter/tokens/v2/search?query=${MINT}`);
       expect(market.asked[0]?.headers['x-api-key']).to.equal('k-1');

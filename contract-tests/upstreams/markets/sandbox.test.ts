@@ -19,8 +19,8 @@ const signal = new AbortController().signal;
 
 type Market = Awaited<ReturnType<typeof startMarket>>;
 
-const start = (more: { now?: () => number; seed?: string } = {}) =>
-  startMarket({ host: '127.0.0.1', port: 0, mints, supplies, ...more });
+type More = Pick<Parameters<typeof startMarket>[0], 'now' | 'seed' | 'offBy'>;
+const start = (more: More = {}) => startMarket({ host: '127.0.0.1', port: 0, mints, supplies, ...more });
 
 type Json = Record<string, unknown>[] & Record<string, unknown>;
 
@@ -84,6 +84,62 @@ describe('the sandbox market', () => {
     expect(quote?.mcapUsd).to.equal(undefined);
   });
 
+  it('gives the price of each source, how far they are apart, and when a source last changed its own', async () => {
+    const service = briefOf(market);
+    const brief = await service.brief(mints.example, signal);
+    await service.close();
+    expect(brief.quotes.map(({ source, used }) => ({ source, used }))).to.deep.equal(
+      ['jupiter', 'dexscreener', 'geckoterminal'].map(name => ({ source: `sandbox:${name}`, used: true })),
+    );
+    expect(Date.parse(brief.quotes[0]?.updatedAt ?? '')).to.be.closeTo(Date.parse(brief.asOf), 60_000);
+    expect(brief.spread).to.be.within(1, 1.02);
+    expect(brief.brief).to.match(/ \(sources within \d\.\d%\), market cap/);
+    expect(brief.warnings).to.deep.equal([]);
+  });
+
+  it('warns of a source whose price is more than 1.5 times off, though the others agree', async () => {
+    const off = await start({ offBy: { geckoterminal: 2 } });
+    const service = briefOf(off);
+    const brief = await service.brief(mints.classic, signal);
+    await service.close();
+    await off.close();
+    expect(brief.quotes.map(({ used }) => used)).to.deep.equal([true, true, false]);
+    expect(brief.spread).to.be.within(1.9, 2.1);
+    expect(brief.warnings).to.have.length(1);
+    expect(brief.warnings[0]).to.match(
+      /^The sources disagree by more than 1\.5 times \(sandbox:jupiter \$\d\.\d+, .*those too far from it were left out\.$/,
+    );
+    expect(brief.brief).to.match(/ \(sources differ 2 times\)/);
+  });
+
+  it('warns that no two sources agree, and says which price was used', async () => {
+    const off = await start({ offBy: { jupiter: 3, dexscreener: 9 } });
+    const service = briefOf(off);
+    const brief = await service.brief(mints.example, signal);
+    await service.close();
+    await off.close();
+    expect(brief.quotes.filter(({ used }) => used).map(({ priceUsd }) => priceUsd)).to.deep.equal([
+      brief.priceUsd,
+    ]);
+    expect(brief.warnings.join()).to.match(/\$\d[\d.]+ is given, but no other source confirms it/);
+    expect(brief.brief).to.contain('low confidence: the sources disagree');
+  });
+
+  it('tells the age of a brief that was kept', async () => {
+    let time = NOW;
+    const service = createTokenBrief({
+      sources: createMarketSources({ marketUrl: market.url, label: 'sandbox' }),
+      supplyOf: async () => ({ supply: '1000000', decimals: 0 }),
+      now: () => time,
+    });
+    const first = await service.brief(mints.classic, signal);
+    time += 9_000;
+    const second = await service.brief(mints.classic, signal);
+    await service.close();
+    expect([first.ageSeconds, second.ageSeconds]).to.deep.equal([0, 9]);
+    expect(second.asOf).to.equal(first.asOf);
+  });
+
   it('knows no market for the untraded mint, and the brief says so with nulls', async () => {
     const service = briefOf(market);
     const brief = await service.brief(mints.untraded, signal);
@@ -93,6 +149,8 @@ describe('the sandbox market', () => {
       Array(7).fill(null),
     );
     expect(brief.brief).to.contain('no market found');
+    expect(brief).to.deep.include({ quotes: [], spread: null });
+    expect(brief.warnings.join()).to.match(/^No source knows a market for this token/);
   });
 
   it('answers unknown mints and paths as the aggregators do', async () => {

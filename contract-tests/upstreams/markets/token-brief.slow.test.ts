@@ -23,7 +23,8 @@ describe('market data', () => {
   eachWithANewMarket();
 
   describe('the token brief', () => {
-    it('combines three sources into exactly the fields of the specification', async () => {
+    const SOLO: Record<Kind, number> = { jupiter: 1, dexscreener: 1.01, geckoterminal: 1.02 };
+    it('combines three sources into the fields of the specification and those added since', async () => {
       const brief = await service({ now: () => Date.UTC(2026, 0, 2) }).brief(MINT, open());
       expect(brief).to.deep.equal({
         mint: MINT,
@@ -37,15 +38,23 @@ describe('market data', () => {
         holders: 857_247,
         organicScore: 98.08,
         brief:
-          'JUP (JUPy…DvCN): price $1.01, market cap $3.00K, liquidity $2.10K, 24h volume $450.25. ' +
+          'JUP (JUPy…DvCN): price $1.01 (sources within 2.0%), market cap $3.00K, liquidity $2.10K, 24h volume $450.25. ' +
           'Sources: jupiter, dexscreener, geckoterminal. This is not financial advice.',
         sources: ['jupiter', 'dexscreener', 'geckoterminal'],
         asOf: '2026-01-02T00:00:00.000Z',
+        ageSeconds: 0,
+        quotes: KINDS.map(source => ({
+          source,
+          priceUsd: SOLO[source],
+          used: true,
+          ...(source === 'jupiter' ? { updatedAt: '2026-01-01T23:59:50.000Z' } : {}),
+        })),
+        spread: 1.02,
+        warnings: [],
         disclaimer: 'Aggregated from public market data without warranty; not financial advice.',
       });
     });
 
-    const SOLO: Record<Kind, number> = { jupiter: 1, dexscreener: 1.01, geckoterminal: 1.02 };
     for (const [what, { behave, kind }] of Object.entries(FAILURES)) {
       // Every stall takes a whole deadline: one source stands for all.
       for (const name of what.startsWith('stalls') ? KINDS.slice(0, 1) : KINDS) {

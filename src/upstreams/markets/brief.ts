@@ -1,11 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import { setMaxListeners } from 'node:events';
 import { UpstreamFailure } from '../../net/failure.js';
-import { plausibleQuotes, lowerMedian, median, tidy } from './consensus.js';
+import { plausibleQuotes, lowerMedian, median, spreadOf, tidy } from './consensus.js';
 import { orAbort, withDeadline } from '../../net/deadline.js';
 import { cleanName, cleanSymbol } from '../clean-text.js';
 import { briefLine } from './line.js';
-import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
+import { briefWarnings } from './warnings.js';
+import type { MarketQuote, MarketSource, PricedSource, SourceHealth } from './source.js';
 
 /** The answer of `solTokenBrief` (openapi.yaml). Amounts are in US dollars; null if no source knows them. */
 export type TokenBrief = {
@@ -24,6 +25,14 @@ export type TokenBrief = {
   sources: string[];
   /** ISO 8601: when the sources were queried. */
   asOf: string;
+  /** Whole seconds from `asOf` to this answer. */
+  ageSeconds: number;
+  /** The price of each source that has one, whether it was used or not. */
+  quotes: PricedSource[];
+  /** How many times the lowest of these prices the highest is; null if there are fewer than two. */
+  spread: number | null;
+  /** What makes the figures doubtful, in sentences. */
+  warnings: string[];
   disclaimer: string;
 };
 
@@ -60,7 +69,11 @@ export type TokenBriefService = {
 
 type Named = { source: string; quote: MarketQuote };
 type Round = { quotes: Named[]; silent: MarketSource[]; failures: UpstreamFailure[] };
-type Figures = Omit<TokenBrief, 'mint' | 'brief' | 'asOf' | 'disclaimer'> & { disputed: boolean };
+type Figures = Omit<TokenBrief, 'mint' | 'brief' | 'asOf' | 'ageSeconds' | 'warnings' | 'disclaimer'> & {
+  disputed: boolean;
+};
+/** A brief as it is kept: its age is known when it is given. */
+type Snapshot = Omit<TokenBrief, 'ageSeconds'> & { takenAt: number };
 
 const MINT = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 const SUPPLY = /^\d{1,40}(\.\d{1,255})?$/;
@@ -154,6 +167,13 @@ function combine({ quotes, silent }: Round, supply: string): Figures {
     organicScore: organicScore.value ?? null,
     // Without a market, the sources are those that reported that there is none.
     sources: quotes.length > 0 ? quotes.map(q => q.source).filter(s => used.has(s)) : silent.map(s => s.name),
+    quotes: priced.map(item => ({
+      source: item.source,
+      priceUsd: item.priceUsd,
+      used: kept.includes(item),
+      ...(item.quote.updatedAt === undefined ? {} : { updatedAt: item.quote.updatedAt }),
+    })),
+    spread: spreadOf(priced.map(item => item.priceUsd)),
     disputed,
   };
 }
@@ -164,7 +184,7 @@ function render(
   untraded: boolean,
   asOf: number,
   label: string | undefined,
-): TokenBrief {
+): Snapshot {
   const { symbol, name, disputed, ...rest } = figures;
   const standIn = label ? ` The figures are ${label} data, not those of a real market.` : '';
   return {
@@ -173,7 +193,9 @@ function render(
     ...(name === undefined ? {} : { name }),
     ...rest,
     brief: briefLine({ mint, ...figures, untraded, disputed }),
+    warnings: briefWarnings({ ...figures, untraded }),
     asOf: new Date(asOf).toISOString(),
+    takenAt: asOf,
     disclaimer: `Aggregated from public market data without warranty; not financial advice.${standIn}`,
   };
 }
@@ -194,7 +216,7 @@ async function takeSnapshot(
   mint: string,
   options: TokenBriefOptions,
   signal: AbortSignal,
-): Promise<TokenBrief> {
+): Promise<Snapshot> {
   // The chain comes first: calls with an address that is no mint are free, so they must not use up the rate limits of the sources.
   const { supply } = await withDeadline(SUPPLY_DEADLINE_MS, signal, inTime =>
     options.supplyOf(mint, inTime),
@@ -218,6 +240,8 @@ async function takeSnapshot(
  * - market cap, liquidity, 24 h volume: the lower median (of three the middle one, of two the smaller) over the sources whose
  *   price was accepted, because each source counts different pools. The market cap is never derived from the fdv.
  * - holders, organic score, symbol, name: from the first source that knows them; sources whose price was accepted come first.
+ * - `quotes`, `spread`, `warnings`: the price of every source that has one, how far they are apart, and whether that is more than
+ *   1.5×, only one, or none.
  * - `sources`: those that contributed to the answer; for a token without a market, those that reported that there is none.
  *
  * A source that fails is left out. If all fail, the failure is `unavailable` if all were unreachable, rate-limited or had an open
@@ -227,13 +251,13 @@ export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
   if (given.sources.length === 0) throw new Error('createTokenBrief needs at least one market-data source');
   const options = { ...given, sources: given.sources.map(source => labelled(source, given.label)) };
   const now = options.now ?? Date.now;
-  const snapshots = new LRUCache<string, { brief: TokenBrief; until: number }>({ max: MAX_CACHED });
-  const rounds = new Map<string, Promise<TokenBrief>>();
+  const snapshots = new LRUCache<string, { brief: Snapshot; until: number }>({ max: MAX_CACHED });
+  const rounds = new Map<string, Promise<Snapshot>>();
   const closing = new AbortController();
   // Every wait of every round listens to this signal; Node would warn from the eleventh listener on.
   setMaxListeners(MAX_ROUNDS * (options.sources.length + 1), closing.signal);
 
-  async function run(mint: string): Promise<TokenBrief> {
+  async function run(mint: string): Promise<Snapshot> {
     try {
       const brief = await takeSnapshot(mint, options, closing.signal);
       snapshots.set(mint, { brief, until: now() + (options.cacheMs ?? 15_000) });
@@ -248,7 +272,7 @@ export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
     }
   }
 
-  function join(mint: string): Promise<TokenBrief> {
+  function join(mint: string): Promise<Snapshot> {
     const running = rounds.get(mint);
     if (running) return running;
     if (rounds.size >= MAX_ROUNDS || closing.signal.aborted) {
@@ -265,8 +289,9 @@ export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
       signal.throwIfAborted();
       if (!MINT.test(mint)) throw new UpstreamFailure('invalid', 'mint must be a base58 Solana mint address');
       const kept = snapshots.get(mint);
-      const brief = kept && kept.until > now() ? kept.brief : await orAbort(join(mint), signal);
-      return { ...brief, sources: [...brief.sources] };
+      const snapshot = kept && kept.until > now() ? kept.brief : await orAbort(join(mint), signal);
+      const { takenAt, ...brief } = structuredClone(snapshot);
+      return { ...brief, ageSeconds: Math.max(0, Math.round((now() - takenAt) / 1_000)) };
     },
     health: () => Object.fromEntries(options.sources.map(source => [source.name, source.health()])),
     async close() {

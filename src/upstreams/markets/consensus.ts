@@ -1,5 +1,5 @@
 /** If two prices of one token differ by more than this factor, at least one is wrong. */
-const TOLERANCE = 1.5;
+export const TOLERANCE = 1.5;
 
 /** Twelve significant digits: enough for any market, without floating-point noise such as 0.30000000000000004. */
 export const tidy = (value: number): number => Number(value.toPrecision(12));
@@ -43,4 +43,11 @@ export function plausibleQuotes<T extends { priceUsd: number }>(
   const near = pair ? [] : nearMedian(items);
   const kept = near.length > 0 ? near : items.filter(item => item.priceUsd === lowest);
   return { kept, disputed: kept.length === 1 && items.length > 1 };
+}
+
+/** How many times the lowest price the highest is; null if there are fewer than two. */
+export function spreadOf(prices: readonly number[]): number | null {
+  if (prices.length < 2) return null;
+  const sorted = ascending(prices);
+  return Number(((sorted.at(-1) ?? Number.NaN) / (sorted[0] ?? Number.NaN)).toPrecision(6));
 }

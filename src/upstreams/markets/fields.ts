@@ -68,3 +68,9 @@ export function score(value: unknown, field: string): number | undefined {
   const points = numberOf(value, field);
   return points === undefined ? undefined : inRange(points, 100, field);
 }
+
+/** A time in ISO 8601, written in one way; undefined if it is none, since no figure depends on it. */
+export function time(value: unknown): string | undefined {
+  const ms = typeof value === 'string' && value.length <= 40 ? Date.parse(value) : Number.NaN;
+  return Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : undefined;
+}

@@ -1,5 +1,5 @@
 import { cleanName, cleanSymbol } from '../clean-text.js';
-import { amount, asObject, holders, price, score, type JsonObject } from './fields.js';
+import { amount, asObject, holders, price, score, type JsonObject, time } from './fields.js';
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource } from './source.js';
 
@@ -24,6 +24,7 @@ function decode(body: unknown, mint: string): MarketQuote | undefined {
     volume24hUsd: volume24h(asObject(token.stats24h)),
     holders: holders(token.holderCount, 'holder count'),
     organicScore: score(token.organicScore, 'organic score'),
+    updatedAt: time(token.updatedAt),
   };
 }
 

@@ -1,3 +1,5 @@
+import { TOLERANCE } from './consensus.js';
+
 /** The contents of the one-line brief; null is printed as `n/a`. */
 export type LineFacts = {
   mint: string;
@@ -11,6 +13,8 @@ export type LineFacts = {
   untraded: boolean;
   /** The sources contradict each other, and one price was chosen. */
   disputed: boolean;
+  /** How many times the lowest price of a source the highest is; null if fewer than two have one. */
+  spread: number | null;
 };
 
 const UNITS: [number, string][] = [
@@ -52,12 +56,26 @@ export function formatPrice(usd: number | null): string {
 /** `Abcd…wxyz`. */
 export const shortenMint = (mint: string): string => `${mint.slice(0, 4)}…${mint.slice(-4)}`;
 
+/** `1.004` is `within 0.4%`, `2.1` is `differ 2.1 times`. */
+export function spreadWords(spread: number): string {
+  if (spread > TOLERANCE)
+    return `differ ${spread >= 1_000 ? spread.toExponential(1) : Number(spread.toPrecision(2))} times`;
+  const percent = (spread - 1) * 100;
+  return `within ${percent < 0.05 ? '0.1' : percent.toFixed(1)}%`;
+}
+
+function confidence({ disputed, spread, untraded, priceUsd }: LineFacts): string {
+  if (disputed) return ' (low confidence: the sources disagree)';
+  if (spread !== null) return ` (sources ${spreadWords(spread)})`;
+  return untraded || priceUsd === null ? '' : ' (one source)';
+}
+
 /** The brief, on one line. Texts must have been cleaned before. */
 export function briefLine(facts: LineFacts): string {
   const token = `${facts.symbol ?? 'Unnamed token'} (${shortenMint(facts.mint)})`;
   const figures = [
     ...(facts.untraded ? ['no market found'] : []),
-    `price ${formatPrice(facts.priceUsd)}${facts.disputed ? ' (low confidence: the sources disagree)' : ''}`,
+    `price ${formatPrice(facts.priceUsd)}${confidence(facts)}`,
     `market cap ${formatAmount(facts.mcapUsd)}`,
     `liquidity ${formatAmount(facts.liquidityUsd)}`,
     `24h volume ${formatAmount(facts.volume24hUsd)}`,

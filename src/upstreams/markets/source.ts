@@ -14,7 +14,12 @@ export type MarketQuote = {
   holders?: number;
   /** 0 to 100, Jupiter's measure of genuine activity. */
   organicScore?: number;
+  /** ISO 8601: when the source last changed these figures, if it says so. */
+  updatedAt?: string;
 };
+
+/** `updatedAt`: ISO 8601, when the source last changed its figures, if it says so. */
+export type PricedSource = { source: string; priceUsd: number; used: boolean; updatedAt?: string };
 
 /** `degraded`: the last request failed or the circuit is open. `latencyMs` is that of the last answer. */
 export type SourceHealth = { status: 'ok' | 'degraded'; latencyMs?: number; detail?: string };
