@@ -9,9 +9,9 @@ import { bodyStart, contentLength } from './wire.js';
  * counted. Paid requests are put together before the clock starts.
  *
  * @typedef {{
- *   port: number, path: string, method?: string, connections: number, seconds?: number, requests?: number, body?: string,
+ *   port: number, path: string, method?: string, tool?: string, connections: number, seconds?: number, requests?: number, body?: string,
  *   keep?: boolean, paid?: { challenge: object, amount: string, prepared: number, from: number, count: number },
- * }} Job
+ * }} Job `tool`: buys over MCP instead, as a call of this tool
  * @typedef {{
  *   answers: number, seconds: number, statuses: Record<string, number>, unexpected?: string, bytes: number, cpu: number,
  *   p50: number, p99: number, used: number, kept?: string,
@@ -30,7 +30,9 @@ function poolOf(amount, prepared) {
 }
 
 /** @param {Job} job @returns {() => Buffer | undefined} the next request, undefined when there is none left */
-function requestsOf({ path, method = 'POST', port, body = '', paid }) {
+function requestsOf(job) {
+  if (job.tool) return toolCallsOf(job);
+  const { path, method = 'POST', port, body = '', paid } = job;
   const head =
     `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n` +
     (method === 'GET'
@@ -49,6 +51,27 @@ function requestsOf({ path, method = 'POST', port, body = '', paid }) {
   return () => ready[next++];
 }
 
+/** Paid calls of a tool. @param {Job} job @returns {() => Buffer | undefined} */
+function toolCallsOf({ port, tool, body, paid }) {
+  const payments = poolOf(paid.amount, paid.prepared);
+  const head =
+    `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\n` +
+    'Accept: application/json, text/event-stream\r\n';
+  const call = { name: tool, arguments: JSON.parse(body) };
+  const ready = Array.from({ length: paid.count }, (_, id) => {
+    const header = paymentHeader(paid.challenge, payments.transaction(paid.from + id));
+    const payment = JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
+    const params = { ...call, _meta: { 'x402/payment': payment } };
+    const message = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params });
+    return Buffer.from(`${head}Content-Length: ${Buffer.byteLength(message)}\r\n\r\n${message}`);
+  });
+  let next = 0;
+  return () => ready[next++];
+}
+
+/** A tool's error has status 200, too. */
+const TOOL_ERROR = Buffer.from('"isError":true');
+
 /** Counts what comes back. */
 class Tally {
   answers = 0;
@@ -60,7 +83,7 @@ class Tally {
 
   /** @param {Buffer} answer @param {number} ms @param {boolean} paid */
   add(answer, ms, paid) {
-    const status = answer.latin1Slice(9, 12);
+    const status = answer.includes(TOOL_ERROR) ? 'error' : answer.latin1Slice(9, 12);
     this.answers += 1;
     this.first ??= answer;
     this.bytes += answer.length;

@@ -2,6 +2,7 @@ import process from 'node:process';
 import { ledger, operations } from './growth.js';
 import { memory, starts } from './life.js';
 import { PREPARED } from './measure.js';
+import { mcp } from './over-mcp.js';
 import { prepareSignatures } from './payments.js';
 import { cleanRuns, Partner } from './processes.js';
 import { Report } from './report.js';
@@ -15,6 +16,7 @@ const SCENARIOS = {
   cores,
   latency,
   asks,
+  mcp,
   summaries,
   speech,
   operations,
