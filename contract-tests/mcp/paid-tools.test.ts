@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { connect } from 'node:net';
-import { callTool, mcp, payloadOf, type ToolCall } from '../support/mcp-call.js';
+import { anotherText, callTool, mcp, paid, payloadOf, type ToolCall } from '../support/mcp-call.js';
 import { openWorld, post, receiptOf, signFor, TEXT, type World } from '../support/world.js';
 
 type Json = Record<string, unknown>;
@@ -13,7 +13,6 @@ type Required = {
   extensions: { bazaar: { info: { input: Json } } };
 };
 
-const paid = (payment: unknown): Json => ({ 'x402/payment': payment });
 const ARGUMENTS = { text: TEXT };
 
 function textOf(result: ToolCall): string {
@@ -23,10 +22,6 @@ function textOf(result: ToolCall): string {
 function receiptIn(result: ToolCall): Json | undefined {
   return result._meta?.['x402/payment-response'] as Json | undefined;
 }
-
-/** Another text for each call, so that two tests never ask for the same. */
-let texts = 0;
-const another = (): { text: string } => ({ text: `${TEXT} Day ${(texts += 1)}.` });
 
 describe('tools paid over MCP', () => {
   let world: World;
@@ -64,7 +59,7 @@ describe('tools paid over MCP', () => {
   it('a paid call returns the answer as structured content and text, with its receipt, for exactly the price', async () => {
     const before = await world.earned();
     const { payload } = await sign();
-    const result = await callTool(url, 'summarize', another(), paid(payload));
+    const result = await callTool(url, 'summarize', anotherText(), paid(payload));
     expect(result).not.to.have.property('isError');
     expect(result.structuredContent).to.have.property('summary').that.includes('harbour bridge');
     expect(JSON.parse(textOf(result))).to.deep.equal(result.structuredContent);
@@ -80,14 +75,14 @@ describe('tools paid over MCP', () => {
     it(`a payment is accepted ${name}`, async () => {
       const { payload } = await sign();
       const header = Buffer.from(JSON.stringify(payload)).toString('base64');
-      const result = await callTool(url, 'summarize', another(), metaOf(payload, header));
+      const result = await callTool(url, 'summarize', anotherText(), metaOf(payload, header));
       expect(receiptIn(result)).to.include({ success: true });
     });
 
   it('a v1 payment is accepted', async () => {
     const { payload } = await sign('/v1/summarize', 1);
     expect(payload.x402Version).to.equal(1);
-    const result = await callTool(url, 'summarize', another(), paid(payload));
+    const result = await callTool(url, 'summarize', anotherText(), paid(payload));
     expect(receiptIn(result)).to.include({ success: true });
   });
 
@@ -111,14 +106,14 @@ describe('tools paid over MCP', () => {
     expect(wrong.isError).to.equal(true);
     expect(wrong.structuredContent).to.include({ status: 400 });
     expect(textOf(wrong)).to.match(/text.*You were not charged/);
-    const right = await callTool(url, 'summarize', another(), paid(payload));
+    const right = await callTool(url, 'summarize', anotherText(), paid(payload));
     expect(receiptIn(right)).to.include({ success: true });
   });
 
   it('bought over one, picked up over the other, with one transfer', async () => {
     const before = await world.earned();
     const [first, second] = [await sign(), await sign()];
-    const asked = [another(), another()] as const;
+    const asked = [anotherText(), anotherText()] as const;
     const overMcp = await callTool(url, 'summarize', asked[0], paid(first.payload));
     const againOverHttp = await post(`${url}/v1/summarize`, asked[0], first.headers);
     expect(againOverHttp.json()).to.deep.equal(overMcp.structuredContent);
@@ -132,8 +127,8 @@ describe('tools paid over MCP', () => {
 
   it('the payment of one call buys no other, over MCP either', async () => {
     const { payload } = await sign();
-    await callTool(url, 'summarize', another(), paid(payload));
-    const other = await callTool(url, 'summarize', another(), paid(payload));
+    await callTool(url, 'summarize', anotherText(), paid(payload));
+    const other = await callTool(url, 'summarize', anotherText(), paid(payload));
     const required = other.structuredContent as unknown as Required;
     expect(required.error).to.include('the same transaction was sent for another call');
   });
@@ -142,7 +137,7 @@ describe('tools paid over MCP', () => {
     this.timeout(60_000);
     const before = await world.earned();
     const { headers, payload } = await sign();
-    const asked = another();
+    const asked = anotherText();
     const overMcp = async (): Promise<[unknown, unknown]> => {
       const result = await callTool(url, 'summarize', asked, paid(payload));
       return [result.structuredContent, receiptIn(result)?.transaction];
@@ -161,7 +156,7 @@ describe('tools paid over MCP', () => {
 
   it('once the answer has been read to its end, a new payment is a new sale', async () => {
     const before = await world.earned();
-    const asked = another();
+    const asked = anotherText();
     for (const { payload } of [await sign(), await sign()])
       expect(receiptIn(await callTool(url, 'summarize', asked, paid(payload)))).to.include({ success: true });
     expect(await world.earned()).to.equal(before + 20_000n);
@@ -170,7 +165,7 @@ describe('tools paid over MCP', () => {
   it('a caller that hangs up and signs a new payment is charged once', async () => {
     const before = await world.earned();
     const [first, second] = [await sign(), await sign()];
-    const asked = another();
+    const asked = anotherText();
     await sendAndHangUp(asked, first.payload);
     const result = await callTool(url, 'summarize', asked, paid(second.payload));
     expect(result.structuredContent).to.have.property('summary');
@@ -187,7 +182,7 @@ describe('tools paid over MCP', () => {
       const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
       await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
       expect((await client.listTools()).tools).to.have.length(7);
-      const asked = { name: 'summarize', arguments: another() };
+      const asked = { name: 'summarize', arguments: anotherText() };
       const unpaid = await client.callTool(asked);
       expect(unpaid.structuredContent).to.have.property('accepts');
       const { payload } = await sign();

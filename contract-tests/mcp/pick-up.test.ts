@@ -1,26 +1,13 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { AnswerKeys } from '../../src/payments/answer-keys.js';
-import { callTool, mcp, payloadOf, type ToolCall } from '../support/mcp-call.js';
-import {
-  call,
-  openWorld,
-  post,
-  receiptOf,
-  signFor,
-  TEXT,
-  type Answer,
-  type World,
-} from '../support/world.js';
+import { anotherText, callTool, mcp, paid, payloadOf, type ToolCall } from '../support/mcp-call.js';
+import { call, openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
 
 type Json = Record<string, unknown>;
 type Link = { key: string; url: string };
 
-const paid = (payment: unknown): Json => ({ 'x402/payment': payment });
 const linkIn = (result: ToolCall): Link => result._meta?.['coinslot/pick-up'] as Link;
-
-let texts = 0;
-const another = (): { text: string } => ({ text: `${TEXT} Week ${(texts += 1)}.` });
 
 describe('the key of an answer', () => {
   const id = randomBytes(32).toString('hex');
@@ -63,7 +50,7 @@ describe('an answer is fetched by its key, without the payment', () => {
   const locationOf = (answer: Answer): string => answer.headers.get('location') ?? '';
 
   it('over HTTP: the same bytes and receipt, free, as often as wanted', async () => {
-    const bought = await buy(another());
+    const bought = await buy(anotherText());
     const location = locationOf(bought);
     expect(location).to.match(new RegExp(`^${url}/answers/[A-Za-z0-9_-]{86}$`));
     const before = await world.earned();
@@ -80,11 +67,11 @@ describe('an answer is fetched by its key, without the payment', () => {
   });
 
   it('over MCP: bought over one, fetched over the other', async () => {
-    const bought = await buy(another());
+    const bought = await buy(anotherText());
     const fetched = await callTool(url, 'pick_up', { key: locationOf(bought) });
     expect(fetched.structuredContent).to.deep.equal(bought.json());
     const payload = payloadOf(await signFor(world, '/v1/summarize'));
-    const sold = await callTool(url, 'summarize', another(), paid(payload));
+    const sold = await callTool(url, 'summarize', anotherText(), paid(payload));
     const { key, url: location } = linkIn(sold);
     expect((await call(location)).json()).to.deep.equal(sold.structuredContent);
     const again = await callTool(url, 'pick_up', { key });
@@ -105,7 +92,7 @@ describe('an answer is fetched by its key, without the payment', () => {
   });
 
   it('an answer that is asked for too often is a 503 for a moment', async () => {
-    const location = locationOf(await buy(another()));
+    const location = locationOf(await buy(anotherText()));
     const answers = await Promise.all(Array.from({ length: 40 }, () => call(location)));
     const busy = answers.filter(({ status }) => status === 503);
     expect(busy.length).to.be.greaterThan(0);

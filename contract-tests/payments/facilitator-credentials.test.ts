@@ -1,54 +1,32 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { jwtVerify } from 'jose';
 import { readConfig } from '../../src/config.js';
 import { ConfigFault } from '../../src/config/setting-reader.js';
 import { cdpAuthorization } from '../../src/payments/cdp-token.js';
-import type { FacilitatorRequest } from '../../src/payments/facilitator.js';
 import { httpFacilitator, type Credentials } from '../../src/payments/http-facilitator.js';
-import { DEVNET, DEVNET_USDC } from '../support/craft.js';
+import { DEVNET } from '../support/craft.js';
+import { facilitatorRequest, FakeHttpFacilitator } from '../support/http-facilitator.js';
 
 const FEE_PAYER = 'F'.repeat(44);
 const SECRET = 'sk-very-secret-0123';
-const REQUEST: FacilitatorRequest = {
-  transaction: 'AAAA',
-  requirements: {
-    scheme: 'exact',
-    network: DEVNET,
-    amount: '10000',
-    asset: DEVNET_USDC,
-    payTo: 'Receiver',
-    maxTimeoutSeconds: 60,
-    extra: { feePayer: FEE_PAYER },
-  },
-};
-
-type Seen = { method: string; url: string; headers: IncomingHttpHeaders };
+const REQUEST = facilitatorRequest(FEE_PAYER);
 
 describe('credentials of a facilitator', () => {
-  let server: Server;
+  let fake: FakeHttpFacilitator;
   let host: string;
-  let seen: Seen[];
 
   beforeEach(async () => {
-    seen = [];
+    fake = new FakeHttpFacilitator();
+    ({ host } = new URL(await fake.open()));
     // Like a service that repeats what it was sent in its error.
-    server = createServer((request, response) => {
-      const { method = '', url = '', headers } = request;
-      seen.push({ method, url, headers });
+    fake.reply = (request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
-      const { authorization } = headers;
+      const { authorization } = request.headers;
       response.end(JSON.stringify({ isValid: false, invalidReason: `no: ${authorization}`, kinds: [] }));
-    });
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-    host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    };
   });
-  afterEach(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  afterEach(() => fake.close());
 
   /** Asks everything once. @returns all texts that came of it */
   async function askAll(credentials: Credentials): Promise<string> {
@@ -64,7 +42,7 @@ describe('credentials of a facilitator', () => {
 
   it('a plain header is sent with every request and shown nowhere', async () => {
     const said = await askAll({ headers: { authorization: `Bearer ${SECRET}` } });
-    expect(seen.map(({ headers }) => headers.authorization)).to.deep.equal(
+    expect(fake.seen.map(({ headers }) => headers.authorization)).to.deep.equal(
       Array.from({ length: 3 }, () => `Bearer ${SECRET}`),
     );
     expect(said).to.include('no: …').and.not.include(SECRET);
@@ -87,14 +65,14 @@ describe('credentials of a facilitator', () => {
   for (const [kind, alg, secret, publicKey] of keys) {
     it(`Coinbase’s signed keys (${kind}): each request has a token for itself, and none is shown`, async () => {
       const said = await askAll({ authorize: cdpAuthorization({ id: 'key-1', secret }) });
-      const tokens = seen.map(({ headers }) => String(headers.authorization).replace(/^Bearer /, ''));
+      const tokens = fake.seen.map(({ headers }) => String(headers.authorization).replace(/^Bearer /, ''));
       const nonces = new Set<unknown>();
       for (const [n, path] of ['/supported', '/verify', '/settle'].entries()) {
         const { payload, protectedHeader } = await jwtVerify(tokens[n]!, publicKey, {
           issuer: 'cdp',
           subject: 'key-1',
         });
-        expect(payload['uris']).to.deep.equal([`${seen[n]!.method} ${host}/platform/x402${path}`]);
+        expect(payload['uris']).to.deep.equal([`${fake.seen[n]!.method} ${host}/platform/x402${path}`]);
         expect(payload.exp! - payload.nbf!).to.equal(120);
         expect(protectedHeader).to.include({ alg, kid: 'key-1', typ: 'JWT' });
         nonces.add(protectedHeader['nonce']);

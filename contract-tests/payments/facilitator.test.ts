@@ -1,82 +1,26 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import {
   FacilitatorFault,
   FacilitatorUnreachable,
-  type FacilitatorRequest,
   type Facilitator,
   type SettleResult,
 } from '../../src/payments/facilitator.js';
 import { httpFacilitator } from '../../src/payments/http-facilitator.js';
-import { DEVNET, DEVNET_USDC } from '../support/craft.js';
+import { DEVNET } from '../support/craft.js';
+import { facilitatorRequest, FakeHttpFacilitator } from '../support/http-facilitator.js';
 
 const SIGNATURE = '5'.repeat(88);
 const FEE_PAYER = 'F'.repeat(44);
-const ASK: FacilitatorRequest = {
-  transaction: 'AAAA',
-  requirements: {
-    scheme: 'exact',
-    network: DEVNET,
-    amount: '10000',
-    asset: DEVNET_USDC,
-    payTo: 'Receiver',
-    maxTimeoutSeconds: 60,
-    extra: { feePayer: FEE_PAYER },
-  },
-};
+const ASK = facilitatorRequest(FEE_PAYER);
 const DEADLINES = { supportedMs: 300, verifyMs: 300, settleMs: 300 };
 
-type Reply = (request: IncomingMessage, response: ServerResponse) => void;
-type Seen = { url: string; method: string; body: unknown };
-
-/** A real HTTP server that answers whatever a test tells it to, and counts. */
-class Fake {
-  readonly server: Server;
-  readonly seen: Seen[] = [];
-  reply: Reply = (_request, response) => response.end('{}');
-
-  constructor() {
-    this.server = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
-        const text = Buffer.concat(chunks).toString();
-        this.seen.push({
-          url: request.url ?? '',
-          method: request.method ?? '',
-          body: text && JSON.parse(text),
-        });
-        this.reply(request, response);
-      });
-    });
-  }
-
-  says(status: number, body: unknown): void {
-    this.reply = (_request, response) => {
-      response.writeHead(status, { 'content-type': 'application/json' });
-      response.end(typeof body === 'string' ? body : JSON.stringify(body));
-    };
-  }
-
-  async open(): Promise<string> {
-    await new Promise<void>(resolve => this.server.listen(0, '127.0.0.1', resolve));
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
-  }
-
-  close(): void {
-    this.server.close();
-    this.server.closeAllConnections();
-  }
-}
-
 describe('facilitator over HTTP', () => {
-  let fake: Fake;
+  let fake: FakeHttpFacilitator;
   let url: string;
   let facilitator: Facilitator;
 
   beforeEach(async () => {
-    fake = new Fake();
+    fake = new FakeHttpFacilitator();
     url = await fake.open();
     facilitator = httpFacilitator(url, DEADLINES);
   });
@@ -268,7 +212,7 @@ describe('facilitator over HTTP', () => {
       fake.says(200, { success: true, transaction: SIGNATURE });
       await facilitator.settle(ASK);
       const payment = { x402Version: 2, payload: { transaction: 'AAAA' }, accepted: ASK.requirements };
-      expect(fake.seen).to.deep.equal([
+      expect(fake.seen.map(({ headers: _, ...sent }) => sent)).to.deep.equal([
         {
           url: '/x402/settle',
           method: 'POST',

@@ -5,15 +5,15 @@ import {
   FacilitatorFault,
   FacilitatorUnreachable,
   type Facilitator,
-  type FacilitatorRequest,
   type SettleResult,
   type Trouble,
   type VerifyResult,
 } from '../../src/payments/facilitator.js';
 import { Facilitators } from '../../src/payments/facilitators.js';
 import { facilitatorName } from '../../src/payments/http-facilitator.js';
-import { DEVNET, DEVNET_USDC } from '../support/craft.js';
+import { DEVNET } from '../support/craft.js';
 import { until } from '../support/faults.js';
+import { facilitatorRequest } from '../support/http-facilitator.js';
 
 const SIGNATURE = '5'.repeat(88);
 
@@ -52,21 +52,6 @@ class Fake implements Facilitator {
   }
 }
 
-function requestFor(feePayer: string): FacilitatorRequest {
-  return {
-    transaction: 'AAAA',
-    requirements: {
-      scheme: 'exact',
-      network: DEVNET,
-      amount: '10000',
-      asset: DEVNET_USDC,
-      payTo: 'Receiver',
-      maxTimeoutSeconds: 60,
-      extra: { feePayer },
-    },
-  };
-}
-
 describe('several facilitators', () => {
   let a: Fake;
   let b: Fake;
@@ -85,10 +70,10 @@ describe('several facilitators', () => {
       { feePayer: b.feePayer, lastOfferedAt: 1, facilitator: 'b' },
       { feePayer: a.feePayer, lastOfferedAt: 1 },
     ]);
-    await facilitators.verify(requestFor(b.feePayer));
-    await facilitators.settle(requestFor(b.feePayer));
+    await facilitators.verify(facilitatorRequest(b.feePayer));
+    await facilitators.settle(facilitatorRequest(b.feePayer));
     expect(b.asked).to.deep.equal(['verify', 'settle']);
-    await facilitators.settle(requestFor(a.feePayer));
+    await facilitators.settle(facilitatorRequest(a.feePayer));
     expect(a.asked, 'a record without a name is one of the first').to.deep.equal(['settle']);
     expect(facilitators.nameOf(b.feePayer)).to.equal('b');
   });
@@ -111,14 +96,17 @@ describe('several facilitators', () => {
   });
 
   it('a fee payer that the ledger does not know is looked for at all, once', async () => {
-    const asks = [1, 2, 3].map(() => facilitators.verify(requestFor(b.other)));
+    const asks = [1, 2, 3].map(() => facilitators.verify(facilitatorRequest(b.other)));
     for (const ask of asks) expect(await ask).to.deep.equal({ kind: 'valid' });
     expect(a.asked).to.deep.equal(['supported']);
     expect(b.asked.filter(each => each === 'supported')).to.have.length(1);
     const stranger = Keypair.generate().publicKey.toBase58();
     for (let n = 0; n < 3; n++)
-      expect(await facilitators.verify(requestFor(stranger))).to.include({ kind: 'unavailable' });
-    expect(await facilitators.settle(requestFor(stranger))).to.include({ kind: 'unknown', signature: '' });
+      expect(await facilitators.verify(facilitatorRequest(stranger))).to.include({ kind: 'unavailable' });
+    expect(await facilitators.settle(facilitatorRequest(stranger))).to.include({
+      kind: 'unknown',
+      signature: '',
+    });
     expect(a.asked.filter(each => each === 'supported')).to.have.length(2);
   });
 
@@ -138,13 +126,13 @@ describe('several facilitators', () => {
 
   it('only one that sends transactions itself signs before', async () => {
     facilitators.learn([{ feePayer: a.feePayer, lastOfferedAt: 1 }]);
-    expect(await facilitators.sign(requestFor(a.feePayer))).to.deep.equal({ kind: 'not-needed' });
+    expect(await facilitators.sign(facilitatorRequest(a.feePayer))).to.deep.equal({ kind: 'not-needed' });
     const signed = { kind: 'signed' as const, transaction: 'BBBB', signature: SIGNATURE };
     const signing = new Facilitators([
       { name: 's', facilitator: Object.assign(a, { sign: async () => signed }) },
     ]);
     signing.learn([{ feePayer: a.feePayer, lastOfferedAt: 1 }]);
-    expect(await signing.sign(requestFor(a.feePayer))).to.equal(signed);
+    expect(await signing.sign(facilitatorRequest(a.feePayer))).to.equal(signed);
   });
 
   it('a name has no credentials', () => {
@@ -178,7 +166,7 @@ describe('several facilitators', () => {
     it('new challenges name the next one while the first is down, and the first again once it answers', async () => {
       a.onVerify = () => ({ kind: 'unavailable', detail: 'no connection', trouble: { rest: true } });
       a.down = true;
-      await facilitators.verify(requestFor(a.feePayer));
+      await facilitators.verify(facilitatorRequest(a.feePayer));
       await tick();
       expect(facilitators.choice).to.equal(b.feePayer);
       expect(choices.at(-1), 'at once').to.equal(b.feePayer);
@@ -196,7 +184,7 @@ describe('several facilitators', () => {
       });
       expect(facilitators.outage(a.feePayer)).to.equal(undefined);
       expect(facilitators.isHealthy(a.feePayer), 'until it has answered about a payment').to.equal(false);
-      await facilitators.verify(requestFor(a.feePayer));
+      await facilitators.verify(facilitatorRequest(a.feePayer));
       expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
     });
 
@@ -206,12 +194,12 @@ describe('several facilitators', () => {
     };
 
     async function threePayments(): Promise<void> {
-      await facilitators.verify(requestFor(a.feePayer));
-      await facilitators.settle(requestFor(a.feePayer));
+      await facilitators.verify(facilitatorRequest(a.feePayer));
+      await facilitators.settle(facilitatorRequest(a.feePayer));
       await tick();
       expect(facilitators.choice).to.equal(a.feePayer);
       expect(facilitators.isHealthy(a.feePayer)).to.equal(false);
-      await facilitators.verify(requestFor(a.feePayer));
+      await facilitators.verify(facilitatorRequest(a.feePayer));
       await tick();
     }
 
@@ -235,11 +223,11 @@ describe('several facilitators', () => {
       clock += 5_001;
       await facilitators.probe(DEVNET);
       expect(choices.at(-1)).to.equal(a.feePayer);
-      await facilitators.verify(requestFor(a.feePayer));
+      await facilitators.verify(facilitatorRequest(a.feePayer));
       await tick();
       expect(facilitators.choice, 'still useless').to.equal(b.feePayer);
       a.onVerify = () => ({ kind: 'valid' });
-      await facilitators.verify(requestFor(a.feePayer));
+      await facilitators.verify(facilitatorRequest(a.feePayer));
       await tick();
       expect(facilitators.choice, 'a good one').to.equal(a.feePayer);
     });
@@ -248,7 +236,7 @@ describe('several facilitators', () => {
       const only = new Facilitators([{ name: 'a', facilitator: a }]);
       await only.refresh(DEVNET);
       unanswered(USELESS);
-      for (let n = 0; n < 4; n++) await only.verify(requestFor(a.feePayer));
+      for (let n = 0; n < 4; n++) await only.verify(facilitatorRequest(a.feePayer));
       await tick();
       expect(only.choice).to.equal(a.feePayer);
       expect(only.outage(a.feePayer)).to.equal(undefined);
@@ -268,29 +256,29 @@ describe('several facilitators', () => {
       for (let n = 0; n < 5; n++) expect((await facilitators.refresh(DEVNET)).has('a')).to.equal(true);
       expect(facilitators.choice).to.equal(a.feePayer);
       expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
-      await facilitators.verify(requestFor(a.feePayer));
+      await facilitators.verify(facilitatorRequest(a.feePayer));
       expect(facilitators.report()).to.include({ status: 'ok' });
     });
 
     it('a settlement that is unknown for other reasons says nothing about it', async () => {
       a.onSettle = () => ({ kind: 'unknown', reason: 'duplicate_settlement', signature: '' });
-      for (let n = 0; n < 5; n++) await facilitators.settle(requestFor(a.feePayer));
+      for (let n = 0; n < 5; n++) await facilitators.settle(facilitatorRequest(a.feePayer));
       await tick();
       expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
     });
 
     it('one that asks to wait is not asked before, and its 429 are counted', async () => {
       a.onVerify = () => ({ kind: 'unavailable', detail: 'status 429', trouble: { rest: true, seconds: 7 } });
-      await facilitators.verify(requestFor(a.feePayer));
+      await facilitators.verify(facilitatorRequest(a.feePayer));
       await tick();
       expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 7 });
       expect(facilitators.report().detail).to.include('1 answers with 429');
     });
 
     it('new challenges name the next one when the first is near its limit, and come back', async () => {
-      for (let n = 0; n < 7; n++) await facilitators.verify(requestFor(a.feePayer));
+      for (let n = 0; n < 7; n++) await facilitators.verify(facilitatorRequest(a.feePayer));
       expect(facilitators.choice).to.equal(a.feePayer);
-      await facilitators.settle(requestFor(a.feePayer));
+      await facilitators.settle(facilitatorRequest(a.feePayer));
       expect(facilitators.choice).to.equal(b.feePayer);
       expect(choices.at(-1), 'at once').to.equal(b.feePayer);
       expect(facilitators.outage(a.feePayer), 'what names it goes on').to.equal(undefined);

@@ -1,4 +1,4 @@
-import { call } from './world.js';
+import { call, TEXT } from './world.js';
 
 type Json = Record<string, unknown>;
 
@@ -53,6 +53,14 @@ export async function callTool(url: string, name: string, args: Json, meta?: Jso
   if (!message.result) throw new Error(JSON.stringify(message.error));
   return message.result as unknown as ToolCall;
 }
+
+/** The metadata of a call that carries a payment. */
+export const paid = (payment: unknown): Json => ({ 'x402/payment': payment });
+
+let texts = 0;
+
+/** Arguments with another text each time, so that no two tests ask for the same. */
+export const anotherText = (): { text: string } => ({ text: `${TEXT} Day ${(texts += 1)}.` });
 
 /** The payment of a PAYMENT-SIGNATURE header, as MCP carries it. */
 export function payloadOf(headers: Record<string, string>): Json {
