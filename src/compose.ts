@@ -13,6 +13,7 @@ import { ConfigFault } from './config/setting-reader.js';
 import { exposedHeaders } from './http/exposed-headers.js';
 import { Deliveries } from './http/deliveries.js';
 import { resolveEndpoints, type Endpoints } from './sandbox/endpoints.js';
+import { readInfo } from './sandbox/info.js';
 import { freeAnswers } from './http/free-answers.js';
 import { orderWork } from './http/run-handler.js';
 import { Health } from './http/health.js';
@@ -49,6 +50,7 @@ import { createHttpServer, type HttpParts } from './http/server.js';
 import { heed, runChecks } from './payments/preflight.js';
 import { serviceOf } from './payments/service.js';
 import { loadShop, type Shop } from './shop/load-shop.js';
+import { openPages } from './site/open-pages.js';
 import { startupChecks } from './payments/startup-checks.js';
 import { Respondents } from './upstreams/people/respondents.js';
 import { recentBlockhashes } from './solana/recent-blockhashes.js';
@@ -272,34 +274,30 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   disposers.unshift(async () => health.stop());
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const exposed = exposedHeaders(contract);
-  const { documents, live } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
+  const { live, ...answers } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
   const { holdMs } = config;
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries() };
   const answerKeys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
   const pickUps = new PickUps(contract, answerKeys, charge);
-  const serving = {
-    ...handlerParts,
-    ...memory,
-    observer,
-    charge,
-    offers,
-    live,
-    exposed,
-    closing,
-    answerKeys,
-    pickUps,
-  };
+  const sampleMint = readInfo(config.stateDir)?.mints.classic;
+  const from = { ...offering, ...base, ...memory, sampleMint, siteUrl, exposed, answers, routes };
+  const pages = await openPages(from);
+  const { documents } = pages;
+  const paying = { charge, offers, closing, answerKeys, pickUps };
+  const serving = { ...handlerParts, ...memory, ...paying, observer, live, exposed };
   // Without a handler that asks people, there is no page on which they answer.
   const page = backends.uses('people') ? await pageOf(base, ledger, panel) : undefined;
   const callback = createApp({ ...serving, documents, holdMs, ...page }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
+  const beside = pages.wallet ? [mcp, pages.wallet] : [mcp];
   void routes.warm();
   return {
-    app: (request, response) =>
-      void (mcp.serves(request) ? mcp.serve(request, response) : callback(request, response)),
-    routes,
-    documents,
-    exposed,
+    app: (request, response) => {
+      const server = beside.find(each => each.serves(request));
+      void (server ? server.serve(request, response) : callback(request, response));
+    },
+    ...{ routes, documents, exposed },
+    ...(pages.landing ? { landing: pages.landing } : {}),
     health,
     orders,
     idle: () => charge.idle(),

@@ -27,6 +27,7 @@ const ROOT_FILES = ['src/main.ts', 'src/compose.ts', 'src/config.ts'];
 const ORDER = [
   ['main'],
   ['compose'],
+  ['site'],
   ['mcp', 'admin'],
   ['cli', 'http', 'panel'],
   ['payments'],

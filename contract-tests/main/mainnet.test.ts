@@ -2,7 +2,7 @@ import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
 import { SystemProgram } from '@solana/web3.js';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, request, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -111,6 +111,23 @@ describe('On mainnet', function () {
     expect(refused).to.equal('ECONNREFUSED');
     return (fault as Error).message;
   }
+
+  it('there is no sandbox wallet, even where its key is', async () => {
+    await writeFile(join(stateDir, 'buyer.json'), JSON.stringify(Array.from({ length: 64 }, () => 7)));
+    await open();
+    const headers = { origin: PUBLIC_URL, 'content-type': 'application/json' };
+    expect((await call(port, 'POST', '/sandbox/wallet/payments', headers)).status).to.equal(404);
+    const page = request({
+      host: '127.0.0.1',
+      port,
+      path: '/',
+      headers: { accept: 'text/html' },
+      agent: false,
+    }).end();
+    const [response] = (await once(page, 'response')) as [IncomingMessage];
+    const html = await bodyOf(response);
+    expect(html).to.contain('data-ask').and.not.to.contain('data-pay').and.not.to.contain('sandbox');
+  });
 
   it('the challenges name mainnet and its USDC, whatever Host a caller sends', async () => {
     await open();

@@ -22,8 +22,8 @@ const COMPRESSIBLE = /^(text\/|application\/json|image\/svg)/;
 const BROTLI_QUALITY = 9;
 
 /** @param exposed the headers that a page of another origin may read */
-export function documentOf(value: Json, exposed: string): StaticDocument {
-  return fileOf(JSON.stringify(value), JSON_TYPE, exposed);
+export function documentOf(value: Json, exposed: string, more: Record<string, string> = {}): StaticDocument {
+  return fileOf(JSON.stringify(value), JSON_TYPE, exposed, more);
 }
 
 /**
@@ -37,12 +37,26 @@ export function fileOf(
   exposed: string,
   more: Record<string, string> = {},
 ): StaticDocument {
-  const body = Buffer.from(content as string);
-  const compressed = COMPRESSIBLE.test(type) && body.length > COMPRESSED_FROM_BYTES;
+  const plain = Buffer.from(content as string);
+  const compressed = COMPRESSIBLE.test(type) && plain.length > COMPRESSED_FROM_BYTES;
+  if (!compressed) return compressedFileOf({ plain }, type, exposed, more);
+  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
+  const gzip = gzipSync(plain, { level: 9 });
+  return compressedFileOf({ plain, gzip, br: brotliCompressSync(plain, { params }) }, type, exposed, more);
+}
+
+/** Like `fileOf`, for a document that is compressed already. */
+export function compressedFileOf(
+  { plain, gzip, br }: { plain: Buffer; gzip?: Buffer; br?: Buffer },
+  type: string,
+  exposed: string,
+  more: Record<string, string> = {},
+): StaticDocument {
   const { Vary, ...others } = more;
-  const vary = [...(Vary ? [Vary] : []), ...(compressed ? ['Accept-Encoding'] : [])].join(', ');
+  const vary = [...(Vary ? [Vary] : []), ...(gzip ? ['Accept-Encoding'] : [])].join(', ');
+  const hash = createHash('sha256').update(plain).digest('base64url').slice(0, 22);
   const encode = (bytes: Buffer, coding?: string): Encoded => {
-    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}${coding ? `-${coding}` : ''}"`;
+    const etag = `"${hash}${coding ? `-${coding}` : ''}"`;
     const unchanged = [
       ...['Access-Control-Allow-Origin', '*'],
       ...['Access-Control-Expose-Headers', exposed],
@@ -59,12 +73,10 @@ export function fileOf(
     ];
     return { body: bytes, etag, headers, unchanged };
   };
-  if (!compressed) return { plain: encode(body) };
-  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
   return {
-    plain: encode(body),
-    gzip: encode(gzipSync(body, { level: 9 }), 'gzip'),
-    br: encode(brotliCompressSync(body, { params }), 'br'),
+    plain: encode(plain),
+    ...(gzip ? { gzip: encode(gzip, 'gzip') } : {}),
+    ...(br ? { br: encode(br, 'br') } : {}),
   };
 }
 
@@ -98,13 +110,13 @@ export function sendDocument(
 
 /** The smallest encoding that `Accept-Encoding` names (RFC 9110); one with weight 0 is refused. */
 function negotiated(request: IncomingMessage, { plain, gzip, br }: StaticDocument): Encoded {
-  if (!br || !gzip || !hasHeader(request.rawHeaders, 'accept-encoding')) return plain;
+  if (!gzip || !hasHeader(request.rawHeaders, 'accept-encoding')) return plain;
   const named = String(request.headers['accept-encoding'] ?? '')
     .toLowerCase()
     .split(',')
     .filter(each => !/;\s*q=0(\.0*)?\s*$/.test(each))
     .map(each => each.split(';', 1)[0]?.trim());
-  if (named.includes('br')) return br;
+  if (br && named.includes('br')) return br;
   return named.includes('gzip') || named.includes('x-gzip') ? gzip : plain;
 }
 

@@ -44,7 +44,8 @@ export function freeAnswers(parts: FreeParts): FreeAnswers {
       ),
     );
   const documents: Partial<Record<string, StaticDocument>> = {
-    getIndex: fixed(indexOf(contract, siteUrl)),
+    // Browsers get a page at the same path.
+    getIndex: documentOf(indexOf(contract, siteUrl), exposed, { Vary: 'Accept' }),
     getDiscovery: fixed(discoveryOf(contract.paid, terms)),
     getOpenapi: fixed(servedContract(contract, terms, siteUrl)),
     ...mapped(sections('discovery'), listing),

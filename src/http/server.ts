@@ -13,7 +13,8 @@ import { challengeVersion } from '../payments/challenge.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import type { Offers } from '../payments/offers.js';
 import { carriesPayment, hasHeader } from '../payments/headers.js';
-import { serveDocument, type StaticDocuments } from './documents.js';
+import { serveDocument, type StaticDocument, type StaticDocuments } from './documents.js';
+import { serveLanding } from './landing.js';
 
 /** Requests with more header bytes get 400. Payments are about 1.5 KB. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -44,6 +45,8 @@ export type HttpParts = {
   routes: Pick<Routes, 'pricedAt'>;
   documents: StaticDocuments;
   observer?: Pick<Observer, 'unpaid'>;
+  /** The page that browsers get at `/`. */
+  landing?: StaticDocument;
   /** The headers of answers that a page of another origin may read. */
   exposed: string;
 };
@@ -53,12 +56,12 @@ export type HttpParts = {
  * unpaid call can only be refused here.
  */
 export function createHttpServer(
-  { app, offers, routes, documents, exposed, observer = UNOBSERVED }: HttpParts,
+  { app, offers, routes, documents, landing, exposed, observer = UNOBSERVED }: HttpParts,
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
   const refusing = { offers, routes, exposed, observer };
   const serve: Listener = (request, response) => {
-    if (serveDocument(request, response, documents)) return;
+    if (serveLanding(request, response, landing) || serveDocument(request, response, documents)) return;
     connections.track(request, response);
     app(request, response);
   };

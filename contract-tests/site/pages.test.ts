@@ -1,0 +1,226 @@
+import { expect } from 'chai';
+import { request, type IncomingMessage } from 'node:http';
+import { parseContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
+import { escapeHtml } from '../../src/panel/escape.js';
+import { BROWSER, CONTRACTS, serveSite, TERMS } from '../support/site.js';
+
+type Answer = { status: number; headers: IncomingMessage['headers']; body: Buffer };
+
+/** Without fetch's own headers and decompression. */
+function ask(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers, agent: false }, response => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }),
+      );
+    });
+    sent.on('error', reject).end();
+  });
+}
+
+const pageOf = async (contract: Contract, path = '/', more = {}): Promise<string> => {
+  const site = await serveSite(contract, more);
+  try {
+    return (await ask(site.url + path, { accept: BROWSER })).body.toString();
+  } finally {
+    site.close();
+  }
+};
+
+describe('The page at /', () => {
+  let site: Awaited<ReturnType<typeof serveSite>>;
+  before(async () => {
+    site = await serveSite(CONTRACTS['this repository']!);
+  });
+  after(() => site.close());
+
+  const JSON_TYPE = 'application/json; charset=utf-8';
+  const HTML = 'text/html; charset=utf-8';
+  const asked: [who: string, accept: string | undefined, type: string][] = [
+    ['Firefox, Chrome and Safari', BROWSER, HTML],
+    ['a crawler that reads pages', 'text/html', HTML],
+    ['a browser of old', 'text/html, */*', HTML],
+    ['curl, fetch and Python', '*/*', JSON_TYPE],
+    ['a program without Accept', undefined, JSON_TYPE],
+    ['x402 crawlers', 'application/json', JSON_TYPE],
+    ['axios', 'application/json, text/plain, */*', JSON_TYPE],
+    ['MCP clients', 'application/json, text/event-stream', JSON_TYPE],
+    ['one that takes both and prefers JSON', 'text/html;q=0.5, application/json', JSON_TYPE],
+    ['one that takes both alike', 'application/json, text/html', JSON_TYPE],
+    ['one that refuses HTML', 'text/html;q=0, */*', JSON_TYPE],
+    ['one that takes any text', 'text/*', JSON_TYPE],
+    ['one that writes nonsense', ';;q=,text', JSON_TYPE],
+  ];
+  for (const [who, accept, type] of asked)
+    it(`is ${type.split(';')[0]} for ${who}`, async () => {
+      for (const path of ['/', '/?utm=1']) {
+        const answer = await ask(site.url + path, accept === undefined ? {} : { accept });
+        expect([answer.status, answer.headers['content-type']]).to.deep.equal([200, type]);
+        expect(answer.headers.vary).to.match(/^Accept\b/);
+      }
+    });
+
+  it('answers HEAD, 304 and gzip, each form with an ETag of its own', async () => {
+    const plain = await ask(site.url, { accept: BROWSER });
+    const zipped = await ask(site.url, { accept: BROWSER, 'accept-encoding': 'gzip' });
+    const json = await ask(site.url);
+    expect(zipped.headers['content-encoding']).to.equal('gzip');
+    expect(zipped.body.length).to.be.below(plain.body.length / 2);
+    expect(new Set([plain, zipped, json].map(({ headers }) => headers.etag)).size).to.equal(3);
+    const head = await ask(site.url, { accept: BROWSER }, 'HEAD');
+    expect([head.status, head.body.length]).to.deep.equal([200, 0]);
+    expect(head.headers['content-length']).to.equal(String(plain.body.length));
+    const same = await ask(site.url, { accept: BROWSER, 'if-none-match': plain.headers.etag ?? '' });
+    expect([same.status, same.body.length]).to.deep.equal([304, 0]);
+    expect(same.headers.vary).to.match(/^Accept\b/);
+    const other = await ask(site.url, { accept: BROWSER, 'if-none-match': json.headers.etag ?? '' });
+    expect(other.status).to.equal(200);
+  });
+
+  it('may load from this server only, and runs no script inside the page', async () => {
+    const { headers, body } = await ask(site.url, { accept: BROWSER });
+    const policy = String(headers['content-security-policy']);
+    expect(policy)
+      .to.match(/^default-src 'none';/)
+      .and.not.to.contain('unsafe');
+    const html = body.toString();
+    expect(html).not.to.match(/<script(?![^>]* src="\/)|<style| on[a-z]+="| style="|javascript:/);
+    for (const [, url = ''] of html.matchAll(/ (?:src|href)="([^"]*)"/g)) expect(url).to.match(/^[/#]/);
+    for (const [, path = ''] of html.matchAll(/<(?:script|link)[^>]* (?:src|href)="(\/site[^"]*)"/g))
+      expect((await ask(site.url + path)).status, path).to.equal(200);
+  });
+
+  for (const [name, contract] of Object.entries(CONTRACTS))
+    it(`shows what the contract of ${name} sells: each operation, its price, when it is charged, and its examples`, async () => {
+      const html = await pageOf(contract);
+      expect(contract.paid.length).to.be.above(1);
+      for (const { id, method, path, summary, price, flow, request, answers } of contract.paid) {
+        const [card = ''] =
+          new RegExp(`<article class="card" id="op-${id}".*?</article>`, 's').exec(html) ?? [];
+        expect(card, id)
+          .to.contain(escapeHtml(`${method} ${path}`))
+          .and.to.contain(escapeHtml(summary));
+        expect(card, id).to.contain(`${price.amount} USDC`);
+        expect(card, id).to.contain(
+          flow === 'upfront' ? 'paid before the work' : 'charged only for an answer',
+        );
+        if (request) expect(card, id).to.contain(escapeHtml(JSON.stringify(request.example, null, 2)));
+        const [{ example, mimeType }] = answers;
+        expect(card, id).to.contain(mimeType);
+        if (typeof example === 'object')
+          expect(card, id).to.contain(escapeHtml(JSON.stringify(example, null, 2)));
+      }
+      const { title } = contract.document.info as { title: string };
+      expect(html).to.contain(`<title>${title}</title>`);
+      const others = Object.values(CONTRACTS).filter(each => each !== contract);
+      for (const { paid } of others) for (const { id } of paid) expect(html, id).not.to.contain(`"op-${id}"`);
+    });
+
+  it('takes name, words, logo and colour from info', async () => {
+    const info = (logo: string): Contract =>
+      parseContract(`
+openapi: 3.1.0
+info:
+  title: Tide tables
+  version: 2.1.0
+  summary: When the \`tide\` comes in.
+  description: "High and low water.\\n\\nFor every harbour."
+  x-logo: ${logo}
+paths: {}
+`);
+    const inside = await pageOf(
+      info(`{ url: 'data:image/svg+xml,<svg/>', altText: A wave, backgroundColor: '#0af' }`),
+    );
+    expect(inside).to.contain('<h1>When the <code>tide</code> comes in.</h1>');
+    expect(inside).to.contain('<p>High and low water.</p>\n<p>For every harbour.</p>');
+    expect(inside).to.contain('<img src="data:image/svg+xml,&lt;svg/&gt;" alt="A wave" height="32">');
+    expect(inside).to.contain('Nothing is sold at the moment.');
+    const own = `{ url: '${TERMS.publicUrl}/logo.png' }`;
+    expect(await pageOf(info(own))).to.contain('<img src="/logo.png" alt=""');
+    const foreign = await pageOf(info(`{ url: 'https://cdn.example/logo.png', backgroundColor: 'url(x)' }`));
+    expect(foreign).not.to.contain('cdn.example').and.not.to.contain('<img');
+    const light = await pageOf(info(`{ backgroundColor: '#FFDD00' }`), '/site/style.css');
+    expect(light).to.contain('--accent: #FFDD00; --on-accent: #000000;');
+    const dark = await pageOf(info(`{ backgroundColor: '#123' }`), '/site/style.css');
+    expect(dark).to.contain('--accent: #112233; --on-accent: #ffffff;');
+    expect(await pageOf(info(`{ backgroundColor: 'red;}' }`), '/site/style.css')).to.contain(
+      '--accent: #7a4a00;',
+    );
+  });
+
+  it('shows every word of a contract as text', async () => {
+    const hostile = `"><script>hit()</script>'<img src=x onerror=hit()>`;
+    const [first, ...others] = CONTRACTS['any shop']!.paid;
+    const answers: PricedOperation['answers'] = [
+      { mimeType: hostile, kind: 'json', example: { [hostile]: hostile } },
+    ];
+    const changed = { ...first!, summary: hostile, path: `/${hostile}`, tags: [hostile], answers };
+    const document = {
+      ...CONTRACTS['any shop']!.document,
+      info: { title: hostile, summary: hostile, description: hostile },
+    };
+    for (const path of ['/', '/docs']) {
+      const html = await pageOf({ ...CONTRACTS['any shop']!, document, paid: [changed, ...others] }, path);
+      expect(html).to.contain('&lt;script&gt;');
+      expect(html).not.to.contain('<script>').and.not.to.contain('<img');
+    }
+  });
+
+  it('leaves / to a contract that has something else there, and every path that it declares', async () => {
+    const taken = parseContract(`
+openapi: 3.1.0
+info: { title: Taken, version: 1.0.0 }
+paths:
+  /: { get: { operationId: ownStart, responses: { '200': { description: Own. } } } }
+  /docs: { get: { operationId: ownDocs, responses: { '200': { description: Own. } } } }
+`);
+    expect(await pageOf(taken, '/docs')).to.equal('{"error":"none"}');
+    expect(await pageOf(taken)).not.to.contain('<html');
+  });
+});
+
+describe('The reference at /docs', () => {
+  for (const [name, contract] of Object.entries(CONTRACTS))
+    it(`has the price of each operation of ${name}, and what each answer means for the money`, async () => {
+      const document = JSON.parse(await pageOf(contract, '/docs/contract.json')) as {
+        info: { description: string };
+        paths: Record<string, Record<string, { description: string; 'x-badges': { name: string }[] }>>;
+      };
+      for (const status of ['402', '502', '503'])
+        expect(document.info.description).to.contain(`| ${status} |`);
+      for (const { id, path, method, price, flow } of contract.paid) {
+        const described = document.paths[path]?.[method.toLowerCase()];
+        expect(described?.['x-badges'][0]?.name).to.equal(`${price.amount} USDC`);
+        expect(described?.description).to.contain(
+          flow === 'upfront' ? 'paid before the work' : 'charged only for an answer',
+        );
+        expect(described?.description).to.contain(`(/#op-${id})`);
+      }
+    });
+
+  it('needs no other host: its bundle comes from this server, compressed or not, and inline scripts are refused', async () => {
+    const site = await serveSite(CONTRACTS['any shop']!);
+    try {
+      const page = await ask(`${site.url}/docs`);
+      const policy = String(page.headers['content-security-policy']);
+      expect(policy).to.match(/^default-src 'none'; script-src 'self';/);
+      expect(policy).to.contain("style-src 'self' 'unsafe-inline'");
+      expect(page.body.toString()).not.to.match(/<script(?![^>]* src="\/)|https?:/);
+      const plain = await ask(`${site.url}/docs/redoc.js`);
+      const zipped = await ask(`${site.url}/docs/redoc.js`, { 'accept-encoding': 'gzip, br' });
+      expect(plain.body.toString('utf8', 0, 200)).to.contain('Redocly');
+      expect(plain.body.includes('cdn.redoc.ly')).to.equal(false);
+      expect(zipped.headers['content-encoding']).to.equal('gzip');
+      expect(zipped.body.length).to.be.below(plain.body.length / 3);
+      const etag = plain.headers.etag ?? '';
+      expect((await ask(`${site.url}/docs/redoc.js`, { 'if-none-match': etag })).status).to.equal(304);
+      expect((await ask(`${site.url}/docs/redoc.js`, {}, 'HEAD')).headers['content-length']).to.equal(
+        String(plain.body.length),
+      );
+    } finally {
+      site.close();
+    }
+  });
+});

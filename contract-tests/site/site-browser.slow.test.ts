@@ -1,0 +1,192 @@
+import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { Browser, noBrowser } from '../support/browser.js';
+import { CONTRACTS, serveSite } from '../support/site.js';
+import { usdcOf } from '../support/sold.js';
+import { openWorld, type World } from '../support/world.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const TAB = 9;
+const ENTER = 13;
+
+describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
+  this.timeout(180_000);
+  let browser: Browser;
+  let world: World;
+
+  before(async function () {
+    if (noBrowser) return this.skip();
+    browser = await Browser.start();
+    world = await openWorld();
+  });
+  after(async () => {
+    if (noBrowser) return;
+    await browser.close();
+    await world.close();
+  });
+  beforeEach(async () => {
+    await browser.open('about:blank');
+    browser.complaints.length = 0;
+  });
+
+  const LANDING = `document.querySelector('.copy') && document.querySelector('#backends li')`;
+  const REFERENCE = `document.querySelector('#reference [role=navigation]') && document.querySelector('#reference h2')`;
+  const pages: [path: string, ready: string][] = [
+    ['/', LANDING],
+    ['/docs', REFERENCE],
+    ['/docs#/humans/brandfeedback', REFERENCE],
+    ['/docs#/service/gethealth', REFERENCE],
+  ];
+  const looks: [width: number, dark: boolean][] = [
+    [1280, false],
+    [1280, true],
+    [390, false],
+    [390, true],
+  ];
+
+  /** What axe-core finds wrong with the page. */
+  async function violations(): Promise<unknown> {
+    const expression = `${AXE}; axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+      JSON.stringify(violations.map(({ id, nodes }) => [id, nodes[0].html.slice(0, 150), nodes[0].failureSummary])))`;
+    const { result } = await browser.call('Runtime.evaluate', {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    return JSON.parse((result as { value: string }).value) as unknown;
+  }
+
+  async function expectQuiet(): Promise<void> {
+    // The browser reports every 402; that is what an unpaid call gets.
+    const complaints = browser.complaints.filter(text => !text.includes('a status of 402'));
+    expect(complaints).to.deep.equal([]);
+    const loaded = JSON.parse(
+      String(
+        await browser.read(
+          `JSON.stringify(performance.getEntriesByType('resource').map(({ name }) => name))`,
+        ),
+      ),
+    ) as string[];
+    expect(
+      loaded.filter(url => !/^(data|blob):/.test(url) && !url.startsWith(`${world.url}/`)),
+    ).to.deep.equal([]);
+    expect(await browser.read('document.documentElement.scrollWidth <= innerWidth')).to.equal(true);
+  }
+
+  for (const [path, ready] of pages)
+    for (const [width, dark] of looks)
+      it(`${path} has no fault that axe finds, no complaint and no other host, ${width} wide, ${dark ? 'dark' : 'light'}`, async () => {
+        await browser.resize(width, 900, dark);
+        await browser.open(world.url + path);
+        await browser.until(ready);
+        expect(await violations()).to.deep.equal([]);
+        await expectQuiet();
+      });
+
+  it('the page at / keeps its words on the screen with text at 200 %', async () => {
+    await browser.resize(640, 450);
+    await browser.open(world.url);
+    await browser.until(LANDING);
+    await browser.read(`document.documentElement.style.fontSize = '200%'`);
+    expect(await browser.read('document.documentElement.scrollWidth')).to.equal(640);
+    expect(await violations()).to.deep.equal([]);
+  });
+
+  it('buys with the sandbox wallet, by keyboard only, and shows answer, receipt and transfer', async () => {
+    await browser.resize(1280, 900);
+    await browser.open(world.url);
+    await browser.until(LANDING);
+    const earned = await world.earned();
+    await browser.read(`document.querySelector('#op-summarize summary').focus()`);
+    await browser.press('Enter', ENTER);
+    const reached: unknown[] = [];
+    for (let presses = 0; presses < 4; presses++) {
+      await browser.press('Tab', TAB);
+      reached.push(await browser.read(`document.activeElement.name || document.activeElement.textContent`));
+    }
+    const pay = `Pay ${usdcOf('summarize')} USDC with the sandbox wallet`;
+    expect(reached).to.deep.equal(['path', 'body', 'Call without paying', pay]);
+    expect(await browser.read('getComputedStyle(document.activeElement).outlineWidth')).to.equal('3px');
+    await browser.press('Enter', ENTER);
+    await browser.until(`document.querySelector('#op-summarize .say').textContent.startsWith('Paid ')`);
+    const shown = String(await browser.read(`document.querySelector('#op-summarize .trace').innerText`));
+    for (const part of [
+      '402 Payment Required',
+      'With the payment: 200',
+      '"summary"',
+      'Receipt',
+      world.sandbox.info.payTo,
+    ])
+      expect(shown).to.contain(part);
+    expect(await world.earned()).to.equal(earned + 10_000n);
+    expect(await violations()).to.deep.equal([]);
+    await expectQuiet();
+  });
+
+  it('shows the decoded challenge of an unpaid call, and charges nothing', async () => {
+    await browser.open(world.url);
+    await browser.until(LANDING);
+    const earned = await world.earned();
+    await browser.read(`document.querySelector('#op-solMintInfo [data-ask]').click()`);
+    await browser.until(
+      `document.querySelector('#op-solMintInfo .say').textContent.startsWith('Nothing was charged')`,
+    );
+    const challenge = JSON.parse(
+      String(await browser.read(`document.querySelector('#op-solMintInfo .trace pre').textContent`)),
+    ) as { x402Version: number };
+    expect(challenge.x402Version).to.equal(2);
+    expect(await world.earned()).to.equal(earned);
+  });
+
+  it('plays a bought WAV, and buys what it shows as an example of a mint', async () => {
+    await browser.open(world.url);
+    await browser.until(LANDING);
+    for (const id of ['textToSpeech', 'solMintInfo']) {
+      await browser.read(`document.querySelector('#op-${id} [data-pay]').click()`);
+      await browser.until(`document.querySelector('#op-${id} .say').textContent.startsWith('Paid ')`);
+    }
+    await browser.until(`document.querySelector('#op-textToSpeech audio').duration > 0.5`);
+    await expectQuiet();
+  });
+
+  it('sends nothing to another server, and says why', async () => {
+    await browser.open(world.url);
+    await browser.until(LANDING);
+    await browser.read(
+      `document.querySelector('#op-summarize [name=path]').value = 'https://evil.example/v1/summarize'`,
+    );
+    await browser.read(`document.querySelector('#op-summarize [data-pay]').click()`);
+    await browser.until(
+      `document.querySelector('#op-summarize .say').textContent.includes('must begin with /')`,
+    );
+    await expectQuiet();
+  });
+
+  it('shows the code of one language at a time', async () => {
+    await browser.open(world.url);
+    await browser.until(LANDING);
+    const visible = `[...document.querySelectorAll('.snippet pre')].filter(each => each.offsetParent).map(({ id }) => id).join()`;
+    expect(await browser.read(visible)).to.equal('snippet-curl');
+    await browser.read(`document.getElementById('choose-python').click()`);
+    expect(await browser.read(visible)).to.equal('snippet-python');
+  });
+
+  for (const name of ['examples/petstore', 'any shop'])
+    it(`the pages of ${name} have no fault either`, async () => {
+      const site = await serveSite(CONTRACTS[name]!);
+      try {
+        for (const [path, ready] of [
+          ['/', `document.querySelector('.copy')`],
+          ['/docs', REFERENCE],
+        ] as const) {
+          await browser.resize(390, 900, true);
+          await browser.open(site.url + path);
+          await browser.until(ready);
+          expect(await violations(), path).to.deep.equal([]);
+        }
+      } finally {
+        site.close();
+      }
+    });
+});

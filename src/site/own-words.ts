@@ -1,0 +1,80 @@
+import type { Contract } from '../contract/contract.js';
+import { objectOf } from '../contract/references.js';
+import { escapeHtml } from '../panel/escape.js';
+
+/** Name, words and colours of a shop, as its contract's `info` has them. */
+export type OwnWords = {
+  name: string;
+  summary: string;
+  /** HTML: paragraphs with code and nothing else. */
+  description: string;
+  /** `info.x-logo`, if a page of this server may show it. */
+  logo?: { src: string; alt: string };
+  /** `#rrggbb`, and black or white, whichever can be read on it. */
+  accent: string;
+  onAccent: string;
+};
+
+const ACCENT = '#7a4a00';
+
+/** @param publicUrl images of this server are shown, and `data:` URLs; a page that asks no other host shows no others */
+export function ownWords({ document }: Contract, publicUrl: string): OwnWords {
+  const info = objectOf(document.info);
+  const { backgroundColor, url, altText } = objectOf(info['x-logo']);
+  const name = textOf(info.title, 'API');
+  const src = typeof url === 'string' ? shownHere(url, publicUrl) : undefined;
+  const accent = hexColour(backgroundColor) ?? ACCENT;
+  return {
+    name,
+    summary: textOf(info.summary, name),
+    description: paragraphs(textOf(info.description, '')),
+    ...(src === undefined ? {} : { logo: { src, alt: textOf(altText, '') } }),
+    accent,
+    onAccent: readableOn(accent),
+  };
+}
+
+function textOf(value: unknown, otherwise: string): string {
+  return typeof value === 'string' && value.trim() !== '' ? value.trim() : otherwise;
+}
+
+function shownHere(url: string, publicUrl: string): string | undefined {
+  if (/^data:image\/(svg\+xml|png|jpeg|gif|webp)[;,]/.test(url)) return url;
+  if (/^\/(?!\/)/.test(url)) return url;
+  return url.startsWith(`${publicUrl}/`) ? url.slice(publicUrl.length) : undefined;
+}
+
+/** Paragraphs, and code between backticks. Other Markdown stays as it is written. */
+export function paragraphs(markdown: string): string {
+  return markdown
+    .trim()
+    .split(/\n\s*\n/)
+    .filter(text => text !== '')
+    .map(text => `<p>${inline(text)}</p>`)
+    .join('\n');
+}
+
+/** One line of text with code between backticks, as HTML. */
+export function inline(text: string): string {
+  return escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>');
+}
+
+function hexColour(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const [, short] = /^#([\da-f]{3})$/i.exec(value) ?? [];
+  if (short) return `#${[...short].map(digit => digit + digit).join('')}`;
+  return /^#[\da-f]{6}$/i.test(value) ? value : undefined;
+}
+
+/** Black or white: the one with the higher contrast (WCAG 2), which is at least 4.5 : 1. */
+function readableOn(colour: string): string {
+  const luminance = [0.2126, 0.7152, 0.0722]
+    .map((weight, index) => weight * linear(Number.parseInt(colour.slice(1 + 2 * index, 3 + 2 * index), 16)))
+    .reduce((sum, part) => sum + part, 0);
+  return 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 ? '#ffffff' : '#000000';
+}
+
+function linear(byte: number): number {
+  const share = byte / 255;
+  return share <= 0.040_45 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+}

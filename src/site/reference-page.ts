@@ -1,0 +1,91 @@
+import type { Contract, PricedOperation } from '../contract/contract.js';
+import type { Json } from '../contract/json.js';
+import { objectOf } from '../contract/references.js';
+import { escapeHtml } from '../panel/escape.js';
+import type { OwnWords } from './own-words.js';
+import { MEANINGS } from './what-it-costs.js';
+
+/** The page at `/docs`: Redoc renders the contract into it. */
+export function referencePage({ name }: OwnWords): string {
+  const title = escapeHtml(name);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}: API reference</title>
+<link rel="icon" href="/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/docs/style.css">
+<script src="/docs/reference.js" type="module"></script>
+</head>
+<body>
+<header class="front"><h1><a href="/">${title}</a></h1> <a href="/#operations">Try and pay</a> <a href="/openapi.json">openapi.json</a></header>
+<div id="reference"><p class="loading">The reference needs JavaScript. The same contract is at <a href="/openapi.json">openapi.json</a>.</p></div>
+</body>
+</html>
+`;
+}
+
+/** Starts Redoc with the contract as an object: given a URL, it would offer links to other hosts. Telemetry is off. */
+export const REFERENCE_SCRIPT = `import { init } from '/docs/redoc.js';
+const answer = await fetch('/docs/contract.json');
+const contract = await answer.json();
+init(contract, {
+  disableTelemetry: true, hideDownloadButtons: true, sortRequiredPropsFirst: true, jsonSamplesDepth: 4, schemasExpansionLevel: 1,
+}, document.getElementById('reference'));
+// For screen readers: Redoc's menu is no landmark, and its headings skip a level.
+const named = new MutationObserver(() => {
+  for (const menu of document.querySelectorAll('.menu-content:not([role])')) {
+    menu.setAttribute('role', 'navigation');
+    menu.setAttribute('aria-label', 'Operations');
+  }
+  for (const [name, level] of [['h4', '3'], ['h5', '4'], ['h6', '5']])
+    for (const heading of document.querySelectorAll(name + ':not([aria-level])')) heading.setAttribute('aria-level', level);
+});
+named.observe(document.getElementById('reference'), { childList: true, subtree: true });
+`;
+
+/** Redoc's own colours of secondary text have too little contrast. */
+export const REFERENCE_STYLE = `body { margin: 0; }
+.front { display: flex; flex-wrap: wrap; gap: 0 1.5rem; padding: 0 1.5rem; font: 1rem/1.5 system-ui, sans-serif; border-bottom: 1px solid #8885; }
+.front a { display: inline-flex; align-items: center; min-height: 2.75rem; color: inherit; }
+.front h1 { font-size: 1rem; margin: 0; }
+.front h1 a { text-decoration: none; }
+.loading { padding: 1.5rem; font: 1rem/1.5 system-ui, sans-serif; }
+html:root:not(.dark) .tag-post, html:root:not(.dark) .tag-get { --tag-color: #1550c8; }
+html:root:not(.dark) { --code-block-tokens-string-color: #1550c8; --code-block-tokens-property-color: #1550c8; --input-content-placeholder-color: #5f606b; --link-color-primary: #0b57d0; }
+html:root.dark { --input-content-placeholder-color: #b6b8c4; --link-color-primary: #8ab8ff; }
+a[href="https://redocly.com/redoc/"] p::after { content: " Redoc"; }
+:focus-visible { outline: 3px solid #0b57d0; outline-offset: 2px; }
+`;
+
+/**
+ * The served contract for readers: each paid operation has its price as a badge, and a link to where it can be tried; the introduction says what each answer means for the money.
+ * @param served the document at /openapi.json; `tryUrl` of an operation on the landing page
+ */
+export function readableContract(
+  served: Json,
+  { paid }: Contract,
+  tryUrl: (operation: PricedOperation) => string,
+): Json {
+  const document = structuredClone(served) as { info: Json; paths: Record<string, Record<string, Json>> };
+  // Crawlers read it there; it repeats what the pages say.
+  delete document.info['x-guidance'];
+  delete document.info['x-logo'];
+  document.info.description = `${typeof document.info.description === 'string' ? document.info.description : ''}\n\n${money()}`;
+  for (const operation of paid) {
+    const described = objectOf(document.paths[operation.path]?.[operation.method.toLowerCase()]);
+    described['x-badges'] = [{ name: `${operation.price.amount} USDC`, position: 'after' }];
+    const text = typeof described.description === 'string' ? described.description : '';
+    described.description = `${text}\n\n[Try this call, and pay for it](${tryUrl(operation)})`;
+  }
+  return document;
+}
+
+function money(): string {
+  const rows = MEANINGS.map(([status, meaning]) => `| ${status} | ${meaning} |`);
+  return ['## What each answer means for your money', '', '| Status | Meaning |', '|---|---|', ...rows].join(
+    '\n',
+  );
+}

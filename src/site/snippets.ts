@@ -1,0 +1,138 @@
+import type { PricedOperation } from '../contract/contract.js';
+import { exampleArguments } from '../mcp/tool-arguments.js';
+import { MCP_PATH } from '../contract/reserved-names.js';
+import type { Terms } from '../payments/requirements.js';
+
+/** Code that buys one call, in one language. */
+export type Snippet = { id: string; label: string; note: string; code: string };
+
+/** Code that buys the operation with its example, for copying. Each reads KEYPAIR (64 numbers) and RPC_URL. */
+export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[] {
+  const call: Call = {
+    url: terms.publicUrl + examplePath(operation),
+    method: operation.method,
+    ...(operation.request ? { body: operation.request.example } : {}),
+    isJson: operation.answers[0].kind === 'json',
+  };
+  return [
+    {
+      id: 'curl',
+      label: 'curl',
+      note: 'Steps 1 and 3. curl cannot sign: any x402 client makes the payment.',
+      code: curl(call),
+    },
+    {
+      id: 'typescript',
+      label: 'TypeScript',
+      note: 'npm install @x402/fetch @x402/svm @solana/kit',
+      code: typescript(call),
+    },
+    { id: 'python', label: 'Python', note: 'pip install "x402[svm,requests]"', code: python(call) },
+    {
+      id: 'mcp',
+      label: 'MCP',
+      note: 'npm install @modelcontextprotocol/client @x402/core @x402/svm @solana/kit',
+      code: mcp(operation, terms),
+    },
+  ];
+}
+
+/** Path and query of a call with the examples of the contract. */
+export function examplePath({ examplePath: path, parameters }: PricedOperation): string {
+  const query = new URLSearchParams();
+  for (const { name, in: where, example } of parameters)
+    if (where === 'query' && example !== undefined)
+      for (const value of Array.isArray(example) ? (example as unknown[]) : [example])
+        query.append(name, typeof value === 'string' ? value : JSON.stringify(value));
+  return query.size > 0 ? `${path}?${query.toString()}` : path;
+}
+
+type Call = { url: string; method: string; body?: unknown; isJson: boolean };
+
+function curl({ url, method, body }: Call): string {
+  const sent =
+    body === undefined
+      ? ''
+      : ` \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(JSON.stringify(body))}`;
+  const call = `curl -i -X ${method} ${quoted(url)}`;
+  return `# 1. Ask for the price: 402, with the challenge in the body and in PAYMENT-REQUIRED.
+${call}${sent}
+
+# 2. Sign one of its payments with an x402 client, and keep the header.
+# 3. Send the same call again, with the payment.
+${call} \\
+  -H "PAYMENT-SIGNATURE: $PAYMENT"${sent}`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+const SIGNER = `const key = Uint8Array.from(JSON.parse(readFileSync(process.env.KEYPAIR!, 'utf8')));
+const signer = await createKeyPairSignerFromBytes(key);
+const rpcUrl = process.env.RPC_URL!;
+const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));`;
+
+function typescript({ url, method, body, isJson }: Call): string {
+  const json =
+    body === undefined
+      ? ''
+      : `
+  headers: { 'Content-Type': 'application/json' },
+  body: JSON.stringify(${JSON.stringify(body)}),`;
+  return `import { readFileSync } from 'node:fs';
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+
+${SIGNER}
+
+// fetch that pays a 402, at most one dollar, and repeats the call.
+const pay = wrapFetchWithPayment(fetch, wallet);
+const answer = await pay(${JSON.stringify(url)}, {
+  method: '${method}',${json}
+});
+console.log(answer.status, ${isJson ? 'await answer.json()' : '(await answer.arrayBuffer()).byteLength'});`;
+}
+
+function python({ url, method, body, isJson }: Call): string {
+  const json = body === undefined ? '' : `, json=json.loads(${pythonText(JSON.stringify(body))})`;
+  return `import json
+import os
+
+from x402 import x402ClientSync
+from x402.http.clients.requests import x402_requests
+from x402.mechanisms.svm import KeypairSigner
+from x402.mechanisms.svm.exact.register import register_exact_svm_client
+
+with open(os.environ["KEYPAIR"]) as file:
+    signer = KeypairSigner.from_bytes(bytes(json.load(file)))
+wallet = register_exact_svm_client(x402ClientSync(), signer, rpc_url=os.environ["RPC_URL"])
+with x402_requests(wallet) as session:
+    answer = session.request("${method}", ${JSON.stringify(url)}${json}, timeout=60)
+print(answer.status_code, ${isJson ? 'answer.json()' : 'len(answer.content)'})`;
+}
+
+/** A Python literal. JSON's escapes mean the same there. */
+function pythonText(text: string): string {
+  return JSON.stringify(text);
+}
+
+function mcp(operation: PricedOperation, { publicUrl }: Terms): string {
+  return `import { readFileSync } from 'node:fs';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { x402Client } from '@x402/core/client';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+
+${SIGNER}
+
+const client = new Client({ name: 'buyer', version: '1.0.0' });
+await client.connect(new StreamableHTTPClientTransport(new URL(${JSON.stringify(publicUrl + MCP_PATH)})));
+const call = { name: ${JSON.stringify(operation.id)}, arguments: ${JSON.stringify(exampleArguments(operation))} };
+const unpaid = await client.callTool(call);
+const payment = await wallet.createPaymentPayload(unpaid.structuredContent as never);
+const answer = await client.callTool({ ...call, _meta: { 'x402/payment': payment } });
+console.log(answer.isError ? 'failed' : 'paid', answer.content);
+await client.close();`;
+}
