@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Health, type HealthReport } from '../../src/http/health.js';
 import { RecentCalls } from '../../src/http/recent-calls.js';
 import { UpstreamFailure } from '../../src/net/failure.js';
+import { TooLate } from '../../src/payments/work.js';
 import { QueueFull } from '../../src/upstreams/fair-queue.js';
 import { call, openWorld, post, signFor, TEXT, type World } from '../support/world.js';
 
@@ -88,6 +89,16 @@ describe('Recent calls', () => {
     expect(calls.failureStreak('summarizer')).to.equal(undefined);
     await fail(calls, new UpstreamFailure('unavailable', 'not there'));
     expect(calls.failureStreak('summarizer')).to.include({ failures: 1, why: 'not there' });
+  });
+
+  it('a backend that did not finish within the time for the work has failed', async () => {
+    const calls = new RecentCalls();
+    await fail(
+      calls,
+      new UpstreamFailure('failed', 'the summary was not ready'),
+      AbortSignal.abort(new TooLate()),
+    );
+    expect(calls.failureStreak('summarizer')).to.include({ failures: 1, why: 'the summary was not ready' });
   });
 
   it('without calls, a successful probe ends the trouble after a while, and a failed one does not', async () => {

@@ -73,6 +73,12 @@ describe('The log of sales', () => {
     ]);
   });
 
+  it('says loudly that a facilitator reported a settlement that is not on chain', () => {
+    hear({ kind: 'false settlement', ...MONEY, settlement: 'Sig' });
+    expect(lines[0]).to.include({ level: 'error', payment: MONEY.payment, usdc: '0.01', settlement: 'Sig' });
+    expect(lines[0]?.message).to.match(/^THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN/);
+  });
+
   it('shows what was decided only at level debug', () => {
     hear({ kind: 'decided', requestId: 'r1', payment: MONEY.payment, next: 'sell' });
     expect(lines.map(({ level, next }) => [level, next])).to.deep.equal([['debug', 'sell']]);

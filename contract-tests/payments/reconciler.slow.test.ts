@@ -1,3 +1,4 @@
+import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import { expect } from 'chai';
 import { createTransferCheckedInstruction } from '@solana/spl-token';
 import { PublicKey, type Keypair } from '@solana/web3.js';
@@ -269,10 +270,16 @@ describe('reconciler: the chain decides what nobody knows', function () {
   });
 
   it('an audit that finds a lie: later successes are checked before the answer, on every server and after a restart', async () => {
+    const told: Event[] = [];
+    await testServer.close();
+    await openServer({ observer: { ...UNOBSERVED, tell: event => void told.push(event) } });
     cluster.onSettle(settleFault('lie'));
     const first = await buy();
     expect(first.sent.kind, 'a word that is still believed').to.equal('answer');
     await until('the facilitator is distrusted', lied);
+    expect(told.map(event => [event.kind, 'payment' in event && event.payment])).to.deep.equal([
+      ['false settlement', first.id],
+    ]);
     const second = await buy();
     expectPending(second.sent);
     await testServer.close();

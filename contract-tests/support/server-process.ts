@@ -49,12 +49,16 @@ export const proxied = (name: string, more: Environment = {}): Environment => ({
   ...more,
 });
 
-function launch(env: Environment): {
+function launch(
+  env: Environment,
+  under: string[] = [],
+): {
   child: ChildProcess;
   lines: AsyncIterable<string>;
   said: () => string;
 } {
-  const child = spawn(process.execPath, [MAIN], {
+  const [command = process.execPath, ...options] = [...under, process.execPath, MAIN];
+  const child = spawn(command, options, {
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -64,9 +68,17 @@ function launch(env: Environment): {
   return { child, lines: createInterface(child.stdout), said: () => said };
 }
 
-/** Runs a server until it is ready to be paid. @param hear is told each line that it logs until then */
-export async function serve(env: Environment, hear: (line: string) => void = () => {}): Promise<Served> {
-  const { child, lines, said } = launch(env);
+/**
+ * Runs a server until it is ready to be paid.
+ * @param hear is told each line that it logs until then
+ * @param under a command that runs it, such as `faketime -f +2d`
+ */
+export async function serve(
+  env: Environment,
+  hear: (line: string) => void = () => {},
+  under: string[] = [],
+): Promise<Served> {
+  const { child, lines, said } = launch(env, under);
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
   const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
   for await (const line of lines) {

@@ -1,6 +1,7 @@
 import type { Log } from '../../src/net/log.js';
 import type { Keypair } from '@solana/web3.js';
 import type { PricedOperation } from '../../src/contract/contract.js';
+import type { Observer } from '../../src/observe/observer.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge } from '../../src/payments/charge.js';
 import { Offers } from '../../src/payments/offers.js';
@@ -68,6 +69,7 @@ type TestServerOptions = {
   /** Told of every attempt at an order, with its request; what it returns is why the attempt fails. */
   ordered?: (request: string) => string | void;
   log?: Log;
+  observer?: Observer;
   /** Whom it names in its challenges. Default: the sandbox's. */
   feePayer?: string;
   /** It is its own facilitator, with this key; nobody else is asked. */
@@ -201,6 +203,7 @@ export class TestServer {
       chain: mortal(boundedHistory(chain, heights), state),
       trust,
       log,
+      ...(options.observer ? { observer: options.observer } : {}),
       timing: TIMING,
     });
     while (

@@ -64,6 +64,8 @@ export function createMetrics(
         return counters.orders.inc({ operation: event.operation, change: event.change });
       case 'released':
         return counters.released.inc({ operation: event.operation });
+      case 'false settlement':
+        return counters.falseSettlements.inc({ operation: event.operation });
       case 'facilitator': {
         const { facilitator, request, result } = event;
         if (result === 'failed') counters.facilitatorErrors.inc({ facilitator, request });
@@ -130,6 +132,11 @@ function countersIn(registers: Registry[], operations: readonly SoldOperation[])
     released: counter('released_total', 'Unresolved payments that the chain has shown not to be charged.', [
       'operation',
     ]),
+    falseSettlements: counter(
+      'false_settlements_total',
+      'Calls that a facilitator reported as paid and that were not.',
+      ['operation'],
+    ),
     facilitatorErrors: counter('facilitator_errors_total', 'Requests without a usable answer.', [
       'facilitator',
       'request',
@@ -141,6 +148,7 @@ function countersIn(registers: Registry[], operations: readonly SoldOperation[])
   for (const { id: operation, flow } of operations) {
     counters.sales.inc({ operation }, 0);
     counters.revenue.add(operation, 0n);
+    counters.falseSettlements.inc({ operation }, 0);
     if (flow !== 'upfront') continue;
     for (const change of ['paid', 'delivered', 'failed']) counters.orders.inc({ operation, change }, 0);
   }

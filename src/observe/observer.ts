@@ -34,7 +34,15 @@ export type CallStart = {
 export type Transport = 'http' | 'mcp';
 
 export type Event =
-  Sold | Answered | Decided | OrderChanged | Released | FacilitatorAnswered | UpstreamAnswered | LedgerUsed;
+  | Sold
+  | Answered
+  | Decided
+  | OrderChanged
+  | Released
+  | FalseSettlement
+  | FacilitatorAnswered
+  | UpstreamAnswered
+  | LedgerUsed;
 
 /** The money of a payment has moved, and the ledger has recorded it. Told once per sale. */
 export type Sold = {
@@ -91,6 +99,17 @@ export type Released = {
   payer: string;
   amount: bigint;
   why: string;
+};
+
+/** A facilitator reported this payment as settled, and the chain has shown that it was not. */
+export type FalseSettlement = {
+  kind: 'false settlement';
+  operation: string;
+  payment: string;
+  payer: string;
+  amount: bigint;
+  /** What it reported; base58. */
+  settlement: string;
 };
 
 /** `failed`: it gave no usable answer. */

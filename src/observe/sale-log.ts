@@ -6,6 +6,8 @@ import type { Answered, Event, Listener, OrderChanged, Released, Sold, Spent } f
 export type DetailedLog = Log & { debug(fields: object, message: string): void };
 
 const MAX_ERROR_CHARACTERS = 300;
+const FALSE_SETTLEMENT =
+  'THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN: its successes are now checked before every answer';
 
 /**
  * Writes one line per sale, per refused payment, per failure of a paid call and per change of an order; at level `debug` also what was
@@ -23,6 +25,8 @@ export function saleLog(log: DetailedLog): Listener {
           return logOrder(log, event);
         case 'released':
           return log.info({ ...moneyOf(event), why: event.why }, 'an unresolved payment was not charged');
+        case 'false settlement':
+          return log.error({ ...moneyOf(event), settlement: event.settlement }, FALSE_SETTLEMENT);
         case 'decided': {
           const { requestId, payment, next } = event;
           return log.debug({ requestId, payment, next }, `next step for a payment: ${next}`);

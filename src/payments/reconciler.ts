@@ -263,10 +263,9 @@ export class Reconciler {
     const finding = await this.#find(row, { finality: 'finalized', minContextSlot }, signal);
     if (finding.kind === 'unclear') return;
     if (finding.kind === 'absent' || finding.failed) {
-      this.#log.error(
-        { payment: row.id, settlement: row.settlement },
-        'THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN: its successes are now checked before every answer',
-      );
+      const { id: payment, operation, payer, amount, settlement } = row;
+      const told = { operation, payment, payer, amount, settlement: settlement ?? '' };
+      this.#observer.tell({ kind: 'false settlement', ...told });
       // Before the row is marked as audited: if this can't be stored, the audit is repeated.
       await this.#trust.distrust(feePayerOf(row.transaction));
     }
