@@ -97,6 +97,8 @@ describe('Faults that are repeated', () => {
       now += 1_000;
     }
     expect(faults.failing()).to.deep.equal(['the ledger']);
+    faults.hear({ kind: 'ledger', write: false, ms: 1 });
+    expect(faults.failing(), 'that it can be read is not enough').to.deep.equal(['the ledger']);
     ledger();
     expect(lines.map(({ level, message }) => `${level}: ${message}`)).to.deep.equal([
       'error: the ledger fails: the database is gone',

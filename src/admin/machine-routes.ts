@@ -12,7 +12,7 @@ import type { MachineRoute } from './admin-server.js';
 
 type MachineParts = {
   observation: Pick<Observation, 'metrics' | 'readFrom'>;
-  ledger: Pick<Ledger, 'setMeta' | 'undecided' | 'answerBytes'>;
+  ledger: Pick<Ledger, 'check' | 'undecided' | 'answerBytes'>;
   offers: Pick<Offers, 'view' | 'viewAge'>;
   facilitator: Pick<Facilitators, 'choice' | 'breakers'>;
   apis: Pick<HttpOperations, 'breakers'>;
@@ -23,8 +23,7 @@ type MachineParts = {
   closing: AbortSignal;
 };
 
-/** What /ready writes to the ledger, and how long that may take in ms. */
-const READY_KEY = 'ready';
+/** How long writing to the ledger may take, in ms. */
 const LEDGER_TRY_MS = 2_000;
 const NEVER = new AbortController().signal;
 
@@ -59,7 +58,7 @@ function readinessIn({ closing, ledger, offers, facilitator }: MachineParts): ()
   return readinessOf([
     () => (closing.aborted ? 'the server is shutting down' : undefined),
     async () => {
-      await withDeadline(LEDGER_TRY_MS, NEVER, () => ledger.setMeta(READY_KEY, String(Date.now())));
+      await withDeadline(LEDGER_TRY_MS, NEVER, () => ledger.check());
       return undefined;
     },
     () => (offers.view() ? undefined : 'no Solana RPC server has given a usable answer for 40 s'),

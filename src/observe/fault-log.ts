@@ -57,6 +57,8 @@ export function faultLog(log: Log, now: () => number = Date.now): Listener & { f
 function partOf(event: Event): { part: string; why?: string | undefined } | undefined {
   switch (event.kind) {
     case 'ledger':
+      // On a full disk, it can still be read.
+      if (event.failed === undefined && !event.write) return undefined;
       return { part: 'the ledger', why: event.failed };
     case 'facilitator': {
       const { facilitator, result, why = 'no usable answer' } = event;
