@@ -262,6 +262,7 @@ run_python() {
   client 'pay: openapi-python-client' 90 .venv/bin/python generated_client.py
   client 'pay over httpx: x402 for Python' 90 .venv/bin/python x402_httpx.py
   client 'pay over requests: x402 for Python' 90 .venv/bin/python x402_requests.py
+  client 'pay with the code of the page: x402 for Python' 90 .venv/bin/python -W ignore landing_page.py
 }
 
 run_go() {
