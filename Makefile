@@ -175,7 +175,7 @@ clean: ## remove what was built and installed; the state folder (.coinslot) stay
 # `npm ci` also where the lock file is newer than what is installed. The stamp is written last: a broken-off install is repeated.
 $(STAMP): package-lock.json
 	@node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' || \
-	  { echo "Node 20.19 or newer is needed, this is $$(node --version)" >&2; exit 1; }
+	  { echo "Node 20.19 or newer is needed, this is $$(node --version): install it from https://nodejs.org." >&2; exit 1; }
 	@echo 'Installing the packages of package-lock.json (about a minute)'
 	@npm ci --include=dev --loglevel=error --no-progress
 	@touch $@

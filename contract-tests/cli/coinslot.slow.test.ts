@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 
@@ -97,7 +97,8 @@ describe('The command coinslot', () => {
     expect(run([], script).stderr).to.match(/^Node 20\.19 or newer is needed, this is v/);
     mkdirSync(join(folder, 'src', 'cli'), { recursive: true });
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-    copyFileSync(COMMAND, join(folder, 'src', 'cli', 'coinslot.js'));
+    for (const file of ['coinslot.js', 'launch.cjs', 'import-program.cjs'])
+      copyFileSync(join(dirname(COMMAND), file), join(folder, 'src', 'cli', file));
     expect(run(['run'], join(folder, 'src', 'cli', 'coinslot.js')).stderr).to.match(
       /^Coinslot is not compiled: run make build/,
     );

@@ -1,9 +1,31 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
+import { load } from '../support/load-readme.js';
 import { RELEASED, SOLD } from '../support/sold.js';
 import { withPrices } from '../tools/readme.js';
 
 const ROOT = new URL('../../../', import.meta.url);
+
+/** Where the commands of the README are run: the file, and the words in it that do so. */
+const RUN_BY: [command: RegExp, file: string, part: string][] = [
+  [
+    /^(curl|npm run --silent (buy|ledger)) /,
+    'contract-tests/docs/readme-commands.slow.test.ts',
+    'for (const { command, shown }',
+  ],
+  [/^npm start$/, 'contract-tests/docs/readme-commands.slow.test.ts', "spawn('npm', ['start']"],
+  [/^make (run|operation) ?/, 'contract-tests/docs/sell-your-own.slow.test.ts', 'sell-your-own.md'],
+  [/^make operation-remove /, 'contract-tests/cli/operation/operation.slow.test.ts', "'remove'"],
+  [/^make (test|build)$/, '.ci/run', 'make test'],
+  [
+    /^export NETWORK=mainnet PAY_TO=.* PUBLIC_URL=/,
+    'contract-tests/main/mainnet.test.ts',
+    "NETWORK: 'mainnet'",
+  ],
+  [/^npm run check$/, 'contract-tests/cli/check/check.slow.test.ts', 'check/main.js'],
+];
+
+const textOf = (file: string): string => readFileSync(new URL(file, ROOT), 'utf8');
 
 describe('The README', () => {
   const text = readFileSync(new URL('README.md', ROOT), 'utf8');
@@ -45,6 +67,19 @@ describe('The README', () => {
     expect(names.length).to.be.greaterThan(15);
     const missing = [...new Set(names)].filter(name => !text.includes(name) && !name.startsWith('SANDBOX_'));
     expect(missing).to.deep.equal([]);
+  });
+
+  it('has no command that no test runs', () => {
+    const indented = [...text.matchAll(/^ {4}((?:make|npm|export|coinslot) [^#\n]*)/gm)].map(
+      ([, line = '']) => line.trim(),
+    );
+    const shown = load(text).map(({ command }) => command);
+    expect(indented.length).to.be.above(5);
+    const untested = [...indented, ...shown].filter(
+      command =>
+        !RUN_BY.some(([pattern, file, part]) => pattern.test(command) && textOf(file).includes(part)),
+    );
+    expect(untested).to.deep.equal([]);
   });
 
   it('links to files that exist', () => {

@@ -21,7 +21,7 @@ export type HttpOptions = {
 
 export type HttpServer = { url: string; close(): Promise<void> };
 
-const PORT_WAIT_MS = 5000;
+const PORT_WAIT_MS = 1000;
 const CLOSE_WAIT_MS = 1000;
 const MAX_CONNECTIONS = 2048;
 const CORS = {
@@ -32,7 +32,7 @@ const CORS = {
 };
 
 /**
- * Listens, with CORS open to all origins. Retries a port in use for five seconds, because an earlier sandbox may be closing.
+ * Listens, with CORS open to all origins. Retries a port in use for a second, because a sandbox of another folder may be closing.
  * @throws Error that says which port is in use and what to do
  */
 export async function serveHttp(options: HttpOptions): Promise<HttpServer> {

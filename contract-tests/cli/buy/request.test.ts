@@ -5,6 +5,7 @@ const at = (url: string, method = 'GET', parameters: Listing['parameters'] = [])
   method,
   url: `http://shop${url}`,
   priced: true,
+  upfront: false,
   parameters,
 });
 

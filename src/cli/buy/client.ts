@@ -22,6 +22,8 @@ export type Listing = {
   method: string;
   url: string;
   priced: boolean;
+  /** It is paid before the work. */
+  upfront: boolean;
   parameters: { name: string; in: 'path' | 'query' }[];
 };
 
@@ -54,13 +56,14 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
         },
       );
       const priced = 'x-price' in operation;
-      return { method: method.toUpperCase(), url: serverUrl + path, priced, parameters };
+      const upfront = operation['x-price']?.flow === 'upfront';
+      return { method: method.toUpperCase(), url: serverUrl + path, priced, upfront, parameters };
     }
   }
   throw new BuyFault(`There is no operation ${operationId}. Operations: ${known.join(', ')}.`);
 }
 
-type Described = { operationId: string; parameters?: unknown };
+type Described = { operationId: string; parameters?: unknown; 'x-price'?: { flow?: unknown } };
 type Document = { paths?: Record<string, { parameters?: unknown } & Record<string, unknown>> } & Json;
 
 function listOf(value: unknown): unknown[] {
@@ -112,6 +115,7 @@ export async function signPayment(
     keypair: Uint8Array;
     maxPrice: bigint;
     rpcUrl: string | undefined;
+    /** Told the price in USDC, before anything is signed. */
     onPrice: (price: string) => void;
   },
 ): Promise<SignedPayment> {
@@ -124,7 +128,7 @@ export async function signPayment(
   const [offer] = required.accepts;
   if (!offer) throw new BuyFault('The server requires a payment but offers no supported way to pay.');
   const price = BigInt(offer.amount);
-  options.onPrice(`${toDecimal(price)} USDC`);
+  options.onPrice(toDecimal(price));
   if (price > options.maxPrice) {
     throw new BuyFault(
       `The price is ${toDecimal(price)} USDC, more than your limit of ${toDecimal(options.maxPrice)} USDC: raise it with --max-price.`,

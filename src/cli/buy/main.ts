@@ -26,12 +26,13 @@ Operations: those that the server lists in /openapi.json. Parameters of the path
   --max-price USDC   the highest price to pay (default 1.00)
   --out FILE         file for an answer that is no text (default <operationId>-<time> and an ending)
   --timeout SECONDS  how long to keep sending the same payment (default 120)
+  --json             print one JSON object: price, payer, receipt and answer, or error
   --help             print this text
 
 Environment: STATE_DIR, the state folder of the server, which contains the sandbox's buyer (default .coinslot);
 SOLANA_RPC_URL.
 
-The answer is written to stdout, everything else to stderr. Exit status 0 means that the answer was received.`;
+The answer is written to stdout, everything else to stderr (with --json, nothing). Exit status 0 means that the answer was received.`;
 
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 10_000;
@@ -55,12 +56,22 @@ type SandboxFile = { url: string; rpcUrl: string };
 const callersFolder = process.env.INIT_CWD ?? process.cwd();
 const stateDir = resolve(process.env.STATE_DIR ?? '.coinslot');
 
+/** What --json prints at the end; undefined without it. */
+let report: Record<string, unknown> | undefined;
+
 function tell(line: string): void {
-  process.stderr.write(`${line}\n`);
+  if (!report) process.stderr.write(`${line}\n`);
+}
+
+/** A fact for people, and the same for --json. */
+function note(label: string, shown: string, facts: Record<string, unknown>): void {
+  tell(`${`${label}:`.padEnd(8)} ${shown}`);
+  if (report) Object.assign(report, facts);
 }
 
 function readOrder(): Order | undefined {
   const { values, positionals } = parseArguments();
+  if (values.json) report = {};
   const [operationId, body = '{}', ...rest] = positionals;
   if (values.help) return undefined;
   if (!operationId) throw new BuyFault(USAGE);
@@ -93,6 +104,7 @@ function parseArguments() {
     'max-price': text,
     out: text,
     timeout: text,
+    json: { type: 'boolean' },
     help: { type: 'boolean', short: 'h' },
   } as const;
   try {
@@ -186,9 +198,9 @@ async function pay(
   const challenge = await send(url, init);
   if (challenge.status !== 402) return challenge;
   const { maxPrice, rpcUrl } = order;
-  const onPrice = (price: string): void => tell(`Price:   ${price}`);
+  const onPrice = (price: string): void => note('Price', `${price} USDC`, { priceUsdc: price });
   const payment = await signPayment(challenge, { keypair, maxPrice, rpcUrl, onPrice });
-  tell(`Payer:   ${payment.payer}`);
+  note('Payer', payment.payer, { payer: payment.payer });
   return payment;
 }
 
@@ -197,10 +209,12 @@ async function redeem(order: Order, listing: Listing, payment: SignedPayment): P
   const deadline = Date.now() + order.timeoutMs;
   for (let attempt = 0; ; attempt++) {
     const { url, init } = requestOf(listing, order.body, payment.headers);
-    const sent = await send(url, init, deadline - Date.now()).catch((error: unknown) => {
-      if (error instanceof BuyFault) throw error;
-      return error;
-    });
+    const sent = await withProgress(listing, () =>
+      send(url, init, deadline - Date.now()).catch((error: unknown) => {
+        if (error instanceof BuyFault) throw error;
+        return error;
+      }),
+    );
     const answer = sent instanceof Error ? undefined : (sent as ServerAnswer);
     if (answer && answer.status !== 503) return answer;
     const waitMs = retryDelay(answer, attempt);
@@ -215,6 +229,26 @@ async function redeem(order: Order, listing: Listing, payment: SignedPayment): P
   }
 }
 
+/** On a terminal, counts the seconds of a call that takes more than two, and says what they are spent on. */
+async function withProgress<T>({ upfront }: Listing, task: () => Promise<T>): Promise<T> {
+  const { stderr } = process;
+  if (report || !stderr.isTTY) return task();
+  const startedAt = Date.now();
+  const what = upfront ? 'paid before the work, which can take minutes' : 'for the answer';
+  const timer = setInterval(() => {
+    const seconds = Math.round((Date.now() - startedAt) / 1000);
+    if (seconds >= 2)
+      stderr.write(`\rWaiting: ${what}; ${seconds} s (Ctrl-C keeps the payment for the next try)`);
+  }, 1000);
+  try {
+    return await task();
+  } finally {
+    clearInterval(timer);
+    // Erases the line.
+    stderr.write('\r\u001b[K');
+  }
+}
+
 function retryDelay(answer: ServerAnswer | undefined, attempt: number): number {
   const seconds = Number(answer?.headers.get('retry-after') ?? NaN);
   if (Number.isFinite(seconds) && seconds > 0) return seconds * 1000;
@@ -223,28 +257,38 @@ function retryDelay(answer: ServerAnswer | undefined, attempt: number): number {
 
 function show(order: Order, answer: ServerAnswer): void {
   const receipt = receiptOf(answer);
-  if (receipt?.success) tell(`Receipt: ${receipt.transaction || '(none)'}`);
+  if (receipt?.success)
+    note('Receipt', receipt.transaction || '(none)', { receipt: receipt.transaction || null });
   if (answer.status !== 200) throw new BuyFault(describe(answer, receipt));
   const type = answer.headers.get('content-type') ?? '';
+  if (report) report.contentType = type;
   const json = /[/+]json(;|$)/.test(type);
-  if (json || type.startsWith('text/')) {
-    const text = answer.body.toString('utf8');
-    const shown = json && process.stdout.isTTY ? JSON.stringify(JSON.parse(text), null, 2) : text;
-    process.stdout.write(`${shown}\n`);
+  if (json || type.startsWith('text/')) print(answer.body.toString('utf8'), json);
+  else save(order, answer.body, type);
+}
+
+function print(text: string, json: boolean): void {
+  if (report) {
+    report.answer = json ? JSON.parse(text) : text;
     return;
   }
+  const shown = json && process.stdout.isTTY ? JSON.stringify(JSON.parse(text), null, 2) : text;
+  process.stdout.write(`${shown}\n`);
+}
+
+function save({ out, operationId }: Order, body: Buffer, type: string): void {
   const [, ending = 'bin'] = /^[a-z]+\/([a-z0-9]+)/.exec(type) ?? [];
-  const name =
-    order.out ?? `${order.operationId}-${new Date().toISOString().replace(/[:.]/g, '-')}.${ending}`;
+  const name = out ?? `${operationId}-${new Date().toISOString().replace(/[:.]/g, '-')}.${ending}`;
   const file = resolve(callersFolder, name);
   try {
-    writeFileSync(file, answer.body);
+    writeFileSync(file, body);
   } catch (error) {
     throw new BuyFault(
       `The answer could not be saved: ${reasonOf(error)}. The payment is kept: run the same command with another --out; it does not pay twice.`,
     );
   }
-  tell(`${type.startsWith('audio/') ? 'Audio: ' : 'File:  '}  ${file} (${answer.body.length} bytes)`);
+  const { length: bytes } = body;
+  note(type.startsWith('audio/') ? 'Audio' : 'File', `${file} (${bytes} bytes)`, { file, bytes });
 }
 
 function describe(answer: ServerAnswer, receipt: ReturnType<typeof receiptOf>): string {
@@ -274,7 +318,11 @@ function lostBecause(error: unknown): string {
 }
 
 async function run(order: Order): Promise<void> {
-  tell(`Calling: ${order.operationId} at ${order.url}, paying at most ${toDecimal(order.maxPrice)} USDC`);
+  const { operationId, url } = order;
+  note('Calling', `${operationId} at ${url}, paying at most ${toDecimal(order.maxPrice)} USDC`, {
+    operationId,
+    url,
+  });
   await buy(order);
 }
 
@@ -283,6 +331,9 @@ try {
   if (!order) process.stdout.write(`${USAGE}\n`);
   else await run(order);
 } catch (error) {
-  tell(error instanceof BuyFault ? error.message : `The call failed: ${reasonOf(error)}`);
+  const message = error instanceof BuyFault ? error.message : `The call failed: ${reasonOf(error)}`;
+  tell(message);
+  if (report) report.error = message;
   process.exitCode = 1;
 }
+if (report) process.stdout.write(`${JSON.stringify(report)}\n`);
