@@ -443,7 +443,9 @@ export interface components {
         MintExtensions: {
             /** @description Can transfer or burn tokens from any account. */
             permanentDelegate?: {
+                /** @description Who can do that; null if nobody. */
                 delegate: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -458,6 +460,7 @@ export interface components {
                 withheld: string;
                 older: components["schemas"]["TransferFee"];
                 newer: components["schemas"]["TransferFee"];
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -466,15 +469,21 @@ export interface components {
             transferHook?: {
                 /** @description Who can change it. */
                 authority: string | null;
+                /** @description Address of the program; null if there is none. */
                 program: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description The state of new token accounts. */
             defaultAccountState?: {
-                /** @enum {string} */
+                /**
+                 * @description `frozen` if an authority must thaw a new account before it can be used.
+                 * @enum {string}
+                 */
                 state: "initialized" | "frozen";
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -483,27 +492,34 @@ export interface components {
             pausable?: {
                 /** @description Who can change it. */
                 authority: string | null;
+                /** @description True while everything is paused. */
                 paused: boolean;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Can close the mint while no tokens exist. */
             mintCloseAuthority?: {
+                /** @description Who can close it; null if nobody. */
                 authority: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Tokens cannot be transferred. */
             nonTransferable?: {
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Tokens can be burnt only with the consent of an authority. */
             permissionedBurn?: {
+                /** @description Whose consent is needed; null if nobody can give it. */
                 authority: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -516,6 +532,7 @@ export interface components {
                 automaticApproval: boolean;
                 /** @description Base64 of the key whose holder can read all amounts. */
                 auditorKey: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -526,12 +543,14 @@ export interface components {
                 authority: string | null;
                 /** @description Base64. */
                 withdrawKey: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Tokens can be minted and burnt in encrypted amounts. */
             confidentialMintBurn?: {
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -544,8 +563,11 @@ export interface components {
                 basisPoints: number;
                 /** @description Average until `changed`. */
                 averageBasisPoints: number;
+                /** @description When interest began, as a date-time; null if it is not set. */
                 since: string | null;
+                /** @description When the rate was last changed, as a date-time; null if it is not set. */
                 changed: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -556,8 +578,11 @@ export interface components {
                 authority: string | null;
                 /** @description Applies before `newMultiplierFrom`. */
                 multiplier: number;
+                /** @description Applies from `newMultiplierFrom`. */
                 newMultiplier: number;
+                /** @description When the new multiplier begins to apply, as a date-time; null if it is not set. */
                 newMultiplierFrom: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -566,7 +591,9 @@ export interface components {
             metadataPointer?: {
                 /** @description Who can change it. */
                 authority: string | null;
+                /** @description Account that holds the metadata; null if there is none. */
                 address: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -575,17 +602,22 @@ export interface components {
             metadata?: {
                 /** @description Who can change it. */
                 authority: string | null;
+                /** @description Name of the token. */
                 name: string | null;
+                /** @description Symbol of the token. */
                 symbol: string | null;
                 /** @description Null if there is none or it is no plain URI. */
                 uri: string | null;
                 /** @description Further texts of the issuer, at most 20. */
                 fields: ({
+                    /** @description Name of the text. */
                     key: string;
+                    /** @description The text. */
                     value: string;
                 } & {
                     [key: string]: unknown;
                 })[];
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -594,7 +626,9 @@ export interface components {
             groupPointer?: {
                 /** @description Who can change it. */
                 authority: string | null;
+                /** @description Account that describes the group; null if there is none. */
                 address: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -603,8 +637,11 @@ export interface components {
             group?: {
                 /** @description Who can change it. */
                 authority: string | null;
+                /** @description Number of members. */
                 size: string;
+                /** @description The largest number of members. */
                 maxSize: string;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -613,15 +650,20 @@ export interface components {
             groupMemberPointer?: {
                 /** @description Who can change it. */
                 authority: string | null;
+                /** @description Account that describes the membership; null if there is none. */
                 address: string | null;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description The mint is a member of a group. */
             groupMember?: {
+                /** @description Mint of the group. */
                 group: string;
+                /** @description Number of this member in the group. */
                 number: string;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -630,14 +672,18 @@ export interface components {
             unknown?: ({
                 /** @description Number of the extension. */
                 type: number;
+                /** @description Size of its data. */
                 bytes: number;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             })[];
             /** @description Bytes behind the last extension that could be read. */
             unreadable?: {
+                /** @description Size of what could not be read. */
                 bytes: number;
+                /** @description The fact in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -645,6 +691,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description A transfer fee, and from which epoch it applies. */
         TransferFee: {
             /** @description First epoch in which it applies. */
             epoch: number;

@@ -31,6 +31,14 @@ function withoutLocation(component: unknown): unknown {
   };
 }
 
+/** The examples of errors and of a challenge tell of what this repository sells. */
+function withoutOwnExamples(component: unknown): unknown {
+  const { content, ...rest } = component as { content?: Record<string, Record<string, unknown>> };
+  if (!content) return component;
+  const kept = Object.entries(content).map(([type, { schema }]) => [type, { schema }]);
+  return { ...rest, content: Object.fromEntries(kept) as unknown };
+}
+
 describe('The command coinslot', () => {
   let folder: string;
   beforeEach(() => {
@@ -175,6 +183,8 @@ describe('The command coinslot', () => {
       expect(item, path).to.deep.equal(own.paths[path]);
     for (const [kind, components] of Object.entries(template.components))
       for (const [name, component] of Object.entries(components))
-        expect(component, `${kind}/${name}`).to.deep.equal(withoutLocation(own.components[kind]?.[name]));
+        expect(withoutOwnExamples(component), `${kind}/${name}`).to.deep.equal(
+          withoutOwnExamples(withoutLocation(own.components[kind]?.[name])),
+        );
   });
 });
