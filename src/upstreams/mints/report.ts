@@ -7,7 +7,7 @@ import { authoritySentences, authorityWarnings, UNINITIALISED } from './wording.
 
 /**
  * The facts of a mint with its extensions and what they mean (`solMintInfo` in openapi.yaml). `extensions` is empty if the mint has
- * none; the Token program has none at all. `warnings`: what somebody can do to holders or does already, most severe first, one
+ * none; the Token program has none at all. `warnings`: what somebody can do to holders or does already, in the order of the extensions, one
  * sentence each. `brief`: all of it in sentences, on one line.
  */
 export type MintReport = MintFacts & { extensions: MintExtensions; warnings: string[]; brief: string };
