@@ -46,6 +46,7 @@ import { createHttpOperations, type HttpOperations } from './upstreams/http-oper
 import { replyStoreOf } from './upstreams/people/reply-store.js';
 import { answersUrl, PickUps } from './http/serve-pick-up.js';
 import { Routes } from './http/router.js';
+import { SourceLimits } from './http/source-limits.js';
 import { createHttpServer, type HttpParts } from './http/server.js';
 import { heed, runChecks } from './payments/preflight.js';
 import { serviceOf } from './payments/service.js';
@@ -180,8 +181,7 @@ async function adminOf(
   place: AdminPlace,
 ): Promise<AdminListener> {
   const { config, log, disposers } = base;
-  const { answerBudgetBytes } = config;
-  const routes = machineRoutes({ ...base, ...offering, ...selling, answerBudgetBytes });
+  const routes = machineRoutes({ ...base, ...offering, ...selling });
   const page = operatorPageOf({ ...base, ...offering, ...selling }, place);
   const admin = await openAdmin(place, config.stateDir, { routes, page, log });
   disposers.unshift(() => admin.close());
@@ -275,8 +275,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const exposed = exposedHeaders(contract);
   const { live, ...answers } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
-  const { holdMs } = config;
-  const memory = { bodies: new BodyReader(), deliveries: new Deliveries() };
+  const memory = { bodies: new BodyReader(), deliveries: new Deliveries(), limits: new SourceLimits(config) };
   const answerKeys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
   const pickUps = new PickUps(contract, answerKeys, charge);
   const sampleMint = readInfo(config.stateDir)?.mints.classic;
@@ -287,7 +286,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const serving = { ...handlerParts, ...memory, ...paying, observer, live, exposed };
   // Without a handler that asks people, there is no page on which they answer.
   const page = backends.uses('people') ? await pageOf(base, ledger, panel) : undefined;
-  const callback = createApp({ ...serving, documents, holdMs, ...page }).callback();
+  const callback = createApp({ ...serving, documents, holdMs: config.holdMs, ...page }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   const beside = pages.wallet ? [mcp, pages.wallet] : [mcp];
   void routes.warm();
@@ -296,7 +295,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
       const server = beside.find(each => each.serves(request));
       void (server ? server.serve(request, response) : callback(request, response));
     },
-    ...{ routes, documents, exposed },
+    ...{ ...memory, routes, documents, exposed },
     ...(pages.landing ? { landing: pages.landing } : {}),
     health,
     orders,

@@ -41,6 +41,8 @@ export type Config = Readonly<{
   /** Without trailing slash. If undefined, derived from host and port when the server listens. */
   publicUrl: string | undefined;
   siteUrl: string | undefined;
+  /** How many proxies in front are trusted to name the caller in `X-Forwarded-For`. */
+  trustedProxies: number;
   /** The listener for operators: page, metrics and readiness. */
   admin: AdminConfig;
   network: Network;
@@ -96,6 +98,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     port: read.integer('PORT', 8402, 0, 65535),
     publicUrl: read.origin('PUBLIC_URL'),
     siteUrl: read.url('SITE_URL'),
+    trustedProxies: read.integer('TRUST_PROXY', 0, 0, 10),
     admin: readAdmin(read),
     network: NETWORKS[name],
     shopDir: resolve(read.text('SHOP_DIR') ?? '.'),

@@ -13,7 +13,7 @@ async function toldOf(serve: (exchange: Exchange, carry: Carry) => Promise<void>
   const told: string[] = [];
   const sale = { written: () => void told.push('written'), lost: async () => void told.push('lost') };
   const handle = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
-    const exchange = new Exchange(incoming, outgoing);
+    const exchange = new Exchange(incoming, outgoing, 'source');
     await serve(exchange, build => exchange.carry(new Deliveries(), OWNER, { bytes: 10, sale, build }));
     if (!outgoing.headersSent) await exchange.send(Response.json({ error: 'internal' }), {});
   };

@@ -16,6 +16,7 @@ import { RecentCalls } from '../../src/http/recent-calls.js';
 import { Routes } from '../../src/http/router.js';
 import { orderWork } from '../../src/http/run-handler.js';
 import { PickUps } from '../../src/http/serve-pick-up.js';
+import { SourceLimits } from '../../src/http/source-limits.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import type { CircuitOptions } from '../../src/net/circuit.js';
@@ -265,6 +266,7 @@ export class UpstreamShop {
       pickUps: new PickUps(contract, answerKeys, charge),
       bodies: new BodyReader(),
       deliveries: new Deliveries(),
+      limits: new SourceLimits({ trustedProxies: 0 }),
       exposed,
       live: {},
       documents: new Map(),

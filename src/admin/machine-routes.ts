@@ -19,7 +19,7 @@ type MachineParts = {
   health: Pick<Health, 'report'>;
   /** Of the embedded facilitator's fee payer. */
   guard: FeePayerGuard | undefined;
-  answerBudgetBytes: number;
+  config: { answerBudgetBytes: number };
   closing: AbortSignal;
 };
 
@@ -67,7 +67,7 @@ function readinessIn({ closing, ledger, offers, facilitator }: MachineParts): ()
 }
 
 function sourceIn(parts: MachineParts, readiness: () => Promise<Readiness>): MetricsSource {
-  const { ledger, offers, facilitator, apis, health, guard, answerBudgetBytes } = parts;
+  const { ledger, offers, facilitator, apis, health, guard, config } = parts;
   return {
     undecided: () => ledger.undecided(),
     breakers: () => [...facilitator.breakers(), ...apis.breakers()],
@@ -75,7 +75,7 @@ function sourceIn(parts: MachineParts, readiness: () => Promise<Readiness>): Met
       const lamports = guard?.lamports;
       return guard && lamports !== undefined ? { address: guard.address, lamports } : undefined;
     },
-    answerStore: () => ({ bytes: ledger.answerBytes(), budget: answerBudgetBytes }),
+    answerStore: () => ({ bytes: ledger.answerBytes(), budget: config.answerBudgetBytes }),
     upstreams: () => {
       const { upstreams } = health.report();
       return Object.fromEntries(

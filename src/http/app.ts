@@ -10,7 +10,6 @@ import { goneSignal } from './on-close.js';
 import { servePaidCall, type PaidCallParts } from './paid-calls.js';
 import { servePickUp, type PickUpParts } from './serve-pick-up.js';
 import { requestIdOf } from './request-id.js';
-import { sourceOf } from './request-source.js';
 import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
 import type { AskedCheck, Routed } from './router.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
@@ -109,7 +108,7 @@ async function servePaid(
     transport: 'http',
     requestId,
     traceHeaders: ctx.req.headers,
-    source: sourceOf(ctx.req.socket.remoteAddress),
+    source: parts.limits.of(ctx.req),
     read: owner => readAsked(ctx, parts, route, operation, owner),
     gone: goneSignal(ctx.req, ctx.res),
     holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,

@@ -10,12 +10,14 @@ import type { PaidCall } from '../payments/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { AskedCheck, Routed } from './router.js';
+import type { SourceLimits } from './source-limits.js';
 import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
 import { told, type PaidCallResult } from './tell-answer.js';
 
 export type PaidCallParts = HandlerParts & {
   charge: Charge;
   observer?: Observer;
+  limits: SourceLimits;
   /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
   closing: AbortSignal;
 };
@@ -55,21 +57,35 @@ export function servePaidCall(parts: PaidCallParts, call: ArrivedCall): Promise<
 }
 
 async function served(parts: PaidCallParts, call: ArrivedCall, spent: Spent): Promise<PaidCallResult> {
-  const { charge } = parts;
+  const { charge, limits } = parts;
   const check = await charge.checkPayment(call.headers, call.operation);
   if (check.kind === 'unpaid') return check;
-  if (check.kind === 'refused') return { kind: 'rejected', error: check.error };
-  const { payment } = check;
-  if (check.kind === 'mismatch' && !(await charge.isKnown(payment)))
+  if (check.kind === 'refused') {
+    limits.failed(call.source);
     return { kind: 'rejected', error: check.error };
+  }
+  const { payment } = check;
+  if (check.kind === 'mismatch' && !(await charge.isKnown(payment))) {
+    limits.failed(call.source);
+    return { kind: 'rejected', error: check.error };
+  }
   const { id, payer } = payment.checked;
   const owner = { payment: id, payer, source: call.source };
-  return {
-    kind: 'charged',
-    payment,
-    owner,
-    outcome: await charged(parts, { ...call, spent }, payment, owner),
-  };
+  const outcome =
+    (await throttled(parts, call, payment)) ?? (await charged(parts, { ...call, spent }, payment, owner));
+  if (outcome.kind === 'refused' || outcome.kind === 'invalid') limits.failed(call.source);
+  return { kind: 'charged', payment, owner, outcome };
+}
+
+/** Turns away a payment that is new, if its source is over its limit. Writes nothing to the ledger. */
+async function throttled(
+  { charge, limits }: PaidCallParts,
+  { source }: ArrivedCall,
+  payment: Payment,
+): Promise<Outcome | undefined> {
+  const seconds = limits.wait(source);
+  if (seconds === 0 || (await charge.isKnown(payment))) return undefined;
+  return charge.turnAway(payment, 'Too many calls from your address were not paid or were refused', seconds);
 }
 
 async function charged(

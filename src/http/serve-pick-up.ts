@@ -8,7 +8,7 @@ import type { PickedUp } from '../payments/pick-up.js';
 import { receiptHeader } from '../payments/wire.js';
 import type { Deliveries } from './deliveries.js';
 import { onSent } from './on-close.js';
-import { sourceOf } from './request-source.js';
+import type { SourceLimits } from './source-limits.js';
 import { Halt, send, sendError } from './responses.js';
 import { TOO_MANY_ANSWERS } from './send-outcome.js';
 
@@ -50,12 +50,12 @@ export class PickUps {
   }
 }
 
-export type PickUpParts = { pickUps: PickUps; deliveries: Deliveries };
+export type PickUpParts = { limits: SourceLimits; pickUps: PickUps; deliveries: Deliveries };
 
 /** Answers a request for the answer of a key: 200, 404, 502 or 503, as the paid call would be answered now. */
 export async function servePickUp(
   ctx: Context,
-  { pickUps, deliveries }: PickUpParts,
+  { pickUps, deliveries, limits }: PickUpParts,
   key: string,
 ): Promise<void> {
   const found = await pickUps.get(key);
@@ -69,7 +69,7 @@ export async function servePickUp(
     });
   const { status, headers, body } = outcome.answer;
   const { req, res } = ctx;
-  const owner = { payment: id, payer, source: sourceOf(req.socket.remoteAddress) };
+  const owner = { payment: id, payer, source: limits.of(req) };
   const delivery = deliveries.open(owner, body, () => req.socket.destroy());
   if (!delivery) return sendError(ctx, 503, TOO_MANY_ANSWERS, { ...receipt, 'Retry-After': '1' });
   onSent(req, res, () => delivery.close());

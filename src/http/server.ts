@@ -15,6 +15,7 @@ import type { Offers } from '../payments/offers.js';
 import { carriesPayment, hasHeader } from '../payments/headers.js';
 import { serveDocument, type StaticDocument, type StaticDocuments } from './documents.js';
 import { serveLanding } from './landing.js';
+import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';
 
 /** Requests with more header bytes get 400. Payments are about 1.5 KB. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -49,6 +50,7 @@ export type HttpParts = {
   landing?: StaticDocument;
   /** The headers of answers that a page of another origin may read. */
   exposed: string;
+  limits?: SourceLimits;
 };
 
 /**
@@ -56,10 +58,10 @@ export type HttpParts = {
  * unpaid call can only be refused here.
  */
 export function createHttpServer(
-  { app, offers, routes, documents, landing, exposed, observer = UNOBSERVED }: HttpParts,
+  { app, offers, routes, documents, landing, exposed, observer = UNOBSERVED, limits }: HttpParts,
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
-  const refusing = { offers, routes, exposed, observer };
+  const refusing = { offers, routes, exposed, observer, limits };
   const serve: Listener = (request, response) => {
     if (serveLanding(request, response, landing) || serveDocument(request, response, documents)) return;
     connections.track(request, response);
@@ -84,6 +86,7 @@ export function createHttpServer(
     listener,
   );
   server.maxConnections = MAX_CONNECTIONS;
+  limits?.watch(server);
   const connections = new Connections(server, deadlines.stallMs, deadlines.checkMs);
   // With `Expect: 100-continue`, an unpaid call gets its challenge at once; only a paid call is asked to send its body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -119,8 +122,10 @@ function refuseUnpaid(
     routes,
     exposed,
     observer,
+    limits,
   }: Pick<HttpParts, 'offers' | 'routes' | 'exposed'> & {
     observer: Pick<Observer, 'unpaid'>;
+    limits: SourceLimits | undefined;
   },
 ): boolean {
   const { method = '' } = request;
@@ -129,6 +134,11 @@ function refuseUnpaid(
   const queryAt = url.indexOf('?');
   const operation = routes.pricedAt(method, queryAt < 0 ? url : url.slice(0, queryAt));
   if (!operation) return false;
+  const wait = limits?.takeUnpaid(limits.of(request)) ?? 0;
+  if (wait > 0) {
+    sendFault(response, 503, TOO_MANY_CALLS, { 'Retry-After': String(wait), 'Cache-Control': 'no-store' });
+    return true;
+  }
   observer.unpaid(operation.id);
   const version = queryAt < 0 ? 2 : challengeVersion(url.slice(queryAt + 1));
   const challenge = offers.challenge(operation, version);

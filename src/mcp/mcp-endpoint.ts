@@ -48,7 +48,7 @@ export class McpEndpoint {
       ...(closing.aborted ? { Connection: 'close' } : {}),
     };
     if (request.method === 'OPTIONS') return preflight(response, headers);
-    const exchange = new Exchange(request, response);
+    const exchange = new Exchange(request, response, this.#parts.limits.of(request));
     try {
       if (request.method === 'POST') exchange.message = await this.#message(request, exchange);
       await exchange.send(await this.#answer(request, exchange), {

@@ -4,7 +4,6 @@ import type { BudgetOwner, Reservation } from '../http/byte-budget.js';
 import type { Deliveries } from '../http/deliveries.js';
 import { goneSignal, onSent } from '../http/on-close.js';
 import { requestIdOf } from '../http/request-id.js';
-import { sourceOf } from '../http/request-source.js';
 import type { Sale } from '../payments/outcome.js';
 
 const PIECE_BYTES = 16 * 1024;
@@ -20,12 +19,13 @@ export class Exchange {
   readonly #response: ServerResponse;
   #hold: Reservation | undefined;
 
-  constructor(request: IncomingMessage, response: ServerResponse) {
+  /** @param source see `SourceLimits.of` */
+  constructor(request: IncomingMessage, response: ServerResponse, source: string) {
     this.#request = request;
     this.#response = response;
     this.gone = goneSignal(request, response);
     this.requestId = requestIdOf(request.headers['x-request-id']);
-    this.source = sourceOf(request.socket.remoteAddress);
+    this.source = source;
   }
 
   /**

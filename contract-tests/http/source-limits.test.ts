@@ -1,0 +1,132 @@
+import { expect } from 'chai';
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, Server } from 'node:http';
+import { readConfig } from '../../src/config.js';
+import { SourceLimits } from '../../src/http/source-limits.js';
+import { openLedgerReader } from '../../src/ledger/store.js';
+import { openWorld, post, signFor, TEXT, type World } from '../support/world.js';
+
+const FAR = '203.0.113.7';
+
+const request = (remoteAddress: string, forwarded?: string): IncomingMessage =>
+  ({
+    socket: { remoteAddress },
+    headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded },
+  }) as unknown as IncomingMessage;
+
+describe('limits per source', () => {
+  it('let an address make 1 000 unpaid calls at once and 100 a second after that, and no other pay for it', () => {
+    let now = 0;
+    const limits = new SourceLimits({ trustedProxies: 0 }, () => now);
+    for (let n = 0; n < 1_000; n += 1) expect(limits.takeUnpaid(FAR)).to.equal(0);
+    expect(limits.takeUnpaid(FAR)).to.equal(1);
+    expect(limits.takeUnpaid('203.0.113.8')).to.equal(0);
+    now += 1_000;
+    for (let n = 0; n < 100; n += 1) expect(limits.takeUnpaid(FAR)).to.equal(0);
+    expect(limits.wait(FAR)).to.equal(1);
+  });
+
+  it('count a refused call as ten, and say how long to wait', () => {
+    const limits = new SourceLimits({ trustedProxies: 0 }, () => 0);
+    for (let n = 0; n < 99; n += 1) limits.failed(FAR);
+    expect(limits.wait(FAR)).to.equal(0);
+    limits.failed(FAR);
+    expect(limits.wait(FAR)).to.equal(1);
+  });
+
+  it('leave loopback alone, unless a proxy is trusted', () => {
+    const direct = new SourceLimits({ trustedProxies: 0 }, () => 0);
+    const proxied = new SourceLimits({ trustedProxies: 1 }, () => 0);
+    for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) {
+      const source = direct.of(request(address));
+      for (let n = 0; n < 2_000; n += 1) expect(direct.takeUnpaid(source)).to.equal(0);
+      for (let n = 0; n < 1_000; n += 1) proxied.takeUnpaid(source);
+      expect(proxied.takeUnpaid(source), address).to.equal(1);
+    }
+  });
+
+  it('believe as many proxies as are trusted, and nobody else', () => {
+    const of = (trustedProxies: number, remote: string, forwarded?: string): string =>
+      new SourceLimits({ trustedProxies }).of(request(remote, forwarded));
+    expect(of(0, '127.0.0.1', FAR)).to.equal('127.0.0.1');
+    expect(of(1, '127.0.0.1', `6.6.6.6, ${FAR}`)).to.equal(FAR);
+    expect(of(2, '127.0.0.1', `6.6.6.6, ${FAR}, 10.0.0.2`)).to.equal(FAR);
+    expect(of(1, '127.0.0.1', `${FAR}:51234`)).to.equal(FAR);
+    expect(of(1, '127.0.0.1', '[2001:db8::7]:443')).to.equal('2001:db8:0:0');
+    for (const forwarded of [undefined, '', 'unknown', '6.6.6.6, <script>'])
+      expect(of(1, '10.0.0.2', forwarded)).to.equal('10.0.0.2');
+  });
+
+  it('close the connections of an address beyond 1 000, and only those', () => {
+    const server = new EventEmitter();
+    new SourceLimits({ trustedProxies: 0 }).watch(server as Server);
+    const connect = (remoteAddress: string) => {
+      const socket = Object.assign(new EventEmitter(), {
+        remoteAddress,
+        destroyed: false,
+        destroy: () => {},
+      });
+      socket.destroy = () => void (socket.destroyed = true);
+      server.emit('connection', socket);
+      return socket;
+    };
+    const open = Array.from({ length: 1_000 }, () => connect(FAR));
+    expect(open.some(({ destroyed }) => destroyed)).to.equal(false);
+    expect(connect(FAR).destroyed).to.equal(true);
+    expect(connect('203.0.113.8').destroyed).to.equal(false);
+    open[0]?.emit('close');
+    expect(connect(FAR).destroyed).to.equal(false);
+    expect(connect(FAR).destroyed).to.equal(true);
+  });
+
+  it('need a number of proxies that can be', () => {
+    expect(readConfig({ TRUST_PROXY: '2' }).trustedProxies).to.equal(2);
+    expect(() => readConfig({ TRUST_PROXY: 'yes' })).to.throw('TRUST_PROXY');
+  });
+});
+
+describe('a server behind a trusted proxy', function () {
+  this.timeout(60_000);
+  let world: World;
+  const path = '/v1/summarize';
+  const from = (address: string): Record<string, string> => ({ 'x-forwarded-for': address });
+
+  before(async () => {
+    world = await openWorld({ TRUST_PROXY: '1' });
+  });
+  after(() => world.close());
+
+  const rows = async (): Promise<number> => {
+    const reader = await openLedgerReader({ url: `file:${world.stateDir}/ledger.db` });
+    try {
+      return (await reader.list()).length;
+    } finally {
+      await reader.close();
+    }
+  };
+
+  it('turns an address away that floods it, but neither others nor a payment that it knows', async () => {
+    const url = `${world.url}${path}`;
+    const paid = await signFor(world, path);
+    const first = await post(url, { text: TEXT }, { ...paid, ...from(FAR) });
+    expect(first.status).to.equal(200);
+    const fresh = await signFor(world, path);
+    // They count as 2 500, which is more than is kept: ten seconds' worth is left.
+    for (let n = 0; n < 250; n += 1)
+      await post(url, { text: TEXT }, { 'payment-signature': 'bm90IG9uZQ==', ...from(FAR) });
+    const unpaid = await post(url, { text: TEXT }, from(FAR));
+    expect(unpaid.status).to.equal(503);
+    expect(Number(unpaid.headers.get('retry-after'))).to.be.greaterThan(0);
+    expect(unpaid.json()['error']).to.include('were not charged').and.include('from your address');
+    const before = await rows();
+    const turnedAway = await post(url, { text: TEXT }, { ...fresh, ...from(FAR) });
+    expect(turnedAway.status).to.equal(503);
+    expect(Number(turnedAway.headers.get('retry-after'))).to.be.greaterThan(0);
+    expect(await rows()).to.equal(before);
+    const again = await post(url, { text: TEXT }, { ...paid, ...from(FAR) });
+    expect(again.status).to.equal(200);
+    expect(again.body.equals(first.body)).to.equal(true);
+    expect((await post(url, { text: TEXT }, from('203.0.113.8'))).status).to.equal(402);
+    expect((await post(url, { text: TEXT }, { ...fresh, ...from('203.0.113.8') })).status).to.equal(200);
+  });
+});

@@ -1,0 +1,95 @@
+import type { IncomingMessage, Server } from 'node:http';
+import { isIP, type Socket } from 'node:net';
+import { NOT_CHARGED } from '../contract/not-charged.js';
+import { LeakyBuckets } from '../net/leaky-buckets.js';
+import { sourceOf } from './request-source.js';
+
+const MAX_SOURCES = 20_000;
+/** What a source may use at once, and per second on average. An unpaid call uses 1. */
+const BURST = 1_000;
+const PER_SECOND = 100;
+/** Who goes on being refused waits ten seconds at most. */
+const HIGHEST = 2 * BURST;
+/** A call whose payment or body is refused: it costs the server a signature check, reads of the ledger, perhaps a facilitator's answer. */
+const FAILED_CALL = 10;
+const MAX_CONNECTIONS = 1_000;
+/** What a source over its limit is told. */
+export const TOO_MANY_CALLS = `Too many calls from your address were not paid or were refused. ${NOT_CHARGED}; try again later.`;
+/** As `sourceOf` has it: 127.0.0.0/8, and the /64 of ::1. */
+const LOOPBACK = /^(127\.|0:0:0:0$)/;
+
+/**
+ * What one network address may use without paying: calls without a payment, calls that are refused, and connections. Loopback has no
+ * limit, unless a proxy that runs there is trusted to name the callers.
+ */
+export class SourceLimits {
+  readonly #proxies: number;
+  readonly #used: LeakyBuckets;
+  readonly #connections = new Map<string, number>();
+
+  /** @param trustedProxies how many proxies stand in front; each appends the address that it was called from to `X-Forwarded-For` */
+  constructor({ trustedProxies }: { trustedProxies: number }, now: () => number = Date.now) {
+    this.#proxies = trustedProxies;
+    this.#used = new LeakyBuckets({
+      capacity: BURST,
+      perSecond: PER_SECOND,
+      highest: HIGHEST,
+      maxKeys: MAX_SOURCES,
+      now,
+    });
+  }
+
+  /** The source of a request (see `sourceOf`): behind proxies, the address that the outermost trusted one was called from. */
+  of({ socket, headers }: IncomingMessage): string {
+    const { remoteAddress } = socket;
+    if (this.#proxies === 0) return sourceOf(remoteAddress);
+    const named = String(headers['x-forwarded-for'] ?? '').split(',');
+    const address = bare((named[named.length - this.#proxies] ?? '').trim());
+    return sourceOf(isIP(address) === 0 ? remoteAddress : address);
+  }
+
+  /** Whole seconds until a source may call again without paying; 0 if it may now. */
+  wait(source: string): number {
+    return this.#isExempt(source) ? 0 : Math.ceil(this.#used.wait(source));
+  }
+
+  /** Counts a call without a payment, if it may be answered. @returns 0, or after how many seconds it may */
+  takeUnpaid(source: string): number {
+    const wait = this.wait(source);
+    if (wait === 0 && !this.#isExempt(source)) this.#used.add(source);
+    return wait;
+  }
+
+  /** Counts a call that was refused. */
+  failed(source: string): void {
+    if (!this.#isExempt(source)) this.#used.add(source, FAILED_CALL);
+  }
+
+  /** Closes connections of a source that has too many. Behind proxies, that is theirs to do. */
+  watch(server: Server): void {
+    if (this.#proxies > 0) return;
+    server.on('connection', (socket: Socket) => {
+      const source = sourceOf(socket.remoteAddress);
+      if (this.#isExempt(source)) return;
+      const open = this.#connections.get(source) ?? 0;
+      if (open >= MAX_CONNECTIONS) return void socket.destroy();
+      this.#connections.set(source, open + 1);
+      socket.once('close', () => this.#closed(source));
+    });
+  }
+
+  #closed(source: string): void {
+    const left = (this.#connections.get(source) ?? 1) - 1;
+    if (left > 0) this.#connections.set(source, left);
+    else this.#connections.delete(source);
+  }
+
+  #isExempt(source: string): boolean {
+    return this.#proxies === 0 && LOOPBACK.test(source);
+  }
+}
+
+/** An address without the port that some proxies append. */
+function bare(address: string): string {
+  return /^\[([^\]]+)\]/.exec(address)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(address)?.[1] ?? address;
+}
