@@ -7,6 +7,7 @@ import { createApp, type AppParts } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import { exposedHeaders } from '../../src/http/exposed-headers.js';
 import { Routes, type Routed } from '../../src/http/router.js';
+import { SourceLimits } from '../../src/http/source-limits.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { orderWork } from '../../src/http/run-handler.js';
 import { Offers } from '../../src/payments/offers.js';
@@ -205,7 +206,10 @@ describe('A server of any contract', () => {
       holdMs: 0,
       closing: NEVER,
     };
-    const app = createApp(parts as unknown as AppParts).callback();
+    const app = createApp({
+      ...parts,
+      limits: new SourceLimits({ trustedProxies: 0 }),
+    } as unknown as AppParts).callback();
     const listener = (...how: Parameters<typeof app>): void => void app(...how);
     server = createHttpServer({ app: listener, routes, offers, documents: new Map(), exposed });
     await new Promise<void>(done => server.listen(0, '127.0.0.1', done));

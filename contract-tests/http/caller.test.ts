@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { SourceLimits } from '../../src/http/source-limits.js';
 import { createApp, type AppParts } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import type { Serving } from '../../src/contract/operation.js';
@@ -60,7 +61,10 @@ async function openApp() {
     exposed: '',
     closing: NEVER,
   };
-  const callback = createApp(parts as unknown as AppParts).callback();
+  const callback = createApp({
+    ...parts,
+    limits: new SourceLimits({ trustedProxies: 0 }),
+  } as unknown as AppParts).callback();
   const server = createServer((request, response) => void callback(request, response));
   await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
   const { port } = server.address() as AddressInfo;
