@@ -74,9 +74,7 @@ describe('the panel page', () => {
       const other = await new Visitor(panel.url).signIn();
       const answer = await other.reply(id, ' i LIKE the new handle ');
       expect(answer.status).to.equal(400);
-      expect(answer.text)
-        .to.contain('word for word')
-        .and.contain('i LIKE the new handle');
+      expect(answer.text).to.contain('word for word').and.contain('i LIKE the new handle');
       await other.reply(id, 'I like the old handle!');
       expect(await panel.replyStore.replies(id)).to.have.length(2);
     });
