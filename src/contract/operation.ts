@@ -67,7 +67,7 @@ export type OrderRef = { id: string; deadline: number; attempt: number };
 /** The order that a handler works on. */
 export type OpenOrder = OrderRef & {
   /** Starts another attempt, as long as the first, once per order. @returns undefined if the order was extended before */
-  extend(): Promise<OrderRef | undefined>;
+  extend: () => Promise<OrderRef | undefined>;
 };
 
 /** What a caller asked for, validated. */

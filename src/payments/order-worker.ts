@@ -12,7 +12,7 @@ export type Attempt = {
   deadline: number;
   attempt: number;
   /** Starts another attempt in place of this one, once per order. @returns undefined if the order was extended before */
-  extend(): Promise<{ deadline: number; attempt: number } | undefined>;
+  extend: () => Promise<{ deadline: number; attempt: number } | undefined>;
 };
 
 /** The result of the work on an order: an answer or a final failure. `error` is a sentence; "The order stays owed" is appended. */
