@@ -32,6 +32,27 @@ export function ratio(of, one, other) {
   return median(Array.from({ length: pairs }, (_, round) => above[round] / below[round]));
 }
 
+/** Two-sided 95 % quantile of Student's t, by degrees of freedom; above 30 that of the normal distribution is near enough. */
+const STUDENT = [
+  12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.2, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.1,
+  2.09, 2.09, 2.08, 2.07, 2.07, 2.06, 2.06, 2.06, 2.05, 2.05, 2.05, 2.04,
+];
+
+/**
+ * The geometric mean of the ratios of neighbouring rounds, and the ends of its 95 % interval.
+ * @param {Table} of @param {string} one @param {string} other @returns {[number, number, number] | undefined} undefined below two rounds
+ */
+export function interval(of, one, other) {
+  const [above = [], below = []] = [of.rows.get(one), of.rows.get(other)];
+  const logs = above.slice(0, below.length).map((value, round) => Math.log(value / below[round]));
+  const n = logs.length;
+  if (n < 2) return undefined;
+  const mean = logs.reduce((sum, value) => sum + value, 0) / n;
+  const variance = logs.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1);
+  const reach = (STUDENT[n - 2] ?? 1.96) * Math.sqrt(variance / n);
+  return [Math.exp(mean), Math.exp(mean - reach), Math.exp(mean + reach)];
+}
+
 /** The row with the best median among `names` that were measured. @param {Table} of @param {string[]} names */
 export function best(of, names) {
   const there = names.filter(name => of.rows.has(name));
