@@ -1,11 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { parse } from 'yaml';
-import { summarize } from '../../../handlers/summarize.js';
 import { extractSummary } from '../../../src/upstreams/summarizers/extract.js';
 import { countByMarks, joinSentences } from '../../../src/upstreams/summarizers/pack.js';
 import { splitSentences } from '../../../src/upstreams/summarizers/sentences.js';
-import type { Summarizer } from '../../../src/upstreams/summarizers/summarizer.js';
 import {
   formFaults,
   leadAsLong,
@@ -16,7 +12,6 @@ import {
   type CorpusText,
 } from '../../support/summary-corpus.js';
 
-const CONTRACT = new URL('../../../../openapi.yaml', import.meta.url);
 const summaryOf = (text: string): string => joinSentences(extractSummary(text) ?? []);
 const filler = (sentences: number, of: string): string =>
   Array.from(
@@ -173,19 +168,5 @@ describe('embedded summariser: on the corpus', () => {
       expect(ours).to.be.above(0.7);
       const facts = mean(texts, text => scoreOf(summaryOf(text.text), text).facts);
       expect(facts).to.be.above(mean(texts, text => scoreOf(asLong(text), text).facts));
-    });
-});
-
-describe('An answer of summarize', () => {
-  for (const method of ['extractive', 'model'] as const)
-    it(`says that its method is ${method}, as the contract declares`, async () => {
-      const summarizer = { method, mock: false, summarize: async () => 'A text.' } as unknown as Summarizer;
-      const call = { body: { text: 'A text.' }, signal: new AbortController().signal, caller: undefined };
-      const answer = await summarize(summarizer)(call as never);
-      expect(answer).to.deep.equal({ status: 200, body: { summary: 'A text.', method } });
-      const { components } = parse(readFileSync(CONTRACT, 'utf8')) as {
-        components: { schemas: { Summary: { properties: { method: { enum: string[] } } } } };
-      };
-      expect(components.schemas.Summary.properties.method.enum).to.include(method);
     });
 });
