@@ -126,7 +126,7 @@ info:
   title: Tide tables
   version: 2.1.0
   summary: When the \`tide\` comes in.
-  description: "High and low water.\\n\\nFor every harbour."
+  description: "High and low water.\\n\\nFor **every** harbour."
   x-logo: ${logo}
 paths: {}
 `);
@@ -134,7 +134,8 @@ paths: {}
       info(`{ url: 'data:image/svg+xml,<svg/>', altText: A wave, backgroundColor: '#0af' }`),
     );
     expect(inside).to.contain('<h1>When the <code>tide</code> comes in.</h1>');
-    expect(inside).to.contain('<p>High and low water.</p>\n<p>For every harbour.</p>');
+    expect(inside).to.contain('<div class="lead"><p>High and low water.</p></div>');
+    expect(inside).to.contain('<p>For <strong>every</strong> harbour.</p>');
     expect(inside).to.contain('<img src="data:image/svg+xml,&lt;svg/&gt;" alt="A wave" height="32">');
     expect(inside).to.contain('Nothing is sold at the moment.');
     const own = `{ url: '${TERMS.publicUrl}/logo.png' }`;

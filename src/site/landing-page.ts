@@ -57,6 +57,7 @@ ${hero(parts)}
 <h2 id="h-operations">What is sold</h2>
 ${priceList(contract.paid)}
 ${contract.paid.map(operation => card(operation, parts)).join('\n')}
+${words.details}
 </div></section>
 ${howToPay(parts)}
 ${status(parts)}
@@ -88,7 +89,7 @@ function hero({ contract: { paid }, words, network, terms }: LandingParts): stri
   return `<section class="hero"><div class="wide split">
 <div>
 <h1>${inline(words.summary)}</h1>
-<div class="lead">${words.description}</div>
+<div class="lead">${words.lead}</div>
 <p class="facts"><strong>${from}No account, no API key.</strong> ${MONEY[network]}</p>
 <p class="actions"><a class="button" href="#${first ? anchor(first) : 'operations'}">${first ? 'Try a call' : 'See what is sold'}</a> <a class="button quiet" href="/docs">Read the API reference</a></p>
 </div>

@@ -6,8 +6,10 @@ import { escapeHtml } from '../panel/escape.js';
 export type OwnWords = {
   name: string;
   summary: string;
-  /** HTML: paragraphs with code and nothing else. */
-  description: string;
+  /** HTML: the first paragraph of the description, with code and bold text and nothing else. */
+  lead: string;
+  /** HTML: the other paragraphs; empty if there are none. */
+  details: string;
   /** `info.x-logo`, if a page of this server may show it. */
   logo?: { src: string; alt: string };
   /** `#rrggbb`, and black or white, whichever can be read on it. */
@@ -20,6 +22,7 @@ const ACCENT = '#7a4a00';
 /** @param publicUrl images of this server are shown, and `data:` URLs; a page that asks no other host shows no others */
 export function ownWords({ document }: Contract, publicUrl: string): OwnWords {
   const info = objectOf(document.info);
+  const [first = '', ...others] = textOf(info.description, '').split(/\n\s*\n/);
   const { backgroundColor, url, altText } = objectOf(info['x-logo']);
   const name = textOf(info.title, 'API');
   const src = typeof url === 'string' ? shownHere(url, publicUrl) : undefined;
@@ -27,7 +30,8 @@ export function ownWords({ document }: Contract, publicUrl: string): OwnWords {
   return {
     name,
     summary: textOf(info.summary, name),
-    description: paragraphs(textOf(info.description, '')),
+    lead: paragraphs(first),
+    details: paragraphs(others.join('\n\n')),
     ...(src === undefined ? {} : { logo: { src, alt: textOf(altText, '') } }),
     accent,
     onAccent: readableOn(accent),
@@ -44,7 +48,7 @@ function shownHere(url: string, publicUrl: string): string | undefined {
   return url.startsWith(`${publicUrl}/`) ? url.slice(publicUrl.length) : undefined;
 }
 
-/** Paragraphs, and code between backticks. Other Markdown stays as it is written. */
+/** Paragraphs, code between backticks, and bold text. Other Markdown stays as it is written. */
 export function paragraphs(markdown: string): string {
   return markdown
     .trim()
@@ -54,9 +58,11 @@ export function paragraphs(markdown: string): string {
     .join('\n');
 }
 
-/** One line of text with code between backticks, as HTML. */
+/** One line of text with code between backticks and bold text between double asterisks, as HTML. */
 export function inline(text: string): string {
-  return escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>');
+  return escapeHtml(text)
+    .replace(/`([^`]+)`/g, '<code>$1</code>')
+    .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>');
 }
 
 function hexColour(value: unknown): string | undefined {
