@@ -122,7 +122,7 @@ describe('A server that was built', function () {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'built-'));
     mkdirSync(join(folder, 'dist'));
-    for (const part of ['dist/src', 'dist/handlers', 'package.json'])
+    for (const part of ['dist/src', 'dist/handlers', 'src/site/assets', 'package.json'])
       cpSync(join(ROOT, part), join(folder, part), { recursive: true });
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     const contract = readFileSync(join(ROOT, 'openapi.yaml'), 'utf8');

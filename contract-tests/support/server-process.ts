@@ -61,11 +61,23 @@ function launch(
   const child = spawn(command, options, {
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own: the command may run the server as its child.
+    detached: under.length > 0,
   });
   children.push(child);
   let said = '';
   child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
   return { child, lines: createInterface(child.stdout), said: () => said };
+}
+
+/** Ends a server, and the command that runs it. */
+function kill(child: ChildProcess): void {
+  child.kill('SIGKILL');
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // It leads no group, or has ended.
+  }
 }
 
 /**
@@ -80,18 +92,18 @@ export async function serve(
 ): Promise<Served> {
   const { child, lines, said } = launch(env, under);
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
-  const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
+  const timer = setTimeout(() => kill(child), READY_MS);
   for await (const line of lines) {
     hear(line);
     const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
     if (url === undefined) continue;
     clearTimeout(timer);
     child.stdout?.resume();
-    const kill = (): Promise<ProcessExit> => {
-      child.kill('SIGKILL');
+    const end = (): Promise<ProcessExit> => {
+      kill(child);
       return ended;
     };
-    return { url, child, ended, kill };
+    return { url, child, ended, kill: end };
   }
   throw new Error(`the server ended: ${said()}`);
 }
@@ -100,7 +112,7 @@ export async function serve(
 export async function refusedStart(env: Environment): Promise<string> {
   const { child, said } = launch(env);
   child.stdout?.resume();
-  const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
+  const timer = setTimeout(() => kill(child), READY_MS);
   const [code] = (await once(child, 'close')) as [number | null];
   clearTimeout(timer);
   expect(code, said()).to.equal(1);
@@ -129,7 +141,7 @@ export function allOnOneChain(): void {
     facilitator.intervene(undefined);
     for (const child of children.splice(0)) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
-      child.kill('SIGKILL');
+      kill(child);
       await once(child, 'exit');
     }
   });
