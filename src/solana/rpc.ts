@@ -59,8 +59,8 @@ export type SolanaChain = {
   signatureStatuses(signatures: string[], signal: AbortSignal): Promise<(SignatureStatus | null)[]>;
   /** Whether a transaction (base64) would succeed now. Signatures may be missing. */
   simulate(transaction: string, signal: AbortSignal): Promise<Simulation>;
-  /** Whether a transaction with this blockhash can still land, as seen at `confirmed`. */
-  blockhashLives(blockhash: string, signal: AbortSignal): Promise<boolean>;
+  /** Whether a transaction with this blockhash can still land, as seen at `confirmed` unless another finality is named. */
+  blockhashLives(blockhash: string, signal: AbortSignal, finality?: Finality): Promise<boolean>;
   /** The lamports of an account; 0 if there is none. */
   balance(address: string, signal: AbortSignal): Promise<bigint>;
   /** The genesis hash of the server's chain, whichever that is. Its first 32 characters are the reference in `solana:<reference>`. */
@@ -230,8 +230,8 @@ export function createChain(options: ChainOptions): SolanaChain {
         return { error: fault };
       }
     },
-    blockhashLives: (blockhash, signal) =>
-      ask(signal, 'isBlockhashValid', [blockhash, { commitment: 'confirmed' }], result => {
+    blockhashLives: (blockhash, signal, finality = 'confirmed') =>
+      ask(signal, 'isBlockhashValid', [blockhash, { commitment: finality }], result => {
         const lives = readValue(result);
         if (typeof lives !== 'boolean') throw badAnswer('unreadable blockhash state');
         return lives;

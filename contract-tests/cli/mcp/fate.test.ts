@@ -11,7 +11,12 @@ const SIGNATURE = '5'.repeat(88);
 type Landed = { slot: number; failed: boolean; message: Uint8Array };
 type Chain = Parameters<typeof fateOf>[0];
 
-/** A chain on which the payment landed or not, as it is seen at `confirmed` and at `finalized`. */
+const SLOTS = { confirmed: 5_000, finalized: 4_968 };
+
+/**
+ * A chain on which the payment landed or not, as it is seen at `confirmed` and at `finalized`. As on a real one, the newest confirmed slot
+ * is not finalized yet, and a history is only shown as far as the finality that is asked for.
+ */
 function chainOf(shows: {
   lives: boolean;
   confirmed?: Landed | undefined;
@@ -20,9 +25,14 @@ function chainOf(shows: {
 }): Chain {
   return {
     blockhashLives: async () => shows.lives,
-    latestBlockhash: async () => ({ slot: 5_000, lastValidBlockHeight: 5_150, blockhash: 'x' }),
+    latestBlockhash: async (finality: keyof typeof SLOTS) => ({
+      slot: SLOTS[finality],
+      lastValidBlockHeight: SLOTS[finality] + 150,
+      blockhash: 'x',
+    }),
     signaturesFor: async (_address, { finality, minContextSlot }) => {
-      if (shows.behind && minContextSlot !== undefined)
+      const reached = SLOTS[finality] - (shows.behind ? 400 : 0);
+      if (minContextSlot !== undefined && minContextSlot > reached)
         throw new Error('Minimum context slot has not been reached');
       const landed = finality === 'finalized' ? shows.finalized : shows.confirmed;
       return landed ? [{ signature: SIGNATURE, ...landed }] : [];
@@ -36,7 +46,7 @@ describe('what the chain shows of a payment', () => {
   const { transaction } = aPayment();
   const { message } = readTransaction(Buffer.from(transaction, 'base64'));
   const id = createHash('sha256').update(message).digest('hex');
-  const landed: Landed = { slot: 4_990, failed: false, message };
+  const landed: Landed = { slot: 4_960, failed: false, message };
   const fate = (chain: Chain, ageMs: number) =>
     fateOf(
       chain,

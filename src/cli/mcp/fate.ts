@@ -50,7 +50,8 @@ export class Fates {
 }
 
 /**
- * Absence counts only in a complete history, as far as a slot in which the blockhash was dead.
+ * Absence counts only in a complete history, as far as a slot in which the blockhash was dead. Both are asked for at `finalized`, in this
+ * order: no RPC server has finalized its newest confirmed slot, so none could show a finalized history as far as that one.
  * @throws what the chain throws
  */
 export async function fateOf(
@@ -59,15 +60,16 @@ export async function fateOf(
   now: number,
   signal: AbortSignal,
 ): Promise<Fate> {
-  const lives = await chain.blockhashLives(payment.blockhash, signal);
-  const { slot } = await chain.latestBlockhash('confirmed', signal);
+  const lives = await chain.blockhashLives(payment.blockhash, signal, 'finalized');
+  const { slot: newest } = await chain.latestBlockhash('confirmed', signal);
   const age = Math.max(0, now - payment.signedAt);
   const back = Math.ceil((age / 1_000 + SLACK_SECONDS) * SLOTS_PER_SECOND);
-  const row = { id: payment.id, transaction: payment.transaction, claimSlot: Math.max(0, slot - back) };
+  const row = { id: payment.id, transaction: payment.transaction, claimSlot: Math.max(0, newest - back) };
   const seen = await findTransfer(chain, row, { finality: 'confirmed' }, signal);
   if (seen.kind === 'found' && !seen.failed) return { kind: 'landed', signature: seen.signature };
   if (lives || age < YOUNG_MS)
     return { kind: 'open', why: 'its transaction can still be settled for about a minute' };
+  const { slot } = await chain.latestBlockhash('finalized', signal);
   const proof = await findTransfer(chain, row, { finality: 'finalized', minContextSlot: slot }, signal);
   if (proof.kind === 'absent' || (proof.kind === 'found' && proof.failed)) return { kind: 'dead' };
   return { kind: 'open', why: 'the chain does not show yet what became of its transaction' };
