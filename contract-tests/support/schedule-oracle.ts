@@ -79,8 +79,9 @@ async function redeliveryFaults(
   const { text, operation } = record;
   const faults: string[] = [];
   const bodies = new Set<string>();
-  for (const testServer of testServers) {
-    const sent = await patiently(() => testServer.receive({ header, operation, text }));
+  for (const n of testServers.keys()) {
+    // Looked up each time: another takes the place of one that was killed.
+    const sent = await patiently(() => testServers[n]!.receive({ header, operation, text }));
     if (sent.kind === 'answer' && sent.answer.status === 200) bodies.add(sent.answer.body.toString());
     else if (
       sent.kind !== 'unavailable' ||

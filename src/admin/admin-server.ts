@@ -77,7 +77,7 @@ async function serveMachine(ctx: Context, parts: AdminParts, next: () => Promise
   const { withoutToken, serve } = route;
   const known = hasToken(ctx, parts);
   if (!known && withoutToken === 'private') {
-    if (!isLocal(bracketed(parts.host)))
+    if (isReachable(parts))
       return refuse(ctx, 401, `Send the header "Authorization: Bearer <ADMIN_TOKEN>".`, {
         'WWW-Authenticate': 'Bearer',
       });
@@ -88,11 +88,16 @@ async function serveMachine(ctx: Context, parts: AdminParts, next: () => Promise
     return refuse(ctx, 405, 'Use GET.', { Allow: 'GET, HEAD' });
   ctx.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' });
   await serve(ctx);
-  if (!known && (!isLocal(bracketed(parts.host)) || foreignHost(ctx.req, parts))) {
+  if (!known && (isReachable(parts) || foreignHost(ctx.req, parts))) {
     const { status } = ctx;
     ctx.body = '';
     ctx.status = status;
   }
+}
+
+/** Whether others than programs of this machine may reach the listener, directly or through a proxy. */
+function isReachable({ host, url }: AdminParts): boolean {
+  return !isLocal(bracketed(host)) || !isLocal(hostnameOf(url ?? '') ?? '127.0.0.1');
 }
 
 function bracketed(host: string): string {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
 import { LRUCache } from 'lru-cache';
 import type { Context, Middleware } from 'koa';
@@ -95,7 +96,8 @@ class OperatorPage {
     const { token, url, ledger, signal, now = Date.now } = options;
     this.#options = options;
     this.#now = now;
-    this.#sessions = new Sessions(token, endedSessions(), now, `operator of ${url}`);
+    // Which sessions were ended is known only as long as this server runs, so no session outlives it.
+    this.#sessions = new Sessions(token, endedSessions(), now, `operator of ${url} ${randomUUID()}`);
     const secure = url.startsWith('https:');
     this.#signIn = new SignIn({
       sessions: this.#sessions,

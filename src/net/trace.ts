@@ -1,4 +1,12 @@
-import { context, propagation, SpanKind, SpanStatusCode, trace, type Attributes } from '@opentelemetry/api';
+import {
+  context,
+  propagation,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Attributes,
+  type Context,
+} from '@opentelemetry/api';
 
 /**
  * Spans and W3C trace context (https://www.w3.org/TR/trace-context/). All of it does nothing until the operator attaches an SDK of
@@ -42,9 +50,15 @@ export function tracedRequest<T>(method: string, service: string, work: () => Pr
   return traced(`${method} ${service}`, attributes, work, SpanKind.CLIENT);
 }
 
-/** Adds the headers that pass the trace on to another service. */
+/** Adds the headers that pass the trace on to another service (W3C Trace Context). A caller's `baggage` stays here. */
 export function passTraceOn(headers: Record<string, string>): Record<string, string> {
+  const { traceparent, tracestate } = carrierOf(context.active());
+  if (traceparent === undefined) return headers;
+  return { ...headers, traceparent, ...(tracestate === undefined ? {} : { tracestate }) };
+}
+
+function carrierOf(active: Context): Record<string, string> {
   const carrier: Record<string, string> = {};
-  propagation.inject(context.active(), carrier);
-  return 'traceparent' in carrier ? { ...headers, ...carrier } : headers;
+  propagation.inject(active, carrier);
+  return carrier;
 }

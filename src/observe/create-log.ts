@@ -9,10 +9,23 @@ export async function createLog(level: string, terminal: boolean): Promise<Logge
     level,
     serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
   };
-  if (!terminal) return pino(options);
+  if (!terminal) return pino(options, standardOutput());
   const { default: pretty } = await import('pino-pretty');
   return pino(
     options,
     pretty({ sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss', ignore: 'pid,hostname' }),
   );
+}
+
+/** More is dropped while whoever reads the log does not. */
+const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
+
+/** A log that can't be written, for example on a full disk, must not end a server that can still sell. */
+function standardOutput(): pino.DestinationStream {
+  const output = pino.destination({ dest: 1, sync: false, maxLength: MAX_BUFFERED_BYTES });
+  output.on('error', () => {
+    // At exit it would throw what can't be written.
+    output.flushSync = () => {};
+  });
+  return output;
 }
