@@ -66,7 +66,7 @@ export type Config = Readonly<{
   people: 'panel' | 'sandbox' | 'rapidata';
   /** What becomes of an order that less than half of the people answered. */
   partial: 'deliver' | 'owe';
-  /** Signs people in to the panel page. If undefined, a new token is generated and logged at start. */
+  /** Signs people in to the panel page. If undefined, each start makes one and keeps its link in `panel.url` of the state folder. */
   panelToken: string | undefined;
   /** Orders are sold until this long after a respondent was last seen on the panel page. */
   respondentMs: number;

@@ -1,6 +1,6 @@
 'use strict';
-// Runs a compiled program, or says in one sentence why it can't. It is ES5, so that the oldest Node can read it and be told that it
-// is too old; `import()`, which that one can't read, is in a file of its own.
+// Runs a compiled program, or says in one sentence why it can't. It is ES5, so that even an old Node can run it and report that it is
+// too old; `import()`, which an old Node can't read, is in a file of its own.
 //   node src/cli/launch.cjs cli/buy/main …    runs dist/src/cli/buy/main.js
 var fs = require('fs');
 var path = require('path');

@@ -8,7 +8,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   operation: ['./operation/main.js', 'add an operation to openapi.yaml, or remove one'],
   check: ['./check/main.js', 'say what a start of the server would find, without starting it'],
   buy: ['./buy/main.js', 'buy one call'],
-  mcp: ['./mcp/main.js', 'buy for a host of MCP that has no wallet; the host starts it'],
+  mcp: ['./mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
   ledger: ['./ledger/main.js', 'show revenue and open payments; refund, move, verify'],
   conformance: ['./conformance/main.js', 'check a shop that runs somewhere, whoever wrote it'],
   sandbox: ['../sandbox/main.js', 'start only the local chain, facilitator and market'],

@@ -8,7 +8,7 @@ const MAX_SOURCES = 20_000;
 /** What a source may use at once, and per second on average. An unpaid call uses 1. */
 const BURST = 1_000;
 const PER_SECOND = 100;
-/** Who goes on being refused waits ten seconds at most. */
+/** A source that keeps being refused waits ten seconds at most. */
 const HIGHEST = 2 * BURST;
 /** A call whose payment or body is refused: it costs the server a signature check, reads of the ledger, perhaps a facilitator's answer. */
 const FAILED_CALL = 10;

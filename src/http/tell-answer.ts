@@ -15,7 +15,7 @@ export type Asked = Pick<Answered, 'operation' | 'transport' | 'requestId' | 'am
 
 const UNREAD = { payment: undefined, payer: undefined, paid: false };
 
-/** Runs a request with a payment, and tells how it was answered. */
+/** Runs a request with a payment, and reports how it was answered. */
 export async function told(
   observer: Observer,
   asked: Asked,

@@ -47,7 +47,10 @@ export type Listing = {
   limit?: number;
 };
 
-/** Payments that need an answer, or a decision of the chain. `since`: the time of the oldest, in ms since 1970; undefined if there are none. */
+/**
+ * Payments that need an answer, or a decision of the chain. `since`: the time of the oldest, in ms since 1970; undefined if there are
+ * none.
+ */
 export type Undecided = Record<
   'settling' | 'owed',
   { payments: number; amount: bigint; since: number | undefined }

@@ -14,8 +14,8 @@ export function formerReceiversOf(meta: ReadonlyMap<string, string>): FormerRece
 
 /**
  * Binds the ledger to the receiver and the network of its first sale. Until then it belongs to nobody, so that a start with a wrong
- * PAY_TO or NETWORK has no consequences. The binding is one row, and each move to `settling` checks it in its own statement: of several servers that start with
- * different receivers, the database accepts one.
+ * PAY_TO or NETWORK has no consequences. The receiver is one row, and each move to `settling` checks it in its own statement: of several
+ * servers that start with different receivers, the database accepts one.
  */
 export class ReceiverBinding {
   readonly payTo: string;

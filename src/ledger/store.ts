@@ -58,7 +58,7 @@ export type LedgerOptions = {
   now?: () => number;
   /** Bytes of stored answers beyond which nothing new is claimed. Default 256 MB. */
   answerBudgetBytes?: number;
-  /** Told of every operation of the database. */
+  /** Called after every operation of the database. */
   watch?: LedgerWatch;
 };
 

@@ -1,9 +1,9 @@
 import type { Engine } from './engine.js';
 
-/** Told of every operation of the database: how long it took in ms, and why it failed. */
+/** Called after every operation of the database: how long it took in ms, and why it failed. */
 export type LedgerWatch = (write: boolean, ms: number, error?: Error) => void;
 
-/** An engine that tells of its operations. */
+/** An engine that reports its operations. */
 export function watched(engine: Engine, tell: LedgerWatch): Engine {
   const timed = async <T>(write: boolean, work: () => Promise<T>): Promise<T> => {
     const began = performance.now();

@@ -29,8 +29,8 @@ export class Exchange {
   }
 
   /**
-   * Builds what carries a sold answer, and registers the sale with this response. The sale is told once the last byte has gone to an
-   * intact socket, or that it did not, also if nothing could be built.
+   * Builds what carries a sold answer, and registers the sale with this response. The sale counts as written once the last byte has gone
+   * to an intact socket, otherwise as lost, also if nothing could be built.
    * @param bytes about as many as the answer holds in memory
    * @returns undefined if there is no memory left for it; then nothing was built or registered
    */

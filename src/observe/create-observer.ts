@@ -4,9 +4,9 @@ import type { Event, Listener, Observer, Step } from './observer.js';
 /** What listens to an observer. */
 export type Listeners = {
   events: readonly Listener[];
-  /** Told of every unpaid call, which may be thousands a second. */
+  /** Called for every unpaid call; there may be thousands a second. */
   unpaid: (operation: string) => void;
-  /** Told how long a step took, in ms. */
+  /** Called with the time that a step took, in ms. */
   measured: (step: Step, operation: string, ms: number) => void;
 };
 

@@ -3,7 +3,7 @@ import type { Observer } from './observer.js';
 /** Faults of the ledger that are none of its database: too many writes wait, or the store of answers is full. */
 const FULL = new Set<unknown>(['busy', 'full']);
 
-/** Tells an observer of each operation of the ledger's database. */
+/** Reports each operation of the ledger's database to an observer. */
 export function ledgerWatch(
   observer: Pick<Observer, 'tell'>,
 ): (write: boolean, ms: number, error?: Error) => void {

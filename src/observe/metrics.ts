@@ -8,7 +8,10 @@ export type SoldOperation = { id: string; flow: string };
 
 /** What is read when somebody asks for the metrics. What it throws or rejects leaves its metrics out. */
 export type MetricsSource = {
-  /** The payments whose money moved, or may have moved, and whose answer was not delivered. Amounts in atomic units, times in ms since 1970. */
+  /**
+   * The payments whose money moved, or may have moved, and whose answer was not delivered. Amounts in atomic units, times in ms since
+   * 1970.
+   */
   undecided: () => Promise<Record<'settling' | 'owed', Undecided>>;
   /** Which services rest after failures. */
   breakers: () => { name: string; open: boolean }[];

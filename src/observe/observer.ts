@@ -1,6 +1,6 @@
 /**
- * What happens in the server, as payments, http and mcp tell it: once, to whoever listens. Log, metrics and the operator's page listen
- * (`createObserver`). Amounts are in atomic units, times in ms.
+ * What happens in the server. `payments/`, `http/` and `mcp/` report each event once; log, metrics and traces listen (`createObserver`).
+ * Amounts are in atomic units, times in ms.
  */
 export type Observer = {
   tell(event: Event): void;
@@ -44,7 +44,7 @@ export type Event =
   | UpstreamAnswered
   | LedgerUsed;
 
-/** The money of a payment has moved, and the ledger has recorded it. Told once per sale. */
+/** The money of a payment has moved, and the ledger has recorded it. Reported once per sale. */
 export type Sold = {
   kind: 'sold';
   operation: string;

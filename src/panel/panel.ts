@@ -290,8 +290,7 @@ function json(ctx: Context, status: number, message: string, done: boolean): voi
   ctx.body = JSON.stringify({ message, done });
 }
 
-/** Its word lists are loaded with the first reply that needs them. */
-/** Undefined if the language of the text is not one that the classifier knows. */
+/** Undefined if the classifier does not know the language of the text. Its word lists are loaded with the first reply that needs them. */
 async function inferred(text: string): Promise<Sentiment | undefined> {
   const { inferSentiment } = await import('../upstreams/people/classify.js');
   return inferSentiment(text);

@@ -19,7 +19,7 @@ export type OwnParts = {
   limits: FeePayerLimits;
   log: Log;
   observer?: Observer;
-  /** Told of the guard of the embedded facilitator's fee payer. */
+  /** Called with the guard of the embedded facilitator's fee payer. */
   onGuard?: (guard: FeePayerGuard) => void;
 };
 

@@ -77,7 +77,7 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
     ] as const
   )
     .map(([where, name]) => ({ name, among: parameters.filter(each => each.in === where) }))
-    // Crawlers read what a GET takes from `queryParams` alone, and miss it where there is none.
+    // Crawlers look for the input of a GET only in `queryParams`, even if it has none.
     .filter(({ name, among }) => among.length > 0 || (!post && name === 'queryParams'));
   const input = {
     type: 'http',

@@ -198,6 +198,7 @@ export class Settlement {
     const paid = paidBy(run, '');
     throw new RunEnded(released ? refusedSettlement(paid, explain(reason), reason) : pending(paid));
   }
+
   /** `worked`: when the work started that is now unpaid, in ms. */
   async #countUnpaid(run: Run, worked: number | undefined): Promise<void> {
     const { cleanup } = this.#parts;

@@ -61,7 +61,8 @@ a[href="https://redocly.com/redoc/"] p::after { content: " Redoc"; }
 `;
 
 /**
- * The served contract for readers: each paid operation has its price as a badge, and a link to where it can be tried; the introduction says what each answer means for the money.
+ * The served contract for readers: each paid operation has its price as a badge, and a link to where it can be tried; the introduction
+ * says what each answer means for the money.
  * @param served the document at /openapi.json; `tryUrl` of an operation on the landing page
  */
 export function readableContract(

@@ -177,7 +177,7 @@ export class Buyer {
     return withNote(result, { ...this.#note(), paid: BigInt(payment.amount), transaction });
   }
 
-  /** The shop did not take the payment. Its word alone frees neither the call nor the money: it could still settle it. */
+  /** The shop refused the payment. That frees neither the call nor the money, because the shop could still settle it. */
   async #refused(
     payment: PendingPayment,
     challenge: Challenge,

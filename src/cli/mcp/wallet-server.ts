@@ -54,7 +54,7 @@ export function walletServer(parts: WalletParts): Server {
     const result = name === STATEMENT ? statement(parts) : parts.buyer.call(asked);
     return (await result.catch(faultResult)) as { content: [] };
   });
-  // A resource is the answer of a call that is too long for a result, and its link is told only to its buyer.
+  // A resource is an answer that is too long for a result. Only its buyer gets the link, so none are listed.
   server.setRequestHandler('resources/list', () => ({ resources: [] }));
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
   server.setRequestHandler('resources/read', async ({ params: { uri } }) => {

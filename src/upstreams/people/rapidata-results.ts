@@ -11,9 +11,9 @@ const WORKER_FIELDS = ['userId', 'workerId', 'labelerId', 'id'];
 
 /**
  * The replies of a result file (`results[].detailedResults[]`, each with the text and `userDetails`). Empty texts are left out,
- * and so are people whose age group begins below 18. Sentiments are inferred from English texts; others are neutral. The published schemas do not type
- * this file and its documentation shows only multiple-choice results, so the text is looked up under several field names. Some
- * files do not identify the worker; then two replies are the same if their text and details are.
+ * and so are people whose age group begins below 18. Sentiments are inferred from English texts; others are neutral. The published
+ * schemas do not type this file and its documentation shows only multiple-choice results, so the text is looked up under several field
+ * names. Some files do not identify the worker; then two replies are the same if their text and details are.
  */
 export function readResults(questionId: string, file: Json): Reply[] {
   const results = Array.isArray(file['results']) ? (file['results'] as unknown[]) : [];

@@ -126,7 +126,7 @@ const BOILERPLATE = stems(
     'подписывайтесь подпишитесь реклама читайте~также фото:',
   '扫码 责任编辑 编辑： 关注本 広告 関連記事 こちらから登録 ติดตามข่าว โฆษณา อ่านเพิ่มเติม โปรโมชั่น',
 );
-/** Who was there and when it began, who somebody is and where he lives: the frame of a record. */
+/** The frame of a record: who was present, when it began, who somebody is and where they live. */
 const FORMALITY = stems(
   'background: hintergrund: contexte~?: antecedentes[.:] introduzione[.:] introdução[.:] little~is~known present: apologies: attendance born~(?:on|in) resident~at anwesend geboren~am wohnhaft présents étaient~présents née?~(?:le|à)~\\d ' +
     'asistencia asistentes nacid[oa]~ domiciliad presenti~ presiede nat[oa]~ residente~ presentes~ nascid residente присутств проживающ ' +
@@ -161,7 +161,7 @@ export function genreOf(text: string): Genre {
 }
 
 const LONG_ENOUGH_FOR_A_STORY = 300;
-/** Who tells a story tells it of somebody, and rarely in figures. */
+/** Stories are about people, and have few figures. */
 const PERSONS = stems(
   "he she him his her i my me they er sie ihn ihm ihr ich mein il elle lui son sa je j' él ella le su yo me lui lei suo sua io ele ela seu eu " +
     'он она его её ему ей они я мой',
@@ -199,7 +199,7 @@ export function cueFactor(cues: Cue[], genre: Genre): number {
 /** Whether a reader of a text of this genre would miss a sentence with such a cue. */
 export const isWanted = (cue: Cue, genre: Genre): boolean => VALUE[genre][cue] >= 1.3;
 
-/** What somebody thinks of it matters less than what happened. */
+/** Opinions matter less than events. */
 const OPINION = stems(
   'said says saying replied told sagte sagten a~déclaré a~dit parle~d dijo dice ha~detto disse afirmou сказал заявил',
   '说：“ 話す 話した กล่าวว่า',
