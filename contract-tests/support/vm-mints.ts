@@ -43,7 +43,7 @@ const keyOf = (name: string): PublicKey =>
   Keypair.fromSeed(createHash('sha256').update(`mint fixture ${name}`).digest()).publicKey;
 
 /** The authorities of the mints that the VM makes, each with an address of its own. */
-export const WHO = {
+const WHO = {
   minter: keyOf('minter'),
   freezer: keyOf('freezer'),
   delegate: keyOf('delegate'),

@@ -29,7 +29,7 @@ export function sendChallenge(
 }
 
 /** The PAYMENT-REQUIRED header of a challenge. A v1 challenge has none: clients take it to mean v2. */
-export function challengeHeader({ version, header }: Omit<Challenge, 'body'>): Record<string, string> {
+function challengeHeader({ version, header }: Omit<Challenge, 'body'>): Record<string, string> {
   return version === 1 ? {} : { 'PAYMENT-REQUIRED': header };
 }
 

@@ -3,7 +3,7 @@ import { createObserver } from './create-observer.js';
 import { faultLog } from './fault-log.js';
 import { createLog } from './create-log.js';
 import { createMetrics, type Metrics, type MetricsSource, type SoldOperation } from './metrics.js';
-import type { Event, Listener, Observer } from './observer.js';
+import type { Observer } from './observer.js';
 import { withoutRepeats } from './repeats.js';
 import { saleLog } from './sale-log.js';
 
@@ -14,8 +14,6 @@ export type Observation = {
   metrics: Metrics;
   /** Has the metrics read what is only known when the server is built. */
   readFrom(source: MetricsSource): void;
-  /** Adds a listener, such as the operator's page. @returns a function that removes it */
-  listen(hear: (event: Event) => void): () => void;
   /** Writes the repeated faults that were only counted so far. */
   flush(): void;
 };
@@ -32,10 +30,8 @@ export async function openObservation(
   const log = withoutRepeats(written);
   let source: MetricsSource | undefined;
   const metrics = createMetrics(operations, () => source);
-  const others = new Set<(event: Event) => void>();
-  const page: Listener = { hear: event => others.forEach(hear => hear(event)) };
   const { unpaid, measured } = metrics;
-  const events = [metrics, saleLog(written), faultLog(written), page];
+  const events = [metrics, saleLog(written), faultLog(written)];
   const observer = createObserver({ events, unpaid, measured }, error =>
     log.error({ error }, 'an event could not be logged or counted'),
   );
@@ -44,10 +40,6 @@ export async function openObservation(
     observer,
     metrics,
     readFrom: found => void (source = found),
-    listen: hear => {
-      others.add(hear);
-      return () => others.delete(hear);
-    },
     flush: () => log.flush(),
   };
 }

@@ -10,7 +10,7 @@ export type Service = {
 
 /** The limits that x402 sets for `serviceName`, each of `tags`, and their number. */
 const MAX_NAME = 32;
-export const MAX_TAGS = 5;
+const MAX_TAGS = 5;
 
 /** The icon that the server itself has. */
 export const ICON_PATH = '/icon.png';

@@ -6,7 +6,7 @@ import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../payments/requirements.js';
 import { inline, paragraphs, type OwnWords } from './own-words.js';
 import { examplePath, snippetsFor } from './snippets.js';
-import { meaningOf, MEANINGS, whenCharged } from './what-it-costs.js';
+import { MEANINGS, whenCharged } from './what-it-costs.js';
 
 export type LandingParts = {
   contract: Contract;
@@ -248,7 +248,7 @@ function howToPay({ contract: { paid }, terms, hasWallet }: LandingParts): strin
     ? 'In this sandbox, <code>KEYPAIR</code> is <code>buyer.json</code> in the state folder (<code>.coinslot</code>), and <code>RPC_URL</code> is the <code>rpcUrl</code> in <code>sandbox.json</code>, beside it.'
     : '<code>KEYPAIR</code> is a key file as <code>solana-keygen</code> writes it, whose wallet holds USDC. <code>RPC_URL</code> is the URL of a Solana RPC server.';
   const rows = MEANINGS.map(
-    ([answered]) => `<tr><th scope="row">${answered}</th><td>${inline(meaningOf(answered))}</td></tr>`,
+    ([answered, meaning]) => `<tr><th scope="row">${answered}</th><td>${inline(meaning)}</td></tr>`,
   ).join('\n');
   return `<section id="pay" class="tinted" aria-labelledby="h-pay"><div class="wide">
 <h2 id="h-pay">How to pay, in three steps</h2>

@@ -28,7 +28,3 @@ export const MEANINGS: readonly [status: string, meaning: string][] = [
     'Not now. Wait as long as `Retry-After` says and send the same payment again, never a new one. With a receipt it means: paid, in progress.',
   ],
 ];
-
-export function meaningOf(status: string): string {
-  return MEANINGS.find(([each]) => each === status)?.[1] ?? '';
-}

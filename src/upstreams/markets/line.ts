@@ -57,7 +57,7 @@ export function formatPrice(usd: number | null): string {
 export const shortenMint = (mint: string): string => `${mint.slice(0, 4)}…${mint.slice(-4)}`;
 
 /** `1.004` is `within 0.4%`, `2.1` is `differ 2.1 times`. */
-export function spreadWords(spread: number): string {
+function spreadWords(spread: number): string {
   if (spread > TOLERANCE)
     return `differ ${spread >= 1_000 ? spread.toExponential(1) : Number(spread.toPrecision(2))} times`;
   const percent = (spread - 1) * 100;

@@ -38,7 +38,7 @@ export const capitalised = (text: string): string =>
 const isUnmarked = (text: string): boolean => UNMARKED.test(text);
 
 /** Two statements as one. */
-export function joinStatements(left: string, right: string): string {
+function joinStatements(left: string, right: string): string {
   if (isUnmarked(left) || isUnmarked(right)) return `${left.replace(END, '')} ${right}`;
   const bare = left.replace(END, '').replace(/(?<!!)!+$/, '');
   if (SPACELESS.test(bare.slice(-1))) return `${bare}；${right}`;
