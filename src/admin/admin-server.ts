@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import { Connections } from '../http/connections.js';
-import { hostnameOf, isAddress, isLocal } from '../net/host-names.js';
+import { hostInUrl, hostnameOf, isAddress, isLocal } from '../net/host-names.js';
 import type { Log } from '../net/log.js';
 
 /**
@@ -97,11 +97,7 @@ async function serveMachine(ctx: Context, parts: AdminParts, next: () => Promise
 
 /** Whether others than programs of this machine may reach the listener, directly or through a proxy. */
 function isReachable({ host, url }: AdminParts): boolean {
-  return !isLocal(bracketed(host)) || !isLocal(hostnameOf(url ?? '') ?? '127.0.0.1');
-}
-
-function bracketed(host: string): string {
-  return host === '::1' ? '[::1]' : host;
+  return !isLocal(hostInUrl(host)) || !isLocal(hostnameOf(url ?? '') ?? '127.0.0.1');
 }
 
 function hasToken({ req }: Context, { opens }: AdminParts): boolean {

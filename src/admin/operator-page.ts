@@ -15,6 +15,7 @@ import { asset, fromElsewhere, html, PAGE_HEADERS, see } from '../panel/page-res
 import { Sessions, type Session } from '../panel/session.js';
 import { SignIn } from '../panel/sign-in.js';
 import type { FacilitatorState } from '../payments/facilitators.js';
+import type { SharedMeta } from '../upstreams/people/respondents.js';
 import { enteredPage, framed, noticePage, signInPage } from './operator-layout.js';
 import { SCRIPT } from './operator-script.js';
 import { STYLE } from './operator-style.js';
@@ -348,10 +349,7 @@ async function orWhy<T>(value: Promise<T>): Promise<T | string> {
 }
 
 /** Ended sessions live as long as this listener, so that signing in does not need the ledger. */
-function endedSessions(): {
-  getMeta(key: string): Promise<string | undefined>;
-  setMeta(key: string, value: string): Promise<void>;
-} {
+function endedSessions(): SharedMeta {
   const ended = new LRUCache<string, string>({ max: MAX_ENDED_SESSIONS });
   return { getMeta: async key => ended.get(key), setMeta: async (key, value) => void ended.set(key, value) };
 }

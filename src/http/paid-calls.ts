@@ -10,7 +10,7 @@ import type { PaidCall } from '../payments/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { AskedCheck, Routed } from './router.js';
-import type { SourceLimits } from './source-limits.js';
+import { OVER_LIMIT, type SourceLimits } from './source-limits.js';
 import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
 import { told, type PaidCallResult } from './tell-answer.js';
 
@@ -85,7 +85,7 @@ async function throttled(
 ): Promise<Outcome | undefined> {
   const seconds = limits.wait(source);
   if (seconds === 0 || (await charge.isKnown(payment))) return undefined;
-  return charge.turnAway(payment, 'Too many calls from your address were not paid or were refused', seconds);
+  return charge.turnAway(payment, OVER_LIMIT, seconds);
 }
 
 async function charged(

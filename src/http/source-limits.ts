@@ -13,8 +13,10 @@ const HIGHEST = 2 * BURST;
 /** A call whose payment or body is refused: it costs the server a signature check, reads of the ledger, perhaps a facilitator's answer. */
 const FAILED_CALL = 10;
 const MAX_CONNECTIONS = 1_000;
-/** What a source over its limit is told. */
-export const TOO_MANY_CALLS = `Too many calls from your address were not paid or were refused. ${NOT_CHARGED}; try again later.`;
+/** Why a source over its limit is turned away. */
+export const OVER_LIMIT = 'Too many calls from your address were not paid or were refused';
+/** The error of its unpaid calls. */
+export const TOO_MANY_CALLS = `${OVER_LIMIT}. ${NOT_CHARGED}; try again later.`;
 /** As `sourceOf` has it: 127.0.0.0/8, and the /64 of ::1. */
 const LOOPBACK = /^(127\.|0:0:0:0$)/;
 

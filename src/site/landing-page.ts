@@ -97,7 +97,8 @@ ${shown}
 </div></section>`;
 }
 
-function anchor({ id }: PricedOperation): string {
+/** The id of an operation's part of the page. */
+export function anchor({ id }: PricedOperation): string {
   return `op-${encodeURIComponent(id)}`;
 }
 

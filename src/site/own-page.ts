@@ -1,5 +1,5 @@
-import { isIP } from 'node:net';
 import type { IncomingHttpHeaders } from 'node:http';
+import { isAddress } from '../net/host-names.js';
 
 /**
  * Why a request does not come from a page of this server, or undefined. Only its own pages may spend from the sandbox wallet: the
@@ -25,5 +25,5 @@ function refusal(origin: string): string {
 }
 
 function isNear(name: string): boolean {
-  return name === 'localhost' || isIP(name.replace(/^\[|\]$/g, '')) !== 0;
+  return name === 'localhost' || isAddress(name);
 }

@@ -13,7 +13,7 @@ import {
 } from '../http/documents.js';
 import { servedContract } from '../payments/discovery.js';
 import type { Terms } from '../payments/requirements.js';
-import { landingPage, type LandingParts } from './landing-page.js';
+import { anchor, landingPage, type LandingParts } from './landing-page.js';
 import { ownWords } from './own-words.js';
 import { PAGE_SCRIPT } from './page-script.js';
 import { readableContract, referencePage, REFERENCE_SCRIPT, REFERENCE_STYLE } from './reference-page.js';
@@ -56,7 +56,7 @@ export async function createSite(parts: SiteParts): Promise<Site> {
   const file = (text: string, type: string): StaticDocument => fileOf(text, type, exposed, FILE_HEADERS);
   const hasIndex = contract.free.some(({ id, path }) => id === 'getIndex' && path === '/');
   const served: Json = servedContract(contract, terms, siteUrl);
-  const readable = readableContract(served, contract, ({ id }) => `/#op-${encodeURIComponent(id)}`);
+  const readable = readableContract(served, contract, operation => `/#${anchor(operation)}`);
   const zipped = await readFile(BUNDLE);
   const plain = await promisify(gunzip)(zipped);
   const documents: [string, StaticDocument][] = [

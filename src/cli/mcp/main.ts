@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { toAtomic } from '../../contract/price.js';
+import { messageOf } from '../../ledger/fault.js';
 import { isLocal } from '../../net/host-names.js';
 import { KeyPairFault, readSecretKeyFile } from '../../solana/key-pair.js';
 import { Fates } from './fate.js';
@@ -98,10 +99,6 @@ function rpcOf(text: string | undefined): string | undefined {
 function versionOf(): string {
   const text = readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { version: string }).version;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 async function run(values: ReturnType<typeof options>): Promise<void> {

@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import type { Json } from '../../contract/json.js';
 import { toDecimal } from '../../contract/price.js';
+import { messageOf } from '../../ledger/fault.js';
 import { appendLine, lastLines, type StatementEvent, type StatementLine } from './statement.js';
 
 /** A payment that was signed for a call and whose answer is still missing. Amounts are atomic units of USDC as decimal strings. */
@@ -257,8 +258,4 @@ function parse(text: string): State | undefined {
   } catch {
     return undefined;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
