@@ -15,6 +15,7 @@ import { asset, fromElsewhere, html, PAGE_HEADERS, see } from '../panel/page-res
 import { Sessions, type Session } from '../panel/session.js';
 import { SignIn } from '../panel/sign-in.js';
 import type { FacilitatorState } from '../payments/facilitators.js';
+import { isSignature } from '../solana/address.js';
 import type { SharedMeta } from '../upstreams/people/respondents.js';
 import { enteredPage, framed, noticePage, signInPage } from './operator-layout.js';
 import { SCRIPT } from './operator-script.js';
@@ -58,7 +59,6 @@ const MAX_NEWEST = 20;
 const MAX_ENDED_SESSIONS = 10_000;
 /** Each waits up to two minutes for the chain. */
 const MAX_REFUNDS = 4;
-const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 const SAID = { retry: 'Another attempt has been started.', refund: 'The refund has been recorded.' };
 const NOT_READ = 'The ledger cannot be read at the moment';
 
@@ -212,7 +212,7 @@ class OperatorPage {
 
   /** @returns why the refund was not recorded, if it was not */
   async #record(id: string, tx: string): Promise<string | undefined> {
-    if (!SIGNATURE.test(tx))
+    if (!isSignature(tx))
       return 'This is not the signature of a transaction: 64 to 88 base58 characters. Nothing was changed.';
     this.#refunds += 1;
     try {

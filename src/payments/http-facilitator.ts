@@ -1,5 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import { readAddress } from '../solana/address.js';
+import { isSignature, readAddress } from '../solana/address.js';
 import { plain } from './reason-text.js';
 import type { Authorize } from './cdp-token.js';
 import { isKeyLike } from '../net/endpoint.js';
@@ -251,9 +251,6 @@ function isAddress(value: unknown): value is string {
   return typeof value === 'string' && readAddress(value) !== undefined;
 }
 
-/** Any other text would be stored in the ledger and sent in headers as if it were a signature. */
-const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
-
 function readVerdict({ status, json, trouble = USELESS }: JsonAnswer): VerifyResult {
   if (json.isValid === true && status === 200) return { kind: 'valid' };
   // Some facilitators refuse with 400. Only a reason makes it a refusal.
@@ -267,7 +264,8 @@ function readVerdict({ status, json, trouble = USELESS }: JsonAnswer): VerifyRes
 
 function readSettlement({ status, json, trouble }: JsonAnswer): SettleResult {
   const named = typeof json.transaction === 'string' ? json.transaction : '';
-  const signature = SIGNATURE.test(named) ? named : '';
+  // Any other text would be stored in the ledger and sent in headers as if it were a signature.
+  const signature = isSignature(named) ? named : '';
   const ok = status >= 200 && status < 300;
   if (ok && json.success === true && signature) return { kind: 'settled', signature };
   const reason = typeof json.errorReason === 'string' ? json.errorReason : `status ${status}`;

@@ -9,6 +9,7 @@ import { sourceOf } from '../http/request-source.js';
 import type { Log } from '../net/log.js';
 import { pause, withDeadline } from '../net/deadline.js';
 import type { Offers } from '../payments/offers.js';
+import { isSignature } from '../solana/address.js';
 import type { SolanaChain } from '../solana/rpc.js';
 import type { LandedTransaction } from '../solana/rpc-types.js';
 import { foreignPage } from './own-page.js';
@@ -146,7 +147,7 @@ export class SandboxWallet {
   /** `{ signature }` → what its transaction moved, read from the chain. */
   readonly #transfer = async ({ signature }: Record<string, unknown>): Promise<Answer> => {
     const { asset, closing } = this.#parts;
-    if (typeof signature !== 'string' || !/^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(signature))
+    if (typeof signature !== 'string' || !isSignature(signature))
       return fault(400, 'signature must be that of a transaction, in base58.');
     const landed = await withDeadline(CHAIN_MS, closing, signal => this.#landed(signature, signal)).catch(
       () => null,

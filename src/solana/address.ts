@@ -24,6 +24,11 @@ export function readAddress(text: string): Buffer | undefined {
   return bytes.length === KEY_BYTES ? Buffer.from(bytes) : undefined;
 }
 
+/** Whether a text can be the signature of a transaction: 64 bytes in base58. */
+export function isSignature(text: string): boolean {
+  return /^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text);
+}
+
 /** @throws Error if the text is not an address. Use `readAddress` for input from outside. */
 export function keyOf(address: string): Buffer {
   const key = readAddress(address);

@@ -1,6 +1,7 @@
 import type { LandedTransaction } from '../../solana/rpc-types.js';
 import type { Identity } from '../../ledger/reader.js';
 import type { Payment, Refund } from '../../ledger/store.js';
+import { isSignature } from '../../solana/address.js';
 import { createChain, type SolanaChain } from '../../solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
 import { CommandFault, usdc } from './print.js';
@@ -10,7 +11,6 @@ import { resolve, type ReportSource } from './reports.js';
 
 const CALL_MS = 20_000;
 const DEADLINE_MS = 120_000;
-const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 
 type Paid = Pick<Payment, 'id' | 'amount' | 'payer' | 'settlement' | 'claimSlot'>;
 
@@ -24,7 +24,7 @@ export async function recordRefund(
   tx: string | undefined,
   rpcUrls: () => string[],
 ): Promise<Report> {
-  if (tx === undefined || !SIGNATURE.test(tx))
+  if (tx === undefined || !isSignature(tx))
     throw new CommandFault('Use --tx to give the signature of the transaction that refunded the money.');
   const payment = await resolve(reader, name);
   const { id, state, amount, payer } = payment;
