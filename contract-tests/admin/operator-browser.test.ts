@@ -1,6 +1,4 @@
 import { expect } from 'chai';
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { Browser, noBrowser } from '../support/browser.js';
 import {
   fillMonth,
@@ -11,7 +9,6 @@ import {
   type OperatorWorld,
 } from '../support/operator-world.js';
 
-const AXE = fileURLToPath(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url));
 const TAB = 9;
 const ENTER = 13;
 
@@ -49,15 +46,6 @@ describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrows
     await browser.until(`location.pathname === '${path}' && document.querySelector('${ready}')`);
   }
 
-  async function violations(): Promise<unknown> {
-    await browser.read(`${readFileSync(AXE, 'utf8')}; 0`);
-    await browser.read(
-      `window.found = undefined; axe.run().then(({ violations }) => { window.found = violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')); }); 0`,
-    );
-    await browser.until('window.found');
-    return browser.read('window.found');
-  }
-
   it('opens with the link and drops the token from the address', async () => {
     await signIn();
     expect(await browser.read('location.href')).to.equal(`${world.url}/`);
@@ -83,7 +71,7 @@ describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrows
       ];
       for (const [path, ready] of pages) {
         await go(path, ready);
-        expect(await violations(), path).to.deep.equal([]);
+        expect(await browser.violations(), path).to.deep.equal([]);
         expect(await browser.read('document.documentElement.scrollWidth'), path).to.equal(width);
         const low = await browser.read(
           `[...document.querySelectorAll('button, a.button, input:not([type=hidden]), summary')].filter(e => e.getBoundingClientRect().height < 44).length`,

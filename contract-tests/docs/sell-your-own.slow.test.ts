@@ -2,24 +2,14 @@ import { expect } from 'chai';
 import { readFileSync, rmSync } from 'node:fs';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { copyRepository } from '../support/copied-repository.js';
+import { freePort } from '../support/free-port.js';
 import { ownPlace, succeed } from '../support/other-shop.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const READY_MS = 120_000;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** The tutorial's commands, in their order; `server` is the block for a second terminal. */
 function blocks(): { server: boolean; script: string }[] {

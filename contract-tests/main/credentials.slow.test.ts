@@ -14,6 +14,7 @@ import { receiverAccount } from '../../src/payments/transaction.js';
 import { TOKEN_PROGRAM } from '../../src/solana/networks.js';
 import { craftPayment, DEVNET, DEVNET_USDC, v2Header } from '../support/craft.js';
 import { until } from '../support/faults.js';
+import { freePort } from '../support/free-port.js';
 import { tokenAccount } from '../support/stub-mainnet.js';
 import { call, TEXT } from '../support/world.js';
 
@@ -137,14 +138,6 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (chunk: Buffer) => (said += chunk.toString()));
     server = child;
-  }
-
-  async function freePort(): Promise<number> {
-    const probe = createServer();
-    await once(probe.listen(0, '127.0.0.1'), 'listening');
-    const { port } = probe.address() as AddressInfo;
-    await new Promise(resolve => probe.close(resolve));
-    return port;
   }
 
   it('are really sent, and are in no log, error, answer or /health, however chain and facilitator fail', async () => {

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { readConfig } from '../../src/config.js';
 import { ConfigFault } from '../../src/config/setting-reader.js';
 import { compose, type Running } from '../../src/compose.js';
+import { freePort } from '../support/free-port.js';
 import {
   addressOf,
   BLOCKHASH,
@@ -53,14 +54,6 @@ async function call(
     headers: response.headers,
     json: JSON.parse(await bodyOf(response)) as Json,
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise(resolve => server.close(resolve));
-  return port;
 }
 
 describe('On mainnet', function () {

@@ -12,7 +12,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,17 +20,10 @@ import { readConfig } from '../../src/config.js';
 import { ConfigFault } from '../../src/config/setting-reader.js';
 import { compileContract } from '../../src/contract/contract.js';
 import { until } from '../support/faults.js';
+import { freePort } from '../support/free-port.js';
 import { call, challengeOf, openWorld, post, signFor, TEXT, type World } from '../support/world.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  await new Promise(resolve => probe.close(resolve));
-  return port;
-}
 
 describe('A server that is starting', function () {
   this.timeout(60_000);

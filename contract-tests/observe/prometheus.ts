@@ -5,13 +5,14 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { compose } from '../../src/compose.js';
 import { readConfig } from '../../src/config.js';
+import { freePort } from '../support/free-port.js';
 import { openWorld, post, signFor, TEXT, type World } from '../support/world.js';
 
 const OPS = fileURLToPath(new URL('../../../ops/', import.meta.url));
@@ -148,19 +149,6 @@ async function askAlerts(port: number): Promise<{ alerts: number }> {
   const answer = await fetch(`http://127.0.0.1:${port}/api/v1/rules`);
   const { data } = (await answer.json()) as { data: { groups: { rules: unknown[] }[] } };
   return { alerts: data.groups.flatMap(({ rules }) => rules).length };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms));
 }
 
 await main();

@@ -1,12 +1,9 @@
 import { expect } from 'chai';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { Browser, noBrowser } from '../support/browser.js';
 import { CONTRACTS, serveSite } from '../support/site.js';
 import { usdcOf } from '../support/sold.js';
 import { openWorld, type World } from '../support/world.js';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const TAB = 9;
 const ENTER = 13;
 
@@ -45,18 +42,6 @@ describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : 
     [390, true],
   ];
 
-  /** What axe-core finds wrong with the page. */
-  async function violations(): Promise<unknown> {
-    const expression = `${AXE}; axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-      JSON.stringify(violations.map(({ id, nodes }) => [id, nodes[0].html.slice(0, 150), nodes[0].failureSummary])))`;
-    const { result } = await browser.call('Runtime.evaluate', {
-      expression,
-      awaitPromise: true,
-      returnByValue: true,
-    });
-    return JSON.parse((result as { value: string }).value) as unknown;
-  }
-
   async function expectQuiet(): Promise<void> {
     // The browser reports every 402; that is what an unpaid call gets.
     const complaints = browser.complaints.filter(text => !text.includes('a status of 402'));
@@ -80,7 +65,7 @@ describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : 
         await browser.resize(width, 900, dark);
         await browser.open(world.url + path);
         await browser.until(ready);
-        expect(await violations()).to.deep.equal([]);
+        expect(await browser.violations()).to.deep.equal([]);
         await expectQuiet();
       });
 
@@ -90,7 +75,7 @@ describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : 
     await browser.until(LANDING);
     await browser.read(`document.documentElement.style.fontSize = '200%'`);
     expect(await browser.read('document.documentElement.scrollWidth')).to.equal(640);
-    expect(await violations()).to.deep.equal([]);
+    expect(await browser.violations()).to.deep.equal([]);
   });
 
   it('buys with the sandbox wallet, by keyboard only, and shows answer, receipt and transfer', async () => {
@@ -120,7 +105,7 @@ describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : 
     ])
       expect(shown).to.contain(part);
     expect(await world.earned()).to.equal(earned + 10_000n);
-    expect(await violations()).to.deep.equal([]);
+    expect(await browser.violations()).to.deep.equal([]);
     await expectQuiet();
   });
 
@@ -183,7 +168,7 @@ describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : 
           await browser.resize(390, 900, true);
           await browser.open(site.url + path);
           await browser.until(ready);
-          expect(await violations(), path).to.deep.equal([]);
+          expect(await browser.violations(), path).to.deep.equal([]);
         }
       } finally {
         site.close();

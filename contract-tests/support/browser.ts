@@ -1,12 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 
 const CHROMIUM = '/usr/bin/chromium';
+const AXE = fileURLToPath(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url));
 const CALL_MS = 15_000;
 
 /** Why no browser test can run here; undefined when one can. */
@@ -106,6 +108,18 @@ export class Browser {
         );
       await pause(50);
     }
+  }
+
+  /** What axe-core finds wrong with the page. */
+  async violations(): Promise<unknown> {
+    const expression = `${await readFile(AXE, 'utf8')}; axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+      JSON.stringify(violations.map(({ id, nodes }) => [id, nodes[0].html.slice(0, 150), nodes[0].failureSummary])))`;
+    const { result } = await this.call('Runtime.evaluate', {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    return JSON.parse((result as { value: string }).value) as unknown;
   }
 
   async type(text: string): Promise<void> {
