@@ -70,7 +70,7 @@ export type Config = Readonly<{
   panelToken: string | undefined;
   /** Orders are sold until this long after a respondent was last seen on the panel page. */
   respondentMs: number;
-  /** An order is delivered after this time at the latest, with the replies received so far. */
+  /** How long respondents may take; as long again, once, if less than half of them have replied by then. */
   orderMs: number;
   rapidata: { clientId: string; clientSecret: string; budget: string } | undefined;
   summarizer: { url: string; model: string; apiKey: string | undefined } | undefined;
