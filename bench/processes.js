@@ -228,7 +228,10 @@ export async function startOurs(
   { slow = false, model = false, root = ROOT, env = {}, folder = runFolder('coinslot'), ...rest } = {},
 ) {
   const { rpc: rpcUrl, market: marketUrl } = stubs;
-  writeFileSync(join(folder, 'sandbox.json'), JSON.stringify({ id: 'bench', rpcUrl, marketUrl }));
+  writeFileSync(
+    join(folder, 'sandbox.json'),
+    JSON.stringify({ id: 'bench', rpcUrl, marketUrl, mints: { classic: MINT } }),
+  );
   return startServer({
     folder,
     name: 'coinslot',
