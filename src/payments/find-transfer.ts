@@ -28,12 +28,15 @@ export type ChainHistory = {
   ): Promise<{ slot: number; failed: boolean; message: Uint8Array } | null>;
 };
 
-/** `absent`: the search was complete. `unclear`: a listed transaction could not be read, or there were too many. */
+/** `absent`: the search was complete. `unclear`: a listed transaction could not be read, or there were too many to read now. */
 export type SearchResult =
   { kind: 'found'; signature: string; failed: boolean } | { kind: 'absent' } | { kind: 'unclear' };
 
 /** The fields of a payment by which its transfer is recognised. Only a transfer in a slot after the claim's slot counts. */
 export type TransferOf = Pick<Row, 'id' | 'claimSlot'>;
+
+/** `maxReads`: how many transactions that are not in `known` may be read. */
+export type SearchOptions = { finality: Finality; minContextSlot?: number; maxReads?: number };
 
 const PAGE = 1_000;
 const MAX_PAGES = 10;
@@ -64,13 +67,14 @@ export function knownTransfers(): KnownTransfers {
 export async function findTransfer(
   chain: ChainHistory,
   row: TransferOf & Pick<Row, 'transaction'>,
-  { finality, minContextSlot }: { finality: Finality; minContextSlot?: number },
+  { finality, minContextSlot, maxReads = PAGE * MAX_PAGES }: SearchOptions,
   signal: AbortSignal,
   known: KnownTransfers = new Map(),
 ): Promise<SearchResult> {
   const account = sourceAccountOf(row.transaction);
   const least = minContextSlot === undefined ? {} : { minContextSlot };
   let complete = true;
+  const reads = { left: maxReads };
   let last: string | undefined;
   let before: string | undefined;
   for (let page = 0; page < MAX_PAGES; page++) {
@@ -80,7 +84,7 @@ export async function findTransfer(
     if (last !== undefined && listed[0]?.signature !== last) return { kind: 'unclear' };
     for (const entry of last === undefined ? listed : listed.slice(1)) {
       if (entry.slot <= row.claimSlot) return searched(complete);
-      const id = await idAt(chain, entry.signature, finality, signal, known);
+      const id = await idAt(chain, entry.signature, finality, signal, known, reads);
       if (id === row.id) return { kind: 'found', signature: entry.signature, failed: entry.failed };
       complete &&= id !== undefined;
     }
@@ -174,9 +178,12 @@ async function idAt(
   finality: Finality,
   signal: AbortSignal,
   known: KnownTransfers,
+  reads: { left: number },
 ): Promise<string | undefined> {
   const before = known.get(signature);
   if (before !== undefined) return before;
+  if (reads.left <= 0) return undefined;
+  reads.left -= 1;
   const landed = await chain.transaction(signature, finality, signal);
   if (!landed) return undefined;
   const id = idOf(landed.message);

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { fateOf } from '../../../src/cli/mcp/fate.js';
+import { knownTransfers } from '../../../src/payments/find-transfer.js';
 import { readTransaction } from '../../../src/solana/message.js';
 import { aPayment } from '../../support/wallet-payment.js';
 
@@ -90,5 +91,35 @@ describe('what the chain shows of a payment', () => {
         () => 'rejected',
       ),
     ).to.equal('rejected');
+  });
+
+  it('a history that is long is read a part at a time; until it is read, nothing is said', async () => {
+    const others = Array.from({ length: 200 }, (_, at) => ({
+      slot: 4_970 - at * 0.01,
+      failed: false,
+      message,
+    }));
+    const known = knownTransfers();
+    let reads = 0;
+    const chain: Chain = {
+      ...chainOf({ lives: false }),
+      signaturesFor: async () => others.map((each, at) => ({ ...each, signature: `other ${at}` })),
+      transaction: async () => {
+        reads += 1;
+        return { slot: 4_970, failed: false, message: Buffer.from('another') };
+      },
+    };
+    const payment = { id, transaction, blockhash: 'x', signedAt: NOW - 2 * MINUTE };
+    const looks: [string, number][] = [];
+    for (let look = 0; look < 3; look++) {
+      const { kind } = await fateOf(chain, payment, NOW, AbortSignal.timeout(1_000), known);
+      looks.push([kind, reads]);
+      reads = 0;
+    }
+    expect(looks).to.deep.equal([
+      ['open', 80],
+      ['open', 80],
+      ['dead', 40],
+    ]);
   });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Fate } from '../../../src/cli/mcp/fate.js';
 import { Buyer } from '../../../src/cli/mcp/purchase.js';
-import { Purse } from '../../../src/cli/mcp/purse.js';
+import { Purse, type PendingPayment } from '../../../src/cli/mcp/purse.js';
 import type { Reply } from '../../../src/cli/mcp/shop-connection.js';
 import type { ToolResult } from '../../../src/cli/mcp/tool-result.js';
 import { DEVNET, DEVNET_USDC, DEVNET_V1 } from '../../support/craft.js';
@@ -14,6 +14,7 @@ type Json = Record<string, unknown>;
 type Sent = { tool: string; meta: Json };
 
 const PAYER = 'payer';
+const MINUTE = 60_000;
 const offer = (more: Json = {}): Json => ({
   scheme: 'exact',
   network: DEVNET,
@@ -41,9 +42,12 @@ describe('a purchase of the wallet', () => {
   let purse: Purse;
   let sent: Sent[];
   let signed: number;
+  /** How long ago payments are signed. */
+  let age: number;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-buyer-'));
-    purse = new Purse(folder);
+    age = 0;
+    purse = new Purse(folder, () => Date.now() - age);
     sent = [];
     signed = 0;
   });
@@ -53,7 +57,10 @@ describe('a purchase of the wallet', () => {
   });
 
   /** A buyer at a shop that replies in this order. */
-  function buyerAt(replies: Reply[], fate: Fate = { kind: 'open', why: 'it is young' }): Buyer {
+  function buyerAt(
+    replies: Reply[],
+    fate: Fate | ((of: PendingPayment) => Fate) = { kind: 'open', why: 'it is young' },
+  ): Buyer {
     return new Buyer({
       shop: {
         endpoint: 'https://shop.example/mcp',
@@ -67,7 +74,7 @@ describe('a purchase of the wallet', () => {
         address: PAYER,
         sign: async () => ({ ...aPayment(), id: `payment ${(signed += 1)}`, payment: { number: signed } }),
       },
-      fates: { of: async () => fate },
+      fates: { of: async payment => (typeof fate === 'function' ? fate(payment) : fate) },
       limits: { maxPrice: 50_000n, budget: 100_000n },
       timeoutMs: 3_500,
     });
@@ -186,5 +193,104 @@ describe('a purchase of the wallet', () => {
     await call(buyerAt([result({ isError: true }), sold()]));
     expect(sent.slice(-2).map(paymentIn)).to.deep.equal([undefined, { number: 1 }]);
     expect(signed).to.equal(1);
+  });
+
+  describe('a payment that the shop refuses although it was settled', () => {
+    const landed: Fate = { kind: 'landed', signature: 'its signature' };
+    const gone = result({
+      isError: true,
+      structuredContent: { ...required(offer()), error: 'its answer is no longer kept' },
+    });
+    const cut = result({ isError: true, structuredContent: { status: 503, retryAfterSeconds: 60 } });
+    const events = (): string[] => purse.lines(9).map(({ event }) => event);
+
+    it('is kept for a quarter of an hour, in which the shop may find it', async () => {
+      age = 14 * MINUTE;
+      const got = await call(buyerAt([price(offer()), gone], landed));
+      expect(textOf(got)).to.match(
+        /though it was settled as its signature.*is kept: call quote with the same/,
+      );
+      expect(purse.pending()).to.have.lengthOf(1);
+    });
+
+    it('is then closed: it is told once what was paid, it stays counted, and the next call is a new purchase', async () => {
+      age = 16 * MINUTE;
+      await call(buyerAt([price(offer()), cut]));
+      const buyer = buyerAt([gone, price(offer()), sold()], landed);
+      const closed = await call(buyer);
+      expect(closed.isError).to.equal(true);
+      expect(textOf(closed)).to.match(
+        /payment of 0\.01 USDC was signed for it at 20.*says: its answer is no longer kept\. It was settled as its signature and is spent\..*Nothing else was paid.*Tell the user.*new purchase/,
+      );
+      expect(closed._meta?.['coinslot/wallet']).to.include({
+        paid: '0.01',
+        transaction: 'its signature',
+        left: '0.09',
+      });
+      expect(signed, 'no other payment is signed in the same call').to.equal(1);
+      expect(events()).to.deep.equal(['signed', 'refused', 'landed', 'unanswered']);
+      const next = await call(buyer);
+      expect(textOf(next)).to.match(/^Paid 0\.01 USDC.*0\.08 of 0\.10/);
+      expect(sent.map(paymentIn).slice(-2)).to.deep.equal([undefined, { number: 2 }]);
+    });
+
+    it('or of which the chain can’t tell: is closed after a day, and stays counted', async () => {
+      age = 23 * 60 * MINUTE;
+      await call(buyerAt([price(offer()), cut]));
+      expect(textOf(await call(buyerAt([gone])))).to.match(
+        /No other is signed for this call yet: it is young/,
+      );
+      purse.release('payment 1');
+      age = 25 * 60 * MINUTE;
+      await call(buyerAt([price(offer()), cut]));
+      expect(textOf(await call(buyerAt([gone])))).to.match(
+        /Whether it was settled can't be seen \(it is young\), so it counts as spent/,
+      );
+      expect(purse.pending()).to.deep.equal([]);
+    });
+
+    it('and one that fails for a day is closed, unless the shop says that it owes the answer', async () => {
+      age = 25 * 60 * MINUTE;
+      const failed = { isError: true, content: [{ type: 'text', text: 'This payment was refunded' }] };
+      const owed = result({ ...failed, structuredContent: { status: 502 }, _meta: receipt(true) });
+      const kept = await call(buyerAt([price(offer()), owed], landed));
+      expect(textOf(kept)).to.match(/is kept: call quote with the same arguments/);
+      const closed = await call(buyerAt([result(failed)], landed));
+      expect(textOf(closed)).to.match(/This payment was refunded\. It was settled as .* and is spent/);
+      expect(purse.pending()).to.deep.equal([]);
+    });
+  });
+
+  it('a challenge that is too long to be kept is not paid', async () => {
+    const long = offer({ extra: { feePayer: 'facilitator', note: 'x'.repeat(65 * 1024) } });
+    const got = await call(buyerAt([price(long)]));
+    expect(textOf(got)).to.match(
+      /its challenge has 66 KB; this wallet takes at most 64 KB\. Nothing was paid/,
+    );
+    expect([signed, purse.pending()]).to.deep.equal([0, []]);
+  });
+
+  it('sweeps look at every open payment in turn, also in wallets that are started anew', async () => {
+    const looked: string[] = [];
+    const names = [1, 2, 3, 4, 5, 6, 7].map(number => `open ${number}`);
+    for (const id of names) purse.add(aPayment({ id, call: id, amount: '1' }), 100n);
+    for (let sweep = 0; sweep < 3; sweep++) {
+      const buyer = buyerAt([], ({ id }) => {
+        looked.push(id);
+        return { kind: 'open', why: 'the chain is silent' };
+      });
+      await buyer.sweep();
+    }
+    expect(new Set(looked)).to.deep.equal(new Set(names));
+  });
+
+  it('a sweep gives up what is older than a month, so that it can’t fill the wallet', async () => {
+    age = 31 * 24 * 60 * MINUTE;
+    purse.add(aPayment({ id: 'old', call: 'old', amount: '1' }), 100n);
+    age = 29 * 24 * 60 * MINUTE;
+    purse.add(aPayment({ id: 'newer', call: 'newer', amount: '1' }), 100n);
+    await buyerAt([]).sweep();
+    expect(purse.pending().map(({ id }) => id)).to.deep.equal(['newer']);
+    expect(purse.lines(1)[0]).to.include({ event: 'unanswered', payment: 'old' });
   });
 });

@@ -244,6 +244,38 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
+  it('a shop that no longer keeps the answer: it is told once, and the call can be bought again', async () => {
+    relay.intervene(async ({ payment, pass }) => {
+      if (payment !== undefined) await (await pass()).arrayBuffer();
+      return payment === undefined ? pass() : 'drop';
+    });
+    const asked = another();
+    const sales = await salesDuring(async () => {
+      const first = await open('--timeout', '2');
+      await first.call('summarize', asked);
+      await first.close();
+      const file = join(folder, 'wallet.json');
+      const state = JSON.parse(await readFile(file, 'utf8')) as { pending: { signedAt: number }[] };
+      for (const each of state.pending) each.signedAt -= 20 * 60_000;
+      await writeFile(file, JSON.stringify(state));
+      relay.intervene(async ({ payment, pass, refuse }) =>
+        payment === undefined ? pass() : refuse('its answer is no longer kept: sign a new one'),
+      );
+      const second = await open();
+      const closed = await second.call('summarize', asked);
+      expect(textOf(closed)).to.match(
+        /its answer is no longer kept: sign a new one\. It was settled as \w+ and is spent\./,
+      );
+      expect(noteOf(closed)).to.include({ paid: '0.01', left: '0.99' });
+      relay.intervene(undefined);
+      const again = await second.call('summarize', asked);
+      sold(again);
+      expect(noteOf(again)).to.include({ paid: '0.01', left: '0.98' });
+    });
+    expect(sales).to.equal(2);
+    expect(new Set(relay.payments).size).to.equal(2);
+  });
+
   it('a refused payment that could still be settled keeps its place in the budget, and its call gets no other', async () => {
     relay.intervene(async ({ payment, pass, refuse }) =>
       payment === undefined ? pass() : refuse('not enough'),

@@ -1,4 +1,9 @@
-import { findTransfer, type ChainHistory } from '../../payments/find-transfer.js';
+import {
+  findTransfer,
+  knownTransfers,
+  type ChainHistory,
+  type KnownTransfers,
+} from '../../payments/find-transfer.js';
 import { createChain, type SolanaChain } from '../../solana/rpc.js';
 import { NETWORKS } from '../../solana/networks.js';
 import type { PendingPayment } from './purse.js';
@@ -21,12 +26,15 @@ const YOUNG_MS = 90_000;
 /** Fewer slots than this never take a second. The search goes back this far. */
 const SLOTS_PER_SECOND = 5;
 const SLACK_SECONDS = 120;
+/** Public servers limit requests. What was read is remembered, so that the next look goes further back. */
+const MAX_READS = 40;
 
 type FateChain = Pick<SolanaChain, 'blockhashLives' | 'latestBlockhash'> & ChainHistory;
 
 export class Fates {
   readonly #rpcUrl: string | undefined;
   readonly #now: () => number;
+  readonly #known = knownTransfers();
 
   constructor(rpcUrl: string | undefined, now: () => number = Date.now) {
     this.#rpcUrl = rpcUrl;
@@ -40,7 +48,7 @@ export class Fates {
     const url = this.#rpcUrl ?? PUBLIC_RPC[network] ?? '';
     const chain = createChain({ urls: [url], timeoutMs: CALL_MS, network });
     try {
-      return await fateOf(chain, payment, this.#now(), AbortSignal.timeout(DEADLINE_MS));
+      return await fateOf(chain, payment, this.#now(), AbortSignal.timeout(DEADLINE_MS), this.#known);
     } catch {
       return { kind: 'open', why: 'the RPC server could not be asked (--rpc)' };
     } finally {
@@ -59,18 +67,21 @@ export async function fateOf(
   payment: Pick<PendingPayment, 'id' | 'transaction' | 'blockhash' | 'signedAt'>,
   now: number,
   signal: AbortSignal,
+  known: KnownTransfers = new Map(),
 ): Promise<Fate> {
   const lives = await chain.blockhashLives(payment.blockhash, signal, 'finalized');
   const { slot: newest } = await chain.latestBlockhash('confirmed', signal);
   const age = Math.max(0, now - payment.signedAt);
   const back = Math.ceil((age / 1_000 + SLACK_SECONDS) * SLOTS_PER_SECOND);
   const row = { id: payment.id, transaction: payment.transaction, claimSlot: Math.max(0, newest - back) };
-  const seen = await findTransfer(chain, row, { finality: 'confirmed' }, signal);
+  const confirmed = { finality: 'confirmed', maxReads: MAX_READS } as const;
+  const seen = await findTransfer(chain, row, confirmed, signal, known);
   if (seen.kind === 'found' && !seen.failed) return { kind: 'landed', signature: seen.signature };
   if (lives || age < YOUNG_MS)
     return { kind: 'open', why: 'its transaction can still be settled for about a minute' };
   const { slot } = await chain.latestBlockhash('finalized', signal);
-  const proof = await findTransfer(chain, row, { finality: 'finalized', minContextSlot: slot }, signal);
+  const finalized = { finality: 'finalized', minContextSlot: slot, maxReads: MAX_READS } as const;
+  const proof = await findTransfer(chain, row, finalized, signal, known);
   if (proof.kind === 'absent' || (proof.kind === 'found' && proof.failed)) return { kind: 'dead' };
   return { kind: 'open', why: 'the chain does not show yet what became of its transaction' };
 }

@@ -13,7 +13,7 @@ import {
   type Offer,
   type ToolResult,
 } from './tool-result.js';
-import type { Fates } from './fate.js';
+import type { Fate, Fates } from './fate.js';
 import type { PendingPayment, Purse } from './purse.js';
 import { errorResult, withNote, type Note } from './results.js';
 import type { CallOptions, Reply, Shop } from './shop-connection.js';
@@ -40,6 +40,16 @@ const RETRY_MS = 1_000;
 const MAX_RETRY_MS = 10_000;
 /** With less time than this a further request to the shop is not worth its while. */
 const LEAST_MS = 1_000;
+const MINUTE_MS = 60_000;
+/**
+ * How long after its signature a payment is given up that is settled, or may be, and that the shop refuses, or answers with a failure. A
+ * shop that first took it for lost finds it on chain within minutes; a backend may be down for hours.
+ */
+const GIVE_UP_MS = { refused: 15 * MINUTE_MS, failed: 24 * 60 * MINUTE_MS };
+/** A refused payment of which the chain can't tell what became of it is given up after this time. */
+const UNSURE_MS = 24 * 60 * MINUTE_MS;
+/** After this time a payment is given up whatever the shop says: none keeps an answer for so long. */
+const FORGET_MS = 30 * 24 * 60 * MINUTE_MS;
 
 /**
  * Calls tools of a shop and pays what they cost. A call has at most one payment whose outcome is not known: it is sent again until
@@ -116,15 +126,27 @@ export class Buyer {
     return offer.amount > left ? overBudget(offer, left) : undefined;
   }
 
-  /** Releases the payments of which the chain shows that they were not settled and never will be, the oldest first. */
+  /**
+   * Releases the payments of which the chain shows that they were not settled and never will be, and gives up those that are very old.
+   * A look at the chain takes a while, so each sweep looks for a few: those for which it has not been searched for longest.
+   */
   async sweep(atMost = 3): Promise<void> {
-    const { purse, fates } = this.#parts;
+    const { purse } = this.#parts;
     const unsure = purse.pending().filter(({ landed }) => landed === undefined);
-    for (const each of unsure.slice(0, atMost)) {
-      const fate = await fates.of(each);
-      if (fate.kind === 'dead') purse.release(each.id);
-      if (fate.kind === 'landed') purse.update(each.id, { landed: fate.signature });
-    }
+    const next = unsure.toSorted((a, b) => (a.lookedAt ?? 0) - (b.lookedAt ?? 0)).slice(0, atMost);
+    await Promise.all(next.map(each => this.#look(each)));
+    for (const { id, signedAt } of purse.pending())
+      if (Date.now() - signedAt > FORGET_MS) purse.unanswered(id, 'the shop gave no answer in 30 days');
+  }
+
+  /** Searches the chain for a payment, and records what it shows. */
+  async #look(payment: PendingPayment): Promise<Fate> {
+    const { purse, fates } = this.#parts;
+    const fate = await fates.of(payment);
+    if (fate.kind === 'dead') purse.release(payment.id);
+    if (fate.kind === 'landed') purse.update(payment.id, { landed: fate.signature });
+    if (fate.kind === 'open') purse.update(payment.id, { lookedAt: Date.now() });
+    return fate;
   }
 
   /** Goes on with a payment that was signed for this call before: its answer may be ready. */
@@ -147,11 +169,13 @@ export class Buyer {
       const challenge = challengeOf(reply);
       if (challenge) return this.#refused(payment, challenge, asked, deadline);
       if (reply.kind === 'refused')
-        return this.#kept(payment, `The shop answered with an error: ${reply.error}`);
+        return this.#failed(payment, `The shop answered with an error: ${reply.error}`);
       const wait = retryMs(reply, attempt);
       if (reply.kind === 'result') {
         const settled = this.#settle(payment, reply.result);
-        if (settled || wait === undefined) return settled ?? this.#failed(payment, reply.result);
+        if (settled) return settled;
+        if (wait === undefined)
+          return this.#failed(payment, `The call failed: ${firstText(reply.result)}`, reply.result);
       }
       if (Date.now() + (wait ?? 0) + LEAST_MS > deadline) return this.#outOfTime(payment, reply);
       await pause(wait ?? 0, asked.signal);
@@ -184,23 +208,22 @@ export class Buyer {
     asked: HostCall,
     deadline: number,
   ): Promise<ToolResult> {
-    const { purse, fates } = this.#parts;
     const reason = reasonOf(challenge);
-    purse.refused(payment, reason);
-    const fate = await fates.of(payment);
-    if (fate.kind === 'landed') {
-      purse.update(payment.id, { landed: fate.signature });
+    this.#parts.purse.refused(payment, reason);
+    const fate = await this.#look(payment);
+    const age = Date.now() - payment.signedAt;
+    if (fate.kind !== 'dead' && age > (fate.kind === 'landed' ? GIVE_UP_MS.refused : UNSURE_MS))
+      return this.#giveUp(payment, fate, reason);
+    if (fate.kind === 'landed')
       return this.#kept(
         payment,
         `The shop refuses the payment (${reason}), though it was settled as ${fate.signature}`,
       );
-    }
     if (fate.kind === 'open')
       return this.#kept(
         payment,
         `The shop refused the payment: ${reason}. No other is signed for this call yet: ${fate.why}`,
       );
-    purse.release(payment.id);
     const left = deadline - Date.now();
     if (left < LEAST_MS || asked.signal.aborted)
       return errorResult(
@@ -211,8 +234,32 @@ export class Buyer {
     return this.#buy(payment.call, challenge, asked, deadline);
   }
 
-  #failed(payment: PendingPayment, result: ToolResult): ToolResult {
-    return this.#kept(payment, `The call failed: ${firstText(result)}`, result);
+  /** A final answer that is not the one that was bought. A shop that says that it was paid owes the answer still. */
+  async #failed(payment: PendingPayment, error: string, result?: ToolResult): Promise<ToolResult> {
+    const owes = result !== undefined && receiptIn(result)?.success === true;
+    if (owes || Date.now() - payment.signedAt <= GIVE_UP_MS.failed) return this.#kept(payment, error, result);
+    const fate = await this.#look(payment);
+    if (fate.kind !== 'dead') return this.#giveUp(payment, fate, error);
+    const next = `${sentence(error)} The payment was not settled and never will be. Nothing was paid; call again.`;
+    return errorResult(next, this.#note(), result);
+  }
+
+  /** Closes a payment for which there is no answer any more, and says so, once. The next call is a new purchase. */
+  #giveUp(payment: PendingPayment, fate: Exclude<Fate, { kind: 'dead' }>, reason: string): ToolResult {
+    const { id, tool, amount, signedAt } = payment;
+    this.#parts.purse.unanswered(id, reason);
+    const price = usdc(BigInt(amount));
+    const landed = fate.kind === 'landed' ? fate.signature : undefined;
+    const money =
+      landed === undefined
+        ? `Whether it was settled can't be seen (${fate.kind === 'open' ? fate.why : ''}), so it counts as spent`
+        : `It was settled as ${landed} and is spent`;
+    const error = [
+      `There is no answer to this call any more: a payment of ${price} was signed for it at ${new Date(signedAt).toISOString()}, and the shop says: ${sentence(reason)}`,
+      `${money}. The wallet has closed it. Nothing else was paid.`,
+      `Tell the user: only the shop's operator can refund it. To call ${tool} with these arguments again is a new purchase, for which the user should be asked first.`,
+    ].join(' ');
+    return errorResult(error, { ...this.#note(), paid: BigInt(amount), transaction: landed });
   }
 
   #outOfTime(payment: PendingPayment, reply: Reply): ToolResult {
@@ -225,7 +272,7 @@ export class Buyer {
   #kept(payment: PendingPayment, error: string, result?: ToolResult): ToolResult {
     const next = `The payment of ${usdc(BigInt(payment.amount))} is kept: call ${payment.tool} with the same arguments to go on without paying twice.`;
     const note = { ...this.#note(), reserved: BigInt(payment.amount), transaction: payment.landed };
-    return errorResult(`${error.replace(/\.?$/, '.')} ${next}`, note, result);
+    return errorResult(`${sentence(error)} ${next}`, note, result);
   }
 
   #send({ tool, args, signal, onProgress }: HostCall, meta: Json, deadline: number): Promise<Reply> {
@@ -275,6 +322,10 @@ function retryMs(reply: Reply, attempt: number): number | undefined {
 
 function firstText({ content: [first] }: ToolResult): string {
   return typeof first?.text === 'string' ? first.text.slice(0, 500) : 'the shop gives no reason';
+}
+
+function sentence(text: string): string {
+  return text.replace(/\.?$/, '.');
 }
 
 function overBudget({ amount }: Offer, left: bigint): string {

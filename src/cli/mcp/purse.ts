@@ -38,6 +38,8 @@ export type PendingPayment = {
   pickUp?: string;
   /** The signature of the transfer, once a receipt or the chain has shown it. */
   landed?: string;
+  /** When the chain was last searched for it, in ms since 1970. */
+  lookedAt?: number;
 };
 
 type State = {
@@ -47,6 +49,8 @@ type State = {
   pending: PendingPayment[];
 };
 
+type Noted = Pick<StatementLine, 'transaction' | 'note'>;
+
 /** Why a payment was not added. `known`: another payment for the same call is pending; that one must be sent. */
 export type Refusal =
   { kind: 'known'; pending: PendingPayment } | { kind: 'budget'; left: bigint } | { kind: 'full' };
@@ -55,6 +59,8 @@ export type Refusal =
 export class PurseFault extends Error {}
 
 const MAX_PENDING = 500;
+/** Of wallet.json, which is written anew with every payment. */
+const MAX_STATE_BYTES = 8 * 1024 * 1024;
 /** Of the other wallets that use the same folder; each holds the lock for a few milliseconds. */
 const LOCK_MS = 10_000;
 const DAYS_KEPT = 400;
@@ -118,6 +124,7 @@ export class Purse {
       const day = dayOf(payment.signedAt);
       state.spent[day] = String(spentOn(state, day) + BigInt(payment.amount));
       state.pending.push(payment);
+      if (JSON.stringify(state).length > MAX_STATE_BYTES) return { kind: 'full' };
       this.#write(state);
       this.#note('signed', payment);
       return undefined;
@@ -125,7 +132,7 @@ export class Purse {
   }
 
   /** Records what is known of a payment now. */
-  update(id: string, known: Pick<PendingPayment, 'pickUp' | 'landed'>): void {
+  update(id: string, known: Pick<PendingPayment, 'pickUp' | 'landed' | 'lookedAt'>): void {
     this.#locked(() => {
       const state = this.#read();
       const found = state.pending.find(each => each.id === id);
@@ -139,12 +146,17 @@ export class Purse {
 
   /** The call has its answer: the next one is a new purchase. */
   answered(id: string, transaction: string | undefined): void {
-    this.#remove(id, 'answered', transaction);
+    this.#remove(id, 'answered', transaction === undefined ? {} : { transaction });
   }
 
   /** The payment can't be settled any more and never was: it no longer counts against the budget. */
   release(id: string): void {
     this.#remove(id, 'released');
+  }
+
+  /** The shop gives no answer for the payment any more. It stays counted; the next call is a new purchase. */
+  unanswered(id: string, note: string): void {
+    this.#remove(id, 'unanswered', { note: note.slice(0, 200) });
   }
 
   /** Notes in the statement that a shop refused a payment. It stays counted, because the shop could still settle it. */
@@ -161,12 +173,12 @@ export class Purse {
     this.#lock.close();
   }
 
-  #remove(id: string, event: 'answered' | 'released', transaction?: string): void {
+  #remove(id: string, event: 'answered' | 'released' | 'unanswered', more: Noted = {}): void {
     this.#locked(() => {
       const state = this.#read();
       const found = state.pending.find(each => each.id === id);
       if (!found) return;
-      this.#note(event, found, transaction === undefined ? {} : { transaction });
+      this.#note(event, found, more);
       state.pending = state.pending.filter(each => each !== found);
       const day = dayOf(found.signedAt);
       if (event === 'released' && state.spent[day] !== undefined)
@@ -183,7 +195,7 @@ export class Purse {
   #note(
     event: StatementEvent,
     { shop, tool, amount, network, payTo, id, landed }: PendingPayment,
-    more: { transaction?: string; note?: string } = {},
+    more: Noted = {},
   ): void {
     appendLine(this.#statement, {
       at: new Date(this.#now()).toISOString(),

@@ -1,7 +1,10 @@
 import { closeSync, fsyncSync, openSync, readSync, fstatSync, writeSync } from 'node:fs';
 
-/** What became of a payment. `released`: the chain shows that its transaction was not settled and never will be. */
-export type StatementEvent = 'signed' | 'answered' | 'refused' | 'released' | 'landed';
+/**
+ * What became of a payment. `released`: the chain shows that its transaction was not settled and never will be. `unanswered`: it counts
+ * as spent, and the shop gives no answer for it any more.
+ */
+export type StatementEvent = 'signed' | 'answered' | 'refused' | 'released' | 'landed' | 'unanswered';
 
 /** A line of the statement. `amount` in USDC, `transaction` the transfer's signature if it is known. */
 export type StatementLine = {

@@ -20,6 +20,8 @@ const CHALLENGE_KEY = 'x402/error';
 const RECEIPT_KEYS = ['x402/payment-response', 'x402.payment-response'];
 const NAMES = [NETWORKS.mainnet, NETWORKS.devnet];
 const ATOMIC = /^[1-9]\d{0,18}$/;
+/** A payment repeats most of its challenge, and is kept until it is answered. The ones of this server have a few KB. */
+const MAX_CHALLENGE_KB = 64;
 
 /** The challenge of an unpaid or refused call, in each place in which shops put it; undefined if the result is none. */
 export function challengeIn(result: ToolResult): Challenge | undefined {
@@ -45,7 +47,12 @@ export function challengeOfError(code: number, data: unknown): Challenge | undef
 export function chooseOffer({ required }: Challenge, payer: string): Offer | string {
   const known = required.accepts.flatMap(each => offerOf(required, each, payer));
   const [first, ...others] = known;
-  if (first) return others.reduce((least, each) => (each.amount < least.amount ? each : least), first);
+  if (first) {
+    const cheapest = others.reduce((least, each) => (each.amount < least.amount ? each : least), first);
+    const kb = Math.ceil(Buffer.byteLength(JSON.stringify(cheapest.required)) / 1024);
+    if (kb <= MAX_CHALLENGE_KB) return cheapest;
+    return `its challenge has ${kb} KB; this wallet takes at most ${MAX_CHALLENGE_KB} KB`;
+  }
   const seen = required.accepts
     .slice(0, 5)
     .map(({ scheme, network }) => `${shown(scheme)} on ${shown(network)}`);
