@@ -275,7 +275,8 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const exposed = exposedHeaders(contract);
   const { live, ...answers } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
-  const memory = { bodies: new BodyReader(), deliveries: new Deliveries(), limits: new SourceLimits(config) };
+  const limits = new SourceLimits({ ...config, log });
+  const memory = { bodies: new BodyReader(), deliveries: new Deliveries(), limits };
   const answerKeys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
   const pickUps = new PickUps(contract, answerKeys, charge);
   const sampleMint = readInfo(config.stateDir)?.mints.classic;

@@ -2,8 +2,10 @@ import { expect } from 'chai';
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import { readConfig } from '../../src/config.js';
+import { sourceOf } from '../../src/http/request-source.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { openLedgerReader } from '../../src/ledger/store.js';
+import { mcp, type ToolCall } from '../support/mcp-call.js';
 import { openWorld, post, signFor, TEXT, type World } from '../support/world.js';
 
 const FAR = '203.0.113.7';
@@ -79,6 +81,50 @@ describe('limits per source', () => {
     expect(connect(FAR).destroyed).to.equal(true);
   });
 
+  it('count a /64 of IPv6 as one address, however it is written, and IPv4 in IPv6 as IPv4', () => {
+    const one = ['2001:db8::7', '2001:DB8::8', '2001:0db8:0:0:ffff::1', '2001:db8:0:0:1:2:3:4'];
+    expect(new Set(one.map(sourceOf))).to.deep.equal(new Set(['2001:db8:0:0']));
+    expect(sourceOf('2001:db8:0:1::7')).to.equal('2001:db8:0:1');
+    expect(sourceOf('fe80::1%eth0')).to.equal('fe80:0:0:0');
+    for (const mapped of [
+      '::ffff:203.0.113.7',
+      '::FFFF:203.0.113.7',
+      '::ffff:cb00:7107',
+      '0:0:0:0:0:ffff:cb00:7107',
+    ])
+      expect(sourceOf(mapped), mapped).to.equal(FAR);
+  });
+
+  it('warn once, and name the setting, when a proxy that is not trusted is over them', () => {
+    const lines: [object, string][] = [];
+    const log = { warn: (fields: object, message: string) => void lines.push([fields, message]) };
+    const limits = new SourceLimits({ trustedProxies: 0, log }, () => 0);
+    const proxied = request('10.0.0.2', FAR);
+    for (let n = 0; n < 1_000; n += 1) limits.takeUnpaid(limits.of(proxied));
+    expect(lines, 'below the limit').to.deep.equal([]);
+    limits.of(request('10.0.0.2'));
+    expect(lines, 'without the header').to.deep.equal([]);
+    for (let n = 0; n < 3; n += 1) limits.of(proxied);
+    expect(lines).to.have.length(1);
+    expect(lines[0]?.[0]).to.deep.equal({ source: '10.0.0.2' });
+    expect(lines[0]?.[1])
+      .to.include('set TRUST_PROXY to the number of proxies')
+      .and.include('X-Forwarded-For');
+    const trusting = new SourceLimits({ trustedProxies: 1, log }, () => 0);
+    for (let n = 0; n < 1_001; n += 1) trusting.takeUnpaid(trusting.of(proxied));
+    expect(lines.filter(([, message]) => message.includes('TRUST_PROXY'))).to.have.length(1);
+  });
+
+  it('say in the log whose calls are turned away, in a form that repeats count', () => {
+    const lines: object[] = [];
+    const log = { warn: (fields: object) => void lines.push(fields) };
+    const limits = new SourceLimits({ trustedProxies: 0, log }, () => 0);
+    for (let n = 0; n < 1_001; n += 1) limits.takeUnpaid(FAR);
+    expect(lines).to.have.length(1);
+    expect(lines[0]).to.have.property('source', FAR);
+    expect(lines[0], 'what lines are counted by').to.have.property('error');
+  });
+
   it('need a number of proxies that can be', () => {
     expect(readConfig({ TRUST_PROXY: '2' }).trustedProxies).to.equal(2);
     expect(() => readConfig({ TRUST_PROXY: 'yes' })).to.throw('TRUST_PROXY');
@@ -114,6 +160,16 @@ describe('a server behind a trusted proxy', function () {
     // They count as 2 500, which is more than is kept: ten seconds' worth is left.
     for (let n = 0; n < 250; n += 1)
       await post(url, { text: TEXT }, { 'payment-signature': 'bm90IG9uZQ==', ...from(FAR) });
+    const garbage = await post(url, { text: TEXT }, { 'payment-signature': 'bm90IG9uZQ==', ...from(FAR) });
+    expect(garbage.status).to.equal(503);
+    expect(Number(garbage.headers.get('retry-after'))).to.be.greaterThan(0);
+    const tool = { name: 'summarize', arguments: { text: TEXT } };
+    const { message } = await mcp(world.url, 'tools/call', tool, from(FAR));
+    const { structuredContent } = message.result as ToolCall;
+    expect(structuredContent).to.include({ status: 503 });
+    expect(structuredContent?.['retryAfterSeconds']).to.be.greaterThan(0);
+    const others = await mcp(world.url, 'tools/call', tool, from('203.0.113.9'));
+    expect((others.message.result as ToolCall).structuredContent).to.have.property('accepts');
     const unpaid = await post(url, { text: TEXT }, from(FAR));
     expect(unpaid.status).to.equal(503);
     expect(Number(unpaid.headers.get('retry-after'))).to.be.greaterThan(0);

@@ -13,6 +13,7 @@ import { requestIdOf } from './request-id.js';
 import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
 import type { AskedCheck, Routed } from './router.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
+import { TOO_MANY_CALLS } from './source-limits.js';
 import { outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
 
 export type AppParts = ServeFreeParts &
@@ -114,6 +115,8 @@ async function servePaid(
     holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
   });
   if (result.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(operation, asked));
+  if (result.kind === 'throttled')
+    return sendError(ctx, 503, TOO_MANY_CALLS, { 'Retry-After': String(result.retryAfterSeconds) });
   if (result.kind === 'rejected') {
     return sendChallenge(ctx, offers.refusal(operation, asked, result.error, true));
   }

@@ -58,23 +58,32 @@ export function servePaidCall(parts: PaidCallParts, call: ArrivedCall): Promise<
 
 async function served(parts: PaidCallParts, call: ArrivedCall, spent: Spent): Promise<PaidCallResult> {
   const { charge, limits } = parts;
+  const { source } = call;
   const check = await charge.checkPayment(call.headers, call.operation);
-  if (check.kind === 'unpaid') return check;
-  if (check.kind === 'refused') {
-    limits.failed(call.source);
-    return { kind: 'rejected', error: check.error };
+  if (check.kind === 'unpaid') return throttledIf(limits.takeUnpaid(source)) ?? check;
+  if (check.kind === 'refused' || (check.kind === 'mismatch' && !(await charge.isKnown(check.payment)))) {
+    const throttled = throttledIf(limits.turnAway(source));
+    // A source that goes on stays over its limit.
+    limits.failed(source);
+    return throttled ?? { kind: 'rejected', error: check.error };
   }
   const { payment } = check;
-  if (check.kind === 'mismatch' && !(await charge.isKnown(payment))) {
-    limits.failed(call.source);
-    return { kind: 'rejected', error: check.error };
-  }
   const { id, payer } = payment.checked;
-  const owner = { payment: id, payer, source: call.source };
+  const owner = { payment: id, payer, source };
   const outcome =
     (await throttled(parts, call, payment)) ?? (await charged(parts, { ...call, spent }, payment, owner));
-  if (outcome.kind === 'refused' || outcome.kind === 'invalid') limits.failed(call.source);
+  if (isFaultOfCaller(outcome)) limits.failed(source);
   return { kind: 'charged', payment, owner, outcome };
+}
+
+function throttledIf(seconds: number): PaidCallResult | undefined {
+  return seconds === 0 ? undefined : { kind: 'throttled', retryAfterSeconds: seconds };
+}
+
+/** Whether the payment, the body or the input was wrong. Faults of ours, of a backend or of a facilitator cost a caller nothing. */
+function isFaultOfCaller(outcome: Outcome): boolean {
+  if (outcome.kind === 'refused') return outcome.ours === undefined;
+  return outcome.kind === 'invalid' || (outcome.kind === 'answer' && outcome.answer.status === 400);
 }
 
 /** Turns away a payment that is new, if its source is over its limit. Writes nothing to the ledger. */
@@ -83,9 +92,8 @@ async function throttled(
   { source }: ArrivedCall,
   payment: Payment,
 ): Promise<Outcome | undefined> {
-  const seconds = limits.wait(source);
-  if (seconds === 0 || (await charge.isKnown(payment))) return undefined;
-  return charge.turnAway(payment, OVER_LIMIT, seconds);
+  if (limits.wait(source) === 0 || (await charge.isKnown(payment))) return undefined;
+  return charge.turnAway(payment, OVER_LIMIT, Math.max(1, limits.turnAway(source)));
 }
 
 async function charged(

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import { LeakyBuckets } from '../net/leaky-buckets.js';
+import type { Log } from '../net/log.js';
 import { sourceOf } from './request-source.js';
 
 const MAX_SOURCES = 20_000;
@@ -19,6 +20,9 @@ export const OVER_LIMIT = 'Too many calls from your address were not paid or wer
 export const TOO_MANY_CALLS = `${OVER_LIMIT}. ${NOT_CHARGED}; try again later.`;
 /** As `sourceOf` has it: 127.0.0.0/8, and the /64 of ::1. */
 const LOOPBACK = /^(127\.|0:0:0:0$)/;
+const BEHIND_A_PROXY =
+  'an address is over its limits, and its calls carry X-Forwarded-For: if it is your proxy, set TRUST_PROXY to the number of proxies ' +
+  'in front of this server. Until then all buyers share the limits of its address';
 
 /**
  * What one network address may use without paying: calls without a payment, calls that are refused, and connections. Loopback has no
@@ -28,10 +32,16 @@ export class SourceLimits {
   readonly #proxies: number;
   readonly #used: LeakyBuckets;
   readonly #connections = new Map<string, number>();
+  readonly #log: Pick<Log, 'warn'> | undefined;
+  #warned = false;
 
   /** @param trustedProxies how many proxies stand in front; each appends the address that it was called from to `X-Forwarded-For` */
-  constructor({ trustedProxies }: { trustedProxies: number }, now: () => number = Date.now) {
+  constructor(
+    { trustedProxies, log }: { trustedProxies: number; log?: Pick<Log, 'warn'> },
+    now: () => number = Date.now,
+  ) {
     this.#proxies = trustedProxies;
+    this.#log = log;
     this.#used = new LeakyBuckets({
       capacity: BURST,
       perSecond: PER_SECOND,
@@ -42,10 +52,14 @@ export class SourceLimits {
   }
 
   /** The source of a request (see `sourceOf`): behind proxies, the address that the outermost trusted one was called from. */
-  of({ socket, headers }: IncomingMessage): string {
-    const { remoteAddress } = socket;
-    if (this.#proxies === 0) return sourceOf(remoteAddress);
-    const named = String(headers['x-forwarded-for'] ?? '').split(',');
+  of(request: IncomingMessage): string {
+    const { remoteAddress } = request.socket;
+    if (this.#proxies === 0) {
+      const source = sourceOf(remoteAddress);
+      this.#warnOfProxy(source, request);
+      return source;
+    }
+    const named = String(request.headers['x-forwarded-for'] ?? '').split(',');
     const address = bare((named[named.length - this.#proxies] ?? '').trim());
     return sourceOf(isIP(address) === 0 ? remoteAddress : address);
   }
@@ -55,9 +69,18 @@ export class SourceLimits {
     return this.#isExempt(source) ? 0 : Math.ceil(this.#used.wait(source));
   }
 
+  /** Reports that a call is turned away, if its source is over its limit. @returns as `wait` */
+  turnAway(source: string): number {
+    const wait = this.wait(source);
+    // With an error, repeated lines are one line with their number.
+    if (wait > 0)
+      this.#log?.warn({ source, error: OVER_LIMIT }, 'turned away a call: its address is over its limit');
+    return wait;
+  }
+
   /** Counts a call without a payment, if it may be answered. @returns 0, or after how many seconds it may */
   takeUnpaid(source: string): number {
-    const wait = this.wait(source);
+    const wait = this.turnAway(source);
     if (wait === 0 && !this.#isExempt(source)) this.#used.add(source);
     return wait;
   }
@@ -84,6 +107,16 @@ export class SourceLimits {
     const left = (this.#connections.get(source) ?? 1) - 1;
     if (left > 0) this.#connections.set(source, left);
     else this.#connections.delete(source);
+  }
+
+  /** Warns once if the limits of what looks like a proxy are used up by all who call through it. */
+  #warnOfProxy(source: string, request: IncomingMessage): void {
+    if (this.#warned || this.#isExempt(source)) return;
+    const isFull = (this.#connections.get(source) ?? 0) >= MAX_CONNECTIONS;
+    if (!isFull && this.wait(source) === 0) return;
+    if (request.headers['x-forwarded-for'] === undefined) return;
+    this.#warned = true;
+    this.#log?.warn({ source }, BEHIND_A_PROXY);
   }
 
   #isExempt(source: string): boolean {

@@ -4,9 +4,13 @@ import { Halt } from './responses.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { Payment } from '../payments/check-payment.js';
 
-/** `rejected`: the payment can't be read or is for another offer, and nothing was sold for it: 402. */
+/**
+ * `rejected`: the payment can't be read or is for another offer, and nothing was sold for it: 402. `throttled`: the same or unpaid, but
+ * its source is over its limit: 503.
+ */
 export type PaidCallResult =
   | { kind: 'unpaid' }
+  | { kind: 'throttled'; retryAfterSeconds: number }
   | { kind: 'rejected'; error: string }
   | { kind: 'charged'; payment: Payment; owner: BudgetOwner; outcome: Outcome };
 
@@ -15,7 +19,7 @@ export type Asked = Pick<Answered, 'operation' | 'transport' | 'requestId' | 'am
 
 const UNREAD = { payment: undefined, payer: undefined, paid: false };
 
-/** Runs a request with a payment, and reports how it was answered. */
+/** Runs a request with a payment, and reports how it was answered. What a limit turns away is reported by `SourceLimits`. */
 export async function told(
   observer: Observer,
   asked: Asked,
@@ -27,6 +31,7 @@ export async function told(
   try {
     const result = await serve();
     if (result.kind === 'unpaid') observer.unpaid(asked.operation);
+    else if (result.kind === 'throttled') return result;
     else if (result.kind === 'rejected') tell({ ...UNREAD, status: 402, error: result.error });
     else {
       const { id: payment, payer } = result.payment.checked;

@@ -7,6 +7,7 @@ import { servePaidCall, type PaidCallParts } from '../http/paid-calls.js';
 import { isKept, TOO_MANY_ANSWERS } from '../http/send-outcome.js';
 import { liveAnswer, type ServeFreeParts } from '../http/serve-free.js';
 import type { PickUps } from '../http/serve-pick-up.js';
+import { TOO_MANY_CALLS } from '../http/source-limits.js';
 import type { Outcome } from '../payments/outcome.js';
 import type { AnswerKeys, AnswerLink } from '../payments/answer-keys.js';
 import type { Offers } from '../payments/offers.js';
@@ -93,6 +94,7 @@ async function callPaid(
   });
   const result = await withProgress(served, parts.charge, () => paymentId, notify);
   if (result.kind === 'unpaid') return challengeResult(operation, offers.challenge(operation, 2));
+  if (result.kind === 'throttled') return errorResult(503, TOO_MANY_CALLS, result);
   if (result.kind === 'rejected')
     return challengeResult(operation, offers.refusal(operation, 2, result.error, true));
   const { outcome, payment, owner } = result;

@@ -19,8 +19,8 @@ export type Outcome =
   | { kind: 'answer'; answer: Success; receipt: Receipt; sale: Sale }
   /** A failure; with a receipt if the money has moved. */
   | { kind: 'answer'; answer: Failure; receipt?: Receipt }
-  /** 402. `fresh`: the buyer may sign again with the offered blockhash. */
-  | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt }
+  /** 402. `fresh`: the buyer may sign again with the offered blockhash. `ours`: it is no fault of the payment or its sender. */
+  | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt; ours?: true }
   /** 400: the body is invalid, or it is valid but its payment-identifier belongs to another call. */
   | { kind: 'invalid'; error: string }
   | Unavailable;
@@ -95,7 +95,7 @@ export function facilitatorDown(
 ): Outcome & { kind: 'refused' | 'unavailable' } {
   const down = `The facilitator ${name} can't be reached. ${NOT_CHARGED}`;
   return another
-    ? refused(`${down}; sign a new payment with the fee payer in this challenge`)
+    ? { ...refused(`${down}; sign a new payment with the fee payer in this challenge`), ours: true }
     : unavailable(`${down}; send the same payment again`, retryAfterSeconds);
 }
 
@@ -112,10 +112,8 @@ export function tooMuchUnpaidWork(): Outcome & { kind: 'unavailable' } {
 
 export function overLimit(reason: ClaimLimit): Unsold {
   if (reason === 'runs') {
-    return refused(
-      `the work for this payment failed ${MAX_RUNS} times and nothing was charged: sign a new payment`,
-      false,
-    );
+    const error = `the work for this payment failed ${MAX_RUNS} times and nothing was charged: sign a new payment`;
+    return { ...refused(error, false), ours: true };
   }
   if (reason === 'answers')
     return unavailable(`The store of paid answers is full. ${NOT_CHARGED}; try again later`, 30);

@@ -1,0 +1,115 @@
+import { expect } from 'chai';
+import { servePaidCall, type ArrivedCall, type PaidCallParts } from '../../src/http/paid-calls.js';
+import { SourceLimits } from '../../src/http/source-limits.js';
+import type { PaymentCheck } from '../../src/payments/check-payment.js';
+import {
+  facilitatorDown,
+  failedToProcess,
+  failure,
+  inProgress,
+  overLimit,
+  refused,
+  unavailable,
+  type Outcome,
+} from '../../src/payments/outcome.js';
+import { RELEASED } from '../support/sold.js';
+
+const FAR = '203.0.113.7';
+const BUDGET = 1_000;
+const PAYMENT = { version: 2, identifier: null, checked: { id: 'id', payer: 'payer' } };
+
+/** A shop whose charge is told what to answer, and a source that calls it while no time passes. */
+function limitedBy({ check, outcome, known = false }: { check: object; outcome?: Outcome; known?: boolean }) {
+  const asked = { known: 0, processed: 0, turnedAway: 0 };
+  const limits = new SourceLimits({ trustedProxies: 0 }, () => 0);
+  const charge = {
+    checkPayment: async () => check as PaymentCheck,
+    isKnown: async () => {
+      asked.known += 1;
+      return known;
+    },
+    turnAway: async (_payment: unknown, why: string, seconds: number) => {
+      asked.turnedAway += 1;
+      return unavailable(why, seconds);
+    },
+    process: async () => {
+      asked.processed += 1;
+      return outcome;
+    },
+  };
+  const [operation] = RELEASED.paid;
+  const parts = { charge, limits, handlers: {}, closing: new AbortController().signal };
+  const call = {
+    route: {},
+    operation,
+    headers: {},
+    transport: 'mcp',
+    requestId: 'r',
+    traceHeaders: {},
+    source: FAR,
+    read: async () => ({ ok: true, asked: { params: {}, query: {}, body: {} } }),
+    gone: new AbortController().signal,
+    holdMs: 0,
+  };
+  const serve = () => servePaidCall(parts as unknown as PaidCallParts, call as unknown as ArrivedCall);
+  return { limits, asked, serve };
+}
+
+describe('what a call costs its source', () => {
+  it('unpaid calls that no fast path answers, such as those over MCP, count as one and are turned away beyond the limit', async () => {
+    const { serve } = limitedBy({ check: { kind: 'unpaid' } });
+    for (let n = 0; n < BUDGET; n += 1) expect((await serve()).kind).to.equal('unpaid');
+    expect(await serve()).to.deep.equal({ kind: 'throttled', retryAfterSeconds: 1 });
+  });
+
+  for (const [what, check] of [
+    ['that cannot be read', { kind: 'refused', version: 2, error: 'not base64' }],
+    ['for another offer', { kind: 'mismatch', error: 'amount', payment: PAYMENT }],
+  ] as const)
+    it(`a payment ${what} counts as ten, and is turned away once the limit is used up`, async () => {
+      const { serve, asked } = limitedBy({ check });
+      for (let n = 0; n < BUDGET / 10; n += 1) expect((await serve()).kind).to.equal('rejected');
+      for (let n = 0; n < 3; n += 1)
+        expect(await serve()).to.deep.equal({ kind: 'throttled', retryAfterSeconds: 1 });
+      expect([asked.processed, asked.turnedAway]).to.deep.equal([0, 0]);
+    });
+
+  it('a payment that the ledger knows is served, however far its source is over the limit', async () => {
+    const outcome = inProgress();
+    for (const kind of ['payment', 'mismatch']) {
+      const { limits, serve } = limitedBy({
+        check: { kind, error: 'amount', payment: PAYMENT },
+        outcome,
+        known: true,
+      });
+      for (let n = 0; n < BUDGET; n += 1) limits.failed(FAR);
+      expect(await serve(), kind).to.deep.include({ kind: 'charged', outcome });
+    }
+  });
+
+  it('a new payment of a source that is over its limit is turned away without being processed', async () => {
+    const { limits, asked, serve } = limitedBy({ check: { kind: 'payment', payment: PAYMENT } });
+    for (let n = 0; n < BUDGET; n += 1) limits.failed(FAR);
+    expect((await serve()).kind).to.equal('charged');
+    expect(asked).to.deep.equal({ known: 1, processed: 0, turnedAway: 1 });
+  });
+
+  const faults: [string, Outcome, boolean][] = [
+    ['a refused payment', refused('funds: the payer has too little USDC'), true],
+    ['an invalid body', { kind: 'invalid', error: 'text is missing' }, true],
+    ['an input that cannot be served', { kind: 'answer', answer: failure(400, 'no such mint') }, true],
+    ['a facilitator that is down', facilitatorDown('f', false, 5), false],
+    ['a facilitator that is down beside another', facilitatorDown('f', true, 5), false],
+    ['a charge that failed', failedToProcess(), false],
+    ['work that failed too often', overLimit('runs'), false],
+    ['a full store of answers', overLimit('answers'), false],
+    ['a backend that failed', { kind: 'answer', answer: failure(502, 'The backend failed') }, false],
+    ['a busy backend', { kind: 'answer', answer: failure(503, 'Busy') }, false],
+  ];
+  for (const [what, outcome, counts] of faults)
+    it(`${what} ${counts ? 'counts' : 'does not count'} as its source's failure`, async () => {
+      const { limits, serve } = limitedBy({ check: { kind: 'payment', payment: PAYMENT }, outcome });
+      for (let n = 0; n < BUDGET / 10; n += 1) await serve();
+      expect(limits.wait(FAR)).to.equal(counts ? 1 : 0);
+    });
+});
