@@ -381,13 +381,14 @@ function mcpOf(
 }
 
 function pageOf(
-  { config, terms, log, closing: signal }: Base,
+  { config, contract, terms, log, closing: signal }: Base,
   ledger: Ledger,
   panel: Panel,
 ): ReturnType<typeof openPanel> {
   const { panelToken, stateDir } = config;
   return openPanel({
     ...panel,
+    contract,
     notes: ledger,
     panelToken,
     publicUrl: terms.publicUrl,

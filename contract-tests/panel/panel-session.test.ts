@@ -103,7 +103,10 @@ describe('the panel page', () => {
     });
 
     it('which must not be a short one', () => {
-      expect(() => createPanel({ ...panel, token: 'short', secure: true })).to.throw(RangeError, '16');
+      expect(() => createPanel({ ...panel, shop: 'Coinslot', token: 'short', secure: true })).to.throw(
+        RangeError,
+        '16',
+      );
     });
   });
 

@@ -33,6 +33,7 @@ export async function startPanel(
   const presence = new Respondents({ notes, now: () => time.now });
   const end = new AbortController();
   const router = createPanel({
+    shop: 'Coinslot',
     replyStore,
     presence,
     notes,

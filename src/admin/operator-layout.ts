@@ -1,67 +1,29 @@
 import { escapeHtml } from '../panel/escape.js';
+import { type EntrancePages, entrancePages, hidden, pageFrame } from '../panel/page-frame.js';
 
 /** What every page of a signed-in operator shows. */
 export type Frame = { shop: string; formKey: string };
 
-function document(title: string, body: string, head = ''): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${escapeHtml(title)}</title>
-<link rel="stylesheet" href="/style.css">
-<script src="/operator.js" defer></script>${head}
-</head>
-<body>
-${body}
-</body>
-</html>
-`;
-}
+const FILES = { style: '/style.css', script: '/operator.js' };
 
-/** @param message why signing in failed, or a confirmation of signing out */
-export function signInPage(message = ''): string {
-  const describedBy = message ? ' aria-describedby="why"' : '';
-  return document(
-    message ? 'Sign in again – operator' : 'Sign in – operator',
-    `<main class="card narrow">
-<h1>Operator page</h1>
-<p>Sign in with <code>ADMIN_TOKEN</code>. If you have not set it, open the link in the file <code>operator-page.url</code> of the server's state folder.</p>
-${message ? `<p id="why" class="fault" role="alert">${escapeHtml(message)}</p>` : ''}
-<form id="login" method="post" action="/login">
-<input type="text" name="username" value="operator" autocomplete="username" hidden>
-<label class="above" for="token">Token</label>
-<input type="password" id="token" name="token" required autocomplete="current-password" maxlength="500"${describedBy}>
-<p><button>Sign in</button></p>
-</form>
-</main>`,
-  );
-}
-
-/** Redirects to the overview. */
-export function enteredPage(): string {
-  return document(
-    'Signed in – operator',
-    '<main class="card narrow"><h1>You are signed in</h1><p><a href="/">Continue to the overview</a></p></main>',
-    '\n<meta http-equiv="refresh" content="0; url=/">',
-  );
-}
-
-export function noticePage(title: string, message: string): string {
-  return document(
-    `${title} – operator`,
-    `<main class="card narrow"><h1>${escapeHtml(title)}</h1><p role="alert">${escapeHtml(message)}</p>
-<p><a href="/">Back to the overview</a></p></main>`,
-  );
+/** The pages around the operator page of a shop. */
+export function operatorEntrance(shop: string): EntrancePages {
+  return entrancePages({
+    ...FILES,
+    name: `${shop} operator`,
+    heading: `${shop}: operator page`,
+    intro:
+      'Sign in with <code>ADMIN_TOKEN</code>. If you have not set it, open the link in the file <code>operator-page.url</code> of the server’s state folder.',
+    account: 'operator',
+    action: '/login',
+    home: '/',
+    homeName: 'the overview',
+  });
 }
 
 /** A page of a signed-in operator. `main` is HTML. */
 export function framed({ shop, formKey }: Frame, title: string, main: string): string {
-  return document(
-    `${title} – ${shop}`,
-    `<a class="skip" href="#main">Skip to the content</a>
+  const body = `<a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <a class="brand" href="/">${escapeHtml(shop)} <span class="soft">operator</span></a>
 <form class="search" role="search" action="/payments" method="get"><label class="hidden" for="find">Find a payment by its id</label>
@@ -71,12 +33,8 @@ export function framed({ shop, formKey }: Frame, title: string, main: string): s
 </header>
 <main id="main" tabindex="-1">
 ${main}
-</main>`,
-  );
-}
-
-export function hidden(name: string, value: string): string {
-  return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
+</main>`;
+  return pageFrame({ ...FILES, title: `${title} – ${shop} operator`, body });
 }
 
 /** A moment for people: relative to `now`, with the exact time for the pointer and for programs. */

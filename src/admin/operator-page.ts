@@ -11,13 +11,14 @@ import { UpstreamFailure } from '../net/failure.js';
 import type { Log } from '../net/log.js';
 import { PanelFault, readForm } from '../panel/form.js';
 import { LiveStreams } from '../panel/live.js';
+import type { EntrancePages } from '../panel/page-frame.js';
 import { asset, fromElsewhere, html, PAGE_HEADERS, see } from '../panel/page-responses.js';
 import { Sessions, type Session } from '../panel/session.js';
 import { SignIn } from '../panel/sign-in.js';
 import type { FacilitatorState } from '../payments/facilitators.js';
 import { isSignature } from '../solana/address.js';
 import type { SharedMeta } from '../upstreams/people/respondents.js';
-import { enteredPage, framed, noticePage, signInPage } from './operator-layout.js';
+import { framed, operatorEntrance } from './operator-layout.js';
 import { SCRIPT } from './operator-script.js';
 import { STYLE } from './operator-style.js';
 import { overviewHtml, type Overview } from './overview.js';
@@ -91,12 +92,14 @@ class OperatorPage {
   readonly #history: SalesHistory;
   readonly #live: LiveStreams;
   readonly #now: () => number;
+  readonly #entrance: EntrancePages;
   #refunds = 0;
 
   constructor(options: OperatorOptions) {
     const { token, url, ledger, signal, now = Date.now } = options;
     this.#options = options;
     this.#now = now;
+    this.#entrance = operatorEntrance(options.shop);
     // Which sessions were ended is known only as long as this server runs, so no session outlives it.
     this.#sessions = new Sessions(token, endedSessions(), now, `operator of ${url} ${randomUUID()}`);
     const secure = url.startsWith('https:');
@@ -108,8 +111,7 @@ class OperatorPage {
       secure,
       now,
       incorrect: 'Incorrect token.',
-      loginPage: signInPage,
-      signedInPage: enteredPage,
+      entrance: this.#entrance,
     });
     this.#history = new SalesHistory(ledger, now);
     this.#live = new LiveStreams(() => this.#state(), signal);
@@ -131,8 +133,7 @@ class OperatorPage {
 
   readonly show = async (ctx: Context): Promise<void> => {
     const session = await this.#signIn.session(ctx);
-    if (!session)
-      return html(ctx, 200, signInPage(ctx.query['said'] === 'out' ? 'You have signed out.' : ''));
+    if (!session) return html(ctx, 200, this.#signIn.page(ctx.query['said'] === 'out'));
     this.#send(ctx, session, 'Overview', overviewHtml(await this.#overview()));
   };
 
@@ -326,8 +327,8 @@ class OperatorPage {
     const fault = faultOf(error);
     if (!fault) throw error;
     ctx.set(fault.headers);
-    if (fault.status === 401) return html(ctx, 401, signInPage(fault.message));
-    html(ctx, fault.status, noticePage('Request failed', fault.message));
+    if (fault.status === 401) return html(ctx, 401, this.#entrance.signIn(fault.message));
+    html(ctx, fault.status, this.#entrance.notice('Request failed', fault.message));
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import type { Config } from '../config.js';
 import type { Contract } from '../contract/contract.js';
-import type { Json } from '../contract/json.js';
+import { productName } from '../contract/product-name.js';
 import type { Health } from '../http/health.js';
 import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
@@ -35,7 +35,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     payTo: terms.payTo,
     publicUrl: terms.publicUrl,
     ledger,
-    shop: String((contract.document.info as Json).title),
+    shop: productName(contract),
     network: config.network.name,
     health: () => health.report(),
     facilitators: () => facilitator.states(),

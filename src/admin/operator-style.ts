@@ -32,8 +32,6 @@ main:has(#headline) .card { margin: 0; min-width: 0; }
 .card h2 { margin-bottom: .75rem; }
 h3 { font-size: 1rem; margin: 1.25rem 0 .5rem; }
 h2 + h3 { margin-top: 0; }
-.narrow { max-width: 40rem; margin-left: auto; margin-right: auto; }
-body > .narrow { margin-top: 3rem; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem; margin-bottom: .75rem; }
 .tile { display: flex; flex-direction: column; background: var(--ground); border-radius: .5rem; padding: .6rem .9rem .7rem; }
 .tile strong { font-size: 1.5rem; line-height: 1.3; }
@@ -70,7 +68,6 @@ a.button {
   border: 1px solid var(--deep); background: var(--deep); color: var(--on-deep); text-decoration: none;
 }
 a.button.quiet { background: transparent; color: var(--ink); border-color: var(--line); font-weight: 400; }
-.said { border-left: .3rem solid var(--deep); padding: .25rem .75rem; }
 .history { list-style: none; margin: 0; padding: 0; }
 .history li { display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding: .45rem 0 .45rem 1rem; border-left: 2px solid var(--bar); }
 .history time { color: var(--soft); white-space: nowrap; }

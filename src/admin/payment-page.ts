@@ -1,7 +1,8 @@
 import { usdc } from '../cli/ledger/print.js';
 import type { Order, Payment, Refund } from '../ledger/store.js';
 import { escapeHtml } from '../panel/escape.js';
-import { at, badge, hidden, list, paymentLink } from './operator-layout.js';
+import { hidden } from '../panel/page-frame.js';
+import { at, badge, list, paymentLink } from './operator-layout.js';
 
 /** A payment and what belongs to it. */
 export type PaymentFacts = {

@@ -7,6 +7,7 @@ import {
   type Sentiment,
 } from '../upstreams/people/people.js';
 import { escapeHtml } from './escape.js';
+import { type EntrancePages, entrancePages, hidden, ICON, pageFrame } from './page-frame.js';
 
 /** One open question as one respondent sees it. */
 export type Card = { question: Question; replies: Reply[]; answered: boolean };
@@ -15,6 +16,8 @@ export type Card = { question: Question; replies: Reply[]; answered: boolean };
 export type Fault = { question: string; message: string; text: string; sentiment: string };
 
 export type Board = {
+  /** The name of the product. */
+  shop: string;
   cards: Card[];
   /** Open questions that are not shown. */
   more: number;
@@ -29,74 +32,35 @@ const MAX_SHOWN_CHARACTERS = 20_000;
 
 const CHOICES: Record<Sentiment, string> = { positive: 'Positive', neutral: 'Neutral', negative: 'Negative' };
 
-function layout(title: string, body: string, head = ''): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${escapeHtml(title)}</title>
-<link rel="stylesheet" href="/panel/style.css">
-<script src="/panel/panel.js" defer></script>${head}
-</head>
-<body>
-${body}
-</body>
-</html>
-`;
-}
+const FILES = { style: '/panel/style.css', script: '/panel/panel.js', head: ICON };
 
-/** @param message why signing in failed, or a confirmation of signing out */
-export function loginPage(message = ''): string {
-  const describedBy = message ? ' aria-describedby="why" aria-invalid="true"' : '';
-  return layout(
-    message ? 'Sign in failed – panel' : 'Sign in – panel',
-    `<main class="card">
-<h1>Panel</h1>
-<p>On this page people answer short questions about brands. Sign in with the token that the operator gave you.</p>
-${message ? `<p id="why" class="fault" role="alert">${escapeHtml(message)}</p>` : ''}
-<form id="login" method="post" action="/panel/login">
-<input type="text" name="username" value="panel" autocomplete="username" hidden>
-<label class="above" for="token">Token</label>
-<input type="password" id="token" name="token" required autocomplete="current-password" maxlength="500"${describedBy}>
-<p><button>Sign in</button></p>
-</form>
-</main>`,
-  );
-}
-
-/** Redirects to the questions. */
-export function signedInPage(): string {
-  return layout(
-    'Signed in – panel',
-    '<main class="card"><h1>You are signed in</h1><p><a href="/panel/">Continue to the questions</a></p></main>',
-    '\n<meta http-equiv="refresh" content="0; url=/panel/">',
-  );
-}
-
-export function messagePage(title: string, message: string): string {
-  return layout(
-    `${title} – panel`,
-    `<main class="card"><h1>${escapeHtml(title)}</h1><p role="alert">${escapeHtml(message)}</p>
-<p><a href="/panel/">Back to the questions</a></p></main>`,
-  );
+/** The pages around the panel of a shop. */
+export function panelEntrance(shop: string): EntrancePages {
+  return entrancePages({
+    ...FILES,
+    name: `${shop} panel`,
+    heading: `${shop}: panel`,
+    intro:
+      'On this page people answer short questions about brands. Sign in with the token that the operator gave you.',
+    account: 'panel',
+    action: '/panel/login',
+    home: '/panel/',
+    homeName: 'the questions',
+  });
 }
 
 export function boardPage(board: Board): string {
-  const { formKey, message = '', fault } = board;
+  const { shop, formKey, message = '', fault } = board;
   const title = fault ? 'Please correct your reply' : 'Questions';
-  return layout(
-    `${title} – panel`,
-    `<header>
+  const body = `<header>
 <h1>Questions</h1>
 <form method="post" action="/panel/logout">${hidden('form', formKey)}<button class="quiet">Sign out</button></form>
 </header>
 <main>
 <p id="status" role="status" aria-live="polite">${escapeHtml(fault?.message ?? message)}</p>
 ${boardFragment(board)}
-</main>`,
-  );
+</main>`;
+  return pageFrame({ ...FILES, title: `${title} – ${shop} panel`, body });
 }
 
 /** The list of questions, which the script merges into the page. */
@@ -114,10 +78,6 @@ export function boardFragment(board: Board): string {
 ${cards.map(card => cardHtml(card, board)).join('\n')}
 </div>
 <p id="rest" class="soft">${none}</p>`;
-}
-
-function hidden(name: string, value: string): string {
-  return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 }
 
 /** A block for text that callers or respondents wrote: shown as written, with a text direction of its own. */

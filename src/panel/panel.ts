@@ -13,16 +13,8 @@ import { tidyReply } from '../upstreams/people/reply-text.js';
 import { PanelFault, readForm } from './form.js';
 import { RateLimit } from './limits.js';
 import { LiveStreams } from './live.js';
-import {
-  type Board,
-  boardFragment,
-  boardPage,
-  type Card,
-  type Fault,
-  loginPage,
-  messagePage,
-  signedInPage,
-} from './pages.js';
+import { type Board, boardFragment, boardPage, type Card, type Fault, panelEntrance } from './pages.js';
+import type { EntrancePages } from './page-frame.js';
 import { asset, fromElsewhere, html, PAGE_HEADERS, see } from './page-responses.js';
 import { faultIn, repeats } from './reply-faults.js';
 import { SCRIPT } from './script.js';
@@ -31,6 +23,8 @@ import { SignIn } from './sign-in.js';
 import { STYLE } from './style.js';
 
 export type PanelOptions = {
+  /** The name of the product. */
+  shop: string;
   replyStore: ReplyStore;
   /** Records when a signed-in respondent was last seen. */
   presence: Respondents;
@@ -88,6 +82,8 @@ function wantsJson(ctx: Context): boolean {
 }
 
 class Panel {
+  readonly #shop: string;
+  readonly #entrance: EntrancePages;
   readonly #replyStore: ReplyStore;
   readonly #presence: Respondents;
   readonly #sessions: Sessions;
@@ -96,7 +92,10 @@ class Panel {
   readonly #signIn: SignIn;
   readonly #replies: RateLimit;
 
-  constructor({ replyStore, presence, notes, token, now = Date.now, secure, signal }: PanelOptions) {
+  constructor(options: PanelOptions) {
+    const { shop, replyStore, presence, notes, token, now = Date.now, secure, signal } = options;
+    this.#shop = shop;
+    this.#entrance = panelEntrance(shop);
     this.#replyStore = replyStore;
     this.#presence = presence;
     this.#sessions = new Sessions(token, notes, now);
@@ -110,8 +109,7 @@ class Panel {
       secure,
       now,
       incorrect: 'Incorrect token. Ask the operator for the token.',
-      loginPage,
-      signedInPage,
+      entrance: this.#entrance,
     });
     this.#replies = new RateLimit(30, 600, now);
   }
@@ -139,7 +137,7 @@ class Panel {
     const token = query.get('token');
     if (token !== null) return this.#enter(ctx, token);
     const session = await this.#signIn.session(ctx);
-    if (!session) return html(ctx, 200, loginPage(query.get('said') === 'out' ? 'You have signed out.' : ''));
+    if (!session) return html(ctx, 200, this.#signIn.page(query.get('said') === 'out'));
     await this.#presence.record();
     const said = query.get('said') ?? '';
     const message = Object.hasOwn(SAID, said) ? SAID[said as Outcome] : '';
@@ -258,7 +256,7 @@ class Panel {
     }
     const shown = [...cards, ...later].slice(0, MAX_CARDS);
     const formKey = this.#sessions.formKey({ respondent, ...rest });
-    return { cards: shown, more: open.length - shown.length, formKey, now: this.#now() };
+    return { shop: this.#shop, cards: shown, more: open.length - shown.length, formKey, now: this.#now() };
   }
 
   #inOrder(open: OpenQuestion[], kept: string | undefined): OpenQuestion[] {
@@ -274,8 +272,8 @@ class Panel {
           });
     ctx.set(fault.headers);
     if (wantsJson(ctx)) return json(ctx, fault.status, fault.message, false);
-    if (fault.status === 401) return html(ctx, 401, loginPage(fault.message));
-    html(ctx, fault.status, messagePage('Request failed', fault.message));
+    if (fault.status === 401) return html(ctx, 401, this.#entrance.signIn(fault.message));
+    html(ctx, fault.status, this.#entrance.notice('Request failed', fault.message));
   }
 }
 

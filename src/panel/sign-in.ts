@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { PanelFault, readForm } from './form.js';
 import { RateLimit } from './limits.js';
+import type { EntrancePages } from './page-frame.js';
 import { html, see } from './page-responses.js';
 import type { Session, Sessions } from './session.js';
 
@@ -17,10 +18,7 @@ export type SignInOptions = {
   now: () => number;
   /** Said of a wrong token. */
   incorrect: string;
-  /** @param message why signing in failed */
-  loginPage: (message: string) => string;
-  /** Goes on to `home` by itself. */
-  signedInPage: () => string;
+  entrance: EntrancePages;
 };
 
 /** After too many wrong tokens, answers to further ones are delayed by this long; at most 50 answers wait at a time. */
@@ -44,14 +42,14 @@ export class SignIn {
    * @returns whether the token was correct
    */
   async enter(ctx: Context, token: string): Promise<boolean> {
-    const { sessions, home, signedInPage } = this.#options;
+    const { sessions, home, entrance } = this.#options;
     if (!sessions.opens(token)) {
       await this.#turnAway(ctx);
       return false;
     }
     this.#setCookie(ctx, await sessions.begin(this.#read(ctx)));
     // Browsers do not send a SameSite=Strict cookie with a redirect that began on another site, but do from a page of the same site.
-    if (ctx.get('Sec-Fetch-Site') === 'cross-site') html(ctx, 200, signedInPage());
+    if (ctx.get('Sec-Fetch-Site') === 'cross-site') html(ctx, 200, entrance.signedIn());
     else see(ctx, home);
     return true;
   }
@@ -61,6 +59,12 @@ export class SignIn {
     const { session } = await this.form(ctx);
     await this.#options.sessions.end(session);
     this.#setCookie(ctx, { respondent: session.respondent, until: 0 });
+  }
+
+  /** For a browser without a session. */
+  page(hasSignedOut: boolean): string {
+    const { entrance } = this.#options;
+    return hasSignedOut ? entrance.signIn('You have signed out.', false) : entrance.signIn();
   }
 
   async session(ctx: Context): Promise<Session | undefined> {
@@ -96,16 +100,16 @@ export class SignIn {
   }
 
   async #turnAway(ctx: Context): Promise<void> {
-    const { incorrect, loginPage } = this.#options;
+    const { incorrect, entrance } = this.#options;
     const wait = this.#bad.take(ctx.ip);
-    if (wait === 0) return html(ctx, 401, loginPage(incorrect));
+    if (wait === 0) return html(ctx, 401, entrance.signIn(incorrect));
     if (this.#heldBack < MAX_HELD_BACK) {
       this.#heldBack++;
       await pause(HOLD_BACK_MS, undefined, { ref: false });
       this.#heldBack--;
     }
     ctx.set('Retry-After', String(wait));
-    html(ctx, 429, loginPage(`Too many incorrect tokens. Wait ${wait} seconds before you try again.`));
+    html(ctx, 429, entrance.signIn(`Too many incorrect tokens. Wait ${wait} seconds before you try again.`));
   }
 
   #setCookie(ctx: Context, session: Session): void {

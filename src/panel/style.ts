@@ -48,6 +48,9 @@ ul.replies li { border-top: 1px solid var(--line); padding: .5rem 0; }
 .mark.positive { color: var(--good); }
 .mark.negative { color: var(--bad); }
 .fault { color: var(--bad); font-weight: 600; }
+.narrow { max-width: 40rem; margin-left: auto; margin-right: auto; }
+body > .narrow { margin-top: 3rem; }
+.said { border-left: .3rem solid var(--deep); padding: .25rem .75rem; }
 [role=status]:empty { display: none; }
 [role=status] { border-left: .3rem solid var(--deep); padding: .25rem .75rem; margin: 1rem 0; }
 progress { width: 100%; height: .6rem; accent-color: var(--deep); }

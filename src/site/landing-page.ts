@@ -2,6 +2,7 @@ import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { follow, objectOf } from '../contract/references.js';
 import { escapeHtml } from '../panel/escape.js';
+import { ICON, pageFrame } from '../panel/page-frame.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../payments/requirements.js';
 import { inline, paragraphs, type OwnWords } from './own-words.js';
@@ -33,20 +34,7 @@ const MONEY = {
 export function landingPage(parts: LandingParts): string {
   const { contract, words } = parts;
   const name = escapeHtml(words.name);
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="description" content="${escapeHtml(words.summary)}">
-<meta name="color-scheme" content="light dark">
-<title>${name}</title>
-<link rel="icon" href="/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/site/style.css">
-<script src="/site/page.js" defer></script>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the content</a>
+  const body = `<a class="skip" href="#main">Skip to the content</a>
 <header class="bar"><div class="wide">
 <a class="brand" href="/">${logo(words)}<span>${name}</span></a>
 <nav aria-label="Page"><a href="#operations">Operations</a><a href="#pay">How to pay</a><a href="#status">Status</a><a href="/docs">API reference</a></nav>
@@ -62,10 +50,16 @@ ${words.details}
 ${howToPay(parts)}
 ${status(parts)}
 </main>
-${footer(parts)}
-</body>
-</html>
-`;
+${footer(parts)}`;
+  const head = `<meta name="description" content="${escapeHtml(words.summary)}">\n${ICON}`;
+  return pageFrame({
+    title: words.name,
+    head,
+    style: '/site/style.css',
+    script: '/site/page.js',
+    isPublic: true,
+    body,
+  });
 }
 
 function logo({ logo: own, name }: OwnWords): string {

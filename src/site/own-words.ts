@@ -1,4 +1,5 @@
 import type { Contract } from '../contract/contract.js';
+import { productName } from '../contract/product-name.js';
 import { objectOf } from '../contract/references.js';
 import { escapeHtml } from '../panel/escape.js';
 
@@ -20,11 +21,11 @@ export type OwnWords = {
 const ACCENT = '#7a4a00';
 
 /** @param publicUrl images of this server are shown, and `data:` URLs; a page that asks no other host shows no others */
-export function ownWords({ document }: Contract, publicUrl: string): OwnWords {
-  const info = objectOf(document.info);
+export function ownWords(contract: Contract, publicUrl: string): OwnWords {
+  const info = objectOf(contract.document.info);
   const [first = '', ...others] = textOf(info.description, '').split(/\n\s*\n/);
   const { backgroundColor, url, altText } = objectOf(info['x-logo']);
-  const name = textOf(info.title, 'API');
+  const name = productName(contract);
   const src = typeof url === 'string' ? shownHere(url, publicUrl) : undefined;
   const accent = hexColour(backgroundColor) ?? ACCENT;
   return {

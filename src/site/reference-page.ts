@@ -2,29 +2,24 @@ import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { escapeHtml } from '../panel/escape.js';
+import { ICON, pageFrame } from '../panel/page-frame.js';
 import type { OwnWords } from './own-words.js';
 import { MEANINGS } from './what-it-costs.js';
 
 /** The page at `/docs`: Redoc renders the contract into it. */
 export function referencePage({ name }: OwnWords): string {
   const title = escapeHtml(name);
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}: API reference</title>
-<link rel="icon" href="/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/docs/style.css">
-<script src="/docs/reference.js" type="module"></script>
-</head>
-<body>
-<header class="front"><h1><a href="/">${title}</a></h1> <a href="/#operations">Try and pay</a> <a href="/openapi.json">openapi.json</a></header>
-<div id="reference"><p class="loading">The reference needs JavaScript. The same contract is at <a href="/openapi.json">openapi.json</a>.</p></div>
-</body>
-</html>
-`;
+  const body = `<header class="front"><h1><a href="/">${title}</a></h1> <a href="/#operations">Try and pay</a> <a href="/openapi.json">openapi.json</a></header>
+<div id="reference"><p class="loading">The reference needs JavaScript. The same contract is at <a href="/openapi.json">openapi.json</a>.</p></div>`;
+  return pageFrame({
+    title: `${name}: API reference`,
+    head: ICON,
+    style: '/docs/style.css',
+    script: '/docs/reference.js',
+    isModule: true,
+    isPublic: true,
+    body,
+  });
 }
 
 /** Starts Redoc with the contract as an object: given a URL, it would offer links to other hosts. Telemetry is off. */

@@ -1,0 +1,121 @@
+import { escapeHtml } from './escape.js';
+
+/** An HTML document. Paths are of this server; `head` (more elements of the head) and `body` are HTML. */
+export type PageFrame = {
+  title: string;
+  style: string;
+  script: string;
+  body: string;
+  head?: string;
+  /** Whether the script is a module. */
+  isModule?: boolean;
+  /** Whether search engines may list the page. */
+  isPublic?: boolean;
+};
+
+/** The icon of the server, which the public listener has. */
+export const ICON = '<link rel="icon" href="/icon.svg" type="image/svg+xml">\n';
+
+/** The document around every page for people: landing page and reference, panel, operator page. */
+export function pageFrame({ title, style, script, body, head = '', ...kind }: PageFrame): string {
+  const { isModule = false, isPublic = false } = kind;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${isPublic ? '' : '<meta name="robots" content="noindex">\n'}<title>${escapeHtml(title)}</title>
+${head}<link rel="stylesheet" href="${style}">
+<script src="${script}" ${isModule ? 'type="module"' : 'defer'}></script>
+</head>
+<body>
+${body}
+</body>
+</html>
+`;
+}
+
+/** The pages that surround a page with a sign-in. */
+export type Entrance = {
+  /** Ends each title. */
+  name: string;
+  style: string;
+  script: string;
+  head?: string;
+  /** Above the form that signs in; `intro` is HTML. */
+  heading: string;
+  intro: string;
+  /** What password managers call the account. */
+  account: string;
+  /** Where the token is sent. */
+  action: string;
+  /** The page behind the sign-in, and what links to it call it. */
+  home: string;
+  homeName: string;
+};
+
+export type EntrancePages = {
+  /** @param message why signing in failed, or with `isFault` false, a confirmation of signing out */
+  signIn(message?: string, isFault?: boolean): string;
+  /** Goes on to the page behind the sign-in by itself. */
+  signedIn(): string;
+  notice(title: string, message: string): string;
+};
+
+export function entrancePages(entrance: Entrance): EntrancePages {
+  const { home, homeName } = entrance;
+  return {
+    signIn: (message = '', isFault = true) =>
+      narrow(
+        entrance,
+        message && isFault ? 'Sign in failed' : 'Sign in',
+        signInForm(entrance, message, isFault),
+      ),
+    signedIn: () =>
+      narrow(
+        entrance,
+        'Signed in',
+        `<h1>You are signed in</h1><p><a href="${home}">Continue to ${homeName}</a></p>`,
+        `<meta http-equiv="refresh" content="0; url=${home}">\n`,
+      ),
+    notice: (title, message) =>
+      narrow(
+        entrance,
+        title,
+        `<h1>${escapeHtml(title)}</h1><p role="alert">${escapeHtml(message)}</p>
+<p><a href="${home}">Back to ${homeName}</a></p>`,
+      ),
+  };
+}
+
+function narrow(
+  { name, style, script, head = '' }: Entrance,
+  title: string,
+  main: string,
+  more = '',
+): string {
+  const body = `<main class="card narrow">\n${main}\n</main>`;
+  return pageFrame({ title: `${title} – ${name}`, style, script, head: head + more, body });
+}
+
+function signInForm(entrance: Entrance, message: string, isFault: boolean): string {
+  const { heading, intro, account, action } = entrance;
+  const said = isFault
+    ? `<p id="why" class="fault" role="alert">${escapeHtml(message)}</p>\n`
+    : `<p id="why" class="said" role="status">${escapeHtml(message)}</p>\n`;
+  const described = message && isFault ? ' aria-describedby="why" aria-invalid="true"' : '';
+  return `<h1>${escapeHtml(heading)}</h1>
+<p>${intro}</p>
+${message ? said : ''}<form id="login" method="post" action="${action}">
+<input type="text" name="username" value="${account}" autocomplete="username" hidden>
+<label class="above" for="token">Token</label>
+<input type="password" id="token" name="token" required autocomplete="current-password" maxlength="500"${described}>
+<p><button>Sign in</button></p>
+</form>`;
+}
+
+/** A hidden field of a form. */
+export function hidden(name: string, value: string): string {
+  return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
+}
