@@ -113,7 +113,7 @@ export interface paths {
         };
         /**
          * Index of this service
-         * @description Names, prices and paths of all operations, for a program that knows only the address of this service.
+         * @description Names, prices and paths of all operations, for a program that knows only the address of this service. A browser, whose `Accept` prefers `text/html`, gets a page with the same for people.
          */
         get: operations["getIndex"];
         put?: never;
@@ -966,6 +966,7 @@ export interface components {
         /** @description The request is invalid. It is checked before settlement, so this call does not use the payment: correct the request and send it with the same payment. Beside what the schema says, a body is a JSON object in UTF-8 with at most 1000 members and 64 levels, and names no member twice. */
         InvalidRequest: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -978,6 +979,7 @@ export interface components {
                 "PAYMENT-REQUIRED": components["headers"]["PAYMENT-REQUIRED"];
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                 "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -1130,6 +1132,7 @@ export interface components {
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                 "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
                 Location: components["headers"]["Location"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -1148,6 +1151,7 @@ export interface components {
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                 "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
                 Location: components["headers"]["Location"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -1209,6 +1213,16 @@ export interface components {
         "Retry-After": number;
         /** @description Identifies this version of the document. */
         ETag: string;
+        /**
+         * @description The request headers on which the form of the answer depends.
+         * @example Accept
+         */
+        Vary: string;
+        /**
+         * @description Names this call in the seller's log; tell it to the seller if something is wrong. It is the `X-Request-Id` of the request if that has 1 to 128 letters, digits and `.:+/=_-`, otherwise a new one. Not on challenges of calls without a payment, and not on free operations.
+         * @example 8dbca0bf-bb41-402e-b753-b328b4a8313f
+         */
+        "X-Request-Id": string;
     };
     pathItems: never;
 }
@@ -1249,6 +1263,7 @@ export interface operations {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
                     Location: components["headers"]["Location"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1302,6 +1317,7 @@ export interface operations {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
                     Location: components["headers"]["Location"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1392,6 +1408,7 @@ export interface operations {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
                     Location: components["headers"]["Location"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1470,6 +1487,7 @@ export interface operations {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
                     Location: components["headers"]["Location"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1542,6 +1560,7 @@ export interface operations {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
                     Location: components["headers"]["Location"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /**
                      * @description Identifier of the voice.
                      * @example en_US-slt-medium
@@ -1580,10 +1599,12 @@ export interface operations {
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
+                    Vary: components["headers"]["Vary"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ServiceIndex"];
+                    "text/html": string;
                 };
             };
             304: components["responses"]["NotModified"];

@@ -9,6 +9,7 @@ import { createBackends, type BuiltBackends, type Panel } from './upstreams/back
 import { BodyReader } from './http/body.js';
 import type { Serving, ServingFree } from './contract/operation.js';
 import type { Config } from './config.js';
+import { commandLine } from './config/command-line.js';
 import { ConfigFault } from './config/setting-reader.js';
 import { exposedHeaders } from './http/exposed-headers.js';
 import { Deliveries } from './http/deliveries.js';
@@ -154,7 +155,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const server = createHttpServer({ ...selling, offers: offering.offers, observer });
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
-    const links = { panel: selling.panelLink, operator: admin.link };
+    const links = { panel: selling.panelLink, operator: admin.link, buy: commandLine('buy') };
     if (terminal)
       process.stdout.write(bannerOf(publicUrl, links, isSandbox(config) ? shop.contract.paid : []));
     const close = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
 import { loadContract } from '../../src/contract/contract.js';
-import { isObject, objectOf } from '../../src/contract/references.js';
+import { follow, isObject, objectOf } from '../../src/contract/references.js';
 import { MAX_HEADER_BYTES, renderChallenge } from '../../src/payments/challenge.js';
 import { serviceOf } from '../../src/payments/service.js';
 import { openWorld, post, signFor, type World } from '../support/world.js';
@@ -60,6 +60,16 @@ describe('The contract explains itself', () => {
     expect(description).to.match(
       /With a\s+receipt of success .* the call is paid and its answer in progress/s,
     );
+  });
+
+  it('declares the name of a call in the log on every answer of a paid operation', () => {
+    for (const { id, path, method } of paid) {
+      const described = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
+      for (const [status, response] of Object.entries(objectOf(described.responses)))
+        expect(objectOf(follow(document, response).headers), `${id} ${status}`).to.have.property(
+          'X-Request-Id',
+        );
+    }
   });
 
   it('every limit of a text that a caller sends is in its schema', () => {

@@ -50,6 +50,7 @@ describe('What agents, crawlers and browsers find with nothing but the address',
       const lines = section.trim().split('\n').slice(1).filter(Boolean);
       for (const each of lines) expect(each).to.match(/^- \[[^\]]+\]\(https?:\/\/[^)\s]+\)(: .+)?$/);
     }
+    expect(text).to.contain(`](${world.url}/docs)`);
     for (const { examplePath, price, method, request: asked } of SOLD.paid) {
       const [line = ''] = text.split('\n').filter(each => each.includes(`(${world.url}${examplePath})`));
       expect(line).to.contain(`: ${price.amount} USDC. \`${method} `);

@@ -65,6 +65,15 @@ describe('What the operator sees of sales', () => {
     expect((await buy({ 'X-Request-Id': 'proxy-1:42' })).headers.get('x-request-id')).to.equal('proxy-1:42');
     for (const bad of ['a b', 'x'.repeat(129), '"{}'])
       expect((await buy({ 'X-Request-Id': bad })).headers.get('x-request-id'), bad).to.match(UUID);
+    const named = { 'X-Request-Id': 'proxy-1:43' };
+    const refused = [
+      await post(`${world.url}${SUMMARIZE}`, { text: 1 }, { ...named, ...(await signFor(world, SUMMARIZE)) }),
+      await post(`${world.url}${SUMMARIZE}`, { text: TEXT }, { ...named, 'X-PAYMENT': 'x' }),
+    ];
+    expect(refused.map(({ status, headers }) => [status, headers.get('x-request-id')])).to.deep.equal([
+      [400, 'proxy-1:43'],
+      [402, 'proxy-1:43'],
+    ]);
     const asked = await fetch(`${world.url}/mcp`, {
       method: 'POST',
       headers: {

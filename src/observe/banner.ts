@@ -3,10 +3,11 @@ import type { PricedOperation } from '../contract/contract.js';
 /**
  * What somebody at the terminal wants to know first. Its links hold tokens, so it is for a terminal only.
  * @param sold what a buyer of this machine can buy
+ * @param links `buy` is the command that buys, as it is typed in this folder
  */
 export function bannerOf(
   url: string,
-  links: { operator: string; panel: string | undefined },
+  links: { operator: string; panel: string | undefined; buy: string },
   sold: readonly Pick<PricedOperation, 'id' | 'request'>[],
 ): string {
   const lines = [
@@ -16,10 +17,7 @@ export function bannerOf(
   if (links.panel !== undefined) lines.push(['Panel', links.panel]);
   const first = sold.find(({ request }) => request !== undefined);
   if (first?.request)
-    lines.push([
-      'Buy a call',
-      `npm run --silent buy -- ${first.id} ${quoted(JSON.stringify(first.request.example))}`,
-    ]);
+    lines.push(['Buy a call', `${links.buy} ${first.id} ${quoted(JSON.stringify(first.request.example))}`]);
   return `\n${lines.map(([name = '', value = '']) => `  ${name.padEnd(11)} ${value}\n`).join('')}\n`;
 }
 

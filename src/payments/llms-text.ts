@@ -1,7 +1,7 @@
 import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
-import { MCP_PATH } from '../contract/reserved-names.js';
+import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
 import { bodyFields, callShape, typeText } from './describe-call.js';
 import { exampleChallenge } from './challenge.js';
 import { priceNote } from './discovery.js';
@@ -80,7 +80,7 @@ function paidLink(operation: PricedOperation, terms: Terms): string {
   );
 }
 
-function documentLinks({ free, document }: Contract, terms: Terms): string[] {
+function documentLinks({ free, paid, document }: Contract, terms: Terms): string[] {
   const { publicUrl } = terms;
   const paths = objectOf(document.paths);
   const link = (path: string): string => {
@@ -92,11 +92,15 @@ function documentLinks({ free, document }: Contract, terms: Terms): string[] {
   const listed = free.filter(
     each => !first.includes(each) && !each.answers && !each.discovery && !each.health,
   );
+  const hasReference = ![...free, ...paid].some(({ path }) => path === REFERENCE_PATH);
   return [
     '## Documents',
     [
       `- [Everything in one file](${publicUrl}/llms-full.txt): fields, limits, examples and errors of each operation.`,
       ...first.map(({ path }) => link(path)),
+      ...(hasReference
+        ? [`- [API reference](${publicUrl}${REFERENCE_PATH}): the same description as a page for people.`]
+        : []),
       `- [MCP](${publicUrl}${MCP_PATH}): the same operations as tools, over Streamable HTTP (POST).`,
     ].join('\n'),
     '## Optional',

@@ -155,7 +155,7 @@ function headerExamples(contract: Contract, operation: PricedOperation): string[
   const sold = follow(contract.document, objectOf(describedAt(contract, operation).responses)['200']);
   return Object.entries(objectOf(sold.headers)).flatMap(([name, header]) => {
     const { example } = follow(contract.document, header);
-    return typeof example === 'string' && !/^(PAYMENT-|X-PAYMENT-|Location$)/i.test(name)
+    return typeof example === 'string' && !/^(PAYMENT-|X-PAYMENT-|Location$|X-Request-Id$)/i.test(name)
       ? [`${name}: ${example}`]
       : [];
   });

@@ -12,7 +12,7 @@ export function foreignPage(
   publicUrl: string,
 ): string | undefined {
   if (origin === undefined)
-    return 'Only pages of this server may use the sandbox wallet: Origin is missing. Buy with npm run buy instead.';
+    return 'Only pages of this server may use the sandbox wallet: Origin is missing. Programs pay with an x402 client and a wallet of their own.';
   if (site !== undefined && site !== 'same-origin') return refusal(origin);
   if (origin === new URL(publicUrl).origin) return undefined;
   const asked = `http://${host}`;

@@ -12,6 +12,7 @@ import {
   type StaticDocuments,
 } from '../http/documents.js';
 import { servedContract } from '../payments/discovery.js';
+import { REFERENCE_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../payments/requirements.js';
 import { anchor, landingPage, type LandingParts } from './landing-page.js';
 import { ownWords } from './own-words.js';
@@ -62,7 +63,7 @@ export async function createSite(parts: SiteParts): Promise<Site> {
   const documents: [string, StaticDocument][] = [
     ['/site/style.css', file(siteStyle(words), STYLE)],
     ['/site/page.js', file(PAGE_SCRIPT, SCRIPT)],
-    ['/docs', page(referencePage(words), REFERENCE_POLICY)],
+    [REFERENCE_PATH, page(referencePage(words), REFERENCE_POLICY)],
     ['/docs/style.css', file(REFERENCE_STYLE, STYLE)],
     ['/docs/reference.js', file(REFERENCE_SCRIPT, SCRIPT)],
     ['/docs/redoc.js', compressedFileOf({ plain, gzip: zipped }, SCRIPT, exposed, FILE_HEADERS)],
@@ -87,5 +88,5 @@ const FREE_DOCUMENTS: [string, string][] = [
 ];
 
 function linksTo(isTaken: SiteParts['isTaken']): [string, string][] {
-  return [['/docs', 'API reference'], ...FREE_DOCUMENTS.filter(([path]) => isTaken(path))];
+  return [[REFERENCE_PATH, 'API reference'], ...FREE_DOCUMENTS.filter(([path]) => isTaken(path))];
 }

@@ -253,7 +253,7 @@ describe('npm run ledger', function () {
   it('explains itself, and fails for what it does not know', async () => {
     const help = await ledgerCommand({}, '--help');
     expect(help).to.include({ status: 0, stderr: '' });
-    expect(help.stdout).to.include('Usage: npm run ledger');
+    expect(help.stdout).to.include('Usage: npm run --silent ledger');
     for (const args of [
       [],
       ['nonsense'],
@@ -265,7 +265,7 @@ describe('npm run ledger', function () {
       const { status, stderr, stdout } = await ledgerCommand({}, ...args);
       expect(status, args.join(' ')).to.equal(1);
       expect(stdout).to.equal('');
-      expect(stderr).to.include('Usage: npm run ledger');
+      expect(stderr).to.include('Usage: npm run --silent ledger');
     }
   });
 

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { commandLine } from '../../config/command-line.js';
 import { toAtomic, toDecimal } from '../../contract/price.js';
 import { PendingPayments, type PendingCall } from './pending-payments.js';
 import {
@@ -17,8 +18,8 @@ import {
 } from './client.js';
 import type { Listing, ServerAnswer, SignedPayment } from './client.js';
 
-const USAGE = `Usage: npm run buy -- <operationId> '<json body>' [options]
-For example: npm run buy -- summarize '{"text":"Any text of a few sentences."}'
+const USAGE = `Usage: ${commandLine('buy')} <operationId> '<json body>' [options]
+For example: ${commandLine('buy')} summarize '{"text":"Any text of a few sentences."}'
 Operations: those that the server lists in /openapi.json. Parameters of the path and the query are members of the JSON, too.
 
   --url URL          URL of the server (default: the server of the sandbox in STATE_DIR)

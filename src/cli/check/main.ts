@@ -1,6 +1,7 @@
 import '../../solana/silence-bigint-warning.js';
 import { parseArgs } from 'node:util';
 import { readConfig, type Config } from '../../config.js';
+import { commandLine } from '../../config/command-line.js';
 import type { FacilitatorConfig } from '../../config/facilitator-settings.js';
 import { ConfigFault } from '../../config/setting-reader.js';
 import type { Contract } from '../../contract/contract.js';
@@ -22,7 +23,7 @@ import { createChain } from '../../solana/rpc.js';
 import { plain, toJson } from '../ledger/print.js';
 import { lookAtUpstreams } from './upstream-checks.js';
 
-const USAGE = `Usage: npm run check [-- --json]
+const USAGE = `Usage: ${commandLine('check')} [--json]
 
 Checks everything that a start of the server checks, without starting it or changing anything, also while it runs: the configuration,
 the contract, its handlers and the APIs of x-upstream, the RPC servers, the receiver's account, the facilitators and their fee payers,

@@ -55,6 +55,10 @@ function writePackage(folder: string): void {
     scripts: {
       build: 'coinslot build',
       start: 'coinslot run',
+      // The server's messages name these scripts.
+      buy: 'coinslot buy',
+      check: 'coinslot check',
+      ledger: 'coinslot ledger',
       ...scripts,
       test: 'coinslot build && node --test dist/test/',
     },

@@ -7,12 +7,13 @@ import { LedgerFault, messageOf } from '../../ledger/fault.js';
 import { openLedgerReader } from '../../ledger/store.js';
 import { csvLines } from './csv.js';
 import { height } from './chain-height.js';
+import { commandLine } from '../../config/command-line.js';
 import { CommandFault, plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
 import type { ReportSource } from './reports.js';
 
-const USAGE = `Usage: npm run ledger -- <command> [options]
+const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
 
   summary                       revenue per operation and UTC day, and payments by state
   list                          the newest payments
@@ -156,7 +157,7 @@ async function receiver(address: string | undefined): Promise<Report> {
 
 async function renamed(): Promise<never> {
   throw new CommandFault(
-    'The command copy is now called move: npm run ledger -- move --to TARGET. Nothing was changed.',
+    `The command copy is now called move: ${commandLine('ledger')} move --to TARGET. Nothing was changed.`,
   );
 }
 

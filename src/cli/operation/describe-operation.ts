@@ -52,7 +52,10 @@ export function operationLines(operation: NewOperation): string[] {
       '200': {
         description: 'The answer.',
         headers: Object.fromEntries(
-          ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE'].map(name => [name, reference('headers', name)]),
+          ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'X-Request-Id'].map(name => [
+            name,
+            reference('headers', name),
+          ]),
         ),
         content: {
           'application/json': { schema: reference('schemas', schemaName(id)), example: operation.answer },

@@ -1,0 +1,25 @@
+import { expect } from 'chai';
+import { tmpdir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { commandLine } from '../../src/config/command-line.js';
+import { bannerOf } from '../../src/observe/banner.js';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url)).replace(/\/$/, '');
+const LINKS = { operator: 'http://127.0.0.1:8404/?token=x', panel: undefined, buy: 'npx coinslot buy' };
+const SOLD = [{ id: 'quote', request: { example: { text: "It's one." } } }] as unknown as Parameters<
+  typeof bannerOf
+>[2];
+
+describe('The command that a person is told to type', () => {
+  it('is an npm script in the repository, and coinslot in the folder of a shop', () => {
+    expect(commandLine('buy', ROOT)).to.equal('npm run --silent buy --');
+    for (const shop of [tmpdir(), `${ROOT}/examples/petstore`, `${ROOT}-shop`])
+      expect(commandLine('buy', shop), shop).to.equal('npx coinslot buy');
+  });
+
+  it('stands in the banner, with an example that a shell reads as it was meant', () => {
+    expect(bannerOf('http://127.0.0.1:8402', LINKS, SOLD)).to.contain(
+      String.raw`  Buy a call  npx coinslot buy quote '{"text":"It'\''s one."}'` + '\n',
+    );
+  });
+});
