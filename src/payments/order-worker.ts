@@ -1,7 +1,7 @@
 import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer, type OrderChanged } from '../observe/observer.js';
 import { LRUCache } from 'lru-cache';
-import type { Ledger, Payment as Row } from '../ledger/store.js';
+import type { Ledger, Order, Payment as Row } from '../ledger/store.js';
 import type { Answer } from './outcome.js';
 
 /** One attempt at a paid order. `request` as `requestText` has it, `deadline` in ms since 1970. */
@@ -178,18 +178,27 @@ export class OrderWorker {
       deadline: this.#now() + this.#attemptMs,
     });
     const lost = new AbortController();
-    const renewing = setInterval(() => void this.#renew(row, lost), RENEW_MS).unref();
+    const renewing = setInterval(() => void this.#hold(row, lost).catch(() => {}), RENEW_MS).unref();
     try {
+      if (order.finishedAt !== null) return;
       const { deadline, attempts: attempt } = order;
       let current = attempt;
+      let broken: { error: unknown } | undefined;
       const extend: Attempt['extend'] = async () => {
-        const next = await this.#ledger.extendOrder(id, current, this.#now() + this.#attemptMs);
-        if (next) current = next.attempts;
-        return next && { deadline: next.deadline, attempt: next.attempts };
+        try {
+          const next = (await this.#hold(row, lost)) ? await this.#extend(id, current) : undefined;
+          if (next) current = next.attempts;
+          return next && { deadline: next.deadline, attempt: next.attempts };
+        } catch (error) {
+          broken = { error };
+          throw error;
+        }
       };
       const signal = AbortSignal.any([this.#stop.signal, lost.signal]);
       const result = await this.#work.work({ id, operation, request, deadline, attempt, extend }, signal);
-      if (!signal.aborted) await this.#finish(row, current, result);
+      // What failed is the ledger, not the order.
+      if (broken) throw broken.error;
+      if (!signal.aborted && (await this.#hold(row, lost))) await this.#finish(row, current, result);
     } finally {
       clearInterval(renewing);
       // Ends only the lease; callers of the row are not affected.
@@ -197,9 +206,19 @@ export class OrderWorker {
     }
   }
 
-  async #renew(row: Row, lost: AbortController): Promise<void> {
-    const mine = await this.#ledger.extendLease(row.id, row.claim, LEASE_MS).catch(() => true);
+  /** Renews the lease. @returns false if another server has taken the order over; its work here is then aborted */
+  async #hold({ id, claim }: Row, lost: AbortController): Promise<boolean> {
+    const mine = await this.#ledger.extendLease(id, claim, LEASE_MS);
     if (!mine) lost.abort(new Error('another server has taken the order over'));
+    return mine;
+  }
+
+  /** Starts another attempt, or finds the one that a server started which held the order before. */
+  async #extend(id: string, attempt: number): Promise<Order | undefined> {
+    const next = await this.#ledger.extendOrder(id, attempt, this.#now() + this.#attemptMs);
+    if (next) return next;
+    const order = await this.#ledger.order(id);
+    return order && order.finishedAt === null && order.attempts > attempt ? order : undefined;
   }
 
   async #finish(row: Row, attempt: number, result: OrderResult): Promise<void> {

@@ -1,0 +1,128 @@
+import { expect } from 'chai';
+import { setTimeout as pause } from 'node:timers/promises';
+import { openLedger, type Ledger, type Order } from '../../src/ledger/store.js';
+import { OrderWorker, type Attempt, type OrderResult } from '../../src/payments/order-worker.js';
+import { onEachEngine, paymentIn, type LedgerPlace } from '../support/ledger-places.js';
+
+const terms = { payTo: 'Receiver', network: 'solana:test' };
+const log = { info: () => {}, warn: () => {}, error: () => {} };
+const ANSWER: OrderResult = { kind: 'answer', answer: { status: 200, headers: {}, body: Buffer.from('{}') } };
+const ATTEMPT_MS = 60_000;
+const SOON_MS = 8_000;
+
+/** An attempt that a server works on. The test ends it. */
+type Work = { attempt: Attempt; signal: AbortSignal; end: (result: OrderResult) => void };
+
+onEachEngine('orders of two servers on one ledger', make => {
+  let place: LedgerPlace;
+  let ledgers: Ledger[];
+  let workers: OrderWorker[];
+
+  beforeEach(async () => {
+    place = await make();
+    ledgers = [];
+    workers = [];
+  });
+  afterEach(async () => {
+    await Promise.all(workers.map(worker => worker.stop()));
+    await Promise.all(ledgers.map(ledger => ledger.close()));
+    await place.remove();
+  });
+
+  /** SQLite has one server for a file, so there the servers share its ledger. */
+  async function ledgerOf(): Promise<Ledger> {
+    const [first] = ledgers;
+    if (first && place.url.startsWith('file:')) return first;
+    const opened = await openLedger({ url: place.url, ...terms });
+    ledgers.push(opened);
+    return opened;
+  }
+  /** Starts a server. @returns the attempts that it has begun */
+  function server(ledger: Ledger): Work[] {
+    const begun: Work[] = [];
+    const work = (attempt: Attempt, signal: AbortSignal) =>
+      new Promise<OrderResult>(end => begun.push({ attempt, signal, end }));
+    const worker = new OrderWorker({
+      ledger,
+      work: { replies: () => 1, work },
+      log,
+      attemptMs: ATTEMPT_MS,
+    });
+    worker.start();
+    workers.push(worker);
+    return begun;
+  }
+  async function soon<T>(read: () => T | undefined | Promise<T | undefined>): Promise<T> {
+    for (const until = Date.now() + SOON_MS; Date.now() < until; await pause(20)) {
+      const value = await read();
+      if (value !== undefined) return value;
+    }
+    throw new Error('it did not happen');
+  }
+  const orderOf = async (ledger: Ledger, id: string): Promise<Order> => {
+    const order = await ledger.order(id);
+    if (!order) throw new Error('no order');
+    return order;
+  };
+  /** Two servers that both believe that they work on one order, because the ledger was away for longer than the lease of the first. */
+  async function both(): Promise<{ id: string; ledger: Ledger; first: Work; second: Work }> {
+    const ledger = await ledgerOf();
+    const id = await paymentIn(ledger, 'owed');
+    const first = server(ledger);
+    const one = await soon(() => first[0]);
+    await ledger.extendLease(id, (await ledger.find(id))?.claim ?? 0, 0);
+    const second = server(await ledgerOf());
+    return { id, ledger, first: one, second: await soon(() => second[0]) };
+  }
+
+  it('a server that lost the order extends nothing, stops, and its successor can extend it', async () => {
+    const { id, ledger, first, second } = await both();
+    expect(await first.attempt.extend()).to.equal(undefined);
+    expect(first.signal.aborted).to.equal(true);
+    expect(await orderOf(ledger, id)).to.include({ attempts: 1 });
+    first.end({ kind: 'failed', error: 'Nobody answered.' });
+    expect(await second.attempt.extend()).to.include({ attempt: 2 });
+    second.end(ANSWER);
+    await soon(async () => ((await ledger.find(id))?.state === 'delivered' ? true : undefined));
+  });
+
+  it('an extension that another server began is gone on with, not skipped', async () => {
+    const { id, ledger, second } = await both();
+    const extended = await ledger.extendOrder(id, 1, Date.now() + 2 * ATTEMPT_MS);
+    expect(await second.attempt.extend()).to.deep.equal({ attempt: 2, deadline: extended?.deadline });
+    expect(await second.attempt.extend(), 'once').to.equal(undefined);
+    second.end({ kind: 'failed', error: 'Nobody answered.' });
+    await soon(async () => (await orderOf(ledger, id)).finishedAt ?? undefined);
+  });
+
+  it('a server that lost the order does not end the attempt of its successor', async () => {
+    const { id, ledger, first, second } = await both();
+    first.end({ kind: 'failed', error: 'My backend is down.' });
+    await pause(300);
+    expect(await orderOf(ledger, id)).to.include({ finishedAt: null });
+    second.end(ANSWER);
+    await soon(async () => ((await ledger.find(id))?.state === 'delivered' ? true : undefined));
+  });
+
+  it('a ledger that fails while the order is extended: the order did not fail, and is worked on again', async () => {
+    const ledger = await ledgerOf();
+    const id = await paymentIn(ledger, 'owed');
+    let faults = 1;
+    const failing: Ledger = {
+      ...ledger,
+      extendOrder: async (...asked) => {
+        if (faults-- > 0) throw new Error('the ledger is away');
+        return ledger.extendOrder(...asked);
+      },
+    };
+    const begun = server(failing);
+    const { attempt, end } = await soon(() => begun[0]);
+    await attempt.extend().catch(() => {});
+    end({ kind: 'failed', error: 'The backend failed.' });
+    const again = await soon(() => begun[1]);
+    expect(await orderOf(ledger, id)).to.include({ attempts: 1, finishedAt: null });
+    expect(await again.attempt.extend()).to.include({ attempt: 2 });
+    again.end(ANSWER);
+    await soon(async () => ((await ledger.find(id))?.state === 'delivered' ? true : undefined));
+  });
+});
