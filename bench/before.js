@@ -4,25 +4,35 @@ import { BRIEF } from './fleet.js';
 import { introduce, paid, unpaid } from './measure.js';
 import { startOurs } from './processes.js';
 
-const NOW = 'this version';
-const BEFORE = 'the version before';
+/** Of the ratio of two versions, or of with and without: 3 % may be lost. */
+const LEAST = 0.97;
 
 /**
- * What a change cost: this version beside another one, built in the folder `BEFORE`, in interleaved pairs. Without that folder nothing
- * is measured. @param {import('./measure.js').Bench} bench
+ * What a change cost: this version beside another one, built in the folder `BEFORE`. Without that folder nothing is measured.
+ * @param {import('./measure.js').Bench} bench
  */
 export async function before(bench) {
   const root = process.env.BEFORE;
   if (!root) throw new Error('BEFORE=<a checkout of another version, built> names what to compare with');
-  const [{ server: now }, { server: then }] = [
-    await startOurs(bench.stubs),
-    await startOurs(bench.stubs, { root }),
-  ];
-  now.name = NOW;
-  then.name = BEFORE;
-  const servers = [now, then];
+  await beside(bench, ['this version', {}], ['the version before', { root }]);
+}
+
+/** What log, metrics and traces cost: this version beside itself without them. @param {import('./measure.js').Bench} bench */
+export async function observation(bench) {
+  const nodeArgs = ['--import', new URL('unobserved.js', import.meta.url).href];
+  await beside(bench, ['with log and metrics', {}], ['without', { nodeArgs }]);
+}
+
+/** Two servers in interleaved pairs. */
+async function beside(bench, ...how) {
+  const servers = [];
   try {
-    for (const server of servers) await introduce(bench, server, BRIEF);
+    for (const [name, options] of how) {
+      const { server } = await startOurs(bench.stubs, options);
+      server.name = name;
+      servers.push(server);
+      await introduce(bench, server, BRIEF);
+    }
     const seconds = bench.quick ? 0.5 : 2;
     const sell = server => paid(bench, server, { ...BRIEF, connections: 64, seconds });
     const refuse = server => unpaid(bench, server, { ...BRIEF, connections: 100, seconds: seconds / 2 });
@@ -35,12 +45,9 @@ export async function before(bench) {
 
 /** Calls per second and processor time of one kind of call, with the ratio of the two versions and its 95 % interval. */
 async function compare(bench, servers, what, run) {
-  const rate = table(`${what}, this version and the one before`, 'calls/s');
-  const spent = table(
-    `Processor time of the server per ${what}, this version and the one before`,
-    'µs',
-    'less',
-  );
+  const [one, other] = servers.map(({ name }) => name);
+  const rate = table(`${what}, ${one} and ${other}`, 'calls/s');
+  const spent = table(`Processor time of the server per ${what}, ${one} and ${other}`, 'µs', 'less');
   for (const server of servers) await run(server);
   for (let pair = 0; pair < (bench.quick ? 5 : 15); pair++)
     for (const server of pair % 2 ? servers.toReversed() : servers) {
@@ -52,12 +59,12 @@ async function compare(bench, servers, what, run) {
         record(spent, server.name, ((ended - began) * 1e6) / answers);
     }
   for (const of of [rate, spent]) {
-    const between = interval(of, NOW, BEFORE);
+    const between = interval(of, one, other);
     if (between) {
       const [mean, low, high] = between.map(value => value.toFixed(3));
       of.notes.push(`Mean of the pairs' ratios ${mean}, 95 % interval ${low} to ${high}.`);
     }
     bench.report.add(of);
   }
-  bench.report.gate(`${what}, this version / the one before`, ratio(rate, NOW, BEFORE), 'least', 0.97);
+  bench.report.gate(`${what}, ${one} / ${other}`, ratio(rate, one, other), 'least', LEAST);
 }

@@ -1,5 +1,5 @@
 import process from 'node:process';
-import { before } from './before.js';
+import { before, observation } from './before.js';
 import { ledger, operations } from './growth.js';
 import { memory, starts } from './life.js';
 import { PREPARED } from './measure.js';
@@ -25,6 +25,7 @@ const SCENARIOS = {
   starts,
   memory,
   postgres,
+  observation,
 };
 
 const quick = process.env.QUICK === '1';

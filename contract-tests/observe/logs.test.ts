@@ -7,9 +7,16 @@ import { saleLog } from '../../src/observe/sale-log.js';
 type Line = { level: string; message: string; [field: string]: unknown };
 
 function logOf(lines: Line[]) {
+  // Pino writes no field that is undefined.
   const at = (level: string) => (fields: object, message: string) =>
-    void lines.push({ ...fields, level, message });
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+    void lines.push(JSON.parse(JSON.stringify({ ...fields, level, message })) as Line);
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    isLevelEnabled: () => true,
+  };
 }
 
 const MONEY = { operation: 'summarize', payment: 'ab'.repeat(32), payer: 'Payer', amount: 10_000n };

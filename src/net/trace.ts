@@ -1,6 +1,7 @@
 import {
   context,
   propagation,
+  ProxyTracerProvider,
   SpanKind,
   SpanStatusCode,
   trace,
@@ -12,7 +13,14 @@ import {
  * Spans and W3C trace context (https://www.w3.org/TR/trace-context/). All of it does nothing until the operator attaches an SDK of
  * OpenTelemetry (docs/operating.md, "Traces").
  */
-const tracer = trace.getTracer('coinslot');
+const NAME = 'coinslot';
+const tracer = trace.getTracer(NAME);
+
+/** Whether an SDK is attached. Without one, even empty spans cost a paid call some microseconds. */
+function isTracing(): boolean {
+  const provider = trace.getTracerProvider();
+  return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(NAME) !== undefined;
+}
 
 /** Runs `work` in a span. */
 export function traced<T>(
@@ -21,6 +29,7 @@ export function traced<T>(
   work: () => Promise<T>,
   kind: SpanKind = SpanKind.INTERNAL,
 ): Promise<T> {
+  if (!isTracing()) return work();
   return tracer.startActiveSpan(name, { attributes, kind }, async span => {
     try {
       return await work();
@@ -40,6 +49,7 @@ export function tracedFrom<T>(
   attributes: Attributes,
   work: () => Promise<T>,
 ): Promise<T> {
+  if (!isTracing()) return work();
   const caller = propagation.extract(context.active(), headers);
   return context.with(caller, () => traced(name, attributes, work, SpanKind.SERVER));
 }
@@ -52,6 +62,7 @@ export function tracedRequest<T>(method: string, service: string, work: () => Pr
 
 /** Adds the headers that pass the trace on to another service (W3C Trace Context). A caller's `baggage` stays here. */
 export function passTraceOn(headers: Record<string, string>): Record<string, string> {
+  if (!isTracing()) return headers;
   const { traceparent, tracestate } = carrierOf(context.active());
   if (traceparent === undefined) return headers;
   return { ...headers, traceparent, ...(tracestate === undefined ? {} : { tracestate }) };

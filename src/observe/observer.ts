@@ -132,7 +132,7 @@ export type UpstreamAnswered = {
   why?: string;
 };
 
-/** The ledger's database has served one operation, or `failed` says why it could not. A full store or queue is no failure of it. */
+/** The ledger's database has committed a write, or `failed` says why it served a write or a read not. A full store or queue is no failure of it. */
 export type LedgerUsed = { kind: 'ledger'; write: boolean; ms: number; failed?: string | undefined };
 
 export type Listener = {

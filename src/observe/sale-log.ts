@@ -3,7 +3,10 @@ import type { Log } from '../net/log.js';
 import type { Answered, Event, Listener, OrderChanged, Released, Sold, Spent } from './observer.js';
 
 /** A log that has the level `debug`, too. */
-export type DetailedLog = Log & { debug(fields: object, message: string): void };
+export type DetailedLog = Log & {
+  debug(fields: object, message: string): void;
+  isLevelEnabled(level: 'debug'): boolean;
+};
 
 const MAX_ERROR_CHARACTERS = 300;
 const FALSE_SETTLEMENT =
@@ -14,13 +17,14 @@ const FALSE_SETTLEMENT =
  * decided for each payment, and each answer. Never bodies or payment headers.
  */
 export function saleLog(log: DetailedLog): Listener {
+  const detailed = log.isLevelEnabled('debug');
   return {
     hear(event: Event) {
       switch (event.kind) {
         case 'sold':
           return logSale(log, event);
         case 'answered':
-          return logAnswer(log, event);
+          return event.status >= 400 || detailed ? logAnswer(log, event) : undefined;
         case 'order':
           return logOrder(log, event);
         case 'released':
@@ -28,11 +32,13 @@ export function saleLog(log: DetailedLog): Listener {
         case 'false settlement':
           return log.error({ ...moneyOf(event), settlement: event.settlement }, FALSE_SETTLEMENT);
         case 'decided': {
+          if (!detailed) return undefined;
           const { requestId, payment, next } = event;
           return log.debug({ requestId, payment, next }, `next step for a payment: ${next}`);
         }
         case 'facilitator':
         case 'upstream': {
+          if (!detailed) return undefined;
           const { kind, ...fields } = event;
           return log.debug({ ...fields, ms: rounded(event.ms) }, `${kind} answered`);
         }
@@ -86,10 +92,15 @@ function moneyOf({ operation, payment, payer, amount }: Money): object {
   return { operation, payment, payer, usdc: toDecimal(amount) };
 }
 
-function timesOf(spent: Spent = {}): Record<string, number> {
-  return Object.fromEntries(Object.entries(spent).map(([step, ms]) => [`${step}Ms`, rounded(ms)]));
+function timesOf({ claim, verify, work, settle }: Spent = {}): object {
+  return {
+    claimMs: rounded(claim),
+    verifyMs: rounded(verify),
+    workMs: rounded(work),
+    settleMs: rounded(settle),
+  };
 }
 
-function rounded(ms: number): number {
-  return Math.round(ms * 10) / 10;
+function rounded(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.round(ms * 10) / 10;
 }
