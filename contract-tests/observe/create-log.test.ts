@@ -24,4 +24,21 @@ describe('The log', () => {
     expect(stderr).to.equal('still here');
     expect(status).to.equal(0);
   });
+
+  for (const [how, end] of [
+    ['exits', 'process.exit(1)'],
+    ['crashes', "throw new Error('a bug')"],
+  ] as const)
+    it(`that was not written yet is written when the process ${how}`, () => {
+      const script = `
+        const { createLog } = await import(${JSON.stringify(MODULE)});
+        (await createLog('info', false)).info({ n: 1 }, 'a sale');
+        ${end};`;
+      const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+        encoding: 'utf8',
+        timeout: 10_000,
+      });
+      expect(status).to.equal(1);
+      expect(JSON.parse(stdout)).to.include({ n: 1, msg: 'a sale' });
+    });
 });
