@@ -41,4 +41,43 @@ describe('The log', () => {
       expect(status).to.equal(1);
       expect(JSON.parse(stdout)).to.include({ n: 1, msg: 'a sale' });
     });
+
+  describe('on a terminal', () => {
+    /** What a terminal gets if `fields`, an expression, are logged with a message. */
+    function shown(fields: string, message: string): string {
+      const script = `
+        const { createLog } = await import(${JSON.stringify(MODULE)});
+        const log = await createLog('info', true);
+        log.info(${fields}, ${JSON.stringify(message)});
+        log.info({}, 'the next line');`;
+      const { stdout, status } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+        encoding: 'utf8',
+        timeout: 20_000,
+        env: { ...process.env, NO_COLOR: '1' },
+      });
+      expect(status).to.equal(0);
+      return stdout;
+    }
+    const HOSTILE =
+      'exact\r\n[12:00:00] INFO: sold for 9 USDC\u001b[2J\u009b2J\u202etxt\u2028\ud800\u0007\u{e0041}';
+    const WRITTEN = String.raw`exact\r\n[12:00:00] INFO: sold for 9 USDC\u001b[2J\u009b2J\u202etxt\u2028\ud800\u0007\udb40\udc41`;
+
+    it('a name that a buyer sent can neither write a line of its own nor control the terminal', () => {
+      const out = shown(`{ error: ${JSON.stringify(HOSTILE)}, payer: ${JSON.stringify(HOSTILE)} }`, HOSTILE);
+      expect(out.split('\n').filter(line => /^\[\d\d:/.test(line))).to.have.length(2);
+      expect(out.replaceAll('\\\\', '\\').split(WRITTEN).length - 1, out).to.equal(3);
+      expect(out.replaceAll('\n', '')).to.not.match(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+    });
+
+    it('nor can the message of an error, whose stack is still written in lines', () => {
+      const error = `new Error(${JSON.stringify(HOSTILE)}, { cause: new Error('the cause') })`;
+      const out = shown(`{ error: ${error} }`, 'it failed');
+      expect(out)
+        .to.include(`Error: ${WRITTEN}`)
+        .and.match(/\n +at .*\n/)
+        .and.match(/\n +caused by: Error: the cause/);
+      expect(out.replaceAll('\n', '')).to.not.match(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+      expect(out).to.match(/\n\[[\d:]+\] INFO: the next line/);
+    });
+  });
 });

@@ -11,10 +11,39 @@ export async function createLog(level: string, terminal: boolean): Promise<Logge
   };
   if (!terminal) return pino(options, standardOutput());
   const { default: pretty } = await import('pino-pretty');
-  return pino(
-    options,
-    pretty({ sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss', ignore: 'pid,hostname' }),
-  );
+  const readable = pretty({
+    sync: true,
+    singleLine: true,
+    translateTime: 'SYS:HH:MM:ss',
+    ignore: 'pid,hostname',
+  });
+  return pino(options, { write: line => void readable.write(plainLine(line)) });
+}
+
+/** Control characters, those that turn the direction of text or cannot be seen, and line ends. */
+const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+/** As above, but a stack trace keeps its lines. */
+const CONTROLS_OF_STACK = /(?!\n(?: +at |caused by: ))[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+/**
+ * A line of the log, with whatever could control a terminal written out (`\u001b`, `\n`): names and messages that buyers, facilitators
+ * and backends sent stand in it.
+ */
+function plainLine(line: string): string {
+  const plain = JSON.parse(line, (key, value: unknown) =>
+    typeof value === 'string'
+      ? value.replace(key === 'stack' ? CONTROLS_OF_STACK : CONTROLS, escaped)
+      : value,
+  ) as object;
+  return `${JSON.stringify(plain)}\n`;
+}
+
+/** As JSON has it; it writes out only some of them itself. */
+function escaped(character: string): string {
+  const written = JSON.stringify(character).slice(1, -1);
+  if (written !== character) return written;
+  const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at));
+  return units.map(unit => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
 /** Lines are gathered for this long, in ms, or up to this many bytes, because each write of the file costs as much as making a line. */
