@@ -1,4 +1,8 @@
 import { expect } from 'chai';
+import { SQLITE } from '../../src/ledger/engine.js';
+import { openOrders } from '../../src/ledger/queries/orders.js';
+import * as reports from '../../src/ledger/queries/reports.js';
+import { raw, type Query } from '../../src/ledger/sql.js';
 import type { Sale } from '../../src/ledger/store.js';
 import { onEachEngine, paymentIn } from '../support/ledger-places.js';
 import { delivered, payment } from '../support/ledgers.js';
@@ -65,21 +69,36 @@ onEachEngine('sales and what is undecided', make => {
     expect(settling.payments).to.equal(1);
   });
 
-  it('are found by their index, however many there are', async function () {
+  it('are found by their indexes, like all that the operator page shows, however many there are', async function () {
     if (!place.url.startsWith('file:')) return this.skip();
     const { default: Database } = await import('libsql');
     const db = new Database(place.url.slice('file:'.length), { readonly: true });
-    const plan = (text: string): string => JSON.stringify(db.prepare(`explain query plan ${text}`).all());
-    const sale = 'settled_at is not null and alias_of is null';
-    expect(
-      plan(`select id from payments where ${sale} and settled_at >= 5 and (settled_at > 5 or id > 'a')
-          order by settled_at, id limit 10`),
-    )
-      .to.include('payments_settled')
-      .and.not.include('TEMP B-TREE');
-    expect(plan(`select id from payments where ${sale} order by settled_at desc, id desc limit 10`))
-      .to.include('payments_settled')
-      .and.not.include('TEMP B-TREE');
+    const plan = ({ sql, parameters }: Query): string =>
+      JSON.stringify(db.prepare(`explain query plan ${SQLITE.spell(sql)}`).all(parameters));
+    const sales = [
+      reports.salesAfter({ settled_at: 5, id: 'ab'.repeat(32), limit: 10 }),
+      reports.newestSales({ limit: 10 }),
+    ].map(plan);
+    for (const found of sales)
+      expect(found).to.include('USING INDEX payments_settled').and.not.include('TEMP B-TREE');
+    const listed = {
+      payer: null,
+      operation: null,
+      leased: raw('0'),
+      now: raw('0'),
+      created_at: 0,
+      id: '00',
+      limit: 50,
+    };
+    const few = [
+      reports.undecided(),
+      reports.listUndecided({ ...listed, state: 'owed' }, false),
+      openOrders({ limit: 50 }),
+    ].map(plan);
+    for (const found of few)
+      expect(found)
+        .to.match(/USING (COVERING )?INDEX (payments_undecided|orders_open)/)
+        .and.not.match(/SCAN payments\b(?! USING)/);
     db.close();
   });
 });

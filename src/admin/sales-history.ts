@@ -9,11 +9,12 @@ export type History = { today: number; days: number; sales: DaySales[]; complete
 
 const DAY_MS = 86_400_000;
 const SHOWN_DAYS = 30;
-const SLICE = 500;
+/** Reading them holds up the server: SQLite is read in its thread. A few ms, see bench/operator-page.js. */
+const SLICE = 100;
 /** Sales within this time of the newest one are counted again the next time: one beside them may be committed late. */
 const SETTLING_MS = 15_000;
 /** How long a reader waits for earlier sales to be counted. */
-const PATIENCE_MS = 400;
+const PATIENCE_MS = 200;
 /** Readers within this time get the same counts. */
 const FRESH_MS = 1_000;
 

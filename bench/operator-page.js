@@ -1,0 +1,123 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import process from 'node:process';
+import { setTimeout as pause } from 'node:timers/promises';
+import Koa from 'koa';
+import { createOperatorPage } from '../dist/src/admin/operator-page.js';
+import { DAY_MS, fill, open } from './filled-ledger.js';
+import { median } from './figures.js';
+import { cleanRuns, runFolder } from './processes.js';
+import { PAY_TO } from './terms.js';
+
+/**
+ * How long the operator page takes over a ledger with a million sales of the last 30 days (`ROWS`: another number), and how long it holds
+ * up the server: the first look, which counts them, those while it counts, and later ones.
+ */
+
+const ROWS = Number(process.env.ROWS ?? 1_000_000);
+const TOKEN = 'a-token-for-the-benchmark';
+const LATER_LOOKS = 20;
+const COUNTING = 'Earlier sales are still being counted.';
+
+const silent = () => {};
+const nothing = { version: '0', uptimeSeconds: 1, status: 'ok', upstreams: {} };
+
+async function serve(ledger) {
+  const app = new Koa();
+  // Its own address is known once it listens, and the page needs it.
+  app.use((ctx, next) => page(ctx, next));
+  const server = createServer(app.callback()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${server.address().port}`;
+  const closing = new AbortController();
+  const page = createOperatorPage({
+    ledger,
+    shop: 'Coinslot',
+    network: 'sandbox',
+    payTo: PAY_TO,
+    publicUrl: url,
+    health: () => nothing,
+    facilitators: () => [],
+    breakers: () => [],
+    refund: async () => {},
+    retry: async () => {},
+    log: { info: silent, warn: silent, error: silent },
+    signal: closing.signal,
+    token: TOKEN,
+    url,
+  });
+  const close = () => {
+    closing.abort();
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url, close };
+}
+
+async function signIn(url) {
+  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
+  const answer = await fetch(`${url}/login`, {
+    method: 'POST',
+    headers,
+    body: `token=${TOKEN}`,
+    redirect: 'manual',
+  });
+  return (answer.headers.get('set-cookie') ?? '').split(';')[0];
+}
+
+/** @returns {Promise<{ ms: number, counting: boolean }>} */
+async function look(url, cookie) {
+  const began = performance.now();
+  const answer = await fetch(`${url}/overview`, { headers: { cookie } });
+  const text = await answer.text();
+  if (answer.status !== 200) throw new Error(`the page answered ${answer.status}`);
+  return { ms: performance.now() - began, counting: text.includes(COUNTING) };
+}
+
+/** @param {string} what @param {() => Promise<string>} work */
+async function watched(what, work) {
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  const figures = await work();
+  delay.disable();
+  const [p99, most] = [delay.percentile(99), delay.max].map(ns => (ns / 1e6).toFixed(1));
+  process.stdout.write(`${what}: ${figures}; the event loop waited ${p99} ms (p99), ${most} ms at most\n`);
+}
+
+cleanRuns();
+const file = join(runFolder('operator-page'), 'ledger.db');
+const began = Date.now() - 29.5 * DAY_MS;
+const { seconds } = await fill(file, ROWS, { began, everyMs: Math.floor((29.5 * DAY_MS) / ROWS) });
+process.stdout.write(`${ROWS} sales of 30 days written in ${Math.round(seconds)} s\n`);
+const ledger = await open(file);
+const { url, close } = await serve(ledger);
+const cookie = await signIn(url);
+await watched('nothing asked for', async () => (await pause(2_000), 'for comparison'));
+const start = performance.now();
+await watched('the first look', async () => {
+  const { ms, counting } = await look(url, cookie);
+  return `${Math.round(ms)} ms${counting ? ', still counting' : ''}`;
+});
+await watched('looks while it counts', async () => {
+  const times = [];
+  for (let found = { counting: true, ms: 0 }; found.counting;) {
+    await pause(200);
+    found = await look(url, cookie);
+    times.push(found.ms);
+  }
+  const whole = ((performance.now() - start) / 1_000).toFixed(1);
+  return `${Math.round(median(times))} ms, ${Math.round(Math.max(...times))} ms at most, all counted after ${whole} s`;
+});
+await watched('later looks', async () => {
+  const times = [];
+  for (let n = 0; n < LATER_LOOKS; n += 1) {
+    await pause(200);
+    times.push((await look(url, cookie)).ms);
+  }
+  return `${median(times).toFixed(1)} ms, ${Math.max(...times).toFixed(1)} ms at most`;
+});
+close();
+await ledger.close();
+cleanRuns();
