@@ -87,16 +87,20 @@ export type SettleFault =
   | 'simulationFailed'
   | 'sendThrew'
   | 'garbled'
+  | 'tooMany'
+  | 'tooManyAfter'
   | 'lie';
 
 const refusal = (errorReason: string): string =>
   JSON.stringify({ success: false, errorReason, transaction: '', network: '' });
 
-/** A facilitator that misbehaves at a settlement. */
+/** A facilitator that misbehaves at a settlement. `tooMany` asks to wait for a second. */
 export function settleFault(kind: SettleFault): Intervention {
   return async ({ forward, respond, drop }) => {
     if (kind === 'dropBefore') return drop();
     if (kind === 'errorBefore') return respond(500, '{"error":"internal"}');
+    const tooMany = (): void => respond(429, '{"error":"slow down"}', { 'retry-after': '1' });
+    if (kind === 'tooMany') return tooMany();
     if (kind === 'lie') {
       const transaction = '5'.repeat(88);
       return respond(200, JSON.stringify({ success: true, transaction, network: 'n', payer: 'p' }));
@@ -104,6 +108,7 @@ export function settleFault(kind: SettleFault): Intervention {
     if (kind === 'slow') await pause(400);
     let answer = await forward();
     if (kind === 'dropAfter') return drop();
+    if (kind === 'tooManyAfter') return tooMany();
     if (kind === 'errorAfter') return respond(502, '<html>Bad gateway</html>');
     if (kind === 'garbled') return respond(200, answer.body.subarray(0, 10));
     if (kind === 'duplicate') return respond(200, refusal('duplicate_settlement'));

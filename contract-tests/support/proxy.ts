@@ -16,7 +16,7 @@ export type Intervention = (ask: {
   body: Buffer;
   /** Passes the request on and resolves to the real answer. */
   forward: () => Promise<{ status: number; body: Buffer }>;
-  respond: (status: number, body: string | Buffer) => void;
+  respond: (status: number, body: string | Buffer, headers?: Record<string, string>) => void;
   /** Cuts the connection without an answer. */
   drop: () => void;
 }) => Promise<void> | void;
@@ -44,8 +44,8 @@ export async function countingProxy(target: string | ((body: Buffer) => string))
     const method = methodOf(body);
     for (const name of ['', path, method])
       if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
-    const respond = (status: number, answer: string | Buffer): void => {
-      outgoing.writeHead(status, { 'content-type': 'application/json' }).end(answer);
+    const respond: Parameters<Intervention>[0]['respond'] = (status, answer, headers = {}) => {
+      outgoing.writeHead(status, { 'content-type': 'application/json', ...headers }).end(answer);
     };
     const to = typeof target === 'string' ? target : target(body);
     const forward = () => pass(to, incoming, body);

@@ -61,6 +61,8 @@ const SETTLE_FAULTS: [number, SettleFault][] = [
   [2, 'simulationFailed'],
   [2, 'sendThrew'],
   [1, 'garbled'],
+  [2, 'tooMany'],
+  [1, 'tooManyAfter'],
 ];
 const RPC_FAULTS: [number, RpcFault][] = [
   [60, 'none'],
