@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
+import { STATUS_MEANINGS } from '../../src/payments/status-meanings.js';
 import { load } from '../support/load-readme.js';
 import { RELEASED, SOLD } from '../support/sold.js';
 import { withPrices } from '../tools/readme.js';
@@ -58,6 +59,11 @@ describe('The README', () => {
     );
     expect(table).to.include('| `another` | `GET /another/{id}` `{text}` | 0.01 | Another one |');
     expect(table).not.to.include('| `solTokenBrief` |');
+  });
+
+  it('says of each status what the server and its pages say', () => {
+    const rows = STATUS_MEANINGS.map(([status, meaning]) => `| ${status} | ${meaning} |\n`);
+    expect(text).to.include(`| status | what it means for your money |\n|---|---|\n${rows.join('')}\n`);
   });
 
   it('names every variable that the server reads, in full or by its ending', () => {

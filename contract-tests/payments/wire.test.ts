@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { carriesPayment } from '../../src/payments/headers.js';
 import { decodePayment, receiptHeader, type WirePayment } from '../../src/payments/wire.js';
+import { facilitatorRequest } from '../support/http-facilitator.js';
 import {
   base64Json,
   DEVNET,
@@ -12,15 +13,7 @@ import {
   withIdentifier,
 } from '../support/craft.js';
 
-const ACCEPTED = {
-  scheme: 'exact',
-  network: DEVNET,
-  amount: '10000',
-  asset: DEVNET_USDC,
-  payTo: 'Receiver',
-  maxTimeoutSeconds: 60,
-  extra: { feePayer: 'FeePayer' },
-};
+const { requirements: ACCEPTED } = facilitatorRequest('FeePayer');
 const V2 = v2Header(ACCEPTED, 'AAAA');
 const V1 = v1Header(DEVNET_V1, 'AAAA');
 

@@ -22,15 +22,9 @@ import {
   createUpdateMultiplierDataInstruction,
 } from '@solana/spl-token';
 import { createInitializeInstruction, createUpdateFieldInstruction } from '@solana/spl-token-metadata';
-import {
-  Keypair,
-  PublicKey,
-  SystemProgram,
-  TransactionInstruction,
-  TransactionMessage,
-  VersionedTransaction,
-} from '@solana/web3.js';
+import { Keypair, PublicKey, SystemProgram, TransactionInstruction } from '@solana/web3.js';
 import { createHash } from 'node:crypto';
+import { execute } from '../../src/sandbox/create-mints.js';
 import { Vm } from '../../src/sandbox/vm.js';
 
 const PROGRAM = TOKEN_2022_PROGRAM_ID;
@@ -241,40 +235,29 @@ export const RECIPES: Record<string, Recipe> = {
   },
 };
 
-const transactionOf = (instructions: TransactionInstruction[]): Uint8Array =>
-  new VersionedTransaction(
-    new TransactionMessage({
-      payerKey: WHO.minter,
-      recentBlockhash: '11111111111111111111111111111111',
-      instructions,
-    }).compileToV0Message(),
-  ).serialize();
-
 /** Makes a mint with the VM's own Token-2022 and returns the account that it left. */
 function make(vm: Vm, name: string, { sizes, before, after, decimals = 9, freezable }: Recipe) {
   const mint = keyOf(name);
   const space = sizes.length === 0 ? 82 : 166 + sizes.reduce((sum, size) => sum + size + 4, 0);
-  const { err, logs } = vm.execute(
-    transactionOf([
-      SystemProgram.createAccount({
-        fromPubkey: WHO.minter,
-        newAccountPubkey: mint,
-        lamports: Number(SOL),
-        space,
-        programId: PROGRAM,
-      }),
-      ...before(mint),
-      createInitializeMint2Instruction(
-        mint,
-        decimals,
-        WHO.minter,
-        freezable === false ? null : WHO.freezer,
-        PROGRAM,
-      ),
-      ...(after?.(mint) ?? []),
-    ]),
-  );
-  if (err) throw new Error(`${name}: ${JSON.stringify(err)}\n${logs.join('\n')}`);
+  const made = [
+    SystemProgram.createAccount({
+      fromPubkey: WHO.minter,
+      newAccountPubkey: mint,
+      lamports: Number(SOL),
+      space,
+      programId: PROGRAM,
+    }),
+    ...before(mint),
+    createInitializeMint2Instruction(
+      mint,
+      decimals,
+      WHO.minter,
+      freezable === false ? null : WHO.freezer,
+      PROGRAM,
+    ),
+    ...(after?.(mint) ?? []),
+  ];
+  execute(vm, WHO.minter, made, name);
   const account = vm.account(mint.toBase58());
   return { address: mint.toBase58(), owner: account?.owner, data: Buffer.from(account?.data ?? []) };
 }

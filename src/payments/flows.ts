@@ -7,6 +7,7 @@ import type { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from './offers.js';
 import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
+import { tellSold } from './record-landed.js';
 import { RunEnded, paidBy, RunCleanup, type RunResult, type Run } from './run.js';
 import { FacilitatorRequests } from './facilitator-requests.js';
 import { Settlement, type Confirm, type FindDenied } from './settlement.js';
@@ -182,9 +183,15 @@ export class Flows {
 
   #sold({ id, call }: Run, settlement: string): void {
     const { operation, payment, requestId, spent } = call;
-    const money = { payment: id, payer: payment.checked.payer, amount: operation.price.atomic };
-    this.#observer.tell({ kind: 'sold', operation: operation.id, ...money, settlement, requestId, spent });
-    if (operation.flow === 'upfront')
-      this.#observer.tell({ kind: 'order', change: 'paid', operation: operation.id, ...money });
+    tellSold(this.#observer, {
+      payment: id,
+      operation: operation.id,
+      flow: operation.flow,
+      payer: payment.checked.payer,
+      amount: operation.price.atomic,
+      settlement,
+      requestId,
+      spent,
+    });
   }
 }

@@ -6,6 +6,7 @@ import { bodyFields, callShape, typeText } from './describe-call.js';
 import { exampleChallenge } from './challenge.js';
 import { priceNote } from './discovery.js';
 import { resourceUrl, type Terms } from './requirements.js';
+import { STATUS_MEANINGS } from './status-meanings.js';
 
 /**
  * What a language model needs to buy here, as llmstxt.org lays such a file out: a heading, a summary, how to pay, and lists of links.
@@ -49,13 +50,7 @@ function howToPay({ network, asset }: Terms): string[] {
     ].join('\n'),
     'What an answer means for the money:',
     [
-      '- 200: paid, and this is the answer. The same payment with the same body gets it again without a second charge.',
-      '- 400: the call is wrong; `error` says how. Nothing was charged, and the payment was not used.',
-      '- 402 to a call with a payment: this payment does not buy this call; `error` says why. Sign a new one.',
-      '- 502: the backend failed. Nothing was charged, except that an operation paid before its work stays owed: send the same payment ' +
-        'again.',
-      '- 503: not now. Send the same payment again after `Retry-After` seconds, never a new one. With a receipt in `PAYMENT-RESPONSE`, ' +
-        'the call is paid and in progress.',
+      ...STATUS_MEANINGS.map(([status, meaning]) => `- ${status}: ${meaning}`),
       '- `Location` of an answer: where it can be fetched again, free and without the payment. Keep it secret.',
     ].join('\n'),
     'Clients that know only x402 v1 add `?x402Version=1` to the URL.',

@@ -1,5 +1,5 @@
 import type { Ledger, Payment as Row } from '../ledger/store.js';
-import type { Observer } from '../observe/observer.js';
+import type { Observer, Sold } from '../observe/observer.js';
 import { answerLifeMs } from './outcome.js';
 
 /**
@@ -21,9 +21,17 @@ export async function recordLanded(
       ? await ledger.owe(row.id, row.claim, how)
       : await ledger.deliver(row.id, row.claim, { ...how, answerExpiresAt });
   if (!recorded) return false;
-  const { id: payment, operation, payer, amount } = row;
-  observer.tell({ kind: 'sold', operation, payment, payer, amount, settlement });
-  if (row.flow === 'upfront')
-    observer.tell({ kind: 'order', change: 'paid', operation, payment, payer, amount });
+  const { id: payment, operation, flow, payer, amount } = row;
+  tellSold(observer, { payment, operation, flow, payer, amount, settlement });
   return true;
+}
+
+/** Reports a sale; one that is paid before its work is an order, too. */
+export function tellSold(
+  observer: Pick<Observer, 'tell'>,
+  { flow, ...sale }: Omit<Sold, 'kind'> & Pick<Row, 'flow'>,
+): void {
+  observer.tell({ kind: 'sold', ...sale });
+  const { operation, payment, payer, amount } = sale;
+  if (flow === 'upfront') observer.tell({ kind: 'order', change: 'paid', operation, payment, payer, amount });
 }

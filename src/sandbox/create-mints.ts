@@ -18,13 +18,15 @@ import {
   getAssociatedTokenAddressSync,
   getMintLen,
 } from '@solana/spl-token';
+import { createInitializeInstruction } from '@solana/spl-token-metadata';
 import {
   Keypair,
   PublicKey,
   SystemProgram,
-  TransactionInstruction,
   TransactionMessage,
   VersionedTransaction,
+  type MessageV0,
+  type TransactionInstruction,
 } from '@solana/web3.js';
 import type { Vm } from './vm.js';
 
@@ -163,11 +165,16 @@ function createToken2022(founding: Founding): string {
     createInitializeTransferFeeConfigInstruction(mint, authority, authority, 50, 5_000_000_000n, program),
     createInitializePermanentDelegateInstruction(mint, authority, program),
     createInitializeMint2Instruction(mint, 8, authority, authority, program),
-    initializeMetadata(mint, authority, [
-      'Coinslot Sample',
-      'CSLOT',
-      'https://example.com/coinslot-sample.json',
-    ]),
+    createInitializeInstruction({
+      programId: program,
+      metadata: mint,
+      mint,
+      mintAuthority: authority,
+      updateAuthority: authority,
+      name: 'Coinslot Sample',
+      symbol: 'CSLOT',
+      uri: 'https://example.com/coinslot-sample.json',
+    }),
     ...mintToAuthority(founding, mint, 100_000_000_000_000_000n, program),
   ]);
   return mint.toBase58();
@@ -219,37 +226,27 @@ function mintToAuthority(
   ];
 }
 
-/** `initialize` of the token metadata interface: an 8-byte discriminator and three length-prefixed texts. */
-function initializeMetadata(mint: PublicKey, authority: PublicKey, texts: string[]): TransactionInstruction {
-  const name = 'spl_token_metadata_interface:initialize_account';
-  const data = [createHash('sha256').update(name).digest().subarray(0, 8)];
-  for (const text of texts) {
-    const length = Buffer.alloc(4);
-    length.writeUInt32LE(Buffer.byteLength(text));
-    data.push(length, Buffer.from(text));
-  }
-  return new TransactionInstruction({
-    programId: TOKEN_2022_PROGRAM_ID,
-    keys: [
-      { pubkey: mint, isSigner: false, isWritable: true },
-      { pubkey: authority, isSigner: false, isWritable: false },
-      { pubkey: mint, isSigner: false, isWritable: false },
-      { pubkey: authority, isSigner: true, isWritable: false },
-    ],
-    data: Buffer.concat(data),
-  });
-}
-
-/** Runs instructions as one transaction. The VM requires no signatures. */
+/** Runs instructions as one transaction. */
 function run({ vm, authority, addresses }: Founding, instructions: TransactionInstruction[]): void {
-  const message = new TransactionMessage({
-    payerKey: authority,
-    recentBlockhash: UNUSED_BLOCKHASH,
-    instructions,
-  }).compileToV0Message();
-  const { err, logs } = vm.execute(new VersionedTransaction(message).serialize());
-  if (err) throw new Error(`The local chain cannot be created: ${JSON.stringify(err)}\n${logs.join('\n')}`);
+  const message = execute(vm, authority, instructions, 'The local chain cannot be created');
   message.staticAccountKeys.forEach((key, index) => {
     if (message.isAccountWritable(index)) addresses.add(key.toBase58());
   });
+}
+
+/**
+ * Executes instructions as one transaction; the VM requires no signatures.
+ * @param failed how the error message begins
+ */
+export function execute(
+  vm: Vm,
+  payerKey: PublicKey,
+  instructions: TransactionInstruction[],
+  failed: string,
+): MessageV0 {
+  const recentBlockhash = UNUSED_BLOCKHASH;
+  const message = new TransactionMessage({ payerKey, recentBlockhash, instructions }).compileToV0Message();
+  const { err, logs } = vm.execute(new VersionedTransaction(message).serialize());
+  if (err) throw new Error(`${failed}: ${JSON.stringify(err)}\n${logs.join('\n')}`);
+  return message;
 }

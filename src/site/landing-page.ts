@@ -5,9 +5,10 @@ import { escapeHtml } from '../panel/escape.js';
 import { ICON, pageFrame } from '../panel/page-frame.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../payments/requirements.js';
+import { STATUS_MEANINGS } from '../payments/status-meanings.js';
 import { inline, paragraphs, type OwnWords } from './own-words.js';
 import { examplePath, snippetsFor } from './snippets.js';
-import { MEANINGS, whenCharged } from './what-it-costs.js';
+import { whenCharged } from './what-it-costs.js';
 
 export type LandingParts = {
   contract: Contract;
@@ -242,7 +243,7 @@ function howToPay({ contract: { paid }, terms, hasWallet }: LandingParts): strin
   const keys = hasWallet
     ? 'In this sandbox, <code>KEYPAIR</code> is <code>buyer.json</code> in the state folder (<code>.coinslot</code>), and <code>RPC_URL</code> is the <code>rpcUrl</code> in <code>sandbox.json</code>, beside it.'
     : '<code>KEYPAIR</code> is a key file as <code>solana-keygen</code> writes it, whose wallet holds USDC. <code>RPC_URL</code> is the URL of a Solana RPC server.';
-  const rows = MEANINGS.map(
+  const rows = STATUS_MEANINGS.map(
     ([answered, meaning]) => `<tr><th scope="row">${answered}</th><td>${inline(meaning)}</td></tr>`,
   ).join('\n');
   return `<section id="pay" class="tinted" aria-labelledby="h-pay"><div class="wide">

@@ -3,8 +3,8 @@ import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { escapeHtml } from '../panel/escape.js';
 import { ICON, pageFrame } from '../panel/page-frame.js';
+import { STATUS_MEANINGS } from '../payments/status-meanings.js';
 import type { OwnWords } from './own-words.js';
-import { MEANINGS } from './what-it-costs.js';
 
 /** The page at `/docs`: Redoc renders the contract into it. */
 export function referencePage({ name }: OwnWords): string {
@@ -80,7 +80,7 @@ export function readableContract(
 }
 
 function money(): string {
-  const rows = MEANINGS.map(([status, meaning]) => `| ${status} | ${meaning} |`);
+  const rows = STATUS_MEANINGS.map(([status, meaning]) => `| ${status} | ${meaning} |`);
   return ['## What each answer means for your money', '', '| Status | Meaning |', '|---|---|', ...rows].join(
     '\n',
   );

@@ -1,0 +1,26 @@
+/**
+ * What each status of a paid call means for the money of its caller. `/llms.txt` and the pages show these texts; a test holds the README
+ * to them. Backticks mark names.
+ */
+export const STATUS_MEANINGS: readonly [status: string, meaning: string][] = [
+  [
+    '200',
+    'You have the answer, and you paid once. `PAYMENT-RESPONSE` is the receipt, with the transaction on chain. The same payment with the same call gets the answer again, without a second charge.',
+  ],
+  [
+    '400',
+    'The call is wrong, and `error` says how. This call did not use the payment: correct it and send it with the same payment.',
+  ],
+  [
+    '402',
+    'Not paid. Without a payment, this is the price. With one, `error` says why it does not buy this call: sign a new one.',
+  ],
+  [
+    '502',
+    'The work failed and you were not charged. An operation that is paid before the work stays owed: send the same payment again.',
+  ],
+  [
+    '503',
+    'Not now. Wait as long as `Retry-After` says and send the same payment again, never a new one. With a receipt of success it means: paid, in progress.',
+  ],
+];
