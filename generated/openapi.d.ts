@@ -96,6 +96,7 @@ export interface paths {
         /**
          * Speak a text as WAV
          * @description Turns up to 2500 characters of English text into a WAV file (mono, 22.05 kHz) using self-hosted open-source voices. Text that would take more than about 330 seconds to speak is refused with 400, uncharged. 2500 characters of prose take about 165 seconds; digits and initials take longer, because they are spelled out.
+         *     No word is left out. Words of other scripts (Cyrillic, Chinese, Arabic and so on) and signs without an English name are refused with 400, uncharged; the error names them. Emoji are said by their Unicode names, signs (currencies, arrows, mathematics, single Greek letters) by their English names, addresses sign by sign, letters with accents without them. Quotation marks, brackets, bullets, HTML tags and the marks of Markdown are not said. SSML is not interpreted.
          */
         post: operations["textToSpeech"];
         delete?: never;
@@ -930,8 +931,10 @@ export interface components {
             language: string;
             /** @description Quality, as the voice has it. */
             quality: string;
-            /** @description Samples per second. */
+            /** @description Samples per second of the file, the same for all voices. */
             sampleRateHz: number;
+            /** @description The highest frequency that the voice can have, in Hz. It is half the rate at which the voice is synthesized, and 11025, half the rate of the file, at most. Absent if the speech server does not say it. */
+            bandwidthHz?: number;
             /** @description Licence of the voice, or where it is stated. */
             license: string;
         } & {
@@ -1546,7 +1549,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description English text to speak. */
+                    /** @description English text to speak. Characters are Unicode code points, as JSON Schema counts them; spaces, line breaks and marks count, too. */
                     text: string;
                     /** @description Voice identifier. GET /tts/v1/voices lists the valid ones and the default. */
                     voice_id?: string;
@@ -1571,6 +1574,11 @@ export interface operations {
                      * @example audio/wav; codec=pcm_s16le; rate=22050; channels=1
                      */
                     "X-TTS-Format": string;
+                    /**
+                     * @description The highest frequency that the sound can have, in Hz. It is half the rate at which the voice was synthesized, and 11025, half the rate of the file, at most.
+                     * @example 8000
+                     */
+                    "X-TTS-Bandwidth-Hz"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1899,6 +1907,7 @@ export interface operations {
                      *           "language": "en-US",
                      *           "quality": "medium",
                      *           "sampleRateHz": 22050,
+                     *           "bandwidthHz": 8000,
                      *           "license": "MIT-Festival (Copyright (c) 1999-2017 Carnegie Mellon University)"
                      *         }
                      *       ]

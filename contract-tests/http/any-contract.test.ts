@@ -106,7 +106,7 @@ describe('The router of any contract', () => {
     ['/quotes/SOL', 'days=3&days=3', /^days must be sent only once$/],
     ['/quotes/SOL', 'kind=', /^kind must be one of \["spot","future"\]$/],
     ['/quotes/SOL', 'exact=1', /^exact must be true or false$/],
-    ['/quotes/SOL', 'tag=abcdef', /^tag.0 must have at most 5 characters$/],
+    ['/quotes/SOL', 'tag=abcdef', /^tag.0 must have at most 5 characters, and has 6$/],
     ['/quotes/SOL', 'tag=a&tag=b&tag=c&tag=d', /^tag /],
     ['/quotes/SOL', 'limit=some', /^limit /],
     ['/quotes/sol', '', /^symbol must match/],

@@ -77,18 +77,20 @@ type AjvError = {
   params: Record<string, unknown>;
   /** The schema that has the keyword. */
   parentSchema?: Json;
+  /** The value that was sent. */
+  data?: unknown;
 };
 
 /** Names the field as a caller would: `n`, `kids.0.name`, or `what` for the whole. */
 function describe(error: unknown, what: string): string {
-  const { instancePath, message, keyword, params, parentSchema } = error as AjvError;
+  const { instancePath, message, keyword, params, parentSchema, data } = error as AjvError;
   const steps = instancePath.split('/').slice(1);
   const place = [...(what === THE_BODY ? [] : [what]), ...steps].join('.');
   if (keyword === 'required')
     return `${[place, String(params.missingProperty)].filter(Boolean).join('.')} is missing`;
   if (keyword === 'additionalProperties')
     return unknownField(String(params.additionalProperty), place, parentSchema);
-  return `${place || what} ${(WORDS[keyword]?.(params) ?? message ?? keyword).slice(0, 300)}`;
+  return `${place || what} ${(WORDS[keyword]?.(params, data) ?? message ?? keyword).slice(0, 300)}`;
 }
 
 function unknownField(name: string, place: string, schema: Json | undefined): string {
@@ -109,7 +111,7 @@ const TYPES: Record<string, string | undefined> = {
 };
 
 /** Plain messages for common ajv errors; other errors keep ajv's message. */
-const WORDS: Record<string, ((params: Record<string, unknown>) => string) | undefined> = {
+const WORDS: Record<string, ((params: Record<string, unknown>, data: unknown) => string) | undefined> = {
   type: ({ type }) =>
     `must be ${[type]
       .flat()
@@ -117,7 +119,8 @@ const WORDS: Record<string, ((params: Record<string, unknown>) => string) | unde
       .join(' or ')}`,
   minLength: ({ limit }) =>
     limit === 1 ? 'must not be empty' : `must have at least ${String(limit)} characters`,
-  maxLength: ({ limit }) => `must have at most ${String(limit)} characters`,
+  maxLength: ({ limit }, data) =>
+    `must have at most ${String(limit)} characters, and has ${[...String(data)].length}`,
   minItems: ({ limit }) => `must have at least ${String(limit)} ${limit === 1 ? 'item' : 'items'}`,
   maxItems: ({ limit }) => `must have at most ${String(limit)} ${limit === 1 ? 'item' : 'items'}`,
   minimum: ({ limit }) => `must be at least ${String(limit)}`,

@@ -1,7 +1,5 @@
 import { expect } from 'chai';
 import { resample } from '../../../src/upstreams/voices/resample.js';
-import { phrases } from '../../../src/upstreams/voices/phrases.js';
-import { spokenText } from '../../../src/upstreams/voices/spoken-text.js';
 import { loudness, masterWav, readWav, WavFault } from '../../../src/upstreams/voices/wav.js';
 
 function tone(hz: number, rateHz: number, seconds: number, amplitude = 0.5): Float32Array {
@@ -186,54 +184,5 @@ describe('voices: reading and writing WAV', () => {
       'silence',
     );
     expect(() => masterWav({ samples: new Float32Array(0), rateHz: 22_050 })).to.throw(WavFault, 'silence');
-  });
-});
-
-describe('voices: text that can be spoken', () => {
-  const cases: [string, string][] = [
-    ['“Hello” — he said… it’s “fine”', "Hello, he said... it's fine"],
-    ['naïve café Ærø', 'naive cafe AEro'],
-    ['It costs $1,234.50 or €5 or £3', 'It costs 1,234 dollars and 50 cents or 5 euros or 3 pounds'],
-    ['$1.5 and $0.01 and $2.5 million', '1 dollar and 50 cents and 1 cent and 2.5 million dollars'],
-    ['50% & more', '50 percent and more'],
-    ['the 1st, 21st and 1,000,000', 'the 1st, 21st and 1,000,000'],
-    ['250000 people', '250,000 people'],
-    ['https://example.com/a?b=c.', 'example dot com slash a question mark b equals c.'],
-    ['me@example.com, ok', 'me at example dot com, ok'],
-    ['on 2024-01-15', 'on January 15, 2024'],
-    ['20°C, 2½ cups, x²', '20 degrees Celsius, 2 and 1/2 cups, x squared'],
-    ['- milk\n- eggs', 'milk\n\neggs'],
-    ['one\nline\n\nanother', 'one line\n\nanother'],
-    ['Hi 👋🏽!', 'Hi!'],
-    ['Wait!!!!!! %%%%', 'Wait! percent'],
-  ];
-  for (const [written, spoken] of cases)
-    it(`${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}`, () => {
-      expect(spokenText(written)).to.equal(spoken);
-    });
-
-  it('leaves nothing of emoji, other scripts, punctuation and white space', () => {
-    for (const text of ['😀🎉👍🏽👩‍👩‍👧🇩🇪1️⃣', '你好', 'Привет', '…!?—', ' \n\t ', '\u0000', '***'])
-      expect(spokenText(text)).to.equal('');
-  });
-
-  it('gives the engine ASCII alone, in phrases of at most 300 characters that lose no word', () => {
-    const sentence = 'Dr. Smith — aged 41 — paid €3 for a “café au lait”, then left; nobody minded. ';
-    const text = `${sentence.repeat(20)}\n\n${'word '.repeat(200)}\n\n${'z'.repeat(700)}\n\n${'- a\n'.repeat(200)}`;
-    const spoken = spokenText(text);
-    const cut = phrases(spoken, 300);
-    for (const phrase of cut) {
-      expect(phrase.text.length).to.be.within(1, 300);
-      expect(phrase.text).to.match(/^[\n\x20-\x7E]+$/);
-    }
-    const letters = (some: string) => some.replace(/\s/g, '');
-    expect(letters(cut.map(phrase => phrase.text).join(''))).to.equal(letters(spoken));
-    expect(cut.length).to.be.below((2 * spoken.length) / 300 + 4);
-  });
-
-  it('splits between sentences, not after an abbreviation', () => {
-    const cut = phrases(spokenText('We met Dr. Brown at the station. '.repeat(12)), 300);
-    expect(cut.length).to.be.above(1);
-    for (const phrase of cut) expect(phrase.text).to.match(/station\.$/);
   });
 });

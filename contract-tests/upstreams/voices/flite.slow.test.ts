@@ -28,6 +28,24 @@ function seconds(wav: Buffer): number {
   return samples.length / 22_050;
 }
 
+/** Mean amplitude of the frequencies from `from` to `to`, looked at every 100 Hz over the whole sound. */
+function bandLevel(samples: Float32Array, rateHz: number, from: number, to: number): number {
+  let energy = 0;
+  let bins = 0;
+  for (let hz = from; hz <= to; hz += 100, bins++) {
+    for (let start = 0; start + 1_024 <= samples.length; start += 4_096) {
+      let [re, im] = [0, 0];
+      for (let n = 0; n < 1_024; n++) {
+        const windowed = (samples[start + n] as number) * (1 - Math.cos((2 * Math.PI * n) / 1_024));
+        re += windowed * Math.cos((2 * Math.PI * hz * n) / rateHz);
+        im += windowed * Math.sin((2 * Math.PI * hz * n) / rateHz);
+      }
+      energy += re * re + im * im;
+    }
+  }
+  return Math.sqrt(energy / bins);
+}
+
 /** Waits until `ready`, a few milliseconds at a time. */
 async function until(ready: () => Promise<boolean>): Promise<void> {
   for (let tries = 0; tries < 1_000; tries++) {
@@ -54,8 +72,8 @@ describe('voices: the embedded engine', function () {
     expect(voices.map(voice => voice.id)).to.deep.equal(['en_US-slt-medium', 'en_US-rms-medium']);
     expect(id).to.equal('en_US-slt-medium');
     for (const voice of voices)
-      expect(voice).to.include({ language: 'en-US', quality: 'medium', sampleRateHz: 22_050 }).and.to.have.all.keys(
-        'id', 'name', 'language', 'quality', 'sampleRateHz', 'license',
+      expect(voice).to.include({ language: 'en-US', quality: 'medium', sampleRateHz: 22_050, bandwidthHz: 8_000 }).and.to.have.all.keys(
+        'id', 'name', 'language', 'quality', 'sampleRateHz', 'bandwidthHz', 'license',
       ); // prettier-ignore
   });
 
@@ -112,18 +130,40 @@ describe('voices: the embedded engine', function () {
   });
 
   it('refuses text with nothing to say, and more than 2 500 characters, as invalid', async () => {
-    for (const text of ['😀🎉', '   ', '...', '', 'Привет', 'a'.repeat(2_501)])
+    for (const text of ['   ', '...', '', 'Привет', '你好', 'a'.repeat(2_501)])
       expect((await failureOf(speaker().speak(text, undefined, NEVER))).kind, text.slice(0, 10)).to.equal(
         'invalid',
       );
   });
 
-  it('counts characters as the contract does: 2 500 emoji and a word are too long, 2 499 and a letter are not', async () => {
+  it('counts characters as the contract does: 2 500 of two units and a word are too long, 2 499 and a letter are not', async () => {
     const made = speaker();
-    expect((await failureOf(made.speak('😀'.repeat(2_500) + 'hello', undefined, NEVER))).kind).to.equal(
-      'invalid',
+    const silent = '\u{E0061}';
+    const failure = await failureOf(made.speak(silent.repeat(2_500) + 'hello', undefined, NEVER));
+    expect(failure).to.include({ kind: 'invalid' });
+    expect(failure.message).to.match(/text .* 2500 characters/);
+    seconds((await made.speak(silent.repeat(2_499) + 'a', undefined, NEVER)).wav);
+  });
+
+  it('refuses words that it cannot speak, and names them', async () => {
+    const { kind, message } = await failureOf(
+      speaker().speak('Hello Привет, 你好 \uE000.', undefined, NEVER),
     );
-    seconds((await made.speak('😀'.repeat(2_499) + 'a', undefined, NEVER)).wav);
+    expect(kind).to.equal('invalid');
+    expect(message).to.match(/^text has words .*: "Привет", "你好", U\+E000\. Write/);
+  });
+
+  it('has nothing above the bandwidth that it tells, and something just below', async () => {
+    const { wav, bandwidthHz } = await speaker().speak(
+      'She sells sea shells, six sizes of seashells.',
+      undefined,
+      NEVER,
+    );
+    expect(bandwidthHz).to.equal(8_000);
+    const { samples, rateHz } = readWav(wav);
+    const whole = bandLevel(samples, rateHz, 100, 4_000);
+    expect(bandLevel(samples, rateHz, 5_500, 7_500) / whole).to.be.above(1e-2);
+    expect(bandLevel(samples, rateHz, 8_200, 11_000) / whole).to.be.below(1e-3);
   });
 
   it('refuses what would take far longer to say than prose, before any of it is made, and says why', async () => {

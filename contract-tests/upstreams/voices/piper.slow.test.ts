@@ -124,7 +124,7 @@ describe('voices: a Piper server', function () {
     const call = calls.find(({ path }) => path === '/synthesize');
     expect(call?.type).to.equal('application/json');
     expect(JSON.parse(call?.body ?? '')).to.deep.equal({
-      text: 'Hello “world”.',
+      text: 'Hello world.',
       voice: 'en_US-lessac-medium',
     });
   });
@@ -170,9 +170,52 @@ describe('voices: a Piper server', function () {
 
   it('refuses text with nothing to say and text that is too long, without asking the server', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
-    for (const text of ['😀', ' ', '…', 'a'.repeat(2_501)])
+    for (const text of [' ', '…', 'a'.repeat(2_501)])
       expect((await failureOf(speaker.speak(text, undefined, NEVER))).kind).to.equal('invalid');
     expect(calls.length).to.equal(0);
+  });
+
+  it('refuses words that the voice would leave out or spell, by the script of its language', async () => {
+    const list = { ...VOICES, 'ru_RU-irina-medium': { language: { code: 'ru_RU' } } };
+    const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav()), list));
+    const failure = await failureOf(speaker.speak('Hello Привет, мир', undefined, NEVER));
+    expect(failure.kind).to.equal('invalid');
+    expect(failure.message).to.include('"Привет", "мир"');
+    expect((await failureOf(speaker.speak('Привет 你好', 'ru_RU-irina-medium', NEVER))).message).to.include(
+      '"你好"',
+    );
+    expect(calls.some(({ method }) => method === 'POST')).to.equal(false);
+    await speaker.speak('Привет, мир', 'ru_RU-irina-medium', NEVER);
+    await speaker.speak('5 ₽ 🎉 A → B', undefined, NEVER);
+    const sent = calls
+      .filter(({ method }) => method === 'POST')
+      .map(({ body }) => (JSON.parse(body) as { text: string }).text);
+    expect(sent).to.deep.equal(['Привет, мир', '5 rubles party popper A to B']);
+  });
+
+  it('tells the bandwidth of a voice, and of each speech as its file has it', async () => {
+    const voices = {
+      'en_US-a-low': { audio: { sample_rate: 16_000 } },
+      'en_US-b-medium': { audio: { sample_rate: 22_050 } },
+      'en_US-c-high': { audio: { sample_rate: 48_000 } },
+      'en_US-d-medium': {},
+      'en_US-e-medium': { audio: { sample_rate: 'many' } },
+    };
+    const rates = [8_000, 16_000, 22_050, 44_100];
+    const { speaker } = await piper(
+      current((_call, response) => sendWav(response, toneWav({ rateHz: rates.shift() ?? 0 })), voices),
+    );
+    const list = await speaker.voices();
+    expect(list.voices.map(({ bandwidthHz }) => bandwidthHz)).to.deep.equal([
+      8_000,
+      11_025,
+      11_025,
+      undefined,
+      undefined,
+    ]);
+    const told: number[] = [];
+    while (rates.length > 0) told.push((await speaker.speak('Hello.', undefined, NEVER)).bandwidthHz);
+    expect(told).to.deep.equal([4_000, 8_000, 11_025, 11_025]);
   });
 
   it('finds the older path once and remembers it', async () => {

@@ -4,7 +4,14 @@ import { UpstreamFailure } from '../../net/failure.js';
 import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
 import { FairQueue } from '../fair-queue.js';
 import { requireLength } from './spoken-text.js';
-import { OUTPUT_RATE_HZ, QUEUE_FULL, type Speaker, type SpeakerHealth, type Voice } from './voices.js';
+import {
+  bandwidthOf,
+  OUTPUT_RATE_HZ,
+  QUEUE_FULL,
+  type Speaker,
+  type SpeakerHealth,
+  type Voice,
+} from './voices.js';
 import { webAssembly } from './webassembly.js';
 import type { WorkerData } from './speech-worker.js';
 import { SpeechWorkers } from './speech-workers.js';
@@ -36,6 +43,7 @@ const VOICES: (Voice & { flite: string })[] = [
   language: 'en-US',
   quality: 'medium',
   sampleRateHz: OUTPUT_RATE_HZ,
+  bandwidthHz: bandwidthOf(ENGINE_RATE_HZ),
   license: 'MIT-Festival (Copyright (c) 1999-2017 Carnegie Mellon University)',
 }));
 
@@ -88,10 +96,10 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
       requireLength(text);
       const task = { text, voice: voice.flite, rateHz: ENGINE_RATE_HZ, maxSeconds };
       try {
-        const wav = await withDeadline(deadlineMs, signal, inTime =>
+        const sound = await withDeadline(deadlineMs, signal, inTime =>
           queue.run(() => workers.speak(task, inTime), inTime, caller),
         );
-        return { wav, voiceId: voice.id };
+        return { ...sound, voiceId: voice.id };
       } catch (cause) {
         if (!(cause instanceof DeadlineExceeded)) throw cause;
         throw new UpstreamFailure('unavailable', 'Too many speech requests; try again shortly.', {

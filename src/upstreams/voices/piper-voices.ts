@@ -2,7 +2,7 @@ import type { HttpAnswer } from '../../net/http-client.js';
 import { UpstreamFailure } from '../../net/failure.js';
 import { withDeadline } from '../../net/deadline.js';
 import { type PiperOptions, type PiperServer, refusal, toFailure } from './piper-server.js';
-import { OUTPUT_RATE_HZ, type Voice, type VoiceList } from './voices.js';
+import { bandwidthOf, OUTPUT_RATE_HZ, type Voice, type VoiceList } from './voices.js';
 
 const MAX_VOICES_BYTES = 8_000_000;
 const MAX_VOICES = 500;
@@ -23,6 +23,12 @@ function field(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
+function bandwidth(rateHz: unknown): { bandwidthHz?: number } {
+  return Number.isInteger(rateHz) && (rateHz as number) > 0
+    ? { bandwidthHz: bandwidthOf(rateHz as number) }
+    : {};
+}
+
 /** Piper's ids are `<language>_<REGION>-<name>-<quality>`; the configuration next to the model has the same data in fields. */
 function describe(id: string, config: unknown): Voice {
   const [locale = '', ...rest] = id.split('-');
@@ -33,6 +39,7 @@ function describe(id: string, config: unknown): Voice {
     language: language.replace('_', '-'),
     quality: text(field(field(config, 'audio'), 'quality')) ?? rest.at(-1) ?? 'medium',
     sampleRateHz: OUTPUT_RATE_HZ,
+    ...bandwidth(field(field(config, 'audio'), 'sample_rate')),
     license: MODEL_CARD,
   };
 }

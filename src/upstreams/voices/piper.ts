@@ -14,7 +14,6 @@ import {
   toFailure,
 } from './piper-server.js';
 import { PiperVoices } from './piper-voices.js';
-import { MAX_SPEECH_SECONDS, speakingSeconds, tooLongMessage } from './speaking-time.js';
 import { SpeechWorkers } from './speech-workers.js';
 import { requireLength } from './spoken-text.js';
 import { QUEUE_FULL, type Speaker, type SpeakerHealth, type Speech } from './voices.js';
@@ -63,27 +62,26 @@ class Synthesis {
   }
 }
 
-function checkText(spoken: string): void {
-  requireLength(spoken);
-  if (!/[\p{L}\p{N}]/u.test(spoken))
+function checkText(text: string): void {
+  requireLength(text);
+  if (!/[\p{L}\p{N}\p{S}]/u.test(text))
     throw new UpstreamFailure('invalid', 'text contains nothing that can be spoken; send words or numbers.');
-  const seconds = speakingSeconds(spoken);
-  if (seconds > MAX_SPEECH_SECONDS) throw new UpstreamFailure('invalid', tooLongMessage(seconds));
 }
 
 async function chooseVoice(
   voices: PiperVoices,
   voiceId: string | undefined,
-): Promise<{ id: string; named: boolean }> {
+): Promise<{ id: string; language: string; named: boolean }> {
   const { list, named } = await voices.get();
   const id = voiceId ?? list.default;
   // For an unknown voice, Piper uses its default voice and reports no error.
-  if (!list.voices.some(voice => voice.id === id))
+  const voice = list.voices.find(known => known.id === id);
+  if (!voice)
     throw new UpstreamFailure(
       'invalid',
       'voice_id is not a known voice; choose one from the list of voices.',
     );
-  return { id, named };
+  return { id, language: voice.language, named };
 }
 
 async function probe(server: PiperServer, voices: PiperVoices): Promise<SpeakerHealth> {
@@ -113,26 +111,27 @@ export function createPiperSpeaker(options: PiperOptions): Speaker {
   });
 
   async function work(
-    spoken: string,
+    text: string,
     voiceId: string | undefined,
     signal: AbortSignal,
     caller: string | undefined,
   ): Promise<Speech> {
-    const { id, named } = await chooseVoice(voices, voiceId);
+    const { id, language, named } = await chooseVoice(voices, voiceId);
+    const spoken = await converting.run(() => workers.prepareText(text, language, signal), signal, caller);
     const raw = await asking.run(() => synthesis.run(spoken, named ? id : undefined, signal), signal, caller);
-    const wav = await converting.run(() => workers.convert(raw, signal), signal, caller);
-    return { wav, voiceId: id };
+    const sound = await converting.run(() => workers.convert(raw, signal), signal, caller);
+    return { ...sound, voiceId: id };
   }
 
   return {
     name: 'piper',
     mock: false,
     voices: async () => (await voices.get()).list,
-    async speak(spoken, voiceId, signal, caller) {
-      checkText(spoken);
+    async speak(text, voiceId, signal, caller) {
+      checkText(text);
       try {
         return await withDeadline(options.deadlineMs ?? DEADLINE_MS, signal, inTime =>
-          work(spoken, voiceId, inTime, caller),
+          work(text, voiceId, inTime, caller),
         );
       } catch (error) {
         throw error instanceof DeadlineExceeded ? toFailure(error) : error;

@@ -1,12 +1,15 @@
 /** Runs in the speech workers: everything that takes more than a millisecond of CPU. */
 import { ConsoleStdout, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/browser_wasi_shim';
 import { workerData } from 'node:worker_threads';
-import { move } from 'piscina';
+import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { stopped, type Job } from '../job.js';
+import { fliteReading } from './flite-reading.js';
 import { phrases, type Phrase } from './phrases.js';
 import { MAX_SPEECH_SECONDS, speakingSeconds, tooLongMessage } from './speaking-time.js';
 import { spokenText, SpeechTooLong } from './spoken-text.js';
-import { masterWav, readWav, WavFault } from './wav.js';
+import { isEnglish, requireSpeakable, Unspeakable } from './unspeakable.js';
+import { bandwidthOf } from './voices.js';
+import { masterWav, readWav, WavFault, type Sound } from './wav.js';
 import { webAssembly, type WasmModule } from './webassembly.js';
 
 export type WorkerData = { flite?: WasmModule };
@@ -14,18 +17,21 @@ export type WorkerData = { flite?: WasmModule };
 /** `voice` is flite's own name; `maxSeconds` limits the length of the speech. */
 export type SpeakTask = { text: string; voice: string; rateHz: number; maxSeconds: number };
 
+/** The file of the answer, and the highest frequency that the sound in it can have. */
+export type Sounded = { wav: Uint8Array; bandwidthHz: number };
+
 /**
- * The file, or why there is none. `invalid`: the text is at fault, and `detail` is the message for the caller; `failed`: the engine
- * or the upstream is.
+ * The result, or why there is none. `invalid`: the text is at fault, and `detail` is the message for the caller; `failed`: the
+ * engine or the upstream is.
  */
-export type Outcome = Uint8Array | { fault: 'invalid' | 'failed'; detail: string };
+export type Outcome<Result> = { result: Result } | { fault: 'invalid' | 'failed'; detail: string };
 
 /** The text cannot be spoken; the message is for the caller. */
 class TextFault extends Error {}
 
 /** One instance of the engine holds a whole phrase in memory, and longer phrases do not sound better. */
 const PHRASE_CHARACTERS = 300;
-const TOO_LONG = 'The speech would be too long; shorten the text, or write long numbers as words.';
+const TOO_LONG = `text would take more than the ${MAX_SPEECH_SECONDS} seconds that a speech may take; shorten it, or split it into several calls.`;
 
 /** Anything quieter (as a fraction of full scale) is the engine's lead-in or tail. */
 const QUIET = 0.006;
@@ -80,13 +86,16 @@ function isTooLong(samples: number, share: number, limit: number): boolean {
   return samples > limit || (share >= 0.25 && samples / share > 1.5 * limit);
 }
 
-function prepare(text: string): Phrase[] {
-  const spoken = spokenText(text);
+function requireTime(spoken: string): string {
+  if (!/[\p{L}\p{N}]/u.test(spoken))
+    throw new TextFault('text contains nothing that can be spoken; send words or numbers.');
   const seconds = speakingSeconds(spoken);
   if (seconds > MAX_SPEECH_SECONDS) throw new TextFault(tooLongMessage(seconds));
-  const prepared = phrases(spoken, PHRASE_CHARACTERS);
-  if (prepared.length > 0) return prepared;
-  throw new TextFault('text contains nothing that can be spoken; send English words or numbers.');
+  return spoken;
+}
+
+function prepare(text: string): Phrase[] {
+  return phrases(requireTime(fliteReading(spokenText(text))), PHRASE_CHARACTERS);
 }
 
 function say({ task, stop }: Job<SpeakTask>): Float32Array {
@@ -112,24 +121,43 @@ function say({ task, stop }: Job<SpeakTask>): Float32Array {
   return join(parts);
 }
 
-function outcome(work: () => Uint8Array): Outcome {
+function outcome<Result>(work: () => Result): Outcome<Result> {
   try {
-    // Moved, not copied, to the main thread.
-    return move(work()) as Uint8Array;
+    return { result: work() };
   } catch (error) {
-    if (error instanceof TextFault) return { fault: 'invalid', detail: error.message };
+    if (error instanceof TextFault || error instanceof Unspeakable)
+      return { fault: 'invalid', detail: error.message };
     if (error instanceof SpeechTooLong) return { fault: 'invalid', detail: TOO_LONG };
     if (!(error instanceof Error)) return { fault: 'failed', detail: String(error) };
     return { fault: 'failed', detail: `${error.name}: ${error.message}` };
   }
 }
 
-/** Synthesizes a text with flite. */
-export function speak(job: Job<SpeakTask>): Outcome {
-  return outcome(() => masterWav({ samples: say(job), rateHz: job.task.rateHz }));
+/** The file is moved, not copied, to the main thread. */
+function moved(made: Outcome<Sounded>): unknown {
+  if (!('result' in made)) return made;
+  return move({ [transferableSymbol]: [made.result.wav.buffer], [valueSymbol]: made });
 }
 
-/** Converts the WAV of an upstream to the format of the answer. */
-export function convert({ task }: Job<{ wav: Uint8Array }>): Outcome {
-  return outcome(() => masterWav(readWav(task.wav)));
+function mastered(sound: Sound): Sounded {
+  return { wav: masterWav(sound), bandwidthHz: bandwidthOf(sound.rateHz) };
+}
+
+/** Synthesizes a text with flite. Resolves to `Outcome<Sounded>`. */
+export function speak(job: Job<SpeakTask>): unknown {
+  return moved(outcome(() => mastered({ samples: say(job), rateHz: job.task.rateHz })));
+}
+
+/** Converts the WAV of an upstream to the format of the answer. Resolves to `Outcome<Sounded>`. */
+export function convert({ task }: Job<{ wav: Uint8Array }>): unknown {
+  return moved(outcome(() => mastered(readWav(task.wav))));
+}
+
+/** A text as an upstream's voice of `language` is to read it. English is spelled out; other languages only have their letters checked. */
+export function prepareText({ task }: Job<{ text: string; language: string }>): Outcome<string> {
+  return outcome(() => {
+    if (isEnglish(task.language)) return requireTime(spokenText(task.text));
+    requireSpeakable(task.text, task.language);
+    return requireTime(task.text);
+  });
 }

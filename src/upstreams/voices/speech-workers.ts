@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { UpstreamFailure } from '../../net/failure.js';
 import { Threads } from '../threads.js';
-import type { Outcome, SpeakTask, WorkerData } from './speech-worker.js';
+import type { Outcome, Sounded, SpeakTask, WorkerData } from './speech-worker.js';
+import type { SpokenWav } from './voices.js';
 
 /**
  * The worker threads of one speaker. They start when needed and end after a minute without work. At most `threads`
@@ -18,13 +19,18 @@ export class SpeechWorkers {
     this.#load = load;
   }
 
-  speak(task: SpeakTask, signal: AbortSignal): Promise<Buffer> {
-    return this.#run('speak', task, [], signal);
+  async speak(task: SpeakTask, signal: AbortSignal): Promise<SpokenWav> {
+    return soundOf(await this.#run<Sounded>('speak', task, [], signal));
   }
 
   /** Takes over the memory of `wav`. */
-  convert(wav: Uint8Array<ArrayBuffer>, signal: AbortSignal): Promise<Buffer> {
-    return this.#run('convert', { wav }, [wav.buffer], signal);
+  async convert(wav: Uint8Array<ArrayBuffer>, signal: AbortSignal): Promise<SpokenWav> {
+    return soundOf(await this.#run<Sounded>('convert', { wav }, [wav.buffer], signal));
+  }
+
+  /** The text as a voice of `language` is to read it. */
+  prepareText(text: string, language: string, signal: AbortSignal): Promise<string> {
+    return this.#run<string>('prepareText', { text, language }, [], signal);
   }
 
   /** Stops running jobs; they throw `unavailable`. */
@@ -54,21 +60,25 @@ export class SpeechWorkers {
     return new Threads({ filename, threads: this.#threads, workerData });
   }
 
-  async #run(name: string, task: unknown, transferList: ArrayBuffer[], signal: AbortSignal): Promise<Buffer> {
+  async #run<Result>(
+    name: string,
+    task: unknown,
+    transferList: ArrayBuffer[],
+    signal: AbortSignal,
+  ): Promise<Result> {
     const pool = await this.#open();
     if (this.#closed) throw closedDown();
     signal.throwIfAborted();
-    let outcome: Outcome;
+    let outcome: Outcome<Result>;
     try {
-      outcome = await pool.run<Outcome>(task, { name, transferList, signal });
+      outcome = await pool.run<Outcome<Result>>(task, { name, transferList, signal });
     } catch (cause) {
       signal.throwIfAborted();
       if (this.#closed) throw closedDown(cause);
       throw new UpstreamFailure('failed', 'The speech worker failed; try again.', { cause });
     }
     if (this.#closed) throw closedDown();
-    if (outcome instanceof Uint8Array)
-      return Buffer.from(outcome.buffer, outcome.byteOffset, outcome.byteLength);
+    if ('result' in outcome) return outcome.result;
     throw refusal(outcome);
   }
 }
@@ -80,7 +90,11 @@ function closedDown(cause?: unknown): UpstreamFailure {
   });
 }
 
-function refusal({ fault, detail }: Exclude<Outcome, Uint8Array>): UpstreamFailure {
+function soundOf({ wav, bandwidthHz }: Sounded): SpokenWav {
+  return { wav: Buffer.from(wav.buffer, wav.byteOffset, wav.byteLength), bandwidthHz };
+}
+
+function refusal({ fault, detail }: Exclude<Outcome<unknown>, { result: unknown }>): UpstreamFailure {
   if (fault === 'failed')
     return new UpstreamFailure('failed', 'The speech engine produced no usable audio; try another text.', {
       cause: new Error(detail),

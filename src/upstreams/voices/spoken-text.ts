@@ -4,6 +4,8 @@
  */
 
 import { UpstreamFailure } from '../../net/failure.js';
+import { CURRENCIES, CURRENCY_SIGNS, nameEmoji, spelled } from './sign-names.js';
+import { requireSpeakable } from './unspeakable.js';
 import { MAX_TEXT_CHARACTERS } from './voices.js';
 
 /** The speech would be longer than the limit. */
@@ -11,23 +13,6 @@ export class SpeechTooLong extends Error {}
 
 /** Signs are spelled out as words, so the text grows. A text longer than this would take far too long to say. */
 const MAX_SPOKEN_CHARACTERS = 20_000;
-
-/** Letters that Unicode does not decompose, and signs that stand for words. Applied before decomposition. */
-const SPELLED: Record<string, string> = {
-  'ß': 'ss', 'ẞ': 'SS', 'æ': 'ae', 'Æ': 'AE', 'œ': 'oe', 'Œ': 'OE', 'ø': 'o', 'Ø': 'O', 'ł': 'l', 'Ł': 'L',
-  'đ': 'd', 'Đ': 'D', 'ð': 'd', 'Ð': 'D', 'þ': 'th', 'Þ': 'Th', 'ı': 'i',
-  '°': ' degrees ', '×': ' times ', '÷': ' divided by ', '±': ' plus or minus ', '−': '-', '≈': ' approximately ',
-  '≤': ' at most ', '≥': ' at least ', '≠': ' is not ', '²': ' squared ', '³': ' cubed ', 'µ': 'micro', 'μ': 'micro',
-  'π': 'pi', '∞': ' infinity ', '§': ' section ', '№': ' number ',
-}; // prettier-ignore
-
-const CURRENCIES: Record<string, { one: string; many: string; cent: string; cents: string }> = {
-  $: { one: 'dollar', many: 'dollars', cent: 'cent', cents: 'cents' },
-  '€': { one: 'euro', many: 'euros', cent: 'cent', cents: 'cents' },
-  '£': { one: 'pound', many: 'pounds', cent: 'penny', cents: 'pence' },
-  '¥': { one: 'yen', many: 'yen', cent: 'sen', cents: 'sen' },
-  '₹': { one: 'rupee', many: 'rupees', cent: 'paisa', cents: 'paise' },
-};
 
 const MAGNITUDES: Record<string, string> = {
   k: 'thousand',
@@ -43,8 +28,8 @@ const MONTHS = 'January February March April May June July August September Octo
 
 const AMOUNT = String.raw`(\d{1,3}(?:,\d{3}){1,6}|\d{1,21})(?:\.(\d{1,21}))?`;
 const MAGNITUDE = String.raw`(?:(?:\s(?=thou|mill|bill|trill|bn))?(thousand|million|billion|trillion|bn|[kmbt])\b)?`;
-const PREFIXED = new RegExp(String.raw`([$€£¥₹])\s?${AMOUNT}${MAGNITUDE}`, 'gi');
-const SUFFIXED = new RegExp(String.raw`\b${AMOUNT}\s?([€£¥₹])`, 'g');
+const PREFIXED = new RegExp(String.raw`([${CURRENCY_SIGNS}])\s?${AMOUNT}${MAGNITUDE}`, 'gi');
+const SUFFIXED = new RegExp(String.raw`\b${AMOUNT}\s?([${CURRENCY_SIGNS}])`, 'g');
 
 const TOP_LEVEL = 'com|org|net|edu|gov|io|ai|dev|app|co|me|xyz|info|uk|de|fr|eu|us|sol|js|rs';
 const ADDRESS = new RegExp(
@@ -55,13 +40,6 @@ const ADDRESS_SIGNS: Record<string, string> = {
   '.': 'dot', '/': 'slash', '@': 'at', '-': 'dash', _: 'underscore', '?': 'question mark', '=': 'equals', '&': 'and',
   '#': 'hash', ':': 'colon', '+': 'plus', '%': 'percent',
 }; // prettier-ignore
-
-function withoutEmoji(text: string): string {
-  return text
-    .replace(/[0-9#*]\uFE0F?\u20E3/g, ' ')
-    .replace(/\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}/gu, ' ')
-    .replace(/\u200D|\uFE0E|\uFE0F|[\u{E0020}-\u{E007F}]/gu, ' ');
-}
 
 function punctuation(text: string): string {
   return (
@@ -76,24 +54,36 @@ function punctuation(text: string): string {
   );
 }
 
-/** Decomposes a character into letters and signs that the later steps know; a space if nothing is left. */
+/** A character in letters and signs that the later steps know; a space if nothing is to be said. */
 function asciiOf(character: string): string {
-  const spelled = SPELLED[character];
-  if (spelled !== undefined) return spelled;
+  if (CURRENCY_SIGNS.includes(character)) return character;
+  const known = spelled(character);
+  if (known !== undefined) return known;
+  if (/^\p{M}$/u.test(character)) return '';
   // Per character: U+FDFA alone decomposes to 18 characters.
   const kept = character
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .replace(/\u2044/g, '/')
-    .replace(/[^\x20-\x7E€£¥₹]/g, ' ');
-  return kept.trim() === '' && !/^\p{M}$/u.test(character) ? ' ' : kept;
+    .replace(/[^\x20-\x7E]/gu, part => spelled(part) ?? ' ');
+  return kept.trim() === '' ? ' ' : kept;
+}
+
+const SUPERSCRIPT = '⁰¹²³⁴⁵⁶⁷⁸⁹';
+
+function power(_match: string, base: string, minus: string, digits: string): string {
+  const exponent = [...digits].map(digit => SUPERSCRIPT.indexOf(digit)).join('');
+  if (minus === '' && exponent === '2') return `${base} squared `;
+  if (minus === '' && exponent === '3') return `${base} cubed `;
+  return `${base} to the power of ${minus && 'minus '}${exponent} `;
 }
 
 function toAscii(text: string): string {
   return text
-    .replace(/°\s?([CF])\b/g, (_match, scale: string) =>
-      scale === 'C' ? ' degrees Celsius' : ' degrees Fahrenheit',
-    )
+    .replace(/(?:°\s?C\b|\u2103)/g, ' degrees Celsius ')
+    .replace(/(?:°\s?F\b|\u2109)/g, ' degrees Fahrenheit ')
+    .replace(/([\p{L}\d)])(\u207B?)([⁰¹²³⁴-⁹]{1,20})/gu, power)
+    .replace(/(?<![\p{L}\d]\s?)[µμ](?!\p{L})/gu, ' mu ')
     .replace(/(\d)([\u00BC-\u00BE\u2150-\u215E])/g, '$1 and $2')
     .replace(/[^\x00-\x7F]/gu, asciiOf); // eslint-disable-line no-control-regex
 }
@@ -121,6 +111,7 @@ function money(
   if (decimals === undefined || /^0+$/.test(decimals)) return units;
   if (decimals.length > 2) return `${number} ${unit.many}`;
   const hundredths = Number(decimals.padEnd(2, '0'));
+  if (unit.cent === undefined || unit.cents === undefined) return `${number} ${unit.many}`;
   const rest = `${hundredths} ${hundredths === 1 ? unit.cent : unit.cents}`;
   return /^0+$/.test(whole) ? rest : `${units} and ${rest}`;
 }
@@ -151,23 +142,38 @@ function numbers(text: string): string {
         digits.replace(/\B(?=(?:\d{3}){1,5}$)/g, ','),
       )
       .replace(/(?:\s?%)+/g, ' percent ')
-      .replace(/#\s?(?=\d)/g, ' number ')
       .replace(/(^|\s)\+(?=\d)/g, '$1plus ')
       .replace(/(\d)\s?[*\u00D7]\s?(?=\d)/g, '$1 times ')
   );
 }
 
+const TAGS =
+  'a|abbr|audio|b|blockquote|body|br|break|button|code|dd|div|dl|dt|em|emphasis|footer|h[1-6]|head|header|hr|html|i|img|input|lang|li|link|mark|meta|nav|ol|option|p|phoneme|pre|prosody|q|s|say-as|script|section|select|small|span|speak|strong|style|sub|sup|svg|table|tbody|td|th|thead|title|tr|u|ul|video|voice|w';
+const TAG = new RegExp(String.raw`</?(?:${TAGS})(?:\s[^<>]{0,200})?/?>`, 'gi');
+const LEFT_SIGNS = new RegExp(`[${CURRENCY_SIGNS}]`, 'g');
+
+/** Quotation marks, brackets and the marks of Markdown are not said; every other sign is. */
 function signs(text: string): string {
   return text
-    .replace(/<\/?[a-z][^<>]{0,200}>/gi, ' ')
+    .replace(TAG, ' ')
+    .replace(/<([A-Za-z][\w.-]*)>/g, ' $1 ')
+    .replace(/(^|\n)(?:#{1,6}|>) /g, '$1')
     .replace(/\b([CF])#/g, '$1 sharp')
-    .replace(/\+\+/g, ' plus plus ')
+    .replace(/#\s?(?=\d)/g, ' number ')
+    .replace(/(^|[\s(])#(?=[A-Za-z])/g, '$1 hashtag ')
     .replace(/(?:\s?&)+/g, ' and ')
     .replace(/(?:\s?@)+/g, ' at ')
-    .replace(/\s\+\s/g, ' plus ')
+    .replace(/<?[-=]{1,2}>/g, ' to ')
+    .replace(/(?:\s?\+)+/g, signs => ' plus'.repeat(Math.min(2, signs.replace(/\s/g, '').length)) + ' ')
     .replace(/(?:\s?=)+\s?/g, ' equals ')
-    .replace(/(\d)\s?<\s?(?=\d)/g, '$1 is less than ')
-    .replace(/(\d)\s?>\s?(?=\d)/g, '$1 is more than ')
+    .replace(/(\d)\s?(?:<=)\s?(?=\d)/g, '$1 is at most ')
+    .replace(/(\S)\s?<\s?(?=[\w-])/g, '$1 is less than ')
+    .replace(/(\S)\s?>\s?(?=[\w-])/g, '$1 is more than ')
+    .replace(/(\S)\s\*\s(?=\S)/g, '$1 times ')
+    .replace(/([\w)])\^(?=[\w(-])/g, '$1 to the power of ')
+    .replace(/~\s?(?=[\d$])/g, ' about ')
+    .replace(/\\(?=\w)/g, ' backslash ')
+    .replace(LEFT_SIGNS, sign => ` ${CURRENCIES[sign]?.one ?? ''} `)
     .replace(/([a-z])\/(?=[a-z])/gi, '$1 ')
     .replace(/(?<!\d)\/|\/(?!\d)/g, ' ')
     .replace(/[^A-Za-z0-9\s.,;:!?'()/-]/g, ' ');
@@ -193,14 +199,16 @@ function squeeze(text: string): string {
 }
 
 /** In this order; each may make the text longer. */
-const STEPS = [withoutEmoji, punctuation, toAscii, addresses, numbers, signs, tidy];
+const STEPS = [nameEmoji, punctuation, toAscii, addresses, numbers, signs, tidy];
 
 /**
  * Reduces a text to ASCII words, numbers and punctuation. Paragraphs are separated by one blank line; all other white space is one
- * space. Empty if nothing in the text can be said in English. Linear in the length of the text.
+ * space. Empty if nothing in the text is to be said. Linear in the length of the text.
+ * @throws Unspeakable names the words and signs that have no English reading
  * @throws SpeechTooLong if the text grows beyond the limit
  */
 export function spokenText(text: string): string {
+  requireSpeakable(text, 'en');
   let spoken = text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000B-\u001F\u007F]/g, ' '); // eslint-disable-line no-control-regex
   for (const step of STEPS) {
     spoken = step(squeeze(spoken));

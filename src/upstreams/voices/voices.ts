@@ -9,14 +9,22 @@ export type Voice = {
   quality: string;
   /** Sample rate of the answer, whatever rate the engine uses: always 22 050. */
   sampleRateHz: number;
+  /** The highest frequency that the voice can have, half the rate that the engine speaks at. Absent if the engine does not say it. */
+  bandwidthHz?: number;
   license: string;
 };
 
 /** `default` is the id of one of `voices`, which is never empty. */
 export type VoiceList = { default: string; voices: Voice[] };
 
-/** A complete RIFF file: mono, 22 050 Hz, 16 bit PCM, true sizes in its header. `voiceId` is the voice that was used. */
-export type Speech = { wav: Buffer; voiceId: string };
+/**
+ * A complete RIFF file: mono, 22 050 Hz, 16 bit PCM, true sizes in its header. `bandwidthHz`: the highest frequency in it, by the
+ * rate at which it was synthesized.
+ */
+export type SpokenWav = { wav: Buffer; bandwidthHz: number };
+
+/** `voiceId` is the voice that was used. */
+export type Speech = SpokenWav & { voiceId: string };
 
 export type SpeakerHealth = { status: 'ok' | 'degraded'; latencyMs?: number; detail?: string };
 
@@ -24,8 +32,8 @@ export type SpeakerHealth = { status: 'ok' | 'degraded'; latencyMs?: number; det
  * Turns English text into speech (`textToSpeech` and `listVoices` in openapi.yaml).
  *
  * `speak` takes 1 to 2 500 characters; without a `voiceId` it uses the default voice. `caller`: the caller in whose share of the
- * queue the call counts. `speak` and `voices` throw `UpstreamFailure`: `invalid` for text with nothing to say, a speech that is too
- * long, or an unknown voice; `failed` if there was no usable audio in time; `unavailable` if the queue is full or the engine can't
+ * queue the call counts. `speak` and `voices` throw `UpstreamFailure`: `invalid` for text with nothing to say or with words that the
+ * voice cannot speak (it names them), a speech that is too long, or an unknown voice; `failed` if there was no usable audio in time; `unavailable` if the queue is full or the engine can't
  * be reached. If `signal` aborts, `speak` throws its reason.
  */
 export type Speaker = {
@@ -45,6 +53,11 @@ export type Speaker = {
 export const QUEUE_FULL = 'The speech queue is full; try again shortly.';
 
 export const OUTPUT_RATE_HZ = 22_050;
+
+/** The highest frequency of a sound that was made at `rateHz` and is sent at the rate of the answers. */
+export function bandwidthOf(rateHz: number): number {
+  return Math.floor(Math.min(rateHz, OUTPUT_RATE_HZ) / 2);
+}
 
 /** The value of `X-TTS-Format`. */
 export const OUTPUT_FORMAT = 'audio/wav; codec=pcm_s16le; rate=22050; channels=1';

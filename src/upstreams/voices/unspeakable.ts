@@ -1,0 +1,94 @@
+/** Finds what a voice would leave out, so that a text with it is refused and not sold with words missing. */
+
+import { CURRENCY_SIGNS, nameEmoji, spelled } from './sign-names.js';
+
+/** The text has something that the voice cannot say. The message is for the caller. */
+export class Unspeakable extends Error {}
+
+/** A word with the digits in it, or one sign. */
+const TOKENS = /[\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}\s]/gu;
+/** What is not said by any voice: punctuation, accents, invisible characters, ruled lines and bullets. */
+const SILENT =
+  /^(?!\p{Emoji_Modifier})[\s\p{P}\p{Sk}\p{M}\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u2500-\u25A1\u25AA\u25AB\u25B6\u25BA\u25C6\u25CB\u25CF\u25E6]$/u;
+const MAX_NAMED = 8;
+const MAX_NAMED_CHARACTERS = 30;
+
+type Reads = (character: string) => boolean;
+
+/** Whether `toAscii` of spoken-text.ts makes words of it. */
+function readsEnglish(character: string): boolean {
+  if (SILENT.test(character) || /^\p{ASCII}$/u.test(character)) return true;
+  if (CURRENCY_SIGNS.includes(character) || spelled(character) !== undefined) return true;
+  const decomposed = [...character.normalize('NFKD').replace(/\p{M}/gu, '')];
+  return (
+    decomposed.some(part => part !== ' ') &&
+    decomposed.every(part => /^[\p{ASCII}\u2044]$/u.test(part) || spelled(part) !== undefined)
+  );
+}
+
+/** Scripts of one language that Unicode counts as several. */
+const SCRIPTS: Record<string, string[] | undefined> = {
+  Hans: ['Hani', 'Bopo'],
+  Hant: ['Hani', 'Bopo'],
+  Jpan: ['Hani', 'Hira', 'Kana'],
+  Kore: ['Hang', 'Hani'],
+};
+
+function scriptsOf(language: string): string[] {
+  try {
+    const { script = 'Latn' } = new Intl.Locale(language).maximize();
+    return SCRIPTS[script] ?? [script];
+  } catch {
+    return [];
+  }
+}
+
+/** A voice of another language reads the letters of that language, Latin ones, digits and the signs that all keyboards have. */
+function readsLanguage(language: string): Reads {
+  const scripts = ['Latn', 'Zinh', ...scriptsOf(language)].map(script => String.raw`\p{scx=${script}}`);
+  const letter = new RegExp(`^[${scripts.join('')}]$`, 'u');
+  return character =>
+    SILENT.test(character) || /^[\p{ASCII}\p{Nd}€£°]$/u.test(character) || letter.test(character);
+}
+
+export function isEnglish(language: string): boolean {
+  return /^en\b/i.test(language);
+}
+
+function named(token: string): string {
+  const characters = [...token];
+  const shown = characters.slice(0, MAX_NAMED_CHARACTERS).join('');
+  if (/^[\p{Co}\p{Cn}\p{Cs}\uFFFD]/u.test(shown))
+    return `U+${(shown.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')}`;
+  return `"${shown}${characters.length > MAX_NAMED_CHARACTERS ? '…' : ''}"`;
+}
+
+/** Greek letters are read by their names; a Greek word is not. */
+function isGreekWord(token: string): boolean {
+  return (token.match(/\p{Script=Greek}/gu) ?? []).length > 1;
+}
+
+/** The words and signs of a text that a voice of this language cannot say, each once. Linear in the length of the text. */
+export function unspeakable(text: string, language: string): string[] {
+  const english = isEnglish(language);
+  const reads = english ? readsEnglish : readsLanguage(language);
+  const found = new Set<string>();
+  for (const [token] of (english ? nameEmoji(text) : text).matchAll(TOKENS)) {
+    if (/^\p{ASCII}*$/u.test(token)) continue;
+    const known = !(english && isGreekWord(token)) && [...token].every(reads);
+    if (!known) found.add(token);
+  }
+  return [...found];
+}
+
+/** @throws Unspeakable names the words and signs that the voice cannot say */
+export function requireSpeakable(text: string, language: string): void {
+  const found = unspeakable(text, language);
+  if (found.length === 0) return;
+  const more = found.length > MAX_NAMED ? ` and ${found.length - MAX_NAMED} more` : '';
+  const advice = isEnglish(language) ? 'in Latin letters or as English words' : 'as words of its language';
+  throw new Unspeakable(
+    `text has words or signs that the voice cannot speak: ${found.slice(0, MAX_NAMED).map(named).join(', ')}${more}. ` +
+      `Write them ${advice}, or leave them out.`,
+  );
+}
