@@ -102,10 +102,11 @@ describe('The 400 messages in the contract', () => {
   /** What to send, to get the message of each example. */
   const CALLS: Record<string, [path: string, body: unknown]> = {
     missing: ['/v1/summarize', {}],
-    tooLong: ['/v1/tts', { text: 'a'.repeat(2501) }],
+    tooLong: ['/v1/tts', { text: 'a'.repeat(2713) }],
     wrongType: ['/v1/summarize', { text: 5 }],
     unknownField: ['/v1/sol-mint-info', { mint: 'z'.repeat(32), network: 'devnet' }],
     notAMint: ['/v1/sol-mint-info', { mint: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb' }],
+    unspeakable: ['/v1/tts', { text: 'Hello, Привет and 世界.' }],
     unknownVoice: ['/v1/tts', { text: 'One coin.', voice_id: 'nobody' }],
     notJson: ['/v1/summarize', '{"text":'],
   };
