@@ -78,6 +78,65 @@ describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : 
     expect(await browser.violations()).to.deep.equal([]);
   });
 
+  it('/docs keeps its words on the screen at 200 %, and at 400 %', async () => {
+    for (const [width, height] of [
+      [640, 450],
+      [320, 256],
+    ] as const) {
+      await browser.resize(width, height);
+      await browser.open(`${world.url}/docs`);
+      await browser.until(REFERENCE);
+      await expectQuiet();
+      expect(await browser.violations(), String(width)).to.deep.equal([]);
+    }
+  });
+
+  it('the page at / keeps its words on a phone that doubles its text', async () => {
+    await browser.resize(390, 844);
+    await browser.open(world.url);
+    await browser.until(LANDING);
+    await browser.read(`document.documentElement.style.fontSize = '200%'`);
+    expect(await browser.read('document.documentElement.scrollWidth')).to.equal(390);
+  });
+
+  const inFocus = `(document.activeElement.getAttribute('aria-label') || document.activeElement.textContent).trim()`;
+  async function tabTo(name: string, limit: number): Promise<void> {
+    for (let presses = 0; presses < limit; presses++) {
+      await browser.press('Tab', TAB);
+      expect(await browser.read(`getComputedStyle(document.activeElement).outlineWidth`)).to.equal('3px');
+      if (String(await browser.read(inFocus)).startsWith(name)) return;
+    }
+    throw new Error(`Tab reached no ${name}`);
+  }
+
+  for (const dark of [false, true])
+    it(`/docs: search, operation, and the way to try and pay, by keyboard only, ${dark ? 'dark' : 'light'}`, async () => {
+      const { summary } = CONTRACTS['this repository']!.paid.find(({ id }) => id === 'brandFeedback')!;
+      await browser.resize(1280, 900, dark);
+      await browser.open(`${world.url}/docs`);
+      await browser.until(REFERENCE);
+      await tabTo('Search', 5);
+      await browser.press('Enter', ENTER);
+      await browser.until(`document.activeElement.tagName === 'INPUT'`);
+      await browser.type('brand');
+      await browser.until(`document.querySelector('[role=dialog] a')`);
+      expect(await browser.violations()).to.deep.equal([]);
+      await tabTo('POST/brand-feedback', 5);
+      await browser.press('Enter', ENTER);
+      await browser.until(
+        `location.hash.endsWith('/brandfeedback') && !document.querySelector('[role=dialog]')`,
+      );
+      await tabTo('Try this call', 60);
+      await browser.press('Enter', ENTER);
+      await browser.until(
+        `location.pathname === '/' && document.querySelector('#op-brandFeedback details[open]')`,
+      );
+      expect(await browser.read(`document.querySelector('#op-brandFeedback h3').textContent`)).to.equal(
+        summary,
+      );
+      await expectQuiet();
+    });
+
   it('buys with the sandbox wallet, by keyboard only, and shows answer, receipt and transfer', async () => {
     await browser.resize(1280, 900);
     await browser.open(world.url);

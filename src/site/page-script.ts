@@ -60,6 +60,15 @@ export const PAGE_SCRIPT = `'use strict';
     if (pay) pay.addEventListener('click', () => run(section, true));
   }
 
+  /** A link to an operation opens what tries it. */
+  function openLinked() {
+    const linked = document.getElementById(location.hash.slice(1));
+    const section = linked && linked.querySelector('details[data-operation]');
+    if (section) section.open = true;
+  }
+  addEventListener('hashchange', openLinked);
+  openLinked();
+
   async function run(section, paying) {
     const buttons = [...section.querySelectorAll('form button')];
     const trace = section.querySelector('.trace');

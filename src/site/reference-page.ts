@@ -29,8 +29,24 @@ const contract = await answer.json();
 init(contract, {
   disableTelemetry: true, hideDownloadButtons: true, sortRequiredPropsFirst: true, jsonSamplesDepth: 4, schemasExpansionLevel: 1,
 }, document.getElementById('reference'));
-// For screen readers: Redoc's menu is no landmark, and its headings skip a level.
+// For keyboards and screen readers: Redoc's menu is no landmark, its search no button and no dialog, and its headings skip a level.
+const part = (selector, attributes, then = () => {}) => {
+  for (const element of document.querySelectorAll(selector + ':not([data-named])')) {
+    for (const [name, value] of Object.entries({ ...attributes, 'data-named': '' })) element.setAttribute(name, value);
+    then(element);
+  }
+};
+const onEnter = element => element.addEventListener('keydown', event => {
+  if (event.key !== 'Enter' && event.key !== ' ') return;
+  event.preventDefault();
+  element.click();
+});
 const named = new MutationObserver(() => {
+  part('[data-testid=search-trigger]', { role: 'button', tabindex: '0' }, onEnter);
+  part('[data-testid=search-dialog]', { role: 'dialog', 'aria-modal': 'true', 'aria-label': 'Search' });
+  part('[data-testid=search-dialog] :is(header, footer)', { role: 'none' });
+  part('[data-testid=search-dialog] input', { 'aria-label': 'Search for' });
+  part('[data-testid=search-dialog] header button', { 'aria-label': 'Empty the search' });
   for (const menu of document.querySelectorAll('.menu-content:not([role])')) {
     menu.setAttribute('role', 'navigation');
     menu.setAttribute('aria-label', 'Operations');
@@ -38,7 +54,7 @@ const named = new MutationObserver(() => {
   for (const [name, level] of [['h4', '3'], ['h5', '4'], ['h6', '5']])
     for (const heading of document.querySelectorAll(name + ':not([aria-level])')) heading.setAttribute('aria-level', level);
 });
-named.observe(document.getElementById('reference'), { childList: true, subtree: true });
+named.observe(document.body, { childList: true, subtree: true });
 `;
 
 /** Redoc's own colours of secondary text have too little contrast. */
@@ -49,10 +65,12 @@ export const REFERENCE_STYLE = `body { margin: 0; }
 .front h1 a { text-decoration: none; }
 .loading { padding: 1.5rem; font: 1rem/1.5 system-ui, sans-serif; }
 html:root:not(.dark) .tag-post, html:root:not(.dark) .tag-get { --tag-color: #1550c8; }
-html:root:not(.dark) { --code-block-tokens-string-color: #1550c8; --code-block-tokens-property-color: #1550c8; --input-content-placeholder-color: #5f606b; --link-color-primary: #0b57d0; }
-html:root.dark { --input-content-placeholder-color: #b6b8c4; --link-color-primary: #8ab8ff; }
+html:root:not(.dark) { --search-highlight-text-color: #0b57d0; --code-block-tokens-string-color: #1550c8; --code-block-tokens-property-color: #1550c8; --input-content-placeholder-color: #5f606b; --link-color-primary: #0b57d0; }
+html:root.dark { --search-highlight-text-color: #8ab8ff; --input-content-placeholder-color: #b6b8c4; --link-color-primary: #8ab8ff; }
 a[href="https://redocly.com/redoc/"] p::after { content: " Redoc"; }
-:focus-visible { outline: 3px solid #0b57d0; outline-offset: 2px; }
+[data-testid=search-dialog] [data-component-name="Badge/Badge"] { background: #0b57d0 !important; color: #fff !important; }
+:focus-visible { outline: 3px solid #0b57d0 !important; outline-offset: 2px; }
+html.dark :focus-visible { outline-color: #8ab8ff !important; }
 `;
 
 /**

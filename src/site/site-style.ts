@@ -121,7 +121,7 @@ input[type=radio] { width: 1.15rem; height: 1.15rem; margin: 0; accent-color: va
 .code pre { max-height: none; }
 .snippet { display: none; }
 ${['curl', 'typescript', 'python', 'mcp'].map(id => `.code:has(#choose-${id}:checked) .of-${id}`).join(', ')} { display: block; }
-.backends { list-style: none; padding: 0; display: grid; gap: .5rem 2rem; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); }
+.backends { list-style: none; padding: 0; display: grid; gap: .5rem 2rem; grid-template-columns: repeat(auto-fill, minmax(min(14rem, 100%), 1fr)); }
 .backends:empty { display: none; }
 .backends li { border-top: 1px solid var(--line); padding-top: .5rem; display: flex; justify-content: space-between; gap: 1rem; }
 .ok { color: var(--ok); font-weight: 600; }
