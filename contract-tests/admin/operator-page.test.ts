@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { CommandFault } from '../../src/cli/ledger/print.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
 import { paymentIn } from '../support/ledger-places.js';
 import {
@@ -10,6 +9,7 @@ import {
   sell,
   type OperatorWorld,
 } from '../support/operator-world.js';
+import { OperatorFault } from '../../src/operator/operator-fault.js';
 
 const TX = '5'.repeat(88);
 
@@ -163,7 +163,7 @@ describe('the operator page', () => {
     const form = keyIn(page.text);
     const bad = await post(`/payments/${id}/refund`, { form, tx: 'not one' });
     expect([bad.status, bad.text.includes('64 to 88 base58 characters')]).to.deep.equal([400, true]);
-    refusal = new CommandFault(
+    refusal = new OperatorFault(
       `The transaction ${TX} does not refund payment ${id}: it failed. Nothing was changed.`,
     );
     const refused = await post(`/payments/${id}/refund`, { form, tx: TX });

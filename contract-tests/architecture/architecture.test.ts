@@ -26,11 +26,12 @@ const ROOT_FILES = ['src/main.ts', 'src/compose.ts', 'src/config.ts'];
 /** The folders of src/, and handlers/. Each imports only from folders further down; those on one line don't import each other. */
 const ORDER = [
   ['main'],
-  ['compose'],
+  ['compose', 'cli'],
   ['site'],
   ['mcp', 'admin'],
-  ['cli', 'http', 'panel'],
-  ['payments'],
+  ['http', 'panel'],
+  ['operator'],
+  ['payments', 'wallet'],
   ['handlers'],
   ['shop'],
   ['upstreams'],
@@ -90,6 +91,12 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
     part: 'src/payments/',
     imports: /^@solana\//,
     why: 'a payment is read and checked without these packages, at a fraction of their cost',
+  },
+  {
+    part: 'src/',
+    imports: /^src\/cli\//,
+    why: 'what a command shares with the server belongs to the folder of its subject',
+    except: ['src/cli/'],
   },
   { part: '', imports: /^contract-tests\//, why: 'nothing imports the tests', except: ['contract-tests/'] },
 ];

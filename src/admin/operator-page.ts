@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
 import { LRUCache } from 'lru-cache';
 import type { Context, Middleware } from 'koa';
-import { CommandFault } from '../cli/ledger/print.js';
-import { resolve } from '../cli/ledger/reports.js';
 import type { HealthReport } from '../http/health.js';
 import { LedgerFault } from '../ledger/fault.js';
 import type { Ledger, Payment } from '../ledger/store.js';
@@ -24,6 +22,8 @@ import { STYLE } from './operator-style.js';
 import { overviewHtml, type Overview } from './overview.js';
 import { mayRetry, paymentHtml, refundHtml, retryHtml, type PaymentFacts } from './payment-page.js';
 import { SalesHistory } from './sales-history.js';
+import { OperatorFault } from '../operator/operator-fault.js';
+import { findPayment } from '../operator/find-payment.js';
 
 export type OperatorParts = {
   ledger: Ledger;
@@ -38,7 +38,7 @@ export type OperatorParts = {
   breakers: () => { name: string; open: boolean }[];
   /**
    * Records a refund as `npm run ledger -- refund` does.
-   * @throws CommandFault, UpstreamFailure, LedgerFault: nothing was changed
+   * @throws OperatorFault, UpstreamFailure, LedgerFault: nothing was changed
    */
   refund: (id: string, tx: string) => Promise<unknown>;
   /** Starts another attempt at an owed order. */
@@ -166,7 +166,7 @@ class OperatorPage {
   readonly find = async (ctx: Context): Promise<void> => {
     await this.#signIn.demand(ctx);
     const { id } = ctx.query;
-    const found = await resolve(this.#options.ledger, typeof id === 'string' ? id.trim() : undefined);
+    const found = await findPayment(this.#options.ledger, typeof id === 'string' ? id.trim() : undefined);
     see(ctx, `/payments/${found.id}`);
   };
 
@@ -220,7 +220,7 @@ class OperatorPage {
       await this.#options.refund(id, tx);
       return undefined;
     } catch (error) {
-      if (error instanceof CommandFault) return error.message;
+      if (error instanceof OperatorFault) return error.message;
       if (!(error instanceof UpstreamFailure)) throw error;
       return `The chain cannot be read: ${error.message}. Nothing was changed; try again.`;
     } finally {
@@ -334,7 +334,7 @@ class OperatorPage {
 
 function faultOf(error: unknown): PanelFault | undefined {
   if (error instanceof PanelFault) return error;
-  if (error instanceof CommandFault) return new PanelFault(404, error.message);
+  if (error instanceof OperatorFault) return new PanelFault(404, error.message);
   if (error instanceof LedgerFault)
     return new PanelFault(503, `${NOT_READ}: ${error.message} Nothing was changed.`, { 'Retry-After': '10' });
   return undefined;

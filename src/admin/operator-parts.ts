@@ -42,7 +42,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     breakers: () => apis.breakers(),
     refund: async (id, tx) => {
       // Loads the libraries of the chain, which few servers need for this.
-      const { recordRefund } = await import('../cli/ledger/refund.js');
+      const { recordRefund } = await import('../operator/record-refund.js');
       await recordRefund(ledger, id, tx, () => [...endpoints.rpcUrls]);
     },
     retry: payment => orders.take(payment),

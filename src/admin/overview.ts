@@ -1,4 +1,3 @@
-import { usdc } from '../cli/ledger/print.js';
 import type { HealthReport } from '../http/health.js';
 import type { Undecided } from '../ledger/reader.js';
 import type { Order, Payment, Sale } from '../ledger/store.js';
@@ -7,6 +6,7 @@ import type { FacilitatorState } from '../payments/facilitators.js';
 import { barChart } from './charts.js';
 import { ago, badge, grid, paymentLink, short, span } from './operator-layout.js';
 import type { DaySales, History } from './sales-history.js';
+import { toDecimal } from '../contract/price.js';
 
 /** What the overview shows. A part of the ledger that cannot be read is the sentence that says why. */
 export type Overview = {
@@ -67,21 +67,25 @@ function today({ history, undecided }: Overview): string {
     const of = sales.filter(sale => sale.day === day);
     const tiles = [
       tile('Sales', String(count(of)), 'today, UTC'),
-      tile('Earned', usdc(sum(of)), 'USDC, before refunds'),
+      tile('Earned', toDecimal(sum(of)), 'USDC, before refunds'),
       ...(typeof undecided === 'string'
         ? []
         : [
-            tile('Owed', String(undecided.owed.payments), `${usdc(undecided.owed.amount)} USDC`),
+            tile('Owed', String(undecided.owed.payments), `${toDecimal(undecided.owed.amount)} USDC`),
             tile(
               'Unresolved',
               String(undecided.settling.payments),
-              `${usdc(undecided.settling.amount)} USDC`,
+              `${toDecimal(undecided.settling.amount)} USDC`,
             ),
           ]),
     ];
     const rows = of
       .toSorted((a, b) => (a.amount < b.amount ? 1 : -1))
-      .map(each => [`<code>${escapeHtml(each.operation)}</code>`, String(each.sales), usdc(each.amount)]);
+      .map(each => [
+        `<code>${escapeHtml(each.operation)}</code>`,
+        String(each.sales),
+        toDecimal(each.amount),
+      ]);
     const columns = [
       { title: 'Operation' },
       { title: 'Sales', number: true },
@@ -113,13 +117,13 @@ function charts({ history }: Overview): string {
     const sums = byDay.map(({ label, sales: of }) => ({
       label,
       value: Number(sum(of)),
-      shown: usdc(sum(of)),
+      shown: toDecimal(sum(of)),
     }));
     return `<div class="charts">${barChart('Sales', 'Sales', counts, String(count(sales)))}${barChart(
       'USDC',
       'USDC',
       sums,
-      usdc(sum(sales)),
+      toDecimal(sum(sales)),
     )}</div>${still(complete)}`;
   });
 }
@@ -163,7 +167,7 @@ function waiting(
       paymentLink(row.id),
       ago(row.settledAt ?? row.settlingAt ?? row.createdAt, now),
       `<code>${escapeHtml(row.operation)}</code>`,
-      usdc(row.amount),
+      toDecimal(row.amount),
       short(row.payer),
     ]),
     none,
@@ -193,7 +197,7 @@ function sales({ newest, now }: Overview): string {
         paymentLink(row.id),
         ago(row.settledAt, now),
         `<code>${escapeHtml(row.operation)}</code>`,
-        usdc(row.amount),
+        toDecimal(row.amount),
         short(row.payer),
         badge(row.state),
       ]),

@@ -1,8 +1,8 @@
-import { usdc } from '../cli/ledger/print.js';
 import type { Order, Payment, Refund } from '../ledger/store.js';
 import { escapeHtml } from '../panel/escape.js';
 import { hidden } from '../panel/page-frame.js';
 import { at, badge, list, paymentLink } from './operator-layout.js';
+import { toDecimal } from '../contract/price.js';
 
 /** A payment and what belongs to it. */
 export type PaymentFacts = {
@@ -21,7 +21,7 @@ export function paymentHtml(facts: PaymentFacts, message = ''): string {
   const said = message ? `<p class="said" role="status">${escapeHtml(message)}</p>` : '';
   return `<h1>Payment <span class="id">${payment.id.slice(0, 12)}…</span></h1>
 ${said}
-<section class="card" aria-labelledby="h-what"><h2 id="h-what">${usdc(payment.amount)} USDC for <code>${escapeHtml(payment.operation)}</code> ${badge(payment.state)}</h2>
+<section class="card" aria-labelledby="h-what"><h2 id="h-what">${toDecimal(payment.amount)} USDC for <code>${escapeHtml(payment.operation)}</code> ${badge(payment.state)}</h2>
 <p>${escapeHtml(meaningOf(facts))}</p>
 ${actions(facts)}
 </section>
@@ -88,7 +88,7 @@ function historyOf({ payment, order, refund, answer }: PaymentFacts): Step[] {
     when(decidedAt, `${state}${reason && state !== 'refunded' ? `: ${escapeHtml(reason)}` : ''}`),
     refund && {
       at: refund.refundedAt,
-      text: `${usdc(refund.amount)} USDC refunded with transaction <span class="id">${escapeHtml(refund.signature)}</span>`,
+      text: `${toDecimal(refund.amount)} USDC refunded with transaction <span class="id">${escapeHtml(refund.signature)}</span>`,
     },
     when(writtenAt, 'the answer was handed to its caller'),
     when(auditedAt, 'the transfer was seen at finalized'),
@@ -126,7 +126,7 @@ function detailsOf({ payment, order, replies }: PaymentFacts): [string, string][
 export function retryHtml({ payment, order, replies }: PaymentFacts, formKey: string): string {
   const got = order ? `${replies} of ${order.wanted} replies were received. ` : '';
   return `<section class="card narrow" aria-labelledby="h-ask"><h1 id="h-ask">Start another attempt?</h1>
-<p>${usdc(payment.amount)} USDC were paid for <code>${escapeHtml(payment.operation)}</code>. ${got}The attempt asks people again, or repeats the work, at your cost. The buyer is not charged again.</p>
+<p>${toDecimal(payment.amount)} USDC were paid for <code>${escapeHtml(payment.operation)}</code>. ${got}The attempt asks people again, or repeats the work, at your cost. The buyer is not charged again.</p>
 <form method="post" action="/payments/${payment.id}/retry">${hidden('form', formKey)}
 <p class="actions"><button>Start another attempt</button><a class="button quiet" href="/payments/${payment.id}">Cancel</a></p></form></section>`;
 }
@@ -143,7 +143,7 @@ export function refundHtml(
 ): string {
   const described = fault ? ' aria-describedby="why" aria-invalid="true" autofocus' : '';
   const rows: [string, string][] = [
-    ['Amount', `${usdc(payment.amount)} USDC`],
+    ['Amount', `${toDecimal(payment.amount)} USDC`],
     ['To', `<span class="id">${escapeHtml(payment.payer)}</span>`],
     ['From', receivers.map(each => `<span class="id">${escapeHtml(each)}</span>`).join(' or ')],
   ];

@@ -125,7 +125,7 @@ export class SandboxWallet {
     this.#signing += 1;
     try {
       // Loaded with the first payment: a server that sells does not sign.
-      const { BuyFault, signPayment } = await import('../cli/buy/client.js');
+      const { BuyFault, signPayment } = await import('../wallet/sign-payment.js');
       const { body, header } = offers.challenge(operation, 2);
       const challenge = { status: 402, headers: new Headers({ 'PAYMENT-REQUIRED': header }), body };
       const options = { keypair, maxPrice: operation.price.atomic, rpcUrl, onPrice: () => {} };

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { BuyFault, requestOf, type Listing } from '../../../src/cli/buy/client.js';
+import { requestOf, type Listing } from '../../../src/cli/buy/client.js';
+import { BuyFault } from '../../../src/wallet/sign-payment.js';
 
 const at = (url: string, method = 'GET', parameters: Listing['parameters'] = []): Listing => ({
   method,

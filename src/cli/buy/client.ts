@@ -1,21 +1,6 @@
-import { getAssociatedTokenAddressSync } from '@solana/spl-token';
-import { Connection, PublicKey } from '@solana/web3.js';
-import { createKeyPairSignerFromBytes } from '@solana/kit';
-import { x402Client, x402HTTPClient } from '@x402/core/client';
-import type { PaymentRequired } from '@x402/core/types';
-import { ExactSvmScheme } from '@x402/svm/exact/client';
 import type { Json } from '../../contract/json.js';
-import { toDecimal } from '../../contract/price.js';
 import { follow, isObject } from '../../contract/references.js';
-import { withIdentifier } from '../payment-identifier.js';
-
-/** The purchase is not possible; `message` says why and what to do. */
-export class BuyFault extends Error {}
-
-/** A signed payment: its header, its amount in atomic units of USDC, and its payer. */
-export type SignedPayment = { headers: Record<string, string>; amount: string; payer: string };
-
-export type ServerAnswer = { status: number; headers: Headers; body: Buffer };
+import { BuyFault, parseJson, reasonOf, type ServerAnswer } from '../../wallet/sign-payment.js';
 
 /** The method and URL of an operation, a template if it has path parameters, and the names of what goes into the URL. */
 export type Listing = {
@@ -39,7 +24,7 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
   });
   if (answer.status !== 200)
     throw new BuyFault(`${serverUrl}/openapi.json answered ${answer.status}: is this a Coinslot?`);
-  const document = parse(answer.body) as Document | undefined;
+  const document = parseJson(answer.body) as Document | undefined;
   if (typeof document?.paths !== 'object')
     throw new BuyFault(`${serverUrl}/openapi.json is not an OpenAPI document: is this a Coinslot?`);
   const known: string[] = [];
@@ -80,7 +65,7 @@ export function requestOf(
   json: string,
   headers: Record<string, string> = {},
 ): { url: string; init: RequestInit } {
-  const value = parse(Buffer.from(json));
+  const value = parseJson(Buffer.from(json));
   const rest: Json = isObject(value) ? { ...value } : {};
   const placed = parameters.some(({ name }) => name in rest) || url.includes('{');
   if (method === 'POST' && !placed)
@@ -108,73 +93,6 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Reads the price of a call and signs a payment with the official x402 client. @throws BuyFault */
-export async function signPayment(
-  challenge: ServerAnswer,
-  options: {
-    keypair: Uint8Array;
-    maxPrice: bigint;
-    rpcUrl: string | undefined;
-    /** Told the price in USDC, before anything is signed. */
-    onPrice: (price: string) => void;
-  },
-): Promise<SignedPayment> {
-  const signer = await createKeyPairSignerFromBytes(options.keypair);
-  const http = new x402HTTPClient(clientOf(signer, options));
-  const required = http.getPaymentRequiredResponse(
-    name => challenge.headers.get(name),
-    parse(challenge.body),
-  );
-  const [offer] = required.accepts;
-  if (!offer) throw new BuyFault('The server requires a payment but offers no supported way to pay.');
-  const price = BigInt(offer.amount);
-  options.onPrice(toDecimal(price));
-  if (price > options.maxPrice) {
-    throw new BuyFault(
-      `The price is ${toDecimal(price)} USDC, more than your limit of ${toDecimal(options.maxPrice)} USDC: raise it with --max-price.`,
-    );
-  }
-  await checkFunds(offer, signer.address, price, options.rpcUrl);
-  const payload = await http.createPaymentPayload(required).catch((error: unknown) => {
-    throw new BuyFault(
-      `The payment could not be signed: ${reasonOf(error)}. If the server runs its own sandbox, set STATE_DIR to that of the server.`,
-    );
-  });
-  const headers = http.encodePaymentSignatureHeader(withIdentifier(payload, required));
-  return { headers, amount: offer.amount, payer: signer.address };
-}
-
-type Signer = Awaited<ReturnType<typeof createKeyPairSignerFromBytes>>;
-
-function clientOf(
-  signer: Signer,
-  { rpcUrl, maxPrice }: { rpcUrl: string | undefined; maxPrice: bigint },
-): x402Client {
-  const scheme = new ExactSvmScheme(signer, rpcUrl === undefined ? {} : { rpcUrl });
-  return new x402Client()
-    .register('solana:*', scheme)
-    .setSpendControls({ maxAmountPerPayment: `$${toDecimal(maxPrice)}` });
-}
-
-/** Checks the balance first, because the client would also sign a payment that cannot be settled. */
-async function checkFunds(
-  offer: PaymentRequired['accepts'][number],
-  payer: string,
-  price: bigint,
-  rpcUrl: string | undefined,
-): Promise<void> {
-  if (rpcUrl === undefined) return;
-  const account = getAssociatedTokenAddressSync(new PublicKey(offer.asset), new PublicKey(payer));
-  const balance = await new Connection(rpcUrl).getTokenAccountBalance(account).then(
-    ({ value }) => BigInt(value.amount),
-    (error: unknown) => (/could not find account|invalid param/i.test(reasonOf(error)) ? 0n : undefined),
-  );
-  if (balance === undefined || balance >= price) return;
-  throw new BuyFault(
-    `Not enough USDC: ${payer} has ${toDecimal(balance)} USDC, the call costs ${toDecimal(price)} USDC. Send USDC to it (mint ${offer.asset}, ${offer.network}), or use another --keypair.`,
-  );
-}
-
 /** One HTTP call, limited in size and time (`withinMs`, at most 90 s). Rejects if the connection fails. */
 export async function send(
   url: string,
@@ -196,7 +114,7 @@ export async function send(
 
 /** The message of an error answer, or the start of its body. */
 export function errorOf(answer: ServerAnswer): string {
-  const value = parse(answer.body) as { error?: unknown } | undefined;
+  const value = parseJson(answer.body) as { error?: unknown } | undefined;
   return typeof value?.error === 'string' ? value.error : answer.body.toString('utf8').slice(0, 200);
 }
 
@@ -205,21 +123,7 @@ export function receiptOf(
   answer: ServerAnswer,
 ): { success: boolean; transaction: string; errorReason?: string } | undefined {
   const header = answer.headers.get('payment-response') ?? answer.headers.get('x-payment-response');
-  return header === null ? undefined : (parse(Buffer.from(header, 'base64')) as ReturnType<typeof receiptOf>);
-}
-
-function parse(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch {
-    return undefined;
-  }
-}
-
-/** The innermost cause of an error; fetch puts it in `cause`. */
-export function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error && error.cause.message
-    ? error.cause.message
-    : error.message || error.name;
+  return header === null
+    ? undefined
+    : (parseJson(Buffer.from(header, 'base64')) as ReturnType<typeof receiptOf>);
 }

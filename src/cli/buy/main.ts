@@ -8,15 +8,12 @@ import { toAtomic, toDecimal } from '../../contract/price.js';
 import { PendingPayments, type PendingCall } from './pending-payments.js';
 import {
   BuyFault,
-  errorOf,
-  findOperation,
   reasonOf,
-  receiptOf,
-  requestOf,
-  send,
   signPayment,
-} from './client.js';
-import type { Listing, ServerAnswer, SignedPayment } from './client.js';
+  type ServerAnswer,
+  type SignedPayment,
+} from '../../wallet/sign-payment.js';
+import { errorOf, findOperation, receiptOf, requestOf, send, type Listing } from './client.js';
 
 const USAGE = `Usage: ${commandLine('buy')} <operationId> '<json body>' [options]
 For example: ${commandLine('buy')} summarize '{"text":"Any text of a few sentences."}'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SignedPayment } from './client.js';
+import type { SignedPayment } from '../../wallet/sign-payment.js';
 
 /**
  * Signed payments without a known outcome, one file each. A payment is saved before it is sent: after an interruption, the

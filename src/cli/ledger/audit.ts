@@ -7,13 +7,14 @@ import type { Payment } from '../../ledger/store.js';
 import { ASSOCIATED_TOKEN_PROGRAM, TOKEN_PROGRAM } from '../../solana/networks.js';
 import { createChain } from '../../solana/rpc.js';
 import type { SolanaChain } from '../../solana/rpc.js';
-import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
-import { countOf, table, time, usdc } from './print.js';
+import { checkNetwork, patiently, usdcMintOf } from '../../operator/check-network.js';
+import { countOf, table, time } from './print.js';
 import type { Report } from './print.js';
-import { receiverOf, receiversOf, wasReceiver, type Receiver } from './receivers.js';
-import { changeOf, findRefund } from './refund.js';
+import { receiverOf, receiversOf, wasReceiver, type Receiver } from '../../operator/receivers.js';
+import { changeOf, findRefund } from '../../operator/record-refund.js';
 import { pages } from './reports.js';
-import type { ReportSource } from './reports.js';
+import { toDecimal } from '../../contract/price.js';
+import type { ReportSource } from '../../operator/find-payment.js';
 
 const PAGE = 1_000;
 const FETCHES = 4;
@@ -61,7 +62,7 @@ type Compared = { reader: ReportSource; mint: string; receivers: readonly Receiv
 /**
  * Compares the ledger with the history of its receiver's USDC account at `finalized`, and with those of former receivers: each payment
  * is judged by the account that it was paid to. The chain is read first, so that every transfer in it already has a row in the ledger.
- * @throws CommandFault; UpstreamFailure if the chain cannot be read
+ * @throws OperatorFault; UpstreamFailure if the chain cannot be read
  */
 export async function audit(reader: ReportSource, options: AuditOptions): Promise<Report> {
   const identity = await reader.identity();
@@ -155,7 +156,7 @@ async function compare(
     if (amount === undefined)
       differ('unreadable', null, 'may have changed the balance, through another program');
     else if (amount > 0n)
-      differ('unknown', null, `${usdc(amount)} USDC in slot ${entry.slot}, which belongs to no payment`);
+      differ('unknown', null, `${toDecimal(amount)} USDC in slot ${entry.slot}, which belongs to no payment`);
     return;
   }
   tally.transfers += 1;
@@ -164,7 +165,7 @@ async function compare(
     differ(
       'uncounted',
       id,
-      `${usdc(payment.amount)} USDC were paid, but the state in the ledger is ${payment.state}`,
+      `${toDecimal(payment.amount)} USDC were paid, but the state in the ledger is ${payment.state}`,
     );
   else if (payment.settlement !== transaction)
     differ('signature', id, `the ledger has ${payment.settlement ?? 'no signature'}`);
@@ -172,7 +173,7 @@ async function compare(
     differ(
       'amount',
       id,
-      `${amount === undefined ? '?' : usdc(amount)} on chain, ${usdc(payment.amount)} in the ledger`,
+      `${amount === undefined ? '?' : toDecimal(amount)} on chain, ${toDecimal(payment.amount)} in the ledger`,
     );
 }
 
@@ -208,7 +209,7 @@ async function compareRefunds(
       });
     if (recorded === undefined) {
       differ(
-        `${usdc(payment.amount)} USDC, recorded before refunds were checked: ${payment.reason ?? 'no reason'}`,
+        `${toDecimal(payment.amount)} USDC, recorded before refunds were checked: ${payment.reason ?? 'no reason'}`,
       );
       continue;
     }
@@ -220,7 +221,7 @@ async function compareRefunds(
     out.refunds.add(recorded.signature);
     out.refunded += found.amount;
     if (found.amount !== recorded.amount)
-      differ(`${usdc(found.amount)} on chain, ${usdc(recorded.amount)} in the ledger`);
+      differ(`${toDecimal(found.amount)} on chain, ${toDecimal(recorded.amount)} in the ledger`);
   }
 }
 
@@ -270,7 +271,7 @@ function reachOf(audited: readonly Audited[], receiver: Receiver | undefined): n
 }
 
 function missing(payment: Payment): string {
-  return `${usdc(payment.amount)} USDC, ${payment.state}, settled ${time(payment.settledAt)}`;
+  return `${toDecimal(payment.amount)} USDC, ${payment.state}, settled ${time(payment.settledAt)}`;
 }
 
 /**
@@ -325,8 +326,8 @@ function report({ audited, tally, settled, young, unjudged }: Outcome): Report {
     young,
     unjudged,
     complete,
-    refunds: { payments: out.refunds.size, usdc: usdc(out.refunded) },
-    withdrawals: { transactions: out.others, usdc: usdc(out.withdrawn) },
+    refunds: { payments: out.refunds.size, usdc: toDecimal(out.refunded) },
+    withdrawals: { transactions: out.others, usdc: toDecimal(out.withdrawn) },
     differences,
   };
   const lines = [
@@ -335,7 +336,7 @@ function report({ audited, tally, settled, young, unjudged }: Outcome): Report {
         `Account ${account}: ${countOf(of.transactions, 'transaction')} at finalized, of which ${of.transfers} paid for sales of this ledger.`,
     ),
     `Ledger: ${countOf(settled, 'settled payment')}.`,
-    `Money out: ${usdc(out.refunded)} USDC in ${countOf(out.refunds.size, 'refund')}, ${usdc(out.withdrawn)} USDC in ${countOf(out.others, 'other transaction')}.`,
+    `Money out: ${toDecimal(out.refunded)} USDC in ${countOf(out.refunds.size, 'refund')}, ${toDecimal(out.withdrawn)} USDC in ${countOf(out.others, 'other transaction')}.`,
   ];
   if (foreign > 0)
     lines.push(

@@ -1,6 +1,6 @@
 import { resetHeight, seenHeight } from '../../payments/chain-heights.js';
 import { time, type Report } from './print.js';
-import type { ReportSource } from './reports.js';
+import type { ReportSource } from '../../operator/find-payment.js';
 
 /** Shows the greatest block height seen, or deletes it. */
 export async function height(reader: ReportSource, reset: boolean): Promise<Report> {

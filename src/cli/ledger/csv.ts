@@ -1,8 +1,10 @@
 import type { Payment } from '../../ledger/store.js';
-import { CommandFault, time, usdc } from './print.js';
+import { time } from './print.js';
 import type { Cell } from './print.js';
 import { pages } from './reports.js';
-import type { ReportSource } from './reports.js';
+import { OperatorFault } from '../../operator/operator-fault.js';
+import { toDecimal } from '../../contract/price.js';
+import type { ReportSource } from '../../operator/find-payment.js';
 
 const DAY_MS = 86_400_000;
 
@@ -12,7 +14,7 @@ const COLUMNS: readonly (readonly [string, (payment: Payment) => Cell])[] = [
   ['state', payment => payment.state],
   ['operation', payment => payment.operation],
   ['payer', payment => payment.payer],
-  ['usdc', payment => usdc(payment.amount)],
+  ['usdc', payment => toDecimal(payment.amount)],
   ['network', payment => payment.network],
   ['transaction', payment => payment.settlement],
   ['identifier', payment => payment.identifier],
@@ -26,7 +28,7 @@ const COLUMNS: readonly (readonly [string, (payment: Payment) => Cell])[] = [
 /**
  * The lines of a CSV file (RFC 4180, UTF-8, with a header line) of all payments that were or may have been settled.
  * @param range.from,range.to UTC days as YYYY-MM-DD, both included
- * @throws CommandFault
+ * @throws OperatorFault
  */
 export async function* csvLines(
   reader: ReportSource,
@@ -53,5 +55,5 @@ export function csvLine(cells: readonly Cell[]): string {
 function startOfDay(option: string, text: string): number {
   const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : NaN;
   if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms;
-  throw new CommandFault(`${option} must be a day like 2026-01-31, not '${text}'.`);
+  throw new OperatorFault(`${option} must be a day like 2026-01-31, not '${text}'.`);
 }

@@ -3,15 +3,17 @@ import { readFileSync } from 'node:fs';
 import { join, resolve as resolvePath } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { toDecimal } from '../../contract/price.js';
 import { LedgerFault, messageOf } from '../../ledger/fault.js';
 import { openLedgerReader } from '../../ledger/store.js';
 import { csvLines } from './csv.js';
 import { height } from './chain-height.js';
 import { commandLine } from '../../config/command-line.js';
-import { CommandFault, plain, table, toJson } from './print.js';
+import { plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
-import type { ReportSource } from './reports.js';
+import { OperatorFault } from '../../operator/operator-fault.js';
+import type { ReportSource } from '../../operator/find-payment.js';
 
 const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
 
@@ -105,7 +107,7 @@ function parse() {
   try {
     return parseArgs({ options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    throw new CommandFault(`${messageOf(error)}\n\n${USAGE}`);
+    throw new OperatorFault(`${messageOf(error)}\n\n${USAGE}`);
   }
 }
 
@@ -146,8 +148,13 @@ async function refund(
   name: string | undefined,
   tx: string | undefined,
 ): Promise<Report> {
-  const { recordRefund } = await import('./refund.js');
-  return recordRefund(reader, name, tx, rpcUrls);
+  const { recordRefund } = await import('../../operator/record-refund.js');
+  const { id, amount, payer, transaction, refunded } = await recordRefund(reader, name, tx, rpcUrls);
+  const [usdc, back] = [toDecimal(amount), toDecimal(refunded)];
+  return {
+    data: { id, state: 'refunded', usdc, payer, transaction, refunded: back },
+    lines: [`Recorded: ${back} USDC refunded to ${payer} for payment ${id}.`],
+  };
 }
 
 async function receiver(address: string | undefined): Promise<Report> {
@@ -156,14 +163,14 @@ async function receiver(address: string | undefined): Promise<Report> {
 }
 
 async function renamed(): Promise<never> {
-  throw new CommandFault(
+  throw new OperatorFault(
     `The command copy is now called move: ${commandLine('ledger')} move --to TARGET. Nothing was changed.`,
   );
 }
 
 async function move({ from, to }: Values): Promise<Report> {
   if (to === undefined)
-    throw new CommandFault('Say where to move the ledger: --to with a postgres:// URL or a file.');
+    throw new OperatorFault('Say where to move the ledger: --to with a postgres:// URL or a file.');
   const { moveLedger } = await import('../../ledger/move-ledger.js');
   const moved = await moveLedger({
     from: from === undefined ? databaseUrl : ledgerUrl(from),
@@ -196,14 +203,14 @@ async function verify(reader: ReportSource, limit: string | undefined): Promise<
   const { audit, MAX_TRANSACTIONS } = await import('./audit.js');
   const maxTransactions = limit === undefined ? DEFAULT_AUDITED : Number(limit);
   if (!Number.isInteger(maxTransactions) || maxTransactions < 1 || maxTransactions > MAX_TRANSACTIONS)
-    throw new CommandFault(`--limit must be a whole number from 1 to ${MAX_TRANSACTIONS}.`);
+    throw new OperatorFault(`--limit must be a whole number from 1 to ${MAX_TRANSACTIONS}.`);
   return audit(reader, { rpcUrls: rpcUrls(), maxTransactions, now: Date.now() });
 }
 
 function rpcUrls(): string[] {
   const urls = (process.env.SOLANA_RPC_URL?.trim() || sandboxRpc() || '').split(',').map(url => url.trim());
   if (urls.every(url => /^https?:\/\/./.test(url) && URL.canParse(url))) return urls;
-  throw new CommandFault(
+  throw new OperatorFault(
     'Set SOLANA_RPC_URL to the http(s) URL of a Solana RPC server of the network of this ledger.',
   );
 }
@@ -222,10 +229,11 @@ async function main(): Promise<void> {
   const [name = '', payment, ...rest] = positionals;
   if (values.help) return void (await write(`${USAGE}\n`));
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (!command || rest.length > 0 || (payment !== undefined && !command.named)) throw new CommandFault(USAGE);
+  if (!command || rest.length > 0 || (payment !== undefined && !command.named))
+    throw new OperatorFault(USAGE);
   const json = name === 'export' ? [] : ['json'];
   const stray = Object.keys(values).find(option => ![...command.options, ...json].includes(option));
-  if (stray !== undefined) throw new CommandFault(`${name} has no option --${stray}.\n\n${USAGE}`);
+  if (stray !== undefined) throw new OperatorFault(`${name} has no option --${stray}.\n\n${USAGE}`);
   const report = await command.run(values, payment);
   if (!report) return;
   await write(`${values.json ? toJson(report.data) : report.lines.join('\n')}\n`);
@@ -238,7 +246,7 @@ try {
   await main();
 } catch (error) {
   // Only messages are printed, because stacks may contain URLs with credentials.
-  const known = error instanceof CommandFault || error instanceof LedgerFault;
+  const known = error instanceof OperatorFault || error instanceof LedgerFault;
   const lines = messageOf(error).split('\n').map(plain).join('\n');
   process.stderr.write(`${known ? '' : 'The command failed: '}${lines}\n`);
   process.exitCode = 1;

@@ -1,8 +1,3 @@
-import { toDecimal } from '../../contract/price.js';
-
-/** The command cannot do what was requested. Only the message is shown. */
-export class CommandFault extends Error {}
-
 /** The result of a command: data for `--json`, lines for people. */
 export type Report = {
   data: unknown;
@@ -49,12 +44,6 @@ export function plain(value: Cell): string {
   if (value === null || value === undefined) return '-';
   // eslint-disable-next-line no-control-regex
   return String(value).replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, ' ');
-}
-
-/** @returns USDC as a decimal string with at least two fractional digits */
-export function usdc(atomic: bigint): string {
-  const [whole = '0', fraction = ''] = toDecimal(atomic).split('.');
-  return `${whole}.${fraction.padEnd(2, '0')}`;
 }
 
 /** @returns an ISO time, or null */

@@ -1,9 +1,10 @@
 import { changeReceiver } from '../../ledger/change-receiver.js';
 import { readAddress } from '../../solana/address.js';
-import { CommandFault, table, time } from './print.js';
+import { table, time } from './print.js';
 import type { Report } from './print.js';
 import { owed } from './reports.js';
-import type { ReportSource } from './reports.js';
+import { OperatorFault } from '../../operator/operator-fault.js';
+import type { ReportSource } from '../../operator/find-payment.js';
 
 /** The receiver of the ledger, and those that it had before. */
 export async function showReceiver(reader: ReportSource): Promise<Report> {
@@ -28,7 +29,7 @@ export async function showReceiver(reader: ReportSource): Promise<Report> {
 /**
  * Changes the receiver of a ledger that no server uses, and lists what is owed.
  * @param withReader opens the ledger for reading, after the change
- * @throws CommandFault, LedgerFault: nothing was changed
+ * @throws OperatorFault, LedgerFault: nothing was changed
  */
 export async function setReceiver(
   url: string,
@@ -36,7 +37,7 @@ export async function setReceiver(
   withReader: (report: (reader: ReportSource) => Promise<Report>) => Promise<Report>,
 ): Promise<Report> {
   if (readAddress(payTo) === undefined)
-    throw new CommandFault(`'${payTo}' is not a Solana address. Nothing was changed.`);
+    throw new OperatorFault(`'${payTo}' is not a Solana address. Nothing was changed.`);
   const { former } = await changeReceiver({ url, payTo });
   const debts = await withReader(reader => owed(reader, Date.now()));
   return {

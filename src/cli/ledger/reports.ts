@@ -1,10 +1,12 @@
 import { STATES } from '../../ledger/states.js';
 import type { State } from '../../ledger/states.js';
-import type { LedgerReports, LedgerReader, Order, Payment } from '../../ledger/store.js';
-import { CommandFault, fields, table, time, usdc } from './print.js';
+import type { LedgerReader, Order, Payment } from '../../ledger/store.js';
+import { fields, table, time } from './print.js';
 import type { Cell, Report } from './print.js';
-
-export type ReportSource = LedgerReader & LedgerReports;
+import { OperatorFault } from '../../operator/operator-fault.js';
+import { toDecimal } from '../../contract/price.js';
+import { findPayment } from '../../operator/find-payment.js';
+import type { ReportSource } from '../../operator/find-payment.js';
 
 const DAY_MS = 86_400_000;
 const DEFAULT_LISTED = 50;
@@ -31,13 +33,13 @@ export async function summary(reader: ReportSource): Promise<Report> {
     day,
     operation,
     payments,
-    revenue: usdc(sum),
-    refunded: usdc(back),
+    revenue: toDecimal(sum),
+    refunded: toDecimal(back),
   }));
   const earned = turnover.reduce((sum, { state, amount }) => (state === 'refunded' ? sum : sum + amount), 0n);
-  const of = (state: State) => ({ payments: counts[state].payments, usdc: usdc(counts[state].amount) });
+  const of = (state: State) => ({ payments: counts[state].payments, usdc: toDecimal(counts[state].amount) });
   const totals = {
-    revenue: usdc(earned),
+    revenue: toDecimal(earned),
     delivered: of('delivered'),
     owed: of('owed'),
     inDoubt: of('settling'),
@@ -78,10 +80,10 @@ export type ListOptions = { state?: string; payer?: string; operation?: string; 
 export async function list(reader: ReportSource, options: ListOptions): Promise<Report> {
   const limit = options.limit === undefined ? DEFAULT_LISTED : Number(options.limit);
   if (!Number.isInteger(limit) || limit < 1 || limit > PAGE)
-    throw new CommandFault(`--limit must be a whole number from 1 to ${PAGE}.`);
+    throw new OperatorFault(`--limit must be a whole number from 1 to ${PAGE}.`);
   const state = STATES.find(name => name === options.state);
   if (options.state !== undefined && !state)
-    throw new CommandFault(`'${options.state}' is not a state. Use one of ${STATES.join(', ')}.`);
+    throw new OperatorFault(`'${options.state}' is not a state. Use one of ${STATES.join(', ')}.`);
   const { payer, operation } = options;
   const rows = await reader.list({
     newest: true,
@@ -96,26 +98,12 @@ export async function list(reader: ReportSource, options: ListOptions): Promise<
       row.id.slice(0, 16),
       time(row.createdAt),
       row.operation,
-      usdc(row.amount),
+      toDecimal(row.amount),
       row.aliasOf === null ? row.state : `alias of ${row.aliasOf.slice(0, 16)}`,
       row.payer,
     ]),
   );
   return { data: rows.map(row => publicPayment(row, false)), lines };
-}
-
-/**
- * The payment with this id, or the only one whose id begins with it.
- * @throws CommandFault
- */
-export async function resolve(reader: ReportSource, text: string | undefined): Promise<Payment> {
-  const prefix = text?.toLowerCase() ?? '';
-  if (!/^[0-9a-f]{8,64}$/.test(prefix))
-    throw new CommandFault('Give the id of a payment, or at least its first 8 digits.');
-  const [first, second] = await reader.startingWith(prefix);
-  if (!first) throw new CommandFault(`There is no payment ${prefix} in this ledger.`);
-  if (second) throw new CommandFault(`More than one payment begins with ${prefix}. Give more digits.`);
-  return first;
 }
 
 /** All data of one payment except the body of its answer. */
@@ -124,7 +112,7 @@ export async function show(
   text: string | undefined,
   withTransaction: boolean,
 ): Promise<Report> {
-  const payment = await resolve(reader, text);
+  const payment = await findPayment(reader, text);
   const facts = await reader.answerFacts(payment.id);
   const order = await reader.order(payment.id);
   const replies = order ? await reader.replies(payment.id) : [];
@@ -133,7 +121,7 @@ export async function show(
   const refund = paidBack
     ? {
         transaction: paidBack.signature,
-        usdc: usdc(paidBack.amount),
+        usdc: toDecimal(paidBack.amount),
         slot: paidBack.slot,
         at: time(paidBack.refundedAt),
       }
@@ -176,7 +164,7 @@ export async function owed(reader: ReportSource, now: number): Promise<Report> {
     id: payment.id,
     payer: payment.payer,
     operation: payment.operation,
-    usdc: usdc(payment.amount),
+    usdc: toDecimal(payment.amount),
     since: time(payment.settledAt ?? payment.createdAt),
     attempts: order?.attempts ?? payment.runs,
     why,
@@ -196,7 +184,7 @@ export async function owed(reader: ReportSource, now: number): Promise<Report> {
       ]),
     ),
     '',
-    `${entries.length} payments, ${usdc(sum)} USDC owed`,
+    `${entries.length} payments, ${toDecimal(sum)} USDC owed`,
   ];
   return { data, lines };
 }
@@ -231,7 +219,7 @@ function publicPayment(payment: Payment, withTransaction: boolean): Record<strin
     state: payment.state,
     operation: payment.operation,
     payer: payment.payer,
-    usdc: usdc(payment.amount),
+    usdc: toDecimal(payment.amount),
     network: payment.network,
     flow: payment.flow,
     x402Version: payment.x402Version,

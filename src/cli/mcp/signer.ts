@@ -9,7 +9,7 @@ import { toDecimal } from '../../contract/price.js';
 import { TransactionChecker } from '../../payments/transaction.js';
 import { toAddress } from '../../solana/address.js';
 import { NETWORKS } from '../../solana/networks.js';
-import { withIdentifier } from '../payment-identifier.js';
+import { withIdentifier } from '../../wallet/payment-identifier.js';
 import type { Offer } from './tool-result.js';
 
 /** A signed payment: x402's PaymentPayload and what of it is needed to find it on chain. */

@@ -1,32 +1,38 @@
-import type { LandedTransaction } from '../../solana/rpc-types.js';
-import type { Identity } from '../../ledger/reader.js';
-import type { Payment, Refund } from '../../ledger/store.js';
-import { isSignature } from '../../solana/address.js';
-import { createChain, type SolanaChain } from '../../solana/rpc.js';
+import type { LandedTransaction } from '../solana/rpc-types.js';
+import type { Identity } from '../ledger/reader.js';
+import type { Payment, Refund } from '../ledger/store.js';
+import { toDecimal } from '../contract/price.js';
+import { isSignature } from '../solana/address.js';
+import { createChain, type SolanaChain } from '../solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
-import { CommandFault, usdc } from './print.js';
-import type { Report } from './print.js';
+import { findPayment, type ReportSource } from './find-payment.js';
+import { OperatorFault } from './operator-fault.js';
 import { receiversOf } from './receivers.js';
-import { resolve, type ReportSource } from './reports.js';
 
 const CALL_MS = 20_000;
 const DEADLINE_MS = 120_000;
+
+/** Amounts in atomic units of USDC: what was paid, and what came back. */
+export type RecordedRefund = Pick<Payment, 'id' | 'amount' | 'payer'> & {
+  transaction: string;
+  refunded: bigint;
+};
 
 type Paid = Pick<Payment, 'id' | 'amount' | 'payer' | 'settlement' | 'claimSlot'>;
 
 /**
  * Records that the operator refunded an owed payment, if the chain shows the refund.
- * @throws CommandFault that says what is wrong; UpstreamFailure if the chain cannot be read. The ledger is unchanged in both cases
+ * @throws OperatorFault that says what is wrong; UpstreamFailure if the chain cannot be read. The ledger is unchanged in both cases
  */
 export async function recordRefund(
   reader: ReportSource,
   name: string | undefined,
   tx: string | undefined,
   rpcUrls: () => string[],
-): Promise<Report> {
+): Promise<RecordedRefund> {
   if (tx === undefined || !isSignature(tx))
-    throw new CommandFault('Use --tx to give the signature of the transaction that refunded the money.');
-  const payment = await resolve(reader, name);
+    throw new OperatorFault('Use --tx to give the signature of the transaction that refunded the money.');
+  const payment = await findPayment(reader, name);
   const { id, state, amount, payer } = payment;
   if (state !== 'owed') throw notOwed(id, state);
   const identity = await reader.identity();
@@ -34,23 +40,20 @@ export async function recordRefund(
     findRefund(chain, identity, payment, tx, signal),
   );
   if (typeof found === 'string')
-    throw new CommandFault(
+    throw new OperatorFault(
       `The transaction ${tx} does not refund payment ${id}: ${found}. Nothing was changed.`,
     );
   const outcome = await reader.refund(id, found);
   if (outcome === 'not owed') throw notOwed(id, (await reader.find(id))?.state ?? 'gone');
   if (outcome === 'used')
-    throw new CommandFault(
+    throw new OperatorFault(
       `The transaction ${tx} is already recorded as the refund of another payment. Refund each payment with its own transaction. Nothing was changed.`,
     );
-  return {
-    data: { id, state: 'refunded', usdc: usdc(amount), payer, transaction: tx, refunded: usdc(found.amount) },
-    lines: [`Recorded: ${usdc(found.amount)} USDC refunded to ${payer} for payment ${id}.`],
-  };
+  return { id, amount, payer, transaction: tx, refunded: found.amount };
 }
 
-function notOwed(id: string, now: string): CommandFault {
-  return new CommandFault(
+function notOwed(id: string, now: string): OperatorFault {
+  return new OperatorFault(
     `The payment ${id} is ${now}, not owed; only owed payments can be refunded. Nothing was changed.`,
   );
 }
@@ -102,7 +105,7 @@ export async function findRefund(
   if (got <= 0n) return `no USDC reached an account of the payer ${payment.payer}`;
   const amount = got < sent ? got : sent;
   if (amount < payment.amount)
-    return `it refunds ${usdc(amount)} USDC, but the payment was ${usdc(payment.amount)} USDC`;
+    return `it refunds ${toDecimal(amount)} USDC, but the payment was ${toDecimal(payment.amount)} USDC`;
   return { signature, amount, slot: landed.slot, refundedAt: landed.blockTime * 1_000 };
 }
 

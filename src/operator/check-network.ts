@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Identity } from '../../ledger/reader.js';
-import { networkOf, NETWORKS } from '../../solana/networks.js';
-import type { SolanaChain } from '../../solana/rpc.js';
-import { CommandFault } from './print.js';
+import type { Identity } from '../ledger/reader.js';
+import { networkOf, NETWORKS } from '../solana/networks.js';
+import type { SolanaChain } from '../solana/rpc.js';
+import { OperatorFault } from './operator-fault.js';
 
 const MAX_TRIES = 4;
 
-/** @throws CommandFault */
+/** @throws OperatorFault */
 export function usdcMintOf({ network }: Identity): string {
   const known = Object.values(NETWORKS).find(({ caip2 }) => caip2 === network);
   if (known) return known.usdcMint;
-  throw new CommandFault(`This ledger belongs to ${network}; the USDC mint of that network is not known.`);
+  throw new OperatorFault(`This ledger belongs to ${network}; the USDC mint of that network is not known.`);
 }
 
-/** @throws CommandFault if the RPC servers belong to another network than the ledger */
+/** @throws OperatorFault if the RPC servers belong to another network than the ledger */
 export async function checkNetwork(
   chain: SolanaChain,
   { network }: Identity,
@@ -21,7 +21,7 @@ export async function checkNetwork(
 ): Promise<void> {
   const served = networkOf(await patiently(() => chain.genesisHash(signal), signal));
   if (network === served) return;
-  throw new CommandFault(
+  throw new OperatorFault(
     `The ledger belongs to ${network}, the RPC server to ${served}. Correct SOLANA_RPC_URL.`,
   );
 }
