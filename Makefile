@@ -56,6 +56,10 @@ ops-check: build ## run every query of ops/ against a Prometheus that scrapes a 
 attack-table: build ## measure what honest callers experience under each attack (ATTACKS="held bodies;unfunded flood" SECONDS=15 AFTER=60)
 	@exec node dist/contract-tests/attack-table/table.js
 
+.PHONY: first-call
+first-call: build ## time the way from a clone to the first paid call, in the terminal and in a browser
+	@exec node dist/contract-tests/first-call/run.js
+
 .PHONY: attacks
 attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (COUNT=100000)
 	@ATTACK_GARBAGE=$${COUNT:-100000} ATTACK_WALLETS=$${COUNT:-100000} exec $(BIN)/mocha --no-package \

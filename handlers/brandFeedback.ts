@@ -56,11 +56,10 @@ function tooFew(replies: Reply[], { wanted }: { wanted: number }): boolean {
 export function brandFeedbackReady(people: People): Ready<BrandFeedback> {
   return async ({ body }) => {
     const { brand, question } = body;
-    if (!VISIBLE.test(brand) || !VISIBLE.test(question)) {
-      throw new UpstreamFailure(
-        'invalid',
-        'brand and question must each contain at least one letter, digit or symbol',
-      );
+    const blank = Object.entries({ brand, question }).filter(([, text]) => !VISIBLE.test(text));
+    if (blank.length > 0) {
+      const names = blank.map(([name]) => name).join(' and ');
+      throw new UpstreamFailure('invalid', `${names} must contain at least one letter, digit or symbol`);
     }
     await people.ready(respondentsWanted(body), { brand, question });
   };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { brandFeedback } from '../../handlers/brandFeedback.js';
+import { brandFeedback, brandFeedbackReady } from '../../handlers/brandFeedback.js';
 import type { OpenOrder, OrderRef } from '../../src/contract/operation.js';
 import type { PartialRule, Question, Reply } from '../../src/upstreams/people/people.js';
 import { aReply, createMemoryBook } from '../support/memory-reply-store.js';
@@ -115,4 +115,22 @@ describe('replies without a sentiment', () => {
       .to.have.nested.property('aggregate.summary')
       .that.contains('1 reply is in a language whose sentiment could not be inferred; it counts as neutral.');
   });
+});
+
+describe('a question that nobody could read', () => {
+  const people = { ready: async () => {} } as unknown as Parameters<typeof brandFeedbackReady>[0];
+  const blank = ' \n\u0000\u200b';
+  for (const [body, names] of [
+    [{ brand: blank, question: 'Why?' }, 'brand'],
+    [{ brand: 'Acme', question: blank }, 'question'],
+    [{ brand: blank, question: blank }, 'brand and question'],
+  ] as const)
+    it(`is refused, and the error names ${names}`, async () => {
+      const call = { params: {}, query: {}, body, signal: NEVER, caller: 'c' };
+      const { kind, message } = await failureOf(Promise.resolve(brandFeedbackReady(people)(call as never)));
+      expect([kind, message]).to.deep.equal([
+        'invalid',
+        `${names} must contain at least one letter, digit or symbol`,
+      ]);
+    });
 });

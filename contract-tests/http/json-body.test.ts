@@ -39,6 +39,8 @@ describe('Request bodies are JSON in UTF-8, or 400 before any money', () => {
       bytes: Buffer.from('\ufeff{"text":"It is open."}', 'utf16le'),
       says: /not UTF-8/,
     },
+    nothing: { bytes: bytes(''), says: /the body is empty; send a JSON object/ },
+    'white space': { bytes: bytes(' \n'), says: /the body is empty/ },
     'charset=iso-8859-1': {
       bytes: bytes('{"text":"It is open."}'),
       type: 'application/json; charset=iso-8859-1',

@@ -127,18 +127,28 @@ describe('The check of a body', () => {
     ['/brand-feedback', { brand: 'b', question: 'q', n: 51 }, /^n must be at most 50$/],
     ['/brand-feedback', { brand: '', question: 'q' }, /^brand /],
     ['/brand-feedback', { brand: 'b' }, /^question is missing$/],
+    ['/brand-feedback', { n: 2 }, /^brand and question are missing$/],
+    ['/v1/sol-mint-info', { mint: '' }, /^mint must not be empty$/],
     [
       '/v1/sol-mint-info',
       { mint: 'z'.repeat(31) },
-      /^mint must (have at least 32 characters|be a base58 address)$/,
+      /^mint must (have at least 32 characters|be a base58 address: 32 to 44 letters and digits, without 0, O, I and l)$/,
     ],
     [
       '/v1/sol-mint-info',
       { mint: 'z'.repeat(45) },
-      /^mint must (have at most 44 characters|be a base58 address)$/,
+      /^mint must (have at most 44 characters|be a base58 address: 32 to 44 letters and digits, without 0, O, I and l)$/,
     ],
-    ['/v1/sol-mint-info', { mint: `${'z'.repeat(32)}\n` }, /^mint must be a base58 address$/],
-    ['/v1/sol-token-brief', { mint: '0'.repeat(40) }, /^mint must be a base58 address$/],
+    [
+      '/v1/sol-mint-info',
+      { mint: `${'z'.repeat(32)}\n` },
+      /^mint must be a base58 address: 32 to 44 letters and digits/,
+    ],
+    [
+      '/v1/sol-token-brief',
+      { mint: '0'.repeat(40) },
+      /^mint must be a base58 address: 32 to 44 letters and digits/,
+    ],
     [
       '/v1/sol-mint-info',
       { mint: 'z'.repeat(32), network: 'devnet' },

@@ -75,20 +75,36 @@ const confidentialFees = (mint: PublicKey, key: Buffer) =>
   call(mint, Buffer.concat([Buffer.from([37, 0]), WHO.collector.toBuffer(), key]));
 const confidentialMintBurn = (mint: PublicKey, key: Buffer) =>
   call(mint, Buffer.concat([Buffer.from([42, 0]), key, Buffer.alloc(36, 5)]));
+const discriminatorOf = (name: string): Buffer =>
+  createHash('sha256').update(`spl_token_group_interface:${name}`).digest().subarray(0, 8);
 /** `initialize_token_group` of the group interface, with the largest number of members. */
-const initializeGroup = (mint: PublicKey) => {
-  const name = 'spl_token_group_interface:initialize_token_group';
-  const discriminator = createHash('sha256').update(name).digest().subarray(0, 8);
-  return new TransactionInstruction({
+const initializeGroup = (mint: PublicKey) =>
+  new TransactionInstruction({
     programId: PROGRAM,
     keys: [
       { pubkey: mint, isSigner: false, isWritable: true },
       { pubkey: mint, isSigner: false, isWritable: false },
       { pubkey: WHO.minter, isSigner: true, isWritable: false },
     ],
-    data: Buffer.concat([discriminator, WHO.editor.toBuffer(), Buffer.alloc(8, 255)]),
+    data: Buffer.concat([
+      discriminatorOf('initialize_token_group'),
+      WHO.editor.toBuffer(),
+      Buffer.alloc(8, 255),
+    ]),
   });
-};
+/** `initialize_member` of the group interface. */
+const joinGroup = (mint: PublicKey, group: PublicKey) =>
+  new TransactionInstruction({
+    programId: PROGRAM,
+    keys: [
+      { pubkey: mint, isSigner: false, isWritable: true },
+      { pubkey: mint, isSigner: false, isWritable: false },
+      { pubkey: WHO.minter, isSigner: true, isWritable: false },
+      { pubkey: group, isSigner: false, isWritable: true },
+      { pubkey: WHO.editor, isSigner: true, isWritable: false },
+    ],
+    data: discriminatorOf('initialize_member'),
+  });
 const elGamalKey = (name: string): Buffer => createHash('sha256').update(name).digest();
 
 const setFee = (mint: PublicKey, basisPoints: number, maximum: bigint) =>
@@ -219,6 +235,13 @@ export const RECIPES: Record<string, Recipe> = {
       createInitializeGroupMemberPointerInstruction(mint, null, WHO.burner, PROGRAM),
     ],
     after: mint => [initializeGroup(mint)],
+  },
+  'member-of-a-group': {
+    sizes: [64],
+    before: mint => [createInitializeGroupMemberPointerInstruction(mint, WHO.editor, mint, PROGRAM)],
+    // The group is the mint made just before.
+    after: mint => [joinGroup(mint, keyOf('group-of-mints'))],
+    decimals: 0,
   },
   'hostile-name': {
     sizes: [64],

@@ -86,11 +86,19 @@ function describe(error: unknown, what: string): string {
   const { instancePath, message, keyword, params, parentSchema, data } = error as AjvError;
   const steps = instancePath.split('/').slice(1);
   const place = [...(what === THE_BODY ? [] : [what]), ...steps].join('.');
-  if (keyword === 'required')
-    return `${[place, String(params.missingProperty)].filter(Boolean).join('.')} is missing`;
+  if (keyword === 'required') return missingFields(String(params.missingProperty), place, parentSchema, data);
   if (keyword === 'additionalProperties')
     return unknownField(String(params.additionalProperty), place, parentSchema);
-  return `${place || what} ${(WORDS[keyword]?.(params, data) ?? message ?? keyword).slice(0, 300)}`;
+  return `${place || what} ${(WORDS[keyword]?.(params, data, parentSchema) ?? message ?? keyword).slice(0, 300)}`;
+}
+
+/** All of them, not just the first, which a caller would otherwise learn one by one. */
+function missingFields(first: string, place: string, schema: Json | undefined, data: unknown): string {
+  const required = Array.isArray(schema?.required) ? schema.required.map(String) : [first];
+  const absent = required.filter(name => objectOf(data)[name] === undefined).slice(0, MAX_NAMES);
+  const names = (absent.length > 0 ? absent : [first]).map(name => [place, name].filter(Boolean).join('.'));
+  const last = names.pop() ?? first;
+  return names.length > 0 ? `${names.join(', ')} and ${last} are missing` : `${last} is missing`;
 }
 
 function unknownField(name: string, place: string, schema: Json | undefined): string {
@@ -111,7 +119,10 @@ const TYPES: Record<string, string | undefined> = {
 };
 
 /** Plain messages for common ajv errors; other errors keep ajv's message. */
-const WORDS: Record<string, ((params: Record<string, unknown>, data: unknown) => string) | undefined> = {
+const WORDS: Record<
+  string,
+  ((params: Record<string, unknown>, data: unknown, schema: Json | undefined) => string) | undefined
+> = {
   type: ({ type }) =>
     `must be ${[type]
       .flat()
@@ -127,11 +138,19 @@ const WORDS: Record<string, ((params: Record<string, unknown>, data: unknown) =>
   maximum: ({ limit }) => `must be at most ${String(limit)}`,
   enum: ({ allowedValues }) => `must be one of ${JSON.stringify(allowedValues)}`,
   const: ({ allowedValue }) => `must be ${JSON.stringify(allowedValue)}`,
-  pattern: ({ pattern }) =>
-    String(pattern).includes(BASE58)
-      ? 'must be a base58 address'
-      : `must match the pattern ${String(pattern)}`,
+  pattern: ({ pattern }, data, schema) => {
+    if (data === '') return 'must not be empty';
+    return String(pattern).includes(BASE58)
+      ? `must be a base58 address: ${lengthOf(schema)}letters and digits, without 0, O, I and l`
+      : `must match the pattern ${String(pattern)}`;
+  },
 };
+
+/** `32 to 44 `, if the schema says so. */
+function lengthOf(schema: Json | undefined): string {
+  const { minLength: least, maxLength: most } = schema ?? {};
+  return typeof least === 'number' && typeof most === 'number' ? `${least} to ${most} ` : '';
+}
 
 function createAjv(useDefaults: boolean): Ajv2020 {
   // strictNumbers: otherwise NaN and Infinity would pass as numbers and be sent as null.

@@ -42,7 +42,9 @@ export function parseJsonObject(sent: Buffer): object {
   try {
     value = JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw new BodyFault('the body is not JSON');
+    throw new BodyFault(
+      /\S/.test(bytes.toString('utf8')) ? 'the body is not JSON' : 'the body is empty; send a JSON object',
+    );
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new BodyFault('the body must be a JSON object');

@@ -17,6 +17,8 @@ import {
 import { PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
+import { loadContract } from '../../../src/contract/contract.js';
+import { objectOf } from '../../../src/contract/references.js';
 import type { MintExtensions } from '../../../src/upstreams/mints/mint-extensions.js';
 import { formatUnits } from '../../../src/upstreams/mints/mint.js';
 import { reportOf } from '../../support/mint-reports.js';
@@ -33,6 +35,8 @@ type Fixture = {
 
 const file = new URL('../../../../contract-tests/fixtures/mints/accounts.json', import.meta.url);
 const accounts = JSON.parse(readFileSync(file, 'utf8')) as Fixture[];
+
+const { document } = loadContract(new URL('../../../../openapi.yaml', import.meta.url));
 
 const bytesOf = ({ data }: Fixture): Buffer => Buffer.from(data, 'base64');
 
@@ -52,6 +56,18 @@ describe('mint accounts of every kind', () => {
     expect(accounts.length).to.be.at.least(20);
     expect(accounts.filter(({ source }) => source.includes('solana-web3.js'))).to.have.length(6);
     expect(accounts.map(({ name }) => name)).to.include.members(Object.keys(RECIPES));
+  });
+
+  it('have every extension that the contract declares, those that decide what can happen to holders made by the program itself', () => {
+    const declared = Object.keys(
+      objectOf(objectOf(objectOf(document.components).schemas).MintExtensions).properties as object,
+    );
+    const shown = (from: Fixture[]): Set<string> =>
+      new Set(from.flatMap(({ expect: { extensions } }) => Object.keys(extensions)));
+    // What cannot be read is no account that a program makes: hostile-mints.test.ts has it.
+    expect(declared.filter(name => name !== 'unreadable' && !shown(accounts).has(name))).to.deep.equal([]);
+    const made = shown(accounts.filter(({ name }) => name in RECIPES));
+    expect(declared.filter(name => !made.has(name))).to.deep.equal(['unknown', 'unreadable']);
   });
 
   it('are those that the Token-2022 program makes, byte for byte', async () => {
