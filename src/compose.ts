@@ -26,7 +26,7 @@ import { McpEndpoint, type McpParts } from './mcp/mcp-endpoint.js';
 import { openPanel } from './panel/open-panel.js';
 import { AnswerKeys } from './payments/answer-keys.js';
 import { BlockhashLife } from './payments/blockhash-life.js';
-import { Charge, type ChargeParts } from './payments/charge.js';
+import { Charge } from './payments/charge.js';
 import { Offers } from './payments/offers.js';
 import { createFacilitators } from './payments/create-facilitators.js';
 import type { FeePayerGuard } from './payments/fee-payer-guard.js';
@@ -41,7 +41,7 @@ import { OrderWorker } from './payments/order-worker.js';
 import { confirmTransfer, findDenied } from './payments/find-transfer.js';
 import { Reconciler } from './payments/reconciler.js';
 import type { Confirm, FindDenied } from './payments/settlement.js';
-import { loadFacilitatorTrust } from './payments/facilitator-trust.js';
+import { loadFacilitatorTrust, type StoredFacilitatorTrust } from './payments/facilitator-trust.js';
 import { RecentCalls } from './http/recent-calls.js';
 import { createHttpOperations, type HttpOperations } from './upstreams/http-operations/http-operations.js';
 import { replyStoreOf } from './upstreams/people/reply-store.js';
@@ -97,6 +97,7 @@ type Offering = {
   heights: ChainHeights;
   offers: Offers;
   feePayers: SharedFeePayers;
+  trust: StoredFacilitatorTrust;
   /** Of the embedded facilitator's fee payer. */
   guard: FeePayerGuard | undefined;
 };
@@ -245,14 +246,15 @@ async function openOffering(base: Base): Promise<Offering> {
     offers.close();
   });
   await watch.start();
-  return { chain, ledger, facilitator, heights, offers, feePayers, guard };
+  const trust = await loadFacilitatorTrust(ledger, facilitator, log);
+  return { chain, ledger, facilitator, heights, offers, feePayers, trust, guard };
 }
 
 /** Builds the request handling, and checks unresolved payments once. */
 async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const { config, contract, apis, endpoints, terms, log, closing, disposers } = base;
   const { observer } = base.observation;
-  const { chain, ledger, offers, heights } = offering;
+  const { chain, ledger, offers, heights, trust } = offering;
   const presence = new Respondents({ notes: ledger, presentMs: config.respondentMs });
   const panel = { replyStore: replyStoreOf(ledger), presence };
   const backends = await createBackends(config, chain, panel, endpoints.marketUrl);
@@ -264,8 +266,7 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
   const orders = new OrderWorker({ ledger, work, log, observer, attemptMs: config.orderMs });
-  const trust = await loadFacilitatorTrust(ledger, offering.facilitator, log);
-  const charge = chargeOf(base, offering, { orders, trust });
+  const charge = chargeOf(base, offering, orders);
   const reconciler = new Reconciler({ ledger, chain: boundedHistory(chain, heights), trust, log, observer });
   disposers.unshift(() => reconciler.stop());
   await reconciler.start(FIRST_LOOK_MS);
@@ -306,16 +307,14 @@ async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   };
 }
 
-function chargeOf(
-  { config, log, observation: { observer }, closing }: Base,
-  offering: Offering,
-  parts: Pick<ChargeParts, 'orders' | 'trust'>,
-): Charge {
+function chargeOf(base: Base, offering: Offering, orders: OrderWorker): Charge {
+  const { config, log, observation, closing } = base;
+  const { observer } = observation;
   const { chain, ledger, offers } = offering;
   const life = new BlockhashLife({ offers, recent: signal => recentBlockhashes(chain, signal), closing });
   return new Charge({
     ...offering,
-    ...parts,
+    orders,
     log,
     observer,
     confirm: confirmIn(ledger, chain),

@@ -1,96 +1,13 @@
 import { expect } from 'chai';
 import { spawnSync } from 'node:child_process';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { x402Client, x402HTTPClient } from '@x402/core/client';
-import { ExactSvmScheme } from '@x402/svm/exact/client';
-import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { settleFault } from '../support/faults.js';
 import { postgresPlace } from '../support/ledger-places.js';
-import { readiness, scrape, type Samples } from '../support/metrics.js';
-import {
-  allOnOneChain,
-  buyer,
-  folder,
-  proxied,
-  sandbox,
-  serve,
-  type Environment,
-} from '../support/server-process.js';
-import { call, post, TEXT, type Answer } from '../support/world.js';
-
-type Line = { level: number; msg: string; [field: string]: unknown };
-
-/** A server, and what its operator can ask and read. */
-class Watched {
-  readonly lines: Line[] = [];
-  readonly url: string;
-  readonly admin: string;
-
-  private constructor(url: string, admin: string) {
-    this.url = url;
-    this.admin = admin;
-  }
-
-  /** @param under a command that runs it */
-  static async start(name: string, env: Environment, under: string[] = []): Promise<Watched> {
-    const all = proxied(name, env);
-    const { url, child } = await serve(all, undefined, under);
-    const link = await readFile(join(all['STATE_DIR'] ?? '', 'operator-page.url'), 'utf8');
-    const server = new Watched(url, new URL(link).origin);
-    let rest = '';
-    child.stdout?.on('data', (chunk: Buffer) => {
-      const parts = (rest + chunk.toString()).split('\n');
-      rest = parts.pop() ?? '';
-      for (const part of parts) server.lines.push(JSON.parse(part) as Line);
-    });
-    return server;
-  }
-
-  async buy(text: string): Promise<Answer> {
-    return post(`${this.url}/v1/summarize`, { text }, await this.sign());
-  }
-
-  /** @returns the headers with a payment for a summary */
-  async sign(): Promise<Record<string, string>> {
-    const client = new x402HTTPClient(
-      new x402Client().register(
-        'solana:*',
-        new ExactSvmScheme(await createKeyPairSignerFromBytes(buyer.secretKey), { rpcUrl: sandbox.rpc.url }),
-      ),
-    );
-    const challenge = await post(`${this.url}/v1/summarize`, {});
-    const required = client.getPaymentRequiredResponse(name => challenge.headers.get(name), challenge.json());
-    return client.encodePaymentSignatureHeader(await client.createPaymentPayload(required));
-  }
-
-  metrics(): Promise<Samples> {
-    return scrape(this.admin);
-  }
-
-  ready(): Promise<{ status: number; reasons: string[] }> {
-    return readiness(this.admin);
-  }
-
-  async health(upstream: string): Promise<{ status: string; detail?: string }> {
-    const { upstreams } = (await call(`${this.url}/health`)).json() as {
-      upstreams: Record<string, { status: string; detail?: string }>;
-    };
-    return upstreams[upstream] ?? expect.fail(`no ${upstream}`);
-  }
-
-  said(pattern: RegExp): Line[] {
-    return this.lines.filter(({ msg }) => pattern.test(msg));
-  }
-}
-
-async function until(what: string, done: () => Promise<boolean> | boolean, ms = 30_000): Promise<void> {
-  const late = Date.now() + ms;
-  while (!(await done())) {
-    if (Date.now() > late) throw new Error(`it did not happen: ${what}`);
-    await new Promise(resolve => setTimeout(resolve, 200));
-  }
-}
+import { allOnOneChain, facilitator, folder } from '../support/server-process.js';
+import { until, Watched } from '../support/watched-server.js';
+import { post, TEXT } from '../support/world.js';
 
 /** A TCP proxy that can be cut, as if the machine behind it were gone. */
 async function cutter(
@@ -127,7 +44,7 @@ async function cutter(
   };
 }
 
-describe('What log, metrics, /ready and /health say of', function () {
+describe('What log, metrics, /ready, /health and the operator page say of', function () {
   this.timeout(120_000);
   allOnOneChain();
 
@@ -150,6 +67,10 @@ describe('What log, metrics, /ready and /health say of', function () {
     expect(samples.get('coinslot_upstream_ok{upstream="summarizer"}')).to.equal(0);
     expect((await server.health('summarizer')).status).to.be.oneOf(['degraded', 'down']);
     expect(await server.ready()).to.deep.equal({ status: 200, reasons: [] });
+    expect(await server.page('upstreams')).to.match(
+      /summarizer (degraded|down) .*the last 3 calls failed, since [\dT:.-]+Z: the summarizer is not available/,
+    );
+    expect(await server.page('headline')).to.include('degraded');
   });
 
   it('a clock two days ahead: nothing but the times in the log, and nobody is charged too little or twice', async function () {
@@ -168,7 +89,13 @@ describe('What log, metrics, /ready and /health say of', function () {
     expect(await server.ready()).to.deep.equal({ status: 200, reasons: [] });
     expect((await server.metrics()).get('coinslot_sales_total{operation="summarize"}')).to.equal(1);
     expect((await server.metrics()).get('coinslot_chain_view_age_seconds')).to.be.below(40);
-    expect((await server.health('solana')).status).to.equal('ok');
+    for (const upstream of ['solana', 'ledger', 'facilitator'])
+      expect((await server.health(upstream)).status, upstream).to.equal('ok');
+    expect(await server.page('today')).to.match(/Sales 1 today, UTC Earned 0\.01 USDC/);
+    expect(await server.page('sales'), 'its age is measured by the same clock').to.match(
+      /\b\d+ s ago summarize 0\.01/,
+    );
+    expect(await server.page('headline')).to.match(/\bok\b/);
   });
 
   it('a disk that is full, and has room again', async function () {
@@ -188,6 +115,9 @@ describe('What log, metrics, /ready and /health say of', function () {
       expect(samples.get('coinslot_ready')).to.equal(0);
       expect(samples.get('coinslot_ledger_errors_total')).to.be.above(0);
       expect(server.said(/^the ledger fails: /)).to.have.length(1);
+      expect(await server.page('upstreams')).to.match(/ledger down/);
+      expect(await server.page('headline')).to.include('degraded');
+      expect(await server.page('sales'), 'it can still be read').to.include('summarize 0.01');
       await rm(join(mounted, 'filler'));
       await until('it is ready', async () => (await server.ready()).status === 200);
       await until(
@@ -195,9 +125,37 @@ describe('What log, metrics, /ready and /health say of', function () {
         () => server.said(/^the ledger is back after \d+ s \(\d+ failures\)/).length === 1,
       );
       expect((await server.buy(`${TEXT} Room again.`)).status).to.equal(200);
+      await until('/health knows', async () => (await server.health('ledger')).status === 'ok');
+      expect(await server.page('upstreams')).to.match(/ledger ok/);
     } finally {
       spawnSync('umount', ['-l', mounted]);
     }
+  });
+
+  it('a facilitator that does not answer, and is back', async () => {
+    const server = await Watched.start('silent', {});
+    const payments = await Promise.all(Array.from({ length: 4 }, () => server.sign()));
+    facilitator.intervene(({ drop }) => drop());
+    for (const [n, payment] of payments.entries())
+      expect((await post(`${server.url}/v1/summarize`, { text: `${TEXT} ${n}` }, payment)).status).to.equal(
+        503,
+      );
+    await until('it is not ready', async () => (await server.ready()).status === 503);
+    expect((await server.ready()).reasons).to.deep.equal(['no facilitator answers']);
+    await until('the log is written', () => server.said(/^facilitator .* fails: /).length === 1);
+    const samples = await server.metrics();
+    const { host } = new URL(facilitator.url);
+    expect(samples.get(`coinslot_breaker_open{service="${host}/"}`)).to.equal(1);
+    expect(samples.get('coinslot_ready')).to.equal(0);
+    await until('/health knows', async () => (await server.health('facilitator')).status === 'down');
+    expect(await server.page('facilitators')).to.match(/ down open, next try in \d+ s .*down since/);
+    expect(await server.page('headline')).to.include('degraded');
+    facilitator.intervene(undefined);
+    await until('it is ready', async () => (await server.ready()).status === 200);
+    expect((await server.buy(`${TEXT} Again.`)).status).to.equal(200);
+    await until('the end is told', () => server.said(/^facilitator .* is back after \d+ s/).length === 1);
+    await until('/health knows', async () => (await server.health('facilitator')).status === 'ok');
+    expect(await server.page('facilitators')).to.match(/ ok closed /);
   });
 
   const database = process.env['TEST_DATABASE_URL'];
@@ -215,14 +173,53 @@ describe('What log, metrics, /ready and /health say of', function () {
       expect((await server.ready()).reasons.join()).to.match(/PostgreSQL|ledger|within/);
       await until('/health knows', async () => (await server.health('ledger')).status !== 'ok');
       expect((await server.metrics()).get('coinslot_ledger_errors_total')).to.be.above(0);
+      for (const section of ['today', 'sales', 'attention'] as const)
+        expect(await server.page(section), section).to.include('The ledger cannot be read at the moment');
+      expect(await server.page('upstreams')).to.match(/ledger (down|degraded)/);
       line.mend();
       await until('it is ready', async () => (await server.ready()).status === 200);
       await until('the end is told', () => server.said(/^the ledger is back after \d+ s/).length === 1);
       expect(server.said(/^the ledger fails: /)).to.have.length(1);
       expect((await server.buy(`${TEXT} After.`)).status).to.equal(200);
+      await until('/health knows', async () => (await server.health('ledger')).status === 'ok');
+      expect(await server.page('upstreams')).to.match(/ledger ok/);
+      expect(await server.page('today')).to.include('Sales 2 today');
     } finally {
       line.close();
       await place.remove();
     }
+  });
+});
+
+describe('What log, metrics, /ready, /health and the operator page say on a fast chain of', function () {
+  this.timeout(120_000);
+  allOnOneChain({ slotMs: 100 });
+
+  it('a facilitator that reports a settlement which never happened, when the chain proves it', async () => {
+    const server = await Watched.start('liar', {});
+    facilitator.intervene(async ask => {
+      if (ask.path.endsWith('/settle')) return settleFault('lie')(ask);
+      const answer = await ask.forward();
+      ask.respond(answer.status, answer.body);
+    });
+    expect((await server.buy(`${TEXT} Believed.`)).status).to.equal(200);
+    expect(await server.page('facilitators')).to.match(/ ok closed /);
+    const LIE = /^THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN/;
+    await until('the lie is told', () => server.said(LIE).length > 0, 90_000);
+    expect(server.said(LIE)).to.have.length(1);
+    expect(server.said(LIE)[0]).to.include({ level: 50, operation: 'summarize', usdc: '0.01' });
+    expect(server.said(LIE)[0]).to.include.keys('payment', 'payer', 'settlement');
+    expect((await server.metrics()).get('coinslot_false_settlements_total{operation="summarize"}')).to.equal(
+      1,
+    );
+    expect(await server.ready()).to.deep.equal({ status: 200, reasons: [] });
+    expect((await server.health('facilitator')).status).to.equal('ok');
+    expect(await server.page('facilitators')).to.match(
+      /degraded .*it has reported a settlement that is not on chain/,
+    );
+    const doubted = await server.buy(`${TEXT} Doubted.`);
+    expect(doubted.status, 'not believed any more').to.equal(503);
+    facilitator.intervene(undefined);
+    expect((await server.buy(`${TEXT} True.`)).status).to.equal(200);
   });
 });

@@ -121,11 +121,11 @@ export async function refusedStart(env: Environment): Promise<string> {
 }
 
 /** Gives the tests of a suite one chain with its facilitator, each behind a proxy, and ends the servers of each test. */
-export function allOnOneChain(): void {
+export function allOnOneChain(chain: { slotMs?: number } = {}): void {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'coinslot-crash-'));
     const stateDir = join(folder, 'chain');
-    sandbox = await startSandbox({ stateDir, rpcPort: 0, facilitatorPort: 0 });
+    sandbox = await startSandbox({ stateDir, rpcPort: 0, facilitatorPort: 0, ...chain });
     rpc = await countingProxy(sandbox.rpc.url);
     facilitator = await countingProxy(sandbox.facilitator.url);
     connection = new Connection(sandbox.rpc.url, 'confirmed');

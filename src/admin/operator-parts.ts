@@ -5,7 +5,8 @@ import { productName } from '../contract/product-name.js';
 import type { Health } from '../http/health.js';
 import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
-import type { Facilitators } from '../payments/facilitators.js';
+import type { StoredFacilitatorTrust } from '../payments/facilitator-trust.js';
+import type { FacilitatorState, Facilitators } from '../payments/facilitators.js';
 import type { OrderWorker } from '../payments/order-worker.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
 import type { AdminPlace } from './admin-listener.js';
@@ -18,6 +19,7 @@ type Parts = {
   terms: { payTo: string; publicUrl: string };
   ledger: Ledger;
   facilitator: Pick<Facilitators, 'states'>;
+  trust: Pick<StoredFacilitatorTrust, 'isLiar'>;
   apis: Pick<HttpOperations, 'breakers'>;
   health: Pick<Health, 'report'>;
   orders: Pick<OrderWorker, 'take'>;
@@ -28,7 +30,7 @@ type Parts = {
 
 /** The operator page of a server. */
 export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middleware {
-  const { config, contract, endpoints, terms, ledger, facilitator, apis, health, orders, log } = parts;
+  const { config, contract, endpoints, terms, ledger, facilitator, trust, apis, health, orders, log } = parts;
   return createOperatorPage({
     token,
     url,
@@ -38,7 +40,8 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     shop: productName(contract),
     network: config.network.name,
     health: () => health.report(),
-    facilitators: () => facilitator.states(),
+    facilitators: () =>
+      facilitator.states().map(state => (trust.isLiar(state.name) ? distrusted(state) : state)),
     breakers: () => apis.breakers(),
     refund: async (id, tx) => {
       // Loads the libraries of the chain, which few servers need for this.
@@ -49,4 +52,14 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     log,
     signal: parts.closing,
   });
+}
+
+/** It answers, but is not believed. */
+function distrusted(state: FacilitatorState): FacilitatorState {
+  const { status, detail } = state;
+  return {
+    ...state,
+    status: status === 'ok' ? 'degraded' : status,
+    detail: `it has reported a settlement that is not on chain, so all of its settlements are checked before the answer (${detail})`,
+  };
 }

@@ -78,7 +78,7 @@ function historyOf({ payment, order, refund, answer }: PaymentFacts): Step[] {
       settlingAt,
       `settling: a facilitator was asked (${asks} ${asks === 1 ? 'request' : 'requests'} so far)`,
     ),
-    when(settledAt, 'settled: the transfer to your account is known'),
+    when(settledAt, 'settled: a facilitator reported the transfer to your account, or the chain shows it'),
     order && { at: order.createdAt, text: `order opened, for ${order.wanted} replies` },
     when(
       order?.finishedAt ?? null,
@@ -91,7 +91,7 @@ function historyOf({ payment, order, refund, answer }: PaymentFacts): Step[] {
       text: `${toDecimal(refund.amount)} USDC refunded with transaction <span class="id">${escapeHtml(refund.signature)}</span>`,
     },
     when(writtenAt, 'the answer was handed to its caller'),
-    when(auditedAt, 'the transfer was seen at finalized'),
+    when(auditedAt, 'audited: the chain was searched for the transfer at finalized'),
   ];
   return steps.filter(step => step !== undefined).toSorted((a, b) => a.at - b.at);
 }

@@ -10,6 +10,8 @@ export type FacilitatorTrust = {
 
 /** The trust in each facilitator as stored in the ledger: shared by all servers, kept across restarts. */
 export type StoredFacilitatorTrust = FacilitatorTrust & {
+  /** Whether the facilitator of this name has ever done so. */
+  isLiar(name: string): boolean;
   /**
    * Records a false report of the facilitator with this fee payer. It takes effect here at once and resolves once the ledger has it for
    * other servers and later starts.
@@ -30,6 +32,7 @@ export async function loadFacilitatorTrust(
       const name = facilitators.nameOf(feePayer);
       return name === undefined || liars.has(name);
     },
+    isLiar: name => liars.has(name),
     async distrust(feePayer) {
       const facilitator = facilitators.nameOf(feePayer);
       if (facilitator === undefined) {
