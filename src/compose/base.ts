@@ -1,0 +1,28 @@
+import type { Log } from '../net/log.js';
+import type { Config } from '../config.js';
+import type { Endpoints } from '../sandbox/endpoints.js';
+import type { Terms } from '../payments/requirements.js';
+import type { Observation } from '../observe/observation.js';
+import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
+import type { Shop } from '../shop/load-shop.js';
+
+export type Disposer = () => Promise<unknown>;
+
+/** Shared by all other parts. */
+export type Base = Shop & {
+  config: Config;
+  /** Sold by `x-upstream`. */
+  apis: HttpOperations;
+  endpoints: Endpoints;
+  terms: Terms;
+  log: Log;
+  observation: Observation;
+  /** Aborts when the server shuts down. */
+  closing: AbortSignal;
+  /** Called in reverse order when the server closes. */
+  disposers: Disposer[];
+};
+
+export function isSandbox({ network }: Config): boolean {
+  return network.name === 'sandbox';
+}

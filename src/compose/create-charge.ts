@@ -1,0 +1,44 @@
+import type { Ledger } from '../ledger/store.js';
+import { BlockhashLife } from '../payments/blockhash-life.js';
+import { Charge } from '../payments/charge.js';
+import type { Offers } from '../payments/offers.js';
+import { confirmTransfer, findDenied } from '../payments/find-transfer.js';
+import type { OrderWorker } from '../payments/order-worker.js';
+import type { Confirm, FindDenied } from '../payments/settlement.js';
+import { recentBlockhashes } from '../solana/recent-blockhashes.js';
+import type { SolanaChain } from '../solana/rpc.js';
+import type { Base } from './base.js';
+import type { Offering } from './offering.js';
+
+/** What exchanges payments for answers, with its views of the chain. */
+export function createCharge(base: Base, offering: Offering, orders: OrderWorker): Charge {
+  const { config, log, observation, closing } = base;
+  const { observer } = observation;
+  const { chain, ledger, offers } = offering;
+  const life = new BlockhashLife({ offers, recent: signal => recentBlockhashes(chain, signal), closing });
+  return new Charge({
+    ...offering,
+    orders,
+    log,
+    observer,
+    confirm: confirmIn(ledger, chain),
+    findDenied: findDeniedIn(ledger, chain, offers),
+    blocksLeft: blockhash => life.blocksLeft(blockhash),
+    maxUnsettledPerPayer: config.maxUnsettledPerPayer,
+  });
+}
+
+function confirmIn(ledger: Ledger, chain: SolanaChain): Confirm {
+  return async (id, signature) => {
+    const row = await ledger.find(id);
+    return row !== undefined && confirmTransfer(chain, row, signature);
+  };
+}
+
+function findDeniedIn(ledger: Ledger, chain: SolanaChain, offers: Offers): FindDenied {
+  return async id => {
+    const row = await ledger.find(id);
+    const view = offers.view();
+    return row && view ? findDenied(chain, row, view.slot) : { kind: 'unclear' };
+  };
+}

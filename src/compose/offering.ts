@@ -1,0 +1,71 @@
+import { durabilityOf } from '../ledger/durability.js';
+import { openLedger, type Ledger } from '../ledger/store.js';
+import { Offers } from '../payments/offers.js';
+import { createFacilitators } from '../payments/create-facilitators.js';
+import type { FeePayerGuard } from '../payments/fee-payer-guard.js';
+import type { Facilitators } from '../payments/facilitators.js';
+import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../payments/facilitator-trust.js';
+import { SharedFeePayers } from '../payments/shared-fee-payers.js';
+import { ChainHeights } from '../payments/chain-heights.js';
+import { ledgerWatch } from '../observe/ledger-watch.js';
+import { heed, runChecks } from '../payments/preflight.js';
+import { startupChecks } from '../payments/startup-checks.js';
+import { createChain, type SolanaChain } from '../solana/rpc.js';
+import { firstFeePayer, rememberedFeePayers, OfferRefresher } from '../payments/refresh-offers.js';
+import { isSandbox, type Base } from './base.js';
+
+const CHAIN_TRY_MS = 3_000;
+
+/** The parts that a payment challenge needs. */
+export type Offering = {
+  chain: SolanaChain;
+  ledger: Ledger;
+  facilitator: Facilitators;
+  heights: ChainHeights;
+  offers: Offers;
+  feePayers: SharedFeePayers;
+  trust: StoredFacilitatorTrust;
+  /** Of the embedded facilitator's fee payer. */
+  guard: FeePayerGuard | undefined;
+};
+
+/** Checks everything that sales depend on, and builds the offers that a challenge contains. */
+export async function openOffering(base: Base): Promise<Offering> {
+  const { config, contract, endpoints, terms, log, observation, disposers } = base;
+  const { observer } = observation;
+  const { network, payTo } = terms;
+  const chain = createChain({ urls: endpoints.rpcUrls, network, timeoutMs: CHAIN_TRY_MS, log });
+  disposers.unshift(() => chain.close());
+  const { databaseUrl: url, answerBudgetBytes } = config;
+  const ledger = await openLedger({ url, payTo, network, answerBudgetBytes, watch: ledgerWatch(observer) });
+  disposers.unshift(() => ledger.close());
+  const { feePayer: ownFeePayer } = endpoints;
+  let guard: FeePayerGuard | undefined;
+  const onGuard = (made: FeePayerGuard): void => void (guard = made);
+  const { limits } = config.feePayer;
+  const own = { chain, feePayer: ownFeePayer, limits, log, observer, onGuard };
+  const facilitator = await createFacilitators(endpoints.facilitators, own);
+  disposers.unshift(() => facilitator.close());
+  const remembered = facilitator.learn(await rememberedFeePayers(ledger));
+  const checks = startupChecks({
+    contract,
+    terms,
+    network: config.network.name,
+    chain,
+    facilitators: facilitator,
+    hadFeePayer: remembered.length > 0,
+    durability: () => durabilityOf(url, answerBudgetBytes),
+  });
+  heed(await runChecks(checks), { isSandbox: isSandbox(config), log });
+  const offers = new Offers(contract.paid, terms, firstFeePayer(facilitator, remembered), remembered);
+  const heights = new ChainHeights(ledger);
+  const feePayers = new SharedFeePayers({ ledger, offers, facilitators: facilitator, log });
+  const watch = new OfferRefresher({ offers, chain, heights, feePayers, facilitator, ledger, log });
+  disposers.unshift(async () => {
+    watch.stop();
+    offers.close();
+  });
+  await watch.start();
+  const trust = await loadFacilitatorTrust(ledger, facilitator, log);
+  return { chain, ledger, facilitator, heights, offers, feePayers, trust, guard };
+}
