@@ -181,6 +181,20 @@ describe('the admin listener', () => {
     });
   });
 
+  it('that has a token for respondents only says where replies are rejected, and works', async () => {
+    const warned: string[] = [];
+    const hearing = { ...log, warn: (_: object, text: string) => void warned.push(text) };
+    const panelToken = 'a-token-of-the-respondents';
+    const own = await place({}, { panelToken, log: hearing });
+    expect(own.token).to.not.equal(panelToken);
+    expect(warned).to.deep.equal([
+      `ADMIN_TOKEN: not set. Replies are rejected on the operator page, which PANEL_TOKEN does not open; the link that opens it is in ${join(stateDir, 'operator-page.url')}`,
+    ]);
+    await place({ ADMIN_TOKEN: TOKEN }, { panelToken, log: hearing });
+    await place({}, { log: hearing });
+    expect(warned).to.have.length(1);
+  });
+
   it('rejects a token that respondents know, a short one, and a URL with a path', () => {
     const faults = (env: Record<string, string>): string => {
       try {

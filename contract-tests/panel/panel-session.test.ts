@@ -19,7 +19,7 @@ describe('the panel page', () => {
       expect(page.text).to.contain('name="token"').and.not.contain('Secret Brand');
       for (const path of ['/panel/questions', '/panel/live'])
         expect((await visitor.get(path)).status).to.equal(401);
-      for (const path of ['/panel/reply', '/panel/reject', '/panel/logout'])
+      for (const path of ['/panel/reply', '/panel/typing', '/panel/logout'])
         expect((await visitor.post(path, { text: 'x' })).status).to.equal(401);
     });
 

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import Koa from 'koa';
+import { ICON_SVG } from '../../src/http/icon.js';
 import { createPanel, type PanelOptions } from '../../src/panel/panel.js';
 import { Respondents } from '../../src/upstreams/people/respondents.js';
 import {
@@ -51,6 +52,7 @@ export async function startPanel(
   });
   app.use(router.routes() as Koa.Middleware);
   app.use(ctx => {
+    if (ctx.path === '/icon.svg') return void Object.assign(ctx, { type: 'image/svg+xml', body: ICON_SVG });
     ctx.status = 404;
     ctx.body = 'the contract';
   });

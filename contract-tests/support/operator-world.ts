@@ -124,7 +124,12 @@ export async function sell(
 /** A payment for people's replies whose money has moved. `failed`: its last attempt ended without an answer. */
 export async function owe({ ledger, clock }: OperatorWorld, failed: boolean): Promise<string> {
   const payment = await paymentIn(ledger, 'owed', { payer: PAYER, settlement: '5'.repeat(88) });
-  const order = { payment, request: '{"brand":"Acme"}', wanted: 5, deadline: clock.now + 20 * 60_000 };
+  const order = {
+    payment,
+    request: '{"brand":"Acme","question":"Any good?"}',
+    wanted: 5,
+    deadline: clock.now + 20 * 60_000,
+  };
   await ledger.openOrder(order);
   if (failed) await ledger.finishOrder(payment);
   return payment;

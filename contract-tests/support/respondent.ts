@@ -27,7 +27,9 @@ export class Respondent {
 
   /** @returns the status of the answer: 303 when the token was right */
   async signIn(token = PANEL_TOKEN): Promise<number> {
-    const { status, headers } = await this.#post('/panel/login', { token });
+    const response = await this.#post('/panel/login', { token });
+    const { status, headers } = response;
+    await response.arrayBuffer();
     this.#cookie = (headers.get('set-cookie') ?? '').split(';', 1)[0] ?? '';
     return status;
   }
@@ -36,11 +38,12 @@ export class Respondent {
     return (await fetch(`${this.#url}/panel/`, { headers: { cookie: this.#cookie } })).text();
   }
 
-  /** Sends the form. @returns what the page says of it, as in `/panel/?said=added` */
+  /** Sends the form as the page's script does. @returns what became of it */
   async reply(question: string, text: string, sentiment = ''): Promise<string> {
     const form = /name="form" value="([^"]+)"/.exec(await this.page())?.[1] ?? '';
-    const { headers } = await this.#post('/panel/reply', { form, question, text, sentiment });
-    return new URL(headers.get('location') ?? '/', this.#url).searchParams.get('said') ?? '';
+    const fields = { form, question, text, sentiment };
+    const { outcome } = (await (await this.#post('/panel/reply', fields)).json()) as { outcome: string };
+    return outcome;
   }
 
   /** Waits until the question is open, and answers it. */
@@ -57,10 +60,9 @@ export class Respondent {
     const response = await fetch(this.#url + path, {
       method: 'POST',
       body: new URLSearchParams(fields),
-      headers: { origin: this.#url, cookie: this.#cookie },
+      headers: { origin: this.#url, cookie: this.#cookie, accept: 'application/json' },
       redirect: 'manual',
     });
-    await response.arrayBuffer();
     return response;
   }
 }

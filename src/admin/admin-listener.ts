@@ -26,6 +26,8 @@ type PlaceOptions = {
   /** Servers on any free port have their listener on a free one, too. */
   anyPort: boolean;
   isSandbox: boolean;
+  /** Of the respondents, if it was set. */
+  panelToken?: string | undefined;
   stateDir: string;
   log: Log;
 };
@@ -38,8 +40,19 @@ export async function placeAdmin(options: PlaceOptions): Promise<AdminPlace> {
   const { admin, stateDir } = options;
   const port = await freePort(options);
   const url = admin.url ?? `http://${hostInUrl(admin.host)}:${port}`;
+  warnOfMissingToken(options);
   const token = admin.token ?? (await keptToken(stateDir)) ?? randomBytes(24).toString('base64url');
   return { host: admin.host, port, url, token, isTokenMade: admin.token === undefined };
+}
+
+/** Who has set a token for respondents needs to know where the operator's tasks are. */
+function warnOfMissingToken({ admin, panelToken, stateDir, log }: PlaceOptions): void {
+  if (panelToken === undefined || admin.token !== undefined) return;
+  const file = join(stateDir, LINK_FILE);
+  log.warn(
+    { file },
+    `ADMIN_TOKEN: not set. Replies are rejected on the operator page, which PANEL_TOKEN does not open; the link that opens it is in ${file}`,
+  );
 }
 
 async function freePort({ admin, anyPort, isSandbox, log }: PlaceOptions): Promise<number> {

@@ -1,5 +1,5 @@
 import { escapeHtml } from '../panel/escape.js';
-import { type EntrancePages, entrancePages, hidden, pageFrame } from '../panel/page-frame.js';
+import { brand, type EntrancePages, entrancePages, hidden, pageFrame } from '../panel/page-frame.js';
 
 /** What every page of a signed-in operator shows. */
 export type Frame = { shop: string; formKey: string };
@@ -24,8 +24,8 @@ export function operatorEntrance(shop: string): EntrancePages {
 /** A page of a signed-in operator. `main` is HTML. */
 export function framed({ shop, formKey }: Frame, title: string, main: string): string {
   const body = `<a class="skip" href="#main">Skip to the content</a>
-<header class="top">
-<a class="brand" href="/">${escapeHtml(shop)} <span class="soft">operator</span></a>
+<header class="bar">
+${brand(shop, 'operator', '/')}
 <form class="search" role="search" action="/payments" method="get"><label class="hidden" for="find">Find a payment by its id</label>
 <input type="search" id="find" name="id" placeholder="Payment id (8 digits or more)" pattern="[0-9a-fA-F]{8,64}" title="8 to 64 hexadecimal digits" autocomplete="off" required>
 <button class="quiet">Find</button></form>

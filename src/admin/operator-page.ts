@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Context, Middleware } from 'koa';
 import type { HealthReport } from '../http/health.js';
 import { LedgerFault } from '../ledger/fault.js';
-import type { Ledger, Payment } from '../ledger/store.js';
+import type { Ledger, Payment, Reply } from '../ledger/store.js';
 import { UpstreamFailure } from '../net/failure.js';
 import type { Log } from '../net/log.js';
 import { PanelFault, readForm } from '../panel/form.js';
@@ -19,8 +19,10 @@ import type { SharedMeta } from '../upstreams/people/respondents.js';
 import { framed, operatorEntrance } from './operator-layout.js';
 import { SCRIPT } from './operator-script.js';
 import { STYLE } from './operator-style.js';
+import { rejectHtml } from './order-replies.js';
 import { overviewHtml, type Overview } from './overview.js';
-import { mayRetry, paymentHtml, refundHtml, retryHtml, type PaymentFacts } from './payment-page.js';
+import { mayReject, mayRetry, paymentFacts, type PaymentFacts } from './payment-facts.js';
+import { paymentHtml, refundHtml, retryHtml } from './payment-page.js';
 import { SalesHistory } from './sales-history.js';
 import { OperatorFault } from '../operator/operator-fault.js';
 import { findPayment } from '../operator/find-payment.js';
@@ -60,7 +62,11 @@ const MAX_NEWEST = 20;
 const MAX_ENDED_SESSIONS = 10_000;
 /** Each waits up to two minutes for the chain. */
 const MAX_REFUNDS = 4;
-const SAID = { retry: 'Another attempt has been started.', refund: 'The refund has been recorded.' };
+const SAID = {
+  retry: 'Another attempt has been started.',
+  refund: 'The refund has been recorded.',
+  reject: 'The reply has been rejected. Somebody else can answer in its place.',
+};
 const NOT_READ = 'The ledger cannot be read at the moment';
 
 /** The operator page. Works without JavaScript. */
@@ -77,6 +83,8 @@ export function createOperatorPage(options: OperatorOptions): Middleware {
   router.post('/payments/:id/retry', page.retry);
   router.get('/payments/:id/refund', page.askRefund);
   router.post('/payments/:id/refund', page.refund);
+  router.get('/payments/:id/replies/:reply/reject', page.askReject);
+  router.post('/payments/:id/replies/:reply/reject', page.reject);
   router.get('/style.css', ctx => asset(ctx, 'text/css; charset=utf-8', STYLE));
   router.get('/operator.js', ctx => asset(ctx, 'text/javascript; charset=utf-8', SCRIPT));
   router.get('/favicon.ico', ctx => void (ctx.status = 204));
@@ -191,6 +199,21 @@ class OperatorPage {
     see(ctx, `/payments/${payment.id}?said=retry`);
   };
 
+  readonly askReject = async (ctx: Context): Promise<void> => {
+    const session = await this.#signIn.demand(ctx);
+    const { facts, reply } = await this.#rejectable(ctx);
+    this.#send(ctx, session, 'Reject a reply', rejectHtml(facts, reply, this.#sessions.formKey(session)));
+  };
+
+  readonly reject = async (ctx: Context): Promise<void> => {
+    await this.#signIn.form(ctx);
+    const { facts, reply } = await this.#rejectable(ctx);
+    const { id } = facts.payment;
+    if (!(await this.#options.ledger.rejectReply(id, reply.id))) throw noSuchReply();
+    this.#options.log.info({ payment: id, reply: reply.id }, 'the operator rejected a reply');
+    see(ctx, `/payments/${id}?said=reject`);
+  };
+
   readonly askRefund = async (ctx: Context): Promise<void> => {
     const session = await this.#signIn.demand(ctx);
     await this.#sendRefund(ctx, session, await this.#refundable(ctx));
@@ -238,6 +261,19 @@ class OperatorPage {
     );
   }
 
+  /** @throws PanelFault if the reply cannot be rejected */
+  async #rejectable(ctx: Context): Promise<{ facts: PaymentFacts; reply: Reply }> {
+    const facts = await this.#facts(ctx);
+    if (!mayReject(facts))
+      throw new PanelFault(
+        409,
+        'The order has ended: its replies can’t be rejected any more. Nothing was changed.',
+      );
+    const reply = facts.replies.find(({ id }) => id === paramsOf(ctx)['reply']);
+    if (!reply) throw noSuchReply();
+    return { facts, reply };
+  }
+
   /** @throws PanelFault if it cannot be refunded */
   async #refundable(ctx: Context): Promise<PaymentFacts> {
     const facts = await this.#facts(ctx);
@@ -271,19 +307,9 @@ class OperatorPage {
   }
 
   async #facts(ctx: Context): Promise<PaymentFacts> {
-    const { ledger } = this.#options;
-    const id = String((ctx as unknown as { params: Record<string, string> }).params['id']);
-    const payment = /^[0-9a-f]{64}$/.test(id) ? await ledger.find(id) : undefined;
-    if (!payment) throw new PanelFault(404, 'There is no such payment in this ledger.');
-    const order = await ledger.order(id);
-    const replies = order ? (await ledger.replies(id)).length : 0;
-    return {
-      payment,
-      order,
-      replies,
-      refund: await ledger.refundOf(id),
-      answer: await ledger.answerFacts(id),
-    };
+    const facts = await paymentFacts(this.#options.ledger, paramsOf(ctx)['id'] ?? '');
+    if (!facts) throw new PanelFault(404, 'There is no such payment in this ledger.');
+    return facts;
   }
 
   async #overview(): Promise<Overview> {
@@ -330,6 +356,14 @@ class OperatorPage {
     if (fault.status === 401) return html(ctx, 401, this.#entrance.signIn(fault.message));
     html(ctx, fault.status, this.#entrance.notice('Request failed', fault.message));
   }
+}
+
+function noSuchReply(): PanelFault {
+  return new PanelFault(404, 'There is no such reply; perhaps it was rejected before. Nothing was changed.');
+}
+
+function paramsOf(ctx: Context): Record<string, string> {
+  return (ctx as unknown as { params: Record<string, string> }).params;
 }
 
 function faultOf(error: unknown): PanelFault | undefined {

@@ -5,14 +5,21 @@
 export const SCRIPT = `'use strict';
 (() => {
   const login = document.getElementById('login');
-  if (login && location.hash.length > 1) {
+  if (login) {
+    // A link that is opened on this page changes only what is after #.
+    addEventListener('hashchange', exchangeToken);
+    return exchangeToken();
+  }
+
+  function exchangeToken() {
     let token = location.hash.slice(1);
     try { token = decodeURIComponent(token); } catch { /* the token was not encoded */ }
+    if (!token) return;
     history.replaceState(null, '', location.pathname);
     login.elements.token.value = token;
     login.submit();
-    return;
   }
+
   // The token stays out of the address bar of a signed-in browser, too.
   if (location.hash.length > 20) history.replaceState(null, '', location.pathname);
   if (!document.getElementById('headline')) return;

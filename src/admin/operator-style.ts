@@ -1,34 +1,26 @@
-import { STYLE as SHARED } from '../panel/style.js';
+import { BASE_STYLE } from '../panel/base-style.js';
 
-/** The panel's style sheet with a wider page, tables, charts and states. Both colour schemes have a contrast of at least 4.5 : 1. */
-export const STYLE = `${SHARED}
-:root { --warn: #7a4a00; --good-ground: #e3f3e6; --warn-ground: #fdeecb; --bad-ground: #fbe3e0; --plain-ground: #eeebe2; --bar: #c58a2b; --edge: #d9d4c6; }
+/** The style sheet of the operator page: a wider page, tables, charts and states. Both colour schemes have a contrast of at least 4.5 : 1. */
+export const STYLE = `${BASE_STYLE}
+:root { --warn: #7a4a00; --good-ground: #e3f3e6; --warn-ground: #fdeecb; --bad-ground: #fbe3e0; --plain-ground: #eeebe2; --bar: #c58a2b; }
 @media (prefers-color-scheme: dark) {
-  :root { --warn: #f2c878; --good-ground: #1c3524; --warn-ground: #3b2f12; --bad-ground: #431f1b; --plain-ground: #312e24; --bar: #b8842c; --edge: #3b382d; }
+  :root { --warn: #f2c878; --good-ground: #1c3524; --warn-ground: #3b2f12; --bad-ground: #431f1b; --plain-ground: #312e24; --bar: #b8842c; }
 }
-body { max-width: 76rem; padding: 0 1rem 2rem; font-variant-numeric: tabular-nums; }
+body { max-width: 76rem; font-variant-numeric: tabular-nums; }
 a { color: inherit; text-underline-offset: .15em; }
 code, .id { font-family: ui-monospace, 'Liberation Mono', monospace; font-size: .92em; }
-.hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-.skip { position: absolute; left: -99rem; }
-.skip:focus { left: 1rem; top: .5rem; background: var(--card); padding: .5rem 1rem; z-index: 1; }
-header.top { padding: .75rem 0; border-bottom: 1px solid var(--edge); flex-wrap: nowrap; }
-.brand { font-weight: 700; text-decoration: none; margin-right: auto; }
-.brand .soft { font-weight: 400; }
+.bar { flex-wrap: nowrap; }
 .search { display: flex; gap: .5rem; flex: 0 1 26rem; }
 button { white-space: nowrap; flex: none; }
 input[type=search], input[type=text] {
   width: 100%; min-width: 0; font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);
   border-radius: .4rem; padding: .5rem .6rem; min-height: 2.75rem;
 }
-main { outline: none; }
 .headline { padding-top: 1.25rem; }
-.headline h1, main > h1 { font-size: 1.6rem; }
 main > h1 { margin-top: 1.25rem; }
 main:has(#headline) { display: grid; grid-template-columns: repeat(12, minmax(0, 1fr)); gap: 1rem; }
 main > [data-part] { grid-column: 1 / -1; }
 main:has(#headline) .card { margin: 0; min-width: 0; }
-.card { border-color: var(--edge); }
 .card h2 { margin-bottom: .75rem; }
 h3 { font-size: 1rem; margin: 1.25rem 0 .5rem; }
 h2 + h3 { margin-top: 0; }
@@ -68,6 +60,12 @@ a.button {
   border: 1px solid var(--deep); background: var(--deep); color: var(--on-deep); text-decoration: none;
 }
 a.button.quiet { background: transparent; color: var(--ink); border-color: var(--line); font-weight: 400; }
+ol.replies { list-style: none; margin: 0; padding: 0; }
+ol.replies li { border-top: 1px solid var(--edge); padding: .6rem 0; }
+ol.replies li:first-child { border-top: 0; padding-top: 0; }
+.given { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: .25rem 1rem; }
+.given p { margin: 0; }
+.quoted { background: var(--ground); border-radius: .4rem; padding: .6rem .75rem; margin: .75rem 0; }
 .history { list-style: none; margin: 0; padding: 0; }
 .history li { display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding: .45rem 0 .45rem 1rem; border-left: 2px solid var(--bar); }
 .history time { color: var(--soft); white-space: nowrap; }
@@ -80,7 +78,7 @@ dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
   main > #today { grid-column: 1 / 8; } main > #orders { grid-column: 8 / -1; }
 }
 @media (max-width: 40rem) {
-  header.top { flex-wrap: wrap; }
+  .bar { flex-wrap: wrap; }
   .search { order: 3; flex: 1 1 100%; }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); }
   dl > div { grid-template-columns: 1fr; }

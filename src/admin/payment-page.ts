@@ -1,17 +1,9 @@
-import type { Order, Payment, Refund } from '../ledger/store.js';
 import { escapeHtml } from '../panel/escape.js';
 import { hidden } from '../panel/page-frame.js';
+import { repliesHtml } from './order-replies.js';
+import { mayRetry, type PaymentFacts } from './payment-facts.js';
 import { at, badge, list, paymentLink } from './operator-layout.js';
 import { toDecimal } from '../contract/price.js';
-
-/** A payment and what belongs to it. */
-export type PaymentFacts = {
-  payment: Payment;
-  order: Order | undefined;
-  replies: number;
-  refund: Refund | undefined;
-  answer: { status: number; bytes: number; savedAt: number } | undefined;
-};
 
 type Step = { at: number; text: string };
 
@@ -25,7 +17,7 @@ ${said}
 <p>${escapeHtml(meaningOf(facts))}</p>
 ${actions(facts)}
 </section>
-<section class="card" aria-labelledby="h-history"><h2 id="h-history">History <span class="soft">(UTC)</span></h2>
+${repliesHtml(facts)}<section class="card" aria-labelledby="h-history"><h2 id="h-history">History <span class="soft">(UTC)</span></h2>
 <ol class="history">${historyOf(facts)
     .map(step => `<li>${at(step.at)} <span>${step.text}</span></li>`)
     .join('\n')}</ol></section>
@@ -54,13 +46,6 @@ function meaningOf({ payment, order }: PaymentFacts): string {
         ? 'The money has moved, and the last attempt ended without an answer. A retry, or the next call of the buyer, starts another attempt. You can also refund it.'
         : 'The money has moved and the server works on the answer.';
   }
-}
-
-/** Whether another attempt at the work can be started here. */
-export function mayRetry({ payment, order }: Pick<PaymentFacts, 'payment' | 'order'>): boolean {
-  return (
-    payment.state === 'owed' && payment.flow === 'upfront' && order !== undefined && order.finishedAt !== null
-  );
 }
 
 function actions(facts: PaymentFacts): string {
@@ -115,7 +100,7 @@ function detailsOf({ payment, order, replies }: PaymentFacts): [string, string][
     ['Runs of the work', String(payment.runs)],
     ...(order
       ? ([
-          ['Replies', `${replies} of ${order.wanted}`],
+          ['Replies', `${replies.length} of ${order.wanted}`],
           ['Attempt', String(order.attempts)],
         ] as [string, string][])
       : []),
@@ -124,7 +109,7 @@ function detailsOf({ payment, order, replies }: PaymentFacts): [string, string][
 
 /** Asks before another attempt is started. */
 export function retryHtml({ payment, order, replies }: PaymentFacts, formKey: string): string {
-  const got = order ? `${replies} of ${order.wanted} replies were received. ` : '';
+  const got = order ? `${replies.length} of ${order.wanted} replies were received. ` : '';
   return `<section class="card narrow" aria-labelledby="h-ask"><h1 id="h-ask">Start another attempt?</h1>
 <p>${toDecimal(payment.amount)} USDC were paid for <code>${escapeHtml(payment.operation)}</code>. ${got}The attempt asks people again, or repeats the work, at your cost. The buyer is not charged again.</p>
 <form method="post" action="/payments/${payment.id}/retry">${hidden('form', formKey)}

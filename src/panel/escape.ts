@@ -22,3 +22,16 @@ export function escapeHtml(text: string): string {
     )
     .replace(/[&<>"']/g, character => ENTITIES[character] ?? '');
 }
+
+/** Longer texts are cut, with a note that they are. */
+const MAX_SHOWN_CHARACTERS = 20_000;
+
+/** A block for text that callers or respondents wrote: shown as written, with a text direction of its own. */
+export function foreignBlock(text: string, className = ''): string {
+  const shown =
+    text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}… (shortened)` : text;
+  const isTall = shown.length > 600 || shown.split('\n', 12).length > 11;
+  // It scrolls, also by keyboard.
+  const focusable = isTall ? ' tabindex="0"' : '';
+  return `<div class="foreign ${className}" dir="auto"${focusable}>${escapeHtml(shown)}</div>`;
+}

@@ -119,3 +119,9 @@ ${message ? said : ''}<form id="login" method="post" action="${action}">
 export function hidden(name: string, value: string): string {
   return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 }
+
+/** The name of the product, with its first letter as a coin, which leads to the first page. */
+export function brand(shop: string, page: string, home: string): string {
+  const letter = [...shop][0] ?? '';
+  return `<a class="brand" href="${home}"><span class="coin" aria-hidden="true">${escapeHtml(letter)}</span><span>${escapeHtml(shop)} <span class="soft">${page}</span></span></a>`;
+}

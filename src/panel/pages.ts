@@ -1,16 +1,16 @@
-import { createHash } from 'node:crypto';
-import {
-  MAX_REPLY_CHARACTERS,
-  type Question,
-  type Reply,
-  SENTIMENTS,
-  type Sentiment,
-} from '../upstreams/people/people.js';
-import { escapeHtml } from './escape.js';
-import { type EntrancePages, entrancePages, hidden, ICON, pageFrame } from './page-frame.js';
+import { MAX_REPLY_CHARACTERS, type Question, type Reply, SENTIMENTS } from '../upstreams/people/people.js';
+import { escapeHtml, foreignBlock } from './escape.js';
+import { brand, type EntrancePages, entrancePages, hidden, ICON, pageFrame } from './page-frame.js';
+import { SENTIMENT_NAMES } from './sentiment-names.js';
 
-/** One open question as one respondent sees it. */
-export type Card = { question: Question; replies: Reply[]; answered: boolean };
+/** One open question as one respondent sees it. It holds no reply of anybody else. */
+export type Card = {
+  question: Question;
+  /** How many replies count so far. */
+  replies: number;
+  /** The respondent's own reply. */
+  own: Pick<Reply, 'text' | 'sentiment'> | undefined;
+};
 
 /** A reply with a mistake: what is wrong, and what was typed, so that the form can show it again. */
 export type Fault = { question: string; message: string; text: string; sentiment: string };
@@ -23,15 +23,14 @@ export type Board = {
   more: number;
   formKey: string;
   now: number;
-  message?: string;
+  /** What happened, and to which question. */
+  said?: { message: string; question: string };
   fault?: Fault;
+  /** A reply that came too late: why, and its text. */
+  late?: { message: string; text: string };
 };
 
-/** Longer questions are cut, with a note that they are. */
-const MAX_SHOWN_CHARACTERS = 20_000;
-
-const CHOICES: Record<Sentiment, string> = { positive: 'Positive', neutral: 'Neutral', negative: 'Negative' };
-
+const MAX_EXCERPT_CHARACTERS = 120;
 const FILES = { style: '/panel/style.css', script: '/panel/panel.js', head: ICON };
 
 /** The pages around the panel of a shop. */
@@ -50,22 +49,32 @@ export function panelEntrance(shop: string): EntrancePages {
 }
 
 export function boardPage(board: Board): string {
-  const { shop, formKey, message = '', fault } = board;
-  const title = fault ? 'Please correct your reply' : 'Questions';
-  const body = `<header>
-<h1>Questions</h1>
+  const { shop, formKey, cards, said, fault, late } = board;
+  const title = fault ? 'Please correct your reply' : late ? 'Your reply was not added' : 'Questions';
+  // Said in the card of the question, if that is shown.
+  const above = said && cards.some(({ question }) => question.id === said.question) ? '' : said?.message;
+  const body = `<a class="skip" href="#main">Skip to the questions</a>
+<header class="bar">
+${brand(shop, 'panel', '/panel/')}
 <form method="post" action="/panel/logout">${hidden('form', formKey)}<button class="quiet">Sign out</button></form>
 </header>
-<main>
-<p id="status" role="status" aria-live="polite">${escapeHtml(fault?.message ?? message)}</p>
-${boardFragment(board)}
+<main id="main" tabindex="-1">
+<h1>Questions</h1>
+<p class="soft lead">Answer in your own words. You see nobody else’s replies, and nobody learns who you are.</p>
+<p id="status" class="said" role="status">${escapeHtml(above ?? '')}</p>
+<p id="live" class="hidden" role="status"></p>
+${late ? lateReply(late) : ''}${boardFragment(board)}
+<noscript><p class="soft">Without JavaScript, this page does not update itself: reload it to see new questions.</p></noscript>
 </main>`;
   return pageFrame({ ...FILES, title: `${title} – ${shop} panel`, body });
 }
 
-/** The list of questions, which the script merges into the page. */
+/** The list of questions, which the script merges into the page. One of them is unfolded. */
 export function boardFragment(board: Board): string {
-  const { cards, more } = board;
+  const { cards, more, fault, said } = board;
+  const first = cards.find(card => stateOf(card) === 'open') ?? cards[0];
+  const unfolded =
+    fault?.question ?? cards.find(({ question }) => question.id === said?.question)?.question.id;
   const rest =
     more > 0
       ? `${more} more ${more === 1 ? 'question' : 'questions'} will appear when some of these are done.`
@@ -75,95 +84,93 @@ export function boardFragment(board: Board): string {
       ? 'No questions are open at the moment. New questions appear here automatically.'
       : rest;
   return `<div id="questions">
-${cards.map(card => cardHtml(card, board)).join('\n')}
+${cards.map(card => cardHtml(card, board, card.question.id === (unfolded ?? first?.question.id))).join('\n')}
 </div>
 <p id="rest" class="soft">${none}</p>`;
 }
 
-/** A block for text that callers or respondents wrote: shown as written, with a text direction of its own. */
-function foreign(text: string, className = ''): string {
-  const shown =
-    text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}… (shortened)` : text;
-  const focusable = shown.length > 1_000 ? ' tabindex="0"' : '';
-  return `<div class="foreign ${className}" dir="auto"${focusable}>${escapeHtml(shown)}</div>`;
+function stateOf({ question, replies, own }: Card): 'open' | 'answered' | 'full' {
+  if (own) return 'answered';
+  return replies >= question.wanted ? 'full' : 'open';
 }
 
-function cardHtml(card: Card, board: Board): string {
-  const { question, replies } = card;
+/** The text of a reply that came too late, to be copied. */
+function lateReply({ message, text }: { message: string; text: string }): string {
+  return `<section class="card" aria-labelledby="h-late"><h2 id="h-late">Your reply was not added</h2>
+<p class="fault" role="alert">${escapeHtml(message)}</p>
+<label class="above" for="late">What you wrote, if you want to keep it</label>
+<textarea id="late" readonly dir="auto">
+${escapeHtml(text)}</textarea></section>`;
+}
+
+function cardHtml(card: Card, board: Board, unfolded: boolean): string {
+  const { question } = card;
   const id = escapeHtml(question.id);
-  const fault = board.fault?.question === question.id ? board.fault : undefined;
-  const brand = question.brand.length > 200 ? `${question.brand.slice(0, 200)}…` : question.brand;
-  return `<article class="card" id="q-${id}" data-version="${versionOf(card)}" tabindex="-1" aria-labelledby="h-${id}">
-<h2 id="h-${id}">About <bdi>${escapeHtml(brand)}</bdi></h2>
-${foreign(question.question, 'asked')}
-<p class="state soft">${stateOf(card, board.now)}</p>
-<progress max="${question.wanted}" value="${replies.length}" aria-label="Replies received"></progress>
-${replyForm(card, board.formKey, fault)}
-${givenReplies(card, board.formKey)}
+  const about = question.brand.length > 200 ? `${question.brand.slice(0, 200)}…` : question.brand;
+  const until = new Date(question.deadline).toISOString();
+  const excerpt =
+    question.question.length > MAX_EXCERPT_CHARACTERS
+      ? `${question.question.slice(0, MAX_EXCERPT_CHARACTERS)}…`
+      : question.question;
+  return `<article class="card question" id="q-${id}" data-state="${stateOf(card)}" data-until="${until}" aria-labelledby="h-${id}">
+<details name="question"${unfolded ? ' open' : ''}>
+<summary><h2 id="h-${id}">About <bdi>${escapeHtml(about)}</bdi></h2>
+<span class="excerpt" dir="auto">${escapeHtml(excerpt)}</span>
+<span class="state soft">${progressOf(card, board.now)}</span></summary>
+<div class="body">
+${foreignBlock(question.question, 'asked')}
+${bodyOf(card, board)}
+</div>
+</details>
 </article>`;
 }
 
-/** Changes whenever the card would look different, except for the time left. */
-function versionOf({ question, replies, answered }: Card): string {
-  const state = JSON.stringify([question.wanted, question.deadline, answered, replies.map(({ id }) => id)]);
-  return createHash('sha256').update(state).digest('base64url').slice(0, 16);
-}
-
-function stateOf({ question, replies }: Card, now: number): string {
-  const wanted = Math.max(question.wanted - replies.length, 0);
-  const count = `${replies.length} of ${question.wanted} ${question.wanted === 1 ? 'reply' : 'replies'}`;
+function progressOf(card: Card, now: number): string {
+  const { question, replies } = card;
+  const count = `${replies} of ${question.wanted} ${question.wanted === 1 ? 'reply' : 'replies'}`;
+  if (stateOf(card) === 'answered') return `Answered. ${count}`;
   const minutes = Math.max(Math.ceil((question.deadline - now) / 60_000), 0);
   const iso = new Date(question.deadline).toISOString();
-  const time = `<time datetime="${iso}">${iso.slice(11, 16)} UTC</time>`;
   const left = minutes > 1 ? `about ${minutes} minutes left` : 'less than a minute left';
-  return `${count}, ${wanted === 0 ? 'no more needed' : `<strong>${wanted} still needed</strong>`}. Open until ${time}, ${left}.`;
+  return `${count}. Open until <time datetime="${iso}">${iso.slice(11, 16)} UTC</time>, <span class="left">${left}</span>`;
 }
 
-function replyForm({ question, replies, answered }: Card, formKey: string, fault: Fault | undefined): string {
-  if (answered) return '<p><strong>You have answered this question. Thank you.</strong></p>';
-  if (replies.length >= question.wanted && !fault) return '<p>Enough people have answered.</p>';
-  const id = escapeHtml(question.id);
-  const describedBy = `${fault ? `e-${id} ` : ''}c-${id}`;
+function bodyOf(card: Card, { formKey, said, fault }: Board): string {
+  const { question, own } = card;
+  const mine = fault?.question === question.id ? fault : undefined;
+  const state = stateOf(card);
+  const message = said?.question === question.id ? said.message : '';
+  const told = message ? `<p class="said" role="status">${escapeHtml(message)}</p>\n` : '';
+  if (own)
+    return `<div class="done">${told || '<p><strong>You have answered this question. Thank you.</strong></p>\n'}<p class="soft">Your reply (${SENTIMENT_NAMES[own.sentiment].toLowerCase()}):</p>
+${foreignBlock(own.text, 'own')}</div>`;
+  if (state === 'full' && !mine) return `${told}<p>Enough people have answered this question.</p>`;
+  return told + replyForm(question.id, formKey, mine);
+}
+
+function replyForm(question: string, formKey: string, fault: Fault | undefined): string {
+  const id = escapeHtml(question);
   const choices = SENTIMENTS.map(
     value =>
       `<label class="choice"><input type="radio" name="sentiment" value="${value}" required${
         fault?.sentiment === value ? ' checked' : ''
-      }> ${CHOICES[value]}</label>`,
+      }><span>${SENTIMENT_NAMES[value]}</span></label>`,
   ).join('\n');
   return `<form method="post" action="/panel/reply" data-live>
-${hidden('form', formKey)}${hidden('question', question.id)}
+${hidden('form', formKey)}${hidden('question', question)}
 <label class="above" for="t-${id}">Your reply</label>
-<textarea id="t-${id}" name="text" required maxlength="${MAX_REPLY_CHARACTERS}" dir="auto" aria-describedby="${describedBy}"${
+<textarea id="t-${id}" name="text" required maxlength="${MAX_REPLY_CHARACTERS}" dir="auto" aria-describedby="e-${id} c-${id}"${
     fault ? ' aria-invalid="true" autofocus' : ''
   }>
 ${escapeHtml(fault?.text ?? '')}</textarea>
-<p id="c-${id}" class="soft">In your own words, at most ${MAX_REPLY_CHARACTERS} characters. Please do not write anything that identifies you.</p>
-${fault ? `<p id="e-${id}" class="fault">${escapeHtml(fault.message)}</p>` : ''}
+<p id="c-${id}" class="soft hint">At most ${MAX_REPLY_CHARACTERS} characters. Please do not write anything that identifies you.</p>
 <fieldset>
 <legend>Your overall opinion</legend>
+<div class="choices">
 ${choices}
+</div>
 </fieldset>
+<p id="e-${id}" class="fault" role="alert">${escapeHtml(fault?.message ?? '')}</p>
 <button>Send reply</button>
 </form>`;
-}
-
-function givenReplies({ question, replies }: Card, formKey: string): string {
-  if (replies.length === 0) return '<div class="given"></div>';
-  const items = replies.map((reply, index) => replyItem(question, reply, index + 1, formKey)).join('\n');
-  return `<div class="given"><details><summary>Replies received (${replies.length})</summary>
-<ul class="replies">
-${items}
-</ul></details></div>`;
-}
-
-function replyItem(question: Question, reply: Reply, number: number, formKey: string): string {
-  const notes = [
-    reply.inferred ? 'inferred from the text' : '',
-    reply.isSample ? 'sample respondent, not a person' : '',
-  ];
-  const remark = notes.filter(Boolean).join(', ');
-  return `<li>${foreign(reply.text)}
-<p><span class="mark ${reply.sentiment}">${CHOICES[reply.sentiment]}</span>${remark ? ` <span class="soft">(${remark})</span>` : ''}</p>
-<form method="post" action="/panel/reject" data-live>${hidden('form', formKey)}${hidden('question', question.id)}${hidden('reply', reply.id)}
-<button class="quiet" aria-label="Reject reply ${number}">Reject</button></form></li>`;
 }

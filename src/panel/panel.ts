@@ -30,7 +30,7 @@ export type PanelOptions = {
   presence: Respondents;
   /** Stores ended sessions for all servers. */
   notes: SharedMeta;
-  /** The operator's token, at least 16 characters. */
+  /** The token of the respondents, at least 16 characters. */
   token: string;
   /** ms since 1970. Default: the system clock. */
   now?: () => number;
@@ -41,21 +41,21 @@ export type PanelOptions = {
 };
 
 type OpenQuestion = Question & { replies: number };
-type Outcome = Added | 'rejected' | 'absent';
+type ReplyOutcome = Added | 'fault';
 
 const COOKIE = 'coinslot_panel';
 const MAX_CARDS = 20;
-const SAID: Record<Outcome, string> = {
+const SAID: Record<Added, string> = {
   added: 'Thank you, your reply was added.',
-  duplicate: 'You have answered this question already.',
+  duplicate: 'You have answered this question already. Each person can answer once.',
   full: 'Enough people have answered in the meantime. Your reply was not added.',
-  closed: 'This question is no longer open. Your reply was not added.',
-  rejected: 'The reply was rejected. Someone else can answer instead.',
-  absent: 'That reply no longer exists.',
+  closed:
+    'This question has closed: enough people have answered, or its time is over. Your reply was not added.',
 };
 
 /**
- * The page at /panel/ on which people answer the open questions and the operator rejects replies. Works without JavaScript.
+ * The page at /panel/ on which people answer the open questions. Nobody sees the replies of others here, and nobody can reject one:
+ * that is for the operator page. Works without JavaScript.
  * Requests outside /panel are passed on.
  * @throws RangeError if the token is too short to be safe.
  */
@@ -72,7 +72,6 @@ export function createPanel(options: PanelOptions): Router {
   router.post('/panel/login', panel.login);
   router.post('/panel/logout', panel.logout);
   router.post('/panel/reply', panel.reply);
-  router.post('/panel/reject', panel.reject);
   router.post('/panel/typing', panel.typing);
   return router;
 }
@@ -140,8 +139,10 @@ class Panel {
     if (!session) return html(ctx, 200, this.#signIn.page(query.get('said') === 'out'));
     await this.#presence.record();
     const said = query.get('said') ?? '';
-    const message = Object.hasOwn(SAID, said) ? SAID[said as Outcome] : '';
-    html(ctx, 200, boardPage({ ...(await this.#board(session)), message }));
+    const question = query.get('question') ?? '';
+    const board = await this.#board(session, question);
+    const message = Object.hasOwn(SAID, said) ? SAID[said as Added] : undefined;
+    html(ctx, 200, boardPage(message ? { ...board, said: { message, question } } : board));
   };
 
   readonly list = async (ctx: Context): Promise<void> => {
@@ -181,7 +182,7 @@ class Panel {
     const fault = faultIn(raw, chosen);
     if (fault) return correct(fault);
     const open = (await this.#replyStore.open()).some(({ id }) => id === question);
-    if (!open) return this.#tell(ctx, 'closed', question);
+    if (!open) return this.#tooLate(ctx, session, 'closed', raw);
     const text = tidyReply(raw);
     const { respondent } = session;
     if (repeats(text, respondent, await this.#replyStore.replies(question)))
@@ -191,7 +192,10 @@ class Panel {
     const id = randomBytes(12).toString('hex');
     const reply: Reply = { id, text, sentiment, respondent, inferred: chosen === '', isSample: false };
     const added = await this.#replyStore.add(question, reply);
-    this.#tell(ctx, added, question);
+    if (added === 'full' || added === 'closed') return this.#tooLate(ctx, session, added, raw);
+    if (wantsJson(ctx)) return json(ctx, 200, SAID[added], added);
+    const anchor = /^[\w-]{1,128}$/.test(question) ? `&question=${question}#q-${question}` : '';
+    see(ctx, `/panel/?said=${added}${anchor}`);
   };
 
   /** Sent by the page's script every ten seconds while somebody types. */
@@ -204,23 +208,15 @@ class Panel {
     ctx.status = 204;
   };
 
-  readonly reject = async (ctx: Context): Promise<void> => {
-    const { form } = await this.#signIn.form(ctx, await this.#attend(ctx));
-    const id = form.get('question') ?? '';
-    const open = (await this.#replyStore.open()).some(question => question.id === id);
-    const done = open && (await this.#replyStore.reject(id, form.get('reply') ?? ''));
-    this.#tell(ctx, done ? 'rejected' : 'absent', id);
-  };
-
   async #correct(ctx: Context, session: Session, fault: Fault): Promise<void> {
-    if (wantsJson(ctx)) return json(ctx, 400, fault.message, false);
+    if (wantsJson(ctx)) return json(ctx, 400, fault.message, 'fault');
     html(ctx, 400, boardPage({ ...(await this.#board(session, fault.question)), fault }));
   }
 
-  #tell(ctx: Context, outcome: Outcome, question: string): void {
-    if (wantsJson(ctx)) return json(ctx, 200, SAID[outcome], true);
-    const anchor = /^[\w-]{1,128}$/.test(question) ? `#q-${question}` : '';
-    see(ctx, `/panel/?said=${outcome}${anchor}`);
+  /** Gives the text back, so that it is not lost. */
+  async #tooLate(ctx: Context, session: Session, why: 'full' | 'closed', text: string): Promise<void> {
+    if (wantsJson(ctx)) return json(ctx, 409, SAID[why], why);
+    html(ctx, 409, boardPage({ ...(await this.#board(session)), late: { message: SAID[why], text } }));
   }
 
   async #enter(ctx: Context, token: string): Promise<void> {
@@ -250,9 +246,9 @@ class Panel {
     for (const question of this.#inOrder(open, kept)) {
       if (cards.length >= MAX_CARDS) break;
       const replies = await this.#replyStore.replies(question.id);
-      const answered = replies.some(reply => reply.respondent === respondent);
-      const done = answered || replies.length >= question.wanted;
-      (done && question.id !== kept ? later : cards).push({ question, replies, answered });
+      const own = replies.find(reply => reply.respondent === respondent);
+      const done = own !== undefined || replies.length >= question.wanted;
+      (done && question.id !== kept ? later : cards).push({ question, replies: replies.length, own });
     }
     const shown = [...cards, ...later].slice(0, MAX_CARDS);
     const formKey = this.#sessions.formKey({ respondent, ...rest });
@@ -271,7 +267,7 @@ class Panel {
             'Retry-After': '60',
           });
     ctx.set(fault.headers);
-    if (wantsJson(ctx)) return json(ctx, fault.status, fault.message, false);
+    if (wantsJson(ctx)) return json(ctx, fault.status, fault.message, 'fault');
     if (fault.status === 401) return html(ctx, 401, this.#entrance.signIn(fault.message));
     html(ctx, fault.status, this.#entrance.notice('Request failed', fault.message));
   }
@@ -282,10 +278,10 @@ function stateOf(open: OpenQuestion[]): string {
   return JSON.stringify(open.map(({ id, replies, attempt }) => [id, replies, attempt]));
 }
 
-function json(ctx: Context, status: number, message: string, done: boolean): void {
+function json(ctx: Context, status: number, message: string, outcome: ReplyOutcome): void {
   ctx.status = status;
   ctx.set('Content-Type', 'application/json; charset=utf-8');
-  ctx.body = JSON.stringify({ message, done });
+  ctx.body = JSON.stringify({ message, outcome });
 }
 
 /** Undefined if the classifier does not know the language of the text. Its word lists are loaded with the first reply that needs them. */

@@ -1,12 +1,18 @@
 /**
  * The page's only script; the page also works without it. It signs in with a token after `#` in the URL, sends replies without
- * reloading the page, and keeps the list up to date without touching a form that is being filled in.
+ * reloading the page, keeps the list up to date without touching what somebody writes, and shows times in the browser's zone.
  */
 export const SCRIPT = `'use strict';
 (() => {
   const list = document.getElementById('questions');
   const status = document.getElementById('status');
-  if (!list) return exchangeToken();
+  const live = document.getElementById('live');
+  const title = document.title;
+  if (!list) {
+    // A link that is opened on this page changes only what is after #.
+    addEventListener('hashchange', exchangeToken);
+    return exchangeToken();
+  }
 
   function exchangeToken() {
     const form = document.getElementById('login');
@@ -18,53 +24,172 @@ export const SCRIPT = `'use strict';
     form.submit();
   }
 
-  const announce = text => { status.textContent = ''; setTimeout(() => { status.textContent = text; }, 50); };
-  const busy = card => (card !== document.activeElement && card.contains(document.activeElement))
-    || [...card.querySelectorAll('textarea')].some(area => area.value !== area.defaultValue)
-    || [...card.querySelectorAll('input[type=radio]')].some(box => box.checked !== box.defaultChecked);
+  // A reload shows the questions as they are, not once more what became of a reply.
+  if (location.search) history.replaceState(null, '', location.pathname + location.hash);
 
-  /** Updates only what changed; a card whose form is being filled in keeps its form. */
+  function make(tag, className, text) {
+    const made = document.createElement(tag);
+    made.className = className;
+    made.textContent = text;
+    return made;
+  }
+
+  const announce = text => { live.textContent = ''; setTimeout(() => { live.textContent = text; }, 50); };
+  const cards = () => [...list.querySelectorAll('article')];
+  const detailsOf = card => card.querySelector('details');
+  const draftOf = card => { const area = card.querySelector('form textarea'); return area ? area.value.trim() : ''; };
+  const isInUse = card => card.querySelector('.body').contains(document.activeElement);
+  const nextOf = card => cards().find(each => each !== card && each.dataset.state === 'open' && each.querySelector('form'));
+
+  /** Times in the zone of the browser, and how much time is left. */
+  function localTimes() {
+    const now = new Date();
+    for (const card of cards()) {
+      const time = card.querySelector('.state time');
+      if (!time) continue;
+      const until = new Date(time.dateTime);
+      const day = until.toDateString() === now.toDateString() ? {} : { weekday: 'short' };
+      time.textContent = until.toLocaleString(undefined, { ...day, hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
+      const minutes = Math.ceil((until - now) / 60000);
+      card.querySelector('.left').textContent =
+        minutes > 1 ? 'about ' + minutes + ' minutes left' : minutes === 1 ? 'less than a minute left' : 'its time is over';
+    }
+  }
+
+  function unfold(card) {
+    detailsOf(card).open = true;
+    const summary = card.querySelector('summary');
+    summary.focus({ preventScroll: true });
+    summary.scrollIntoView({ block: 'start' });
+  }
+
+  /** In place of the form: what happened, and the way to the next question. */
+  function showDone(card, message, text) {
+    const used = isInUse(card);
+    const done = make('div', 'done', '');
+    done.tabIndex = -1;
+    const strong = make('p', 'said', message);
+    done.append(strong);
+    if (text) {
+      const own = make('div', 'foreign own', text);
+      own.dir = 'auto';
+      if (text.length > 600 || text.split('\\n').length > 11) own.tabIndex = 0;
+      done.append(make('p', 'soft', 'Your reply:'), own);
+    }
+    done.append(make('p', 'next', ''));
+    card.querySelector('form')?.remove();
+    card.querySelector('.body').append(done);
+    card.dataset.done = 'yes';
+    offerNext();
+    if (!used) return announce(message);
+    done.focus({ preventScroll: true });
+    done.scrollIntoView({ block: 'nearest' });
+  }
+
+  function offerNext() {
+    for (const place of list.querySelectorAll('.next')) {
+      const card = place.closest('article');
+      const next = nextOf(card);
+      if (Boolean(next) === Boolean(place.querySelector('button')) && place.childNodes.length) continue;
+      if (!next) { place.textContent = 'No other question is open at the moment. New ones appear on this page.'; continue; }
+      const button = make('button', 'quiet', 'Next question');
+      button.type = 'button';
+      button.addEventListener('click', () => { const target = nextOf(card); if (target) unfold(target); });
+      place.replaceChildren(button);
+    }
+  }
+
+  /** Nothing can be sent any more: the text stays, to be copied. */
+  function lock(card, why) {
+    const form = card.querySelector('form');
+    if (!form) return;
+    form.classList.add('locked');
+    form.querySelector('textarea').readOnly = true;
+    form.querySelectorAll('input[type=radio]').forEach(choice => { choice.disabled = true; });
+    let note = form.querySelector('.note');
+    if (!note) {
+      note = make('div', 'note', '');
+      const discard = make('button', 'quiet', 'Discard my text');
+      discard.type = 'button';
+      discard.addEventListener('click', () => drop(card));
+      note.append(make('p', 'fault', ''), discard);
+      form.append(note);
+    }
+    const said = why + (draftOf(card) ? ' You can still copy what you wrote.' : '');
+    if (note.firstChild.textContent === said) return;
+    note.firstChild.textContent = said;
+    announce(said);
+  }
+
+  function unlock(card) {
+    const form = card.querySelector('form.locked');
+    if (!form) return;
+    form.classList.remove('locked');
+    form.querySelector('textarea').readOnly = false;
+    form.querySelectorAll('input[type=radio]').forEach(choice => { choice.disabled = false; });
+    form.querySelector('.note').remove();
+    announce('This question is open again.');
+  }
+
+  function drop(card) {
+    const next = nextOf(card);
+    card.remove();
+    if (next) unfold(next);
+    else document.getElementById('main').focus();
+    refresh();
+  }
+
+  const WHY = {
+    full: 'Enough people have answered this question in the meantime.',
+    answered: 'You have answered this question in another window.',
+  };
+  const whyGone = card => Date.parse(card.dataset.until) <= Date.now()
+    ? 'The time for this question is over.'
+    : 'This question has closed: enough people have answered, or the operator ended it.';
+
+  /** Brings a card to the state that the server reports. What somebody wrote stays. */
+  function change(card, fresh) {
+    const before = card.dataset.state;
+    const state = fresh ? fresh.dataset.state : 'gone';
+    card.dataset.state = state;
+    if (fresh && !card.dataset.done) card.querySelector('.state').innerHTML = fresh.querySelector('.state').innerHTML;
+    if (!fresh) card.querySelector('.state').textContent = card.dataset.done ? 'Answered.' : 'Closed.';
+    if (state === 'open' && card.querySelector('form.locked')) return unlock(card);
+    if (!fresh && !draftOf(card) && !isInUse(card) && !detailsOf(card).open) return card.remove();
+    if (before === state || card.dataset.done) return;
+    if (draftOf(card) || isInUse(card)) return lock(card, fresh ? WHY[state] : whyGone(card));
+    if (!fresh) return showDone(card, whyGone(card), '');
+    card.querySelector('.body').replaceChildren(...document.importNode(fresh.querySelector('.body'), true).childNodes);
+  }
+
   function merge(fresh) {
-    const known = new Map([...list.querySelectorAll('article')].map(card => [card.id, card]));
+    const known = new Map(cards().map(card => [card.id, card]));
+    const anyToAnswer = cards().some(card => card.dataset.state === 'open');
     let appeared = 0;
     for (const card of fresh.querySelectorAll('article')) {
       const old = known.get(card.id);
       known.delete(card.id);
-      if (!old) {
-        const added = document.importNode(card, true);
-        added.classList.add('new');
-        list.append(added);
-        appeared++;
-      } else if (old.dataset.version !== card.dataset.version) {
-        update(old, card);
-      }
+      if (old) { change(old, card); continue; }
+      const added = document.importNode(card, true);
+      added.classList.add('new');
+      if (anyToAnswer || list.querySelector('details[open]')) detailsOf(added).open = false;
+      list.append(added);
+      appeared++;
     }
-    for (const card of known.values()) {
-      if (!busy(card)) card.remove();
-      else if (!card.dataset.gone) {
-        card.dataset.gone = 'yes';
-        card.querySelector('.state').textContent = 'This question is no longer open.';
-      }
-    }
-    const rest = fresh.querySelector('#rest');
-    document.getElementById('rest').textContent = rest ? rest.textContent : '';
+    for (const card of known.values()) change(card, undefined);
+    const key = fresh.querySelector('[name=form]');
+    if (key) document.querySelectorAll('[name=form]').forEach(field => { field.value = key.value; });
+    const rest = fresh.querySelector('#rest').textContent;
+    document.getElementById('rest').textContent = fresh.querySelector('article') || !list.querySelector('article') ? rest : '';
     if (appeared) announce(appeared === 1 ? 'There is a new question.' : 'There are ' + appeared + ' new questions.');
+    tidy();
   }
 
-  function update(old, card) {
-    const wasOpen = old.querySelector('details') && old.querySelector('details').open;
-    if (busy(old)) {
-      for (const part of ['.state', '.given']) {
-        const [a, b] = [old.querySelector(part), card.querySelector(part)];
-        if (a && b && !a.contains(document.activeElement)) a.replaceWith(document.importNode(b, true));
-      }
-      // The form and the version stay: a later refresh updates the rest when the form is no longer in use.
-    } else {
-      old.replaceChildren(...document.importNode(card, true).childNodes);
-      old.dataset.version = card.dataset.version;
-    }
-    const details = old.querySelector('details');
-    if (details && wasOpen) details.open = true;
+  function tidy() {
+    const open = cards().filter(card => card.dataset.state === 'open').length;
+    document.title = open ? '(' + open + ') ' + title : title;
+    localTimes();
+    offerNext();
   }
 
   let loading = false;
@@ -74,55 +199,80 @@ export const SCRIPT = `'use strict';
     loading = true;
     try {
       const answer = await fetch('/panel/questions', { headers: { Accept: 'text/html' }, cache: 'no-store' });
-      if (answer.status === 401) location.reload();
-      else if (answer.ok) merge(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+      if (answer.status === 401) ended();
+      else if (answer.ok) {
+        merge(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+        if (status.dataset.ended) { status.textContent = ''; delete status.dataset.ended; }
+      }
     } catch { /* offline: the next refresh catches up */ }
     loading = false;
     if (again) { again = false; refresh(); }
+  }
+
+  /** A reload would lose what somebody wrote. */
+  function ended() {
+    if (!cards().some(draftOf)) return location.reload();
+    if (status.dataset.ended) return;
+    status.dataset.ended = 'yes';
+    const link = make('a', '', 'Sign in in a new window');
+    link.href = '/panel/';
+    link.target = '_blank';
+    status.replaceChildren('Your session has ended. Your text is still here. ', link, ', then come back and send it.');
   }
 
   list.addEventListener('submit', async event => {
     const form = event.target;
     if (!form.matches('form[data-live]')) return;
     event.preventDefault();
-    const button = form.querySelector('button');
+    // Not disabled, which would take the focus away.
+    if (form.dataset.sending || form.classList.contains('locked')) return;
+    form.dataset.sending = 'yes';
     const card = form.closest('article');
-    button.disabled = true;
+    const text = draftOf(card);
+    const fault = form.querySelector('.fault');
+    fault.textContent = '';
     try {
       const answer = await fetch(form.action, {
         method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams(new FormData(form)),
       });
-      const { message, done } = await answer.json();
-      announce(message);
-      if (done) {
-        form.reset();
-        card.focus();
-        card.dataset.version = '';
-      }
+      const { message, outcome } = await answer.json();
+      if (outcome === 'added') { card.dataset.state = 'answered'; showDone(card, message, text); }
+      else if (outcome === 'fault') fault.textContent = message;
+      else lock(card, message);
     } catch {
-      announce('Your reply could not be sent. Your text is still here; try again.');
+      fault.textContent = 'Your reply could not be sent. Your text is still here; try again.';
     }
-    button.disabled = false;
+    delete form.dataset.sending;
     refresh();
   });
+
+  // Browsers that do not know a group of details: one form at a time all the same.
+  list.addEventListener('toggle', event => {
+    if (!event.target.open) return;
+    for (const other of list.querySelectorAll('details[open]')) if (other !== event.target) other.open = false;
+  }, true);
 
   // While somebody types, sample respondents do not take the place of the reply.
   const told = new Map();
   list.addEventListener('input', event => {
     const form = event.target.closest('form[data-live]');
-    const question = form && form.elements.question && form.elements.question.value;
-    if (!question || Date.now() - (told.get(question) || 0) < 10000) return;
+    if (!form) return;
+    form.closest('article').classList.toggle('draft', draftOf(form.closest('article')) !== '');
+    const question = form.elements.question.value;
+    if (Date.now() - (told.get(question) || 0) < 10000) return;
     told.set(question, Date.now());
     const body = new URLSearchParams({ form: form.elements.form.value, question });
     fetch('/panel/typing', { method: 'POST', headers: { Accept: 'application/json' }, body }).catch(() => {});
   });
 
+  tidy();
+  setInterval(localTimes, 15000);
   let timer = setInterval(refresh, 30000);
-  const live = new EventSource('/panel/live');
-  live.addEventListener('change', refresh);
-  live.onerror = () => {
+  const stream = new EventSource('/panel/live');
+  stream.addEventListener('change', refresh);
+  stream.onerror = () => {
     // The server refused the live stream, for instance because too many are open: poll every 5 s instead.
-    if (live.readyState === EventSource.CLOSED) { clearInterval(timer); timer = setInterval(refresh, 5000); }
+    if (stream.readyState === EventSource.CLOSED) { clearInterval(timer); timer = setInterval(refresh, 5000); }
   };
 })();
 `;

@@ -1,0 +1,126 @@
+import { expect } from 'chai';
+import { replyStoreOf } from '../../src/upstreams/people/reply-store.js';
+import { aReply } from '../support/memory-reply-store.js';
+import { TOKEN as PANEL_TOKEN, Visitor, startPanel, type Panel } from '../support/one-panel.js';
+import { openOperatorWorld, OPERATOR_TOKEN, owe, type OperatorWorld } from '../support/operator-world.js';
+
+describe('the operator page, of the replies to a question', () => {
+  let world: OperatorWorld;
+  let panel: Panel;
+  let id: string;
+  let cookie: string;
+
+  beforeEach(async () => {
+    world = await openOperatorWorld();
+    const { ledger, clock } = world;
+    panel = await startPanel({
+      replyStore: replyStoreOf(ledger),
+      now: () => clock.now,
+      token: PANEL_TOKEN,
+    });
+    id = await owe(world, false);
+    cookie = '';
+  });
+  afterEach(async () => {
+    panel.end.abort();
+    panel.server.closeAllConnections();
+    await new Promise(resolve => panel.server.close(resolve));
+    await world.close();
+  });
+
+  async function ask(path: string, fields?: Record<string, string>): Promise<Response & { page: string }> {
+    const answer = await fetch(world.url + path, {
+      ...(fields ? { method: 'POST', body: new URLSearchParams(fields) } : {}),
+      headers: { cookie },
+      redirect: 'manual',
+    });
+    return Object.assign(answer, { page: await answer.text() });
+  }
+
+  async function signIn(): Promise<void> {
+    const { headers } = await ask('/login', { token: OPERATOR_TOKEN });
+    cookie = (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  }
+
+  const keyIn = (page: string): string => /name="form" value="([^"]+)"/.exec(page)?.[1] ?? '';
+  const rejectionOf = (reply: string): string => `/payments/${id}/replies/${reply}/reject`;
+  const texts = async (): Promise<string[]> => (await world.ledger.replies(id)).map(({ text }) => text);
+
+  it('shows them with their opinion, and who wrote and labelled them', async () => {
+    const hostile = '<img src=x onerror=alert(1)>\u202e';
+    await world.ledger.addReply(id, aReply({ text: hostile, sentiment: 'negative', inferred: true }));
+    await world.ledger.addReply(id, aReply({ isSample: true }));
+    await signIn();
+    const { page } = await ask(`/payments/${id}`);
+    expect(page).to.contain('Replies <span class="soft">(2 of 5)</span>');
+    expect(page).to.contain('&lt;img').and.not.contain('<img');
+    expect(page).to.match(
+      /<span class="mark negative">Negative<\/span> <span class="soft">\(inferred from the text\)/,
+    );
+    expect(page).to.contain('(sample respondent, not a person)');
+    expect(page.match(/>Reject…<\/a>/g)).to.have.length(2);
+  });
+
+  it('rejects one after asking: its place is free again, but not for its author', async () => {
+    const [author, other] = [await new Visitor(panel.url).signIn(), await new Visitor(panel.url).signIn()];
+    await author.reply(id, 'Something offensive.');
+    const [reply] = await world.ledger.replies(id);
+    await signIn();
+    const asked = await ask(rejectionOf(reply?.id ?? ''));
+    expect(asked.page).to.contain('Reject this reply?').and.contain('Something offensive.');
+    expect(await texts()).to.deep.equal(['Something offensive.']);
+    const form = keyIn(asked.page);
+    const done = await ask(rejectionOf(reply?.id ?? ''), { form });
+    expect([done.status, done.headers.get('location')]).to.deep.equal([303, `/payments/${id}?said=reject`]);
+    expect((await ask(`/payments/${id}?said=reject`)).page)
+      .to.contain('The reply has been rejected.')
+      .and.contain('Nobody has replied yet.');
+    expect(world.logged).to.deep.equal(['the operator rejected a reply']);
+    expect((await ask(rejectionOf(reply?.id ?? ''), { form })).status).to.equal(404);
+    const json = { accept: 'application/json' };
+    expect((await author.reply(id, 'Once more.', 'neutral', json)).text).to.contain('"duplicate"');
+    expect((await other.reply(id, 'Something kind.', 'neutral', json)).text).to.contain('"added"');
+    expect(await texts()).to.deep.equal(['Something kind.']);
+  });
+
+  it('is closed to respondents: neither their token nor their cookie opens it', async () => {
+    await world.ledger.addReply(id, aReply({ text: 'Somebody’s words.' }));
+    const [reply] = await world.ledger.replies(id);
+    const respondent = await new Visitor(panel.url).signIn();
+    expect((await ask('/login', { token: `${PANEL_TOKEN}-of-respondents` })).status).to.equal(401);
+    for (const own of [
+      '',
+      respondent.cookie,
+      respondent.cookie.replace('coinslot_panel', 'coinslot_operator'),
+    ]) {
+      cookie = own;
+      for (const path of [`/payments/${id}`, rejectionOf(reply?.id ?? '')]) {
+        const { status, page } = await ask(path);
+        expect(status, path).to.equal(401);
+        expect(page).to.not.contain('Somebody’s words.');
+      }
+      const posted = await ask(rejectionOf(reply?.id ?? ''), { form: await respondent.formKey() });
+      expect(posted.status).to.equal(401);
+    }
+    expect(await texts()).to.deep.equal(['Somebody’s words.']);
+  });
+
+  it('rejects nothing without its own form, nothing unknown, and nothing that the buyer has got', async () => {
+    await world.ledger.addReply(id, aReply());
+    const [reply] = await world.ledger.replies(id);
+    await signIn();
+    const form = keyIn((await ask(rejectionOf(reply?.id ?? ''))).page);
+    expect((await ask(rejectionOf(reply?.id ?? ''), {})).status).to.equal(403);
+    expect((await ask(rejectionOf('no-such-reply'), { form })).status).to.equal(404);
+    expect((await ask(`/payments/${'0'.repeat(64)}/replies/x/reject`, { form })).status).to.equal(404);
+    const row = (await world.ledger.adopt(id, 60_000)) ?? expect.fail('another one held it');
+    await world.ledger.saveAnswer(id, row.claim, { status: 200, headers: {}, body: Buffer.from('{}') });
+    const how = { settlement: '5'.repeat(88), answerExpiresAt: world.clock.now + 60_000 };
+    expect(await world.ledger.deliver(id, row.claim, how)).to.equal(true);
+    const late = await ask(rejectionOf(reply?.id ?? ''), { form });
+    expect(late.status).to.equal(409);
+    expect(late.page).to.contain('its replies can’t be rejected any more. Nothing was changed.');
+    expect((await ask(`/payments/${id}`)).page).to.not.contain('Reject…');
+    expect(await texts()).to.have.length(1);
+  });
+});

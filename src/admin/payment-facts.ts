@@ -1,0 +1,39 @@
+import type { Ledger, Order, Payment, Refund, Reply } from '../ledger/store.js';
+
+/** A payment and what belongs to it. */
+export type PaymentFacts = {
+  payment: Payment;
+  order: Order | undefined;
+  /** Of people, if the order asks some; rejected ones excluded. */
+  replies: Reply[];
+  refund: Refund | undefined;
+  answer: { status: number; bytes: number; savedAt: number } | undefined;
+};
+
+/** Undefined if there is no such payment. Rejects with a LedgerFault if the ledger cannot be read. */
+export async function paymentFacts(ledger: Ledger, id: string): Promise<PaymentFacts | undefined> {
+  const payment = /^[0-9a-f]{64}$/.test(id) ? await ledger.find(id) : undefined;
+  if (!payment) return undefined;
+  const order = await ledger.order(id);
+  return {
+    payment,
+    order,
+    replies: order ? await ledger.replies(id) : [],
+    refund: await ledger.refundOf(id),
+    answer: await ledger.answerFacts(id),
+  };
+}
+
+type OrderFacts = Pick<PaymentFacts, 'payment' | 'order'>;
+
+/** Whether another attempt at the work can be started here. */
+export function mayRetry({ payment, order }: OrderFacts): boolean {
+  return (
+    payment.state === 'owed' && payment.flow === 'upfront' && order !== undefined && order.finishedAt !== null
+  );
+}
+
+/** Whether replies can still be rejected: as long as the buyer has not got them. */
+export function mayReject({ payment, order }: OrderFacts): boolean {
+  return payment.state === 'owed' && order !== undefined;
+}

@@ -1,0 +1,8 @@
+import type { Sentiment } from '../upstreams/people/people.js';
+
+/** How pages call the sentiments. */
+export const SENTIMENT_NAMES: Record<Sentiment, string> = {
+  positive: 'Positive',
+  neutral: 'Neutral',
+  negative: 'Negative',
+};
