@@ -3,7 +3,7 @@ import { openAdmin, placeAdmin, type AdminListener, type AdminPlace } from './ad
 import { machineRoutes } from './admin/machine-routes.js';
 import { operatorPageOf } from './admin/operator-parts.js';
 import type { Config } from './config.js';
-import { commandLine } from './config/command-line.js';
+import { buyCommand } from './config/command-line.js';
 import { ConfigFault } from './config/setting-reader.js';
 import { resolveEndpoints, type Endpoints } from './sandbox/endpoints.js';
 import { drain, findFreePort, listen } from './http/listen.js';
@@ -72,7 +72,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const server = createHttpServer({ ...selling, offers: offering.offers, observer });
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
-    const links = { panel: selling.panelLink, operator: admin.link, buy: commandLine('buy') };
+    const links = { panel: selling.panelLink, operator: admin.link, buy: buyCommand(config.stateDir) };
     if (terminal)
       process.stdout.write(bannerOf(publicUrl, links, isSandbox(config) ? shop.contract.paid : []));
     const close = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { commandLine } from '../../src/config/command-line.js';
+import { buyCommand, commandLine } from '../../src/config/command-line.js';
 import { bannerOf } from '../../src/observe/banner.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url)).replace(/\/$/, '');
@@ -15,6 +15,11 @@ describe('The command that a person is told to type', () => {
     expect(commandLine('buy', ROOT)).to.equal('npm run --silent buy --');
     for (const shop of [tmpdir(), `${ROOT}/examples/petstore`, `${ROOT}-shop`])
       expect(commandLine('buy', shop), shop).to.equal('npx coinslot buy');
+  });
+
+  it('names the state folder if a buyer would look for another one', () => {
+    expect(buyCommand(`${ROOT}/.coinslot`, ROOT)).to.equal('npm run --silent buy --');
+    expect(buyCommand('/srv/my shop', ROOT)).to.equal("STATE_DIR='/srv/my shop' npm run --silent buy --");
   });
 
   it('stands in the banner, with an example that a shell reads as it was meant', () => {

@@ -65,8 +65,17 @@ describe('The log', () => {
     it('a name that a buyer sent can neither write a line of its own nor control the terminal', () => {
       const out = shown(`{ error: ${JSON.stringify(HOSTILE)}, payer: ${JSON.stringify(HOSTILE)} }`, HOSTILE);
       expect(out.split('\n').filter(line => /^\[\d\d:/.test(line))).to.have.length(2);
-      expect(out.replaceAll('\\\\', '\\').split(WRITTEN).length - 1, out).to.equal(3);
+      expect(out.replaceAll('\\\\', '\\').split(WRITTEN).length - 1, 'message and payer').to.equal(2);
       expect(out.replaceAll('\n', '')).to.not.match(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+    });
+
+    it('an event is one line: what its message says is not repeated', () => {
+      const out = shown(
+        `{ status: 402, error: 'amount: too little' }`,
+        'refused a payment: amount: too little',
+      );
+      expect(out.split('\n')[0]).to.match(/refused a payment: amount: too little \{"status":402\}$/);
+      expect(out.match(/\n/g)).to.have.length(2);
     });
 
     it('nor can the message of an error, whose stack is still written in lines', () => {

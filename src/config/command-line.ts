@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { sep } from 'node:path';
+import { join, sep } from 'node:path';
+import { quoted } from '../observe/banner.js';
 
 const OWN_FOLDER = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -9,4 +10,10 @@ const OWN_FOLDER = fileURLToPath(new URL('../../../', import.meta.url));
  */
 export function commandLine(name: string, folder = process.cwd()): string {
   return `${folder}${sep}` === OWN_FOLDER ? `npm run --silent ${name} --` : `npx coinslot ${name}`;
+}
+
+/** What a person types in another terminal to buy of a server with this state folder. */
+export function buyCommand(stateDir: string, folder = process.cwd()): string {
+  const elsewhere = stateDir === join(folder, '.coinslot') ? '' : `STATE_DIR=${quoted(stateDir)} `;
+  return `${elsewhere}${commandLine('buy', folder)}`;
 }

@@ -22,6 +22,6 @@ export function bannerOf(
 }
 
 /** For a POSIX shell. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -27,15 +27,17 @@ const CONTROLS_OF_STACK = /(?!\n(?: +at |caused by: ))[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\
 
 /**
  * A line of the log, with whatever could control a terminal written out (`\u001b`, `\n`): names and messages that buyers, facilitators
- * and backends sent stand in it.
+ * and backends sent stand in it. What the message says is left out of the fields.
  */
 function plainLine(line: string): string {
   const plain = JSON.parse(line, (key, value: unknown) =>
     typeof value === 'string'
       ? value.replace(key === 'stack' ? CONTROLS_OF_STACK : CONTROLS, escaped)
       : value,
-  ) as object;
-  return `${JSON.stringify(plain)}\n`;
+  ) as { msg?: string; error?: unknown };
+  const { error, ...others } = plain;
+  const told = typeof error === 'string' && plain.msg?.includes(error) === true;
+  return `${JSON.stringify(told ? others : plain)}\n`;
 }
 
 /** As JSON has it; it writes out only some of them itself. */
