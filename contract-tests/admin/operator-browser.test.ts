@@ -11,6 +11,8 @@ import {
 
 const TAB = 9;
 const ENTER = 13;
+/** More than there are links and buttons before what is looked for. */
+const MAX_STOPS = 60;
 
 describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
   this.timeout(60_000);
@@ -98,23 +100,53 @@ describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrows
     expect(await browser.read('window.sameDocument')).to.equal(true);
   });
 
-  it('starts another attempt by keyboard alone, after it has asked', async () => {
-    await signIn();
-    await go(`/payments/${failed}`, 'a.button');
-    await browser.read(`document.querySelector('#main').focus()`);
-    await browser.press('Tab', TAB);
-    expect(await browser.read('document.activeElement.textContent')).to.equal('Retry…');
-    expect(await browser.read('getComputedStyle(document.activeElement).outlineWidth')).to.equal('3px');
+  /** Presses Tab until what is focused fits, and checks that each stop on the way can be seen. */
+  async function tabTo(what: string, selector: string): Promise<void> {
+    for (let stops = 0; stops < MAX_STOPS; stops += 1) {
+      await browser.press('Tab', TAB);
+      const outline = await browser.read(
+        `document.activeElement === document.body ? '3px' : getComputedStyle(document.activeElement).outlineWidth`,
+      );
+      expect(outline, String(await browser.read('document.activeElement.outerHTML'))).to.equal('3px');
+      if (await browser.read(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
+    }
+    expect.fail(`Tab never reaches ${what}`);
+  }
+
+  it('lets somebody with nothing but a keyboard sign in, retry and refund, each after it has asked', async () => {
+    await browser.call('Network.clearBrowserCookies');
+    await browser.open(`${world.url}/`);
+    await browser.until(`document.querySelector('#login')`);
+    if (!(await browser.read(`document.activeElement.matches('input[name=token]')`)))
+      await tabTo('the token', 'input[name=token]');
+    await browser.type(OPERATOR_TOKEN);
+    await browser.press('Enter', ENTER);
+    await browser.until(`document.querySelector('#headline')`);
+    await tabTo('the payment', `#attention a[href="/payments/${failed}"]`);
+    await browser.press('Enter', ENTER);
+    await browser.until(`location.pathname === '/payments/${failed}' && document.querySelector('.history')`);
+    await tabTo('Retry', 'a[href$="/retry"]');
     await browser.press('Enter', ENTER);
     await browser.until(`location.pathname.endsWith('/retry') && document.querySelector('#main form')`);
     expect(world.asked.retries).to.deep.equal([]);
-    await browser.read(`document.querySelector('#main').focus()`);
-    await browser.press('Tab', TAB);
+    await tabTo('the confirmation', '#main form button');
     await browser.press('Enter', ENTER);
     await browser.until(`document.querySelector('.said')`);
     expect(await browser.read(`document.querySelector('.said').textContent`)).to.equal(
       'Another attempt has been started.',
     );
     expect(world.asked.retries).to.deep.equal([failed]);
+    await tabTo('Refund', 'a[href$="/refund"]');
+    await browser.press('Enter', ENTER);
+    await browser.until(`location.pathname.endsWith('/refund') && document.querySelector('#tx')`);
+    expect(world.asked.refunds).to.deep.equal([]);
+    const transaction = '5'.repeat(88);
+    await tabTo('the signature', '#tx');
+    await browser.type(transaction);
+    await tabTo('the confirmation', '#main form button');
+    await browser.press('Enter', ENTER);
+    await browser.until(`document.querySelector('.said')`);
+    expect(world.asked.refunds).to.deep.equal([[failed, transaction]]);
+    expect(browser.complaints).to.deep.equal([]);
   });
 });

@@ -143,6 +143,7 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
     await until('it is not ready', async () => (await server.ready()).status === 503);
     expect((await server.ready()).reasons).to.deep.equal(['no facilitator answers']);
     await until('the log is written', () => server.said(/^facilitator .* fails: /).length === 1);
+    expect(server.said(/^no usable answer from the facilitator$/), 'once, however many').to.have.length(1);
     const samples = await server.metrics();
     const { host } = new URL(facilitator.url);
     expect(samples.get(`coinslot_breaker_open{service="${host}/"}`)).to.equal(1);

@@ -111,7 +111,7 @@ export class Verification {
       if (run.payerKnown) await cleanup.distrust(run);
       throw new RunEnded(sameForAll(refused(explain(no.reason))));
     }
-    log.warn({ detail: no.detail }, 'no usable answer from the facilitator');
+    log.warn({ payment: run.id, error: no.detail }, 'no usable answer from the facilitator');
     const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
     return cleanup.endRun(run, sameForAll(unavailable(error, 5)), working);
   }
