@@ -376,6 +376,17 @@ export interface components {
             holders?: number | null;
             /** @description How organic the trading looks, 0 to 100. */
             organicScore?: number | null;
+            /** @description Change of the price in the last 24 hours, in per cent, as one source of an accepted price has it. */
+            change24hPercent?: number | null;
+            /** @description Part of the supply that the largest holders own, in per cent, as Jupiter counts them. */
+            topHoldersPercent?: number | null;
+            /** @description Whether Jupiter lists the token as verified. */
+            jupiterVerified?: boolean | null;
+            /**
+             * Format: date-time
+             * @description When the first pool that Jupiter knows was created.
+             */
+            firstPoolAt?: string | null;
             /** @description One-line summary for people. */
             brief: string;
             /** @description Names of the data sources used. */
@@ -430,6 +441,8 @@ export interface components {
             tokenProgram?: string;
             /** @description False if the account has room for a mint but is no token yet. */
             initialized?: boolean;
+            /** @description Slot of the chain at which the account was read; it may have changed since. */
+            slot?: number;
             extensions?: components["schemas"]["MintExtensions"];
             /** @description What somebody can do to holders, or does already, in plain words, one sentence each. Empty if nobody can mint, freeze, tax, seize or stop the token through its mint. */
             warnings?: string[];
@@ -1336,6 +1349,10 @@ export interface operations {
                      *       "volume24hUsd": 31200000,
                      *       "holders": 812345,
                      *       "organicScore": 98.1,
+                     *       "change24hPercent": -8.27,
+                     *       "topHoldersPercent": 15.45,
+                     *       "jupiterVerified": true,
+                     *       "firstPoolAt": "2024-01-29T17:33:29.000Z",
                      *       "brief": "JUP (JUPy…DvCN): price $0.4312 (sources within 0.3%), market cap $1.37B, liquidity $2.15M, 24h volume $31.2M. Sources: jupiter, dexscreener, geckoterminal. Not financial advice.",
                      *       "sources": [
                      *         "jupiter",
@@ -1425,6 +1442,7 @@ export interface operations {
                      *       "freezeAuthority": null,
                      *       "tokenProgram": "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
                      *       "initialized": true,
+                     *       "slot": 384210553,
                      *       "extensions": {},
                      *       "warnings": [],
                      *       "brief": "No more tokens can be minted: the mint has no mint authority, and none can be appointed. Nobody can freeze single token accounts: the mint has no freeze authority, and none can be appointed.",

@@ -127,7 +127,7 @@ const NAMELESS = /^src\/(http|payments|contract|ledger)\//;
 const COMMON_NAMES = new Set(
   `text name network mint supply decimals tokenProgram summary method responses sources sentiment positive neutral negative value type
   bytes size since key unknown address state number older newer group program authority uri fields changed maximum epoch
-  extensions sentence frozen initialized source used`.split(/\s+/),
+  extensions sentence frozen initialized source used slot`.split(/\s+/),
 );
 
 /** In texts, where a word may stand in any sentence: only those that are no English of this trade. */

@@ -63,6 +63,10 @@ const PAID: Record<string, Paid> = {
       ageSeconds: { type: 'integer' },
       quotes: { type: 'array' },
       spread: figure,
+      change24hPercent: figure,
+      topHoldersPercent: figure,
+      jupiterVerified: { type: ['boolean', 'null'] },
+      firstPoolAt: { type: ['string', 'null'], format: 'date-time' },
       warnings: { type: 'array' },
     },
   },
@@ -81,6 +85,7 @@ const PAID: Record<string, Paid> = {
       freezeAuthority: { type: ['string', 'null'] },
       tokenProgram: text,
       initialized: { type: 'boolean' },
+      slot: { type: 'integer' },
       sources: { type: 'array' },
       // Added since, all optional.
       extensions: { type: 'object' },

@@ -154,6 +154,7 @@ describe('Solana chain behind several RPC servers', () => {
       lamports: 1_461_600,
       executable: false,
       data: Buffer.alloc(4, 7),
+      slot: 5,
     });
     const dataSlice = { offset: 0, length: 4 };
     expect(first.calls[0]?.params).to.deep.equal([

@@ -31,8 +31,11 @@ export const jupiterToken = (more: object = {}) => ({
   mcap: 3_000,
   usdPrice: 1,
   liquidity: 2_000,
-  stats24h: { buyVolume: 300, sellVolume: 200.5 },
+  stats24h: { priceChange: -8.27, buyVolume: 300, sellVolume: 200.5 },
   organicScore: 98.08,
+  audit: { mintAuthorityDisabled: true, topHoldersPercentage: 15.45 },
+  isVerified: true,
+  firstPool: { id: OTHER, createdAt: '2024-01-29T17:33:29Z' },
   updatedAt: '2026-01-01T23:59:50Z',
   ...more,
 });

@@ -3,6 +3,9 @@ import type { SolanaChain } from '../../src/solana/rpc.js';
 import { reportMint, type MintReport } from '../../src/upstreams/mints/report.js';
 import { ADDRESS, never } from './fake-rpc.js';
 
+/** Of the read. */
+export const SLOT = 384_210_553;
+
 /** The report of a mint with these bytes, on a chain that holds nothing else and cuts accounts as an RPC server does. */
 export function reportOf(
   data: Buffer,
@@ -14,6 +17,7 @@ export function reportOf(
     data: data.subarray(0, bytes),
     executable: false,
     lamports: 1,
+    slot: SLOT,
   });
   return reportMint({ account } as SolanaChain, address, never);
 }

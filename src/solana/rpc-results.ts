@@ -140,7 +140,7 @@ function readTokenChange(entry: unknown, sign: bigint): TokenChange {
 }
 
 export function readAccount(result: unknown, bytes: number): Account | null {
-  const { value } = readInContext(result);
+  const { slot, value } = readInContext(result);
   if (value === null) return null;
   const { owner, lamports, executable, data } = value;
   const encoded: unknown = Array.isArray(data) && data[1] === 'base64' ? data[0] : undefined;
@@ -152,5 +152,5 @@ export function readAccount(result: unknown, bytes: number): Account | null {
     typeof executable === 'boolean' &&
     typeof encoded === 'string';
   if (!isAccount) throw badAnswer('unreadable account');
-  return { owner, lamports, executable, data: Buffer.from(encoded, 'base64').subarray(0, bytes) };
+  return { owner, lamports, executable, data: Buffer.from(encoded, 'base64').subarray(0, bytes), slot };
 }

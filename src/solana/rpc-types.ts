@@ -1,8 +1,8 @@
 /** The commitment of a read. `processed` is not used, because it can be rolled back. */
 export type Finality = 'confirmed' | 'finalized';
 
-/** An account. `data` holds its first bytes, at most as many as were requested. */
-export type Account = { owner: string; lamports: number; executable: boolean; data: Buffer };
+/** An account as it was at `slot`. `data` holds its first bytes, at most as many as were requested. */
+export type Account = { owner: string; lamports: number; executable: boolean; data: Buffer; slot: number };
 
 export type LatestBlockhash = { blockhash: string; lastValidBlockHeight: number; slot: number };
 

@@ -35,6 +35,10 @@ describe('market data', () => {
         volume24hUsd: 500.5,
         holders: 857_247,
         organicScore: 98.08,
+        change24hPercent: -8.27,
+        topHoldersPercent: 15.45,
+        verified: true,
+        firstPoolAt: '2024-01-29T17:33:29.000Z',
         updatedAt: '2026-01-01T23:59:50.000Z',
       });
       expect(market.asked[0]?.url).to.equal(`/jupiter/tokens/v2/search?query=${MINT}`);
@@ -54,6 +58,37 @@ describe('market data', () => {
       expect(await jupiter.quote(MINT, open())).to.equal(undefined);
       market.behave.jupiter = json([jupiterToken({ id: OTHER, usdPrice: 5 }), jupiterToken()]);
       expect((await jupiter.quote(MINT, open()))?.priceUsd).to.equal(1);
+    });
+
+    it('Jupiter: an implausible change, share, flag or time is unknown, and spoils no other figure', async () => {
+      for (const [change, share, flag, at] of [
+        [-100.1, 101, 'yes', 'soon'],
+        ['5', -1, 1, 0],
+        [1e10, null, null, '9'.repeat(50)],
+      ]) {
+        market.behave.jupiter = json([
+          jupiterToken({
+            stats24h: { priceChange: change },
+            audit: { topHoldersPercentage: share },
+            isVerified: flag,
+            firstPool: { createdAt: at },
+          }),
+        ]);
+        const quote = await sources().jupiter.quote(MINT, open());
+        expect(quote).to.include({ priceUsd: 1, change24hPercent: undefined, topHoldersPercent: undefined });
+        expect(quote).to.include({ verified: undefined, firstPoolAt: undefined });
+      }
+    });
+
+    it('DexScreener: the change is the middle one of the pools whose price counts', async () => {
+      const changed = (price: string, h24: unknown) => pool(price, { priceChange: { h24 } });
+      market.behave.dexscreener = json([
+        changed('1', 3),
+        changed('1.01', -2),
+        changed('1.02', 1),
+        changed('9', 800),
+      ]);
+      expect((await sources().dexscreener.quote(MINT, open()))?.change24hPercent).to.equal(1);
     });
 
     it('Jupiter: null figures are unknown, not zero', async () => {
@@ -76,6 +111,7 @@ describe('market data', () => {
         priceUsd: 1.01,
         mcapUsd: 3_100,
         liquidityUsd: 2_100,
+        change24hPercent: undefined,
         volume24hUsd: 300,
       });
       expect(market.asked[0]?.url).to.equal(`/dexscreener/token-pairs/v1/solana/${MINT}`);

@@ -37,6 +37,10 @@ describe('market data', () => {
         volume24hUsd: 450.25,
         holders: 857_247,
         organicScore: 98.08,
+        change24hPercent: -8.27,
+        topHoldersPercent: 15.45,
+        jupiterVerified: true,
+        firstPoolAt: '2024-01-29T17:33:29.000Z',
         brief:
           'JUP (JUPy…DvCN): price $1.01 (sources within 2.0%), market cap $3.00K, liquidity $2.10K, 24h volume $450.25. ' +
           'Sources: jupiter, dexscreener, geckoterminal. This is not financial advice.',
@@ -126,6 +130,7 @@ describe('market data', () => {
       expect(brief.liquidityUsd).to.equal(2_100);
       expect(brief.mcapUsd).to.equal(3_100);
       expect(brief.holders).to.equal(857_247);
+      expect(brief.change24hPercent, 'of a price that was refused').to.equal(null);
       expect(brief.brief).to.not.contain('disagree');
     });
 
@@ -169,6 +174,10 @@ describe('market data', () => {
         'volume24hUsd',
         'holders',
         'organicScore',
+        'change24hPercent',
+        'topHoldersPercent',
+        'jupiterVerified',
+        'firstPoolAt',
       ] as const) {
         expect(brief[field]).to.equal(null);
       }

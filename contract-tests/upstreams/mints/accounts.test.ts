@@ -21,7 +21,7 @@ import { loadContract } from '../../../src/contract/contract.js';
 import { objectOf } from '../../../src/contract/references.js';
 import type { MintExtensions } from '../../../src/upstreams/mints/mint-extensions.js';
 import { formatUnits } from '../../../src/upstreams/mints/mint.js';
-import { reportOf } from '../../support/mint-reports.js';
+import { reportOf, SLOT } from '../../support/mint-reports.js';
 import { makeMints, RECIPES } from '../../support/vm-mints.js';
 
 type Fixture = {
@@ -84,8 +84,9 @@ describe('mint accounts of every kind', () => {
   for (const account of accounts) {
     it(`reports ${account.name} as expected, with a sentence for each extension`, async () => {
       const report = await reportOf(bytesOf(account), account.owner, account.address);
-      const { mint, tokenProgram, initialized, brief, ...rest } = report;
-      expect({ mint, tokenProgram, initialized }).to.deep.equal({
+      const { mint, tokenProgram, initialized, slot, brief, ...rest } = report;
+      expect({ mint, tokenProgram, initialized, slot }).to.deep.equal({
+        slot: SLOT,
         mint: account.address,
         tokenProgram: account.owner,
         initialized: true,

@@ -69,6 +69,7 @@ describe('mint facts from the chain', () => {
       freezeAuthority: ADDRESS.toBase58(),
       tokenProgram: TOKEN_PROGRAM_ID.toBase58(),
       initialized: true,
+      slot: 5,
     });
     expect(rpc.calls.map(({ method }) => method)).to.deep.equal(['getAccountInfo']);
   });

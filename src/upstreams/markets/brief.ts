@@ -20,6 +20,12 @@ export type TokenBrief = {
   volume24hUsd: number | null;
   holders: number | null;
   organicScore: number | null;
+  /** Of the price, in per cent. */
+  change24hPercent: number | null;
+  topHoldersPercent: number | null;
+  jupiterVerified: boolean | null;
+  /** ISO 8601. */
+  firstPoolAt: string | null;
   /** One line. */
   brief: string;
   sources: string[];
@@ -147,13 +153,13 @@ function combine({ quotes, silent }: Round, supply: string): Figures {
   const name = firstKnown(ranked, 'name');
   const holders = firstKnown(ranked, 'holders');
   const organicScore = firstKnown(ranked, 'organicScore');
-  const used = new Set([
-    ...trusted.map(({ source }) => source),
-    symbol.from,
-    name.from,
-    holders.from,
-    organicScore.from,
-  ]);
+  const topHolders = firstKnown(ranked, 'topHoldersPercent');
+  const verified = firstKnown(ranked, 'verified');
+  const firstPool = firstKnown(ranked, 'firstPoolAt');
+  // A change of a price that was rejected would belong to another price.
+  const change24h = firstKnown(trusted, 'change24hPercent');
+  const single = [symbol, name, holders, organicScore, topHolders, verified, firstPool, change24h];
+  const used = new Set([...trusted.map(({ source }) => source), ...single.map(({ from }) => from)]);
   const priceUsd = kept.length > 0 ? tidy(median(kept.map(item => item.priceUsd))) : null;
   return {
     symbol: cleanSymbol(symbol.value),
@@ -165,6 +171,10 @@ function combine({ quotes, silent }: Round, supply: string): Figures {
     volume24hUsd: amountOf('volume24hUsd'),
     holders: holders.value ?? null,
     organicScore: organicScore.value ?? null,
+    change24hPercent: change24h.value ?? null,
+    topHoldersPercent: topHolders.value ?? null,
+    jupiterVerified: verified.value ?? null,
+    firstPoolAt: firstPool.value ?? null,
     // Without a market, the sources are those that reported that there is none.
     sources: quotes.length > 0 ? quotes.map(q => q.source).filter(s => used.has(s)) : silent.map(s => s.name),
     quotes: priced.map(item => ({
@@ -239,7 +249,8 @@ async function takeSnapshot(
  * - fdv: that price × the supply on the chain; null for a supply of 0.
  * - market cap, liquidity, 24 h volume: the lower median (of three the middle one, of two the smaller) over the sources whose
  *   price was accepted, because each source counts different pools. The market cap is never derived from the fdv.
- * - holders, organic score, symbol, name: from the first source that knows them; sources whose price was accepted come first.
+ * - holders, organic score, top holders, verified, first pool, symbol, name: from the first source that knows them; sources whose price
+ *   was accepted come first. Change in 24 h: from the first of those only.
  * - `quotes`, `spread`, `warnings`: the price of every source that has one, how far they are apart, and whether that is more than
  *   1.5×, only one, or none.
  * - `sources`: those that contributed to the answer; for a token without a market, those that reported that there is none.

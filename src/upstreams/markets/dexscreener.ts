@@ -1,6 +1,6 @@
 import { plausibleQuotes, lowerMedian, median, nearMedian, tidy } from './consensus.js';
 import { cleanName, cleanSymbol } from '../clean-text.js';
-import { amount, asObject, decimalPrice, type JsonObject } from './fields.js';
+import { amount, asObject, change, decimalPrice, type JsonObject } from './fields.js';
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource } from './source.js';
 
@@ -14,6 +14,7 @@ type PricedPool = {
   mcapUsd?: number;
   liquidityUsd: number;
   volume24hUsd?: number;
+  change24hPercent?: number;
 };
 
 const addressOf = (token: unknown): unknown => asObject(token)?.address;
@@ -37,6 +38,7 @@ function readPool(pool: JsonObject): PricedPool | undefined {
       mcapUsd: marketCap(pool),
       liquidityUsd: amount(asObject(pool.liquidity)?.usd, 'liquidity') ?? 0,
       volume24hUsd: amount(asObject(pool.volume)?.h24, 'volume'),
+      change24hPercent: change(asObject(pool.priceChange)?.h24),
     };
   } catch {
     return undefined;
@@ -60,6 +62,7 @@ function summarize(pools: PricedPool[]): MarketQuote {
     priceUsd: tidy(median((kept.length < 3 ? plausibleQuotes(kept).kept : kept).map(pool => pool.priceUsd))),
     mcapUsd: lowerMedian(known(kept.map(pool => pool.mcapUsd))),
     liquidityUsd: tidy(kept.reduce((sum, pool) => sum + pool.liquidityUsd, 0)),
+    change24hPercent: lowerMedian(known(kept.map(pool => pool.change24hPercent))),
     volume24hUsd: volumes.length > 0 ? tidy(volumes.reduce((sum, volume) => sum + volume, 0)) : undefined,
   };
 }

@@ -7,6 +7,7 @@
 const MAX_PRICE_USD = 1e12;
 const MAX_AMOUNT_USD = 1e16;
 const MAX_HOLDERS = 1e10;
+const MAX_GAIN_PERCENT = 1e9;
 
 const DECIMAL = /^\d{1,60}(\.\d{1,100})?(e[+-]?\d{1,3})?$/i;
 
@@ -73,4 +74,14 @@ export function score(value: unknown, field: string): number | undefined {
 export function time(value: unknown): string | undefined {
   const ms = typeof value === 'string' && value.length <= 40 ? Date.parse(value) : Number.NaN;
   return Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : undefined;
+}
+
+/** A change in per cent, down to -100; undefined if it is none, since no other figure depends on it. */
+export function change(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= -100 && value <= MAX_GAIN_PERCENT ? value : undefined;
+}
+
+/** A part of the supply in per cent; undefined if it is none, since no other figure depends on it. */
+export function share(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= 0 && value <= 100 ? value : undefined;
 }

@@ -1,5 +1,5 @@
 import { cleanName, cleanSymbol } from '../clean-text.js';
-import { amount, asObject, holders, price, score, type JsonObject, time } from './fields.js';
+import { amount, asObject, change, holders, price, score, share, type JsonObject, time } from './fields.js';
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource } from './source.js';
 
@@ -24,6 +24,10 @@ function decode(body: unknown, mint: string): MarketQuote | undefined {
     volume24hUsd: volume24h(asObject(token.stats24h)),
     holders: holders(token.holderCount, 'holder count'),
     organicScore: score(token.organicScore, 'organic score'),
+    change24hPercent: change(asObject(token.stats24h)?.priceChange),
+    topHoldersPercent: share(asObject(token.audit)?.topHoldersPercentage),
+    verified: typeof token.isVerified === 'boolean' ? token.isVerified : undefined,
+    firstPoolAt: time(asObject(token.firstPool)?.createdAt),
     updatedAt: time(token.updatedAt),
   };
 }

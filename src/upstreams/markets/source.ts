@@ -14,6 +14,14 @@ export type MarketQuote = {
   holders?: number;
   /** 0 to 100, Jupiter's measure of genuine activity. */
   organicScore?: number;
+  /** Of the price, in per cent; at least -100. */
+  change24hPercent?: number;
+  /** What the largest holders own of the supply, as the source counts them. */
+  topHoldersPercent?: number;
+  /** Whether the source lists the token as checked by it. */
+  verified?: boolean;
+  /** ISO 8601: when the first pool that the source knows was created. */
+  firstPoolAt?: string;
   /** ISO 8601: when the source last changed these figures, if it says so. */
   updatedAt?: string;
 };

@@ -16,6 +16,8 @@ export type MintFacts = {
   mintAuthority: string | null;
   freezeAuthority: string | null;
   tokenProgram: string;
+  /** When the account was as described here. */
+  slot: number;
   initialized: boolean;
 };
 
@@ -116,12 +118,12 @@ export async function readMintAccount(
   const other = otherTokenAccount(data, extensible);
   if (other) throw other;
   return {
-    facts: factsOf(mint, owner, data),
+    facts: factsOf(mint, account),
     extensionData: data.length > ACCOUNT_TYPE_AT ? data.subarray(ACCOUNT_TYPE_AT + 1) : NO_BYTES,
   };
 }
 
-function factsOf(mint: string, tokenProgram: string, data: Buffer): MintFacts {
+function factsOf(mint: string, { owner, data, slot }: Account): MintFacts {
   const initialized = data[INITIALIZED_AT] !== 0;
   const decimals = data.readUInt8(DECIMALS_AT);
   return {
@@ -130,7 +132,8 @@ function factsOf(mint: string, tokenProgram: string, data: Buffer): MintFacts {
     supply: formatUnits(initialized ? data.readBigUInt64LE(SUPPLY_AT) : 0n, decimals),
     mintAuthority: initialized ? optionalAddress(data, MINT_AUTHORITY_AT) : null,
     freezeAuthority: initialized ? optionalAddress(data, FREEZE_AUTHORITY_AT) : null,
-    tokenProgram,
+    tokenProgram: owner,
+    slot,
     initialized,
   };
 }
