@@ -76,7 +76,13 @@ describe('How long a blockhash still lives', () => {
   });
 
   it('a list that is cut short or says more than it has is read as far as it goes', async () => {
-    const account = (data: Buffer): Account => ({ owner: hash(), lamports: 1, slot: 1, executable: false, data });
+    const account = (data: Buffer): Account => ({
+      owner: hash(),
+      lamports: 1,
+      slot: 1,
+      executable: false,
+      data,
+    });
     const read = (data: Buffer): Promise<string[] | undefined> =>
       recentBlockhashes({ account: async () => account(data) }, new AbortController().signal);
     const count = Buffer.alloc(8, 0xff);
