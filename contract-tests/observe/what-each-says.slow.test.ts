@@ -5,7 +5,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { join } from 'node:path';
 import { settleFault } from '../support/faults.js';
 import { postgresPlace } from '../support/ledger-places.js';
-import { allOnOneChain, facilitator, folder } from '../support/server-process.js';
+import { allOnOneChain, facilitator, folder, rpc } from '../support/server-process.js';
 import { until, Watched } from '../support/watched-server.js';
 import { post, TEXT } from '../support/world.js';
 
@@ -157,6 +157,51 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
     await until('the end is told', () => server.said(/^facilitator .* is back after \d+ s/).length === 1);
     await until('/health knows', async () => (await server.health('facilitator')).status === 'ok');
     expect(await server.page('facilitators')).to.match(/ ok closed /);
+  });
+
+  it('a chain that cannot be read, and is back', async () => {
+    const server = await Watched.start('chain gone', {});
+    const payment = await server.sign();
+    rpc.intervene(({ drop }) => drop());
+    await until('it is not ready', async () => (await server.ready()).status === 503, 90_000);
+    expect((await server.ready()).reasons).to.deep.equal([
+      'no Solana RPC server has given a usable answer for 40 s',
+    ]);
+    expect((await post(`${server.url}/v1/summarize`, { text: TEXT }, payment)).status).to.equal(503);
+    expect(server.said(/^no usable answer from the Solana RPC/)).to.have.length(1);
+    const samples = await server.metrics();
+    expect(samples.get('coinslot_chain_view_age_seconds')).to.be.above(39);
+    expect(samples.get('coinslot_ready')).to.equal(0);
+    await until('/health knows', async () => (await server.health('solana')).status === 'down');
+    expect(await server.page('upstreams')).to.match(/solana down/);
+    rpc.intervene(undefined);
+    await until('it is ready', async () => (await server.ready()).status === 200);
+    await until(
+      'the end is told',
+      () => server.said(/^the Solana RPC answers again after \d+ s/).length === 1,
+    );
+    await until('/health knows', async () => (await server.health('solana')).status === 'ok');
+    expect(await server.page('upstreams')).to.match(/solana ok/);
+    expect((await server.buy(`${TEXT} Again.`)).status).to.equal(200);
+  });
+
+  it('a server that shuts down: it is not ready, and finishes what it began', async () => {
+    const server = await Watched.start('stopping', {});
+    let began = false;
+    facilitator.intervene(async ({ forward, respond }) => {
+      began = true;
+      await new Promise(resolve => setTimeout(resolve, 3_000));
+      const answer = await forward();
+      respond(answer.status, answer.body);
+    });
+    const bought = server.buy(TEXT);
+    await until('it has begun', () => began);
+    server.stop();
+    await until('it is not ready', async () => (await server.ready()).status === 503);
+    expect((await server.ready()).reasons).to.include('the server is shutting down');
+    expect((await server.metrics()).get('coinslot_ready')).to.equal(0);
+    expect((await bought).status).to.equal(200);
+    await until('the log ends', () => server.said(/^stopped$/).length === 1);
   });
 
   const database = process.env['TEST_DATABASE_URL'];

@@ -17,11 +17,14 @@ export class Watched {
   readonly lines: Line[] = [];
   readonly url: string;
   readonly admin: string;
+  /** Begins to shut it down. */
+  readonly stop: () => void;
   readonly #token: string;
   #cookie: string | undefined;
 
-  private constructor(url: string, link: URL) {
+  private constructor(url: string, link: URL, stop: () => void) {
     this.url = url;
+    this.stop = stop;
     this.admin = link.origin;
     this.#token = link.hash.slice(1);
   }
@@ -31,7 +34,7 @@ export class Watched {
     const all = proxied(name, env);
     const { url, child } = await serve(all, undefined, under);
     const link = await readFile(join(all['STATE_DIR'] ?? '', 'operator-page.url'), 'utf8');
-    const server = new Watched(url, new URL(link.trim()));
+    const server = new Watched(url, new URL(link.trim()), () => void child.kill('SIGTERM'));
     let rest = '';
     child.stdout?.on('data', (chunk: Buffer) => {
       const parts = (rest + chunk.toString()).split('\n');

@@ -76,7 +76,7 @@ type OfferRefresherParts = {
 export class OfferRefresher {
   readonly #parts: OfferRefresherParts;
   readonly #timers: NodeJS.Timeout[] = [];
-  #chainDown = false;
+  #chainDownSince: number | undefined;
   #lookedAt = -Infinity;
 
   constructor(parts: OfferRefresherParts) {
@@ -122,12 +122,17 @@ export class OfferRefresher {
     this.#lookedAt = performance.now();
     try {
       offers.setView(await readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)));
-      if (this.#chainDown) log.info({}, 'the Solana RPC answers again');
-      this.#chainDown = false;
+      if (this.#chainDownSince === undefined) return;
+      const seconds = Math.round((performance.now() - this.#chainDownSince) / 1_000);
+      log.info({ seconds }, `the Solana RPC answers again after ${seconds} s`);
+      this.#chainDownSince = undefined;
     } catch (error) {
-      if (!this.#chainDown)
-        log.warn({ error }, 'no usable answer from the Solana RPC: paid calls answer 503 until there is one');
-      this.#chainDown = true;
+      if (this.#chainDownSince !== undefined) return;
+      this.#chainDownSince = performance.now();
+      log.warn(
+        { error },
+        'no usable answer from the Solana RPC: paid calls answer 503 if there is none within 40 s',
+      );
     }
   }
 

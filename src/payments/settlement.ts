@@ -104,7 +104,10 @@ export class Settlement {
     const { callers, cleanup, log } = this.#parts;
     const ms = (trouble?.seconds ?? 0) * 1_000;
     if (ms > MAX_ASK_LATER_MS) return;
-    log.warn({ payment: run.id, error: reason, ms }, 'the facilitator asked to wait; asking it again to settle');
+    log.warn(
+      { payment: run.id, error: reason, ms },
+      'the facilitator asked to wait; asking it again to settle',
+    );
     await sleep(ms, undefined, { signal: run.abandoned, ref: false }).catch(() => {});
     if (run.abandoned.aborted || callers.count(run.id) === 0) return;
     await cleanup.endLease(run);
