@@ -10,7 +10,7 @@ const MAX_SOURCES = 20_000;
 const BURST = 1_000;
 const PER_SECOND = 100;
 /** A source that keeps being refused waits ten seconds at most. */
-const HIGHEST = 2 * BURST;
+const HIGHEST = 2 * BURST - 1;
 /** A call whose payment or body is refused: it costs the server a signature check, reads of the ledger, perhaps a facilitator's answer. */
 const FAILED_CALL = 10;
 const MAX_CONNECTIONS = 1_000;
