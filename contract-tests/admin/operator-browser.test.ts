@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { Browser, noBrowser } from '../support/browser.js';
+import { aReply } from '../support/memory-reply-store.js';
 import {
   fillMonth,
   leaveUnresolved,
@@ -19,12 +20,14 @@ describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrows
   let browser: Browser;
   let world: OperatorWorld;
   let failed: string;
+  let open: string;
 
   before(async function () {
     if (noBrowser) return this.skip();
     browser = await Browser.start();
     world = await openOperatorWorld();
-    ({ failed } = await fillMonth(world));
+    ({ failed, open } = await fillMonth(world));
+    await world.ledger.addReply(open, aReply({ id: 'first-reply', text: 'word '.repeat(150) }));
   });
 
   after(async () => {
@@ -70,6 +73,8 @@ describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrows
         [`/payments/${failed}`, '.history'],
         [`/payments/${failed}/retry`, 'form'],
         [`/payments/${failed}/refund`, '#tx'],
+        [`/payments/${open}`, '.replies'],
+        [`/payments/${open}/replies/first-reply/reject`, 'form .button'],
       ];
       for (const [path, ready] of pages) {
         await go(path, ready);

@@ -59,6 +59,7 @@ describe('the operator page, of the replies to a question', () => {
     );
     expect(page).to.contain('(sample respondent, not a person)');
     expect(page.match(/>Reject…<\/a>/g)).to.have.length(2);
+    expect(page).to.contain('<bdi>Acme</bdi>').and.contain('>Any good?</div>');
   });
 
   it('rejects one after asking: its place is free again, but not for its author', async () => {

@@ -78,6 +78,8 @@ describe(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     const top = await browser.read(`document.querySelector('article').getBoundingClientRect().top`);
     await chooseAndSend();
     await browser.until(`document.querySelector('.done')`);
+    await browser.until(`document.querySelector('.state').textContent === 'Answered. 1 of 3 replies'`);
+    expect(await count('.draft')).to.equal(0);
     expect(await focused()).to.match(/^Thank you, your reply was added\.Your reply:Keeps the coffee hot\./);
     expect(await browser.read(`document.querySelector('article').getBoundingClientRect().top`)).to.equal(top);
     expect((await panel.replyStore.replies(id))[0]).to.include({
@@ -111,7 +113,7 @@ describe(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrowser}
       return outcome;
     };
     await chooseAndSend();
-    await browser.until(`document.querySelector('.state').textContent === 'Answered.'`);
+    await browser.until(`document.querySelector('.state').textContent === 'Answered'`);
     expect(await focused())
       .to.contain('Thank you, your reply was added.')
       .and.contain('The only one.');

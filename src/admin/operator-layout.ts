@@ -10,11 +10,10 @@ const FILES = { style: '/style.css', script: '/operator.js' };
 export function operatorEntrance(shop: string): EntrancePages {
   return entrancePages({
     ...FILES,
-    name: `${shop} operator`,
-    heading: `${shop}: operator page`,
+    shop,
+    page: 'operator',
     intro:
       'Sign in with <code>ADMIN_TOKEN</code>. If you have not set it, open the link in the file <code>operator-page.url</code> of the server’s state folder.',
-    account: 'operator',
     action: '/login',
     home: '/',
     homeName: 'the overview',

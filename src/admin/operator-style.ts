@@ -17,7 +17,6 @@ input[type=search], input[type=text] {
   border-radius: .4rem; padding: .5rem .6rem; min-height: 2.75rem;
 }
 .headline { padding-top: 1.25rem; }
-main > h1 { margin-top: 1.25rem; }
 main:has(#headline) { display: grid; grid-template-columns: repeat(12, minmax(0, 1fr)); gap: 1rem; }
 main > [data-part] { grid-column: 1 / -1; }
 main:has(#headline) .card { margin: 0; min-width: 0; }
@@ -86,7 +85,7 @@ dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
   table.cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table.cards tr { border-top: 1px solid var(--edge); padding: .5rem 0; }
   table.cards tbody tr:first-child { border-top: 0; }
-  table.cards td:last-child { width: auto; }
+  table.cards td:last-child, #facilitators td:last-child, #upstreams td:last-child { width: auto; }
   table.cards td { border: 0; padding: .1rem 0; text-align: right; display: flex; justify-content: space-between; gap: 1rem; white-space: normal; }
   table.cards td:empty { display: none; }
   table.cards td::before { content: attr(data-title); color: var(--soft); text-align: left; flex: none; }

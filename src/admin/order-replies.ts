@@ -1,7 +1,9 @@
-import type { Reply } from '../ledger/store.js';
+import type { Order, Reply } from '../ledger/store.js';
 import { escapeHtml, foreignBlock } from '../panel/escape.js';
 import { hidden } from '../panel/page-frame.js';
 import { SENTIMENT_NAMES } from '../panel/sentiment-names.js';
+import type { Question } from '../upstreams/people/people.js';
+import { questionOf } from '../upstreams/people/reply-store.js';
 import { mayReject, type PaymentFacts } from './payment-facts.js';
 
 /** The replies of people to a question, each of which can be rejected; empty if the order asks nobody. */
@@ -11,8 +13,17 @@ export function repliesHtml(facts: PaymentFacts): string {
   const items = replies.map((reply, index) => item(facts, reply, index + 1)).join('\n');
   const none = '<p class="soft">Nobody has replied yet.</p>';
   return `<section class="card" id="replies" aria-labelledby="h-replies"><h2 id="h-replies">Replies <span class="soft">(${replies.length} of ${order.wanted})</span></h2>
-${items ? `<ol class="replies">\n${items}\n</ol>` : none}
+${asked(order)}${items ? `<ol class="replies">\n${items}\n</ol>` : none}
 </section>
+`;
+}
+
+/** The question, if the order has one as the panel shows it. */
+function asked(order: Order): string {
+  const { brand, question } = questionOf(order) as Partial<Question>;
+  if (typeof brand !== 'string' || typeof question !== 'string') return '';
+  return `<p class="soft">People were asked about <bdi>${escapeHtml(brand)}</bdi>:</p>
+${foreignBlock(question, 'quoted')}
 `;
 }
 

@@ -17,6 +17,7 @@ body {
   font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere;
 }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0; }
+main:not(.card) > h1 { margin-top: 1.5rem; }
 h2 { font-size: 1.1rem; line-height: 1.35; margin: 0 0 .25rem; }
 p { margin: .5rem 0; }
 main { outline: none; }
@@ -36,7 +37,9 @@ main { outline: none; }
 .soft { color: var(--soft); }
 .card { background: var(--card); border: 1px solid var(--edge); border-radius: .6rem; padding: 1rem; margin: 1rem 0; }
 .narrow { max-width: 40rem; margin-left: auto; margin-right: auto; }
-body > .narrow { margin-top: 3rem; padding: 1.5rem; }
+body > .narrow { margin-top: 2rem; padding: 1.5rem; }
+#login button { margin-top: .5rem; }
+::placeholder { color: var(--soft); opacity: 1; }
 .said { border-left: .3rem solid var(--deep); padding: .25rem .75rem; }
 .said:empty, .fault:empty { display: none; }
 .fault { color: var(--bad); font-weight: 600; }

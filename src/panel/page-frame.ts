@@ -38,16 +38,14 @@ ${body}
 
 /** The pages that surround a page with a sign-in. */
 export type Entrance = {
-  /** Ends each title. */
-  name: string;
+  /** The name of the product, and what the page behind the sign-in is. */
+  shop: string;
+  page: string;
   style: string;
   script: string;
   head?: string;
-  /** Above the form that signs in; `intro` is HTML. */
-  heading: string;
+  /** Above the form that signs in; HTML. */
   intro: string;
-  /** What password managers call the account. */
-  account: string;
   /** Where the token is sent. */
   action: string;
   /** The page behind the sign-in, and what links to it call it. */
@@ -89,26 +87,23 @@ export function entrancePages(entrance: Entrance): EntrancePages {
   };
 }
 
-function narrow(
-  { name, style, script, head = '' }: Entrance,
-  title: string,
-  main: string,
-  more = '',
-): string {
-  const body = `<main class="card narrow">\n${main}\n</main>`;
-  return pageFrame({ title: `${title} – ${name}`, style, script, head: head + more, body });
+function narrow(entrance: Entrance, title: string, main: string, more = ''): string {
+  const { shop, page, home, style, script, head = '' } = entrance;
+  const body = `<header class="bar">${brand(shop, page, home)}</header>
+<main class="card narrow">\n${main}\n</main>`;
+  return pageFrame({ title: `${title} – ${shop} ${page}`, style, script, head: head + more, body });
 }
 
 function signInForm(entrance: Entrance, message: string, isFault: boolean): string {
-  const { heading, intro, account, action } = entrance;
+  const { intro, page, action } = entrance;
   const said = isFault
     ? `<p id="why" class="fault" role="alert">${escapeHtml(message)}</p>\n`
     : `<p id="why" class="said" role="status">${escapeHtml(message)}</p>\n`;
   const described = message && isFault ? ' aria-describedby="why" aria-invalid="true"' : '';
-  return `<h1>${escapeHtml(heading)}</h1>
+  return `<h1>Sign in</h1>
 <p>${intro}</p>
 ${message ? said : ''}<form id="login" method="post" action="${action}">
-<input type="text" name="username" value="${account}" autocomplete="username" hidden>
+<input type="text" name="username" value="${escapeHtml(page)}" autocomplete="username" hidden>
 <label class="above" for="token">Token</label>
 <input type="password" id="token" name="token" required autocomplete="current-password" maxlength="500"${described}>
 <p><button>Sign in</button></p>

@@ -37,11 +37,10 @@ const FILES = { style: '/panel/style.css', script: '/panel/panel.js', head: ICON
 export function panelEntrance(shop: string): EntrancePages {
   return entrancePages({
     ...FILES,
-    name: `${shop} panel`,
-    heading: `${shop}: panel`,
+    shop,
+    page: 'panel',
     intro:
       'On this page people answer short questions about brands. Sign in with the token that the operator gave you.',
-    account: 'panel',
     action: '/panel/login',
     home: '/panel/',
     homeName: 'the questions',
@@ -60,7 +59,7 @@ ${brand(shop, 'panel', '/panel/')}
 </header>
 <main id="main" tabindex="-1">
 <h1>Questions</h1>
-<p class="soft lead">Answer in your own words. You see nobody else’s replies, and nobody learns who you are.</p>
+<p class="soft lead">Answer in your own words. Other people’s replies are not shown here.</p>
 <p id="status" class="said" role="status">${escapeHtml(above ?? '')}</p>
 <p id="live" class="hidden" role="status"></p>
 ${late ? lateReply(late) : ''}${boardFragment(board)}

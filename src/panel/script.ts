@@ -49,7 +49,7 @@ export const SCRIPT = `'use strict';
       if (!time) continue;
       const until = new Date(time.dateTime);
       const day = until.toDateString() === now.toDateString() ? {} : { weekday: 'short' };
-      time.textContent = until.toLocaleString(undefined, { ...day, hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
+      time.textContent = until.toLocaleString(undefined, { ...day, hour: 'numeric', minute: '2-digit', timeZoneName: 'short' });
       const minutes = Math.ceil((until - now) / 60000);
       card.querySelector('.left').textContent =
         minutes > 1 ? 'about ' + minutes + ' minutes left' : minutes === 1 ? 'less than a minute left' : 'its time is over';
@@ -64,7 +64,7 @@ export const SCRIPT = `'use strict';
   }
 
   /** In place of the form: what happened, and the way to the next question. */
-  function showDone(card, message, text) {
+  function showDone(card, kind, message, text) {
     const used = isInUse(card);
     const done = make('div', 'done', '');
     done.tabIndex = -1;
@@ -79,7 +79,8 @@ export const SCRIPT = `'use strict';
     done.append(make('p', 'next', ''));
     card.querySelector('form')?.remove();
     card.querySelector('.body').append(done);
-    card.dataset.done = 'yes';
+    card.dataset.done = kind;
+    card.classList.remove('draft');
     offerNext();
     if (!used) return announce(message);
     done.focus({ preventScroll: true });
@@ -92,7 +93,7 @@ export const SCRIPT = `'use strict';
       const next = nextOf(card);
       if (Boolean(next) === Boolean(place.querySelector('button')) && place.childNodes.length) continue;
       if (!next) { place.textContent = 'No other question is open at the moment. New ones appear on this page.'; continue; }
-      const button = make('button', 'quiet', 'Next question');
+      const button = make('button', '', 'Next question');
       button.type = 'button';
       button.addEventListener('click', () => { const target = nextOf(card); if (target) unfold(target); });
       place.replaceChildren(button);
@@ -152,13 +153,13 @@ export const SCRIPT = `'use strict';
     const before = card.dataset.state;
     const state = fresh ? fresh.dataset.state : 'gone';
     card.dataset.state = state;
-    if (fresh && !card.dataset.done) card.querySelector('.state').innerHTML = fresh.querySelector('.state').innerHTML;
-    if (!fresh) card.querySelector('.state').textContent = card.dataset.done ? 'Answered.' : 'Closed.';
+    if (fresh) card.querySelector('.state').innerHTML = fresh.querySelector('.state').innerHTML;
+    else card.querySelector('.state').textContent = card.dataset.done === 'answered' ? 'Answered' : 'Closed';
     if (state === 'open' && card.querySelector('form.locked')) return unlock(card);
     if (!fresh && !draftOf(card) && !isInUse(card) && !detailsOf(card).open) return card.remove();
     if (before === state || card.dataset.done) return;
     if (draftOf(card) || isInUse(card)) return lock(card, fresh ? WHY[state] : whyGone(card));
-    if (!fresh) return showDone(card, whyGone(card), '');
+    if (!fresh) return showDone(card, 'closed', whyGone(card), '');
     card.querySelector('.body').replaceChildren(...document.importNode(fresh.querySelector('.body'), true).childNodes);
   }
 
@@ -236,7 +237,7 @@ export const SCRIPT = `'use strict';
         method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams(new FormData(form)),
       });
       const { message, outcome } = await answer.json();
-      if (outcome === 'added') { card.dataset.state = 'answered'; showDone(card, message, text); }
+      if (outcome === 'added') { card.dataset.state = 'answered'; showDone(card, 'answered', message, text); }
       else if (outcome === 'fault') fault.textContent = message;
       else lock(card, message);
     } catch {

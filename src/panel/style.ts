@@ -2,7 +2,6 @@ import { BASE_STYLE } from './base-style.js';
 
 /** The style sheet of the panel. */
 export const STYLE = `${BASE_STYLE}
-main > h1 { margin-top: 1.5rem; }
 .lead { margin: .25rem 0 1.25rem; }
 .question { padding: 0; margin: .75rem 0; }
 .question summary { display: grid; grid-template-columns: 1fr auto; gap: .1rem 1rem; padding: .8rem 1rem; list-style: none; border-radius: .6rem; }
@@ -15,11 +14,11 @@ main > h1 { margin-top: 1.5rem; }
 }
 .question details[open] > summary::after { transform: rotate(225deg); }
 .question summary:hover h2 { text-decoration: underline; text-underline-offset: .15em; }
+.question summary:focus-visible { outline-offset: -3px; }
 .excerpt { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; unicode-bidi: isolate; }
 .question details[open] .excerpt { display: none; }
 .state { font-size: .9rem; }
-.question:is([data-state=answered], [data-state=full], [data-state=gone]) .state::before { content: '✓ ' / ''; color: var(--good); }
-.question:is([data-state=full], [data-state=gone]):not([data-done]) .state::before { content: none; }
+.question:is([data-state=answered], [data-done=answered]) .state::before { content: '✓ ' / ''; color: var(--good); font-weight: 700; }
 .draft details:not([open]) .state::after { content: ' · unsent text'; color: var(--bad); font-weight: 600; }
 .body { padding: 0 1rem 1rem; }
 .asked { font-size: 1.2rem; line-height: 1.45; margin: .25rem 0 1rem; }
@@ -38,15 +37,17 @@ form[data-sending] > button { cursor: progress; opacity: .7; }
 form.locked > button, form.locked > .hint { display: none; }
 form.locked textarea { background: var(--tint); }
 .own { background: var(--tint); border-radius: .4rem; padding: .6rem .75rem; margin: .5rem 0; }
-.done { border-radius: .4rem; }
-.done > p:first-child { margin-top: 0; font-weight: 600; }
+.done { border: 1px solid var(--edge); border-left: .3rem solid var(--good); border-radius: .4rem; padding: .75rem 1rem; outline: none; }
+[data-done=closed] .done { border-left-color: var(--line); }
+.done > p:first-child { margin-top: 0; padding: 0; border: 0; font-weight: 600; }
+.done > :last-child { margin-bottom: 0; }
 .next { margin-bottom: 0; }
 #rest:empty { display: none; }
 #questions:empty + #rest, #questions:not(:has(article)) + #rest {
   border: 1px dashed var(--line); border-radius: .6rem; padding: 2rem 1rem; text-align: center;
 }
 @media (min-width: 40rem) { .body { padding: 0 1.25rem 1.25rem; } .question summary { padding: .9rem 1.25rem; } }
-@media (max-width: 30rem) { form[data-live] > button { width: 100%; } }
+@media (max-width: 30rem) { form[data-live] > button, .next button { width: 100%; } }
 @media (prefers-reduced-motion: no-preference) { .question.new { animation: appear .4s ease-out; } }
 @keyframes appear { from { opacity: 0; } }
 @media (forced-colors: active) {

@@ -15,7 +15,7 @@ export function replyStoreOf(ledger: Ledger): ReplyStore {
 }
 
 /** The question that an order asks; its request is the canonical JSON of a validated body. */
-function questionOf(order: Order): Question {
+export function questionOf(order: Order): Question {
   const { brand, question } = JSON.parse(order.request) as { brand: string; question: string };
   const { payment: id, wanted, deadline, attempts: attempt } = order;
   return { id, brand, question, wanted, deadline, attempt };
