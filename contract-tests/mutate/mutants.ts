@@ -1,5 +1,6 @@
 import { embeddedMutants } from './embedded-mutants.js';
 import { ledgerMutants } from './ledger-mutants.js';
+import { limitMutants } from './limit-mutants.js';
 import { mcpMutants } from './mcp-mutants.js';
 import { paymentMutants } from './payment-mutants.js';
 import { settleMutants } from './settle-mutants.js';
@@ -28,4 +29,5 @@ export const mutants: readonly Mutant[] = [
   ...upstreamMutants,
   ...embeddedMutants,
   ...mcpMutants,
+  ...limitMutants,
 ];

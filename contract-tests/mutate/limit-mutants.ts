@@ -1,0 +1,38 @@
+import type { Mutant } from './mutants.js';
+
+const of = (changes: readonly Omit<Mutant, 'file' | 'test'>[]): Mutant[] =>
+  changes.map(change => ({ ...change, file: 'src/http/paid-calls.js', test: 'http/limited-calls' }));
+
+/** What a call costs its source, and when it is turned away. */
+export const limitMutants: readonly Mutant[] = of([
+  {
+    name: 'limits: unpaid calls over MCP cost nothing',
+    find: 'throttledIf(limits.takeUnpaid(source)) ?? check',
+    replace: 'check',
+    grep: 'unpaid calls that no fast path answers',
+  },
+  {
+    name: 'limits: refused payments are refused again and again',
+    find: "return throttled ?? { kind: 'rejected'",
+    replace: "return { kind: 'rejected'",
+    grep: 'a payment that cannot be read counts as ten',
+  },
+  {
+    name: 'limits: a facilitator that is down costs the buyer',
+    find: 'return outcome.ours === undefined;',
+    replace: 'return true;',
+    grep: 'a facilitator that is down beside another does not count',
+  },
+  {
+    name: 'limits: a known payment is turned away',
+    find: 'limits.wait(source) === 0 || (await charge.isKnown(payment))',
+    replace: 'limits.wait(source) === 0',
+    grep: 'a payment that the ledger knows is served',
+  },
+  {
+    name: 'limits: new payments of a source over its limit are processed',
+    find: 'limits.wait(source) === 0 || (await charge.isKnown(payment))',
+    replace: 'true',
+    grep: 'a new payment of a source that is over its limit',
+  },
+]);
