@@ -59,6 +59,14 @@ describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrows
     expect(await browser.read(`document.querySelectorAll('#month rect').length`)).to.equal(60);
   });
 
+  it('opens with the link also on the sign-in page, where only what is after # changes', async () => {
+    await browser.call('Network.clearBrowserCookies');
+    await browser.open(`${world.url}/`);
+    await browser.until(`document.querySelector('#login')`);
+    await signIn();
+    expect(await browser.read('location.href')).to.equal(`${world.url}/`);
+  });
+
   for (const [width, dark] of [
     [1_280, false],
     [1_280, true],

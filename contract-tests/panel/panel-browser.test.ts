@@ -209,6 +209,50 @@ describe(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     expect((await panel.replyStore.replies(id))[0]?.text).to.equal('Patience');
   });
 
+  it('tells somebody whose reply was rejected why they cannot answer again, and keeps the text', async () => {
+    const { id } = panel.replyStore.put(aQuestion());
+    await signIn();
+    await focusOn('textarea');
+    await browser.type('First.');
+    await chooseAndSend();
+    await browser.until(`document.querySelector('.done')`);
+    await panel.replyStore.reject(id, (await panel.replyStore.replies(id))[0]?.id ?? '');
+    await signIn();
+    await browser.open('about:blank');
+    await signIn();
+    await focusOn('textarea');
+    await browser.type('Second.');
+    await chooseAndSend();
+    await browser.until(`document.querySelector('.note')`);
+    panel.replyStore.put(aQuestion({ brand: 'Newcomer' }));
+    await browser.until(`document.querySelectorAll('article').length === 2`);
+    expect(await browser.read(`document.querySelector('.note p').textContent`)).to.contain(
+      'Each person can answer once',
+    );
+    expect(await browser.read('document.querySelector("textarea").value')).to.equal('Second.');
+  });
+
+  it('does not take an own reply, seen in the list before its answer arrives, for one from elsewhere', async () => {
+    const { id } = panel.replyStore.put(aQuestion());
+    await signIn();
+    await browser.read(`window.noted = 0; new MutationObserver(() => { if (document.querySelector('.note')) window.noted++; })
+      .observe(document.getElementById('questions'), { childList: true, subtree: true }); 0`);
+    await focusOn('textarea');
+    await browser.type('Patience');
+    const { replyStore } = panel;
+    const before = { ...replyStore };
+    replyStore.add = async (...reply) => {
+      const outcome = await before.add(...reply);
+      replyStore.put(aQuestion({ brand: 'Newcomer' }));
+      await browser.until(`document.querySelectorAll('article').length === 2`);
+      return outcome;
+    };
+    await chooseAndSend();
+    await browser.until(`document.querySelector('.done')`);
+    expect(await browser.read('window.noted')).to.equal(0);
+    expect((await replyStore.replies(id))[0]?.text).to.equal('Patience');
+  });
+
   it('does not lose the text when the session ends, and sends it after signing in elsewhere', async () => {
     const { id } = panel.replyStore.put(aQuestion());
     await signIn();

@@ -47,7 +47,8 @@ const COOKIE = 'coinslot_panel';
 const MAX_CARDS = 20;
 const SAID: Record<Added, string> = {
   added: 'Thank you, your reply was added.',
-  duplicate: 'You have answered this question already. Each person can answer once.',
+  duplicate:
+    'You have answered this question already. Each person can answer once, even if the reply was rejected.',
   full: 'Enough people have answered in the meantime. Your reply was not added.',
   closed:
     'This question has closed: enough people have answered, or its time is over. Your reply was not added.',

@@ -150,12 +150,14 @@ export const SCRIPT = `'use strict';
 
   /** Brings a card to the state that the server reports. What somebody wrote stays. */
   function change(card, fresh) {
+    // What becomes of a reply that is on its way is known soon.
+    if (card.querySelector('form[data-sending]')) return;
     const before = card.dataset.state;
     const state = fresh ? fresh.dataset.state : 'gone';
     card.dataset.state = state;
     if (fresh) card.querySelector('.state').innerHTML = fresh.querySelector('.state').innerHTML;
     else card.querySelector('.state').textContent = card.dataset.done === 'answered' ? 'Answered' : 'Closed';
-    if (state === 'open' && card.querySelector('form.locked')) return unlock(card);
+    if (state === 'open' && card.querySelector('form.locked')) return card.dataset.refused ? undefined : unlock(card);
     if (!fresh && !draftOf(card) && !isInUse(card) && !detailsOf(card).open) return card.remove();
     if (before === state || card.dataset.done) return;
     if (draftOf(card) || isInUse(card)) return lock(card, fresh ? WHY[state] : whyGone(card));
@@ -235,11 +237,15 @@ export const SCRIPT = `'use strict';
     try {
       const answer = await fetch(form.action, {
         method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams(new FormData(form)),
+        signal: AbortSignal.timeout(20000),
       });
       const { message, outcome } = await answer.json();
       if (outcome === 'added') { card.dataset.state = 'answered'; showDone(card, 'answered', message, text); }
       else if (outcome === 'fault') fault.textContent = message;
-      else lock(card, message);
+      else {
+        if (outcome === 'duplicate') card.dataset.refused = 'yes';
+        lock(card, message);
+      }
     } catch {
       fault.textContent = 'Your reply could not be sent. Your text is still here; try again.';
     }
