@@ -139,6 +139,10 @@ tools: build $(TOOLS_STAMP) ## run every tool on the contract, and write the tab
 summaries: build $(TOOLS_STAMP) ## score the embedded summarizer on 60 texts, and write docs/summaries.md (SHOW=1: print the summaries instead)
 	@node --no-deprecation dist/$(TOOLS)/summaries.js $(if $(SHOW),--show)
 
+.PHONY: speech-check
+speech-check: build ## have a speech recogniser write down 30 spoken texts, and count the wrong words (PIPER=1: of a Piper server, too; SHOW=1)
+	@node --no-deprecation dist/contract-tests/speech/run.js $(if $(PIPER),--piper) $(if $(SHOW),--show)
+
 conformance-table: build ## write docs/conformance.md from the last results of the tools
 	@node dist/$(TOOLS)/table.js
 
@@ -174,7 +178,7 @@ $(COMPILED): openapi.yaml package-lock.json $(wildcard dist/src/contract/*.js) d
 install: $(STAMP) ## install what is missing
 
 clean: ## remove what was built and installed; the state folder (.coinslot) stays
-	rm -rf dist dist-mutants-* node_modules bench/node_modules bench/.cache bench/.run $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv
+	rm -rf dist dist-mutants-* node_modules bench/node_modules bench/.cache bench/.run $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv contract-tests/speech/.venv
 
 # `npm ci` also where the lock file is newer than what is installed. The stamp is written last: a broken-off install is repeated.
 $(STAMP): package-lock.json

@@ -1,5 +1,4 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { PricedOperation } from '../../src/contract/contract.js';
 import { toDecimal } from '../../src/contract/price.js';
 import { record, recordMissing } from '../tools/record.js';
+import { pythonEnvironment, succeeds } from '../support/python-environment.js';
 import { operationIn, SOLD } from '../support/sold.js';
 import { call, openWorld, post, signFor, type World } from '../support/world.js';
 
@@ -36,10 +36,6 @@ type Report = {
 };
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
-
-function succeeds(command: string, args: string[]): boolean {
-  return spawnSync(command, args, { stdio: 'ignore', timeout: 600_000 }).status === 0;
-}
 
 /** An engine, else a local `st`, else a virtual environment of our own; a sentence where there is none of them. */
 function findTool(): Tool | string {
@@ -77,23 +73,9 @@ function dockerCommand(env: Record<string, string>, reports: string): string[] {
 }
 
 function ownEnvironment(): Tool | string {
-  const st = join(VENV, 'bin', 'st');
-  // Copied last: an installation that was broken off, or of other versions, is done again.
-  const stamp = join(VENV, 'installed-from.txt');
-  const wanted = readFileSync(REQUIREMENTS, 'utf8');
-  if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
-    const python = ['python3', 'python'].find(name =>
-      succeeds(name, ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))']),
-    );
-    if (!python) return 'no docker engine, no st, and no Python 3.10 or newer with venv and pip';
-    say(`Installing Schemathesis ${VERSION} into contract-tests/fuzz/.venv`);
-    const pip = ['-m', 'pip', 'install', '-q', '-r', REQUIREMENTS];
-    if (!succeeds(python, ['-m', 'venv', '--clear', VENV]) || !succeeds(join(VENV, 'bin', 'python'), pip)) {
-      return 'pip could not install contract-tests/fuzz/requirements.txt';
-    }
-    writeFileSync(stamp, wanted);
-  }
-  return { how: 'a virtual environment', command: () => [st] };
+  const made = pythonEnvironment(VENV, REQUIREMENTS, `Schemathesis ${VERSION}`);
+  if ('stopped' in made) return `no docker engine, no st, and ${made.stopped}`;
+  return { how: 'a virtual environment', command: () => [join(made.bin, 'st')] };
 }
 
 /** What was answered to paid calls: the price of every settlement that a receipt names, once each. */

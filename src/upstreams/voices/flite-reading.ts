@@ -1,12 +1,5 @@
 /** Spellings that the embedded engine reads as a person would, for words that it gets wrong. Found with flite's own `-pw` and `-ps`. */
 
-const UNITS: Record<string, string> = {
-  km: 'kilometers', cm: 'centimeters', mm: 'millimeters', kg: 'kilograms', mg: 'milligrams', lb: 'pounds', lbs: 'pounds',
-  oz: 'ounces', ml: 'milliliters', ms: 'milliseconds', KB: 'kilobytes', MB: 'megabytes', GB: 'gigabytes', TB: 'terabytes',
-  Hz: 'hertz', kHz: 'kilohertz', MHz: 'megahertz', GHz: 'gigahertz', kW: 'kilowatts', kWh: 'kilowatt hours', mph: 'miles per hour',
-}; // prettier-ignore
-const UNIT = new RegExp(String.raw`(\d)\s?(${Object.keys(UNITS).join('|')})\b(?!')`, 'g');
-
 /** All caps that the engine takes for words: "OK" is Oklahoma to it, "AI" is "eye". */
 const SPELLED_OUT = /\b(AI|ID|IDs|OS|APIs|URLs|[A-Z]{2,5}s)\b/g;
 
@@ -19,7 +12,6 @@ function letters(word: string): string {
 export function fliteReading(text: string): string {
   return (
     text
-      .replace(UNIT, (_match, digit: string, unit: string) => `${digit} ${UNITS[unit] ?? unit}`)
       // Words written together: YouTube, macOS, ChatGPT.
       .replace(/(?<=[a-z])(?<!\b(?:Mc|Mac|Ph))(?=[A-Z])/g, ' ')
       .replace(/\bO\.?K\b/g, 'okay')

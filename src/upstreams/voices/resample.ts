@@ -78,32 +78,65 @@ function filterFor(from: number, to: number): Filter {
   return last.filter;
 }
 
+/** Mono samples: fractions of full scale, or 16 bit PCM, which takes half the memory. */
+export type Samples = Float32Array | Int16Array;
+
+const FULL_SCALE = 32_768;
+
+/** A piece of the result. Its memory is used again for the next piece. */
+type Piece = { at: number; samples: Float32Array };
+
+/** @returns how many samples there are after the conversion */
+export function resampledLength(length: number, from: number, to: number): number {
+  return Math.ceil((length * to) / from);
+}
+
 /**
- * Converts mono samples between two whole rates in Hz; the result has `ceil(length · to / from)` samples and is in phase with
- * the input. Samples beyond the ends count as silence. Throws `RangeError` for a pair of rates that shares too few divisors.
+ * Converts mono samples between two whole rates in Hz, a piece at a time; all pieces together have `resampledLength` samples and are
+ * in phase with the input. Samples beyond the ends count as silence. Throws `RangeError` for a pair of rates that shares too few divisors.
  */
-export function resample(input: Float32Array, from: number, to: number): Float32Array {
-  if (from === to) return input;
+export function* resampledPieces(input: Samples, from: number, to: number): Generator<Piece, void> {
+  if (from === to) return yield* inPieces(input);
   const filter = filterFor(from, to);
   const { up, down, taps } = filter;
   const periods = Math.ceil(LANE_SAMPLES / up);
   const block = LANES * periods;
-  const length = Math.ceil((input.length * up) / down);
-  const output = new Float32Array(Math.ceil(length / (block * up)) * block * up);
+  const length = resampledLength(input.length, from, to);
+  const samples = new Float32Array(block * up);
   const window = new Float64Array(block * down + taps);
   for (let period = 0; period * up < length; period += block) {
     copyInto(window, input, period * down - taps / 2 + 1);
-    convert(filter, window, output.subarray(period * up, (period + block) * up));
+    convert(filter, window, samples);
+    const at = period * up;
+    yield { at, samples: samples.subarray(0, Math.min(samples.length, length - at)) };
   }
-  return output.subarray(0, length);
+}
+
+function* inPieces(input: Samples): Generator<Piece, void> {
+  const scale = input instanceof Int16Array ? 1 / FULL_SCALE : 1;
+  const samples = new Float32Array(4_096);
+  for (let at = 0; at < input.length; at += samples.length) {
+    const piece = samples.subarray(0, Math.min(samples.length, input.length - at));
+    for (let n = 0; n < piece.length; n++) piece[n] = (input[at + n] as number) * scale;
+    yield { at, samples: piece };
+  }
+}
+
+/** The whole result of `resampledPieces`. */
+export function resample(input: Samples, from: number, to: number): Float32Array {
+  const output = new Float32Array(resampledLength(input.length, from, to));
+  for (const { at, samples } of resampledPieces(input, from, to)) output.set(samples, at);
+  return output;
 }
 
 /** Fills the window with the samples from position `from` on, which may lie before the first one. */
-function copyInto(window: Float64Array, input: Float32Array, from: number): void {
+function copyInto(window: Float64Array, input: Samples, from: number): void {
   const first = Math.max(0, -from);
   const samples = input.subarray(from + first, from + window.length);
   window.fill(0);
   window.set(samples, first);
+  if (!(input instanceof Int16Array)) return;
+  for (let n = first; n < first + samples.length; n++) window[n] = (window[n] as number) / FULL_SCALE;
 }
 
 /** The outputs of one block, all lanes side by side. */

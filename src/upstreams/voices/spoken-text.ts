@@ -1,6 +1,6 @@
 /**
  * Rewrites text so that a speech engine that only knows ASCII English reads it as a person would. What the engine already reads
- * correctly is left unchanged: ordinals, thousands separators, times, simple fractions, abbreviations.
+ * correctly is left unchanged: ordinals, thousands separators, times, abbreviations.
  */
 
 import { UpstreamFailure } from '../../net/failure.js';
@@ -30,6 +30,20 @@ const AMOUNT = String.raw`(\d{1,3}(?:,\d{3}){1,6}|\d{1,21})(?:\.(\d{1,21}))?`;
 const MAGNITUDE = String.raw`(?:(?:\s(?=thou|mill|bill|trill|bn))?(thousand|million|billion|trillion|bn|[kmbt])\b)?`;
 const PREFIXED = new RegExp(String.raw`([${CURRENCY_SIGNS}])\s?${AMOUNT}${MAGNITUDE}`, 'gi');
 const SUFFIXED = new RegExp(String.raw`\b${AMOUNT}\s?([${CURRENCY_SIGNS}])`, 'g');
+
+const UNITS: Record<string, string> = {
+  km: 'kilometers', microm: 'micrometers', cm: 'centimeters', mm: 'millimeters', kg: 'kilograms', mg: 'milligrams', lb: 'pounds', lbs: 'pounds',
+  oz: 'ounces', ml: 'milliliters', ms: 'milliseconds', KB: 'kilobytes', MB: 'megabytes', GB: 'gigabytes', TB: 'terabytes',
+  Hz: 'hertz', kHz: 'kilohertz', MHz: 'megahertz', GHz: 'gigahertz', kW: 'kilowatts', kWh: 'kilowatt hours', mph: 'miles per hour',
+}; // prettier-ignore
+const UNIT = new RegExp(String.raw`(\d)\s?(${Object.keys(UNITS).join('|')})\b(?!')`, 'g');
+
+/** The second half of a fraction, for one of it and for several. */
+const PARTS: Record<string, [one: string, many: string] | undefined> = {
+  2: ['half', 'halves'], 3: ['third', 'thirds'], 4: ['fourth', 'fourths'], 5: ['fifth', 'fifths'], 6: ['sixth', 'sixths'],
+  7: ['seventh', 'sevenths'], 8: ['eighth', 'eighths'], 9: ['ninth', 'ninths'], 10: ['tenth', 'tenths'],
+}; // prettier-ignore
+const NUMERATORS = 'zero one two three four five six seven eight nine'.split(' ');
 
 const TOP_LEVEL = 'com|org|net|edu|gov|io|ai|dev|app|co|me|xyz|info|uk|de|fr|eu|us|sol|js|rs';
 const ADDRESS = new RegExp(
@@ -118,7 +132,20 @@ function money(
 
 function calendarDate(match: string, year: string, month: string, day: string): string {
   const name = MONTHS[Number(month) - 1];
-  return name && Number(day) >= 1 && Number(day) <= 31 ? `${name} ${Number(day)}, ${year}` : match;
+  const number = Number(day);
+  return name && number >= 1 && number <= 31 ? `${name} ${number}${ordinal(number)}, ${year}` : match;
+}
+
+function ordinal(day: number): string {
+  const ending = ['th', 'st', 'nd', 'rd'][day % 10];
+  return ending === undefined || (day > 10 && day < 14) ? 'th' : ending;
+}
+
+function fraction(match: string, above: string, below: string): string {
+  const part = PARTS[below];
+  const count = NUMERATORS[Number(above)];
+  if (!part || count === undefined || Number(above) >= Number(below)) return match;
+  return `${count} ${above === '1' ? part[0] : part[1]}`;
 }
 
 function numbers(text: string): string {
@@ -136,6 +163,8 @@ function numbers(text: string): string {
         (match: string, month: string, day: string, year: string) => calendarDate(match, year, month, day),
       )
       .replace(/\b24\/7\b/g, '24 7')
+      .replace(/(?<![\d/.,])(\d)\/(\d{1,2})(?![\d/.,]*\d)/g, fraction)
+      .replace(UNIT, (_match, digit: string, unit: string) => `${digit} ${UNITS[unit] ?? unit}`)
       .replace(/(?<!\d)\d+(?:\.\d+){2,}/g, version => version.replaceAll('.', ' point '))
       // Without separators, the engine reads round numbers digit by digit.
       .replace(/(?<![\d.,])[1-9]\d{1,11}000(?![\d.,]*\d)/g, digits =>

@@ -1,11 +1,11 @@
-import { resample } from './resample.js';
+import { resampledLength, resampledPieces, type Samples } from './resample.js';
 import { OUTPUT_RATE_HZ } from './voices.js';
 
 /** Thrown for unreadable audio; the message names the fault. */
 export class WavFault extends Error {}
 
-/** Mono samples in [-1, 1]. */
-export type Sound = { samples: Float32Array; rateHz: number };
+/** Mono; floats are in [-1, 1]. */
+export type Sound<Form extends Samples = Samples> = { samples: Form; rateHz: number };
 
 type Layout = { channels: number; rateHz: number; bits: number; float: boolean };
 
@@ -85,7 +85,7 @@ function mixDown(data: Buffer, layout: Layout): Float32Array {
  * chunk sizes against the length of the file.
  * @throws WavFault
  */
-export function readWav(file: Uint8Array): Sound {
+export function readWav(file: Uint8Array): Sound<Float32Array> {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   if (
     bytes.length < 12 ||
@@ -134,26 +134,44 @@ function writeHeader(bytes: Buffer, rateHz: number): void {
   bytes.writeUInt32LE(bytes.length - 44, 40);
 }
 
+/** Writes the samples behind the header, `gain` times as loud. @returns peak and root mean square before that */
+function writeSamples(
+  file: Uint8Array,
+  { samples, rateHz }: Sound,
+  gain: number,
+): { peak: number; rms: number } {
+  // Buffer's own writeInt16LE takes ten times as long.
+  const bytes = new DataView(file.buffer);
+  const scale = gain * 32_768;
+  let peak = 0;
+  let energy = 0;
+  let count = 0;
+  for (const { at, samples: piece } of resampledPieces(samples, rateHz, OUTPUT_RATE_HZ)) {
+    const loud = loudness(piece);
+    peak = Math.max(peak, loud.peak);
+    energy += loud.rms * loud.rms * piece.length;
+    count += piece.length;
+    for (let n = 0; n < piece.length; n++)
+      bytes.setInt16(44 + 2 * (at + n), Math.round((piece[n] as number) * scale), true);
+  }
+  return { peak, rms: count === 0 ? 0 : Math.sqrt(energy / count) };
+}
+
 /**
- * Makes the file of the answer: mono, 22 050 Hz, 16 bit, never clipped (a sound that is too loud is scaled as a whole). The array
- * owns its memory, so it can be moved between threads.
+ * Makes the file of the answer: mono, 22 050 Hz, 16 bit, never clipped (a sound that is too loud is scaled as a whole). It is written
+ * as it is converted, so that there is no second copy of the sound. The array owns its memory, so it can be moved between threads.
  * @throws WavFault for silence and for rates that can't be converted
  */
 export function masterWav(sound: Sound): Uint8Array {
-  let samples: Float32Array;
+  const file = new Uint8Array(44 + 2 * resampledLength(sound.samples.length, sound.rateHz, OUTPUT_RATE_HZ));
+  writeHeader(Buffer.from(file.buffer), OUTPUT_RATE_HZ);
+  let loud: { peak: number; rms: number };
   try {
-    samples = resample(sound.samples, sound.rateHz, OUTPUT_RATE_HZ);
+    loud = writeSamples(file, sound, 1);
   } catch (error) {
     throw new WavFault(error instanceof Error ? error.message : 'not convertible');
   }
-  const { peak, rms } = loudness(samples);
-  if (rms < SILENCE_RMS) throw new WavFault('silence');
-  const gain = Math.min(1, PEAK_LIMIT / peak) * 32_768;
-  const file = new Uint8Array(44 + samples.length * 2);
-  writeHeader(Buffer.from(file.buffer), OUTPUT_RATE_HZ);
-  // Buffer's own writeInt16LE takes ten times as long.
-  const bytes = new DataView(file.buffer);
-  for (let n = 0; n < samples.length; n++)
-    bytes.setInt16(44 + 2 * n, Math.round((samples[n] as number) * gain), true);
+  if (loud.rms < SILENCE_RMS) throw new WavFault('silence');
+  if (loud.peak > PEAK_LIMIT) writeSamples(file, sound, PEAK_LIMIT / loud.peak);
   return file;
 }
