@@ -91,6 +91,21 @@ describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : 
     }
   });
 
+  it('/docs grows with the text size of the reader, and keeps its words on the screen', async () => {
+    const size = `parseFloat(getComputedStyle(document.querySelector('#reference p')).fontSize)`;
+    for (const width of [1280, 390]) {
+      await browser.resize(width, 900);
+      await browser.open('about:blank');
+      await browser.open(`${world.url}/docs`);
+      await browser.until(REFERENCE);
+      const before = Number(await browser.read(size));
+      await browser.read(`document.documentElement.style.fontSize = '200%'`);
+      expect(await browser.read(size)).to.equal(2 * before);
+      expect(await browser.read('document.documentElement.scrollWidth')).to.equal(width);
+      expect(await browser.violations()).to.deep.equal([]);
+    }
+  });
+
   it('the page at / keeps its words on a phone that doubles its text', async () => {
     await browser.resize(390, 844);
     await browser.open(world.url);

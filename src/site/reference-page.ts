@@ -57,8 +57,29 @@ const named = new MutationObserver(() => {
 named.observe(document.body, { childList: true, subtree: true });
 `;
 
+/** Redoc's own sizes in pixels. As parts of the reader's text size, they grow where the reader enlarged that. */
+const SIZES = {
+  '--font-size-': { sm: 12, base: 14, lg: 16, md: 18, xl: 20 },
+  '--line-height-': { sm: 20, base: 22, lg: 24, xl: 28, xxl: 30 },
+  '--h': {
+    '1-font-size': 36,
+    '2-font-size': 28,
+    '3-font-size': 24,
+    '4-font-size': 20,
+    '5-font-size': 14,
+    '6-font-size': 12,
+  },
+};
+const PIXELS_OF_A_REM = 16;
+
+const sizes = Object.entries(SIZES).flatMap(([prefix, named]) =>
+  Object.entries(named).map(([name, pixels]) => `${prefix}${name}: ${pixels / PIXELS_OF_A_REM}rem;`),
+);
+
 /** Redoc's own colours of secondary text have too little contrast. */
 export const REFERENCE_STYLE = `body { margin: 0; }
+html:root { ${sizes.join(' ')} }
+#reference :is(h1, h2, h3, h4, h5, h6) { line-height: 1.3 !important; overflow-wrap: anywhere; }
 .front { display: flex; flex-wrap: wrap; gap: 0 1.5rem; padding: 0 1.5rem; font: 1rem/1.5 system-ui, sans-serif; border-bottom: 1px solid #8885; }
 .front a { display: inline-flex; align-items: center; min-height: 2.75rem; color: inherit; }
 .front h1 { font-size: 1rem; margin: 0; }
