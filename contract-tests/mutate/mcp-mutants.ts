@@ -106,8 +106,8 @@ export const mcpMutants: readonly Mutant[] = [
   {
     name: 'wallet: absence in a history that is behind counts',
     file: 'src/cli/mcp/fate.js',
-    find: "{ finality: 'finalized', minContextSlot: slot }",
-    replace: "{ finality: 'finalized' }",
+    find: "finality: 'finalized', minContextSlot: slot,",
+    replace: "finality: 'finalized',",
     test: 'cli/mcp/fate',
     grep: FATE,
   },

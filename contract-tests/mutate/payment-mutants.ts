@@ -101,8 +101,8 @@ const verified = of('payments/work', 'payments/charge-*', [
   },
   {
     name: 'work for unknown payers begins before verify',
-    find: 'const early = run.payerKnown &&',
-    replace: 'const early =',
+    find: 'const early = verification.mayWorkFirst(run);',
+    replace: 'const early = true;',
     grep: 'an unknown payer: verify comes first',
   },
   {
@@ -201,8 +201,8 @@ const settled = [
     },
     {
       name: 'an unknown settlement leaves a payer its standing',
-      find: 'await cleanup.distrust(run);\n        if (settled.kind',
-      replace: 'if (settled.kind',
+      find: 'cleanup.recordUnpaidWork(run, worked);\n        await cleanup.distrust(run);',
+      replace: 'cleanup.recordUnpaidWork(run, worked);',
       grep: 'a settlement that nobody knows costs a payer its standing',
     },
   ]),
@@ -289,13 +289,13 @@ const downLater = of('payments/verification', 'payments/charge-outage', [
 const spared = of('payments/verification', 'payments/charge-known-payer', [
   {
     name: 'a payment is settled unverified although the facilitator was in trouble',
-    find: 'if (!facilitator.isHealthy(feePayer))',
-    replace: 'if (false)',
+    find: 'return this.#parts.facilitator.isHealthy(call.payment.checked.feePayer);',
+    replace: 'return true;',
     grep: 'after a failure of the facilitator verify comes first',
   },
   {
     name: 'a second run is settled unverified',
-    find: 'run.number !== 1 || ',
+    find: ' || number !== 1',
     replace: '',
     grep: 'a second run of a payment is verified',
   },
@@ -355,8 +355,8 @@ const several = of('payments/facilitators', 'payments/facilitators', [
   },
   {
     name: 'a record of a second facilitator is one of the first',
-    find: 'facilitator === undefined\n',
-    replace: 'true\n',
+    find: 'facilitator === undefined ? this.#members[0]',
+    replace: 'true ? this.#members[0]',
     grep: 'a payment goes to the facilitator whose fee payer it names',
   },
   {
@@ -367,8 +367,8 @@ const several = of('payments/facilitators', 'payments/facilitators', [
   },
   {
     name: 'a limit is reached before another facilitator is named',
-    find: 'able.find(({ health }) => !health.nearLimit) ?? able[0]',
-    replace: 'able[0]',
+    find: 'first?.health.nearLimit ? (',
+    replace: 'false ? (',
     grep: 'new challenges name the next one when the first is near its limit',
   },
 ]);
@@ -377,14 +377,14 @@ const answered = [
   ...of('http/run-handler', 'main/paid-promises', [
     {
       name: 'answers are not checked against the contract',
-      find: 'routes.checkReply(route.operation, reply) ?? unsendable(reply.headers)',
+      find: 'routes.checkReply(route, reply) ?? unsendable(reply.headers)',
       replace: 'unsendable(reply.headers)',
       grep: 'a body without what is required: 502',
     },
     {
       name: 'headers are not checked before the answer is sold',
-      find: 'routes.checkReply(route.operation, reply) ?? unsendable(reply.headers)',
-      replace: 'routes.checkReply(route.operation, reply)',
+      find: 'routes.checkReply(route, reply) ?? unsendable(reply.headers)',
+      replace: 'routes.checkReply(route, reply)',
       grep: 'a header that can not be sent: 502',
     },
   ]),
