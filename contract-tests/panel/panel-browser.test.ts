@@ -39,7 +39,8 @@ describe(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrowser}
 
   async function signIn(): Promise<void> {
     await browser.open(`${url}#${TOKEN}`);
-    await browser.until(`document.querySelector('#questions')`);
+    // The script has run by then.
+    await browser.until(`document.querySelector('#questions') && document.readyState === 'complete'`);
     await browser.read('window.sameDocument = true');
   }
 
@@ -178,6 +179,28 @@ describe(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrowser}
       await browser.until(`document.activeElement.id === 'main'`);
       expect(browser.complaints).to.deep.equal([]);
     });
+
+  it('keeps the focus in the question when it closes, though choice and button disappear', async () => {
+    const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
+    await signIn();
+    await focusOn('textarea');
+    await browser.type('Half a sentence');
+    await browser.press('Tab', TAB);
+    await browser.press(' ', SPACE);
+    expect(await browser.read('document.activeElement.type')).to.equal('radio');
+    await panel.replyStore.add(id, aReply({ id: 'rejected-soon' }));
+    await browser.until(`document.querySelector('.note')`);
+    expect(await browser.read('document.activeElement.className')).to.equal('note');
+    await panel.replyStore.reject(id, 'rejected-soon');
+    await browser.until(`!document.querySelector('.note')`);
+    expect(await browser.read('document.activeElement.tagName')).to.equal('TEXTAREA');
+    expect(await browser.read(`document.querySelector('input[type=radio]').checked`)).to.equal(true);
+    panel.replyStore.finish(id);
+    await browser.until(`document.querySelector('.note')`);
+    expect(await browser.read('document.activeElement.tagName')).to.equal('TEXTAREA');
+    await browser.press('Tab', TAB);
+    expect(await focused()).to.equal('Discard my text');
+  });
 
   it('keeps the text of a reply that comes too late, before the page knows', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));

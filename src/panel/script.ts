@@ -104,17 +104,21 @@ export const SCRIPT = `'use strict';
   function lock(card, why) {
     const form = card.querySelector('form');
     if (!form) return;
+    const area = form.querySelector('textarea');
+    // The choice and the button disappear, and must not take the focus with them.
+    const used = form.contains(document.activeElement) && document.activeElement !== area;
     form.classList.add('locked');
-    form.querySelector('textarea').readOnly = true;
-    form.querySelectorAll('input[type=radio]').forEach(choice => { choice.disabled = true; });
+    area.readOnly = true;
     let note = form.querySelector('.note');
     if (!note) {
       note = make('div', 'note', '');
-      const discard = make('button', 'quiet', 'Discard my text');
+      note.tabIndex = -1;
+      const discard = make('button', 'quiet', draftOf(card) ? 'Discard my text' : 'Remove this question');
       discard.type = 'button';
       discard.addEventListener('click', () => drop(card));
       note.append(make('p', 'fault', ''), discard);
       form.append(note);
+      if (used) note.focus({ preventScroll: true });
     }
     const said = why + (draftOf(card) ? ' You can still copy what you wrote.' : '');
     if (note.firstChild.textContent === said) return;
@@ -126,9 +130,11 @@ export const SCRIPT = `'use strict';
     const form = card.querySelector('form.locked');
     if (!form) return;
     form.classList.remove('locked');
-    form.querySelector('textarea').readOnly = false;
-    form.querySelectorAll('input[type=radio]').forEach(choice => { choice.disabled = false; });
-    form.querySelector('.note').remove();
+    const area = form.querySelector('textarea');
+    area.readOnly = false;
+    const note = form.querySelector('.note');
+    if (note.contains(document.activeElement)) area.focus({ preventScroll: true });
+    note.remove();
     announce('This question is open again.');
   }
 

@@ -32,9 +32,9 @@ export const STYLE = `${BASE_STYLE}
 }
 .choice input:checked + span { background: var(--deep); color: var(--on-deep); border-color: var(--deep); font-weight: 600; box-shadow: inset 0 0 0 2px var(--card); }
 .choice input:focus-visible + span { outline: 3px solid var(--focus); outline-offset: 2px; }
-.choice input:disabled + span { opacity: .6; }
 form[data-sending] > button { cursor: progress; opacity: .7; }
-form.locked > button, form.locked > .hint { display: none; }
+form.locked > button, form.locked > .hint, form.locked > fieldset { display: none; }
+.note { outline: none; }
 form.locked textarea { background: var(--tint); }
 .own { background: var(--tint); border-radius: .4rem; padding: .6rem .75rem; margin: .5rem 0; }
 .done { border: 1px solid var(--edge); border-left: .3rem solid var(--good); border-radius: .4rem; padding: .75rem 1rem; outline: none; }
