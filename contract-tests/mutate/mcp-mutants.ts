@@ -2,6 +2,7 @@ import type { Mutant } from './mutants.js';
 
 const HOSTS = 'who may call over MCP';
 const PURSE = 'the purse of the wallet';
+const PURCHASE = 'a purchase of the wallet';
 const FATE = 'what the chain shows of a payment';
 
 /** Guards of the MCP endpoint, of answer keys, and of the wallet for hosts. */
@@ -108,6 +109,46 @@ export const mcpMutants: readonly Mutant[] = [
     file: 'src/cli/mcp/fate.js',
     find: "finality: 'finalized', minContextSlot: slot,",
     replace: "finality: 'finalized',",
+    test: 'cli/mcp/fate',
+    grep: FATE,
+  },
+  {
+    name: 'wallet: a payment that is refused although it was settled is given up at once',
+    file: 'src/cli/mcp/purchase.js',
+    find: "fate.kind === 'landed' ? GIVE_UP_MS.refused : UNSURE_MS",
+    replace: '0',
+    test: 'cli/mcp/purchase',
+    grep: PURCHASE,
+  },
+  {
+    name: 'wallet: such a payment blocks its call for good',
+    file: 'src/cli/mcp/purchase.js',
+    find: "fate.kind === 'landed' ? GIVE_UP_MS.refused : UNSURE_MS",
+    replace: 'Infinity',
+    test: 'cli/mcp/purchase',
+    grep: PURCHASE,
+  },
+  {
+    name: 'wallet: sweeps look at the same payments each time',
+    file: 'src/cli/mcp/purchase.js',
+    find: 'unsure.toSorted((a, b) => (a.lookedAt ?? 0) - (b.lookedAt ?? 0))',
+    replace: 'unsure',
+    test: 'cli/mcp/purchase',
+    grep: PURCHASE,
+  },
+  {
+    name: 'wallet: a challenge of any length is kept',
+    file: 'src/cli/mcp/tool-result.js',
+    find: 'if (kb <= MAX_CHALLENGE_KB)',
+    replace: 'if (kb > 0)',
+    test: 'cli/mcp/purchase',
+    grep: PURCHASE,
+  },
+  {
+    name: 'wallet: a look at the chain reads everything',
+    file: 'src/payments/find-transfer.js',
+    find: 'if (reads.left <= 0)',
+    replace: 'if (reads.left < -1e9)',
     test: 'cli/mcp/fate',
     grep: FATE,
   },

@@ -2,6 +2,7 @@ import { embeddedMutants } from './embedded-mutants.js';
 import { ledgerMutants } from './ledger-mutants.js';
 import { limitMutants } from './limit-mutants.js';
 import { mcpMutants } from './mcp-mutants.js';
+import { orderMutants } from './order-mutants.js';
 import { paymentMutants } from './payment-mutants.js';
 import { settleMutants } from './settle-mutants.js';
 import { transactionMutants } from './transaction-mutants.js';
@@ -30,4 +31,5 @@ export const mutants: readonly Mutant[] = [
   ...embeddedMutants,
   ...mcpMutants,
   ...limitMutants,
+  ...orderMutants,
 ];

@@ -8,7 +8,7 @@ const terms = { payTo: 'Receiver', network: 'solana:test' };
 const log = { info: () => {}, warn: () => {}, error: () => {} };
 const ANSWER: OrderResult = { kind: 'answer', answer: { status: 200, headers: {}, body: Buffer.from('{}') } };
 const ATTEMPT_MS = 60_000;
-const SOON_MS = 8_000;
+const SOON_MS = 6_000;
 
 /** An attempt that a server works on. The test ends it. */
 type Work = { attempt: Attempt; signal: AbortSignal; end: (result: OrderResult) => void };
