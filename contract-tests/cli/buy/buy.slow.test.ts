@@ -159,7 +159,7 @@ describe('npm run buy', function () {
     await writeFile(broken, '"no key"');
     const elsewhere = await serverOf((_request, response) => response.end('<html>'));
     const cases: [RegExp, string[]][] = [
-      [/^Usage: npm run --silent buy/, []],
+      [/^Usage: npx coinslot buy </, []],
       [/There is no option --cheap[^]*Usage:/, ['summarize', body, '--cheap']],
       [
         /No server answers at http:\/\/127\.0\.0\.1:1: start one with make run/,
