@@ -3,6 +3,7 @@ import { ConsoleStdout, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/b
 import { workerData } from 'node:worker_threads';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { stopped, type Job } from '../job.js';
+import { collectGarbage } from './collect-garbage.js';
 import { fliteReading } from './flite-reading.js';
 import { phrases, type Phrase } from './phrases.js';
 import { MAX_SPEECH_SECONDS, speakingSeconds, tooLongMessage } from './speaking-time.js';
@@ -114,6 +115,8 @@ function say({ task, stop }: Job<SpeakTask>): Int16Array {
   for (const phrase of prepared) {
     if (stopped(stop)) throw new WavFault('the speech was cancelled');
     const sound = readWav(runFlite(module, task.voice, phrase.text));
+    // Otherwise three or four instances of 22 MB each wait for V8 to collect them.
+    collectGarbage();
     // For an unknown voice, flite uses an 8 kHz voice and reports no error.
     if (sound.rateHz !== task.rateHz) throw new WavFault(`${task.voice} spoke at ${sound.rateHz} Hz`);
     const words = trim(sound.samples, task.rateHz);
