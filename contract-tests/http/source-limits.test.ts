@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import { readConfig } from '../../src/config.js';
 import { sourceOf } from '../../src/http/request-source.js';
+import type { Event } from '../../src/observe/observer.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { openLedgerReader } from '../../src/ledger/store.js';
 import { mcp, type ToolCall } from '../support/mcp-call.js';
@@ -115,11 +116,14 @@ describe('limits per source', () => {
     expect(lines.filter(([, message]) => message.includes('TRUST_PROXY'))).to.have.length(1);
   });
 
-  it('say in the log whose calls are turned away, in a form that repeats count', () => {
+  it('report each call that is turned away, and log it in a form that repeats count', () => {
     const lines: object[] = [];
     const log = { warn: (fields: object) => void lines.push(fields) };
-    const limits = new SourceLimits({ trustedProxies: 0, log }, () => 0);
+    const told: Event[] = [];
+    const observer = { tell: (event: Event) => void told.push(event) };
+    const limits = new SourceLimits({ trustedProxies: 0, log, observer }, () => 0);
     for (let n = 0; n < 1_001; n += 1) limits.takeUnpaid(FAR);
+    expect(told).to.deep.equal([{ kind: 'throttled' }]);
     expect(lines).to.have.length(1);
     expect(lines[0]).to.have.property('source', FAR);
     expect(lines[0], 'what lines are counted by').to.have.property('error');

@@ -72,7 +72,7 @@ describe('The log of sales', () => {
   });
 
   it('has a line for every change of an order', () => {
-    hear({ kind: 'order', change: 'paid', ...MONEY });
+    hear({ kind: 'order', change: 'paid', ...MONEY, requestId: 'r1' });
     hear({ kind: 'order', change: 'failed', ...MONEY, why: 'nobody answered' });
     expect(lines.map(({ level, message }) => `${level}: ${message}`)).to.deep.equal([
       'info: an order of summarize was paid',

@@ -69,7 +69,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const exposed = exposedHeaders(contract);
   const { live, ...answers } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
-  const limits = new SourceLimits({ ...config, log });
+  const limits = new SourceLimits({ ...config, log, observer });
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries(), limits };
   const answerKeys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
   const pickUps = new PickUps(contract, answerKeys, charge);

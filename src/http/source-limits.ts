@@ -3,6 +3,7 @@ import { isIP, type Socket } from 'node:net';
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import { LeakyBuckets } from '../net/leaky-buckets.js';
 import type { Log } from '../net/log.js';
+import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { sourceOf } from './request-source.js';
 
 const MAX_SOURCES = 20_000;
@@ -24,6 +25,12 @@ const BEHIND_A_PROXY =
   'an address is over its limits, and its calls carry X-Forwarded-For: if it is your proxy, set TRUST_PROXY to the number of proxies ' +
   'in front of this server. Until then all buyers share the limits of its address';
 
+type LimitsParts = {
+  trustedProxies: number;
+  log?: Pick<Log, 'warn'> | undefined;
+  observer?: Pick<Observer, 'tell'> | undefined;
+};
+
 /**
  * What one network address may use without paying: calls without a payment, calls that are refused, and connections. Loopback has no
  * limit, unless a proxy that runs there is trusted to name the callers.
@@ -33,15 +40,14 @@ export class SourceLimits {
   readonly #used: LeakyBuckets;
   readonly #connections = new Map<string, number>();
   readonly #log: Pick<Log, 'warn'> | undefined;
+  readonly #observer: Pick<Observer, 'tell'>;
   #warned = false;
 
   /** @param trustedProxies how many proxies stand in front; each appends the address that it was called from to `X-Forwarded-For` */
-  constructor(
-    { trustedProxies, log }: { trustedProxies: number; log?: Pick<Log, 'warn'> },
-    now: () => number = Date.now,
-  ) {
+  constructor({ trustedProxies, log, observer = UNOBSERVED }: LimitsParts, now: () => number = Date.now) {
     this.#proxies = trustedProxies;
     this.#log = log;
+    this.#observer = observer;
     this.#used = new LeakyBuckets({
       capacity: BURST,
       perSecond: PER_SECOND,
@@ -72,9 +78,10 @@ export class SourceLimits {
   /** Reports that a call is turned away, if its source is over its limit. @returns as `wait` */
   turnAway(source: string): number {
     const wait = this.wait(source);
+    if (wait === 0) return 0;
+    this.#observer.tell({ kind: 'throttled' });
     // With an error, repeated lines are one line with their number.
-    if (wait > 0)
-      this.#log?.warn({ source, error: OVER_LIMIT }, 'turned away a call: its address is over its limit');
+    this.#log?.warn({ source, error: OVER_LIMIT }, 'turned away a call: its address is over its limit');
     return wait;
   }
 

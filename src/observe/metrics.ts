@@ -65,18 +65,20 @@ export function createMetrics(
         return countAnswer(counters, event);
       case 'order':
         return counters.orders.inc({ operation: event.operation, change: event.change });
+      case 'throttled':
+        return counters.throttled.inc();
       case 'released':
         return counters.released.inc({ operation: event.operation });
       case 'false settlement':
         return counters.falseSettlements.inc({ operation: event.operation });
       case 'facilitator': {
         const { facilitator, request, result } = event;
-        if (result === 'failed') counters.facilitatorErrors.inc({ facilitator, request });
+        counters.facilitatorErrors.inc({ facilitator, request }, result === 'failed' ? 1 : 0);
         return times.facilitator.observe({ facilitator, request }, event.ms / 1000);
       }
       case 'upstream': {
         const { upstream, result } = event;
-        if (result === 'failed') counters.upstreamErrors.inc({ upstream });
+        counters.upstreamErrors.inc({ upstream }, result === 'failed' ? 1 : 0);
         return times.upstream.observe({ upstream, result }, event.ms / 1000);
       }
       case 'ledger': {
@@ -139,6 +141,11 @@ function countersIn(registers: Registry[], operations: readonly SoldOperation[])
       'false_settlements_total',
       'Calls that a facilitator reported as paid and that were not.',
       ['operation'],
+    ),
+    throttled: counter(
+      'throttled_total',
+      'Calls that were turned away, because their address was over its limit.',
+      [],
     ),
     facilitatorErrors: counter('facilitator_errors_total', 'Requests without a usable answer.', [
       'facilitator',

@@ -39,6 +39,7 @@ export type Event =
   | Decided
   | OrderChanged
   | Released
+  | Throttled
   | FalseSettlement
   | FacilitatorAnswered
   | UpstreamAnswered
@@ -88,8 +89,13 @@ export type OrderChanged = {
   payment: string;
   payer: string;
   amount: bigint;
+  /** The request that paid; undefined of what becomes of an order later. */
+  requestId?: string | undefined;
   why?: string;
 };
+
+/** A call was turned away before any work, because its address was over its limit. */
+export type Throttled = { kind: 'throttled' };
 
 /** The chain has shown that an unresolved payment was not charged. */
 export type Released = {

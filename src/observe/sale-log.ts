@@ -43,6 +43,7 @@ export function saleLog(log: DetailedLog): Listener {
           return log.debug({ ...fields, ms: rounded(event.ms) }, `${kind} answered`);
         }
         case 'ledger':
+        case 'throttled':
           return undefined;
       }
     },
@@ -75,11 +76,11 @@ function logAnswer(log: DetailedLog, event: Answered): void {
   else log.warn(fields, `${status} for ${operation}: ${told}`);
 }
 
-function logOrder(log: DetailedLog, { change, why, ...event }: OrderChanged): void {
+function logOrder(log: DetailedLog, { change, why, requestId, ...event }: OrderChanged): void {
   const { operation } = event;
   if (change === 'failed')
     log.warn({ ...moneyOf(event), why }, `an order of ${operation} failed and stays owed: ${why}`);
-  else log.info(moneyOf(event), `an order of ${operation} was ${change}`);
+  else log.info({ requestId, ...moneyOf(event) }, `an order of ${operation} was ${change}`);
 }
 
 type Money = Pick<Released, 'operation' | 'amount'> & {

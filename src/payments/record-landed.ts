@@ -32,6 +32,7 @@ export function tellSold(
   { flow, ...sale }: Omit<Sold, 'kind'> & Pick<Row, 'flow'>,
 ): void {
   observer.tell({ kind: 'sold', ...sale });
-  const { operation, payment, payer, amount } = sale;
-  if (flow === 'upfront') observer.tell({ kind: 'order', change: 'paid', operation, payment, payer, amount });
+  const { operation, payment, payer, amount, requestId } = sale;
+  if (flow === 'upfront')
+    observer.tell({ kind: 'order', change: 'paid', operation, payment, payer, amount, requestId });
 }
