@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { buyCommand, commandLine } from '../../src/config/command-line.js';
+import { buyCommand, commandLine, startCommand } from '../../src/config/command-line.js';
 import { bannerOf } from '../../src/observe/banner.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url)).replace(/\/$/, '');
@@ -14,7 +14,11 @@ describe('The command that a person is told to type', () => {
   it('is an npm script in the repository, and coinslot in the folder of a shop', () => {
     expect(commandLine('buy', ROOT)).to.equal('npm run --silent buy --');
     for (const shop of [tmpdir(), `${ROOT}/examples/petstore`, `${ROOT}-shop`])
-      expect(commandLine('buy', shop), shop).to.equal('npx coinslot buy');
+      expect([commandLine('buy', shop), startCommand(shop)], shop).to.deep.equal([
+        'npx coinslot buy',
+        'npm start',
+      ]);
+    expect(startCommand(ROOT)).to.equal('make run');
   });
 
   it('names the state folder if a buyer would look for another one', () => {

@@ -1,3 +1,4 @@
+import { startCommand } from '../../config/command-line.js';
 import type { Json } from '../../contract/json.js';
 import { follow, isObject } from '../../contract/references.js';
 import { BuyFault, parseJson, reasonOf, type ServerAnswer } from '../../wallet/sign-payment.js';
@@ -19,7 +20,7 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 export async function findOperation(serverUrl: string, operationId: string): Promise<Listing> {
   const answer = await send(`${serverUrl}/openapi.json`, { method: 'GET' }).catch((error: unknown) => {
     throw new BuyFault(
-      `No server answers at ${serverUrl}: start one with make run, or set --url. (${reasonOf(error)})`,
+      `No server answers at ${serverUrl}: start one with ${startCommand()}, or set --url. (${reasonOf(error)})`,
     );
   });
   if (answer.status !== 200)

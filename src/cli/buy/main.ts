@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { commandLine } from '../../config/command-line.js';
+import { commandLine, startCommand } from '../../config/command-line.js';
 import { toAtomic, toDecimal } from '../../contract/price.js';
 import { PendingPayments, type PendingCall } from './pending-payments.js';
 import {
@@ -126,7 +126,7 @@ function readKeypair(file: string | undefined): Uint8Array {
   if (Array.isArray(numbers) && numbers.length === 64) return Uint8Array.from(numbers);
   if (file !== undefined) throw new BuyFault(`${path} is not a keypair file (a JSON array of 64 numbers).`);
   throw new BuyFault(
-    `There is no sandbox buyer in ${path}: start a server with make run, set STATE_DIR to that of the running server, or use --keypair.`,
+    `There is no sandbox buyer in ${path}: start a server with ${startCommand()}, set STATE_DIR to that of the running server, or use --keypair.`,
   );
 }
 
