@@ -29,8 +29,6 @@ export class Browser {
   readonly #waiting = new Map<number, (message: Message) => void>();
   /** What the page complained about: violations of its policy, failed scripts. */
   readonly complaints: string[] = [];
-  /** The URLs that pages asked for. */
-  readonly requests: string[] = [];
   #serial = 0;
   #session = '';
 
@@ -65,7 +63,7 @@ export class Browser {
     const { targetId } = await browser.call('Target.createTarget', { url: 'about:blank' });
     const { sessionId } = await browser.call('Target.attachToTarget', { targetId, flatten: true });
     browser.#session = sessionId as string;
-    for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await browser.call(`${domain}.enable`);
+    for (const domain of ['Page', 'Runtime', 'Log']) await browser.call(`${domain}.enable`);
     return browser;
   }
 
@@ -173,8 +171,6 @@ export class Browser {
       this.#waiting.delete(message.id);
     } else if (message.method === 'Log.entryAdded' || message.method === 'Runtime.exceptionThrown') {
       this.complaints.push(JSON.stringify(message.params).slice(0, 500));
-    } else if (message.method === 'Network.requestWillBeSent') {
-      this.requests.push((message.params as { request: { url: string } }).request.url);
     }
   }
 }
