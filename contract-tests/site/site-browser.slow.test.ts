@@ -28,7 +28,11 @@ describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : 
   });
 
   const LANDING = `document.querySelector('.copy') && document.querySelector('#backends li')`;
-  const REFERENCE = `document.querySelector('#reference [role=navigation]') && document.querySelector('#reference h2')`;
+  // Its parts come one after the other; the search is the last.
+  const REFERENCE = ['h2', '[role=navigation]', '[data-testid=search-trigger][tabindex]']
+    .map(part => `document.querySelector('#reference ${part}')`)
+    .concat(`!document.querySelector('#reference').innerText.includes('Loading...')`)
+    .join(' && ');
   const pages: [path: string, ready: string][] = [
     ['/', LANDING],
     ['/docs', REFERENCE],
@@ -116,12 +120,14 @@ describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : 
 
   const inFocus = `(document.activeElement.getAttribute('aria-label') || document.activeElement.textContent).trim()`;
   async function tabTo(name: string, limit: number): Promise<void> {
+    const reached: string[] = [];
     for (let presses = 0; presses < limit; presses++) {
       await browser.press('Tab', TAB);
       expect(await browser.read(`getComputedStyle(document.activeElement).outlineWidth`)).to.equal('3px');
-      if (String(await browser.read(inFocus)).startsWith(name)) return;
+      reached.push(String(await browser.read(inFocus)));
+      if (reached.at(-1)?.startsWith(name)) return;
     }
-    throw new Error(`Tab reached no ${name}`);
+    throw new Error(`Tab reached no ${name}, only ${reached.join(' | ')}`);
   }
 
   for (const dark of [false, true])

@@ -26,9 +26,6 @@ export function referencePage({ name }: OwnWords): string {
 export const REFERENCE_SCRIPT = `import { init } from '/docs/redoc.js';
 const answer = await fetch('/docs/contract.json');
 const contract = await answer.json();
-init(contract, {
-  disableTelemetry: true, hideDownloadButtons: true, sortRequiredPropsFirst: true, jsonSamplesDepth: 4, schemasExpansionLevel: 1,
-}, document.getElementById('reference'));
 // For keyboards and screen readers: Redoc's menu is no landmark, its search no button and no dialog, and its headings skip a level.
 const part = (selector, attributes, then = () => {}) => {
   for (const element of document.querySelectorAll(selector + ':not([data-named])')) {
@@ -55,6 +52,9 @@ const named = new MutationObserver(() => {
     for (const heading of document.querySelectorAll(name + ':not([aria-level])')) heading.setAttribute('aria-level', level);
 });
 named.observe(document.body, { childList: true, subtree: true });
+init(contract, {
+  disableTelemetry: true, hideDownloadButtons: true, sortRequiredPropsFirst: true, jsonSamplesDepth: 4, schemasExpansionLevel: 1,
+}, document.getElementById('reference'));
 `;
 
 /** Redoc's own sizes in pixels. As parts of the reader's text size, they grow where the reader enlarged that. */
