@@ -53,6 +53,31 @@ describe('voices: text that can be spoken', () => {
       expect(spokenText(written)).to.equal(spoken);
     });
 
+  const comparisons: [string, string][] = [
+    ['x != y, x !== y and x == y', 'x is not y, x is not y and x equals y'],
+    ['5 <= 6, 7>=6 and Needs >= 3 items', '5 at most 6, 7 at least 6 and Needs at least 3 items'],
+    ['A --> B, f(x) => y, a <-> b', 'A to B, f(x) to y, a to b'],
+    ['a <- b', 'a left arrow b'],
+    ['5 < 6, x<-5, takes <5 days', '5 is less than 6, x is less than -5, takes less than 5 days'],
+    ['<5 or price > $10', 'less than 5 or price more than 10 dollars'],
+    ['count < limit, limit > n', 'count less than limit, limit more than n'],
+    ['love <3', 'love heart'],
+    ['I <3 NY. <3', 'I heart NY. heart'],
+    ['if x <3', 'if x is less than 3'],
+    ['Home > Settings > Wi-Fi', 'Home then Settings then Wi-Fi'],
+    ['Windows 11 > Settings>System', 'Windows 11 then Settings then System'],
+    ['Map<String, Integer> and Map<K, V>', 'Map String, Integer and Map K, V'],
+    ['Said\n>quoted\n> > twice', 'Said quoted twice'],
+    ['<!-- a note --> and <my-tag>x</my-tag>', 'a note, and my-tag x my-tag'],
+    ['https://example.com/?a==', 'example dot com slash question mark a equals equals'],
+    ['5 ≮ 6, x ≰ y, a ≢ b', '5 not less than 6, x not at most y, a is not equivalent to b'],
+    ['５＜６', '5 is less than 6'],
+  ];
+  for (const [written, spoken] of comparisons)
+    it(`comparisons, arrows and paths keep their meaning: ${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}`, () => {
+      expect(spokenText(written)).to.equal(spoken);
+    });
+
   it('leaves nothing of punctuation, marks of Markdown, rules and white space', () => {
     for (const text of ['…!?—', ' \n\t ', '\u0000', '***', '──── ■ ●', '“”«»', '\u200B\u202E'])
       expect(spokenText(text), text).to.equal('');

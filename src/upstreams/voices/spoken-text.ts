@@ -55,6 +55,79 @@ const ADDRESS_SIGNS: Record<string, string> = {
   '#': 'hash', ':': 'colon', '+': 'plus', '%': 'percent',
 }; // prettier-ignore
 
+const TAGS =
+  'a|abbr|audio|b|blockquote|body|br|break|button|code|dd|div|dl|dt|em|emphasis|footer|h[1-6]|head|header|hr|html|i|img|input|lang|li|link|mark|meta|nav|ol|option|p|phoneme|pre|prosody|q|s|say-as|script|section|select|small|span|speak|strong|style|sub|sup|svg|table|tbody|td|th|thead|title|tr|u|ul|video|voice|w';
+const TAG = new RegExp(String.raw`</?(?:${TAGS})(?:\s[^<>]{0,200})?/?>`, 'gi');
+
+/** Addresses are matched so that the signs in them are left to `addresses`. */
+const COMPARISON = new RegExp(
+  String.raw`${ADDRESS.source}|<[-=]+>|(?<!-)-+>|(?<!=)=+>|<-+(?![-\d])|<==+|[<>]=|!={1,2}(?!=)|<>|<3|<+|>+`,
+  'gi',
+);
+/** Enough to see what stands beside a sign. */
+const BESIDE = 40;
+const TERM_BEFORE = /(?:\p{N}[%°)\]]?|(?<![\p{L}\p{N}_'\u2019])\p{L})$/u;
+const WORD_BEFORE = /[\p{L}\p{N})\]]$/u;
+const NUMBER_AFTER = new RegExp(String.raw`^[-+\u2212~]?[${CURRENCY_SIGNS}]?\.?\p{N}`, 'u');
+const LETTER_AFTER = /^\p{L}(?![\p{L}\p{N}_'\u2019-])/u;
+const WORD_AFTER = /^[\p{L}_(]/u;
+const NAME_AFTER = /^\p{Lu}[\p{L}\p{N}-]/u;
+
+/** "I <3 NY", "so good <3!", but not "x <3", "<3 days" or "<3.5". */
+function isHeart(before: string, after: string): boolean {
+  if (/(?:^|\s)(?:I|we|you|love) ?$/.test(before)) return !/^(?:[\p{L}\p{N}%°]|[.,]\d)/u.test(after);
+  return !TERM_BEFORE.test(before.trimEnd()) && !/^(?:\s?[\p{L}\p{N}%°]|[.,]\d)/u.test(after);
+}
+
+/** What `<` or `>` means depends on what it stands between. */
+function lessOrMore(less: boolean, before: string, after: string): string {
+  const left = before.trimEnd();
+  const right = after.trimStart();
+  const spaced = left !== before && right !== after;
+  const words = less ? 'less than' : 'more than';
+  const term = TERM_BEFORE.test(left);
+  const compared = term ? ` is ${words} ` : ` ${words} `;
+  if (NUMBER_AFTER.test(right) || (LETTER_AFTER.test(right) && (term || spaced))) return compared;
+  if (!isBetweenWords(before, after)) return ' ';
+  if (term && !NAME_AFTER.test(right)) return compared;
+  if (!less) return ' then ';
+  return spaced ? ` ${words} ` : ' ';
+}
+
+/** With spaces on both sides or on neither, unlike a bracket. */
+function isBetweenWords(before: string, after: string): boolean {
+  return (
+    /\s$/.test(before) === /^\s/.test(after) &&
+    WORD_BEFORE.test(before.trimEnd()) &&
+    WORD_AFTER.test(after.trimStart())
+  );
+}
+
+function comparison(sign: string, before: string, after: string): string {
+  if (/^[-=<]+>$/.test(sign) && sign !== '<>') return ' \u2192 ';
+  if (/^<(?:-+|==+)$/.test(sign)) return ' \u2190 ';
+  if (sign === '<=') return ' \u2264 ';
+  if (sign === '>=') return ' \u2265 ';
+  if (sign.startsWith('!=')) return ' \u2260 ';
+  if (sign === '<3') return isHeart(before, after) ? ' heart ' : `${lessOrMore(true, before, `3${after}`)}3`;
+  if (sign === '<>') return /\s$/.test(before) ? ' \u2260 ' : ' ';
+  return /^[<>]+$/.test(sign) ? lessOrMore(sign.startsWith('<'), before, after) : sign;
+}
+
+/** Before all that changes dashes, full stops or `=`, which are parts of these signs. Tags and quotation marks of mail go first. */
+function comparisons(text: string): string {
+  return text
+    .replace(/[\uFE64-\uFE66\uFF1C-\uFF1E]|[<=>]\u0338/g, sign => sign.normalize('NFKC'))
+    .replace(TAG, ' ')
+    .replace(/<!--([^<>]*?)-->/g, ' $1, ')
+    .replace(/<\/?([A-Za-z][\w.-]*)\/?>/g, ' $1 ')
+    .replace(/(^|\n)(?:>(?![=\d]) ?)+/g, '$1')
+    .replace(COMPARISON, (sign: string, offset: number, all: string) => {
+      const end = offset + sign.length;
+      return comparison(sign, all.slice(Math.max(0, offset - BESIDE), offset), all.slice(end, end + BESIDE));
+    });
+}
+
 function punctuation(text: string): string {
   return (
     text
@@ -75,11 +148,13 @@ function asciiOf(character: string): string {
   if (known !== undefined) return known;
   if (/^\p{M}$/u.test(character)) return '';
   // Per character: U+FDFA alone decomposes to 18 characters.
-  const kept = character
-    .normalize('NFKD')
-    .replace(/\p{M}/gu, '')
-    .replace(/\u2044/g, '/')
-    .replace(/[^\x20-\x7E]/gu, part => spelled(part) ?? ' ');
+  const decomposed = character.normalize('NFKD');
+  const kept =
+    (decomposed.endsWith('\u0338') ? ' not ' : '') +
+    decomposed
+      .replace(/\p{M}/gu, '')
+      .replace(/\u2044/g, '/')
+      .replace(/[^\x20-\x7E]/gu, part => spelled(part) ?? ' ');
   return kept.trim() === '' ? ' ' : kept;
 }
 
@@ -176,28 +251,19 @@ function numbers(text: string): string {
   );
 }
 
-const TAGS =
-  'a|abbr|audio|b|blockquote|body|br|break|button|code|dd|div|dl|dt|em|emphasis|footer|h[1-6]|head|header|hr|html|i|img|input|lang|li|link|mark|meta|nav|ol|option|p|phoneme|pre|prosody|q|s|say-as|script|section|select|small|span|speak|strong|style|sub|sup|svg|table|tbody|td|th|thead|title|tr|u|ul|video|voice|w';
-const TAG = new RegExp(String.raw`</?(?:${TAGS})(?:\s[^<>]{0,200})?/?>`, 'gi');
 const LEFT_SIGNS = new RegExp(`[${CURRENCY_SIGNS}]`, 'g');
 
 /** Quotation marks, brackets and the marks of Markdown are not said; every other sign is. */
 function signs(text: string): string {
   return text
-    .replace(TAG, ' ')
-    .replace(/<([A-Za-z][\w.-]*)>/g, ' $1 ')
-    .replace(/(^|\n)(?:#{1,6}|>) /g, '$1')
+    .replace(/(^|\n)#{1,6} /g, '$1')
     .replace(/\b([CF])#/g, '$1 sharp')
     .replace(/#\s?(?=\d)/g, ' number ')
     .replace(/(^|[\s(])#(?=[A-Za-z])/g, '$1 hashtag ')
     .replace(/(?:\s?&)+/g, ' and ')
     .replace(/(?:\s?@)+/g, ' at ')
-    .replace(/<?[-=]{1,2}>/g, ' to ')
     .replace(/(?:\s?\+)+/g, signs => ' plus'.repeat(Math.min(2, signs.replace(/\s/g, '').length)) + ' ')
     .replace(/(?:\s?=)+\s?/g, ' equals ')
-    .replace(/(\d)\s?(?:<=)\s?(?=\d)/g, '$1 is at most ')
-    .replace(/(\S)\s?<\s?(?=[\w-])/g, '$1 is less than ')
-    .replace(/(\S)\s?>\s?(?=[\w-])/g, '$1 is more than ')
     .replace(/(\S)\s\*\s(?=\S)/g, '$1 times ')
     .replace(/([\w)])\^(?=[\w(-])/g, '$1 to the power of ')
     .replace(/~\s?(?=[\d$])/g, ' about ')
@@ -228,7 +294,7 @@ function squeeze(text: string): string {
 }
 
 /** In this order; each may make the text longer. */
-const STEPS = [nameEmoji, punctuation, toAscii, addresses, numbers, signs, tidy];
+const STEPS = [nameEmoji, comparisons, punctuation, toAscii, addresses, numbers, signs, tidy];
 
 /**
  * Reduces a text to ASCII words, numbers and punctuation. Paragraphs are separated by one blank line; all other white space is one
