@@ -1,6 +1,7 @@
 import { MAX_REPLY_CHARACTERS, type Question, type Reply, SENTIMENTS } from '../upstreams/people/people.js';
 import { escapeHtml, foreignBlock } from './escape.js';
 import { brand, type EntrancePages, entrancePages, hidden, ICON, pageFrame } from './page-frame.js';
+import type { ReplyFault } from './reply-faults.js';
 import { SENTIMENT_NAMES } from './sentiment-names.js';
 
 /** One open question as one respondent sees it. It holds no reply of anybody else. */
@@ -13,7 +14,7 @@ export type Card = {
 };
 
 /** A reply with a mistake: what is wrong, and what was typed, so that the form can show it again. */
-export type Fault = { question: string; message: string; text: string; sentiment: string };
+export type Fault = ReplyFault & { question: string; text: string; sentiment: string };
 
 export type Board = {
   /** The name of the product. */
@@ -149,21 +150,22 @@ ${foreignBlock(own.text, 'own')}</div>`;
 
 function replyForm(question: string, formKey: string, fault: Fault | undefined): string {
   const id = escapeHtml(question);
+  const noChoice = fault?.control === 'sentiment';
   const choices = SENTIMENTS.map(
-    value =>
+    (value, index) =>
       `<label class="choice"><input type="radio" name="sentiment" value="${value}" required${
         fault?.sentiment === value ? ' checked' : ''
-      }><span>${SENTIMENT_NAMES[value]}</span></label>`,
+      }${noChoice && index === 0 ? ' autofocus' : ''}><span>${SENTIMENT_NAMES[value]}</span></label>`,
   ).join('\n');
   return `<form method="post" action="/panel/reply" data-live>
 ${hidden('form', formKey)}${hidden('question', question)}
 <label class="above" for="t-${id}">Your reply</label>
 <textarea id="t-${id}" name="text" required maxlength="${MAX_REPLY_CHARACTERS}" dir="auto" aria-describedby="e-${id} c-${id}"${
-    fault ? ' aria-invalid="true" autofocus' : ''
+    fault?.control === 'text' ? ' aria-invalid="true" autofocus' : ''
   }>
 ${escapeHtml(fault?.text ?? '')}</textarea>
 <p id="c-${id}" class="soft hint">At most ${MAX_REPLY_CHARACTERS} characters. Please do not write anything that identifies you.</p>
-<fieldset>
+<fieldset role="radiogroup" aria-describedby="e-${id}"${noChoice ? ' aria-invalid="true"' : ''}>
 <legend>Your overall opinion</legend>
 <div class="choices">
 ${choices}

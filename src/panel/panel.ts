@@ -16,7 +16,7 @@ import { LiveStreams } from './live.js';
 import { type Board, boardFragment, boardPage, type Card, type Fault, panelEntrance } from './pages.js';
 import type { EntrancePages } from './page-frame.js';
 import { asset, fromElsewhere, html, PAGE_HEADERS, see } from './page-responses.js';
-import { faultIn, repeats } from './reply-faults.js';
+import { type Control, faultIn, NO_CHOICE, repeats, type ReplyFault } from './reply-faults.js';
 import { SCRIPT } from './script.js';
 import { type Session, Sessions } from './session.js';
 import { SignIn } from './sign-in.js';
@@ -178,8 +178,8 @@ class Panel {
     const question = form.get('question') ?? '';
     const raw = form.get('text') ?? '';
     const chosen = form.get('sentiment') ?? '';
-    const correct = (message: string) =>
-      this.#correct(ctx, session, { question, message, text: raw, sentiment: chosen });
+    const correct = (fault: ReplyFault) =>
+      this.#correct(ctx, session, { question, ...fault, text: raw, sentiment: chosen });
     const fault = faultIn(raw, chosen);
     if (fault) return correct(fault);
     const open = (await this.#replyStore.open()).some(({ id }) => id === question);
@@ -187,9 +187,12 @@ class Panel {
     const text = tidyReply(raw);
     const { respondent } = session;
     if (repeats(text, respondent, await this.#replyStore.replies(question)))
-      return correct('Someone has given the same reply word for word. Please use your own words.');
+      return correct({
+        message: 'Someone has given the same reply word for word. Please use your own words.',
+        control: 'text',
+      });
     const sentiment = chosen === '' ? await inferred(text) : (chosen as Sentiment);
-    if (sentiment === undefined) return correct('Please choose positive, neutral or negative.');
+    if (sentiment === undefined) return correct(NO_CHOICE);
     const id = randomBytes(12).toString('hex');
     const reply: Reply = { id, text, sentiment, respondent, inferred: chosen === '', isSample: false };
     const added = await this.#replyStore.add(question, reply);
@@ -210,7 +213,7 @@ class Panel {
   };
 
   async #correct(ctx: Context, session: Session, fault: Fault): Promise<void> {
-    if (wantsJson(ctx)) return json(ctx, 400, fault.message, 'fault');
+    if (wantsJson(ctx)) return json(ctx, 400, fault.message, 'fault', fault.control);
     html(ctx, 400, boardPage({ ...(await this.#board(session, fault.question)), fault }));
   }
 
@@ -279,10 +282,10 @@ function stateOf(open: OpenQuestion[]): string {
   return JSON.stringify(open.map(({ id, replies, attempt }) => [id, replies, attempt]));
 }
 
-function json(ctx: Context, status: number, message: string, outcome: ReplyOutcome): void {
+function json(ctx: Context, status: number, message: string, outcome: ReplyOutcome, control?: Control): void {
   ctx.status = status;
   ctx.set('Content-Type', 'application/json; charset=utf-8');
-  ctx.body = JSON.stringify({ message, outcome });
+  ctx.body = JSON.stringify({ message, outcome, control });
 }
 
 /** Undefined if the classifier does not know the language of the text. Its word lists are loaded with the first reply that needs them. */

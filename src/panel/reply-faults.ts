@@ -1,14 +1,26 @@
 import { MAX_REPLY_CHARACTERS, type Reply, SENTIMENTS } from '../upstreams/people/people.js';
 import { charactersOf, tidyReply, wordsOf } from '../upstreams/people/reply-text.js';
 
+/** The part of the form that is to be corrected. */
+export type Control = 'text' | 'sentiment';
+
+export type ReplyFault = { message: string; control: Control };
+
+export const NO_CHOICE: ReplyFault = {
+  message: 'Please choose positive, neutral or negative.',
+  control: 'sentiment',
+};
+
 /** What is wrong with a reply, if anything. */
-export function faultIn(raw: string, sentiment: string): string | undefined {
-  if (tidyReply(raw) === '') return 'Please write your reply first.';
+export function faultIn(raw: string, sentiment: string): ReplyFault | undefined {
+  if (tidyReply(raw) === '') return { message: 'Please write your reply first.', control: 'text' };
   const length = charactersOf(raw.replace(/\r\n?/g, '\n').trim());
   if (length > MAX_REPLY_CHARACTERS)
-    return `Your reply has ${length} characters; please shorten it to ${MAX_REPLY_CHARACTERS}.`;
-  if (sentiment !== '' && !(SENTIMENTS as string[]).includes(sentiment))
-    return 'Please choose positive, neutral or negative.';
+    return {
+      message: `Your reply has ${length} characters; please shorten it to ${MAX_REPLY_CHARACTERS}.`,
+      control: 'text',
+    };
+  if (sentiment !== '' && !(SENTIMENTS as string[]).includes(sentiment)) return NO_CHOICE;
   return undefined;
 }
 

@@ -87,12 +87,14 @@ export const SCRIPT = `'use strict';
     done.scrollIntoView({ block: 'nearest' });
   }
 
+  const NO_OTHER = 'No other question is open at the moment. New ones appear on this page.';
+
   function offerNext() {
     for (const place of list.querySelectorAll('.next')) {
       const card = place.closest('article');
       const next = nextOf(card);
       if (Boolean(next) === Boolean(place.querySelector('button')) && place.childNodes.length) continue;
-      if (!next) { place.textContent = 'No other question is open at the moment. New ones appear on this page.'; continue; }
+      if (!next) { place.textContent = NO_OTHER; continue; }
       const button = make('button', '', 'Next question');
       button.type = 'button';
       button.addEventListener('click', () => { const target = nextOf(card); if (target) unfold(target); });
@@ -130,6 +132,7 @@ export const SCRIPT = `'use strict';
     const form = card.querySelector('form.locked');
     if (!form) return;
     form.classList.remove('locked');
+    delete card.dataset.refused;
     const area = form.querySelector('textarea');
     area.readOnly = false;
     const note = form.querySelector('.note');
@@ -138,8 +141,12 @@ export const SCRIPT = `'use strict';
     announce('This question is open again.');
   }
 
+  // Somebody is done with these: they do not come back, unless the page is reloaded.
+  const dropped = new Set();
+
   function drop(card) {
     const next = nextOf(card);
+    dropped.add(card.id);
     card.remove();
     if (next) unfold(next);
     else document.getElementById('main').focus();
@@ -148,7 +155,7 @@ export const SCRIPT = `'use strict';
 
   const WHY = {
     full: 'Enough people have answered this question in the meantime.',
-    answered: 'You have answered this question in another window.',
+    answered: 'This question already has your reply.',
   };
   const whyGone = card => Date.parse(card.dataset.until) <= Date.now()
     ? 'The time for this question is over.'
@@ -161,11 +168,14 @@ export const SCRIPT = `'use strict';
     const before = card.dataset.state;
     const state = fresh ? fresh.dataset.state : 'gone';
     card.dataset.state = state;
-    if (fresh) card.querySelector('.state').innerHTML = fresh.querySelector('.state').innerHTML;
-    else card.querySelector('.state').textContent = card.dataset.done === 'answered' ? 'Answered' : 'Closed';
-    if (state === 'open' && card.querySelector('form.locked')) return card.dataset.refused ? undefined : unlock(card);
-    if (!fresh && !draftOf(card) && !isInUse(card) && !detailsOf(card).open) return card.remove();
-    if (before === state || card.dataset.done) return;
+    if (fresh) {
+      card.dataset.until = fresh.dataset.until;
+      card.querySelector('.state').innerHTML = fresh.querySelector('.state').innerHTML;
+    } else card.querySelector('.state').textContent = card.dataset.done === 'answered' ? 'Answered' : 'Closed';
+    if (state === 'open' && card.querySelector('form.locked')) return card.dataset.refused === 'duplicate' ? undefined : unlock(card);
+    if (!fresh && !draftOf(card) && !card.contains(document.activeElement) && !detailsOf(card).open) return card.remove();
+    // Why a reply was refused says more than what became of its question.
+    if (before === state || card.dataset.done || card.dataset.refused) return;
     if (draftOf(card) || isInUse(card)) return lock(card, fresh ? WHY[state] : whyGone(card));
     if (!fresh) return showDone(card, 'closed', whyGone(card), '');
     card.querySelector('.body').replaceChildren(...document.importNode(fresh.querySelector('.body'), true).childNodes);
@@ -179,6 +189,7 @@ export const SCRIPT = `'use strict';
       const old = known.get(card.id);
       known.delete(card.id);
       if (old) { change(old, card); continue; }
+      if (dropped.has(card.id)) continue;
       const added = document.importNode(card, true);
       added.classList.add('new');
       if (anyToAnswer || list.querySelector('details[open]')) detailsOf(added).open = false;
@@ -189,7 +200,8 @@ export const SCRIPT = `'use strict';
     const key = fresh.querySelector('[name=form]');
     if (key) document.querySelectorAll('[name=form]').forEach(field => { field.value = key.value; });
     const rest = fresh.querySelector('#rest').textContent;
-    document.getElementById('rest').textContent = fresh.querySelector('article') || !list.querySelector('article') ? rest : '';
+    const empty = !list.querySelector('article');
+    document.getElementById('rest').textContent = empty ? rest || NO_OTHER : fresh.querySelector('article') ? rest : '';
     if (appeared) announce(appeared === 1 ? 'There is a new question.' : 'There are ' + appeared + ' new questions.');
     tidy();
   }
@@ -201,11 +213,21 @@ export const SCRIPT = `'use strict';
     offerNext();
   }
 
-  let loading = false;
+  let loading;
   let again = false;
-  async function refresh() {
-    if (loading) { again = true; return; }
-    loading = true;
+  /** Resolves when the page shows what the server knows now. */
+  function refresh() {
+    if (loading) again = true;
+    else loading = loadAll();
+    return loading;
+  }
+
+  async function loadAll() {
+    do { again = false; await load(); } while (again);
+    loading = undefined;
+  }
+
+  async function load() {
     try {
       const answer = await fetch('/panel/questions', { headers: { Accept: 'text/html' }, cache: 'no-store' });
       if (answer.status === 401) ended();
@@ -214,8 +236,6 @@ export const SCRIPT = `'use strict';
         if (status.dataset.ended) { status.textContent = ''; delete status.dataset.ended; }
       }
     } catch { /* offline: the next refresh catches up */ }
-    loading = false;
-    if (again) { again = false; refresh(); }
   }
 
   /** A reload would lose what somebody wrote. */
@@ -229,6 +249,21 @@ export const SCRIPT = `'use strict';
     status.replaceChildren('Your session has ended. Your text is still here. ', link, ', then come back and send it.');
   }
 
+  const post = form => fetch(form.action, {
+    method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams(new FormData(form)),
+    signal: AbortSignal.timeout(20000),
+  });
+
+  /** Marks what is to be corrected: the text or the choice. */
+  function mark(form, control) {
+    for (const marked of form.querySelectorAll('[aria-invalid]')) marked.removeAttribute('aria-invalid');
+    const [marked, focused] = control === 'sentiment'
+      ? [form.querySelector('fieldset'), form.querySelector('fieldset input')]
+      : [form.elements[control], form.elements[control]];
+    marked?.setAttribute('aria-invalid', 'true');
+    focused?.focus();
+  }
+
   list.addEventListener('submit', async event => {
     const form = event.target;
     if (!form.matches('form[data-live]')) return;
@@ -240,16 +275,17 @@ export const SCRIPT = `'use strict';
     const text = draftOf(card);
     const fault = form.querySelector('.fault');
     fault.textContent = '';
+    mark(form);
     try {
-      const answer = await fetch(form.action, {
-        method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams(new FormData(form)),
-        signal: AbortSignal.timeout(20000),
-      });
-      const { message, outcome } = await answer.json();
+      let answer = await post(form);
+      // The session of this form has ended and somebody has signed in again: the list has the key of the new session.
+      if (answer.status === 403) { await refresh(); answer = await post(form); }
+      if (answer.status === 403) throw new Error('the form has no key of this session');
+      const { message, outcome, control } = await answer.json();
       if (outcome === 'added') { card.dataset.state = 'answered'; showDone(card, 'answered', message, text); }
-      else if (outcome === 'fault') fault.textContent = message;
+      else if (outcome === 'fault') { fault.textContent = message; mark(form, control); }
       else {
-        if (outcome === 'duplicate') card.dataset.refused = 'yes';
+        card.dataset.refused = outcome;
         lock(card, message);
       }
     } catch {
@@ -283,6 +319,7 @@ export const SCRIPT = `'use strict';
   let timer = setInterval(refresh, 30000);
   const stream = new EventSource('/panel/live');
   stream.addEventListener('change', refresh);
+  document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); });
   stream.onerror = () => {
     // The server refused the live stream, for instance because too many are open: poll every 5 s instead.
     if (stream.readyState === EventSource.CLOSED) { clearInterval(timer); timer = setInterval(refresh, 5000); }
