@@ -162,4 +162,14 @@ describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrows
     expect(world.asked.refunds).to.deep.equal([[failed, transaction]]);
     expect(browser.complaints).to.deep.equal([]);
   });
+
+  it('lists every payment that needs attention on a phone, too', async () => {
+    await Promise.all(Array.from({ length: 12 }, () => leaveUnresolved(world)));
+    await browser.resize(390, 900);
+    await signIn();
+    await go('/', '#headline');
+    const hidden = `[...document.querySelectorAll('#attention tbody tr')].filter(row => !row.getClientRects().length).length`;
+    expect(await browser.read(`document.querySelectorAll('#attention tbody tr').length`)).to.be.above(12);
+    expect(await browser.read(hidden)).to.equal(0);
+  });
 });

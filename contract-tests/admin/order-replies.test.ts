@@ -84,6 +84,50 @@ describe('the operator page, of the replies to a question', () => {
     expect(await texts()).to.deep.equal(['Something kind.']);
   });
 
+  it('does not promise a reply in its place while no attempt is in progress', async () => {
+    await world.ledger.addReply(id, aReply());
+    const [reply] = await world.ledger.replies(id);
+    await signIn();
+    expect((await ask(rejectionOf(reply?.id ?? ''))).page).to.contain(
+      'Somebody else can answer in its place, as long as the question is open.',
+    );
+    await world.ledger.finishOrder(id);
+    const { page } = await ask(rejectionOf(reply?.id ?? ''));
+    const later =
+      'The question is closed: somebody else can answer in its place once you have started another attempt.';
+    expect(page).to.contain(later).and.not.contain('as long as the question is open');
+    const done = await ask(rejectionOf(reply?.id ?? ''), { form: keyIn(page) });
+    expect((await ask(done.headers.get('location') ?? '')).page)
+      .to.contain(`The reply has been rejected. ${later}`)
+      .and.contain('Nobody has replied yet.');
+  });
+
+  it('says that the buyer has got a reply that was delivered while the operator was asked', async () => {
+    await world.ledger.addReply(id, aReply());
+    const [reply] = await world.ledger.replies(id);
+    await signIn();
+    const form = keyIn((await ask(rejectionOf(reply?.id ?? ''))).page);
+    const { ledger } = world;
+    const { rejectReply } = ledger;
+    const deliver = async (): Promise<void> => {
+      const row = (await ledger.adopt(id, 60_000)) ?? expect.fail('another one held it');
+      await ledger.saveAnswer(id, row.claim, { status: 200, headers: {}, body: Buffer.from('{}') });
+      const how = { settlement: '5'.repeat(88), answerExpiresAt: world.clock.now + 60_000 };
+      expect(await ledger.deliver(id, row.claim, how)).to.equal(true);
+    };
+    Object.assign(ledger, {
+      rejectReply: async (...which: Parameters<typeof rejectReply>) => {
+        await deliver();
+        return rejectReply(...which);
+      },
+    });
+    const late = await ask(rejectionOf(reply?.id ?? ''), { form });
+    expect(late.status).to.equal(409);
+    expect(late.page).to.contain('its replies can’t be rejected any more. Nothing was changed.');
+    expect(world.logged).to.deep.equal([]);
+    expect(await texts()).to.have.length(1);
+  });
+
   it('is closed to respondents: neither their token nor their cookie opens it', async () => {
     await world.ledger.addReply(id, aReply({ text: 'Somebody’s words.' }));
     const [reply] = await world.ledger.replies(id);

@@ -241,6 +241,24 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await ledger.addReply(payment, reply())).to.equal('added');
   });
 
+  it('rejects no reply that is in a saved answer, delivered or not, and none of a refunded payment', async () => {
+    const payment = await asked();
+    await ledger.addReply(payment, reply({ id: 'early' }));
+    await ledger.addReply(payment, reply({ id: 'sold' }));
+    const row = (await ledger.adopt(payment, 60_000)) ?? expect.fail('another one held it');
+    expect(await ledger.rejectReply(payment, 'early')).to.equal(true);
+    await ledger.saveAnswer(payment, row.claim, { status: 200, headers: {}, body: Buffer.from('{}') });
+    expect(await ledger.rejectReply(payment, 'sold'), 'saved').to.equal(false);
+    const how = { settlement: '5'.repeat(88), answerExpiresAt: clock + 1_000 };
+    expect(await ledger.deliver(payment, row.claim, how)).to.equal(true);
+    expect(await ledger.rejectReply(payment, 'sold'), 'delivered').to.equal(false);
+    expect(await ledger.replies(payment)).to.have.length(1);
+    const returned = await asked();
+    await ledger.addReply(returned, reply({ id: 'unsold' }));
+    expect(await ledger.refund(returned, aRefund())).to.equal('refunded');
+    expect(await ledger.rejectReply(returned, 'unsold'), 'refunded').to.equal(false);
+  });
+
   it('takes no reply to an order that is not open', async () => {
     const payment = await asked();
     await ledger.finishOrder(payment);

@@ -19,7 +19,7 @@ import type { SharedMeta } from '../upstreams/people/respondents.js';
 import { framed, operatorEntrance } from './operator-layout.js';
 import { SCRIPT } from './operator-script.js';
 import { STYLE } from './operator-style.js';
-import { rejectHtml } from './order-replies.js';
+import { inItsPlace, rejectHtml } from './order-replies.js';
 import { overviewHtml, type Overview } from './overview.js';
 import { mayReject, mayRetry, paymentFacts, type PaymentFacts } from './payment-facts.js';
 import { paymentHtml, refundHtml, retryHtml } from './payment-page.js';
@@ -65,7 +65,7 @@ const MAX_REFUNDS = 4;
 const SAID = {
   retry: 'Another attempt has been started.',
   refund: 'The refund has been recorded.',
-  reject: 'The reply has been rejected. Somebody else can answer in its place.',
+  reject: 'The reply has been rejected.',
 };
 const NOT_READ = 'The ledger cannot be read at the moment';
 
@@ -180,9 +180,11 @@ class OperatorPage {
 
   readonly payment = async (ctx: Context): Promise<void> => {
     const session = await this.#signIn.demand(ctx);
+    const facts = await this.#facts(ctx);
     const said = String(ctx.query['said']);
     const message = Object.hasOwn(SAID, said) ? SAID[said as keyof typeof SAID] : '';
-    this.#send(ctx, session, 'Payment', paymentHtml(await this.#facts(ctx), message));
+    const next = said === 'reject' && mayReject(facts) ? ` ${inItsPlace(facts)}` : '';
+    this.#send(ctx, session, 'Payment', paymentHtml(facts, message + next));
   };
 
   readonly askRetry = async (ctx: Context): Promise<void> => {
@@ -209,7 +211,11 @@ class OperatorPage {
     await this.#signIn.form(ctx);
     const { facts, reply } = await this.#rejectable(ctx);
     const { id } = facts.payment;
-    if (!(await this.#options.ledger.rejectReply(id, reply.id))) throw noSuchReply();
+    if (!(await this.#options.ledger.rejectReply(id, reply.id))) {
+      // Says what has changed since the look above.
+      await this.#rejectable(ctx);
+      throw noSuchReply();
+    }
     this.#options.log.info({ payment: id, reply: reply.id }, 'the operator rejected a reply');
     see(ctx, `/payments/${id}?said=reject`);
   };

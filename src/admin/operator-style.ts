@@ -94,7 +94,7 @@ dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
   table.payments td:nth-child(even) { text-align: right; }
   table.payments td::before { content: none; }
   table.payments td[data-title="USDC"]::after { content: ' USDC'; color: var(--soft); }
-  table.payments tr:nth-child(n+11) { display: none; }
+  #sales table.payments tr:nth-child(n+11) { display: none; }
 }
 @media (forced-colors: active) { .badge, a.button, .tile { border: 1px solid; } .chart rect { fill: CanvasText; } .chart rect.now { fill: Highlight; } }
 `;

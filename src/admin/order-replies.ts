@@ -49,12 +49,19 @@ function pathOf({ payment }: PaymentFacts, { id }: Reply): string {
   return escapeHtml(`/payments/${payment.id}/replies/${encodeURIComponent(id)}/reject`);
 }
 
+/** Who can answer instead of a rejected reply, and when. */
+export function inItsPlace({ order }: PaymentFacts): string {
+  return order?.finishedAt === null
+    ? 'Somebody else can answer in its place, as long as the question is open.'
+    : 'The question is closed: somebody else can answer in its place once you have started another attempt.';
+}
+
 /** Asks before a reply is rejected. */
 export function rejectHtml(facts: PaymentFacts, reply: Reply, formKey: string): string {
   return `<section class="card narrow" aria-labelledby="h-ask"><h1 id="h-ask">Reject this reply?</h1>
 ${foreignBlock(reply.text, 'quoted')}
 <p>${opinion(reply)}</p>
-<p>The buyer will not get it. Somebody else can answer in its place, as long as the question is open. Its author cannot answer this question again.</p>
+<p>The buyer will not get it. ${inItsPlace(facts)} Its author cannot answer this question again.</p>
 <form method="post" action="${pathOf(facts, reply)}">${hidden('form', formKey)}
 <p class="actions"><button>Reject the reply</button><a class="button quiet" href="/payments/${facts.payment.id}">Cancel</a></p></form></section>`;
 }

@@ -33,7 +33,7 @@ export function mayRetry({ payment, order }: OrderFacts): boolean {
   );
 }
 
-/** Whether replies can still be rejected: as long as the buyer has not got them. */
-export function mayReject({ payment, order }: OrderFacts): boolean {
-  return payment.state === 'owed' && order !== undefined;
+/** Whether replies can still be rejected: as long as the buyer has not got them, and no answer that holds them is saved. */
+export function mayReject({ payment, order, answer }: PaymentFacts): boolean {
+  return payment.state === 'owed' && order !== undefined && answer === undefined;
 }

@@ -72,7 +72,10 @@ export type OrderStore = {
    * more than wanted. In a full order a person's reply replaces the newest sample reply.
    */
   readonly addReply: (payment: string, reply: Reply) => Promise<'added' | 'duplicate' | 'full' | 'closed'>;
-  /** Rejects a reply: its place is free again, but its respondent can't reply again. @returns false if there is no such reply */
+  /**
+   * Rejects a reply of an owed payment: its place is free again, but its respondent can't reply again.
+   * @returns false if there is no such reply, or the answer that holds it has been saved
+   */
   readonly rejectReply: (payment: string, replyId: string) => Promise<boolean>;
   /** Resolves once it is on disk. @throws LedgerFault `failed` if there is no such order */
   readonly saveIntent: (payment: string, intent: string) => Promise<void>;
@@ -124,7 +127,7 @@ export function ordersOf({ engine, now }: Connection): OrderStore {
       return engine.write(() => add({ ...row, now: now() }));
     },
     rejectReply: async (payment, reply) =>
-      (await engine.write(() => execute(queries.rejectReply({ payment, reply, now: now() })))).length === 1,
+      (await engine.write(() => reject(payment, reply, now()))).length === 1,
     saveIntent: async (payment, intent) => {
       const saved = await engine.write(() => execute(queries.saveIntent({ payment, intent })));
       if (saved.length !== 1) throw new LedgerFault('failed', `There is no order of payment ${payment}.`);
@@ -151,6 +154,11 @@ function* open(
 function* reopen(payment: string, deadline: number): TransactionBody<OrderRow[]> {
   const [row] = yield* execute(findToChange({ id: payment }));
   return row?.state === 'owed' ? yield* execute(queries.reopenOrder({ payment, deadline })) : [];
+}
+
+function* reject(payment: string, reply: string, now: Query): TransactionBody<{ reply: string }[]> {
+  const [row] = yield* execute(findToChange({ id: payment }));
+  return row?.state === 'owed' ? yield* execute(queries.rejectReply({ payment, reply, now })) : [];
 }
 
 function* add(

@@ -74,7 +74,10 @@ export const insertReply = (p: NewReply & At) =>
 export const removeReply = (p: Key & { reply: string }) =>
   sql`delete from replies where payment = ${idBytes(p.payment)} and reply = ${p.reply}`;
 
+/** Not of a reply that is in the answer, even if that is not delivered yet. */
 export const rejectReply = (p: Key & At & { reply: string }) =>
   one<{ reply: string }>`
     update replies set rejected_at = ${p.now}
-    where payment = ${idBytes(p.payment)} and reply = ${p.reply} and rejected_at is null returning reply`;
+    where payment = ${idBytes(p.payment)} and reply = ${p.reply} and rejected_at is null
+      and not exists (select 1 from answers where answers.payment = replies.payment)
+    returning reply`;
