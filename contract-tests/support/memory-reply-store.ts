@@ -14,6 +14,8 @@ export type MemoryReplyStore = ReplyStore & {
   put(question: Question): Question;
   /** Closes it, as a delivered or refunded order does. */
   finish(id: string): void;
+  /** Rejects a reply in the ledger, as the operator page does: its respondent can't answer this question again. */
+  reject(id: string, replyId: string): Promise<boolean>;
   /** While true, every read fails, as with a ledger that can't be reached. */
   broken: boolean;
   /** Called after each saved intent, so that a test can crash there. */

@@ -48,8 +48,6 @@ export type ReplyStore = {
    * `duplicate` is also returned for a known reply id, and for a respondent whose reply was rejected.
    */
   add(id: string, reply: Reply): Promise<Added>;
-  /** Rejects a reply: someone else can answer instead, and its respondent cannot answer this question again. */
-  reject(id: string, replyId: string): Promise<boolean>;
   /** What was, or is about to be, requested from an external provider; opaque to the store. */
   intent(id: string): Promise<string | null>;
   /** Resolves when the intent is on disk. Only then is the request sent to the provider. */

@@ -8,7 +8,6 @@ export function replyStoreOf(ledger: Ledger): ReplyStore {
       (await ledger.openOrders()).map(order => ({ ...questionOf(order), replies: order.replies })),
     replies: id => ledger.replies(id),
     add: (id, reply) => ledger.addReply(id, reply),
-    reject: (id, replyId) => ledger.rejectReply(id, replyId),
     intent: id => ledger.intent(id),
     saveIntent: (id, intent) => ledger.saveIntent(id, intent),
   };
