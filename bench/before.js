@@ -23,41 +23,70 @@ export async function observation(bench) {
   await beside(bench, ['with log and metrics', {}], ['without', { nodeArgs }]);
 }
 
-/** Two servers in interleaved pairs. */
+const PAIRS = 15;
+const QUICK_PAIRS = 5;
+
+/**
+ * Two servers in interleaved pairs. Both are started anew for every pair: the same program differs by up to a tenth from one process to
+ * the next, for as long as it runs.
+ */
 async function beside(bench, ...how) {
-  const servers = [];
-  try {
-    for (const [name, options] of how) {
-      const { server } = await startOurs(bench.stubs, options);
-      server.name = name;
-      servers.push(server);
-      await introduce(bench, server, BRIEF);
+  const tables = { paid: tablesOf('paid call', how), unpaid: tablesOf('402', how) };
+  for (let pair = 0; pair < (bench.quick ? QUICK_PAIRS : PAIRS); pair++) {
+    const servers = [];
+    try {
+      for (const [name, options] of pair % 2 ? how.toReversed() : how)
+        servers.push(await startedAs(bench, name, options));
+      await measurePair(bench, servers, tables);
+    } finally {
+      await Promise.all(servers.map(server => server.stop()));
     }
-    const seconds = bench.quick ? 0.5 : 2;
-    const sell = server => paid(bench, server, { ...BRIEF, connections: 64, seconds });
-    const refuse = server => unpaid(bench, server, { ...BRIEF, connections: 100, seconds: seconds / 2 });
-    await compare(bench, servers, 'paid call', sell);
-    await compare(bench, servers, '402', refuse);
-  } finally {
-    await Promise.all(servers.map(server => server.stop()));
+  }
+  for (const what of Object.values(tables)) conclude(bench, what, how);
+}
+
+async function startedAs(bench, name, options) {
+  const { server } = await startOurs(bench.stubs, options);
+  server.name = name;
+  await introduce(bench, server, BRIEF);
+  return server;
+}
+
+/** One figure of each server for either kind of call, after the compiler of V8 has seen it. */
+async function measurePair(bench, servers, tables) {
+  const seconds = bench.quick ? 0.5 : 2;
+  const sell = server => paid(bench, server, { ...BRIEF, connections: 64, seconds });
+  const refuse = server => unpaid(bench, server, { ...BRIEF, connections: 100, seconds: seconds / 2 });
+  for (const [run, into] of [
+    [sell, tables.paid],
+    [refuse, tables.unpaid],
+  ]) {
+    for (const server of servers) await run(server);
+    for (const server of servers) await measure(server, run, into);
   }
 }
 
-/** Calls per second and processor time of one kind of call, with the ratio of the two versions and its 95 % interval. */
-async function compare(bench, servers, what, run) {
-  const [one, other] = servers.map(({ name }) => name);
-  const rate = table(`${what}, ${one} and ${other}`, 'calls/s');
-  const spent = table(`Processor time of the server per ${what}, ${one} and ${other}`, 'µs', 'less');
-  for (const server of servers) await run(server);
-  for (let pair = 0; pair < (bench.quick ? 5 : 15); pair++)
-    for (const server of pair % 2 ? servers.toReversed() : servers) {
-      const began = server.cpuSeconds();
-      const { answers, seconds } = await run(server);
-      const ended = server.cpuSeconds();
-      record(rate, server.name, answers / seconds);
-      if (began !== undefined && ended !== undefined)
-        record(spent, server.name, ((ended - began) * 1e6) / answers);
-    }
+async function measure(server, run, { rate, spent }) {
+  const began = server.cpuSeconds();
+  const { answers, seconds } = await run(server);
+  const ended = server.cpuSeconds();
+  record(rate, server.name, answers / seconds);
+  if (began !== undefined && ended !== undefined)
+    record(spent, server.name, ((ended - began) * 1e6) / answers);
+}
+
+function tablesOf(what, how) {
+  const [one, other] = how.map(([name]) => name);
+  return {
+    what,
+    rate: table(`${what}, ${one} and ${other}`, 'calls/s'),
+    spent: table(`Processor time of the server per ${what}, ${one} and ${other}`, 'µs', 'less'),
+  };
+}
+
+/** The ratio of the two servers with its 95 % interval. */
+function conclude(bench, { what, rate, spent }, how) {
+  const [one, other] = how.map(([name]) => name);
   for (const of of [rate, spent]) {
     const between = interval(of, one, other);
     if (between) {
