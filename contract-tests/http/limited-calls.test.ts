@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { servePaidCall, type ArrivedCall, type PaidCallParts } from '../../src/http/paid-calls.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
+import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import type { PaymentCheck } from '../../src/payments/check-payment.js';
 import {
   facilitatorDown,
@@ -38,7 +39,9 @@ function limitedBy({ check, outcome, known = false }: { check: object; outcome?:
     },
   };
   const [operation] = RELEASED.paid;
-  const parts = { charge, limits, handlers: {}, closing: new AbortController().signal };
+  const told: string[] = [];
+  const observer = { ...UNOBSERVED, tell: ({ kind }: Event) => void told.push(kind) };
+  const parts = { charge, limits, observer, handlers: {}, closing: new AbortController().signal };
   const call = {
     route: {},
     operation,
@@ -52,7 +55,7 @@ function limitedBy({ check, outcome, known = false }: { check: object; outcome?:
     holdMs: 0,
   };
   const serve = () => servePaidCall(parts as unknown as PaidCallParts, call as unknown as ArrivedCall);
-  return { limits, asked, serve };
+  return { limits, asked, serve, told };
 }
 
 describe('what a call costs its source', () => {
@@ -88,10 +91,11 @@ describe('what a call costs its source', () => {
   });
 
   it('a new payment of a source that is over its limit is turned away without being processed', async () => {
-    const { limits, asked, serve } = limitedBy({ check: { kind: 'payment', payment: PAYMENT } });
+    const { limits, asked, serve, told } = limitedBy({ check: { kind: 'payment', payment: PAYMENT } });
     for (let n = 0; n < BUDGET; n += 1) limits.failed(FAR);
     expect((await serve()).kind).to.equal('charged');
     expect(asked).to.deep.equal({ known: 1, processed: 0, turnedAway: 1 });
+    expect(told, 'a line for each call would fill the log').to.deep.equal([]);
   });
 
   const faults: [string, Outcome, boolean][] = [

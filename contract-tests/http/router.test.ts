@@ -171,6 +171,9 @@ describe('The check of a body', () => {
       const { ok, error } = check('/v1/tts', { text: character.repeat(2501) });
       expect(ok, character).to.equal(false);
       expect(error).to.equal('text must have at most 2500 characters, and has 2501');
+      expect(check('/v1/tts', { text: character.repeat(9000) }).error).to.equal(
+        'text must have at most 2500 characters, and has more than 5000',
+      );
     }
     expect(check('/v1/tts', { text: `${'💸'.repeat(2499)}\udcb8` }).ok).to.equal(true);
     expect(check('/v1/tts', { text: `${'💸'.repeat(2499)}\udcb8\ud83d` }).ok).to.equal(false);

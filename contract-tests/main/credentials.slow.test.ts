@@ -22,10 +22,10 @@ const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 const GENESIS = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';
 const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
 const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
-const BASIC = `Basic ${Buffer.from('operator:hush/hush').toString('base64')}`;
+const BASIC = `Basic ${Buffer.from('kingfisher:hush/hush').toString('base64')}`;
 const QUERY = '?api-key=querykey&tier=gold';
 /** Everything of the URLs below that nobody may see. */
-const SECRETS = /operator|hush|querykey|gold|b3BlcmF0b3I6aHVzaC9odXNo/;
+const SECRETS = /kingfisher|hush|querykey|gold|a2luZ2Zpc2hlcjpodXNoL2h1c2g=/;
 
 type Asked = { path: string; authorization: string | undefined };
 
@@ -44,7 +44,7 @@ class Service {
         this.asked.push({ path: url, authorization: headers.authorization });
         response.setHeader('content-type', 'application/json');
         if (this.broken) {
-          const echo = `no ${url} for ${headers.authorization}, which is operator:hush/hush`;
+          const echo = `no ${url} for ${headers.authorization}, which is kingfisher:hush/hush`;
           response.statusCode = url.includes('rpc') ? 404 : 200;
           const error = {
             isValid: false,
@@ -63,7 +63,7 @@ class Service {
   async open(path: string): Promise<string> {
     await once(this.#server.listen(0, '127.0.0.1'), 'listening');
     const { port } = this.#server.address() as AddressInfo;
-    return `http://operator:hush%2Fhush@127.0.0.1:${port}${path}${QUERY}`;
+    return `http://kingfisher:hush%2Fhush@127.0.0.1:${port}${path}${QUERY}`;
   }
 
   async close(): Promise<void> {
@@ -202,9 +202,9 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
     await until('it has ended', () => server?.exitCode === 1);
     expect(said).to.include('did not answer /supported').and.not.match(SECRETS);
     const wrong = {
-      FACILITATOR_URL: 'ftp://operator:hush%2Fhush@facilitator.example/x402?api-key=querykey',
+      FACILITATOR_URL: 'ftp://kingfisher:hush%2Fhush@facilitator.example/x402?api-key=querykey',
       SOLANA_RPC_URL:
-        'http://operator:hush/hush@rpc.example?api-key=querykey,https//operator:hush@rpc.example/?gold',
+        'http://kingfisher:hush/hush@rpc.example?api-key=querykey,https//kingfisher:hush@rpc.example/?gold',
     };
     try {
       readConfig(wrong);
@@ -218,12 +218,12 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
   });
 
   it('are kept as they were written, also a query that ends with a slash', () => {
-    const url = 'https://operator@rpc.example/rpc/?api-key=query/key/';
+    const url = 'https://kingfisher@rpc.example/rpc/?api-key=query/key/';
     expect(readConfig({ SOLANA_RPC_URL: url, FACILITATOR_URL: url, PAY_TO }).rpcUrls).to.deep.equal([url]);
     expect(endpointOf(url)).to.deep.include({
       path: '/rpc/',
       search: '?api-key=query/key/',
-      headers: { authorization: `Basic ${Buffer.from('operator:').toString('base64')}` },
+      headers: { authorization: `Basic ${Buffer.from('kingfisher:').toString('base64')}` },
     });
   });
 

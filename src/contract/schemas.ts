@@ -131,7 +131,7 @@ const WORDS: Record<
   minLength: ({ limit }) =>
     limit === 1 ? 'must not be empty' : `must have at least ${String(limit)} characters`,
   maxLength: ({ limit }, data) =>
-    `must have at most ${String(limit)} characters, and has ${[...String(data)].length}`,
+    `must have at most ${String(limit)} characters, and has ${lengthShown(String(data), Number(limit))}`,
   minItems: ({ limit }) => `must have at least ${String(limit)} ${limit === 1 ? 'item' : 'items'}`,
   maxItems: ({ limit }) => `must have at most ${String(limit)} ${limit === 1 ? 'item' : 'items'}`,
   minimum: ({ limit }) => `must be at least ${String(limit)}`,
@@ -203,14 +203,24 @@ const maxLength: KeywordDefinition = {
 };
 
 function codePointsWithin(text: string, limit: number): boolean {
-  if (text.length > 2 * limit) return false;
+  return text.length <= 2 * limit && codePointsUpTo(text, limit) <= limit;
+}
+
+/** Where a text is much too long, its length is not worth counting it to the end. */
+function lengthShown(text: string, limit: number): string {
+  const most = 2 * limit;
+  const count = codePointsUpTo(text, most);
+  return count > most ? `more than ${most}` : String(count);
+}
+
+/** The number of code points, or `most` + 1 if there are more than `most`. */
+function codePointsUpTo(text: string, most: number): number {
   let count = 0;
-  for (let index = 0; index < text.length; index++) {
+  for (let index = 0; index < text.length && count <= most; index++) {
     const unit = text.charCodeAt(index);
     const pair = unit >= 0xd800 && unit < 0xdc00 && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00;
     if (pair) index += 1;
     count += 1;
-    if (count > limit) return false;
   }
-  return true;
+  return count;
 }

@@ -10,6 +10,7 @@ import { goneSignal } from './on-close.js';
 import { servePaidCall, type PaidCallParts } from './paid-calls.js';
 import { servePickUp, type PickUpParts } from './serve-pick-up.js';
 import { requestIdOf } from './request-id.js';
+import { BodyFault } from './json-body.js';
 import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
 import type { AskedCheck, Routed } from './router.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
@@ -30,8 +31,7 @@ export type AppParts = ServeFreeParts &
     panel?: Middleware;
   };
 
-const HEAD_SELLS_NOTHING =
-  'HEAD has no body, so it sells nothing, and this request did not use the payment. Send it with GET.';
+const HEAD_SELLS_NOTHING = 'HEAD has no body, so it sells nothing: send it with GET';
 
 /** The Koa app behind the fast path: the operations of the contract, and the panel. */
 export function createApp(parts: AppParts): Koa {
@@ -133,7 +133,7 @@ async function readAsked(
   operation: PricedOperation,
   owner: BudgetOwner,
 ): Promise<AskedCheck> {
-  if (ctx.method === 'HEAD') throw new Halt(400, HEAD_SELLS_NOTHING);
+  if (ctx.method === 'HEAD') throw new BodyFault(HEAD_SELLS_NOTHING);
   try {
     const body = await bodyOf(ctx.req, bodies, operation, owner);
     return routes.checkAsked(route, ctx.querystring, body);

@@ -93,7 +93,8 @@ async function throttled(
   payment: Payment,
 ): Promise<Outcome | undefined> {
   if (limits.wait(source) === 0 || (await charge.isKnown(payment))) return undefined;
-  return charge.turnAway(payment, OVER_LIMIT, Math.max(1, limits.turnAway(source)));
+  const outcome = await charge.turnAway(payment, OVER_LIMIT, Math.max(1, limits.turnAway(source)));
+  return outcome.kind === 'unavailable' && !outcome.receipt ? { ...outcome, throttled: true } : outcome;
 }
 
 async function charged(

@@ -30,10 +30,10 @@ export async function told(
     observer.tell({ kind: 'answered', ...asked, ...answer, ms: performance.now() - began });
   try {
     const result = await serve();
+    if (result.kind === 'throttled') return result;
     if (result.kind === 'unpaid') observer.unpaid(asked.operation);
-    else if (result.kind === 'throttled') return result;
     else if (result.kind === 'rejected') tell({ ...UNREAD, status: 402, error: result.error });
-    else {
+    else if (!isThrottled(result.outcome)) {
       const { id: payment, payer } = result.payment.checked;
       tell({ payment, payer, ...answerOf(result.outcome) });
     }
@@ -43,6 +43,10 @@ export async function told(
     tell({ ...UNREAD, status: known ? error.status : 502, error: known ? error.message : 'internal error' });
     throw error;
   }
+}
+
+function isThrottled(outcome: Outcome): boolean {
+  return outcome.kind === 'unavailable' && outcome.throttled === true;
 }
 
 function answerOf(outcome: Outcome): Pick<Answered, 'status' | 'error' | 'paid'> {

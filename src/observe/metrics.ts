@@ -83,8 +83,7 @@ export function createMetrics(
       }
       case 'ledger': {
         if (event.failed !== undefined) counters.ledgerErrors.inc();
-        if (event.write) times.commit.observe(event.ms / 1000);
-        return undefined;
+        return event.write ? times.commit.observe(event.ms / 1000) : undefined;
       }
       case 'decided':
         return undefined;

@@ -33,7 +33,9 @@ export async function patiently<T>(read: () => Promise<T>, signal: AbortSignal):
       return await read();
     } catch (error) {
       if (attempt === MAX_TRIES || signal.aborted) throw error;
-      await sleep(250 * 2 ** attempt, undefined, { signal });
+      await sleep(250 * 2 ** attempt, undefined, { signal }).catch(() => {
+        throw error;
+      });
     }
   }
 }

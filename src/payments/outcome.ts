@@ -27,7 +27,7 @@ export type Outcome =
 
 /**
  * 503. The same payment may be sent again. `claimed`: the ledger has it and its work goes on. `unread`: nothing but the transaction was
- * compared with the ledger, and once it has landed anybody can send that.
+ * compared with the ledger, and once it has landed anybody can send that. `throttled`: its source is over its limit.
  */
 export type Unavailable = {
   kind: 'unavailable';
@@ -36,6 +36,7 @@ export type Unavailable = {
   receipt?: Receipt;
   claimed?: true;
   unread?: true;
+  throttled?: true;
 };
 
 /** Anything but a sold answer. */

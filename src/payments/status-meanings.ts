@@ -17,7 +17,7 @@ export const STATUS_MEANINGS: readonly [status: string, meaning: string][] = [
   ],
   [
     '502',
-    'The work failed and you were not charged. An operation that is paid before the work stays owed: send the same payment again.',
+    'The work failed and you were not charged. With a receipt of success, it is paid and owed: send the same payment again.',
   ],
   [
     '503',

@@ -162,7 +162,7 @@ describe('npm run buy', function () {
       [/^Usage: npx coinslot buy </, []],
       [/There is no option --cheap[^]*Usage:/, ['summarize', body, '--cheap']],
       [
-        /No server answers at http:\/\/127\.0\.0\.1:1: start one with make run/,
+        /No server answers at http:\/\/127\.0\.0\.1:1: start one with npm start/,
         ['summarize', body, '--url', 'http://127.0.0.1:1'],
       ],
       [/is this a Coinslot\?/, ['summarize', body, '--url', elsewhere]],
