@@ -96,7 +96,7 @@ export interface paths {
         /**
          * Speak a text as WAV
          * @description Turns up to 2500 characters of English text into a WAV file (mono, 22.05 kHz) using self-hosted open-source voices. Text that would take more than about 330 seconds to speak is refused with 400, uncharged. 2500 characters of prose take about 165 seconds; digits and initials take longer, because they are spelled out.
-         *     No word is left out. Words of other scripts (Cyrillic, Chinese, Arabic and so on) and signs without an English name are refused with 400, uncharged; the error names them. Emoji are said by their Unicode names, signs (currencies, arrows, mathematics, single Greek letters) by their English names, addresses sign by sign, letters with accents without them. Quotation marks, brackets, bullets, HTML tags and the marks of Markdown are not said. SSML is not interpreted.
+         *     No word is left out. An English voice refuses words of other scripts (Cyrillic, Chinese, Arabic and so on) and signs without an English name with 400, uncharged; a voice of another language refuses what is not in its own script or in Latin letters. The error names them. English voices say emoji by their Unicode names, signs (currencies, arrows, mathematics, single Greek letters) by their English names, addresses sign by sign, letters with accents without them. Quotation marks, brackets, bullets, HTML tags and the marks of Markdown are not said. SSML is not interpreted.
          */
         post: operations["textToSpeech"];
         delete?: never;

@@ -53,6 +53,44 @@ describe('voices: text that can be spoken', () => {
       expect(spokenText(written)).to.equal(spoken);
     });
 
+  const apostrophes: [string, string][] = [
+    ['I donʼt know Hawaiʻi, the Qurʾan and ʿAli', "I don't know Hawai'i, the Qur'an and 'Ali"],
+    ['ʹa ʺb ʽc ˀd ˁe', "'a 'b 'c 'd 'e"],
+  ];
+  for (const [written, spoken] of apostrophes)
+    it(`apostrophes that Unicode counts as letters are read: ${JSON.stringify(written)} as ${JSON.stringify(spoken)}`, () => {
+      expect(spokenText(written)).to.equal(spoken);
+    });
+
+  const corrected: [string, string][] = [
+    ['500 µg, 3 μs, 2 µL, 1.5 µF', '500 micrograms, 3 microseconds, 2 microliters, 1.5 microfarads'],
+    ['a dose in µg, 5 µA, 7 µV, 8 µW', 'a dose in micrograms, 5 microamperes, 7 microvolts, 8 microwatts'],
+    ['5 µm²', '5 micrometers squared'],
+    ['Smith¹ has a word² here.³', 'Smith 1 has a word 2 here. 3'],
+    [
+      'mc², 5 km², (a+b)², 10⁻³, mol⁻¹',
+      'mc squared, 5 kilometers squared, (a plus b) squared, 10 to the power of minus 3, mol to the power of minus 1',
+    ],
+    ['⛳ and 🇫🇷 and 🏴󠁧󠁢󠁳󠁣󠁴󠁿', 'flag in hole and flag of France and flag of Scotland'],
+    ['US$5, CA$20 and ($7)', 'US 5 dollars, CA 20 dollars and (7 dollars)'],
+  ];
+  for (const [written, spoken] of corrected)
+    it(`${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}, too`, () => {
+      expect(spokenText(written)).to.equal(spoken);
+    });
+
+  const skipped: [string, string][] = [
+    ['➤ milk\n▸ eggs\n❖ tea ✦ ◇', 'milk\n\neggs\n\ntea'],
+    ['➜ next ⟶ last', 'to next to last'],
+    ['▲ 5%, ▼ 3%', 'up triangle 5 percent, down triangle 3 percent'],
+    ['❶ one ❿ ten ➀ ➓ ⓫ ⓴ ⓵ ⓿', '1 one 10 ten 1 10 11 20 1 0'],
+    ['￥500, ￡3 and ￦7', '500 yen, 3 pounds and 7 won'],
+  ];
+  for (const [written, spoken] of skipped)
+    it(`bullets, arrows, numbers and full-width signs are not refused: ${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}`, () => {
+      expect(spokenText(written)).to.equal(spoken);
+    });
+
   const comparisons: [string, string][] = [
     ['x != y, x !== y and x == y', 'x is not y, x is not y and x equals y'],
     ['5 <= 6, 7>=6 and Needs >= 3 items', '5 at most 6, 7 at least 6 and Needs at least 3 items'],
@@ -139,7 +177,7 @@ describe('voices: text that can be spoken', () => {
         dropped.push(`${character} U+${code.toString(16)}`);
     }
     // Marks of Markdown, brackets, accents that stand alone, ruled lines and bullets.
-    expect(dropped.filter(name => !/^[<>|~｜⁄─-□▪▫►◆○●◦\p{Sk}] /u.test(name))).to.deep.equal([]);
+    expect(dropped.filter(name => !/^[<>|~｜⁄─-□▪▫►▸◆◇○●◦❖✦➤\p{Sk}] /u.test(name))).to.deep.equal([]);
   }).timeout(60_000);
 
   it('gives the engine ASCII alone, in phrases of at most 300 characters that lose no word', () => {

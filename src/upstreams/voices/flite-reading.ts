@@ -8,7 +8,7 @@ function letters(word: string): string {
   return [...(plural ? word.slice(0, -1) : word)].join(' ') + (plural ? "'s" : '');
 }
 
-/** Rewrites the result of `spokenText` for flite. The text grows by less than half. */
+/** Rewrites the result of `spokenText` for flite. The text becomes at most twice as long. */
 export function fliteReading(text: string): string {
   return (
     text

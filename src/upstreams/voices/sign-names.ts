@@ -41,7 +41,10 @@ const SPELLED: Record<string, string> = {
   '→': ' to ', '⇒': ' implies ', '←': ' left arrow ', '↑': ' up arrow ', '↓': ' down arrow ', '↔': ' left right arrow ',
   '⇐': ' is implied by ', '⇔': ' is equivalent to ',
   '✓': ' check mark ', '✗': ' cross mark ', '✘': ' cross mark ', '★': ' star ', '☆': ' star ', '♪': ' music ', '♫': ' music ',
+  '⟶': ' to ', '➔': ' to ', '➜': ' to ', '➝': ' to ', '➞': ' to ', '▲': ' up triangle ', '▼': ' down triangle ',
   'µ': ' micro', 'μ': ' micro',
+  // Apostrophes that are letters: Hawaiʻi, Qurʾan, donʼt.
+  'ʹ': "'", 'ʺ': "'", 'ʻ': "'", 'ʼ': "'", 'ʽ': "'", 'ʾ': "'", 'ʿ': "'", 'ˀ': "'", 'ˁ': "'",
 }; // prettier-ignore
 
 const GREEK =
@@ -50,17 +53,28 @@ const GREEK =
   );
 const SMALL_ALPHA = 0x3b1;
 
+/** Numbers in circles that Unicode does not decompose: the first of a run, the last, and the number of the first. */
+const CIRCLED: [first: string, last: string, number: number][] = [
+  ['❶', '❿', 1], ['➀', '➉', 1], ['➊', '➓', 1], ['⓫', '⓴', 11], ['⓵', '⓾', 1], ['⓿', '⓿', 0],
+]; // prettier-ignore
+
+function circled(character: string): string | undefined {
+  const run = CIRCLED.find(([first, last]) => character >= first && character <= last);
+  return run && ` ${run[2] + character.charCodeAt(0) - run[0].charCodeAt(0)} `;
+}
+
 /** How one character is said where it does not stand in a word of its own script; undefined for an unknown one. */
 export function spelled(character: string): string | undefined {
   if (Object.hasOwn(SPELLED, character)) return SPELLED[character];
   const small = character.toLowerCase();
   const greek = small.length === 1 ? GREEK[small.charCodeAt(0) - SMALL_ALPHA] : undefined;
-  return greek === undefined ? undefined : ` ${greek} `;
+  return greek === undefined ? circled(character) : ` ${greek} `;
 }
 
 /** One emoji with everything that belongs to it: two letters of a flag, skin tone, parts that are joined, tags. */
 const EMOJI =
   /\p{Regional_Indicator}\p{Regional_Indicator}|\p{Extended_Pictographic}(?:\uFE0F|\uFE0E|\p{Emoji_Modifier})*(?:\u200D\p{Extended_Pictographic}(?:\uFE0F|\p{Emoji_Modifier})*)*[\u{E0020}-\u{E007F}]*/gu;
+const FLAG = /^\p{Regional_Indicator}|[\u{E0020}-\u{E007F}]/u;
 const VARIANTS = /[\uFE0E\uFE0F]|\p{Emoji_Modifier}/gu;
 
 let names: Map<string, string> | undefined;
@@ -75,7 +89,7 @@ function nameOf(emoji: string): string | undefined {
   names ??= readNames();
   const plain = emoji.replace(VARIANTS, '');
   const name = names.get(plain);
-  if (name !== undefined) return ` ${name.replace(/^flag /, 'flag of ')} `;
+  if (name !== undefined) return ` ${FLAG.test(plain) ? name.replace(/^flag /, 'flag of ') : name} `;
   // An unknown combination is said part by part.
   const parts = plain.includes('\u200D') ? plain.split('\u200D').map(nameOf) : [];
   return parts.length > 0 && !parts.includes(undefined) ? parts.join('') : undefined;

@@ -29,14 +29,21 @@ const MONTHS = 'January February March April May June July August September Octo
 const AMOUNT = String.raw`(\d{1,3}(?:,\d{3}){1,6}|\d{1,21})(?:\.(\d{1,21}))?`;
 const MAGNITUDE = String.raw`(?:(?:\s(?=thou|mill|bill|trill|bn))?(thousand|million|billion|trillion|bn|[kmbt])\b)?`;
 const PREFIXED = new RegExp(String.raw`([${CURRENCY_SIGNS}])\s?${AMOUNT}${MAGNITUDE}`, 'gi');
+/** As in US$5. */
+const COUNTRY = new RegExp(String.raw`([a-z])(?=[${CURRENCY_SIGNS}]\s?\d)`, 'gi');
 const SUFFIXED = new RegExp(String.raw`\b${AMOUNT}\s?([${CURRENCY_SIGNS}])`, 'g');
 
 const UNITS: Record<string, string> = {
-  km: 'kilometers', microm: 'micrometers', cm: 'centimeters', mm: 'millimeters', kg: 'kilograms', mg: 'milligrams', lb: 'pounds', lbs: 'pounds',
+  km: 'kilometers', cm: 'centimeters', mm: 'millimeters', kg: 'kilograms', mg: 'milligrams', lb: 'pounds', lbs: 'pounds',
   oz: 'ounces', ml: 'milliliters', ms: 'milliseconds', KB: 'kilobytes', MB: 'megabytes', GB: 'gigabytes', TB: 'terabytes',
   Hz: 'hertz', kHz: 'kilohertz', MHz: 'megahertz', GHz: 'gigahertz', kW: 'kilowatts', kWh: 'kilowatt hours', mph: 'miles per hour',
 }; // prettier-ignore
 const UNIT = new RegExp(String.raw`(\d)\s?(${Object.keys(UNITS).join('|')})\b(?!')`, 'g');
+
+/** After a sign for micro. */
+const SMALL_UNITS: Record<string, string> = {
+  g: 'grams', s: 'seconds', l: 'liters', L: 'liters', m: 'meters', F: 'farads', A: 'amperes', V: 'volts', W: 'watts',
+}; // prettier-ignore
 
 /** The second half of a fraction, for one of it and for several. */
 const PARTS: Record<string, [one: string, many: string] | undefined> = {
@@ -132,8 +139,8 @@ function punctuation(text: string): string {
   return (
     text
       // List items become separate paragraphs. This comes before dashes, because some items begin with one.
-      .replace(/(^|\n) ?(?:[\u2022\u2023\u25E6\u25AA\u25CF*-]) /g, '\n\n')
-      .replace(/[\u2018\u2019\u201A\u201B\u02BC\u2032`\u00B4]/g, "'")
+      .replace(/(^|\n) ?(?:[\u2022\u2023\u25E6\u25AA\u25B8\u25CF\u2756\u27A4*-]) /g, '\n\n')
+      .replace(/[\u2018\u2019\u201A\u201B\u2032`\u00B4]/g, "'")
       .replace(/[\u201C\u201D\u201E\u201F\u00AB\u00BB\u2033"]/g, ' ')
       .replace(/[\u2010\u2011]/g, '-')
       .replace(/(\d)\s?[\u2012\u2013]\s?(?=\d)/g, '$1-')
@@ -154,7 +161,7 @@ function asciiOf(character: string): string {
     decomposed
       .replace(/\p{M}/gu, '')
       .replace(/\u2044/g, '/')
-      .replace(/[^\x20-\x7E]/gu, part => spelled(part) ?? ' ');
+      .replace(/[^\x20-\x7E]/gu, part => (CURRENCY_SIGNS.includes(part) ? part : (spelled(part) ?? ' ')));
   return kept.trim() === '' ? ' ' : kept;
 }
 
@@ -168,13 +175,21 @@ function power(_match: string, base: string, minus: string, digits: string): str
 }
 
 function toAscii(text: string): string {
-  return text
-    .replace(/(?:°\s?C\b|\u2103)/g, ' degrees Celsius ')
-    .replace(/(?:°\s?F\b|\u2109)/g, ' degrees Fahrenheit ')
-    .replace(/([\p{L}\d)])(\u207B?)([⁰¹²³⁴-⁹]{1,20})/gu, power)
-    .replace(/(?<![\p{L}\d]\s?)[µμ](?!\p{L})/gu, ' mu ')
-    .replace(/(\d)([\u00BC-\u00BE\u2150-\u215E])/g, '$1 and $2')
-    .replace(/[^\x00-\x7F]/gu, asciiOf); // eslint-disable-line no-control-regex
+  return (
+    text
+      .replace(/(?:°\s?C\b|\u2103)/g, ' degrees Celsius ')
+      .replace(/(?:°\s?F\b|\u2109)/g, ' degrees Fahrenheit ')
+      // One or two letters are a variable or a unit; after a longer word it is the number of a footnote.
+      .replace(/((?<![\p{L}\p{M}'])\p{L}{1,2}|[\d)]|\p{L}(?=\u207B))(\u207B?)([⁰¹²³⁴-⁹]{1,20})/gu, power)
+      .replace(/(?<=[\p{L}.,;:!?])(?=[⁰¹²³⁴-⁹])/gu, ' ')
+      .replace(
+        /[µμ]([gslLmFAVW])(?![\p{L}\d])/gu,
+        (_match, unit: string) => ` micro${SMALL_UNITS[unit] ?? unit}`,
+      )
+      .replace(/(?<![\p{L}\d]\s?)[µμ](?!\p{L})/gu, ' mu ')
+      .replace(/(\d)([\u00BC-\u00BE\u2150-\u215E])/g, '$1 and $2')
+      .replace(/\P{ASCII}/gu, asciiOf)
+  );
 }
 
 function addresses(text: string): string {
@@ -226,6 +241,7 @@ function fraction(match: string, above: string, below: string): string {
 function numbers(text: string): string {
   return (
     text
+      .replace(COUNTRY, '$1 ')
       .replace(PREFIXED, (_match, sign: string, whole: string, decimals?: string, magnitude?: string) =>
         money(sign, whole, decimals, magnitude),
       )
@@ -247,13 +263,13 @@ function numbers(text: string): string {
       )
       .replace(/(?:\s?%)+/g, ' percent ')
       .replace(/(^|\s)\+(?=\d)/g, '$1plus ')
-      .replace(/(\d)\s?[*\u00D7]\s?(?=\d)/g, '$1 times ')
+      .replace(/(\d)\s?\*\s?(?=\d)/g, '$1 times ')
   );
 }
 
 const LEFT_SIGNS = new RegExp(`[${CURRENCY_SIGNS}]`, 'g');
 
-/** Quotation marks, brackets and the marks of Markdown are not said; every other sign is. */
+/** Not said: quotation marks, brackets, marks of Markdown, `|`, `_`, and a `^`, `~` or `\` that stands alone. */
 function signs(text: string): string {
   return text
     .replace(/(^|\n)#{1,6} /g, '$1')

@@ -9,20 +9,24 @@ export class Unspeakable extends Error {}
 const TOKENS = /[\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}\s]/gu;
 /** What is not said by any voice: punctuation, accents, invisible characters, ruled lines and bullets. */
 const SILENT =
-  /^(?!\p{Emoji_Modifier})[\s\p{P}\p{Sk}\p{M}\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u2500-\u25A1\u25AA\u25AB\u25B6\u25BA\u25C6\u25CB\u25CF\u25E6]$/u;
+  /^(?!\p{Emoji_Modifier})[\s\p{P}\p{Sk}\p{M}\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u2500-\u25A1\u25AA\u25AB\u25B6\u25B8\u25BA\u25C6\u25C7\u25CB\u25CF\u25E6\u2726\u2756\u27A4]$/u;
 const MAX_NAMED = 8;
 const MAX_NAMED_CHARACTERS = 30;
 
 type Reads = (character: string) => boolean;
 
+function isNamed(character: string): boolean {
+  return CURRENCY_SIGNS.includes(character) || spelled(character) !== undefined;
+}
+
 /** Whether `toAscii` of spoken-text.ts makes words of it. */
 function readsEnglish(character: string): boolean {
   if (SILENT.test(character) || /^\p{ASCII}$/u.test(character)) return true;
-  if (CURRENCY_SIGNS.includes(character) || spelled(character) !== undefined) return true;
+  if (isNamed(character)) return true;
   const decomposed = [...character.normalize('NFKD').replace(/\p{M}/gu, '')];
   return (
     decomposed.some(part => part !== ' ') &&
-    decomposed.every(part => /^[\p{ASCII}\u2044]$/u.test(part) || spelled(part) !== undefined)
+    decomposed.every(part => /^[\p{ASCII}\u2044]$/u.test(part) || isNamed(part))
   );
 }
 
