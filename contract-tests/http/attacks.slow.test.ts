@@ -315,6 +315,8 @@ describe('attacks with signed payments', function () {
   const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? 500);
   const COPIES = 20;
   const PROCESSES = 4;
+  /** A settlement in doubt is decided when its blockhash has expired, after 150 slots of 200 ms. */
+  const DECIDED_MS = 60_000;
   let folder: string;
   let place: LedgerPlace;
   let sandbox: Sandbox;
@@ -395,7 +397,7 @@ describe('attacks with signed payments', function () {
     for (let n = 0; n < PAYMENTS; n++)
       await Promise.all(
         urls.map((_, at) =>
-          until(`server ${at} has the answer ${n}`, async () => (await send(at, n)) === 200),
+          until(`server ${at} has the answer ${n}`, async () => (await send(at, n)) === 200, DECIDED_MS),
         ),
       );
     for (const equal of answers) expect(equal.size).to.equal(1);
