@@ -77,15 +77,17 @@ const confidentialMintBurn = (mint: PublicKey, key: Buffer) =>
   call(mint, Buffer.concat([Buffer.from([42, 0]), key, Buffer.alloc(36, 5)]));
 const discriminatorOf = (name: string): Buffer =>
   createHash('sha256').update(`spl_token_group_interface:${name}`).digest().subarray(0, 8);
+/** A mint, which holds its own group or membership, and its mint authority. */
+const keysOfGroup = (mint: PublicKey) => [
+  { pubkey: mint, isSigner: false, isWritable: true },
+  { pubkey: mint, isSigner: false, isWritable: false },
+  { pubkey: WHO.minter, isSigner: true, isWritable: false },
+];
 /** `initialize_token_group` of the group interface, with the largest number of members. */
 const initializeGroup = (mint: PublicKey) =>
   new TransactionInstruction({
     programId: PROGRAM,
-    keys: [
-      { pubkey: mint, isSigner: false, isWritable: true },
-      { pubkey: mint, isSigner: false, isWritable: false },
-      { pubkey: WHO.minter, isSigner: true, isWritable: false },
-    ],
+    keys: keysOfGroup(mint),
     data: Buffer.concat([
       discriminatorOf('initialize_token_group'),
       WHO.editor.toBuffer(),
@@ -97,9 +99,7 @@ const joinGroup = (mint: PublicKey, group: PublicKey) =>
   new TransactionInstruction({
     programId: PROGRAM,
     keys: [
-      { pubkey: mint, isSigner: false, isWritable: true },
-      { pubkey: mint, isSigner: false, isWritable: false },
-      { pubkey: WHO.minter, isSigner: true, isWritable: false },
+      ...keysOfGroup(mint),
       { pubkey: group, isSigner: false, isWritable: true },
       { pubkey: WHO.editor, isSigner: true, isWritable: false },
     ],

@@ -10,7 +10,7 @@ import type { Log } from '../net/log.js';
 import { PanelFault, readForm } from '../panel/form.js';
 import { LiveStreams } from '../panel/live.js';
 import type { EntrancePages } from '../panel/page-frame.js';
-import { asset, fromElsewhere, html, PAGE_HEADERS, see } from '../panel/page-responses.js';
+import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../panel/page-responses.js';
 import { Sessions, type Session } from '../panel/session.js';
 import { SignIn } from '../panel/sign-in.js';
 import type { FacilitatorState } from '../payments/facilitators.js';
@@ -155,10 +155,7 @@ class OperatorPage {
     const stream = this.#live.open(() => this.#sessions.isOpen(session));
     if (!stream)
       throw new PanelFault(503, 'Too many operator pages are open. Close one.', { 'Retry-After': '10' });
-    ctx.set({ 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' });
-    ctx.status = 200;
-    ctx.body = stream;
-    ctx.res.once('close', () => stream.destroy());
+    events(ctx, stream);
   };
 
   readonly login = async (ctx: Context): Promise<void> => {

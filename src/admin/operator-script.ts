@@ -1,25 +1,18 @@
+import { EXCHANGE_TOKEN } from '../panel/page-frame.js';
+
 /**
  * The operator page's only script; the page also works without it. It signs in with a token after `#` in the URL, and keeps the overview
  * up to date without touching a part that is in use.
  */
 export const SCRIPT = `'use strict';
 (() => {
-  const login = document.getElementById('login');
-  if (login) {
+  if (document.getElementById('login')) {
     // A link that is opened on this page changes only what is after #.
     addEventListener('hashchange', exchangeToken);
     return exchangeToken();
   }
 
-  function exchangeToken() {
-    let token = location.hash.slice(1);
-    try { token = decodeURIComponent(token); } catch { /* the token was not encoded */ }
-    if (!token) return;
-    history.replaceState(null, '', location.pathname);
-    login.elements.token.value = token;
-    login.submit();
-  }
-
+${EXCHANGE_TOKEN}
   // The token stays out of the address bar of a signed-in browser, too.
   if (location.hash.length > 20) history.replaceState(null, '', location.pathname);
   if (!document.getElementById('headline')) return;

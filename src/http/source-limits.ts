@@ -118,10 +118,9 @@ export class SourceLimits {
 
   /** Warns once if the limits of what looks like a proxy are used up by all who call through it. */
   #warnOfProxy(source: string, request: IncomingMessage): void {
-    if (this.#warned || this.#isExempt(source)) return;
+    if (this.#warned || request.headers['x-forwarded-for'] === undefined || this.#isExempt(source)) return;
     const isFull = (this.#connections.get(source) ?? 0) >= MAX_CONNECTIONS;
     if (!isFull && this.wait(source) === 0) return;
-    if (request.headers['x-forwarded-for'] === undefined) return;
     this.#warned = true;
     this.#log?.warn({ source }, BEHIND_A_PROXY);
   }

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { Context } from 'koa';
 
 const HTML = 'text/html; charset=utf-8';
@@ -32,6 +33,14 @@ export function html(ctx: Context, status: number, page: string): void {
   ctx.status = status;
   ctx.set('Content-Type', HTML);
   ctx.body = page;
+}
+
+/** Server-sent events, until the stream ends or the browser leaves. */
+export function events(ctx: Context, stream: Readable): void {
+  ctx.set({ 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' });
+  ctx.status = 200;
+  ctx.body = stream;
+  ctx.res.once('close', () => stream.destroy());
 }
 
 /** Whether the browser reports that the request comes from another site. Clients that send no such headers rely on the form key. */

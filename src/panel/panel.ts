@@ -15,7 +15,7 @@ import { RateLimit } from './limits.js';
 import { LiveStreams } from './live.js';
 import { type Board, boardFragment, boardPage, type Card, type Fault, panelEntrance } from './pages.js';
 import type { EntrancePages } from './page-frame.js';
-import { asset, fromElsewhere, html, PAGE_HEADERS, see } from './page-responses.js';
+import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from './page-responses.js';
 import { type Control, faultIn, NO_CHOICE, repeats, type ReplyFault } from './reply-faults.js';
 import { SCRIPT } from './script.js';
 import { type Session, Sessions } from './session.js';
@@ -157,10 +157,7 @@ class Panel {
       throw new PanelFault(503, 'Too many panel pages are open. Close one, or try again in a few seconds.', {
         'Retry-After': '10',
       });
-    ctx.set({ 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' });
-    ctx.status = 200;
-    ctx.body = stream;
-    ctx.res.once('close', () => stream.destroy());
+    events(ctx, stream);
   };
 
   readonly login = async (ctx: Context): Promise<void> => {

@@ -1,3 +1,5 @@
+import { EXCHANGE_TOKEN } from './page-frame.js';
+
 /**
  * The page's only script; the page also works without it. It signs in with a token after `#` in the URL, sends replies without
  * reloading the page, keeps the list up to date without touching what somebody writes, and shows times in the browser's zone.
@@ -14,16 +16,7 @@ export const SCRIPT = `'use strict';
     return exchangeToken();
   }
 
-  function exchangeToken() {
-    const form = document.getElementById('login');
-    let token = location.hash.slice(1);
-    try { token = decodeURIComponent(token); } catch { /* the token was not encoded */ }
-    if (!form || !token) return;
-    history.replaceState(null, '', location.pathname);
-    form.elements.token.value = token;
-    form.submit();
-  }
-
+${EXCHANGE_TOKEN}
   // A reload shows the questions as they are, not once more what became of a reply.
   if (location.search) history.replaceState(null, '', location.pathname + location.hash);
 
