@@ -30,6 +30,7 @@ const ORDER = [
   ['site'],
   ['mcp', 'admin'],
   ['http', 'panel'],
+  ['pages'],
   ['operator'],
   ['payments', 'wallet'],
   ['handlers'],

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { LiveStreams } from '../../src/panel/live.js';
+import { LiveStreams } from '../../src/pages/live.js';
 import { createPanel } from '../../src/panel/panel.js';
 import { aQuestion } from '../support/memory-reply-store.js';
 import { TOKEN, Visitor, panel, startPanel, visitor, eachWithANewPanel } from '../support/one-panel.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { request, type IncomingMessage } from 'node:http';
 import { parseContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
-import { escapeHtml } from '../../src/panel/escape.js';
+import { escapeHtml } from '../../src/pages/escape.js';
 import { BROWSER, CONTRACTS, serveSite, TERMS } from '../support/site.js';
 
 type Answer = { status: number; headers: IncomingMessage['headers']; body: Buffer };

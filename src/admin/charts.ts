@@ -1,4 +1,4 @@
-import { escapeHtml } from '../panel/escape.js';
+import { escapeHtml } from '../pages/escape.js';
 
 /** One bar. `label` names it in full, `value` is its height in any unit, `shown` its value for people. */
 export type Bar = { label: string; value: number; shown: string };

@@ -1,5 +1,5 @@
-import { escapeHtml } from '../panel/escape.js';
-import { brand, type EntrancePages, entrancePages, hidden, pageFrame } from '../panel/page-frame.js';
+import { escapeHtml } from '../pages/escape.js';
+import { brand, type EntrancePages, entrancePages, hidden, pageFrame } from '../pages/page-frame.js';
 
 /** What every page of a signed-in operator shows. */
 export type Frame = { shop: string; formKey: string };

@@ -7,12 +7,12 @@ import { LedgerFault } from '../ledger/fault.js';
 import type { Ledger, Payment, Reply } from '../ledger/store.js';
 import { UpstreamFailure } from '../net/failure.js';
 import type { Log } from '../net/log.js';
-import { PanelFault, readForm } from '../panel/form.js';
-import { LiveStreams } from '../panel/live.js';
-import type { EntrancePages } from '../panel/page-frame.js';
-import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../panel/page-responses.js';
-import { Sessions, type Session } from '../panel/session.js';
-import { SignIn } from '../panel/sign-in.js';
+import { PageFault, readForm } from '../pages/form.js';
+import { LiveStreams } from '../pages/live.js';
+import type { EntrancePages } from '../pages/page-frame.js';
+import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/page-responses.js';
+import { Sessions, type Session } from '../pages/session.js';
+import { SignIn } from '../pages/sign-in.js';
 import type { FacilitatorState } from '../payments/facilitators.js';
 import { isSignature } from '../solana/address.js';
 import type { SharedMeta } from '../upstreams/people/respondents.js';
@@ -129,7 +129,7 @@ class OperatorPage {
     ctx.set(PAGE_HEADERS);
     try {
       if (ctx.method === 'POST' && fromElsewhere(ctx))
-        throw new PanelFault(
+        throw new PageFault(
           403,
           'This form was sent from another site. Open this page and send it from there.',
         );
@@ -154,7 +154,7 @@ class OperatorPage {
     const session = await this.#signIn.demand(ctx);
     const stream = this.#live.open(() => this.#sessions.isOpen(session));
     if (!stream)
-      throw new PanelFault(503, 'Too many operator pages are open. Close one.', { 'Retry-After': '10' });
+      throw new PageFault(503, 'Too many operator pages are open. Close one.', { 'Retry-After': '10' });
     events(ctx, stream);
   };
 
@@ -227,7 +227,7 @@ class OperatorPage {
     const facts = await this.#refundable(ctx);
     const tx = (form.get('tx') ?? '').trim();
     if (this.#refunds >= MAX_REFUNDS)
-      throw new PanelFault(
+      throw new PageFault(
         503,
         'Other refunds are being checked on chain. Nothing was changed; try again in a minute.',
       );
@@ -254,21 +254,21 @@ class OperatorPage {
     }
   }
 
-  /** @throws PanelFault if no other attempt can be started */
+  /** @throws PageFault if no other attempt can be started */
   async #retryable(ctx: Context): Promise<PaymentFacts> {
     const facts = await this.#facts(ctx);
     if (mayRetry(facts)) return facts;
-    throw new PanelFault(
+    throw new PageFault(
       409,
       'No attempt can be started for this payment: it is not owed any more, or an attempt is in progress. Nothing was changed.',
     );
   }
 
-  /** @throws PanelFault if the reply cannot be rejected */
+  /** @throws PageFault if the reply cannot be rejected */
   async #rejectable(ctx: Context): Promise<{ facts: PaymentFacts; reply: Reply }> {
     const facts = await this.#facts(ctx);
     if (!mayReject(facts))
-      throw new PanelFault(
+      throw new PageFault(
         409,
         'The order has ended: its replies can’t be rejected any more. Nothing was changed.',
       );
@@ -277,11 +277,11 @@ class OperatorPage {
     return { facts, reply };
   }
 
-  /** @throws PanelFault if it cannot be refunded */
+  /** @throws PageFault if it cannot be refunded */
   async #refundable(ctx: Context): Promise<PaymentFacts> {
     const facts = await this.#facts(ctx);
     if (facts.payment.state === 'owed') return facts;
-    throw new PanelFault(
+    throw new PageFault(
       409,
       'Only owed payments can be refunded, and this one is not owed. Nothing was changed.',
     );
@@ -311,7 +311,7 @@ class OperatorPage {
 
   async #facts(ctx: Context): Promise<PaymentFacts> {
     const facts = await paymentFacts(this.#options.ledger, paramsOf(ctx)['id'] ?? '');
-    if (!facts) throw new PanelFault(404, 'There is no such payment in this ledger.');
+    if (!facts) throw new PageFault(404, 'There is no such payment in this ledger.');
     return facts;
   }
 
@@ -356,24 +356,25 @@ class OperatorPage {
     const fault = faultOf(error);
     if (!fault) throw error;
     ctx.set(fault.headers);
-    if (fault.status === 401) return html(ctx, 401, this.#entrance.signIn(fault.message));
-    html(ctx, fault.status, this.#entrance.notice('Request failed', fault.message));
+    const { status, message: text } = fault;
+    if (status === 401) return html(ctx, 401, this.#entrance.signIn({ kind: 'again', text }));
+    html(ctx, status, this.#entrance.notice('Request failed', text));
   }
 }
 
-function noSuchReply(): PanelFault {
-  return new PanelFault(404, 'There is no such reply; perhaps it was rejected before. Nothing was changed.');
+function noSuchReply(): PageFault {
+  return new PageFault(404, 'There is no such reply; perhaps it was rejected before. Nothing was changed.');
 }
 
 function paramsOf(ctx: Context): Record<string, string> {
   return (ctx as unknown as { params: Record<string, string> }).params;
 }
 
-function faultOf(error: unknown): PanelFault | undefined {
-  if (error instanceof PanelFault) return error;
-  if (error instanceof OperatorFault) return new PanelFault(404, error.message);
+function faultOf(error: unknown): PageFault | undefined {
+  if (error instanceof PageFault) return error;
+  if (error instanceof OperatorFault) return new PageFault(404, error.message);
   if (error instanceof LedgerFault)
-    return new PanelFault(503, `${NOT_READ}: ${error.message} Nothing was changed.`, { 'Retry-After': '10' });
+    return new PageFault(503, `${NOT_READ}: ${error.message} Nothing was changed.`, { 'Retry-After': '10' });
   return undefined;
 }
 

@@ -1,4 +1,4 @@
-import { EXCHANGE_TOKEN } from '../panel/page-frame.js';
+import { EXCHANGE_TOKEN } from '../pages/page-frame.js';
 
 /**
  * The operator page's only script; the page also works without it. It signs in with a token after `#` in the URL, and keeps the overview

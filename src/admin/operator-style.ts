@@ -1,4 +1,4 @@
-import { BASE_STYLE } from '../panel/base-style.js';
+import { BASE_STYLE } from '../pages/base-style.js';
 
 /** The style sheet of the operator page: a wider page, tables, charts and states. Both colour schemes have a contrast of at least 4.5 : 1. */
 export const STYLE = `${BASE_STYLE}

@@ -1,7 +1,7 @@
 import type { Order, Reply } from '../ledger/store.js';
-import { escapeHtml, foreignBlock } from '../panel/escape.js';
-import { hidden } from '../panel/page-frame.js';
-import { SENTIMENT_NAMES } from '../panel/sentiment-names.js';
+import { escapeHtml, foreignBlock } from '../pages/escape.js';
+import { hidden } from '../pages/page-frame.js';
+import { SENTIMENT_NAMES } from '../pages/sentiment-names.js';
 import type { Question } from '../upstreams/people/people.js';
 import { questionOf } from '../upstreams/people/reply-store.js';
 import { mayReject, type PaymentFacts } from './payment-facts.js';

@@ -1,5 +1,5 @@
-import { escapeHtml } from '../panel/escape.js';
-import { hidden } from '../panel/page-frame.js';
+import { escapeHtml } from '../pages/escape.js';
+import { hidden } from '../pages/page-frame.js';
 import { repliesHtml } from './order-replies.js';
 import { mayRetry, type PaymentFacts } from './payment-facts.js';
 import { at, badge, list, paymentLink } from './operator-layout.js';

@@ -10,16 +10,16 @@ import {
 } from '../upstreams/people/people.js';
 import type { Respondents, SharedMeta } from '../upstreams/people/respondents.js';
 import { tidyReply } from '../upstreams/people/reply-text.js';
-import { PanelFault, readForm } from './form.js';
-import { RateLimit } from './limits.js';
-import { LiveStreams } from './live.js';
-import { type Board, boardFragment, boardPage, type Card, type Fault, panelEntrance } from './pages.js';
-import type { EntrancePages } from './page-frame.js';
-import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from './page-responses.js';
+import { PageFault, readForm } from '../pages/form.js';
+import { RateLimit } from '../pages/rate-limit.js';
+import { LiveStreams } from '../pages/live.js';
+import { type Board, boardFragment, boardPage, type Card, type Fault, panelEntrance } from './board.js';
+import type { EntrancePages } from '../pages/page-frame.js';
+import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/page-responses.js';
 import { type Control, faultIn, NO_CHOICE, repeats, type ReplyFault } from './reply-faults.js';
 import { SCRIPT } from './script.js';
-import { type Session, Sessions } from './session.js';
-import { SignIn } from './sign-in.js';
+import { type Session, Sessions } from '../pages/session.js';
+import { SignIn } from '../pages/sign-in.js';
 import { STYLE } from './style.js';
 
 export type PanelOptions = {
@@ -121,7 +121,7 @@ class Panel {
     ctx.set(PAGE_HEADERS);
     try {
       if (ctx.method === 'POST' && fromElsewhere(ctx))
-        throw new PanelFault(
+        throw new PageFault(
           403,
           'This form was sent from another site. Open the panel and send it from there.',
         );
@@ -154,7 +154,7 @@ class Panel {
     const session = await this.#attend(ctx);
     const stream = this.#live.open(() => this.#sessions.isOpen(session));
     if (!stream)
-      throw new PanelFault(503, 'Too many panel pages are open. Close one, or try again in a few seconds.', {
+      throw new PageFault(503, 'Too many panel pages are open. Close one, or try again in a few seconds.', {
         'Retry-After': '10',
       });
     events(ctx, stream);
@@ -234,7 +234,7 @@ class Panel {
   #throttle(respondent: string): void {
     const wait = this.#replies.take(respondent);
     if (wait > 0)
-      throw new PanelFault(429, `Too many replies at once. Try again in ${wait} seconds.`, {
+      throw new PageFault(429, `Too many replies at once. Try again in ${wait} seconds.`, {
         'Retry-After': String(wait),
       });
   }
@@ -262,15 +262,16 @@ class Panel {
 
   #fail(ctx: Context, error: unknown): void {
     const fault =
-      error instanceof PanelFault
+      error instanceof PageFault
         ? error
-        : new PanelFault(503, 'The questions cannot be read at the moment. Try again in a minute.', {
+        : new PageFault(503, 'The questions cannot be read at the moment. Try again in a minute.', {
             'Retry-After': '60',
           });
     ctx.set(fault.headers);
-    if (wantsJson(ctx)) return json(ctx, fault.status, fault.message, 'fault');
-    if (fault.status === 401) return html(ctx, 401, this.#entrance.signIn(fault.message));
-    html(ctx, fault.status, this.#entrance.notice('Request failed', fault.message));
+    const { status, message: text } = fault;
+    if (wantsJson(ctx)) return json(ctx, status, text, 'fault');
+    if (status === 401) return html(ctx, 401, this.#entrance.signIn({ kind: 'again', text }));
+    html(ctx, status, this.#entrance.notice('Request failed', text));
   }
 }
 

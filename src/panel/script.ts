@@ -1,4 +1,4 @@
-import { EXCHANGE_TOKEN } from './page-frame.js';
+import { EXCHANGE_TOKEN } from '../pages/page-frame.js';
 
 /**
  * The page's only script; the page also works without it. It signs in with a token after `#` in the URL, sends replies without

@@ -1,8 +1,8 @@
 import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { follow, objectOf } from '../contract/references.js';
-import { escapeHtml } from '../panel/escape.js';
-import { ICON, pageFrame } from '../panel/page-frame.js';
+import { escapeHtml } from '../pages/escape.js';
+import { ICON, pageFrame } from '../pages/page-frame.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../payments/requirements.js';
 import { STATUS_MEANINGS } from '../payments/status-meanings.js';

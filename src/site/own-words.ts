@@ -1,7 +1,7 @@
 import type { Contract } from '../contract/contract.js';
 import { productName } from '../contract/product-name.js';
 import { objectOf } from '../contract/references.js';
-import { escapeHtml } from '../panel/escape.js';
+import { escapeHtml } from '../pages/escape.js';
 
 /** Name, words and colours of a shop, as its contract's `info` has them. */
 export type OwnWords = {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Context } from 'koa';
-import { PanelFault, readForm } from './form.js';
-import { RateLimit } from './limits.js';
+import { PageFault, readForm } from './form.js';
+import { RateLimit } from './rate-limit.js';
 import type { EntrancePages } from './page-frame.js';
 import { html, see } from './page-responses.js';
 import type { Session, Sessions } from './session.js';
@@ -64,7 +64,7 @@ export class SignIn {
   /** For a browser without a session. */
   page(hasSignedOut: boolean): string {
     const { entrance } = this.#options;
-    return hasSignedOut ? entrance.signIn('You have signed out.', false) : entrance.signIn();
+    return entrance.signIn(hasSignedOut ? { kind: 'signed out', text: 'You have signed out.' } : undefined);
   }
 
   async session(ctx: Context): Promise<Session | undefined> {
@@ -72,11 +72,11 @@ export class SignIn {
     return session && (await this.#options.sessions.isOpen(session)) ? session : undefined;
   }
 
-  /** @throws PanelFault 401 */
+  /** @throws PageFault 401 */
   async demand(ctx: Context): Promise<Session> {
     const session = await this.session(ctx);
     if (!session)
-      throw new PanelFault(
+      throw new PageFault(
         401,
         'You are not signed in, or your session has ended. Sign in and send it again.',
       );
@@ -85,13 +85,16 @@ export class SignIn {
 
   /**
    * Reads a form that this session was shown.
-   * @throws PanelFault 401, 403, and those of `readForm`
+   * @throws PageFault 401, 403, and those of `readForm`
    */
   async form(ctx: Context, session?: Session): Promise<{ session: Session; form: URLSearchParams }> {
     const known = session ?? (await this.demand(ctx));
     const form = await readForm(ctx);
     if (!this.#options.sessions.checkFormKey(known, form.get('form') ?? ''))
-      throw new PanelFault(403, 'This form belongs to another session. Reload the page and send it again.');
+      throw new PageFault(
+        403,
+        'This form belongs to another session. Open the page again and fill it in there.',
+      );
     return { session: known, form };
   }
 
@@ -102,14 +105,15 @@ export class SignIn {
   async #turnAway(ctx: Context): Promise<void> {
     const { incorrect, entrance } = this.#options;
     const wait = this.#bad.take(ctx.ip);
-    if (wait === 0) return html(ctx, 401, entrance.signIn(incorrect));
+    if (wait === 0) return html(ctx, 401, entrance.signIn({ kind: 'failed', text: incorrect }));
     if (this.#heldBack < MAX_HELD_BACK) {
       this.#heldBack++;
       await pause(HOLD_BACK_MS, undefined, { ref: false });
       this.#heldBack--;
     }
     ctx.set('Retry-After', String(wait));
-    html(ctx, 429, entrance.signIn(`Too many incorrect tokens. Wait ${wait} seconds before you try again.`));
+    const text = `Too many incorrect tokens. Wait ${wait} seconds before you try again.`;
+    html(ctx, 429, entrance.signIn({ kind: 'failed', text }));
   }
 
   #setCookie(ctx: Context, session: Session): void {

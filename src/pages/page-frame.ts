@@ -53,9 +53,11 @@ export type Entrance = {
   homeName: string;
 };
 
+/** Why signing in failed, why it is needed again, or a confirmation of signing out. */
+export type EntranceMessage = { kind: 'failed' | 'again' | 'signed out'; text: string };
+
 export type EntrancePages = {
-  /** @param message why signing in failed, or with `isFault` false, a confirmation of signing out */
-  signIn(message?: string, isFault?: boolean): string;
+  signIn(message?: EntranceMessage): string;
   /** Goes on to the page behind the sign-in by itself. */
   signedIn(): string;
   notice(title: string, message: string): string;
@@ -64,11 +66,11 @@ export type EntrancePages = {
 export function entrancePages(entrance: Entrance): EntrancePages {
   const { home, homeName } = entrance;
   return {
-    signIn: (message = '', isFault = true) =>
+    signIn: message =>
       narrow(
         entrance,
-        message && isFault ? 'Sign in failed' : 'Sign in',
-        signInForm(entrance, message, isFault),
+        message?.kind === 'failed' ? 'Sign in failed' : 'Sign in',
+        signInForm(entrance, message),
       ),
     signedIn: () =>
       narrow(
@@ -94,15 +96,14 @@ function narrow(entrance: Entrance, title: string, main: string, more = ''): str
   return pageFrame({ title: `${title} – ${shop} ${page}`, style, script, head: head + more, body });
 }
 
-function signInForm(entrance: Entrance, message: string, isFault: boolean): string {
+function signInForm(entrance: Entrance, message: EntranceMessage | undefined): string {
   const { intro, page, action } = entrance;
-  const said = isFault
-    ? `<p id="why" class="fault" role="alert">${escapeHtml(message)}</p>\n`
-    : `<p id="why" class="said" role="status">${escapeHtml(message)}</p>\n`;
-  const described = message && isFault ? ' aria-describedby="why" aria-invalid="true"' : '';
+  const [style, role] = message?.kind === 'signed out' ? ['said', 'status'] : ['fault', 'alert'];
+  const said = message ? `<p id="why" class="${style}" role="${role}">${escapeHtml(message.text)}</p>\n` : '';
+  const described = message?.kind === 'failed' ? ' aria-describedby="why" aria-invalid="true"' : '';
   return `<h1>Sign in</h1>
 <p>${intro}</p>
-${message ? said : ''}<form id="login" method="post" action="${action}">
+${said}<form id="login" method="post" action="${action}">
 <input type="text" name="username" value="${escapeHtml(page)}" autocomplete="username" hidden>
 <label class="above" for="token">Token</label>
 <input type="password" id="token" name="token" required autocomplete="current-password" maxlength="500"${described}>

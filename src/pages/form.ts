@@ -2,7 +2,7 @@ import type { Context, Middleware } from 'koa';
 import { DeadlineExceeded, withDeadline } from '../net/deadline.js';
 
 /** Sent as a page (or JSON) with this status. The message says what to do next. */
-export class PanelFault extends Error {
+export class PageFault extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;
 
@@ -35,11 +35,11 @@ function loadParser(): Promise<Middleware> {
 
 /**
  * Reads a URL-encoded form.
- * @throws PanelFault 415 for other types, 413 above 32 KB, 408 if it takes longer than 10 s, 400 if it is incomplete
+ * @throws PageFault 415 for other types, 413 above 32 KB, 408 if it takes longer than 10 s, 400 if it is incomplete
  */
 export async function readForm(ctx: Context): Promise<URLSearchParams> {
   if (!ctx.is('application/x-www-form-urlencoded'))
-    throw new PanelFault(415, 'Send a form as application/x-www-form-urlencoded.', CLOSE);
+    throw new PageFault(415, 'Send a form as application/x-www-form-urlencoded.', CLOSE);
   try {
     await withDeadline(FORM_DEADLINE_MS, new AbortController().signal, async () => {
       const parse = await loadParser();
@@ -51,14 +51,14 @@ export async function readForm(ctx: Context): Promise<URLSearchParams> {
   return new URLSearchParams((ctx.request as { body?: Record<string, string> }).body);
 }
 
-function faultOf(error: unknown): PanelFault {
+function faultOf(error: unknown): PageFault {
   if (error instanceof DeadlineExceeded)
-    return new PanelFault(408, 'The form took too long to arrive. Send it again.', CLOSE);
+    return new PageFault(408, 'The form took too long to arrive. Send it again.', CLOSE);
   if ((error as { status?: unknown }).status === 413)
-    return new PanelFault(
+    return new PageFault(
       413,
       `The form is larger than ${MAX_FORM_BYTES} bytes. Shorten your reply and send it again.`,
       CLOSE,
     );
-  return new PanelFault(400, 'The form arrived incomplete. Send it again.');
+  return new PageFault(400, 'The form arrived incomplete. Send it again.');
 }
