@@ -1,7 +1,7 @@
 import type { HealthReport } from '../http/health.js';
 import type { Undecided } from '../ledger/reader.js';
 import type { Order, Payment, Sale } from '../ledger/store.js';
-import { escapeHtml } from '../panel/escape.js';
+import { escapeHtml } from '../pages/escape.js';
 import type { FacilitatorState } from '../payments/facilitators.js';
 import { barChart } from './charts.js';
 import { ago, badge, grid, paymentLink, short, span } from './operator-layout.js';
@@ -142,16 +142,27 @@ function sum(sales: readonly DaySales[]): bigint {
 
 function attention(view: Overview): string {
   return `<h3>Owed: paid, not yet answered</h3>
-${read(view.owed, rows => waiting(view, rows, 'owed', 'Nothing is owed.'))}
+${read(view.owed, rows => owed(view, rows))}
 <h3>Unresolved: it is not known yet whether the money moved</h3>
 ${read(view.unresolved, rows => waiting(view, rows, 'settling', 'Nothing is unresolved.'))}`;
 }
 
+/** Orders that somebody works on are owed, too, but need nobody's attention; they have a list of their own. */
+function owed(view: Overview, rows: Payment[]): string {
+  const worked = new Set(typeof view.orders === 'string' ? [] : view.orders.map(({ payment }) => payment));
+  const left = rows.filter(({ id }) => !worked.has(id));
+  const inProgress = rows.length - left.length;
+  const none = inProgress > 0 ? 'Nothing is owed but orders in progress.' : 'Nothing is owed.';
+  return waiting(view, left, 'owed', none, inProgress);
+}
+
+/** @param elsewhere how many more are listed in another place */
 function waiting(
   { now, undecided }: Overview,
   rows: Payment[],
   state: 'owed' | 'settling',
   none: string,
+  elsewhere = 0,
 ): string {
   const columns = [
     { title: 'Payment' },
@@ -173,7 +184,7 @@ function waiting(
     none,
     'payments',
   );
-  const all = typeof undecided === 'string' ? rows.length : undecided[state].payments;
+  const all = typeof undecided === 'string' ? rows.length : undecided[state].payments - elsewhere;
   const rest = all - rows.length;
   return rest > 0
     ? `${table}<p class="soft">The oldest ${rows.length} of ${all}. <code>npm run ledger -- ${state === 'owed' ? 'owed' : 'list --state settling'}</code> lists more.</p>`
