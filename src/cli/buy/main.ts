@@ -295,7 +295,7 @@ function describe(answer: ServerAnswer, receipt: ReturnType<typeof receiptOf>): 
   const error = errorOf(answer);
   switch (answer.status) {
     case 400:
-      return `The server rejected the body: ${withoutAdvice(error)} Nothing was charged: correct the body and run the command again.`;
+      return `The server rejected the body: ${withoutAdvice(error)} ${/not charged/i.test(error) ? '' : 'Nothing was charged. '}Correct the body and run the command again.`;
     case 402:
       return `The payment was refused: ${error}. This call was not charged.`;
     default:
