@@ -61,6 +61,17 @@ describe('What the operator sees of sales', () => {
     expect(await sample(name)).to.equal(before + 1);
   });
 
+  it('counts a payment that came with a wrong method; without a payment, that is nobody’s sale', async () => {
+    const name = 'coinslot_answers_total{operation="summarize",transport="http",status="405"}';
+    const payment = await signFor(world, SUMMARIZE);
+    const before = await sample(name);
+    const headers = { ...payment, 'X-Request-Id': 'proxy-1:41' };
+    const refused = await fetch(world.url + SUMMARIZE, { method: 'DELETE', headers });
+    expect([refused.status, refused.headers.get('x-request-id')]).to.deep.equal([405, 'proxy-1:41']);
+    expect((await fetch(world.url + SUMMARIZE, { method: 'DELETE' })).status).to.equal(405);
+    expect(await sample(name)).to.equal(before + 1);
+  });
+
   it('a request keeps its X-Request-Id if that is sane, over HTTP and MCP; else it gets one', async () => {
     expect((await buy({ 'X-Request-Id': 'proxy-1:42' })).headers.get('x-request-id')).to.equal('proxy-1:42');
     for (const bad of ['a b', 'x'.repeat(129), '"{}'])

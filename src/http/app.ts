@@ -2,7 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import { MAX_HOLD_SECONDS } from '../config.js';
 import type { PricedOperation } from '../contract/contract.js';
+import { UNOBSERVED } from '../observe/observer.js';
 import { challengeVersion } from '../payments/challenge.js';
+import { carriesPayment } from '../payments/headers.js';
 import { BodiesFull, type BodyReader } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { StaticDocuments } from './documents.js';
@@ -11,11 +13,12 @@ import { servePaidCall, type PaidCallParts } from './paid-calls.js';
 import { servePickUp, type PickUpParts } from './serve-pick-up.js';
 import { requestIdOf } from './request-id.js';
 import { BodyFault } from './json-body.js';
+import { told } from './tell-answer.js';
 import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
-import type { AskedCheck, Routed } from './router.js';
+import type { AskedCheck, MethodNotAllowed, Routed } from './router.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { TOO_MANY_CALLS } from './source-limits.js';
-import { outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
+import { notAllowed, outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
 
 export type AppParts = ServeFreeParts &
   PaidCallParts &
@@ -78,13 +81,24 @@ async function serve(ctx: Context, parts: AppParts, next: () => Promise<unknown>
   const route = parts.routes.match(ctx.method, pathOf(ctx));
   if (route.kind === 'notFound') return next();
   if (ctx.method === 'OPTIONS') return preflight(ctx, route);
-  if (route.kind === 'methodNotAllowed') {
-    throw new Halt(405, `${ctx.method} is not allowed here, only ${route.allow}.`, { Allow: route.allow });
-  }
+  if (route.kind === 'methodNotAllowed') return refuseMethod(ctx, parts, route);
   if (route.priced || route.id === parts.pickUps.operation) ctx.set(NOT_INDEXED);
   if (route.priced) return servePaid(ctx, parts, route, route.priced);
   if (route.id === parts.pickUps.operation) return servePickUp(ctx, parts, route.raw[0] ?? '');
   return serveFree(ctx, parts, route);
+}
+
+/** Reported if it came with a payment, as everything that becomes of one. @throws Halt */
+async function refuseMethod(ctx: Context, parts: AppParts, route: MethodNotAllowed): Promise<unknown> {
+  const { priced } = route;
+  const refuse = async (): Promise<never> => {
+    throw notAllowed(ctx, route);
+  };
+  if (!priced || !carriesPayment(ctx.req.rawHeaders)) return refuse();
+  const requestId = requestIdOf(ctx.req.headers['x-request-id']);
+  ctx.set('X-Request-Id', requestId);
+  const asked = { operation: priced.id, transport: 'http', requestId, amount: priced.price.atomic } as const;
+  return told(parts.observer ?? UNOBSERVED, asked, refuse);
 }
 
 function shown(ctx: Context): string {

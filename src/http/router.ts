@@ -15,8 +15,15 @@ export type Routed = {
   raw: string[];
 };
 
-/** The result of routing. `allow` lists the methods of an existing path. */
-export type Route = Routed | { kind: 'methodNotAllowed'; allow: string } | { kind: 'notFound' };
+/** `allow`: the methods that the path has; `priced`: what it sells with one of them. */
+export type MethodNotAllowed = {
+  kind: 'methodNotAllowed';
+  allow: string;
+  priced?: PricedOperation | undefined;
+};
+
+/** The result of routing. */
+export type Route = Routed | MethodNotAllowed | { kind: 'notFound' };
 
 /** What a caller asked for, validated, or what is wrong with it. */
 export type AskedCheck = { ok: true; asked: AnyAsked } | { ok: false; error: string };
@@ -79,7 +86,10 @@ export class Routes {
     if (!found) return { kind: 'notFound' };
     const { value: methods, raw } = found;
     const operation = methods.get((method === 'HEAD' ? 'GET' : method) as Method);
-    if (!operation) return { kind: 'methodNotAllowed', allow: allowed(methods) };
+    if (!operation) {
+      const priced = [...methods.values()].find(each => each.priced)?.priced;
+      return { kind: 'methodNotAllowed', allow: allowed(methods), priced };
+    }
     return { kind: 'operation', ...operation, raw };
   }
 

@@ -4,7 +4,7 @@ import type { LiveAnswers } from './free-answers.js';
 import type { Failure } from '../payments/outcome.js';
 import { failureAnswer, JSON_TYPE, type HandlerParts } from './run-handler.js';
 import { Halt, send } from './responses.js';
-import type { Route, Routed } from './router.js';
+import type { MethodNotAllowed, Route, Routed } from './router.js';
 
 export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'> & { live: LiveAnswers };
 
@@ -60,6 +60,10 @@ export function outsideTheContract(documents: StaticDocuments): Middleware {
     if (!documents.has(ctx.path)) return next();
     const route = { kind: 'methodNotAllowed', allow: 'GET, HEAD, OPTIONS' } as const;
     if (ctx.method === 'OPTIONS') return preflight(ctx, route);
-    throw new Halt(405, `${ctx.method} is not allowed here, only ${route.allow}.`, { Allow: route.allow });
+    throw notAllowed(ctx, route);
   };
+}
+
+export function notAllowed({ method }: Context, { allow }: MethodNotAllowed): Halt {
+  return new Halt(405, `${method} is not allowed here, only ${allow}.`, { Allow: allow });
 }
