@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openLedger, type Ledger, type Order } from '../../src/ledger/store.js';
+import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import { OrderWorker, type Attempt, type OrderResult } from '../../src/payments/order-worker.js';
 import { onEachEngine, paymentIn, type LedgerPlace } from '../support/ledger-places.js';
 
@@ -93,6 +94,34 @@ onEachEngine('orders of two servers on one ledger', make => {
     expect(await second.attempt.extend(), 'once').to.equal(undefined);
     second.end({ kind: 'failed', error: 'Nobody answered.' });
     await soon(async () => (await orderOf(ledger, id)).finishedAt ?? undefined);
+  });
+
+  it('what becomes of an order names the last request for it', async () => {
+    const ledger = await ledgerOf();
+    const row = await ledger.find(await paymentIn(ledger, 'owed'));
+    if (!row) throw new Error('no payment');
+    const told: Event[] = [];
+    const ends: ((result: OrderResult) => void)[] = [];
+    const work = () => new Promise<OrderResult>(end => ends.push(end));
+    const observer = { ...UNOBSERVED, tell: (event: Event) => void told.push(event) };
+    const worker = new OrderWorker({
+      ledger,
+      work: { replies: () => 1, work },
+      log,
+      observer,
+      attemptMs: ATTEMPT_MS,
+    });
+    workers.push(worker);
+    await worker.take(row, 'r1');
+    (await soon(() => ends.shift()))({ kind: 'failed', error: 'Nobody answered.' });
+    await soon(async () => await worker.failureOf(row.id));
+    await worker.take(row, 'r2');
+    (await soon(() => ends.shift()))(ANSWER);
+    await soon(() => told[1]);
+    expect(told.map(event => (event.kind === 'order' ? [event.change, event.requestId] : []))).to.deep.equal([
+      ['failed', 'r1'],
+      ['delivered', 'r2'],
+    ]);
   });
 
   it('a server that lost the order does not end the attempt of its successor', async () => {

@@ -89,7 +89,7 @@ export type OrderChanged = {
   payment: string;
   payer: string;
   amount: bigint;
-  /** The request that paid; undefined of what becomes of an order later. */
+  /** The last request for it that this server saw; undefined if there was none since its start. */
   requestId?: string | undefined;
   why?: string;
 };

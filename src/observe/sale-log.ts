@@ -79,7 +79,7 @@ function logAnswer(log: DetailedLog, event: Answered): void {
 function logOrder(log: DetailedLog, { change, why, requestId, ...event }: OrderChanged): void {
   const { operation } = event;
   if (change === 'failed')
-    log.warn({ ...moneyOf(event), why }, `an order of ${operation} failed and stays owed: ${why}`);
+    log.warn({ requestId, ...moneyOf(event), why }, `an order of ${operation} failed and stays owed: ${why}`);
   else log.info({ requestId, ...moneyOf(event) }, `an order of ${operation} was ${change}`);
 }
 

@@ -31,7 +31,7 @@ const RENEW_MS = 10_000;
 const STOP_MS = 5_000;
 const MAX_RUNNING = 256;
 const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
-const MAX_REMEMBERED_FAILURES = 1_000;
+const MAX_REMEMBERED = 1_000;
 const STAYS_OWED = 'The order stays owed: send the same payment again to start a new attempt.';
 const FAILED = 'The order could not be completed.';
 
@@ -47,7 +47,9 @@ export class OrderWorker {
   readonly #attemptMs: number;
   readonly #now: () => number;
   readonly #running = new Map<string, Promise<void>>();
-  readonly #failures = new LRUCache<string, string>({ max: MAX_REMEMBERED_FAILURES });
+  readonly #failures = new LRUCache<string, string>({ max: MAX_REMEMBERED });
+  /** The last request for an order that this server saw. */
+  readonly #requests = new LRUCache<string, string>({ max: MAX_REMEMBERED });
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #searching = false;
@@ -85,8 +87,9 @@ export class OrderWorker {
     await Promise.race([Promise.allSettled(this.#running.values()), pause(STOP_MS)]);
   }
 
-  /** Starts an owed order at once, with a new attempt if the last one failed. */
-  async take(row: Row): Promise<void> {
+  /** Starts an owed order at once, with a new attempt if the last one failed. `requestId`: of the request that asks for it. */
+  async take(row: Row, requestId?: string): Promise<void> {
+    if (requestId !== undefined) this.#requests.set(row.id, requestId);
     if (this.#running.has(row.id)) return;
     const order = await this.#ledger.order(row.id);
     if (order && order.finishedAt !== null) {
@@ -241,7 +244,8 @@ export class OrderWorker {
   }
 
   #tell({ id: payment, operation, payer, amount }: Row, change: OrderChanged['change'], why?: string): void {
-    const order = { operation, payment, payer, amount, ...(why === undefined ? {} : { why }) };
+    const requestId = this.#requests.get(payment);
+    const order = { operation, payment, payer, amount, requestId, ...(why === undefined ? {} : { why }) };
     this.#observer.tell({ kind: 'order', change, ...order });
   }
 }

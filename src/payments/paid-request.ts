@@ -251,8 +251,8 @@ export class PaidRequest {
   /** Waits for an order for as long as the caller asked; after that it can come back with the same payment. */
   async #holdForOrder(row: Row): Promise<SharedOutcome | undefined> {
     const { orders, held, now } = this.#parts;
-    const { gone, closing } = this.#call;
-    await orders?.take(row);
+    const { gone, closing, requestId } = this.#call;
+    await orders?.take(row, requestId);
     if (!orders || this.#isOver() || !held.hold(row.id)) return stillOwed(row);
     try {
       const leaving = closing ? AbortSignal.any([gone, closing]) : gone;
