@@ -4,7 +4,7 @@ import { BRIEF } from './fleet.js';
 import { introduce, paid, unpaid } from './measure.js';
 import { startOurs } from './processes.js';
 
-/** Of the ratio of two versions, or of with and without: 3 % may be lost. */
+/** Of the ratio of two versions: 3 % may be lost. */
 const LEAST = 0.97;
 
 /**
@@ -17,14 +17,8 @@ export async function before(bench) {
   await beside(bench, ['this version', {}], ['the version before', { root }]);
 }
 
-/** What log, metrics and traces cost: this version beside itself without them. @param {import('./measure.js').Bench} bench */
-export async function observation(bench) {
-  const nodeArgs = ['--import', new URL('unobserved.js', import.meta.url).href];
-  await beside(bench, ['with log and metrics', {}], ['without', { nodeArgs }]);
-}
-
-const PAIRS = 15;
-const QUICK_PAIRS = 5;
+export const PAIRS = 15;
+export const QUICK_PAIRS = 5;
 
 /**
  * Two servers in interleaved pairs. Both are started anew for every pair: the same program differs by up to a tenth from one process to
@@ -75,7 +69,7 @@ async function measure(server, run, { rate, spent }) {
     record(spent, server.name, ((ended - began) * 1e6) / answers);
 }
 
-function tablesOf(what, how) {
+export function tablesOf(what, how) {
   const [one, other] = how.map(([name]) => name);
   return {
     what,
@@ -84,8 +78,8 @@ function tablesOf(what, how) {
   };
 }
 
-/** The ratio of the two servers with its 95 % interval. */
-function conclude(bench, { what, rate, spent }, how) {
+/** The ratio of the two with its 95 % interval. */
+export function conclude(bench, { what, rate, spent }, how) {
   const [one, other] = how.map(([name]) => name);
   for (const of of [rate, spent]) {
     const between = interval(of, one, other);

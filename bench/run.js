@@ -1,8 +1,9 @@
 import process from 'node:process';
-import { before, observation } from './before.js';
+import { before } from './before.js';
 import { ledger, operations } from './growth.js';
 import { memory, starts } from './life.js';
 import { PREPARED } from './measure.js';
+import { observation } from './observation.js';
 import { mcp } from './over-mcp.js';
 import { prepareSignatures } from './payments.js';
 import { cleanRuns, Partner } from './processes.js';

@@ -314,4 +314,20 @@ export const ledgerMutants: readonly Mutant[] = [
     test: 'ledger/receiver',
     grep: 'is changed with every payment kept',
   },
+  {
+    name: 'a reply that is in a saved answer can be rejected',
+    file: 'src/ledger/queries/orders.js',
+    find: 'and not exists (select 1 from answers where answers.payment = replies.payment)',
+    replace: '',
+    test: 'ledger/orders',
+    grep: 'rejects no reply that is in a saved answer',
+  },
+  {
+    name: 'a reply is rejected twice',
+    file: 'src/ledger/queries/orders.js',
+    find: 'and reply = ${p.reply} and rejected_at is null',
+    replace: 'and reply = ${p.reply}',
+    test: 'ledger/orders',
+    grep: 'lets a rejected respondent reply no more',
+  },
 ];

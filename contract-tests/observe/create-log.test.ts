@@ -42,6 +42,24 @@ describe('The log', () => {
       expect(JSON.parse(stdout)).to.include({ n: 1, msg: 'a sale' });
     });
 
+  it('loses no line of a process that exits amid many', () => {
+    const script = `
+      const { createLog } = await import(${JSON.stringify(MODULE)});
+      const log = await createLog('info', false);
+      for (let n = 0; n < 5_000; n++) log.info({ n }, 'a sale');
+      setImmediate(() => {
+        log.info({ n: 5_000 }, 'the last sale');
+        process.exit(0);
+      });`;
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+      timeout: 10_000,
+      maxBuffer: 4 * 1024 * 1024,
+    });
+    const numbers = stdout.split('\n').slice(0, -1).map(line => (JSON.parse(line) as { n: number }).n);
+    expect(numbers).to.deep.equal(Array.from({ length: 5_001 }, (_, n) => n));
+  });
+
   describe('on a terminal', () => {
     /** What a terminal gets if `fields`, an expression, are logged with a message. */
     function shown(fields: string, message: string): string {

@@ -14,7 +14,8 @@ type MachineParts = {
   observation: Pick<Observation, 'metrics' | 'readFrom'>;
   ledger: Pick<Ledger, 'check' | 'undecided' | 'answerBytes'>;
   offers: Pick<Offers, 'view' | 'viewAge'>;
-  facilitator: Pick<Facilitators, 'choice' | 'breakers'>;
+  facilitator: Pick<Facilitators, 'choice' | 'breakers' | 'names'>;
+  backends: readonly string[];
   apis: Pick<HttpOperations, 'breakers'>;
   health: Pick<Health, 'report'>;
   /** Of the embedded facilitator's fee payer. */
@@ -67,8 +68,9 @@ function readinessIn({ closing, ledger, offers, facilitator }: MachineParts): ()
 }
 
 function sourceIn(parts: MachineParts, readiness: () => Promise<Readiness>): MetricsSource {
-  const { ledger, offers, facilitator, apis, health, guard, config } = parts;
+  const { ledger, offers, facilitator, backends, apis, health, guard, config } = parts;
   return {
+    services: () => ({ facilitators: facilitator.names, backends }),
     undecided: () => ledger.undecided(),
     breakers: () => [...facilitator.breakers(), ...apis.breakers()],
     feePayer: () => {

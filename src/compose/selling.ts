@@ -38,6 +38,8 @@ export type Selling = Omit<HttpParts, 'offers'> & {
   idle(): Promise<void>;
   health: Health;
   orders: OrderWorker;
+  /** The backends of the operations. */
+  backends: string[];
   /** Opens the panel; undefined if nobody is asked. */
   panelLink: string | undefined;
 };
@@ -94,6 +96,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
     ...(pages.landing ? { landing: pages.landing } : {}),
     health,
     orders,
+    backends: [...new Set(Object.values(handlers).flatMap(({ backend }) => backend ?? []))],
     idle: () => charge.idle(),
     panelLink: page?.link,
   };

@@ -22,15 +22,15 @@ function isTracing(): boolean {
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(NAME) !== undefined;
 }
 
-/** Runs `work` in a span. */
+/** Runs `work` in a span. `attributes` are only asked for with an SDK. */
 export function traced<T>(
   name: string,
-  attributes: Attributes,
+  attributes: () => Attributes,
   work: () => Promise<T>,
   kind: SpanKind = SpanKind.INTERNAL,
 ): Promise<T> {
   if (!isTracing()) return work();
-  return tracer.startActiveSpan(name, { attributes, kind }, async span => {
+  return tracer.startActiveSpan(name, { attributes: attributes(), kind }, async span => {
     try {
       return await work();
     } catch (error) {
@@ -46,7 +46,7 @@ export function traced<T>(
 export function tracedFrom<T>(
   headers: Record<string, string | string[] | undefined>,
   name: string,
-  attributes: Attributes,
+  attributes: () => Attributes,
   work: () => Promise<T>,
 ): Promise<T> {
   if (!isTracing()) return work();
@@ -56,7 +56,7 @@ export function tracedFrom<T>(
 
 /** Runs a request to another service in a span. `service` must not contain credentials. */
 export function tracedRequest<T>(method: string, service: string, work: () => Promise<T>): Promise<T> {
-  const attributes = { 'http.request.method': method, 'server.address': service };
+  const attributes = (): Attributes => ({ 'http.request.method': method, 'server.address': service });
   return traced(`${method} ${service}`, attributes, work, SpanKind.CLIENT);
 }
 

@@ -48,24 +48,48 @@ function escaped(character: string): string {
   return units.map(unit => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
-/** Lines are gathered for this long, in ms, or up to this many bytes, because each write of the file costs as much as making a line. */
+/** Lines are gathered for this long, in ms, or up to this many characters: one write of the file costs as much as many lines. */
 const GATHER_MS = 100;
-const GATHERED_BYTES = 8 * 1024;
+const GATHERED_CHARACTERS = 64 * 1024;
 /** More is dropped while whoever reads the log does not. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 
 /** A log that can't be written, for example on a full disk, must not end a server that can still sell. */
 function standardOutput(): pino.DestinationStream {
-  const output = pino.destination({
-    dest: 1,
-    sync: false,
-    minLength: GATHERED_BYTES,
-    periodicFlush: GATHER_MS,
-    maxLength: MAX_BUFFERED_BYTES,
-  });
+  const output = pino.destination({ dest: 1, sync: false, maxLength: MAX_BUFFERED_BYTES });
   output.on('error', () => {
     // At exit it would throw what can't be written.
     output.flushSync = () => {};
   });
-  return output;
+  return gathered(output);
+}
+
+/** Gathers lines in an array, since a destination with a `minLength` copies all that it holds for each line. */
+function gathered(output: ReturnType<typeof pino.destination>): pino.DestinationStream {
+  let lines: string[] = [];
+  let characters = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const take = (): string => {
+    clearTimeout(timer);
+    timer = undefined;
+    const text = lines.join('');
+    lines = [];
+    characters = 0;
+    return text;
+  };
+  process.once('exit', () => {
+    output.flushSync();
+    // `output` would hand it to a thread that ends with the process.
+    const last = pino.destination({ dest: 1, sync: true });
+    last.on('error', () => {});
+    last.write(take());
+  });
+  return {
+    write(line) {
+      lines.push(line);
+      characters += line.length;
+      if (characters >= GATHERED_CHARACTERS) output.write(take());
+      else timer ??= setTimeout(() => output.write(take()), GATHER_MS).unref();
+    },
+  };
 }

@@ -26,18 +26,23 @@ export function createObserver(
         }
       }
     },
-    async step(step, { operation: { id: operation }, requestId, spent }, work) {
+    step(step, { operation: { id: operation }, requestId, spent }, work) {
       const began = performance.now();
-      try {
-        return await traced(step, attributesOf(operation, requestId), work);
-      } finally {
+      const done = (): void => {
         const ms = performance.now() - began;
         if (spent) spent[step] = (spent[step] ?? 0) + ms;
         measured(step, operation, ms);
-      }
+      };
+      const result = traced(step, () => attributesOf(operation, requestId), work);
+      // First of those who wait for it, so that what comes next knows how long it took.
+      result.then(done, done);
+      return result;
     },
     call({ operation, requestId, transport, headers }, work) {
-      const attributes = { ...attributesOf(operation, requestId), 'coinslot.transport': transport };
+      const attributes = (): Record<string, string> => ({
+        ...attributesOf(operation, requestId),
+        'coinslot.transport': transport,
+      });
       return tracedFrom(headers, operation, attributes, work);
     },
   };

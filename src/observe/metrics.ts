@@ -1,6 +1,7 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Answered, Event, Listener, Step } from './observer.js';
 import { reasonOf } from './refusal-reason.js';
+import { countIn, durationsIn, type Count, type Durations } from './series.js';
 import { usdcCounter } from './usdc-counter.js';
 
 /** An operation that costs something. */
@@ -13,6 +14,8 @@ export type MetricsSource = {
    * 1970.
    */
   undecided: () => Promise<Record<'settling' | 'owed', Undecided>>;
+  /** The configured facilitators, and the backends of the operations that are sold. */
+  services: () => { facilitators: readonly string[]; backends: readonly string[] };
   /** Which services rest after failures. */
   breakers: () => { name: string; open: boolean }[];
   /** The embedded facilitator's fee payer, in lamports; undefined without one. */
@@ -48,42 +51,39 @@ export function createMetrics(
   source: () => MetricsSource | undefined,
 ): Metrics {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const counters = countersIn(registers, operations);
-  const times = histogramsIn(registers);
-  const gauges = gaugesIn(registers);
-  const unpaid = new Map(operations.map(({ id }) => [id, { count: 0 }]));
-  unpaidCounterIn(registers, unpaid);
+  const counts = countsIn(registry, operations);
+  const times = timesIn(registry);
+  const gauges = gaugesIn([registry]);
 
   function hear(event: Event): void {
     switch (event.kind) {
       case 'sold':
-        counters.sales.inc({ operation: event.operation });
-        return counters.revenue.add(event.operation, event.amount);
+        counts.sales.add(event.operation);
+        return counts.revenue.add(event.operation, event.amount);
       case 'answered':
-        return countAnswer(counters, event);
+        return countAnswer(counts, event);
       case 'order':
-        return counters.orders.inc({ operation: event.operation, change: event.change });
+        return counts.orders.add(event.operation, event.change);
       case 'throttled':
-        return counters.throttled.inc();
+        return counts.throttled.add();
       case 'released':
-        return counters.released.inc({ operation: event.operation });
+        return counts.released.add(event.operation);
       case 'false settlement':
-        return counters.falseSettlements.inc({ operation: event.operation });
+        return counts.falseSettlements.add(event.operation);
       case 'facilitator': {
         const { facilitator, request, result } = event;
-        counters.facilitatorErrors.inc({ facilitator, request }, result === 'failed' ? 1 : 0);
-        return times.facilitator.observe({ facilitator, request }, event.ms / 1000);
+        if (result === 'failed') counts.facilitatorErrors.add(facilitator, request);
+        return times.facilitator.add(event.ms, facilitator, request);
       }
       case 'upstream': {
         const { upstream, result } = event;
-        counters.upstreamErrors.inc({ upstream }, result === 'failed' ? 1 : 0);
-        return times.upstream.observe({ upstream, result }, event.ms / 1000);
+        if (result === 'failed') counts.upstreamErrors.add(upstream);
+        return times.upstream.add(event.ms, upstream, result);
       }
       case 'ledger': {
-        if (event.failed !== undefined) counters.ledgerErrors.inc();
-        return event.write ? times.commit.observe(event.ms / 1000) : undefined;
+        if (event.failed !== undefined) counts.ledgerErrors.add();
+        return event.write ? times.commit.add(event.ms) : undefined;
       }
       case 'decided':
         return undefined;
@@ -93,88 +93,96 @@ export function createMetrics(
   return {
     hear,
     contentType: registry.contentType,
-    unpaid: operation => {
-      const counted = unpaid.get(operation);
-      if (counted) counted.count += 1;
-    },
-    measured: (step, operation, ms) => times.step.observe({ step, operation }, ms / 1000),
+    unpaid: operation => counts.challenges.add(operation),
+    measured: (step, operation, ms) => times.step.add(ms, step, operation),
     render: async () => {
       const read = source();
-      if (read) await readInto(gauges, read);
+      if (read) {
+        beginErrors(counts, read);
+        await readInto(gauges, read);
+      }
       return registry.metrics();
     },
   };
 }
 
-type Counters = ReturnType<typeof countersIn>;
+type Counts = ReturnType<typeof countsIn>;
 type Gauges = ReturnType<typeof gaugesIn>;
 
-function countAnswer(counters: Counters, { operation, transport, status, error = '' }: Answered): void {
-  counters.answers.inc({ operation, transport, status });
-  if (status === 402) counters.refusals.inc({ operation, reason: reasonOf(error) });
+function countAnswer(counts: Counts, { operation, transport, status, error = '' }: Answered): void {
+  counts.answers.add(operation, transport, String(status));
+  if (status === 402) counts.refusals.add(operation, reasonOf(error));
 }
 
-function countersIn(registers: Registry[], operations: readonly SoldOperation[]) {
-  const counter = <T extends string>(name: string, help: string, labelNames: T[]): Counter<T> =>
-    new Counter({ name: `coinslot_${name}`, help, labelNames, registers });
-  const counters = {
-    sales: counter('sales_total', 'Calls that were paid, by operation.', ['operation']),
-    revenue: usdcCounter(registers, 'coinslot_revenue_usdc_total', 'USDC that was earned, by operation.'),
-    answers: counter('answers_total', 'Answers to requests with a payment, resent ones included.', [
+/** A rate needs a value before the first error. */
+function beginErrors({ facilitatorErrors, upstreamErrors }: Counts, { services }: MetricsSource): void {
+  const { facilitators, backends } = services();
+  for (const name of facilitators)
+    for (const request of ['verify', 'settle']) facilitatorErrors.begin(name, request);
+  for (const name of backends) upstreamErrors.begin(name);
+}
+
+function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
+  const count = (name: string, help: string, labelNames: string[] = []): Count =>
+    countIn(registry, { name: `coinslot_${name}`, help, labelNames });
+  const counts = {
+    challenges: count('challenges_total', 'Unpaid calls that were answered with 402, by operation.', [
+      'operation',
+    ]),
+    sales: count('sales_total', 'Calls that were paid, by operation.', ['operation']),
+    revenue: usdcCounter(registry, 'coinslot_revenue_usdc_total', 'USDC that was earned, by operation.'),
+    answers: count('answers_total', 'Answers to requests with a payment, resent ones included.', [
       'operation',
       'transport',
       'status',
     ]),
-    refusals: counter('refusals_total', 'Payments that were refused with 402, by reason.', [
+    refusals: count('refusals_total', 'Payments that were refused with 402, by reason.', [
       'operation',
       'reason',
     ]),
-    orders: counter('orders_total', 'Changes of orders that are paid up front: paid, delivered, failed.', [
+    orders: count('orders_total', 'Changes of orders that are paid up front: paid, delivered, failed.', [
       'operation',
       'change',
     ]),
-    released: counter('released_total', 'Unresolved payments that the chain has shown not to be charged.', [
+    released: count('released_total', 'Unresolved payments that the chain has shown not to be charged.', [
       'operation',
     ]),
-    falseSettlements: counter(
+    falseSettlements: count(
       'false_settlements_total',
       'Calls that a facilitator reported as paid and that were not.',
       ['operation'],
     ),
-    throttled: counter(
+    throttled: count(
       'throttled_total',
       'Calls that were turned away, because their address was over its limit.',
-      [],
     ),
-    facilitatorErrors: counter('facilitator_errors_total', 'Requests without a usable answer.', [
+    facilitatorErrors: count('facilitator_errors_total', 'Requests without a usable answer.', [
       'facilitator',
       'request',
     ]),
-    upstreamErrors: counter('upstream_errors_total', 'Calls in which a backend failed.', ['upstream']),
-    ledgerErrors: counter('ledger_errors_total', 'Operations that the database failed to carry out.', []),
+    upstreamErrors: count('upstream_errors_total', 'Calls in which a backend failed.', ['upstream']),
+    ledgerErrors: count('ledger_errors_total', 'Operations that the database failed to carry out.'),
   };
-  // A rate needs a value before the first event.
-  for (const { id: operation, flow } of operations) {
-    counters.sales.inc({ operation }, 0);
-    counters.revenue.add(operation, 0n);
-    counters.falseSettlements.inc({ operation }, 0);
+  for (const { id, flow } of operations) {
+    for (const each of [counts.challenges, counts.sales, counts.falseSettlements]) each.begin(id);
+    counts.revenue.add(id, 0n);
     if (flow !== 'upfront') continue;
-    for (const change of ['paid', 'delivered', 'failed']) counters.orders.inc({ operation, change }, 0);
+    for (const change of ['paid', 'delivered', 'failed']) counts.orders.begin(id, change);
   }
-  return counters;
+  return counts;
 }
 
-function histogramsIn(registers: Registry[]) {
-  const histogram = <T extends string>(name: string, help: string, labelNames: T[], buckets = SECONDS) =>
-    new Histogram({ name: `coinslot_${name}`, help, labelNames, buckets, registers });
+function timesIn(registry: Registry) {
+  const durations = (name: string, help: string, labelNames: string[], bounds = SECONDS): Durations =>
+    durationsIn(registry, { name: `coinslot_${name}`, help, labelNames }, bounds);
   return {
-    step: histogram('step_seconds', 'How long the steps of paid calls took.', ['step', 'operation']),
-    facilitator: histogram('facilitator_request_seconds', 'How long facilitators took to answer.', [
+    step: durations('step_seconds', 'How long the steps of paid calls took.', ['step', 'operation']),
+    facilitator: durations('facilitator_request_seconds', 'How long facilitators took to answer.', [
       'facilitator',
       'request',
     ]),
-    upstream: histogram('upstream_seconds', 'How long backends worked on calls.', ['upstream', 'result']),
-    commit: histogram('ledger_commit_seconds', 'How long commits of the ledger took.', [], COMMIT_SECONDS),
+    upstream: durations('upstream_seconds', 'How long backends worked on calls.', ['upstream', 'result']),
+    commit: durations('ledger_commit_seconds', 'How long commits of the ledger took.', [], COMMIT_SECONDS),
   };
 }
 
@@ -195,19 +203,6 @@ function gaugesIn(registers: Registry[]) {
     chainAge: gauge('chain_view_age_seconds', 'Age of what the server knows of the chain.', []),
     ready: gauge('ready', '1 while calls can be sold; what /ready says.', []),
   };
-}
-
-function unpaidCounterIn(registers: Registry[], counts: ReadonlyMap<string, { count: number }>): void {
-  new Counter({
-    name: 'coinslot_challenges_total',
-    help: 'Unpaid calls that were answered with 402, by operation.',
-    labelNames: ['operation'],
-    registers,
-    collect() {
-      this.reset();
-      for (const [operation, { count }] of counts) this.inc({ operation }, count);
-    },
-  });
 }
 
 /** Everything that has no value now is left out, so that no old value looks current. */

@@ -4,7 +4,7 @@ const ATOMIC_PER_USDC = 1e6;
 
 /** A counter of USDC by operation that adds atomic units, because sums of floating-point numbers drift. */
 export function usdcCounter(
-  registers: Registry[],
+  registry: Registry,
   name: string,
   help: string,
 ): { add(operation: string, atomic: bigint): void } {
@@ -13,7 +13,7 @@ export function usdcCounter(
     name,
     help,
     labelNames: ['operation'],
-    registers,
+    registers: [registry],
     collect() {
       this.reset();
       for (const [operation, atomic] of sums) this.inc({ operation }, Number(atomic) / ATOMIC_PER_USDC);

@@ -1,0 +1,68 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as after } from 'node:timers/promises';
+import { conclude, PAIRS, QUICK_PAIRS, tablesOf } from './before.js';
+import { median, record } from './figures.js';
+import { BRIEF } from './fleet.js';
+import { introduce, paid, unpaid } from './measure.js';
+import { startOurs } from './processes.js';
+
+const HOW = [['with log and metrics'], ['without']];
+const SWITCH = ['--import', new URL('observation-switch.js', import.meta.url).href];
+const QUICK_RUNS = 2;
+/** Enough turns that what else happens on the machine hits both ways alike. */
+const RUNS = 8;
+const SIGNAL_MS = 100;
+
+/**
+ * What log, metrics and traces cost. Each pair is one fresh server that works with them and without them by turns
+ * (`observation-switch.js`); its two figures are the medians of these turns.
+ * @param {import('./measure.js').Bench} bench
+ */
+export async function observation(bench) {
+  const kinds = [
+    {
+      ...tablesOf('paid call', HOW),
+      run: server => paid(bench, server, { ...BRIEF, connections: 64, seconds: 4, mostPerSecond: 2_500 }),
+    },
+    {
+      ...tablesOf('402', HOW),
+      run: server => unpaid(bench, server, { ...BRIEF, connections: 100, seconds: 2 }),
+    },
+  ];
+  for (let pair = 0; pair < (bench.quick ? QUICK_PAIRS : PAIRS); pair++) {
+    const { server } = await startOurs(bench.stubs, { nodeArgs: SWITCH });
+    try {
+      await introduce(bench, server, BRIEF);
+      for (const kind of kinds) await measureTurns(server, kind, bench.quick ? QUICK_RUNS : RUNS);
+    } finally {
+      await server.stop();
+    }
+  }
+  for (const kind of kinds) conclude(bench, kind, HOW);
+}
+
+async function measureTurns(server, { run, rate, spent }, runs) {
+  // For the compiler of V8.
+  await run(server);
+  await turnsOf(server);
+  const turns = [];
+  for (let at = 0; at < runs; at++) {
+    await run(server);
+    turns.push(...(await turnsOf(server)));
+  }
+  for (const [index, [name]] of HOW.entries()) {
+    const its = turns.filter(({ observed }) => observed === (index === 0));
+    record(rate, name, median(its.map(({ calls, ms }) => (calls * 1_000) / ms)));
+    record(spent, name, median(its.map(({ calls, cpu }) => cpu / calls)));
+  }
+}
+
+/** The turns since they were last read, without those in which the load began or ended. */
+async function turnsOf(server) {
+  server.child.kill('SIGUSR2');
+  await after(SIGNAL_MS);
+  /** @type {import('./observation-switch.js').Turn[]} */
+  const turns = JSON.parse(await readFile(join(server.folder, 'turns.json'), 'utf8'));
+  return turns.filter(({ calls }) => calls > 0).slice(1, -1);
+}

@@ -1,0 +1,124 @@
+import { Counter, type Histogram, type Registry } from 'prom-client';
+
+/**
+ * Counters and histograms whose series are kept here, and that prom-client reads when it is asked for the metrics. Its own look up their
+ * labels at each event, which costs a paid call more than everything else that observes it.
+ */
+export type MetricText = { name: string; help: string; labelNames: readonly string[] };
+
+type Branch<Value> = { value?: Value; next: Map<string, Branch<Value>> };
+
+/**
+ * What is counted for each set of values of the labels. There are few: operations, configured services and fixed words. One map for
+ * each label, since a key that is put together costs more than the look-up.
+ */
+class Series<Value> {
+  readonly #root: Branch<Value> = { next: new Map() };
+  readonly #create: () => Value;
+
+  constructor(create: () => Value) {
+    this.#create = create;
+  }
+
+  of(labels: readonly string[]): Value {
+    let branch = this.#root;
+    for (const label of labels) {
+      let next = branch.next.get(label);
+      if (!next) branch.next.set(label, (next = { next: new Map() }));
+      branch = next;
+    }
+    return (branch.value ??= this.#create());
+  }
+
+  *entries(branch = this.#root, labels: readonly string[] = []): Iterable<[readonly string[], Value]> {
+    if (branch.value !== undefined) yield [labels, branch.value];
+    for (const [label, next] of branch.next) yield* this.entries(next, [...labels, label]);
+  }
+}
+
+export type Count = {
+  /** Adds one to a series. `labels`: the values of the labels, in the order of their names. */
+  add(...labels: string[]): void;
+  /** Gives a series the value 0, if it has none. */
+  begin(...labels: string[]): void;
+};
+
+export function countIn(registry: Registry, { labelNames, ...text }: MetricText): Count {
+  const series = new Series(() => ({ count: 0 }));
+  // Without labels there is one series, from the start.
+  if (labelNames.length === 0) series.of([]);
+  new Counter({
+    ...text,
+    labelNames,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [labels, { count }] of series.entries()) this.inc(named(labelNames, labels), count);
+    },
+  });
+  return {
+    add: (...labels) => void (series.of(labels).count += 1),
+    begin: (...labels) => void series.of(labels),
+  };
+}
+
+export type Durations = {
+  /** Adds a time in ms to a series. `labels`: the values of the labels, in the order of their names. */
+  add(ms: number, ...labels: string[]): void;
+};
+
+/** @param bounds of the buckets, in seconds, ascending */
+export function durationsIn(
+  registry: Registry,
+  { name, help, labelNames }: MetricText,
+  bounds: readonly number[],
+): Durations {
+  const series = new Series(() => ({ counts: new Array<number>(bounds.length + 1).fill(0), seconds: 0 }));
+  if (labelNames.length === 0) series.of([]);
+  const metric = {
+    name,
+    help,
+    async get() {
+      const values = [...series.entries()].flatMap(([labels, value]) =>
+        samplesOf(name, bounds, named(labelNames, labels), value),
+      );
+      return { name, help, type: 'histogram', values };
+    },
+  };
+  // A registry calls no more than `get` when its metrics are read as text.
+  registry.registerMetric(metric as unknown as Histogram);
+  return {
+    add(ms, ...labels) {
+      const value = series.of(labels);
+      const seconds = ms / 1000;
+      value.seconds += seconds;
+      let bucket = 0;
+      while (bucket < bounds.length && seconds > (bounds[bucket] as number)) bucket += 1;
+      value.counts[bucket] = (value.counts[bucket] as number) + 1;
+    },
+  };
+}
+
+/** Buckets count everything up to their bound (https://prometheus.io/docs/concepts/metric_types/#histogram). */
+function samplesOf(
+  name: string,
+  bounds: readonly number[],
+  labels: Record<string, string>,
+  { counts, seconds }: { counts: readonly number[]; seconds: number },
+): { metricName: string; labels: Record<string, string | number>; value: number }[] {
+  let sum = 0;
+  const buckets = counts.map((count, at) => {
+    sum += count;
+    const le = bounds[at] ?? '+Inf';
+    return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: sum };
+  });
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: seconds },
+    { metricName: `${name}_count`, labels, value: sum },
+  ];
+}
+
+function named(names: readonly string[], values: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name, at) => [name, values[at] as string]));
+}
