@@ -16,6 +16,7 @@ const STANDINS = {
           turn.calls += 1;
           now().unpaid(operation);
         },
+        committed: ms => now().committed(ms),
         step: (step, call, work) => now().step(step, call, work),
         call: (call, work) => now().call(call, work),
       };
@@ -23,8 +24,8 @@ const STANDINS = {
   '/dist/src/ledger/watched-engine.js': `
     import { watched as watch } from './watched-engine.js?itself';
     const { turn } = globalThis;
-    export function watched(engine, tell) {
-      const observed = watch(engine, tell);
+    export function watched(engine, told) {
+      const observed = watch(engine, told);
       const now = () => (turn.observed ? observed : engine);
       return {
         dialect: engine.dialect,

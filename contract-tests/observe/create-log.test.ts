@@ -56,7 +56,10 @@ describe('The log', () => {
       timeout: 10_000,
       maxBuffer: 4 * 1024 * 1024,
     });
-    const numbers = stdout.split('\n').slice(0, -1).map(line => (JSON.parse(line) as { n: number }).n);
+    const numbers = stdout
+      .split('\n')
+      .slice(0, -1)
+      .map(line => (JSON.parse(line) as { n: number }).n);
     expect(numbers).to.deep.equal(Array.from({ length: 5_001 }, (_, n) => n));
   });
 

@@ -97,16 +97,14 @@ describe('Faults that are repeated', () => {
     const lines: Line[] = [];
     let now = 1_000_000;
     const faults = faultLog(logOf(lines), () => now);
-    const ledger = (failed?: string): void => faults.hear({ kind: 'ledger', write: true, ms: 1, failed });
-    ledger();
+    const ledger = (failed: string): void => faults.hear({ kind: 'ledger', failed });
+    faults.committed();
     for (let n = 0; n < 25; n++) {
       ledger('the database is gone');
       now += 1_000;
     }
     expect(faults.failing()).to.deep.equal(['the ledger']);
-    faults.hear({ kind: 'ledger', write: false, ms: 1 });
-    expect(faults.failing(), 'that it can be read is not enough').to.deep.equal(['the ledger']);
-    ledger();
+    faults.committed();
     expect(lines.map(({ level, message }) => `${level}: ${message}`)).to.deep.equal([
       'error: the ledger fails: the database is gone',
       'info: the ledger is back after 25 s (25 failures)',
@@ -118,7 +116,7 @@ describe('Faults that are repeated', () => {
     const lines: Line[] = [];
     let now = 0;
     const faults = faultLog(logOf(lines), () => now);
-    for (; now <= 120_000; now += 100) faults.hear({ kind: 'ledger', write: false, ms: 1, failed: 'gone' });
+    for (; now <= 120_000; now += 100) faults.hear({ kind: 'ledger', failed: 'gone' });
     expect(lines.map(({ message }) => message)).to.deep.equal([
       'the ledger fails: gone',
       'the ledger still fails, 601 times in 60 s: gone',

@@ -1,24 +1,26 @@
 import type { Engine } from './engine.js';
 
-/** Called after every write, and after a read that failed: how long it took in ms, and why it failed. */
-export type LedgerWatch = (write: boolean, ms: number, error?: Error) => void;
+/** `committed`: after every write, how long it took in ms. `failed`: why a write or a read failed. */
+export type LedgerWatch = { committed(ms: number): void; failed(error: Error): void };
 
-/** An engine that reports its operations. What `tell` does changes no result: a write that was committed is never called failed. */
-export function watched(engine: Engine, tell: LedgerWatch): Engine {
-  function told<T>(write: boolean, work: Promise<T>): Promise<T> {
+/** An engine that reports its operations. What the watch does changes no result: a write that was committed is never called failed. */
+export function watched(engine: Engine, watch: LedgerWatch): Engine {
+  const failed = (error: unknown): void => watch.failed(error as Error);
+  function written<T>(work: Promise<T>): Promise<T> {
     const began = performance.now();
-    work.then(
-      () => write && tell(write, performance.now() - began),
-      error => tell(write, performance.now() - began, error as Error),
-    );
+    work.then(() => watch.committed(performance.now() - began), failed);
     return work;
   }
   return {
     dialect: engine.dialect,
     owner: engine.owner,
-    read: operation => told(false, engine.read(operation)),
-    write: (operation, bytes) => told(true, engine.write(operation, bytes)),
-    transact: work => told(true, engine.transact(work)),
+    read: operation => {
+      const work = engine.read(operation);
+      work.catch(failed);
+      return work;
+    },
+    write: (operation, bytes) => written(engine.write(operation, bytes)),
+    transact: work => written(engine.transact(work)),
     close: () => engine.close(),
   };
 }

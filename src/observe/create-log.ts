@@ -54,21 +54,29 @@ const GATHERED_CHARACTERS = 64 * 1024;
 /** More is dropped while whoever reads the log does not. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 
-/** A log that can't be written, for example on a full disk, must not end a server that can still sell. */
+/** At exit, a thread has this long, in ms, to finish what it is writing. */
+const LAST_WRITE_MS = 20;
+
+let output: pino.DestinationStream | undefined;
+
+/** One of the process. A log that can't be written, for example on a full disk, must not end a server that can still sell. */
 function standardOutput(): pino.DestinationStream {
-  const output = pino.destination({ dest: 1, sync: false, maxLength: MAX_BUFFERED_BYTES });
-  output.on('error', () => {
+  if (output) return output;
+  const destination = pino.destination({ dest: 1, sync: false, maxLength: MAX_BUFFERED_BYTES });
+  destination.on('error', () => {
     // At exit it would throw what can't be written.
-    output.flushSync = () => {};
+    destination.flushSync = () => {};
   });
-  return gathered(output);
+  return (output = gathered(destination));
 }
 
 /** Gathers lines in an array, since a destination with a `minLength` copies all that it holds for each line. */
-function gathered(output: ReturnType<typeof pino.destination>): pino.DestinationStream {
+function gathered(destination: ReturnType<typeof pino.destination>): pino.DestinationStream {
   let lines: string[] = [];
   let characters = 0;
   let timer: NodeJS.Timeout | undefined;
+  let isWriting = false;
+  destination.on('drain', () => (isWriting = false));
   const take = (): string => {
     clearTimeout(timer);
     timer = undefined;
@@ -77,9 +85,15 @@ function gathered(output: ReturnType<typeof pino.destination>): pino.Destination
     characters = 0;
     return text;
   };
-  process.once('exit', () => {
-    output.flushSync();
-    // `output` would hand it to a thread that ends with the process.
+  const write = (): void => {
+    isWriting = true;
+    destination.write(take());
+  };
+  // Before the listener of the destination, which does not know what a thread is still writing.
+  process.prependOnceListener('exit', () => {
+    if (isWriting) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_WRITE_MS);
+    destination.flushSync();
+    // An asynchronous write may not finish before the process ends.
     const last = pino.destination({ dest: 1, sync: true });
     last.on('error', () => {});
     last.write(take());
@@ -88,8 +102,8 @@ function gathered(output: ReturnType<typeof pino.destination>): pino.Destination
     write(line) {
       lines.push(line);
       characters += line.length;
-      if (characters >= GATHERED_CHARACTERS) output.write(take());
-      else timer ??= setTimeout(() => output.write(take()), GATHER_MS).unref();
+      if (characters >= GATHERED_CHARACTERS) write();
+      else timer ??= setTimeout(write, GATHER_MS).unref();
     },
   };
 }

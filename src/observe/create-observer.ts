@@ -6,17 +6,26 @@ export type Listeners = {
   events: readonly Listener[];
   /** Called for every unpaid call; there may be thousands a second. */
   unpaid: (operation: string) => void;
+  /** Called for every write of the ledger, with the time that it took, in ms. */
+  committed: readonly ((ms: number) => void)[];
   /** Called with the time that a step took, in ms. */
   measured: (step: Step, operation: string, ms: number) => void;
 };
 
 /** The observer of a server. What a listener throws is a bug of ours, and must not cost anybody a paid answer. */
 export function createObserver(
-  { events, unpaid, measured }: Listeners,
+  { events, unpaid, committed, measured }: Listeners,
   onFault: (error: unknown) => void,
 ): Observer {
   return {
     unpaid,
+    committed(ms) {
+      try {
+        for (const listener of committed) listener(ms);
+      } catch (error) {
+        onFault(error);
+      }
+    },
     tell(event: Event) {
       for (const listener of events) {
         try {
@@ -34,8 +43,8 @@ export function createObserver(
         measured(step, operation, ms);
       };
       const result = traced(step, () => attributesOf(operation, requestId), work);
-      // First of those who wait for it, so that what comes next knows how long it took.
-      result.then(done, done);
+      // Before the caller waits for it, so that `spent` is filled in when the caller goes on.
+      result.then(done, done).catch(onFault);
       return result;
     },
     call({ operation, requestId, transport, headers }, work) {

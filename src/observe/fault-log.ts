@@ -5,13 +5,21 @@ import type { Event, Listener } from './observer.js';
 const REMIND_MS = 60_000;
 const QUIET_MS = 1_000;
 
+const LEDGER = 'the ledger';
+
 type Fault = { since: number; last: number; failures: number; mentionedAt: number };
+
+export type FaultLog = Listener & {
+  /** The ledger has committed a write. That it can be read is not enough: on a full disk it can. */
+  committed: () => void;
+  failing(): string[];
+};
 
 /**
  * Writes when a part of the server begins to fail, once a minute that it still does and how often, and when it is back. The parts are
  * the ledger, each facilitator and each backend; their names come from the configuration and the contract, so they are few.
  */
-export function faultLog(log: Log, now: () => number = Date.now): Listener & { failing(): string[] } {
+export function faultLog(log: Log, now: () => number = Date.now): FaultLog {
   const faults = new Map<string, Fault>();
 
   function failed(part: string, why: string): void {
@@ -49,6 +57,9 @@ export function faultLog(log: Log, now: () => number = Date.now): Listener & { f
       if (told.why !== undefined) failed(told.part, told.why);
       else if (faults.size > 0) worked(told.part);
     },
+    committed: () => {
+      if (faults.size > 0) worked(LEDGER);
+    },
     failing: () => [...faults.keys()],
   };
 }
@@ -57,9 +68,7 @@ export function faultLog(log: Log, now: () => number = Date.now): Listener & { f
 function partOf(event: Event): { part: string; why?: string | undefined } | undefined {
   switch (event.kind) {
     case 'ledger':
-      // On a full disk, it can still be read.
-      if (event.failed === undefined && !event.write) return undefined;
-      return { part: 'the ledger', why: event.failed };
+      return { part: LEDGER, why: event.failed };
     case 'facilitator': {
       const { facilitator, result, why = 'no usable answer' } = event;
       return { part: `facilitator ${facilitator}`, why: result === 'failed' ? why : undefined };

@@ -7,7 +7,7 @@ import { usdcCounter } from './usdc-counter.js';
 /** An operation that costs something. */
 export type SoldOperation = { id: string; flow: string };
 
-/** What is read when somebody asks for the metrics. What it throws or rejects leaves its metrics out. */
+/** What is read when somebody asks for the metrics. Where `undecided` rejects, its metrics are left out. */
 export type MetricsSource = {
   /**
    * The payments whose money moved, or may have moved, and whose answer was not delivered. Amounts in atomic units, times in ms since
@@ -32,6 +32,7 @@ type Undecided = { payments: number; amount: bigint; since: number | undefined }
 
 export type Metrics = Listener & {
   unpaid: (operation: string) => void;
+  committed: (ms: number) => void;
   measured: (step: Step, operation: string, ms: number) => void;
   /** @returns the text format of Prometheus */
   render(): Promise<string>;
@@ -74,6 +75,7 @@ export function createMetrics(
       case 'facilitator': {
         const { facilitator, request, result } = event;
         if (result === 'failed') counts.facilitatorErrors.add(facilitator, request);
+        else counts.facilitatorErrors.begin(facilitator, request);
         return times.facilitator.add(event.ms, facilitator, request);
       }
       case 'upstream': {
@@ -81,10 +83,8 @@ export function createMetrics(
         if (result === 'failed') counts.upstreamErrors.add(upstream);
         return times.upstream.add(event.ms, upstream, result);
       }
-      case 'ledger': {
-        if (event.failed !== undefined) counts.ledgerErrors.add();
-        return event.write ? times.commit.add(event.ms) : undefined;
-      }
+      case 'ledger':
+        return counts.ledgerErrors.add();
       case 'decided':
         return undefined;
     }
@@ -93,6 +93,7 @@ export function createMetrics(
   return {
     hear,
     contentType: registry.contentType,
+    committed: ms => times.commit.add(ms),
     unpaid: operation => counts.challenges.add(operation),
     measured: (step, operation, ms) => times.step.add(ms, step, operation),
     render: async () => {
@@ -118,7 +119,7 @@ function countAnswer(counts: Counts, { operation, transport, status, error = '' 
 function beginErrors({ facilitatorErrors, upstreamErrors }: Counts, { services }: MetricsSource): void {
   const { facilitators, backends } = services();
   for (const name of facilitators)
-    for (const request of ['verify', 'settle']) facilitatorErrors.begin(name, request);
+    for (const request of ['supported', 'verify', 'settle']) facilitatorErrors.begin(name, request);
   for (const name of backends) upstreamErrors.begin(name);
 }
 

@@ -31,8 +31,10 @@ export async function openObservation(
   let source: MetricsSource | undefined;
   const metrics = createMetrics(operations, () => source);
   const { unpaid, measured } = metrics;
-  const events = [metrics, saleLog(written), faultLog(written)];
-  const observer = createObserver({ events, unpaid, measured }, error =>
+  const faults = faultLog(written);
+  const events = [metrics, saleLog(written), faults];
+  const committed = [metrics.committed, faults.committed];
+  const observer = createObserver({ events, unpaid, committed, measured }, error =>
     log.error({ error }, 'an event could not be logged or counted'),
   );
   return {

@@ -6,7 +6,9 @@ export type Observer = {
   tell(event: Event): void;
   /** An unpaid call was answered with a challenge. It is counted, and nothing else. */
   unpaid(operation: string): void;
-  /** Runs one step of a paid call, and measures it. */
+  /** The ledger has committed a write, which took this long, in ms. A sale has several. */
+  committed(ms: number): void;
+  /** Runs one step of a paid call, and measures it. `work` rejects, but throws nothing. */
   step<T>(step: Step, call: ObservedCall, work: () => Promise<T>): Promise<T>;
   /** Runs a paid call as one trace, which continues that of its caller. */
   call<T>(call: CallStart, work: () => Promise<T>): Promise<T>;
@@ -43,7 +45,7 @@ export type Event =
   | FalseSettlement
   | FacilitatorAnswered
   | UpstreamAnswered
-  | LedgerUsed;
+  | LedgerFailed;
 
 /** The money of a payment has moved, and the ledger has recorded it. Reported once per sale. */
 export type Sold = {
@@ -138,8 +140,8 @@ export type UpstreamAnswered = {
   why?: string;
 };
 
-/** The ledger's database has committed a write, or `failed` says why it served a write or a read not. A full store or queue is no failure of it. */
-export type LedgerUsed = { kind: 'ledger'; write: boolean; ms: number; failed?: string | undefined };
+/** Why the ledger's database did not serve a write or a read. A full store or queue is no failure of it. */
+export type LedgerFailed = { kind: 'ledger'; failed: string };
 
 export type Listener = {
   hear(event: Event): void;
@@ -149,6 +151,7 @@ export type Listener = {
 export const UNOBSERVED: Observer = {
   tell: () => {},
   unpaid: () => {},
+  committed: () => {},
   step: (_step, _call, work) => work(),
   call: (_call, work) => work(),
 };

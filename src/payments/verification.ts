@@ -76,7 +76,7 @@ export class Verification {
     if (run.verified) return;
     if (givenUp()) return cleanup.endRun(run, 'reread', false);
     const began = now();
-    const asked = (): Promise<VerifyResult> => facilitator.verify(requests.request(run));
+    const asked = async (): Promise<VerifyResult> => facilitator.verify(requests.request(run));
     const verdict = await orUnavailable(observer.step('verify', run.call, asked));
     if (verdict.kind !== 'valid')
       return this.#end(run, verdict, { working, askedAt: began, workBegan: now() });

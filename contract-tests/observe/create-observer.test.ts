@@ -1,0 +1,38 @@
+import { expect } from 'chai';
+import { createObserver } from '../../src/observe/create-observer.js';
+import type { Spent } from '../../src/observe/observer.js';
+
+const BUG = new Error('a bug');
+const fail = (): never => {
+  throw BUG;
+};
+const OPERATION = { id: 'summarize' };
+
+describe('An observer', () => {
+  it('whose listeners throw costs nobody an answer: what they throw is reported', async () => {
+    const faults: unknown[] = [];
+    const listeners = { events: [{ hear: fail }], unpaid: () => {}, committed: [fail], measured: fail };
+    const observer = createObserver(listeners, error => void faults.push(error));
+    observer.tell({ kind: 'throttled' });
+    observer.committed(1);
+    const step = observer.step('work', { operation: OPERATION }, () => Promise.resolve('an answer'));
+    expect(await step).to.equal('an answer');
+    await new Promise(resolve => setImmediate(resolve));
+    expect(faults).to.deep.equal([BUG, BUG, BUG]);
+  });
+
+  it('knows how long a step took before its caller goes on, whether it succeeds or not', async () => {
+    const measured: string[] = [];
+    const observer = createObserver(
+      { events: [], unpaid: () => {}, committed: [], measured: step => void measured.push(step) },
+      fail,
+    );
+    const spent: Spent = {};
+    await observer.step('claim', { operation: OPERATION, spent }, () => Promise.resolve());
+    expect(spent.claim).to.be.a('number');
+    const failed = observer.step('settle', { operation: OPERATION, spent }, () => Promise.reject(BUG));
+    expect(await failed.catch((error: unknown) => error)).to.equal(BUG);
+    expect(spent.settle).to.be.a('number');
+    expect(measured).to.deep.equal(['claim', 'settle']);
+  });
+});
