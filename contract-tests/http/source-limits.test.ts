@@ -7,6 +7,7 @@ import type { Event } from '../../src/observe/observer.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { openLedgerReader } from '../../src/ledger/store.js';
 import { mcp, type ToolCall } from '../support/mcp-call.js';
+import { scrape } from '../support/metrics.js';
 import { openWorld, post, signFor, TEXT, type World } from '../support/world.js';
 
 const FAR = '203.0.113.7';
@@ -188,5 +189,28 @@ describe('a server behind a trusted proxy', function () {
     expect(again.body.equals(first.body)).to.equal(true);
     expect((await post(url, { text: TEXT }, from('203.0.113.8'))).status).to.equal(402);
     expect((await post(url, { text: TEXT }, { ...fresh, ...from('203.0.113.8') })).status).to.equal(200);
+  });
+
+  it('turns payments with a wrong method away beyond the limit, and reports only those it answered', async () => {
+    const wrong = (address: string): Promise<Response> =>
+      fetch(world.url + path, {
+        method: 'DELETE',
+        headers: { 'payment-signature': 'bm90IG9uZQ==', ...from(address) },
+      });
+    const name = 'coinslot_answers_total{operation="summarize",transport="http",status="405"}';
+    const answered = async (): Promise<number> => (await scrape(world.server.admin.url)).get(name) ?? 0;
+    const before = await answered();
+    const statuses: number[] = [];
+    for (let n = 0; n < 250; n += 1) statuses.push((await wrong('203.0.113.20')).status);
+    const served = statuses.filter(status => status === 405).length;
+    expect(served).to.be.within(100, 249);
+    expect(await answered()).to.equal(before + served);
+    const turnedAway = await wrong('203.0.113.20');
+    expect(turnedAway.status).to.equal(503);
+    expect(Number(turnedAway.headers.get('retry-after'))).to.be.greaterThan(0);
+    expect(await turnedAway.json())
+      .to.have.property('error')
+      .that.includes('from your address');
+    expect((await wrong('203.0.113.21')).status).to.equal(405);
   });
 });

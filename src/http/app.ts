@@ -9,11 +9,11 @@ import { BodiesFull, type BodyReader } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { StaticDocuments } from './documents.js';
 import { goneSignal } from './on-close.js';
-import { servePaidCall, type PaidCallParts } from './paid-calls.js';
+import { countFailed, servePaidCall, type PaidCallParts } from './paid-calls.js';
 import { servePickUp, type PickUpParts } from './serve-pick-up.js';
 import { requestIdOf } from './request-id.js';
 import { BodyFault } from './json-body.js';
-import { told } from './tell-answer.js';
+import { told, type Throttled } from './tell-answer.js';
 import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
 import type { AskedCheck, MethodNotAllowed, Routed } from './router.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
@@ -88,17 +88,23 @@ async function serve(ctx: Context, parts: AppParts, next: () => Promise<unknown>
   return serveFree(ctx, parts, route);
 }
 
-/** Reported if it came with a payment, as everything that becomes of one. @throws Halt */
-async function refuseMethod(ctx: Context, parts: AppParts, route: MethodNotAllowed): Promise<unknown> {
+/** Reported to the observer if the request carries a payment. @throws Halt */
+async function refuseMethod(ctx: Context, parts: AppParts, route: MethodNotAllowed): Promise<void> {
   const { priced } = route;
-  const refuse = async (): Promise<never> => {
-    throw notAllowed(ctx, route);
-  };
-  if (!priced || !carriesPayment(ctx.req.rawHeaders)) return refuse();
+  if (!priced || !carriesPayment(ctx.req.rawHeaders)) throw notAllowed(ctx, route);
   const requestId = requestIdOf(ctx.req.headers['x-request-id']);
   ctx.set('X-Request-Id', requestId);
   const asked = { operation: priced.id, transport: 'http', requestId, amount: priced.price.atomic } as const;
-  return told(parts.observer ?? UNOBSERVED, asked, refuse);
+  const result = await told(parts.observer ?? UNOBSERVED, asked, async () => {
+    const throttled = countFailed(parts.limits, parts.limits.of(ctx.req));
+    if (throttled) return throttled;
+    throw notAllowed(ctx, route);
+  });
+  if (result.kind === 'throttled') sendThrottled(ctx, result);
+}
+
+function sendThrottled(ctx: Context, { retryAfterSeconds }: Throttled): void {
+  sendError(ctx, 503, TOO_MANY_CALLS, { 'Retry-After': String(retryAfterSeconds) });
 }
 
 function shown(ctx: Context): string {
@@ -129,8 +135,7 @@ async function servePaid(
     holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
   });
   if (result.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(operation, asked));
-  if (result.kind === 'throttled')
-    return sendError(ctx, 503, TOO_MANY_CALLS, { 'Retry-After': String(result.retryAfterSeconds) });
+  if (result.kind === 'throttled') return sendThrottled(ctx, result);
   if (result.kind === 'rejected') {
     return sendChallenge(ctx, offers.refusal(operation, asked, result.error, true));
   }

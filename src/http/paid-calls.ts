@@ -12,7 +12,7 @@ import type { BudgetOwner } from './byte-budget.js';
 import type { AskedCheck, Routed } from './router.js';
 import { OVER_LIMIT, type SourceLimits } from './source-limits.js';
 import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
-import { told, type PaidCallResult } from './tell-answer.js';
+import { told, type PaidCallResult, type Throttled } from './tell-answer.js';
 
 export type PaidCallParts = HandlerParts & {
   charge: Charge;
@@ -61,12 +61,8 @@ async function served(parts: PaidCallParts, call: ArrivedCall, spent: Spent): Pr
   const { source } = call;
   const check = await charge.checkPayment(call.headers, call.operation);
   if (check.kind === 'unpaid') return throttledIf(limits.takeUnpaid(source)) ?? check;
-  if (check.kind === 'refused' || (check.kind === 'mismatch' && !(await charge.isKnown(check.payment)))) {
-    const throttled = throttledIf(limits.turnAway(source));
-    // A source that goes on stays over its limit.
-    limits.failed(source);
-    return throttled ?? { kind: 'rejected', error: check.error };
-  }
+  if (check.kind === 'refused' || (check.kind === 'mismatch' && !(await charge.isKnown(check.payment))))
+    return countFailed(limits, source) ?? { kind: 'rejected', error: check.error };
   const { payment } = check;
   const { id, payer } = payment.checked;
   const owner = { payment: id, payer, source };
@@ -76,7 +72,14 @@ async function served(parts: PaidCallParts, call: ArrivedCall, spent: Spent): Pr
   return { kind: 'charged', payment, owner, outcome };
 }
 
-function throttledIf(seconds: number): PaidCallResult | undefined {
+/** Counts a call that is refused in any case. A source that goes on stays over its limit. @returns what turns it away */
+export function countFailed(limits: SourceLimits, source: string): Throttled | undefined {
+  const throttled = throttledIf(limits.turnAway(source));
+  limits.failed(source);
+  return throttled;
+}
+
+function throttledIf(seconds: number): Throttled | undefined {
   return seconds === 0 ? undefined : { kind: 'throttled', retryAfterSeconds: seconds };
 }
 

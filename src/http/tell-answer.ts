@@ -10,9 +10,11 @@ import type { Payment } from '../payments/check-payment.js';
  */
 export type PaidCallResult =
   | { kind: 'unpaid' }
-  | { kind: 'throttled'; retryAfterSeconds: number }
+  | Throttled
   | { kind: 'rejected'; error: string }
   | { kind: 'charged'; payment: Payment; owner: BudgetOwner; outcome: Outcome };
+
+export type Throttled = { kind: 'throttled'; retryAfterSeconds: number };
 
 /** What is known of a request before it is served. */
 export type Asked = Pick<Answered, 'operation' | 'transport' | 'requestId' | 'amount' | 'spent'>;
