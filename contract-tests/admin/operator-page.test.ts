@@ -73,8 +73,10 @@ describe('the operator page', () => {
       const { status, text } = await get(path);
       expect(status, path).to.equal(401);
       expect(text, path).to.not.include(id).and.not.include('Sign in failed');
+      expect(text, path).to.include('Sign in and open it again.');
     }
-    expect((await post(`/payments/${id}/retry`, { form: 'x' })).status).to.equal(401);
+    const sent = await post(`/payments/${id}/retry`, { form: 'x' });
+    expect([sent.status, sent.text.includes('Sign in and send it again.')]).to.deep.equal([401, true]);
     expect((await post(`/payments/${id}/refund`, { form: 'x', tx: TX })).status).to.equal(401);
     expect((await post('/login', { token: 'a wrong token of enough characters' })).status).to.equal(401);
     expect(world.logged).to.deep.equal(['a wrong token was sent to the operator page']);
@@ -110,6 +112,38 @@ describe('the operator page', () => {
     expect(part('orders')).to.include(inProgress);
     expect(part('sales')).to.include('tooOld').and.not.include(unresolved);
     expect(part('facilitators')).to.include('open, next try in 4 s');
+  });
+
+  const attention = async (): Promise<string> =>
+    /<section [^>]*id="attention"[^]*?<\/section>/.exec((await get('/')).text)?.[0] ?? '';
+
+  it('shows what needs attention, however many orders in progress are older', async () => {
+    for (let n = 0; n < 55; n += 1) await owe(world, false);
+    await signIn();
+    expect(await attention())
+      .to.include('Nothing is owed but orders in progress.')
+      .and.not.include('The oldest');
+    world.clock.now += 1;
+    const first = await owe(world, true);
+    expect(await attention())
+      .to.include(first)
+      .and.not.include('Nothing is owed')
+      .and.not.include('The oldest');
+    world.clock.now += 1;
+    for (let n = 0; n < 50; n += 1) await owe(world, true);
+    expect(await attention())
+      .to.include(first)
+      .and.include('The oldest 50 of 51.');
+  });
+
+  it('shows an order whose time is up: nobody may be working on it', async () => {
+    const late = await owe(world, false);
+    await signIn();
+    expect(await attention()).to.not.include(late);
+    world.clock.now += 20 * 60_000;
+    expect(await attention())
+      .to.include(late)
+      .and.not.include('orders in progress');
   });
 
   it('escapes what callers wrote', async () => {

@@ -21,6 +21,7 @@ import { SCRIPT } from './operator-script.js';
 import { STYLE } from './operator-style.js';
 import { inItsPlace, rejectHtml } from './order-replies.js';
 import { overviewHtml, type Overview } from './overview.js';
+import { oldestOwed, paymentsInProgress } from './owed-payments.js';
 import { mayReject, mayRetry, paymentFacts, type PaymentFacts } from './payment-facts.js';
 import { paymentHtml, refundHtml, retryHtml } from './payment-page.js';
 import { SalesHistory } from './sales-history.js';
@@ -317,13 +318,14 @@ class OperatorPage {
 
   async #overview(): Promise<Overview> {
     const { ledger, network, payTo, publicUrl, health, facilitators, breakers } = this.#options;
-    const [history, newest, undecided, unresolved, owed, orders] = await Promise.all([
+    const now = this.#now();
+    const orders = await orWhy(ledger.openOrders());
+    const [history, newest, undecided, unresolved, owed] = await Promise.all([
       orWhy(this.#history.read()),
       orWhy(ledger.newestSales(MAX_NEWEST)),
       orWhy(ledger.undecided()),
       orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
-      orWhy(ledger.list({ state: 'owed', limit: MAX_LISTED })),
-      orWhy(ledger.openOrders()),
+      orWhy(oldestOwed(ledger, paymentsInProgress(orders, now), MAX_LISTED)),
     ]);
     const shown = {
       network,
@@ -333,12 +335,13 @@ class OperatorPage {
       facilitators: facilitators(),
       breakers: breakers(),
     };
-    return { now: this.#now(), ...shown, history, newest, undecided, unresolved, owed, orders };
+    return { now, ...shown, history, newest, undecided, unresolved, owed, orders };
   }
 
-  /** Changes with every sale, with what is undecided, with replies, and with the state of a backend. */
+  /** Changes with every sale, with what is undecided, with replies, when the time of an order is up, and with the state of a backend. */
   async #state(): Promise<string> {
     const { ledger, health, facilitators } = this.#options;
+    const now = this.#now();
     const [newest, { settling, owed }, orders] = await Promise.all([
       ledger.newestSales(1),
       ledger.undecided(),
@@ -347,7 +350,7 @@ class OperatorPage {
     const states = Object.values(health().upstreams).map(({ status }) => status);
     return JSON.stringify([
       [newest[0]?.id, newest[0]?.state, settling.payments, owed.payments],
-      orders.map(({ payment, replies, attempts }) => [payment, replies, attempts]),
+      orders.map(({ payment, replies, attempts, deadline }) => [payment, replies, attempts, deadline > now]),
       [...states, ...facilitators().map(({ status }) => status)],
     ]);
   }

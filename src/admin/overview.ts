@@ -4,6 +4,7 @@ import type { Order, Payment, Sale } from '../ledger/store.js';
 import { escapeHtml } from '../pages/escape.js';
 import type { FacilitatorState } from '../payments/facilitators.js';
 import { barChart } from './charts.js';
+import { paymentsInProgress } from './owed-payments.js';
 import { ago, badge, grid, paymentLink, short, span } from './operator-layout.js';
 import type { DaySales, History } from './sales-history.js';
 import { toDecimal } from '../contract/price.js';
@@ -21,6 +22,7 @@ export type Overview = {
   newest: Sale[] | string;
   undecided: Undecided | string;
   unresolved: Payment[] | string;
+  /** Without those whose orders are in progress: these have a list of their own. */
   owed: Payment[] | string;
   orders: (Order & { replies: number })[] | string;
 };
@@ -147,13 +149,10 @@ ${read(view.owed, rows => owed(view, rows))}
 ${read(view.unresolved, rows => waiting(view, rows, 'settling', 'Nothing is unresolved.'))}`;
 }
 
-/** Orders that somebody works on are owed, too, but need nobody's attention; they have a list of their own. */
 function owed(view: Overview, rows: Payment[]): string {
-  const worked = new Set(typeof view.orders === 'string' ? [] : view.orders.map(({ payment }) => payment));
-  const left = rows.filter(({ id }) => !worked.has(id));
-  const inProgress = rows.length - left.length;
-  const none = inProgress > 0 ? 'Nothing is owed but orders in progress.' : 'Nothing is owed.';
-  return waiting(view, left, 'owed', none, inProgress);
+  const { size } = paymentsInProgress(view.orders, view.now);
+  const none = size > 0 ? 'Nothing is owed but orders in progress.' : 'Nothing is owed.';
+  return waiting(view, rows, 'owed', none, size);
 }
 
 /** @param elsewhere how many more are listed in another place */
@@ -185,8 +184,7 @@ function waiting(
     'payments',
   );
   const all = typeof undecided === 'string' ? rows.length : undecided[state].payments - elsewhere;
-  const rest = all - rows.length;
-  return rest > 0
+  return rows.length > 0 && all > rows.length
     ? `${table}<p class="soft">The oldest ${rows.length} of ${all}. <code>npm run ledger -- ${state === 'owed' ? 'owed' : 'list --state settling'}</code> lists more.</p>`
     : table;
 }

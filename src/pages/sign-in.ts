@@ -75,12 +75,12 @@ export class SignIn {
   /** @throws PageFault 401 */
   async demand(ctx: Context): Promise<Session> {
     const session = await this.session(ctx);
-    if (!session)
-      throw new PageFault(
-        401,
-        'You are not signed in, or your session has ended. Sign in and send it again.',
-      );
-    return session;
+    if (session) return session;
+    const again = ctx.method === 'POST' ? 'send' : 'open';
+    throw new PageFault(
+      401,
+      `You are not signed in, or your session has ended. Sign in and ${again} it again.`,
+    );
   }
 
   /**

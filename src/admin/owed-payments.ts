@@ -1,0 +1,27 @@
+import type { Ledger, Order, Payment } from '../ledger/store.js';
+
+/** What one read of the ledger lists at most. */
+const MAX_READ = 1_000;
+
+/** Payments whose order is worked on. They are owed, too, but need attention only once the time of the order is up. */
+export function paymentsInProgress(orders: readonly Order[] | string, now: number): Set<string> {
+  const open = typeof orders === 'string' ? [] : orders.filter(({ deadline }) => deadline > now);
+  return new Set(open.map(({ payment }) => payment));
+}
+
+/** The oldest owed payments, those in progress left out. */
+export async function oldestOwed(
+  { list }: Pick<Ledger, 'list'>,
+  inProgress: ReadonlySet<string>,
+  limit: number,
+): Promise<Payment[]> {
+  const size = Math.min(limit + inProgress.size, MAX_READ);
+  const found: Payment[] = [];
+  let page: Payment[] = [];
+  do {
+    const after = page.at(-1);
+    page = await list({ state: 'owed', limit: size, ...(after ? { after } : {}) });
+    found.push(...page.filter(({ id }) => !inProgress.has(id)));
+  } while (page.length === size && found.length < limit);
+  return found.slice(0, limit);
+}
