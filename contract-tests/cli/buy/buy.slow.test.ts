@@ -205,8 +205,33 @@ describe('npm run buy', function () {
     for (const bought of [invalid, garbage]) failed(bought);
     expect(invalid.err).to.match(/rejected the body: .*text/);
     expect(garbage.err).to.match(/rejected the body: .*JSON/);
+    for (const { err } of [invalid, garbage]) {
+      expect(err.match(/not charged/gi), err).to.have.length(1);
+      expect(err).to.match(/Correct the body and run the command again\.$/m);
+    }
     expect(await world.earned()).to.equal(earned);
     expect(await pending()).to.deep.equal([]);
+  });
+
+  it('of a refused body it says no more about the money than the server does', async () => {
+    const says: [string, number][] = [
+      ['text is empty. You were not charged; correct the body and sign a new payment.', 1],
+      ['There is no such mint. You were not charged.', 1],
+      ['This payment-identifier was used for another call. You were not charged; use a new id', 1],
+      [
+        'text is empty. This payment was used for an earlier call: send that call again, or sign a new payment for this one.',
+        0,
+      ],
+    ];
+    for (const [error, times] of says) {
+      const url = await relayed(async (pass, { payment }) =>
+        payment === undefined ? pass() : Response.json({ error }, { status: 400 }),
+      );
+      const bought = await launch(['summarize', body, '--url', url]).done;
+      failed(bought);
+      expect(bought.err.match(/charged/g) ?? [], bought.err).to.have.length(times);
+      expect(bought.err).to.match(/rejected the body: .*\. Correct the body and run the command again\.$/m);
+    }
   });
 
   it('a refused payment: says why, exits 1, keeps nothing', async () => {

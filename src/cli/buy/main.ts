@@ -295,7 +295,7 @@ function describe(answer: ServerAnswer, receipt: ReturnType<typeof receiptOf>): 
   const error = errorOf(answer);
   switch (answer.status) {
     case 400:
-      return `The server rejected the body: ${withoutAdvice(error)} ${/not charged/i.test(error) ? '' : 'Nothing was charged. '}Correct the body and run the command again.`;
+      return `The server rejected the body: ${withMoney(error)} Correct the body and run the command again.`;
     case 402:
       return `The payment was refused: ${error}. This call was not charged.`;
     default:
@@ -308,6 +308,13 @@ function withoutAdvice(error: string): string {
   return error
     .replace(/(: |\. )?(You were not charged; )?(send|correct)[^.]*\.?$/i, '.')
     .replace(/([^.])$/, '$1.');
+}
+
+/** The error without its advice, but with what it says about the money: only the server knows whether this payment was charged before. */
+function withMoney(error: string): string {
+  const said = withoutAdvice(error);
+  const isLost = /not charged/i.test(error) && !/not charged/i.test(said);
+  return isLost ? `${said} You were not charged.` : said;
 }
 
 function lostBecause(error: unknown): string {
