@@ -22,7 +22,7 @@ const OPTIONS = {
   json: false,
   text: false,
   formLimit: MAX_FORM_BYTES,
-  // The panel's forms have flat fields only. Of two fields with one name, the first counts.
+  // Forms have flat fields only. Of two fields with one name, the first counts.
   queryString: { allowDots: false, depth: 0, parameterLimit: 20, duplicates: 'first' } as object,
 };
 
@@ -57,7 +57,7 @@ function faultOf(error: unknown): PageFault {
   if ((error as { status?: unknown }).status === 413)
     return new PageFault(
       413,
-      `The form is larger than ${MAX_FORM_BYTES} bytes. Shorten your reply and send it again.`,
+      `The form is larger than ${MAX_FORM_BYTES} bytes. Shorten what you wrote and send it again.`,
       CLOSE,
     );
   return new PageFault(400, 'The form arrived incomplete. Send it again.');
