@@ -71,6 +71,7 @@ describe('The router of any contract', () => {
     expect(routes.match('POST', '/quotes/SOL')).to.deep.equal({
       kind: 'methodNotAllowed',
       allow: 'GET, HEAD, OPTIONS',
+      priced: routes.pricedAt('GET', '/quotes/SOL'),
     });
     expect(routes.match('GET', `/quotes${'/a'.repeat(5_000)}`)).to.deep.equal({ kind: 'notFound' });
   });

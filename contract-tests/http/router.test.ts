@@ -77,17 +77,19 @@ describe('The router', () => {
     });
   }
 
-  it('names the allowed methods where the method is another', () => {
+  it('names the allowed methods where the method is another, and what is sold there', () => {
     for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'BREW']) {
       expect(routes.match(method, '/v1/tts')).to.deep.equal({
         kind: 'methodNotAllowed',
         allow: 'POST, OPTIONS',
+        priced: operationAt('POST', '/v1/tts').priced,
       });
     }
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
       expect(routes.match(method, '/')).to.deep.equal({
         kind: 'methodNotAllowed',
         allow: 'GET, HEAD, OPTIONS',
+        priced: undefined,
       });
     }
   });
