@@ -25,7 +25,8 @@ export const QUICK_PAIRS = 5;
  * the next, for as long as it runs.
  */
 async function beside(bench, ...how) {
-  const tables = { paid: tablesOf('paid call', how), unpaid: tablesOf('402', how) };
+  const names = how.map(([name]) => name);
+  const tables = { paid: tablesOf('paid call', names), unpaid: tablesOf('402', names) };
   for (let pair = 0; pair < (bench.quick ? QUICK_PAIRS : PAIRS); pair++) {
     const servers = [];
     try {
@@ -36,7 +37,7 @@ async function beside(bench, ...how) {
       await Promise.all(servers.map(server => server.stop()));
     }
   }
-  for (const what of Object.values(tables)) conclude(bench, what, how);
+  for (const what of Object.values(tables)) conclude(bench, what, names);
 }
 
 async function startedAs(bench, name, options) {
@@ -69,8 +70,7 @@ async function measure(server, run, { rate, spent }) {
     record(spent, server.name, ((ended - began) * 1e6) / answers);
 }
 
-export function tablesOf(what, how) {
-  const [one, other] = how.map(([name]) => name);
+export function tablesOf(what, [one, other]) {
   return {
     what,
     rate: table(`${what}, ${one} and ${other}`, 'calls/s'),
@@ -79,8 +79,7 @@ export function tablesOf(what, how) {
 }
 
 /** The ratio of the two with its 95 % interval. */
-export function conclude(bench, { what, rate, spent }, how) {
-  const [one, other] = how.map(([name]) => name);
+export function conclude(bench, { what, rate, spent }, [one, other]) {
   for (const of of [rate, spent]) {
     const between = interval(of, one, other);
     if (between) {

@@ -7,7 +7,7 @@ import { BRIEF } from './fleet.js';
 import { introduce, paid, unpaid } from './measure.js';
 import { startOurs } from './processes.js';
 
-const HOW = [['with log and metrics'], ['without']];
+const NAMES = ['with log and metrics', 'without'];
 const SWITCH = ['--import', new URL('observation-switch.js', import.meta.url).href];
 const QUICK_RUNS = 2;
 /** Enough turns that what else happens on the machine hits both ways alike. */
@@ -22,11 +22,11 @@ const SIGNAL_MS = 100;
 export async function observation(bench) {
   const kinds = [
     {
-      ...tablesOf('paid call', HOW),
+      ...tablesOf('paid call', NAMES),
       run: server => paid(bench, server, { ...BRIEF, connections: 64, seconds: 4, mostPerSecond: 2_500 }),
     },
     {
-      ...tablesOf('402', HOW),
+      ...tablesOf('402', NAMES),
       run: server => unpaid(bench, server, { ...BRIEF, connections: 100, seconds: 2 }),
     },
   ];
@@ -39,7 +39,7 @@ export async function observation(bench) {
       await server.stop();
     }
   }
-  for (const kind of kinds) conclude(bench, kind, HOW);
+  for (const kind of kinds) conclude(bench, kind, NAMES);
 }
 
 async function measureTurns(server, { run, rate, spent }, runs) {
@@ -51,7 +51,7 @@ async function measureTurns(server, { run, rate, spent }, runs) {
     await run(server);
     turns.push(...(await turnsOf(server)));
   }
-  for (const [index, [name]] of HOW.entries()) {
+  for (const [index, name] of NAMES.entries()) {
     const its = turns.filter(({ observed }) => observed === (index === 0));
     record(rate, name, median(its.map(({ calls, ms }) => (calls * 1_000) / ms)));
     record(spent, name, median(its.map(({ calls, cpu }) => cpu / calls)));

@@ -320,12 +320,13 @@ class OperatorPage {
     const { ledger, network, payTo, publicUrl, health, facilitators, breakers } = this.#options;
     const now = this.#now();
     const orders = await orWhy(ledger.openOrders());
+    const inProgress = paymentsInProgress(orders, now);
     const [history, newest, undecided, unresolved, owed] = await Promise.all([
       orWhy(this.#history.read()),
       orWhy(ledger.newestSales(MAX_NEWEST)),
       orWhy(ledger.undecided()),
       orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
-      orWhy(oldestOwed(ledger, paymentsInProgress(orders, now), MAX_LISTED)),
+      orWhy(oldestOwed(ledger, inProgress, MAX_LISTED)),
     ]);
     const shown = {
       network,
@@ -335,7 +336,8 @@ class OperatorPage {
       facilitators: facilitators(),
       breakers: breakers(),
     };
-    return { now, ...shown, history, newest, undecided, unresolved, owed, orders };
+    const listed = { history, newest, undecided, unresolved, owed, orders };
+    return { now, ...shown, ...listed, inProgress: inProgress.size };
   }
 
   /** Changes with every sale, with what is undecided, with replies, when the time of an order is up, and with the state of a backend. */

@@ -4,7 +4,6 @@ import type { Order, Payment, Sale } from '../ledger/store.js';
 import { escapeHtml } from '../pages/escape.js';
 import type { FacilitatorState } from '../payments/facilitators.js';
 import { barChart } from './charts.js';
-import { paymentsInProgress } from './owed-payments.js';
 import { ago, badge, grid, paymentLink, short, span } from './operator-layout.js';
 import type { DaySales, History } from './sales-history.js';
 import { toDecimal } from '../contract/price.js';
@@ -24,6 +23,8 @@ export type Overview = {
   unresolved: Payment[] | string;
   /** Without those whose orders are in progress: these have a list of their own. */
   owed: Payment[] | string;
+  /** How many orders are in progress. */
+  inProgress: number;
   orders: (Order & { replies: number })[] | string;
 };
 
@@ -150,9 +151,8 @@ ${read(view.unresolved, rows => waiting(view, rows, 'settling', 'Nothing is unre
 }
 
 function owed(view: Overview, rows: Payment[]): string {
-  const { size } = paymentsInProgress(view.orders, view.now);
-  const none = size > 0 ? 'Nothing is owed but orders in progress.' : 'Nothing is owed.';
-  return waiting(view, rows, 'owed', none, size);
+  const none = view.inProgress > 0 ? 'Nothing is owed but orders in progress.' : 'Nothing is owed.';
+  return waiting(view, rows, 'owed', none, view.inProgress);
 }
 
 /** @param elsewhere how many more are listed in another place */

@@ -92,8 +92,7 @@ async function serve(ctx: Context, parts: AppParts, next: () => Promise<unknown>
 async function refuseMethod(ctx: Context, parts: AppParts, route: MethodNotAllowed): Promise<void> {
   const { priced } = route;
   if (!priced || !carriesPayment(ctx.req.rawHeaders)) throw notAllowed(ctx, route);
-  const requestId = requestIdOf(ctx.req.headers['x-request-id']);
-  ctx.set('X-Request-Id', requestId);
+  const requestId = tellRequestId(ctx);
   const asked = { operation: priced.id, transport: 'http', requestId, amount: priced.price.atomic } as const;
   const result = await told(parts.observer ?? UNOBSERVED, asked, async () => {
     const throttled = countFailed(parts.limits, parts.limits.of(ctx.req));
@@ -101,6 +100,13 @@ async function refuseMethod(ctx: Context, parts: AppParts, route: MethodNotAllow
     throw notAllowed(ctx, route);
   });
   if (result.kind === 'throttled') sendThrottled(ctx, result);
+}
+
+/** The id of a request, which its answer names, too. */
+function tellRequestId(ctx: Context): string {
+  const requestId = requestIdOf(ctx.req.headers['x-request-id']);
+  ctx.set('X-Request-Id', requestId);
+  return requestId;
 }
 
 function sendThrottled(ctx: Context, { retryAfterSeconds }: Throttled): void {
@@ -120,8 +126,7 @@ async function servePaid(
 ): Promise<void> {
   const { offers, holdMs } = parts;
   const asked = challengeVersion(ctx.querystring);
-  const requestId = requestIdOf(ctx.req.headers['x-request-id']);
-  ctx.set('X-Request-Id', requestId);
+  const requestId = tellRequestId(ctx);
   const result = await servePaidCall(parts, {
     route,
     operation,

@@ -1,19 +1,11 @@
 import type { Context } from 'koa';
 import type { Readable } from 'node:stream';
+import { HttpFault } from '../net/http-fault.js';
 import { JSON_TYPE } from './run-handler.js';
 import type { Challenge } from '../payments/challenge.js';
 
-/** Thrown to end the handling of a request with this answer. */
-export class Halt extends Error {
-  readonly status: number;
-  readonly headers: Record<string, string>;
-
-  constructor(status: number, message: string, headers: Record<string, string> = {}) {
-    super(message);
-    this.status = status;
-    this.headers = headers;
-  }
-}
+/** Answered with the error object of the contract. */
+export class Halt extends HttpFault {}
 
 export function sendChallenge(
   ctx: Context,

@@ -55,7 +55,7 @@ export function createMetrics(
   collectDefaultMetrics({ register: registry });
   const counts = countsIn(registry, operations);
   const times = timesIn(registry);
-  const gauges = gaugesIn([registry]);
+  const gauges = gaugesIn(registry);
 
   function hear(event: Event): void {
     switch (event.kind) {
@@ -187,9 +187,9 @@ function timesIn(registry: Registry) {
   };
 }
 
-function gaugesIn(registers: Registry[]) {
+function gaugesIn(registry: Registry) {
   const gauge = <T extends string>(name: string, help: string, labelNames: T[]): Gauge<T> =>
-    new Gauge({ name: `coinslot_${name}`, help, labelNames, registers });
+    new Gauge({ name: `coinslot_${name}`, help, labelNames, registers: [registry] });
   return {
     payments: gauge('undecided_payments', 'Payments that are unresolved or owed.', ['state']),
     usdc: gauge('undecided_usdc', 'USDC in payments that are unresolved or owed.', ['state']),

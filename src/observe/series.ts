@@ -12,7 +12,7 @@ type Branch<Value> = { value?: Value; next: Map<string, Branch<Value>> };
  * What is counted for each set of values of the labels. There are few: operations, configured services and fixed words. One map for
  * each label, since a key that is put together costs more than the look-up.
  */
-class Series<Value> {
+export class Series<Value> {
   readonly #root: Branch<Value> = { next: new Map() };
   readonly #create: () => Value;
 
@@ -43,23 +43,33 @@ export type Count = {
   begin(...labels: string[]): void;
 };
 
-export function countIn(registry: Registry, { labelNames, ...text }: MetricText): Count {
+export function countIn(registry: Registry, text: MetricText): Count {
   const series = new Series(() => ({ count: 0 }));
   // Without labels there is one series, from the start.
-  if (labelNames.length === 0) series.of([]);
+  if (text.labelNames.length === 0) series.of([]);
+  counterOf(registry, text, series, ({ count }) => count);
+  return {
+    add: (...labels) => void (series.of(labels).count += 1),
+    begin: (...labels) => void series.of(labels),
+  };
+}
+
+/** Has a counter of prom-client read these series. */
+export function counterOf<Value>(
+  registry: Registry,
+  { labelNames, ...text }: MetricText,
+  series: Series<Value>,
+  read: (value: Value) => number,
+): void {
   new Counter({
     ...text,
     labelNames,
     registers: [registry],
     collect() {
       this.reset();
-      for (const [labels, { count }] of series.entries()) this.inc(named(labelNames, labels), count);
+      for (const [labels, value] of series.entries()) this.inc(named(labelNames, labels), read(value));
     },
   });
-  return {
-    add: (...labels) => void (series.of(labels).count += 1),
-    begin: (...labels) => void series.of(labels),
-  };
 }
 
 export type Durations = {

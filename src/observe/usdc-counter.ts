@@ -1,4 +1,5 @@
-import { Counter, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { counterOf, Series } from './series.js';
 
 const ATOMIC_PER_USDC = 1e6;
 
@@ -8,16 +9,9 @@ export function usdcCounter(
   name: string,
   help: string,
 ): { add(operation: string, atomic: bigint): void } {
-  const sums = new Map<string, bigint>();
-  new Counter({
-    name,
-    help,
-    labelNames: ['operation'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [operation, atomic] of sums) this.inc({ operation }, Number(atomic) / ATOMIC_PER_USDC);
-    },
+  const series = new Series(() => ({ atomic: 0n }));
+  counterOf(registry, { name, help, labelNames: ['operation'] }, series, ({ atomic }) => {
+    return Number(atomic) / ATOMIC_PER_USDC;
   });
-  return { add: (operation, atomic) => void sums.set(operation, (sums.get(operation) ?? 0n) + atomic) };
+  return { add: (operation, atomic) => void (series.of([operation]).atomic += atomic) };
 }

@@ -1,17 +1,9 @@
 import type { Context, Middleware } from 'koa';
 import { DeadlineExceeded, withDeadline } from '../net/deadline.js';
+import { HttpFault } from '../net/http-fault.js';
 
-/** Sent as a page (or JSON) with this status. The message says what to do next. */
-export class PageFault extends Error {
-  readonly status: number;
-  readonly headers: Record<string, string>;
-
-  constructor(status: number, message: string, headers: Record<string, string> = {}) {
-    super(message);
-    this.status = status;
-    this.headers = headers;
-  }
-}
+/** Sent as a page (or JSON). */
+export class PageFault extends HttpFault {}
 
 /** Enough for 2 000 characters of four bytes, each byte written as %XX, and the other fields. */
 const MAX_FORM_BYTES = 32_768;
