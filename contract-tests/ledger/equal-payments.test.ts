@@ -4,6 +4,7 @@ import { eachWithANewLedger, ledger, reopen, time } from '../support/ledger-suit
 import { aRefund, onEachEngine } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import { LAPSED, MARGIN, copyOf, deliver, abandoned, held, settle, sold } from '../support/held-payments.js';
+import type { Held } from '../support/held-payments.js';
 
 onEachEngine('who waits for a payment,', promises);
 
@@ -254,6 +255,34 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(late.id)).to.equal(undefined);
       expect((await ledger.claim(payment({ identifier: 'another sale' }))).kind).to.equal('claimed');
       expect((await ledger.find(target.request.id))?.state).to.equal('delivered');
+    });
+
+    it('counts those that it would bind, too: beside 31 aliases one claim more is one too many', async () => {
+      await abandoned();
+      for (let n = 0; n < 31; n += 1) await settle(ledger, await held(ledger), { newestLocal: 0 });
+      const given = await held(ledger);
+      const last = await held(ledger);
+      await ledger.removeCaller(given.caller);
+      expect(await settle(ledger, last)).to.deep.equal({ kind: 'limit' });
+      for (const { request } of [given, last])
+        expect(await ledger.find(request.id)).to.include({ state: 'claimed', aliasOf: null });
+    });
+
+    it('settles nothing that would bind 33 claims', async () => {
+      const claims: Held[] = [];
+      for (let n = 0; n < 33; n += 1) claims.push(await held(ledger));
+      for (const { caller } of claims) await ledger.removeCaller(caller);
+      const last = await held(ledger);
+      expect(await settle(ledger, last)).to.deep.equal({ kind: 'limit' });
+      expect(await ledger.find(last.request.id)).to.include({ state: 'claimed', asks: 0, leased: true });
+      for (const { request } of claims) expect((await ledger.find(request.id))?.aliasOf).to.equal(null);
+    });
+
+    it('settles nothing beside more than 512 equal payments, because it does not look at the others', async () => {
+      for (let n = 0; n < 512; n += 16) await Promise.all(Array.from({ length: 16 }, () => held(ledger)));
+      const last = await held(ledger);
+      expect(await settle(ledger, last)).to.deep.equal({ kind: 'limit' });
+      expect(await ledger.find(last.request.id)).to.include({ state: 'claimed', asks: 0 });
     });
 
     it('leaves aliases where they are as long as there is something to redeem', async () => {

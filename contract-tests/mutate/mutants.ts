@@ -1,4 +1,5 @@
 import { embeddedMutants } from './embedded-mutants.js';
+import { evidenceMutants } from './evidence-mutants.js';
 import { ledgerMutants } from './ledger-mutants.js';
 import { limitMutants } from './limit-mutants.js';
 import { mcpMutants } from './mcp-mutants.js';
@@ -29,6 +30,7 @@ export const mutants: readonly Mutant[] = [
   ...transactionMutants,
   ...upstreamMutants,
   ...embeddedMutants,
+  ...evidenceMutants,
   ...mcpMutants,
   ...limitMutants,
   ...orderMutants,

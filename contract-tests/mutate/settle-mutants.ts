@@ -113,6 +113,24 @@ const CHANGES: readonly Change[] = [
     grep: 'changes nothing where the earlier sale has 32 aliases',
   },
   {
+    name: 'the claims that are bound with a payment do not count as aliases',
+    find: '(count?.aliases ?? 0) + claimed.length + 1 > MAX_ALIASES',
+    replace: '(count?.aliases ?? 0) + 1 > MAX_ALIASES',
+    grep: 'counts those that it would bind, too',
+  },
+  {
+    name: 'settling binds any number of claims',
+    find: 'if (claimed.length > MAX_ALIASES)',
+    replace: 'if (false)',
+    grep: 'settles nothing that would bind 33 claims',
+  },
+  {
+    name: 'equal payments that are not looked at do not matter',
+    find: 'if (rows.length > MAX_EQUAL)',
+    replace: 'if (false)',
+    grep: 'settles nothing beside more than 512 equal payments',
+  },
+  {
     name: 'an older caller goes over to what is redeemed',
     find: 'const goesOver = sent.newestLocal === own.callers;',
     replace: 'const goesOver = true;',
@@ -126,8 +144,18 @@ const CHANGES: readonly Change[] = [
   },
 ];
 
-export const settleMutants: readonly Mutant[] = CHANGES.map(change => ({
-  ...change,
-  file: 'src/ledger/settle.js',
-  test: 'ledger/{callers,equal-payments}',
-}));
+export const settleMutants: readonly Mutant[] = [
+  ...CHANGES.map(change => ({
+    ...change,
+    file: 'src/ledger/settle.js',
+    test: 'ledger/{callers,equal-payments}',
+  })),
+  {
+    name: 'a claim may be made for a sale that has 32 aliases',
+    file: 'src/ledger/claim.js',
+    find: 'count.aliases >= MAX_ALIASES',
+    replace: 'count.aliases > MAX_ALIASES',
+    test: 'ledger/equal-payments',
+    grep: 'changes nothing where the earlier sale has 32 aliases',
+  },
+];

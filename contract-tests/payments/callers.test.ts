@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
 import type { Charge } from '../../src/payments/charge.js';
 import type { Payment } from '../../src/payments/check-payment.js';
-import type { Outcome } from '../../src/payments/outcome.js';
+import type { Answer, Outcome } from '../../src/payments/outcome.js';
 import {
   answer,
   bodyOf,
@@ -193,6 +193,22 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(1);
   });
 
+  it('a server that knows nothing of the call sends the copy of an alias away: the sale that it redeems is unread again', async () => {
+    const gone = new AbortController();
+    const gate = new Gate();
+    world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
+    const cut = world.redeem(world.payment({ payer }), { gone: gone.signal });
+    await gate.reached;
+    gone.abort();
+    gate.open();
+    await cut;
+    const alias = world.payment({ payer });
+    expect(read(await world.redeem(alias))).to.equal('{"summary":"run 1"}');
+    expectUnavailable(await other.turnAway(alias, 'The server is busy', 1), /busy/);
+    expect(read(await world.redeem(world.payment({ payer })))).to.equal('{"summary":"run 1"}');
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
   it('nobody is charged whose callers all hung up before the money was asked for', async () => {
     const gone = new AbortController();
     const gate = new Gate();
@@ -225,6 +241,52 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(1);
     const row = await world.ledger.find(second.checked.id);
     expect(row).to.include({ state: 'delivered', callers: 1 });
+  });
+
+  it('a caller that goes on with its own payment, for which the other one with its payment-identifier failed, waits for the other no more', async () => {
+    const gate = new Gate();
+    const first = world.payment({ payer, identifier: ID });
+    const failing = world.redeem(first, { work: () => gate.wait(failed(502)) });
+    await gate.reached;
+    const working = new Gate();
+    const work = (): Promise<Answer> => working.wait(answer('{"n":2}'));
+    const answered = other.process(world.call(world.payment({ payer, identifier: ID }), { work }));
+    await until('it waits', async () => (await world.ledger.find(first.checked.id))?.callers === 2);
+    gate.open();
+    await failing;
+    await working.reached;
+    const left = await world.ledger.find(first.checked.id);
+    working.open();
+    expect(read(await answered)).to.equal('{"n":2}');
+    expect(left).to.include({ state: 'claimed', attended: false });
+  });
+
+  it('a caller whose payment is outrun by another one with its payment-identifier waits for that one, and for its own no more', async () => {
+    const [failing, outrun, working] = [new Gate(), new Gate(), new Gate()];
+    const first = world.payment({ payer, identifier: ID });
+    const failed502 = world.redeem(first, { work: () => failing.wait(failed(502)) });
+    await failing.reached;
+    const { claim } = world.ledger;
+    const ledger = {
+      ...world.ledger,
+      claim: async (...how: Parameters<typeof claim>) => claim(...(await outrun.wait(how))),
+    };
+    const copy = world.newCharge({ ledger }).process(world.call(first));
+    await until('it waits', async () => (await world.ledger.find(first.checked.id))?.callers === 2);
+    failing.open();
+    await failed502;
+    await outrun.reached;
+    const work = (): Promise<Answer> => working.wait(answer('{"n":2}'));
+    const second = world.payment({ payer, identifier: ID });
+    const selling = other.process(world.call(second, { work }));
+    await working.reached;
+    outrun.open();
+    await until('it waits', async () => (await world.ledger.find(second.checked.id))?.callers === 2);
+    const left = await world.ledger.find(first.checked.id);
+    working.open();
+    expect([read(await selling), read(await copy)]).to.deep.equal(['{"n":2}', '{"n":2}']);
+    expect(left).to.include({ state: 'claimed', attended: false });
+    expect(world.facilitator.settles).to.equal(1);
   });
 
   it('the newest caller hangs up just as its payment redeems an earlier one: an older one does not take its place', async () => {

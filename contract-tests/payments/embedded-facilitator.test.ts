@@ -157,6 +157,23 @@ describe('the embedded facilitator', function () {
     expect(await own.facilitator.settle(stored)).to.have.property('kind', 'settled');
   });
 
+  it('does not take what is merely processed in its last look for landed: it can be rolled back', async () => {
+    const stored = await signed();
+    const respondWith = (value: unknown): string =>
+      JSON.stringify({ jsonrpc: '2.0', id: 1, result: { context: { slot: 1 }, value } });
+    const processed = { slot: 1, confirmations: 0, err: null, confirmationStatus: 'processed' };
+    rpc.intervene(async ({ method, forward, respond }) => {
+      const { status, body } = await forward();
+      if (method === 'isBlockhashValid') return respond(200, respondWith(false));
+      if (method === 'getSignatureStatuses') return respond(200, respondWith([processed]));
+      respond(status, body);
+    });
+    expect(await own.facilitator.settle(stored)).to.include({
+      kind: 'unknown',
+      reason: 'the blockhash expired before the transaction was confirmed',
+    });
+  });
+
   it('takes a failure on the chain for unknown: only `finalized` proves it', async () => {
     const request = own.payment({ payer, amount: 10_000n });
     const stored = await signed(own, request);

@@ -1,0 +1,100 @@
+import type { Mutant } from './mutants.js';
+
+type Change = Omit<Mutant, 'file' | 'test'>;
+
+const of = (file: string, test: string, changes: readonly Change[]): readonly Mutant[] =>
+  changes.map(change => ({ ...change, file: `src/${file}.js`, test }));
+
+/** What counts as a proof that money moved or did not, and whose word is taken for it. */
+export const evidenceMutants: readonly Mutant[] = [
+  ...of('payments/find-transfer', 'payments/find-transfer', [
+    {
+      name: 'a gap between two pages of the history is overlooked',
+      find: 'if (last !== undefined && listed[0]?.signature !== last)',
+      replace: 'if (false)',
+      grep: 'proves no absence',
+    },
+    {
+      name: 'a second page begins behind the end of the first one',
+      find: '.slice(-2).map(({ signature }) => signature)',
+      replace: '.slice(-1).flatMap(({ signature }) => [signature, undefined])',
+      grep: 'proves no absence',
+    },
+    {
+      name: 'a history that is too long to be read is complete',
+      find: "    }\n    return { kind: 'unclear' };\n}\n/**",
+      replace: "    }\n    return { kind: 'absent' };\n}\n/**",
+      grep: 'a history longer than ten pages proves nothing',
+    },
+    {
+      name: 'what landed before the claim is this payment’s',
+      find: 'if (entry.slot <= row.claimSlot)',
+      replace: 'if (entry.slot < row.claimSlot)',
+      grep: 'what landed no later than the claim is the end of the search',
+    },
+  ]),
+  ...of('payments/facilitator-trust', 'payments/facilitator-trust', [
+    {
+      name: 'a facilitator that nobody knows is believed',
+      find: 'return name === undefined || liars.has(name);',
+      replace: 'return name !== undefined && liars.has(name);',
+      grep: 'not one that nobody knows',
+    },
+    {
+      name: 'a lie is not stored for other servers',
+      find: 'await ledger.setMeta(keyOf(facilitator), new Date().toISOString());',
+      replace: '',
+      grep: 'until it has lied',
+    },
+    {
+      name: 'lies that other servers found are not read',
+      find: 'liars.add(facilitator);\n                log.warn(',
+      replace: 'log.warn(',
+      grep: 'until it has lied',
+    },
+  ]),
+  ...of('payments/reconciler', 'payments/reconciler', [
+    {
+      name: 'a failed transfer that was reported as settled is no lie',
+      find: "if (finding.kind === 'absent' || finding.failed)",
+      replace: "if (finding.kind === 'absent')",
+      grep: 'a success that was reported for a transfer that failed is a lie',
+    },
+    {
+      name: 'an absent transfer that was reported as settled is no lie',
+      find: "if (finding.kind === 'absent' || finding.failed)",
+      replace: "if (finding.kind === 'found' && finding.failed)",
+      grep: 'a success that was reported for a transfer that is not there is a lie',
+    },
+    {
+      name: 'a payer that the chain proves unpaid stays known',
+      find: 'await this.#ledger.recordRefusal(row.payer);',
+      replace: '',
+      grep: 'a payer whose payment the chain proves unpaid is unknown again',
+    },
+  ]),
+  ...of('payments/embedded-facilitator', 'payments/embedded-facilitator', [
+    {
+      name: '`processed` in the last look counts as landed',
+      find: "if (!status || status.finality === 'processed')",
+      replace: 'if (!status)',
+      grep: 'does not take what is merely processed',
+    },
+  ]),
+  ...of('solana/signature-watch', 'solana/sending', [
+    {
+      name: '`processed` counts as landed',
+      find: "if (status && status.finality !== 'processed')",
+      replace: 'if (status)',
+      grep: 'and not merely processed',
+    },
+  ]),
+  ...of('solana/rpc-results', 'solana/sending', [
+    {
+      name: 'a status without its finality counts as confirmed',
+      find: "named === 'confirmed' || named === 'finalized' ? named : 'processed'",
+      replace: "named === 'processed' || named === 'finalized' ? named : 'confirmed'",
+      grep: 'believes nothing that has another form',
+    },
+  ]),
+];

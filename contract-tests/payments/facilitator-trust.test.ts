@@ -1,0 +1,56 @@
+import { expect } from 'chai';
+import { Facilitators } from '../../src/payments/facilitators.js';
+import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
+import {
+  eachInANewWorld,
+  expectPending,
+  FEE_PAYER,
+  FakeFacilitator,
+  world,
+} from '../support/charge-world.js';
+
+const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** What a server knows that is configured with one facilitator, `fake.example/`, which has the fee payer of all payments here. */
+const configured = {
+  names: ['fake.example/'],
+  nameOf: (one: string) => (one === FEE_PAYER ? 'fake.example/' : undefined),
+};
+
+describe('which facilitators are believed', () => {
+  eachInANewWorld();
+
+  const load = (facilitators: Parameters<typeof loadFacilitatorTrust>[1]): Promise<StoredFacilitatorTrust> =>
+    loadFacilitatorTrust(world.ledger, facilitators, SILENT);
+
+  it('one that is configured, until it has lied; then none of its reports, at any server, after any restart', async () => {
+    const trust = await load(configured);
+    const elsewhere = await load(configured);
+    expect(trust.lied(FEE_PAYER)).to.equal(false);
+    await trust.distrust(FEE_PAYER);
+    expect([trust.lied(FEE_PAYER), trust.isLiar('fake.example/')]).to.deep.equal([true, true]);
+    expect(elsewhere.lied(FEE_PAYER), 'not read yet').to.equal(false);
+    await elsewhere.refresh();
+    expect(elsewhere.lied(FEE_PAYER)).to.equal(true);
+    expect((await load(configured)).lied(FEE_PAYER), 'a later start').to.equal(true);
+  });
+
+  it('not one that nobody knows: its success is looked up on the chain before the answer is sent', async () => {
+    const trust = await load({ names: ['fake.example/'], nameOf: () => undefined });
+    expect(trust.lied(FEE_PAYER)).to.equal(true);
+    const looked: string[] = [];
+    const confirm = async (id: string): Promise<boolean> => looked.push(id) < 0;
+    world.charge = world.newCharge({ trust, confirm });
+    const payment = world.payment();
+    expectPending(await world.redeem(payment));
+    expect(looked).to.deep.equal([payment.checked.id]);
+    expect(await world.stateOf(payment)).to.equal('settling');
+  });
+
+  it('a false report of one that is configured no longer blames none of those that are', async () => {
+    const facilitators = new Facilitators([{ name: 'fake.example/', facilitator: new FakeFacilitator() }]);
+    const trust = await load(facilitators);
+    await trust.distrust('a fee payer of the past');
+    expect(trust.isLiar('fake.example/')).to.equal(false);
+  });
+});

@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import { createHash } from 'node:crypto';
+import { findTransfer, type ChainHistory, type SearchResult } from '../../src/payments/find-transfer.js';
+import { readTransaction } from '../../src/solana/message.js';
+import { aPayment } from '../support/wallet-payment.js';
+
+const PAGE = 1_000;
+const CLAIM_SLOT = 100;
+
+type Landed = { signature: string; slot: number; failed: boolean };
+
+describe('the search for a transfer in a history of several pages', () => {
+  const { transaction } = aPayment();
+  const { message } = readTransaction(Buffer.from(transaction, 'base64'));
+  const id = createHash('sha256').update(message).digest('hex');
+  const row = { id, transaction, claimSlot: CLAIM_SLOT };
+  const other = (n: number): Landed => ({
+    signature: `other ${n}`,
+    slot: CLAIM_SLOT + 5_000 - n,
+    failed: false,
+  });
+  const ours: Landed = { signature: 'ours', slot: CLAIM_SLOT + 1, failed: false };
+
+  /** @param pageAfter what an RPC server lists as older than `before`; by default what is older in `history` */
+  function search(
+    history: readonly Landed[],
+    pageAfter = (before: string): readonly Landed[] =>
+      history.slice(history.findIndex(({ signature }) => signature === before) + 1),
+  ): Promise<SearchResult> {
+    const chain: ChainHistory = {
+      latestBlockhash: async () => ({ slot: 9_000, lastValidBlockHeight: 9_000 }),
+      signaturesFor: async (_account, { before, limit = PAGE }) =>
+        (before === undefined ? history : pageAfter(before)).slice(0, limit),
+      transaction: async (signature: string) => ({
+        slot: CLAIM_SLOT + 1,
+        failed: false,
+        message: signature === ours.signature ? message : Buffer.from(signature),
+      }),
+    };
+    return findTransfer(chain, row, { finality: 'finalized' }, AbortSignal.timeout(5_000));
+  }
+
+  /** Fills the first page, so that a second one is asked for. */
+  const recent = Array.from({ length: PAGE }, (_, n) => other(n));
+
+  it('finds a transfer on the second page, wherever it stands there', async () => {
+    const found = { kind: 'found', signature: 'ours', failed: false };
+    expect(await search([...recent, ours])).to.deep.equal(found);
+    expect(await search([...recent, other(PAGE), ours, other(PAGE + 1)])).to.deep.equal(found);
+  });
+
+  it('a complete history without it proves its absence', async () => {
+    expect(await search([...recent, other(PAGE)])).to.deep.equal({ kind: 'absent' });
+  });
+
+  it('a second page from an RPC server that does not know the end of the first one proves no absence', async () => {
+    expect(await search([...recent, ours], () => [])).to.deep.equal({ kind: 'unclear' });
+  });
+
+  it('a second page that does not begin where the first one ended proves no absence: what is between is unknown', async () => {
+    const later = [other(PAGE + 7), other(PAGE + 8)];
+    expect(await search([...recent, ours, ...later], () => later)).to.deep.equal({ kind: 'unclear' });
+  });
+
+  it('a history longer than ten pages proves nothing', async () => {
+    const endless = Array.from({ length: 11 * PAGE }, (_, n) => ({ ...other(n), slot: CLAIM_SLOT + 9 }));
+    expect(await search(endless)).to.deep.equal({ kind: 'unclear' });
+  });
+
+  it('what landed no later than the claim is the end of the search, and is not this payment’s', async () => {
+    expect(await search([other(0), { ...ours, slot: CLAIM_SLOT }])).to.deep.equal({ kind: 'absent' });
+  });
+});

@@ -1,0 +1,84 @@
+import { expect } from 'chai';
+import type { ChainHistory } from '../../src/payments/find-transfer.js';
+import type { Payment } from '../../src/payments/check-payment.js';
+import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
+import { Reconciler } from '../../src/payments/reconciler.js';
+import { readTransaction } from '../../src/solana/message.js';
+import {
+  eachInANewWorld,
+  expectPending,
+  faulty,
+  FEE_PAYER,
+  SIGNATURE,
+  world,
+} from '../support/charge-world.js';
+
+const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
+const FACILITATOR = { names: ['fake.example/'], nameOf: () => 'fake.example/' };
+
+/** A chain on which every payment of the world is long dead, and these have landed. */
+function chainWith(landed: { payment: Payment; failed: boolean }[]): ChainHistory {
+  const [one] = landed.map(({ payment, failed }) => ({
+    slot: 1_500,
+    failed,
+    message: readTransaction(Buffer.from(payment.checked.transaction, 'base64')).message,
+  }));
+  return {
+    latestBlockhash: async () => ({ slot: 2_000, lastValidBlockHeight: 900 + 301 + 150 }),
+    signaturesFor: async () => (one ? [{ signature: SIGNATURE, ...one }] : []),
+    transaction: async () => one ?? null,
+  };
+}
+
+describe('what the reconciler makes of what the chain shows', () => {
+  eachInANewWorld();
+
+  /** One round over all payments. */
+  async function reconcile(chain: ChainHistory): Promise<StoredFacilitatorTrust> {
+    const trust = await loadFacilitatorTrust(world.ledger, FACILITATOR, SILENT);
+    const timing = { rest: 0, auditAfter: 0 };
+    const reconciler = new Reconciler({
+      ledger: world.ledger,
+      chain,
+      trust,
+      log: SILENT,
+      timing,
+      now: world.clock,
+    });
+    world.now += 1_000;
+    await reconciler.reconcile();
+    await reconciler.stop();
+    return trust;
+  }
+
+  for (const [what, failed, lie] of [
+    ['a transfer that took effect', false, false],
+    ['a transfer that failed', true, true],
+  ] as const)
+    it(`a success that was reported for ${what} is ${lie ? 'a lie: no later one is believed unseen' : 'none'}`, async () => {
+      const payment = world.payment();
+      expect((await world.redeem(payment)).kind).to.equal('answer');
+      const trust = await reconcile(chainWith([{ payment, failed }]));
+      expect(trust.lied(FEE_PAYER)).to.equal(lie);
+      expect((await world.ledger.find(payment.checked.id))?.auditedAt).not.to.equal(null);
+    });
+
+  it('a success that was reported for a transfer that is not there is a lie', async () => {
+    await world.redeem(world.payment());
+    expect((await reconcile(chainWith([]))).lied(FEE_PAYER)).to.equal(true);
+  });
+
+  it('a payer whose payment the chain proves unpaid is unknown again: verify comes before its work', async () => {
+    const payer = await world.knownPayer();
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
+    // As if the server had died before it could note it.
+    world.charge = world.newCharge({ ledger: faulty('recordRefusal') });
+    const payment = world.payment({ payer });
+    expectPending(await world.redeem(payment, { text: 'another' }));
+    const known = (): Promise<boolean> => world.ledger.payerKnown(payer.publicKey.toBase58());
+    expect(await known()).to.equal(true);
+    await reconcile(chainWith([]));
+    expect(await world.stateOf(payment)).to.equal('released');
+    expect(await known()).to.equal(false);
+  });
+});
