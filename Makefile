@@ -72,6 +72,10 @@ clients: build ## generate clients with other tools, and let them and the offici
 bench: build $(PEERS_STAMP) ## compare the server with other x402 servers (about half an hour; QUICK=1: under four minutes)
 	@exec node bench/run.js
 
+.PHONY: bench-smoke
+bench-smoke: build $(PEERS_STAMP) ## run every benchmark for a moment, so that none breaks unnoticed (a minute or two)
+	@SMOKE=1 BEFORE='$(CURDIR)' exec node bench/run.js
+
 conformance: build ## check a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
 	@node dist/src/cli/conformance/main.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
 	  $(if $(RPC_URL),--rpc $(RPC_URL)) $(URL)

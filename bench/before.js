@@ -2,6 +2,7 @@ import process from 'node:process';
 import { interval, ratio, record, table } from './figures.js';
 import { BRIEF } from './fleet.js';
 import { introduce, paid, unpaid } from './measure.js';
+import { rounds, seconds } from './pace.js';
 import { startOurs } from './processes.js';
 
 /** Of the ratio of two versions: 3 % may be lost. */
@@ -27,7 +28,7 @@ export const QUICK_PAIRS = 5;
 async function beside(bench, ...how) {
   const names = how.map(([name]) => name);
   const tables = { paid: tablesOf('paid call', names), unpaid: tablesOf('402', names) };
-  for (let pair = 0; pair < (bench.quick ? QUICK_PAIRS : PAIRS); pair++) {
+  for (let pair = 0; pair < rounds(PAIRS, QUICK_PAIRS); pair++) {
     const servers = [];
     try {
       for (const [name, options] of pair % 2 ? how.toReversed() : how)
@@ -49,9 +50,8 @@ async function startedAs(bench, name, options) {
 
 /** One figure of each server for either kind of call, after the compiler of V8 has seen it. */
 async function measurePair(bench, servers, tables) {
-  const seconds = bench.quick ? 0.5 : 2;
-  const sell = server => paid(bench, server, { ...BRIEF, connections: 64, seconds });
-  const refuse = server => unpaid(bench, server, { ...BRIEF, connections: 100, seconds: seconds / 2 });
+  const sell = server => paid(bench, server, { ...BRIEF, connections: 64, seconds: seconds(2, 0.5) });
+  const refuse = server => unpaid(bench, server, { ...BRIEF, connections: 100, seconds: seconds(1, 0.25) });
   for (const [run, into] of [
     [sell, tables.paid],
     [refuse, tables.unpaid],

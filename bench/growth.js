@@ -7,25 +7,25 @@ import { parse, stringify } from 'yaml';
 import { ratio, record, table } from './figures.js';
 import { BRIEF } from './fleet.js';
 import { interleave, introduce, paid, unpaid } from './measure.js';
+import { amount, rounds, seconds } from './pace.js';
 import { Partner, runFolder, SERVER_CORE, startOurs } from './processes.js';
 
 /** @typedef {import('./measure.js').Bench} Bench */
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
-const MANY_ROWS = 1_000_000;
+const MANY_ROWS = amount(1_000_000, 1_000_000);
 
 /**
- * The built server with a longer contract: the paid operations again and again under other paths and names. It reads the contract that
- * lies beside it, so it gets a folder of its own.
+ * A shop with a longer contract: the paid operations again and again under other paths and names.
  * @param {number} wanted operations in all @returns {string} the folder
  */
 function withOperations(wanted) {
   const folder = runFolder(`operations-${wanted}`);
   mkdirSync(join(folder, 'dist'));
-  for (const part of ['src', 'handlers'])
-    cpSync(join(ROOT, 'dist', part), join(folder, 'dist', part), { recursive: true });
+  cpSync(join(ROOT, 'dist/handlers'), join(folder, 'dist/handlers'), { recursive: true });
+  // What handlers import.
+  symlinkSync(join(ROOT, 'dist/src'), join(folder, 'dist/src'));
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   const contract = parse(readFileSync(join(ROOT, 'openapi.yaml'), 'utf8'));
   const models = Object.entries(contract.paths).filter(
     ([, { post }]) => post?.['x-price']?.flow === 'authorization',
@@ -40,7 +40,7 @@ function withOperations(wanted) {
   const sha256 = createHash('sha256').update(text).digest('hex');
   writeFileSync(join(folder, 'dist/openapi.json'), JSON.stringify({ sha256, document: contract }));
   serveCopies(join(folder, 'dist/handlers/index.js'), contract);
-  return `${folder}/`;
+  return folder;
 }
 
 /**
@@ -62,7 +62,7 @@ export async function operations(bench) {
   const idle = table('Resident memory before the first call by the length of the contract', 'MB', 'less');
   for (const count of [15, 60, 200]) {
     const began = performance.now();
-    const { server } = await startOurs(bench.stubs, { root: withOperations(count) });
+    const { server } = await startOurs(bench.stubs, { shop: withOperations(count) });
     record(starts, `${count} operations`, performance.now() - began);
     server.name = `${count} operations`;
     const resident = server.memory();
@@ -73,18 +73,24 @@ export async function operations(bench) {
   try {
     const refused = table('402 by the length of the contract, 100 connections', 'calls/s');
     const sold = table('Paid call by the length of the contract, 64 connections', 'calls/s');
-    const seconds = bench.quick ? 0.8 : 3;
     for (const server of servers) {
-      await unpaid(bench, server, { ...BRIEF, connections: 100, seconds: 0.5 });
-      await paid(bench, server, { ...BRIEF, connections: 64, seconds: 0.5 });
+      await unpaid(bench, server, { ...BRIEF, connections: 100, seconds: seconds(0.5, 0.5) });
+      await paid(bench, server, { ...BRIEF, connections: 64, seconds: seconds(0.5, 0.5) });
     }
-    const rounds = bench.quick ? 4 : 7;
-    await interleave(refused, servers, rounds, async server => {
-      const { answers, seconds: took } = await unpaid(bench, server, { ...BRIEF, connections: 100, seconds });
+    await interleave(refused, servers, rounds(7, 4), async server => {
+      const { answers, seconds: took } = await unpaid(bench, server, {
+        ...BRIEF,
+        connections: 100,
+        seconds: seconds(3, 0.8),
+      });
       return answers / took;
     });
-    await interleave(sold, servers, bench.quick ? 2 : 5, async server => {
-      const { answers, seconds: took } = await paid(bench, server, { ...BRIEF, connections: 64, seconds });
+    await interleave(sold, servers, rounds(5, 2), async server => {
+      const { answers, seconds: took } = await paid(bench, server, {
+        ...BRIEF,
+        connections: 64,
+        seconds: seconds(3, 0.8),
+      });
       return answers / took;
     });
     bench.report.add(refused);
@@ -110,13 +116,13 @@ export async function ledger(bench) {
   const [none, many] = files.keys();
   const alone = table('Claim, one at a time', 'µs', 'less');
   const together = table('Claim, 64 at a time', 'µs', 'less');
-  const { seconds } = await claimer.ask({ fill: files.get(many), rows: MANY_ROWS });
+  const { seconds: took } = await claimer.ask({ fill: files.get(many), rows: MANY_ROWS });
   alone.notes.push(
-    `The ledger was filled in ${Math.round(seconds)} s. A claim alone waits for a disk, 64 share one wait.`,
+    `The ledger was filled in ${Math.round(took)} s. A claim alone waits for a disk, 64 share one wait.`,
   );
-  const count = bench.quick ? 256 : 1_024;
+  const count = amount(1_024, 256);
   for (const file of files.values()) await claimer.ask({ claim: file, count: 128 });
-  for (let round = 0; round < (bench.quick ? 5 : 11); round++) {
+  for (let round = 0; round < rounds(11, 5); round++) {
     for (const [name, file] of files) {
       const taken = await claimer.ask({ claim: file, count });
       record(alone, name, taken.alone);

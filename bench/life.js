@@ -1,6 +1,7 @@
 import { median, ratio, record, table } from './figures.js';
 import { BRIEF, sampleBriefFile } from './fleet.js';
 import { introduce, paid, unpaid } from './measure.js';
+import { amount, rounds } from './pace.js';
 import { startOurs, startPeer } from './processes.js';
 
 /** @typedef {import('./measure.js').Bench} Bench */
@@ -25,7 +26,7 @@ export async function starts(bench) {
   of.notes.push('Ours opens its port when it is ready to be paid.');
   ready.notes.push('A payment that is refused.');
   const file = sampleBriefFile();
-  for (let round = 0; round < (bench.quick ? 3 : 11); round++) {
+  for (let round = 0; round < rounds(11, 3); round++) {
     for (const start of starters(bench, file)) {
       const { server, startMs, startCpu, readyMs } = await start();
       record(of, server.name, startMs);
@@ -53,8 +54,8 @@ export async function memory(bench) {
   const idle = table('Memory, idle', 'MB', 'less');
   const after = table('Memory after load', 'MB', 'less');
   const file = sampleBriefFile();
-  const calls = bench.quick ? { unpaid: 5_000, paid: 1_000 } : { unpaid: 20_000, paid: 6_000 };
-  for (let round = 0; round < (bench.quick ? 1 : 3); round++) {
+  const calls = { unpaid: amount(20_000, 5_000), paid: amount(6_000, 1_000) };
+  for (let round = 0; round < rounds(3, 1); round++) {
     for (const start of starters(bench, file)) {
       const { server } = await start();
       await settle();

@@ -1,16 +1,16 @@
 import { record } from './figures.js';
+import { amount } from './pace.js';
 import { PAYERS, PRICE } from './terms.js';
 
 /** Payments signed beforehand for each price. */
-export const PREPARED = 160_000;
+export const PREPARED = amount(160_000, 160_000);
 /** More than any server here sells in a second. */
 const MOST_SALES_PER_SECOND = 9_000;
 
 /**
  * @typedef {import('./processes.js').Server} Server
  * @typedef {{
- *   stubs: import('./processes.js').Stubs, load: import('./processes.js').Partner, report: import('./report.js').Report, quick: boolean,
- *   asked: () => Promise<number>,
+ *   stubs: import('./processes.js').Stubs, load: import('./processes.js').Partner, report: import('./report.js').Report, asked: () => Promise<number>,
  * }} Bench `asked`: how often the facilitators were asked to verify or settle
  */
 
@@ -24,9 +24,20 @@ export function checked(server, result, status) {
   return result;
 }
 
+/** Calls that a connection makes for which neither a time nor a number is set. */
+const CALLS_OF_A_CONNECTION = 2;
+
+/** @param {{ connections: number, seconds?: number, requests?: number }} job */
+function bounded(job) {
+  const { connections, seconds, requests } = job;
+  return seconds === undefined && requests === undefined
+    ? { ...job, requests: CALLS_OF_A_CONNECTION * connections }
+    : job;
+}
+
 /** Unpaid calls. @param {Bench} bench @param {Server} server @param {object} job */
 export async function unpaid({ load }, server, job) {
-  return checked(server, await load.ask({ port: server.port, ...job }), job.status ?? 402);
+  return checked(server, await load.ask({ port: server.port, ...bounded(job) }), job.status ?? 402);
 }
 
 /**
@@ -36,7 +47,7 @@ export async function unpaid({ load }, server, job) {
  *   mostPerSecond?: number }} how
  */
 export async function paid({ load }, server, how) {
-  const { amount = PRICE, prepared = PREPARED, mostPerSecond = MOST_SALES_PER_SECOND, ...job } = how;
+  const { amount = PRICE, prepared = PREPARED, mostPerSecond = MOST_SALES_PER_SECOND, ...job } = bounded(how);
   const count = job.requests ?? Math.ceil(job.seconds * mostPerSecond);
   const from = server.nextPayment;
   const challenge = await server.challenge(job.path);
@@ -54,7 +65,7 @@ export async function paid({ load }, server, how) {
 
 /** Every payer buys once, so that all are known to the server, as returning customers are. */
 export function introduce(bench, server, job) {
-  return paid(bench, server, { connections: 16, ...job, requests: PAYERS });
+  return paid(bench, server, { connections: 16, ...job, requests: amount(PAYERS, PAYERS) });
 }
 
 /**

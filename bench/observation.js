@@ -5,6 +5,7 @@ import { conclude, PAIRS, QUICK_PAIRS, tablesOf } from './before.js';
 import { median, record } from './figures.js';
 import { BRIEF } from './fleet.js';
 import { introduce, paid, unpaid } from './measure.js';
+import { rounds } from './pace.js';
 import { startOurs } from './processes.js';
 
 const NAMES = ['with log and metrics', 'without'];
@@ -30,11 +31,11 @@ export async function observation(bench) {
       run: server => unpaid(bench, server, { ...BRIEF, connections: 100, seconds: 2 }),
     },
   ];
-  for (let pair = 0; pair < (bench.quick ? QUICK_PAIRS : PAIRS); pair++) {
+  for (let pair = 0; pair < rounds(PAIRS, QUICK_PAIRS); pair++) {
     const { server } = await startOurs(bench.stubs, { nodeArgs: SWITCH });
     try {
       await introduce(bench, server, BRIEF);
-      for (const kind of kinds) await measureTurns(server, kind, bench.quick ? QUICK_RUNS : RUNS);
+      for (const kind of kinds) await measureTurns(server, kind, rounds(RUNS, QUICK_RUNS));
     } finally {
       await server.stop();
     }

@@ -1,6 +1,7 @@
 import { ratio, record, table } from './figures.js';
 import { BRIEF } from './fleet.js';
 import { introduce, paid } from './measure.js';
+import { amount, rounds, seconds } from './pace.js';
 import { startOurs } from './processes.js';
 
 /** The same operation, as a resource and as a tool. */
@@ -19,17 +20,16 @@ export async function mcp(bench) {
     await introduce(bench, server, BRIEF);
     // The first call of a tool loads the library.
     for (const [, call] of WAYS) await paid(bench, server, { ...call, connections: 8, requests: 200 });
-    const rounds = bench.quick ? 3 : 5;
-    for (let round = 0; round < rounds; round++)
+    for (let round = 0; round < rounds(5, 3); round++)
       for (const [name, call] of round % 2 ? WAYS.toReversed() : WAYS) {
-        const job = { ...call, connections: 64, seconds: bench.quick ? 1.5 : 4 };
+        const job = { ...call, connections: 64, seconds: seconds(4, 1.5) };
         const before = server.cpuSeconds();
-        const { answers, seconds } = await paid(bench, server, job);
+        const { answers, seconds: took } = await paid(bench, server, job);
         const after = server.cpuSeconds();
-        record(sales, name, answers / seconds);
+        record(sales, name, answers / took);
         if (before !== undefined && after !== undefined)
           record(spent, name, ((after - before) * 1e6) / answers);
-        const one = { ...call, connections: 1, requests: bench.quick ? 50 : 200 };
+        const one = { ...call, connections: 1, requests: amount(200, 50) };
         record(latency, name, (await paid(bench, server, one)).p50);
       }
     sales.notes.push(

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { record, table } from './figures.js';
 import { BRIEF } from './fleet.js';
-import { introduce, paid } from './measure.js';
+import { introduce, paid, PREPARED } from './measure.js';
+import { rounds, seconds } from './pace.js';
 import { freePort, Partner, startOurs } from './processes.js';
 
 /** @typedef {import('./measure.js').Bench} Bench */
@@ -74,11 +75,11 @@ export async function postgres(bench) {
     const shared = database.url('shared');
     const pair = [await startOurs(bench.stubs, how(shared)), await startOurs(bench.stubs, how(shared))];
     const [one, other] = pair.map(({ server }) => server);
-    other.nextPayment = 80_000;
+    other.nextPayment = PREPARED / 2;
     for (const server of [alone, one, other]) await introduce(bench, server, BRIEF);
-    const job = { ...BRIEF, connections: 64, seconds: bench.quick ? 2 : 5 };
-    const rate = ({ answers, seconds }) => answers / seconds;
-    for (let round = 0; round < (bench.quick ? 2 : 5); round++) {
+    const job = { ...BRIEF, connections: 64, seconds: seconds(5, 2) };
+    const rate = result => result.answers / result.seconds;
+    for (let round = 0; round < rounds(5, 2); round++) {
       record(of, 'one process', rate(await paid(bench, alone, job)));
       const both = await Promise.all([paid(bench, one, job), paid({ ...bench, load: second }, other, job)]);
       record(of, 'two processes', rate(both[0]) + rate(both[1]));

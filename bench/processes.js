@@ -221,11 +221,19 @@ export async function startServer({
 /**
  * Our server, as users run it: the built program, its ledger on disk with fsync, its log written to a file.
  * @param {Stubs} stubs
- * @param {{ slow?: boolean, model?: boolean, root?: string, env?: object, folder?: string, core?: string | null, nodeArgs?: string[] }} how
+ * @param {{ slow?: boolean, model?: boolean, root?: string, shop?: string, env?: object, folder?: string, core?: string | null, nodeArgs?: string[] }} how
  */
 export async function startOurs(
   stubs,
-  { slow = false, model = false, root = ROOT, env = {}, folder = runFolder('coinslot'), ...rest } = {},
+  {
+    slow = false,
+    model = false,
+    root = ROOT,
+    shop = root,
+    env = {},
+    folder = runFolder('coinslot'),
+    ...rest
+  } = {},
 ) {
   const { rpc: rpcUrl, market: marketUrl } = stubs;
   writeFileSync(
@@ -238,7 +246,7 @@ export async function startOurs(
     script: join(root, 'dist/src/main.js'),
     env: {
       NETWORK: 'sandbox',
-      SHOP_DIR: root,
+      SHOP_DIR: shop,
       SOLANA_RPC_URL: slow ? stubs.slowRpc : stubs.rpc,
       FACILITATOR_URL: slow ? stubs.slowFacilitator : stubs.facilitator,
       PAY_TO,

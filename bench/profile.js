@@ -60,7 +60,7 @@ function print(times, total, calls) {
 await prepareSignatures(PRICE, PREPARED);
 const stubs = new Partner('stubs.js');
 const load = new Partner('load.js');
-const bench = { stubs: await stubs.hears(), load, quick: true };
+const bench = { stubs: await stubs.hears(), load };
 const nodeArgs = ['--cpu-prof', '--cpu-prof-interval=200'];
 const { server } = await startOurs(bench.stubs, { nodeArgs, model: kind === 'summarize' });
 let calls = 1;

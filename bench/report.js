@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { holds, median } from './figures.js';
+import { PACE } from './pace.js';
 import { plotGates, plotTable } from './plot.js';
 import { PINNED, revision } from './processes.js';
 
@@ -19,13 +20,6 @@ export class Report {
   gates = [];
   /** @type {string[]} */
   notRun = [];
-  #quick;
-
-  /** @param {boolean} quick */
-  constructor(quick) {
-    this.#quick = quick;
-  }
-
   /** @param {import('./figures.js').Table} table */
   add(table) {
     this.tables.push(table);
@@ -43,14 +37,15 @@ export class Report {
     process.stdout.write(`\nnot run: ${what}, ${why}\n`);
   }
 
-  /** Writes results/ and prints every ratio with its bound. @returns {boolean} whether all of them hold */
+  /** Writes results/ and prints every ratio with its bound. @returns {boolean} whether all of them hold; a smoke run measures none */
   finish() {
+    if (PACE === 'smoke') return true;
     mkdirSync(RESULTS, { recursive: true });
-    const machine = { run: this.#quick ? 'quick' : 'full', ...machineOf() };
-    const name = this.#quick ? 'quick' : 'results';
+    const machine = { run: PACE, ...machineOf() };
+    const name = PACE === 'full' ? 'results' : PACE;
     writeFileSync(join(RESULTS, `${name}.md`), this.#markdown(machine));
     writeFileSync(join(RESULTS, `${name}.json`), `${JSON.stringify(this.#json(machine), null, 2)}\n`);
-    if (!this.#quick) {
+    if (PACE === 'full') {
       for (const [file, titles] of Object.entries(PLOTS)) {
         const shown = this.tables.filter(table => titles.some(title => table.title.startsWith(title)));
         if (shown.length) writeFileSync(join(RESULTS, file), plotTable(shown));

@@ -1,6 +1,7 @@
 import { best, median, ratio, record, table } from './figures.js';
 import { BRIEF, sampleBriefFile, startFleet, startSellers } from './fleet.js';
 import { interleave, introduce, paid, unpaid } from './measure.js';
+import { amount, rounds, seconds } from './pace.js';
 import { Partner } from './processes.js';
 import { PAYERS } from './terms.js';
 import { textOf } from './text.js';
@@ -22,14 +23,12 @@ function busyNote(busy) {
 
 /** 402 at several numbers of connections. @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
 async function challenges(bench, fleet) {
-  const seconds = bench.quick ? 0.5 : 3;
   for (const connections of [100, 1, 10, 1000]) {
-    const rounds = bench.quick ? (connections === 100 ? 4 : 2) : 7;
     const of = table(`402, ${connections} connection${connections > 1 ? 's' : ''}`, 'calls/s');
-    const job = { ...BRIEF, connections, seconds };
+    const job = { ...BRIEF, connections, seconds: seconds(3, 0.5) };
     const busy = [];
-    for (const server of fleet.all) await unpaid(bench, server, { ...job, seconds: bench.quick ? 0.3 : 2 });
-    await interleave(of, fleet.all, rounds, async server =>
+    for (const server of fleet.all) await unpaid(bench, server, { ...job, seconds: seconds(2, 0.3) });
+    await interleave(of, fleet.all, rounds(7, connections === 100 ? 4 : 2), async server =>
       perSecond(await unpaid(bench, server, job), busy),
     );
     of.notes.push(busyNote(busy));
@@ -45,9 +44,9 @@ async function challenges(bench, fleet) {
 async function largeBodies(bench, fleet) {
   const of = table('402, body of 1 MB, 10 connections', 'calls/s');
   const body = JSON.stringify({ text: textOf(1_000_000) });
-  const job = { path: '/v1/sol-token-brief', body, connections: 10, seconds: bench.quick ? 0.6 : 2 };
+  const job = { path: '/v1/sol-token-brief', body, connections: 10, seconds: seconds(2, 0.6) };
   const busy = [];
-  await interleave(of, fleet.all, bench.quick ? 2 : 5, async server =>
+  await interleave(of, fleet.all, rounds(5, 2), async server =>
     perSecond(await unpaid(bench, server, job), busy),
   );
   of.notes.push(busyNote(busy), 'Nobody reads the body; the socket has to take it in all the same.');
@@ -61,10 +60,10 @@ async function largeBodies(bench, fleet) {
 async function sales(bench, servers, { where, bound }) {
   const of = table(`Paid call, instant backend, ${where}, 64 connections, ${PAYERS} payers`, 'calls/s');
   const spent = table(`Processor time of the server per paid call, ${where}`, 'µs', 'less');
-  const job = { ...BRIEF, connections: 64, seconds: bench.quick ? 1.5 : 4 };
+  const job = { ...BRIEF, connections: 64, seconds: seconds(4, 1.5) };
   const busy = [];
-  for (const server of servers) await paid(bench, server, { ...job, seconds: bench.quick ? 1.5 : 8 });
-  await interleave(of, servers, bench.quick ? 3 : 5, async server => {
+  for (const server of servers) await paid(bench, server, { ...job, seconds: seconds(8, 1.5) });
+  await interleave(of, servers, rounds(5, 3), async server => {
     const before = server.cpuSeconds();
     const result = await paid(bench, server, job);
     const after = server.cpuSeconds();
@@ -107,7 +106,7 @@ export async function asks(bench) {
   const sellers = await startSellers(bench, { answerFile: sampleBriefFile() });
   try {
     const of = table('Sales per request to the facilitator, known payers', 'sales');
-    const job = { ...BRIEF, connections: 64, requests: bench.quick ? 1_000 : 10_000 };
+    const job = { ...BRIEF, connections: 64, requests: amount(10_000, 1_000) };
     await introduce(bench, sellers.ours, BRIEF);
     for (const server of sellers.all) {
       const before = await bench.asked();
@@ -129,12 +128,12 @@ async function documents(bench, fleet) {
     path: '/openapi.json',
     method: 'GET',
     connections: 50,
-    seconds: bench.quick ? 0.6 : 2,
+    seconds: seconds(2, 0.6),
     status: 200,
   };
   const busy = [];
   const servers = [fleet.ours, fleet.bare, fleet.fastify];
-  await interleave(of, servers, bench.quick ? 3 : 5, async server =>
+  await interleave(of, servers, rounds(5, 3), async server =>
     perSecond(await unpaid(bench, server, job), busy),
   );
   of.notes.push(busyNote(busy));

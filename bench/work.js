@@ -1,6 +1,7 @@
 import { best, ratio, record, table } from './figures.js';
 import { BRIEF, MINT_INFO, sampleBriefFile, startSellers, SUMMARIZE } from './fleet.js';
 import { interleave, introduce, paid, unpaid } from './measure.js';
+import { amount, PACE, rounds, seconds } from './pace.js';
 import { prepareSignatures } from './payments.js';
 import { startEngine } from './processes.js';
 import { SPEECH_PRICE } from './terms.js';
@@ -36,14 +37,9 @@ async function latencyOf(bench, work, { call, title, note, measure, bound }) {
   const sellers = await startSellers(bench, { work, slow: true, answerFile: sampleBriefFile() });
   try {
     const of = table(title, 'ms', 'less');
-    const job = { ...call, connections: 1, requests: bench.quick ? 6 : 25 };
+    const job = { ...call, connections: 1, requests: amount(25, 6) };
     await introduce(bench, sellers.ours, call);
-    await interleave(
-      of,
-      sellers.all,
-      bench.quick ? 3 : 7,
-      async server => (await paid(bench, server, job)).p50,
-    );
+    await interleave(of, sellers.all, rounds(7, 3), async server => (await paid(bench, server, job)).p50);
     of.notes.push(note);
     bench.report.add(of);
     bench.report.gate(measure, ratio(of, 'coinslot', '@x402/express'), 'most', bound);
@@ -69,12 +65,16 @@ async function summariesWith(bench, work, by, connections) {
   const sellers = await startSellers(bench, { work, model: work === 'model' });
   try {
     const of = table(`Paid summarize of 100 KB ${by}`, 'calls/s');
-    const seconds = bench.quick ? 1.2 : 4;
     await introduce(bench, sellers.ours, { ...SUMMARIZE, connections: 2 });
     for (const server of sellers.all)
       await paid(bench, server, { ...SUMMARIZE, connections, requests: 2 * connections });
-    await interleave(of, sellers.all, bench.quick ? 3 : 5, async server => {
-      const result = await paid(bench, server, { ...SUMMARIZE, connections, seconds, mostPerSecond: 2_000 });
+    await interleave(of, sellers.all, rounds(5, 3), async server => {
+      const result = await paid(bench, server, {
+        ...SUMMARIZE,
+        connections,
+        seconds: seconds(4, 1.2),
+        mostPerSecond: 2_000,
+      });
       return result.answers / result.seconds;
     });
     of.notes.push(`${connections} connections; the same summariser behind all.`);
@@ -98,9 +98,9 @@ export async function speech(bench) {
     const buy = { ...job, amount: SPEECH_PRICE, prepared: SPEECHES };
     const ask = server =>
       server === engine ? unpaid(bench, server, { ...job, status: 200 }) : paid(bench, server, buy);
-    const servers = bench.quick ? [sellers.ours, sellers.express, engine] : [...sellers.all, engine];
+    const servers = PACE === 'full' ? [...sellers.all, engine] : [sellers.ours, sellers.express, engine];
     for (const server of servers) await ask(server);
-    await interleave(of, servers, bench.quick ? 3 : 7, async server => {
+    await interleave(of, servers, rounds(7, 3), async server => {
       const before = server.cpuSeconds();
       const { p50 } = await ask(server);
       if (before !== undefined) record(spent, server.name, server.cpuSeconds() - before);

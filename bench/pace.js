@@ -1,0 +1,29 @@
+import process from 'node:process';
+
+/**
+ * How long a run measures: `full`, `quick` (QUICK=1), or `smoke` (SMOKE=1), which measures nothing but shows that every scenario still
+ * runs: one round of everything, for a moment.
+ */
+
+/** @type {'full' | 'quick' | 'smoke'} */
+export const PACE = process.env.SMOKE === '1' ? 'smoke' : process.env.QUICK === '1' ? 'quick' : 'full';
+
+const SMOKE_SHARE = 20;
+
+/** @param {number} full @param {number} quick @returns {number} */
+export function rounds(full, quick) {
+  return { full, quick, smoke: 1 }[PACE];
+}
+
+/**
+ * How long calls are made, undefined where each connection makes a few (`measure.js`): a moment may be over before the first answer.
+ * @param {number} full @param {number} quick @returns {number | undefined}
+ */
+export function seconds(full, quick) {
+  return { full, quick, smoke: undefined }[PACE];
+}
+
+/** How many calls, rows or payers. @param {number} full @param {number} quick @returns {number} */
+export function amount(full, quick) {
+  return { full, quick, smoke: Math.ceil(quick / SMOKE_SHARE) }[PACE];
+}
