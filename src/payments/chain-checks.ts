@@ -1,6 +1,7 @@
 import { toDecimal } from '../contract/price.js';
 import { toAddress } from '../solana/address.js';
-import { CLOCK_SYSVAR, networkOf, TOKEN_PROGRAM } from '../solana/networks.js';
+import { readChainClock } from '../solana/chain-clock.js';
+import { networkOf, TOKEN_PROGRAM } from '../solana/networks.js';
 import type { SolanaChain, SurveyedServer } from '../solana/rpc.js';
 import type { Account } from '../solana/rpc-types.js';
 import type { Check, Finding } from './preflight.js';
@@ -10,8 +11,6 @@ import { receiverAccount } from './transaction.js';
 /** The layout of a token account of the Token program. */
 const TOKEN_ACCOUNT = { bytes: 165, mint: 0, owner: 32, amount: 64, state: 108 };
 const FROZEN = 2;
-/** The time of the last block, in seconds since 1970 (i64), in the clock's account. */
-const CLOCK = { bytes: 40, time: 32 };
 /** The chain's own clock may be seconds off, and has been half an hour off. */
 const CLOCK_OFF_MS = { warning: 60_000, error: 3_600_000 };
 
@@ -116,10 +115,8 @@ export function clockCheck(chain: Pick<SolanaChain, 'account'>, now: () => numbe
   return {
     subject,
     async look(signal) {
-      const account = await chain.account(CLOCK_SYSVAR, signal, CLOCK.bytes);
-      if (!account || account.data.length < CLOCK.bytes)
-        throw new Error('the RPC server does not serve the time of the chain');
-      const ahead = now() - Number(account.data.readBigInt64LE(CLOCK.time)) * 1_000;
+      const { time } = await readChainClock(chain, 'confirmed', signal);
+      const ahead = now() - time;
       const off = Math.abs(ahead);
       const found = `this machine is ${Math.round(off / 1_000)} s ${ahead < 0 ? 'behind' : 'ahead of'} the chain`;
       if (off <= CLOCK_OFF_MS.warning) return [{ level: 'ok', subject, found }];

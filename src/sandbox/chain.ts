@@ -135,9 +135,10 @@ export class Chain {
     return slot !== null && slot <= now && now <= slot + BLOCKHASH_SLOTS;
   }
 
-  account(address: string): Account | null {
+  /** The newest state of an account, whatever the commitment; only the clock is shown as of the commitment's newest slot. */
+  account(address: string, commitment: Commitment = 'processed'): Account | null {
     if (address === RECENT_BLOCKHASHES) return this.#recentBlockhashes();
-    if (address === CLOCK) this.#setVmClock();
+    if (address === CLOCK) this.#setVmClock(commitment);
     return this.#vm.account(address);
   }
 
@@ -307,9 +308,10 @@ export class Chain {
     return loaded;
   }
 
-  #setVmClock(): number {
-    const slot = this.slot('processed');
-    this.#vm.setClock(slot, Math.floor(Date.now() / 1000));
+  #setVmClock(commitment: Commitment = 'processed'): number {
+    const slot = this.slot(commitment);
+    const ageMs = (this.slot('processed') - slot) * this.#clock.slotMs;
+    this.#vm.setClock(slot, Math.floor((Date.now() - ageMs) / 1000));
     return slot;
   }
 

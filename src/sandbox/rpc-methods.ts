@@ -78,7 +78,7 @@ function getAccountInfo(chain: Chain, params: Params): object {
     chain,
     params,
     1,
-    encodeAccount(chain, chain.account(address(params, 0)), encoding, slice),
+    encodeAccount(chain, chain.account(address(params, 0), view(chain, params, 1)), encoding, slice),
   );
 }
 

@@ -33,8 +33,11 @@ export type ChainHealth = { answering: number; servers: number; latencyMs: numbe
  * 32 bytes causes a plain `Error`; check it first.
  */
 export type SolanaChain = {
-  /** The account at `address`, or null if there is none. Reads at most `bytes` bytes of its data (default 10 240). */
-  account(address: string, signal: AbortSignal, bytes?: number): Promise<Account | null>;
+  /**
+   * The account at `address`, or null if there is none. Reads at most `bytes` bytes of its data (default 10 240), as seen at `confirmed`
+   * unless another finality is named.
+   */
+  account(address: string, signal: AbortSignal, bytes?: number, finality?: Finality): Promise<Account | null>;
   /** @param check throws if the result can't be true; the next server is asked then */
   latestBlockhash(
     finality: Finality,
@@ -197,10 +200,10 @@ export function createChain(options: ChainOptions): SolanaChain {
   const ask = <T>(signal: AbortSignal, method: string, params: unknown[], read: (result: unknown) => T) =>
     servers.ask({ method, params, read }, signal);
   return {
-    async account(address, signal, bytes = DEFAULT_ACCOUNT_BYTES) {
+    async account(address, signal, bytes = DEFAULT_ACCOUNT_BYTES, commitment = 'confirmed') {
       keyOf(address);
       const dataSlice = { offset: 0, length: bytes };
-      const params = [address, { encoding: 'base64', commitment: 'confirmed', dataSlice }];
+      const params = [address, { encoding: 'base64', commitment, dataSlice }];
       return ask(signal, 'getAccountInfo', params, result => readAccount(result, bytes));
     },
     latestBlockhash: (finality, signal, check) => servers.ask(latestBlockhash(finality, check), signal),

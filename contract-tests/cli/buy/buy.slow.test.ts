@@ -371,10 +371,12 @@ describe('npm run buy', function () {
     expect(await pending()).to.have.lengthOf(1);
   });
 
-  it('a saved payment that buys nothing any more is replaced by a new one', async () => {
+  it('a saved payment that buys nothing any more is dropped; only the next run signs another one', async () => {
     const earned = await world.earned();
     let stale = true;
+    const payments: string[] = [];
     const url = await relayed(async (pass, { payment }) => {
+      if (payment !== undefined) payments.push(payment);
       if (payment !== undefined && stale) return Response.json({ error: 'Busy.' }, { status: 503 });
       return pass();
     });
@@ -388,9 +390,16 @@ describe('npm run buy', function () {
       const { status, body: bytes } = await forward();
       respond(status, bytes);
     });
+    const refused = await launch(['summarize', body, '--url', url]).done;
+    failed(refused);
+    expect(refused.err)
+      .to.match(/can no longer be used: .*the blockhash has expired/)
+      .and.to.include('No other payment was signed. Run the same command again to sign a new one.');
+    expect(new Set(payments).size).to.equal(1);
+    expect(await pending()).to.deep.equal([]);
     const { code, err } = await launch(['summarize', body, '--url', url]).done;
     expect(code, err).to.equal(0);
-    expect(err).to.match(/can no longer be used: .*the blockhash has expired/);
+    expect(new Set(payments).size).to.equal(2);
     expect(await world.earned()).to.equal(earned + priceOf('summarize'));
   });
 });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { fateOf } from '../../../src/cli/mcp/fate.js';
 import { knownTransfers } from '../../../src/payments/find-transfer.js';
+import type { ChainClock } from '../../../src/solana/chain-clock.js';
 import { readTransaction } from '../../../src/solana/message.js';
 import { aPayment } from '../../support/wallet-payment.js';
 
@@ -23,8 +24,17 @@ function chainOf(shows: {
   confirmed?: Landed | undefined;
   finalized?: Landed | undefined;
   behind?: true;
+  /** The finalized block's own time. */
+  clock?: number;
 }): Chain {
   return {
+    account: async (_address, _signal, _bytes, finality) => {
+      if (finality !== 'finalized') throw new Error('only the finalized clock proves anything');
+      const data = Buffer.alloc(40);
+      data.writeBigUInt64LE(BigInt(SLOTS.finalized));
+      data.writeBigInt64LE(BigInt(Math.floor((shows.clock ?? NOW) / 1_000)), 32);
+      return { owner: '', lamports: 1, executable: false, data, slot: SLOTS.finalized };
+    },
     blockhashLives: async () => shows.lives,
     latestBlockhash: async (finality: keyof typeof SLOTS) => ({
       slot: SLOTS[finality],
@@ -48,10 +58,10 @@ describe('what the chain shows of a payment', () => {
   const { message } = readTransaction(Buffer.from(transaction, 'base64'));
   const id = createHash('sha256').update(message).digest('hex');
   const landed: Landed = { slot: 4_960, failed: false, message };
-  const fate = (chain: Chain, ageMs: number) =>
+  const fate = (chain: Chain, ageMs: number, signedOnChain?: ChainClock) =>
     fateOf(
       chain,
-      { id, transaction, blockhash: 'x', signedAt: NOW - ageMs },
+      { id, transaction, blockhash: 'x', signedAt: NOW - ageMs, ...(signedOnChain ? { signedOnChain } : {}) },
       NOW,
       AbortSignal.timeout(1_000),
     );
@@ -67,6 +77,43 @@ describe('what the chain shows of a payment', () => {
 
   it('a young payment is open even if a server says that its blockhash is dead', async () => {
     expect(await fate(chainOf({ lives: false }), 89_000)).to.have.property('kind', 'open');
+  });
+
+  it('a server that stands still knows no newer blockhash; it proves nothing, however long it stands', async () => {
+    for (const ageMs of [2 * MINUTE, 60 * MINUTE]) {
+      const signedAt = NOW - ageMs;
+      for (const clock of [signedAt - 10 * MINUTE, signedAt, signedAt + 90_000])
+        expect(await fate(chainOf({ lives: false, clock }), ageMs), String(clock - signedAt)).to.deep.equal({
+          kind: 'open',
+          why: 'the RPC server does not show yet that its transaction can no longer be settled',
+        });
+    }
+  });
+
+  it('it proves it once it has gone on to a finalized block more than 90 s past the signature', async () => {
+    const clock = NOW - 2 * MINUTE + 91_000;
+    expect(await fate(chainOf({ lives: false, clock }), 2 * MINUTE)).to.deep.equal({ kind: 'dead' });
+  });
+
+  it('the clock of this machine proves nothing: a payment that it takes for old is young on a chain whose clock is ahead', async () => {
+    const ahead = NOW + 60 * MINUTE;
+    const signed = { slot: 4_900, time: ahead };
+    const behind = chainOf({ lives: false, clock: ahead - MINUTE });
+    expect(await fate(behind, 10 * MINUTE, signed)).to.have.property('kind', 'open');
+    const past = chainOf({ lives: false, clock: ahead + 91_000 });
+    expect(await fate(past, 10 * MINUTE, signed)).to.deep.equal({ kind: 'dead' });
+  });
+
+  it('nor does what a server that was behind told at the signature', async () => {
+    const signed = { slot: 4_000, time: NOW - 30 * MINUTE };
+    const behind = chainOf({ lives: false, clock: NOW - 20 * MINUTE });
+    expect(await fate(behind, 2 * MINUTE, signed)).to.have.property('kind', 'open');
+  });
+
+  it('the search goes back to the slot of the signature, even if the clock of this machine was set back since', async () => {
+    const early = { ...landed, slot: 3_000 };
+    const chain = chainOf({ lives: false, confirmed: early, finalized: early });
+    expect(await fate(chain, 0, { slot: 2_999, time: NOW - 20 * MINUTE })).to.have.property('kind', 'landed');
   });
 
   it('an old one with a dead blockhash that is not in the finalized history is dead', async () => {

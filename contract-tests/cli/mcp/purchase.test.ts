@@ -74,7 +74,10 @@ describe('a purchase of the wallet', () => {
         address: PAYER,
         sign: async () => ({ ...aPayment(), id: `payment ${(signed += 1)}`, payment: { number: signed } }),
       },
-      fates: { of: async payment => (typeof fate === 'function' ? fate(payment) : fate) },
+      fates: {
+        of: async payment => (typeof fate === 'function' ? fate(payment) : fate),
+        chainClock: async () => ({ slot: 7, time: 1_000 }),
+      },
       limits: { maxPrice: 50_000n, budget: 100_000n },
       timeoutMs: 3_500,
     });
@@ -157,6 +160,11 @@ describe('a purchase of the wallet', () => {
       'signed',
       'answered',
     ]);
+  });
+
+  it('what the chain’s clock showed at the signature is kept with the payment', async () => {
+    await call(buyerAt([price(offer())]));
+    expect(purse.pending()[0]?.signedOnChain).to.deep.equal({ slot: 7, time: 1_000 });
   });
 
   it('an error that the shop was paid for is its answer; one that it was not paid for leaves the payment', async () => {

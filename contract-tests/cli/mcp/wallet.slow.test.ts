@@ -296,6 +296,71 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
+  describe('a payment that the shop refuses, made ten minutes ago by the clock of this machine', () => {
+    /** An RPC server that has stood still since before the payment: it knows neither its blockhash nor a later time. */
+    const standStill = (since: number): void =>
+      world.rpc.intervene(async ({ method, forward, respond }) => {
+        const answer = await forward();
+        const json = JSON.parse(answer.body.toString()) as { result?: { value?: unknown } | unknown[] };
+        if (method === 'isBlockhashValid') Object.assign(json.result ?? {}, { value: false });
+        if (method === 'getSignaturesForAddress') json.result = [];
+        if (method === 'getAccountInfo') setClock(json.result, since);
+        respond(200, JSON.stringify(json));
+      });
+    const setClock = (result: unknown, time: number): void => {
+      const { value } = result as { value?: { data?: [string, string] } };
+      const data = Buffer.from(value?.data?.[0] ?? '', 'base64');
+      if (data.length !== 40) return;
+      data.writeBigInt64LE(BigInt(Math.floor(time / 1_000)), 32);
+      if (value?.data) value.data[0] = data.toString('base64');
+    };
+    const refuse = (): void =>
+      relay.intervene(async ({ payment, pass, refuse }) =>
+        payment === undefined ? pass() : refuse('not enough'),
+      );
+    /** Has a payment refused, and lets ten minutes pass by the clock of this machine. */
+    const makeOlder = async (asked: { text: string }): Promise<void> => {
+      refuse();
+      const wallet = await open('--budget', '0.02');
+      await wallet.call('summarize', asked);
+      await wallet.close();
+      const file = join(folder, 'wallet.json');
+      type Older = { signedAt: number; signedOnChain?: { time: number } };
+      const state = JSON.parse(await readFile(file, 'utf8')) as { pending: Older[] };
+      for (const each of state.pending) {
+        each.signedAt -= 10 * 60_000;
+        if (each.signedOnChain) each.signedOnChain.time -= 10 * 60_000;
+      }
+      await writeFile(file, JSON.stringify(state));
+    };
+
+    it('is not made anew, and keeps its place in the budget, while the RPC server stands still', async () => {
+      const asked = another();
+      await makeOlder(asked);
+      standStill(Date.now() - 11 * 60_000);
+      const wallet = await open('--budget', '0.02');
+      for (let call = 0; call < 3; call++) {
+        const result = await wallet.call('summarize', asked);
+        expect(textOf(result)).to.match(/No other is signed for this call yet: the RPC server does not show/);
+        expect(noteOf(result)).to.include({ left: '0.01' });
+      }
+      expect(new Set(relay.payments).size).to.equal(1);
+    });
+
+    it('is made anew once the RPC server has gone on, and is charged once', async () => {
+      const asked = another();
+      await makeOlder(asked);
+      standStill(Date.now());
+      let refusals = 0;
+      relay.intervene(async ({ payment, pass, refuse }) =>
+        payment === undefined || (refusals += 1) > 1 ? pass() : refuse('not enough'),
+      );
+      const wallet = await open('--budget', '0.02');
+      const sales = await salesDuring(async () => sold(await wallet.call('summarize', asked)));
+      expect([sales, new Set(relay.payments).size]).to.deep.equal([1, 2]);
+    });
+  });
+
   it('stdout holds nothing but the protocol, and the wallet ends with its host', async () => {
     const child = spawn(process.execPath, [COINSLOT, 'mcp', ...optionsOf([])], {
       env: { PATH: process.env['PATH'] ?? '', NODE_OPTIONS: '--trace-warnings' },

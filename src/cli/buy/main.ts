@@ -162,15 +162,20 @@ async function buy(order: Order): Promise<void> {
   if (saved) {
     tell('Continuing with a payment that was signed earlier for this call.');
     const answer = await redeem(order, listing, saved);
-    if (answer.status !== 402) return finish(order, call, answer);
-    // A 402 means that this payment can no longer be used; it never means that its outcome is unknown.
-    order.pending.forget(call);
-    tell(`It can no longer be used: ${errorOf(answer)}`);
+    return answer.status === 402 ? spent(order, call, answer) : finish(order, call, answer);
   }
   const payment = await pay(order, listing, keypair);
   if ('status' in payment) return show(order, payment);
   order.pending.save(call, payment);
   return finish(order, call, await redeem(order, listing, payment));
+}
+
+/** A payment of an earlier run was refused. It may have been charged before, so whether another one is signed is for the user to say. */
+function spent(order: Order, call: PendingCall, answer: ServerAnswer): never {
+  order.pending.forget(call);
+  throw new BuyFault(
+    `The payment that was signed earlier for this call can no longer be used: ${errorOf(answer)}\nNo other payment was signed. Run the same command again to sign a new one. If the earlier one was charged, the new one is a second purchase.`,
+  );
 }
 
 /** Deletes a payment only if it certainly was not charged, or if its answer has been shown. */

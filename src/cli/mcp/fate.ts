@@ -4,6 +4,7 @@ import {
   type ChainHistory,
   type KnownTransfers,
 } from '../../payments/find-transfer.js';
+import { readChainClock, type ChainClock } from '../../solana/chain-clock.js';
 import { createChain, type SolanaChain } from '../../solana/rpc.js';
 import { NETWORKS } from '../../solana/networks.js';
 import type { PendingPayment } from './purse.js';
@@ -21,20 +22,27 @@ const PUBLIC_RPC: Record<string, string> = {
 };
 const CALL_MS = 5_000;
 const DEADLINE_MS = 12_000;
-/** A blockhash lives for about a minute. Before this, a server that is behind could take a young one for a dead one. */
+/** A purchase does not wait longer than this for the chain's clock. */
+const CLOCK_DEADLINE_MS = 1_500;
+/** A reading of the chain's clock is used for so long, and its absence, too. */
+const CLOCK_LIFE_MS = { read: 5 * 60_000, failed: 60_000 };
+/** A blockhash lives for 150 blocks, which is about a minute. After this time, by the chain's clock, it is dead. */
 const YOUNG_MS = 90_000;
-/** Fewer slots than this never take a second. The search goes back this far. */
+/** Fewer slots than this never take a second. Without the slot of the signature, the search goes back this far. */
 const SLOTS_PER_SECOND = 5;
 const SLACK_SECONDS = 120;
 /** Public servers limit requests. What was read is remembered, so that the next look goes further back. */
 const MAX_READS = 40;
 
-type FateChain = Pick<SolanaChain, 'blockhashLives' | 'latestBlockhash'> & ChainHistory;
+type FateChain = Pick<SolanaChain, 'blockhashLives' | 'latestBlockhash' | 'account'> & ChainHistory;
+
+type Reading = { clock: ChainClock | undefined; at: number };
 
 export class Fates {
   readonly #rpcUrl: string | undefined;
   readonly #now: () => number;
   readonly #known = knownTransfers();
+  readonly #clocks = new Map<string, Reading>();
 
   constructor(rpcUrl: string | undefined, now: () => number = Date.now) {
     this.#rpcUrl = rpcUrl;
@@ -44,9 +52,7 @@ export class Fates {
   /** Never rejects. */
   async of(payment: PendingPayment): Promise<Fate> {
     if (payment.landed !== undefined) return { kind: 'landed', signature: payment.landed };
-    const { network } = payment;
-    const url = this.#rpcUrl ?? PUBLIC_RPC[network] ?? '';
-    const chain = createChain({ urls: [url], timeoutMs: CALL_MS, network });
+    const chain = this.#chainOf(payment.network);
     try {
       return await fateOf(chain, payment, this.#now(), AbortSignal.timeout(DEADLINE_MS), this.#known);
     } catch {
@@ -55,33 +61,78 @@ export class Fates {
       await chain.close();
     }
   }
+
+  /**
+   * What the chain's own clock shows now, to be kept with a payment that is about to be signed. The slot may be older. Undefined if no RPC
+   * server tells it soon. Never rejects.
+   */
+  async chainClock(network: string): Promise<ChainClock | undefined> {
+    const last = this.#clocks.get(network);
+    const age = last ? performance.now() - last.at : Infinity;
+    const fresh = last && age < (last.clock ? CLOCK_LIFE_MS.read : CLOCK_LIFE_MS.failed);
+    if (fresh) return last.clock && { slot: last.clock.slot, time: Math.ceil(last.clock.time + age) };
+    const chain = this.#chainOf(network);
+    const at = performance.now();
+    const signal = AbortSignal.timeout(CLOCK_DEADLINE_MS);
+    const clock = await readChainClock(chain, 'confirmed', signal).catch(() => undefined);
+    this.#clocks.set(network, { clock, at });
+    await chain.close();
+    return clock;
+  }
+
+  #chainOf(network: string): SolanaChain {
+    const url = this.#rpcUrl ?? PUBLIC_RPC[network] ?? '';
+    return createChain({ urls: [url], timeoutMs: CALL_MS, network });
+  }
 }
 
 /**
- * Absence counts only in a complete history, as far as a slot in which the blockhash was dead. Both are asked for at `finalized`, in this
- * order: no RPC server has finalized its newest confirmed slot, so none could show a finalized history as far as that one.
+ * A payment is dead only by proof, of which every part is read at `finalized`: its blockhash is unknown, the chain's own clock is more than
+ * 90 s past the signature, and a complete history as far as the block with that clock does not show its transfer. A server that stands
+ * still, or is behind, may not know a blockhash because it is too new; its clock is then not past the signature either. This machine's
+ * clock proves nothing.
+ *
+ * The history is asked for at `finalized`, after the clock: no RPC server has finalized its newest confirmed slot, so none could show a
+ * finalized history as far as that one.
  * @throws what the chain throws
  */
 export async function fateOf(
   chain: FateChain,
-  payment: Pick<PendingPayment, 'id' | 'transaction' | 'blockhash' | 'signedAt'>,
+  payment: Pick<PendingPayment, 'id' | 'transaction' | 'blockhash' | 'signedAt' | 'signedOnChain'>,
   now: number,
   signal: AbortSignal,
   known: KnownTransfers = new Map(),
 ): Promise<Fate> {
   const lives = await chain.blockhashLives(payment.blockhash, signal, 'finalized');
   const { slot: newest } = await chain.latestBlockhash('confirmed', signal);
-  const age = Math.max(0, now - payment.signedAt);
-  const back = Math.ceil((age / 1_000 + SLACK_SECONDS) * SLOTS_PER_SECOND);
-  const row = { id: payment.id, transaction: payment.transaction, claimSlot: Math.max(0, newest - back) };
+  const claimSlot = payment.signedOnChain?.slot ?? slotBefore(newest, now - payment.signedAt);
+  const row = { id: payment.id, transaction: payment.transaction, claimSlot };
   const confirmed = { finality: 'confirmed', maxReads: MAX_READS } as const;
   const seen = await findTransfer(chain, row, confirmed, signal, known);
   if (seen.kind === 'found' && !seen.failed) return { kind: 'landed', signature: seen.signature };
-  if (lives || age < YOUNG_MS)
-    return { kind: 'open', why: 'its transaction can still be settled for about a minute' };
-  const { slot } = await chain.latestBlockhash('finalized', signal);
+  if (lives) return { kind: 'open', why: 'its transaction can still be settled for about a minute' };
+  const { slot, time } = await readChainClock(chain, 'finalized', signal);
+  if (time <= signedBy(payment) + YOUNG_MS)
+    return {
+      kind: 'open',
+      why: 'the RPC server does not show yet that its transaction can no longer be settled',
+    };
   const finalized = { finality: 'finalized', minContextSlot: slot, maxReads: MAX_READS } as const;
   const proof = await findTransfer(chain, row, finalized, signal, known);
   if (proof.kind === 'absent' || (proof.kind === 'found' && proof.failed)) return { kind: 'dead' };
   return { kind: 'open', why: 'the chain does not show yet what became of its transaction' };
+}
+
+/**
+ * When a payment had been signed at the latest. The chain's clock may differ from this machine's, and an RPC server that was behind told
+ * one that was too early: so the later of the two counts, which can only put the proof off.
+ */
+function signedBy({ signedAt, signedOnChain }: Pick<PendingPayment, 'signedAt' | 'signedOnChain'>): number {
+  return Math.max(signedAt, signedOnChain?.time ?? 0);
+}
+
+/** A slot before a payment of this age was signed. */
+function slotBefore(newest: number, ageMs: number): number {
+  const seconds = Math.max(0, ageMs) / 1_000 + SLACK_SECONDS;
+  return Math.max(0, newest - Math.ceil(seconds * SLOTS_PER_SECOND));
 }

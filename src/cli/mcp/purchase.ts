@@ -25,7 +25,7 @@ export type BuyerParts = {
   shop: Pick<Shop, 'endpoint' | 'call'>;
   purse: Purse;
   signer: Signer;
-  fates: Pick<Fates, 'of'>;
+  fates: Pick<Fates, 'of' | 'chainClock'>;
   limits: Limits;
   /** How long one tool call may take, in ms: less than the shortest limit of a host. */
   timeoutMs: number;
@@ -79,13 +79,14 @@ export class Buyer {
 
   /** Signs a payment, keeps it, and only then sends it. */
   async #buy(call: string, challenge: Challenge, asked: HostCall, deadline: number): Promise<ToolResult> {
-    const { shop, purse, signer, limits } = this.#parts;
+    const { shop, purse, signer, fates, limits } = this.#parts;
     const offer = chooseOffer(challenge, signer.address);
     if (typeof offer === 'string')
       return errorResult(`The shop can't be paid: ${offer}. Nothing was paid.`, this.#note());
     const refused = await this.#overLimit(offer);
     if (refused !== undefined) return errorResult(refused, this.#note());
     let signed: Signed;
+    const signedOnChain = await fates.chainClock(offer.network.caip2);
     try {
       signed = await signer.sign(offer);
     } catch (error) {
@@ -104,6 +105,7 @@ export class Buyer {
       payTo: offer.payTo,
       blockhash,
       transaction,
+      ...(signedOnChain ? { signedOnChain } : {}),
       payment: challenge.base64 ? base64Of(signed.payment) : signed.payment,
     };
     const speaks = purse.add(payment, limits.budget);

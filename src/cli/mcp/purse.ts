@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import type { Json } from '../../contract/json.js';
 import { toDecimal } from '../../contract/price.js';
 import { messageOf } from '../../ledger/fault.js';
+import type { ChainClock } from '../../solana/chain-clock.js';
 import { appendLine, lastLines, type StatementEvent, type StatementLine } from './statement.js';
 
 /** A payment that was signed for a call and whose answer is still missing. Amounts are atomic units of USDC as decimal strings. */
@@ -32,6 +33,8 @@ export type PendingPayment = {
   /** The transaction, base64, without the fee payer's signature. */
   transaction: string;
   signedAt: number;
+  /** What the chain's own clock showed when it was signed; absent if no RPC server told it. */
+  signedOnChain?: ChainClock;
   /** What is sent: x402's PaymentPayload, or its base64 if the shop wants that. */
   payment: Json | string;
   /** The shop's key to the answer. */
