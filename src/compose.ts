@@ -49,7 +49,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     log,
   });
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
-  const disposers: Disposer[] = [() => apis.close()];
+  const disposers: Disposer[] = [() => adminPlace.close(), () => apis.close()];
   const closing = new AbortController();
   try {
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer, request, type IncomingMessage, type Server } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
+import { Agent, createServer, request, type IncomingMessage, type Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -54,7 +54,7 @@ async function get(
 
 describe('the admin listener', () => {
   let stateDir: string;
-  let open: AdminListener[];
+  let open: { close(): Promise<void> }[];
 
   beforeEach(async () => {
     stateDir = await mkdtemp(join(tmpdir(), 'coinslot-admin-'));
@@ -65,15 +65,25 @@ describe('the admin listener', () => {
     await rm(stateDir, { recursive: true, force: true });
   });
 
-  const place = (env: Record<string, string> = {}, more: object = {}): Promise<AdminPlace> => {
+  const place = async (env: Record<string, string> = {}, more: object = {}): Promise<AdminPlace> => {
     const { admin } = readConfig({ ADMIN_PORT: '0', ...env });
-    return placeAdmin({ admin, anyPort: false, isSandbox: true, stateDir, log, ...more });
+    const found = await placeAdmin({ admin, anyPort: false, isSandbox: true, stateDir, log, ...more });
+    open.push(found);
+    return found;
   };
 
-  async function start(env: Record<string, string> = {}): Promise<AdminListener> {
-    const listener = await openAdmin(await place(env), stateDir, { routes, log });
-    open.push(listener);
-    return listener;
+  const start = async (env: Record<string, string> = {}): Promise<AdminListener> =>
+    openAdmin(await place(env), stateDir, { routes, log });
+
+  /** Connections that send nothing, or only a part of a request. */
+  async function holdConnections(url: string, count: number): Promise<Socket[]> {
+    const { port } = new URL(url);
+    const held = Array.from({ length: count }, () =>
+      connect(Number(port), '127.0.0.1').on('error', () => {}),
+    );
+    await Promise.all(held.map(socket => once(socket, 'connect')));
+    held.forEach((socket, index) => index % 2 && socket.write('GET /ready HTTP/1.1\r\n'));
+    return held;
   }
 
   describe('on loopback', () => {
@@ -100,7 +110,7 @@ describe('the admin listener', () => {
 
     it('behind a proxy (ADMIN_URL) serves programs only with the token, under any name', async () => {
       const found = await place({ ADMIN_URL: 'https://ops.example', ADMIN_TOKEN: TOKEN });
-      open.push(await openAdmin(found, stateDir, { routes, log }));
+      await openAdmin(found, stateDir, { routes, log });
       expect(found.url).to.equal('https://ops.example');
       const local = `http://127.0.0.1:${found.port}`;
       // A proxy may pass on any Host, so that the name does not tell who asks.
@@ -149,6 +159,42 @@ describe('the admin listener', () => {
     await ended;
   });
 
+  it('answers under any number of connections that send nothing', async () => {
+    const { url } = await start();
+    const held = await holdConnections(url, 300);
+    for (let times = 0; times < 3; times++)
+      expect(await get(url, '/ready')).to.include({ status: 503, body: 'the chain is stale\n' });
+    for (const socket of held) socket.destroy();
+  });
+
+  it('keeps the connection over which the token came, whatever others hold open', async () => {
+    const { url } = await start({ ADMIN_TOKEN: TOKEN });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const ask = async (): Promise<{ body: string; reused: boolean }> => {
+      const asking = request(`${url}/metrics`, {
+        agent,
+        headers: { authorization: `Bearer ${TOKEN}` },
+      }).end();
+      const [response] = (await once(asking, 'response')) as [IncomingMessage];
+      let body = '';
+      for await (const chunk of response) body += String(chunk);
+      return { body, reused: asking.reusedSocket };
+    };
+    expect(await ask()).to.deep.equal({ body: 'sold 3\n', reused: false });
+    const held = await holdConnections(url, 300);
+    expect((await get(url, '/ready')).status).to.equal(503);
+    expect(await ask()).to.deep.equal({ body: 'sold 3\n', reused: true });
+    agent.destroy();
+    for (const socket of held) socket.destroy();
+  });
+
+  it('says that the server is starting until it can say more', async () => {
+    const found = await place();
+    expect(await get(found.url, '/ready')).to.include({ status: 503, body: 'The server is starting.\n' });
+    await openAdmin(found, stateDir, { routes, log });
+    expect(await get(found.url, '/ready')).to.include({ status: 503, body: 'the chain is stale\n' });
+  });
+
   describe('its port', () => {
     let taken: Server;
     let port: string;
@@ -175,8 +221,16 @@ describe('the admin listener', () => {
       );
     });
 
+    it('is open as soon as it is told, so that two servers that start at once never have the same', async () => {
+      const beside = (): Promise<AdminPlace> => place({}, { admin: admin({}) });
+      const places = [...(await Promise.all([beside(), beside()])), await beside()];
+      expect(new Set(places.map(found => found.port)).size).to.equal(3);
+      for (const found of places) await openAdmin(found, stateDir, { routes, log });
+      for (const found of places) expect((await get(found.url, '/metrics')).body).to.equal('sold 3\n');
+    });
+
     it('is any free one beside a server on any free port', async () => {
-      const found = await placeAdmin({ admin: admin({}), anyPort: true, isSandbox: false, stateDir, log });
+      const found = await place({}, { admin: admin({}), anyPort: true, isSandbox: false });
       expect(found.port).to.not.equal(8404);
     });
   });

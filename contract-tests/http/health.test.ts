@@ -129,3 +129,18 @@ describe('Recent calls', () => {
     expect(health.report().upstreams.summarizer).to.include({ status: 'degraded' });
   });
 });
+
+it('Health probes any number of backends without a warning of a leak', async () => {
+  const warned: Error[] = [];
+  const hear = (warning: Error): void => void warned.push(warning);
+  process.on('warning', hear);
+  const backends = Array.from({ length: 12 }, (_, index) => [`backend ${index}`, async () => {}] as const);
+  const health = new Health('1', Object.fromEntries(backends), new RecentCalls());
+  health.start();
+  // Warnings are told in a later turn.
+  for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve));
+  health.stop();
+  process.off('warning', hear);
+  expect(health.report().status).to.equal('ok');
+  expect(warned).to.deep.equal([]);
+});

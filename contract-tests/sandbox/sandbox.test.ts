@@ -1,4 +1,6 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -47,6 +49,21 @@ describe('the local Solana, resumed', () => {
 
   const start = (slotMs: number): Promise<Sandbox> =>
     startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0, slotMs });
+
+  it('has its market at the same port, unless another program has taken it', async () => {
+    const first = await start(400);
+    const { marketUrl } = first.info;
+    await first.close();
+    const second = await start(400);
+    expect(second.info.marketUrl).to.equal(marketUrl);
+    await second.close();
+    const taker = createServer().listen(Number(new URL(marketUrl ?? '').port), '127.0.0.1');
+    await once(taker, 'listening');
+    const third = await start(400);
+    expect(third.info.marketUrl).to.be.a('string').that.is.not.equal(marketUrl);
+    await third.close();
+    taker.close();
+  });
 
   it('has the same chain: mints, balances, history, slots that only grow', async () => {
     const first = await start(400);

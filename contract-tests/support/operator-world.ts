@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdminServer } from '../../src/admin/admin-server.js';
 import { createOperatorPage, type OperatorParts } from '../../src/admin/operator-page.js';
@@ -31,14 +30,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
   const say = (_: object, message: string): void => void logged.push(message);
   const log = { info: say, warn: say, error: say };
   const ending = new AbortController();
-  const server: Server = createAdminServer({
-    routes: [],
-    // Its own address is known once it listens, and the page needs it.
-    page: (ctx, next) => page(ctx, next),
-    opens: token => token === OPERATOR_TOKEN,
-    host: '127.0.0.1',
-    log,
-  });
+  const { server, serve } = createAdminServer();
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -89,6 +81,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
     url,
     ...overrides,
   });
+  serve({ routes: [], page, opens: token => token === OPERATOR_TOKEN, host: '127.0.0.1', log });
   return {
     url,
     ledger,

@@ -5,21 +5,29 @@ import { join } from 'node:path';
 import type { AdminConfig } from '../config.js';
 import { ConfigFault } from '../config/setting-reader.js';
 import { keepLink } from '../config/link-file.js';
-import { findFreePort, listen } from '../http/listen.js';
+import { listen, portOf } from '../http/listen.js';
 import { hostInUrl } from '../net/host-names.js';
 import type { Log } from '../net/log.js';
-import { createAdminServer, type AdminParts } from './admin-server.js';
+import { createAdminServer, type AdminParts, type AdminServer } from './admin-server.js';
 
 const DEFAULT_PORT = 8404;
 /** In the state folder; holds the link with the token. */
 const LINK_FILE = 'operator-page.url';
 const CLOSE_MS = 500;
 
-/** Where the listener will be, and the operator's token. */
-export type AdminPlace = { host: string; port: number; url: string; token: string; isTokenMade: boolean };
+/** Where the listener is, and the operator's token. The port is open; until `openAdmin` it answers that the server is starting. */
+export type AdminPlace = {
+  host: string;
+  port: number;
+  url: string;
+  token: string;
+  isTokenMade: boolean;
+  listener: AdminServer;
+  close: () => Promise<void>;
+};
 
 /** The open listener. `link` opens the operator page and holds the token. */
-export type AdminListener = { url: string; link: string; close(): Promise<void> };
+export type AdminListener = { url: string; link: string; close: () => Promise<void> };
 
 type PlaceOptions = {
   admin: AdminConfig;
@@ -33,16 +41,21 @@ type PlaceOptions = {
 };
 
 /**
- * Finds port and token. A port that was not set and is taken gives way to a free one in the sandbox, so that several can run.
+ * Opens the port and finds the token. A port that was not set and is taken gives way to a free one in the sandbox, so that several
+ * servers can run, also if they start at the same moment.
  * @throws ConfigFault if the port is in use
  */
 export async function placeAdmin(options: PlaceOptions): Promise<AdminPlace> {
   const { admin, stateDir } = options;
-  const port = await freePort(options);
+  const listener = createAdminServer();
+  const { server } = listener;
+  await listenSomewhere(server, options);
+  const port = portOf(server);
   const url = admin.url ?? `http://${hostInUrl(admin.host)}:${port}`;
   warnOfMissingToken(options);
   const token = admin.token ?? (await keptToken(stateDir)) ?? randomBytes(24).toString('base64url');
-  return { host: admin.host, port, url, token, isTokenMade: admin.token === undefined };
+  const isTokenMade = admin.token === undefined;
+  return { host: admin.host, port, url, token, isTokenMade, listener, close: () => closeServer(server) };
 }
 
 /** Who has set a token for respondents needs to know where the operator's tasks are. */
@@ -55,15 +68,15 @@ function warnOfMissingToken({ admin, panelToken, stateDir, log }: PlaceOptions):
   );
 }
 
-async function freePort({ admin, anyPort, isSandbox, log }: PlaceOptions): Promise<number> {
+async function listenSomewhere(server: Server, options: PlaceOptions): Promise<void> {
+  const { admin, anyPort, isSandbox, log } = options;
   const { host, port = anyPort ? 0 : DEFAULT_PORT } = admin;
   try {
-    return await findFreePort(host, port, 'ADMIN_PORT');
+    await listen(server, host, port, 'ADMIN_PORT');
   } catch (error) {
     if (!(error instanceof ConfigFault) || !isSandbox || admin.port !== undefined) throw error;
-    const other = await findFreePort(host, 0, 'ADMIN_PORT');
-    log.info({ port: other }, `port ${port} is in use: the admin listener takes port ${other}`);
-    return other;
+    await listen(server, host, 0, 'ADMIN_PORT');
+    log.info({ port: portOf(server) }, `port ${port} is in use: the admin listener takes another one`);
   }
 }
 
@@ -74,22 +87,22 @@ async function keptToken(stateDir: string): Promise<string | undefined> {
 }
 
 /**
- * Opens the listener. The link with a token that was made stands in the state folder, in a file that only its owner can read.
- * @throws ConfigFault if the port was taken meanwhile, or the file cannot be written
+ * Serves the operator at the port that is open. The link with a token that was made stands in the state folder, in a file that only
+ * its owner can read.
+ * @throws ConfigFault if the file cannot be written
  */
 export async function openAdmin(
   place: AdminPlace,
   stateDir: string,
   parts: Omit<AdminParts, 'host' | 'url' | 'opens'>,
 ): Promise<AdminListener> {
-  const { host, port, url, token } = place;
+  const { host, url, token, listener, close } = place;
   const wanted = digest(token);
   const opens = (text: string): boolean => timingSafeEqual(digest(text), wanted);
-  const server = createAdminServer({ ...parts, host, url, opens });
-  await listen(server, host, port, 'ADMIN_PORT');
+  listener.serve({ ...parts, host, url, opens });
   const link = `${url}/#${token}`;
   if (place.isTokenMade) await keepLink(join(stateDir, LINK_FILE), link);
-  return { url, link, close: () => closeServer(server) };
+  return { url, link, close };
 }
 
 async function closeServer(server: Server): Promise<void> {

@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import { Connections } from '../http/connections.js';
+import type { Listener } from '../http/server.js';
 import { hostInUrl, hostnameOf, isAddress, isLocal } from '../net/host-names.js';
 import type { Log } from '../net/log.js';
+import { AdminPlaces } from './admin-places.js';
 
 /**
  * A GET route for programs, such as Prometheus or a load balancer. It needs no token where the listener is on loopback. Elsewhere, a
@@ -35,9 +37,12 @@ const STALL_MS = 20_000;
 const CHECK_MS = 2_000;
 const MAX_CONNECTIONS = 200;
 
+/** The HTTP server for the operator, and what puts it to work. Until then it answers that the server is starting. */
+export type AdminServer = { server: Server; serve: (parts: AdminParts) => void };
+
 /** The HTTP server for the operator: metrics, readiness and page. The public listener reaches none of it. */
-export function createAdminServer(parts: AdminParts): Server {
-  const handle = createAdminApp(parts).callback();
+export function createAdminServer(): AdminServer {
+  let handle: Listener = answerStarting;
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -47,17 +52,33 @@ export function createAdminServer(parts: AdminParts): Server {
       connectionsCheckingInterval: CHECK_MS,
     },
     (request, response) => {
+      places.begin(request, response);
       const admitted = connections.admit(request, response);
-      if (admitted === 'yes') return void handle(request, response);
+      if (admitted === 'yes') return handle(request, response);
       if (admitted === 'refuse') response.writeHead(503, { Connection: 'close' }).end();
     },
   );
-  server.maxConnections = MAX_CONNECTIONS;
+  const places = new AdminPlaces(server, MAX_CONNECTIONS);
   const connections = new Connections(server, STALL_MS, CHECK_MS);
-  return server;
+  return {
+    server,
+    serve: parts => {
+      const answer = createAdminApp(parts, places).callback();
+      handle = (request, response) => void answer(request, response);
+    },
+  };
 }
 
-function createAdminApp(parts: AdminParts): Koa {
+const answerStarting: Listener = (_request, response) => {
+  const headers = {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'Cache-Control': 'no-store',
+    'Retry-After': '1',
+  };
+  response.writeHead(503, headers).end('The server is starting.\n');
+};
+
+function createAdminApp(parts: AdminParts, places: AdminPlaces): Koa {
   const app = new Koa();
   app.silent = true;
   app.on('error', (error: NodeJS.ErrnoException) => {
@@ -65,7 +86,10 @@ function createAdminApp(parts: AdminParts): Koa {
     if (!/^(ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
       parts.log.error({ error }, 'a request of the admin listener failed');
   });
-  app.use((ctx, next) => serveMachine(ctx, parts, next));
+  app.use((ctx, next) => {
+    if (hasToken(ctx, parts)) places.recognize(ctx.req);
+    return serveMachine(ctx, parts, next);
+  });
   app.use((ctx, next) => checkHost(ctx, parts, next));
   if (parts.page) app.use(parts.page);
   return app;

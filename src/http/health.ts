@@ -19,7 +19,6 @@ export type HealthReport = {
 
 const INTERVAL_MS = 15_000;
 const DEADLINE_MS = 5_000;
-const NEVER = new AbortController().signal;
 
 /**
  * Probes backends in the background, so that a health request makes no calls itself. The outcome of the last real calls takes
@@ -83,7 +82,9 @@ export class Health {
   async #probe(name: string, probe: Probe): Promise<void> {
     const startedAt = performance.now();
     try {
-      const found = (await withDeadline(DEADLINE_MS, NEVER, probe)) ?? {};
+      // A signal of its own: one that all probes share would have a listener of each.
+      const { signal } = new AbortController();
+      const found = (await withDeadline(DEADLINE_MS, signal, probe)) ?? {};
       this.#statuses.set(name, {
         status: 'ok',
         latencyMs: Math.round(performance.now() - startedAt),

@@ -13,14 +13,24 @@ const CLOSE_MS = 500;
  */
 export function listen(server: NetServer, host: string, port: number, variable = 'PORT'): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
+    const fail = (error: NodeJS.ErrnoException): void => {
       const inUse = error.code === 'EADDRINUSE';
+      server.off('listening', done);
       reject(
         inUse ? new ConfigFault(`${variable}: ${port} is in use; set ${variable} to another one`) : error,
       );
-    });
-    server.listen(port, host, BACKLOG, resolve);
+    };
+    const done = (): void => {
+      server.off('error', fail);
+      resolve();
+    };
+    server.once('error', fail).once('listening', done).listen(port, host, BACKLOG);
   });
+}
+
+/** The port of a server that listens. */
+export function portOf(server: NetServer): number {
+  return (server.address() as AddressInfo).port;
 }
 
 /**
@@ -30,7 +40,7 @@ export function listen(server: NetServer, host: string, port: number, variable =
 export async function findFreePort(host: string, wanted: number, variable = 'PORT'): Promise<number> {
   const probe = createNetServer();
   await listen(probe, host, wanted, variable);
-  const { port } = probe.address() as AddressInfo;
+  const port = portOf(probe);
   await new Promise(resolve => probe.close(resolve));
   return port;
 }

@@ -6,7 +6,7 @@ import { serveFacilitator } from './facilitator-server.js';
 import { openGenesis, walletOf, writeAtomically, type Genesis } from './genesis.js';
 import { infoFile, isAlive, readInfo, type SandboxInfo } from './info.js';
 import { takeLock } from './lock.js';
-import { startMarket } from './market-server.js';
+import { startMarket, type MarketOptions } from './market-server.js';
 import { serveRpc } from './rpc-http.js';
 import { readMint, uiAmount } from './tokens.js';
 import { Vm } from './vm.js';
@@ -95,9 +95,8 @@ async function open(
     log: options.log ?? (() => undefined),
   });
   closers.push(() => facilitator.close());
-  const market = await startMarket({
+  const market = await openMarket(stateDir, {
     host,
-    port: 0,
     mints: genesis.mints,
     supplies: suppliesOf(chain, genesis),
   });
@@ -107,6 +106,18 @@ async function open(
   writeAtomically(join(stateDir, 'buyer.json'), `${JSON.stringify(genesis.keys.buyer)}\n`);
   writeAtomically(infoFile(stateDir), `${JSON.stringify(info, null, 2)}\n`);
   return { info, rpc: { url: rpc.url }, facilitator: { url: facilitator.url }, chain };
+}
+
+/** On the port of the last start, where servers that still run ask it, unless another program has taken that. */
+async function openMarket(
+  stateDir: string,
+  options: Omit<MarketOptions, 'port'>,
+): ReturnType<typeof startMarket> {
+  const before = Number(new URL(readInfo(stateDir)?.marketUrl ?? 'http://none').port);
+  return startMarket({ ...options, port: before }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EADDRINUSE') throw error;
+    return startMarket({ ...options, port: 0 });
+  });
 }
 
 /** Supplies of the sample mints as decimal strings, so that the market figures match the chain. */

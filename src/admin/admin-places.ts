@@ -1,0 +1,57 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** `busy`: requests whose answers are not complete. `known`: the operator's token came over it. */
+type Place = { busy: number; known: boolean };
+
+/**
+ * The connections of the admin listener: a limited number. When there are more, the connection that has been idle longest is closed,
+ * first of those without the operator's token, so that nobody can shut the operator out by holding connections open.
+ */
+export class AdminPlaces {
+  readonly #most: number;
+  /** The one that was active longest ago is the first. */
+  readonly #open = new Map<Socket, Place>();
+
+  constructor(server: Server, most: number) {
+    this.#most = most;
+    server.on('connection', (socket: Socket) => {
+      if (this.#open.size >= this.#most && !this.#makeRoom()) return void socket.destroy();
+      this.#open.set(socket, { busy: 0, known: false });
+      socket.once('close', () => this.#open.delete(socket));
+    });
+  }
+
+  /** Registers a request. Its connection is idle again when its answer has ended. */
+  begin({ socket }: IncomingMessage, response: ServerResponse): void {
+    const place = this.#open.get(socket);
+    if (!place) return;
+    place.busy += 1;
+    response.once('close', () => {
+      place.busy -= 1;
+      if (!this.#open.delete(socket) || socket.destroyed) return;
+      this.#open.set(socket, place);
+    });
+  }
+
+  /** The operator's token came with this request. */
+  recognize({ socket }: IncomingMessage): void {
+    const place = this.#open.get(socket);
+    if (place) place.known = true;
+  }
+
+  /** @returns false if all connections are busy with requests of the operator */
+  #makeRoom(): boolean {
+    const [first] = [...this.#open].sort(([, one], [, other]) => worthOf(one) - worthOf(other));
+    if (!first || worthOf(first[1]) === MOST_WORTH) return false;
+    this.#open.delete(first[0]);
+    first[0].destroy();
+    return true;
+  }
+}
+
+const MOST_WORTH = 3;
+
+function worthOf({ busy, known }: Place): number {
+  return (known ? 2 : 0) + (busy > 0 ? 1 : 0);
+}
