@@ -195,10 +195,42 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'that one caller’s calls cannot open',
     },
     {
+      name: 'a host that was reached rests on',
+      find: 'this.#circuit.reached();',
+      replace: '',
+      grep: 'an upstream that fails everybody rests',
+    },
+    {
       name: 'one caller can open the circuit with a large answer',
       find: "new Set(['private', 'too large'])",
       replace: "new Set(['private'])",
       grep: 'that one caller’s calls cannot open',
+    },
+  ]),
+  ...of(`${IN}/host-circuit`, OF_UPSTREAMS, [
+    {
+      name: 'one buyer’s failures close the API for all',
+      find: ' && streak.payers.size >= PAYERS',
+      replace: '',
+      grep: 'the failures of two buyers pause nobody else',
+    },
+    {
+      name: 'failures count however short they have lasted',
+      find: ' && Date.now() - streak.since >= quietMs',
+      replace: '',
+      grep: 'have lasted less than ten seconds',
+    },
+    {
+      name: 'a payer that fails is never paused',
+      find: 'own.run(signal, () => work(seconds => own.trip(seconds)))',
+      replace: 'work(() => {})',
+      grep: 'one buyer’s failures pause that buyer only',
+    },
+    {
+      name: 'a payer that failed probes the host',
+      find: '!this.#rest.asked && this.#failed.has(payer)',
+      replace: 'false',
+      grep: 'the failures of two buyers pause nobody else',
     },
   ]),
   ...of(`${IN}/http-operations`, OF_UPSTREAMS, [
@@ -216,7 +248,7 @@ export const upstreamMutants: readonly Mutant[] = [
     },
     {
       name: 'orders are sold while the host rests',
-      find: 'if (host.restSeconds > 0)',
+      find: 'if (seconds > 0)',
       replace: 'if (false)',
       grep: 'before anybody pays first for nothing',
     },

@@ -19,7 +19,6 @@ import { PickUps } from '../../src/http/serve-pick-up.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
-import type { CircuitOptions } from '../../src/net/circuit.js';
 import { AnswerKeys } from '../../src/payments/answer-keys.js';
 import { Charge } from '../../src/payments/charge.js';
 import { servedContract } from '../../src/payments/discovery.js';
@@ -30,6 +29,7 @@ import {
   createHttpOperations,
   type HttpOperations,
 } from '../../src/upstreams/http-operations/http-operations.js';
+import type { HostCircuitOptions } from '../../src/upstreams/http-operations/host-circuit.js';
 import { asked, FakeFacilitator, FEE_PAYER, RECIPE, TERMS } from './charge-world.js';
 import { craftPayment, v2Header } from './craft.js';
 import { call, type Answer } from './world.js';
@@ -170,7 +170,7 @@ export class UpstreamShop {
   static async open(
     operations: readonly OperationForSale[],
     env: Record<string, string> = {},
-    options: { breaker?: CircuitOptions; allowPrivate?: boolean } = {},
+    options: { breaker?: HostCircuitOptions; allowPrivate?: boolean } = {},
   ): Promise<UpstreamShop> {
     const contract = contractOf(operations);
     const settings = { variable: (name: string) => env[name], allowPrivate: options.allowPrivate ?? true };

@@ -122,7 +122,7 @@ export type AnyCall = AnyAsked & { signal: AbortSignal; caller: string; order?: 
 export type AnyReply = { status: number; body: unknown; headers?: Record<string, string> };
 export type AnyServed = {
   call(call: AnyCall): Promise<AnyReply>;
-  ready?(asked: AnyAsked): Promise<void>;
+  ready?(asked: AnyAsked & { caller: string }): Promise<void>;
   replies?(asked: AnyAsked): number;
   backend?: string;
 };

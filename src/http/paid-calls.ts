@@ -122,7 +122,7 @@ async function charged(
       source,
       requestId,
       spent,
-      ...(operation.flow === 'upfront' ? { upfront: upfrontOf(parts, operation, asked) } : {}),
+      ...(operation.flow === 'upfront' ? { upfront: upfrontOf(parts, operation, asked, payment) } : {}),
     });
   } catch (error) {
     if (error instanceof BodiesFull) {
@@ -138,12 +138,13 @@ function upfrontOf(
   { handlers, log }: PaidCallParts,
   { id }: PricedOperation,
   asked: AnyAsked,
+  payment: Payment,
 ): NonNullable<PaidCall['upfront']> {
   return {
     request: requestText(asked),
     ready: async () => {
       try {
-        await handlers[id]?.ready?.(asked);
+        await handlers[id]?.ready?.({ ...asked, caller: payment.checked.payer });
         return undefined;
       } catch (error) {
         return failureAnswer(error, log);

@@ -1,6 +1,6 @@
 import { Schemas } from '../contract/schemas.js';
 import type { PricedOperation } from '../contract/contract.js';
-import type { AnyServed } from '../contract/operation.js';
+import type { AnyAsked, AnyServed } from '../contract/operation.js';
 import type { Backends } from '../upstreams/backends.js';
 import { loadShop } from './load-shop.js';
 
@@ -39,7 +39,8 @@ export async function answerOfExample(
     extend: async () => undefined,
   };
   const upfront = operation.flow === 'upfront';
-  if (upfront) await served.ready?.(asked);
+  const caller = 'example';
+  if (upfront) await served.ready?.({ ...asked, caller });
   const {
     status,
     body,
@@ -47,7 +48,7 @@ export async function answerOfExample(
   } = await served.call({
     ...asked,
     signal: AbortSignal.timeout(DEADLINE_MS),
-    caller: 'example',
+    caller,
     ...(upfront ? { order } : {}),
   });
   const [form] = operation.answers;
@@ -67,7 +68,7 @@ function check(
   return new Schemas(document).answered(schema)(body);
 }
 
-function exampleOf({ parameters, request }: PricedOperation): Parameters<NonNullable<AnyServed['ready']>>[0] {
+function exampleOf({ parameters, request }: PricedOperation): AnyAsked {
   const values = (place: 'path' | 'query'): Record<string, unknown> =>
     Object.fromEntries(
       parameters

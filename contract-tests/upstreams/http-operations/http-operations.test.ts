@@ -363,7 +363,7 @@ describe('Operations that an HTTP API serves', () => {
     ];
 
     it('that opens after failures in a row, before anybody pays first for nothing, and closes again', async () => {
-      shop = await UpstreamShop.open(two(), {}, { breaker: { failures: 3, restMs: 1_000 } });
+      shop = await UpstreamShop.open(two(), {}, { breaker: { failures: 3, restMs: 1_000, quietMs: 0 } });
       upstream.says(503, '');
       for (let call = 0; call < 3; call++)
         expect((await shop.buy('getItem', '/items/1')).status).to.equal(503);
@@ -382,7 +382,7 @@ describe('Operations that an HTTP API serves', () => {
     });
 
     it('that one caller’s calls cannot open with answers that concern them alone', async () => {
-      shop = await UpstreamShop.open(two(), {}, { breaker: { failures: 2, restMs: 60_000 } });
+      shop = await UpstreamShop.open(two(), {}, { breaker: { failures: 2, restMs: 60_000, quietMs: 0 } });
       for (const status of [500, 400, 404, 401, 302]) {
         upstream.says(status, '');
         for (let call = 0; call < 3; call++) await shop.buy('getItem', '/items/1');

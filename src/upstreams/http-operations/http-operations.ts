@@ -2,10 +2,10 @@ import { ContractFault, type Contract, type PricedOperation } from '../../contra
 import type { AnyCall, AnyReply, AnyServed } from '../../contract/operation.js';
 import type { Upstream } from '../../contract/read-upstream.js';
 import { follow, objectOf } from '../../contract/references.js';
-import type { CircuitOptions } from '../../net/circuit.js';
 import { NoAnswer } from '../../net/http-client.js';
 import { Secrets } from '../../net/secrets.js';
 import type { Probe } from '../probe.js';
+import type { HostCircuitOptions } from './host-circuit.js';
 import { failureOf, readAnswer, type Reading } from './upstream-answer.js';
 import { resting, UpstreamHost } from './upstream-host.js';
 import {
@@ -49,7 +49,7 @@ const NOT_SOLD =
 export function createHttpOperations(
   contract: Contract,
   settings: UpstreamSettings,
-  breaker?: CircuitOptions,
+  breaker?: HostCircuitOptions,
 ): HttpOperations {
   const resolved = resolveAll(contract, settings);
   const secrets = secretsOf(resolved);
@@ -101,9 +101,10 @@ function servedBy(host: UpstreamHost, request: UpstreamRequest, reading: Reading
   return {
     backend: reading.name,
     call: call => ask(host, request, reading, call),
-    ready: async asked => {
+    ready: async ({ caller, ...asked }) => {
       targetOf(request.target, asked);
-      if (host.restSeconds > 0) throw resting(host.restSeconds);
+      const seconds = host.restSecondsOf(caller);
+      if (seconds > 0) throw resting(seconds);
     },
   };
 }

@@ -1,4 +1,4 @@
-import { Circuit, Resting, type CircuitOptions } from '../../net/circuit.js';
+import { Resting } from '../../net/circuit.js';
 import { DeadlineExceeded, withAbortAfter } from '../../net/deadline.js';
 import { backoffSeconds, UpstreamFailure } from '../../net/failure.js';
 import {
@@ -9,6 +9,7 @@ import {
   type NoAnswerKind,
 } from '../../net/http-client.js';
 import { FairQueue } from '../fair-queue.js';
+import { HostCircuit, type HostCircuitOptions } from './host-circuit.js';
 
 /** One request. `ms` includes the time in the queue. */
 export type HostRequest = Omit<HttpRequest, 'ms'> & { ms: number; signal: AbortSignal; caller: string };
@@ -39,13 +40,16 @@ class Outage extends Error {
 /** The connections, the queue and the circuit that all operations of one upstream host share. */
 export class UpstreamHost {
   readonly #client: HttpClient;
-  readonly #circuit: Circuit;
+  readonly #circuit: HostCircuit;
   readonly #queue = new FairQueue({ slots: CONNECTIONS, maxWaiting: MAX_WAITING, fullMessage: BUSY });
   #answeredAt = -Infinity;
   #probe: { at: number; result: Promise<void> } | undefined;
 
-  constructor(origin: string, { publicOnly, breaker }: { publicOnly: boolean; breaker?: CircuitOptions }) {
-    this.#circuit = new Circuit(breaker);
+  constructor(
+    origin: string,
+    { publicOnly, breaker }: { publicOnly: boolean; breaker?: HostCircuitOptions },
+  ) {
+    this.#circuit = new HostCircuit(breaker);
     this.#client = new HttpClient(origin, {
       connections: CONNECTIONS,
       maxAnswerBytes: MAX_ANSWER_BYTES,
@@ -67,7 +71,7 @@ export class UpstreamHost {
         this.#queue.run(
           () => {
             begun = true;
-            return this.#guarded({ ...request, ms: until - performance.now() });
+            return this.#guarded({ ...request, caller, ms: until - performance.now() });
           },
           waiting,
           caller,
@@ -85,14 +89,23 @@ export class UpstreamHost {
     return this.#circuit.restSeconds;
   }
 
-  /** Finds out whether the host can be reached: from a recent answer, or by a connection without a request, which costs nothing. */
+  /** As `restSeconds`, for the calls of this caller. */
+  restSecondsOf(caller: string): number {
+    return this.#circuit.restSecondsOf(caller);
+  }
+
+  /**
+   * Finds out whether the host can be reached: from a recent answer, or by a connection without a request, which costs nothing. A
+   * host that has rested is asked again once it was reached.
+   */
   async check(): Promise<void> {
     if (this.restSeconds > 0) throw new Error('paused after failures');
     const now = performance.now();
-    if (now - this.#answeredAt < RECENT_MS) return;
+    if (!this.#circuit.open && now - this.#answeredAt < RECENT_MS) return;
     if (!this.#probe || now - this.#probe.at >= PROBE_MS)
       this.#probe = { at: now, result: this.#client.reach() };
     await this.#probe.result;
+    this.#circuit.reached();
   }
 
   close(): Promise<void> {
@@ -100,9 +113,9 @@ export class UpstreamHost {
     return this.#client.close();
   }
 
-  async #guarded(request: Omit<HostRequest, 'caller'>): Promise<HttpAnswer> {
+  async #guarded({ caller, ...request }: HostRequest): Promise<HttpAnswer> {
     try {
-      const result = await this.#circuit.run(request.signal, () => this.#exchange(request));
+      const result = await this.#circuit.run(caller, request.signal, pause => this.#exchange(request, pause));
       if (result instanceof NoAnswer) throw result;
       return result;
     } catch (error) {
@@ -113,7 +126,10 @@ export class UpstreamHost {
   }
 
   /** What says nothing about the host as a whole is returned, so that it does not count in the circuit. */
-  async #exchange(request: Omit<HostRequest, 'caller'>): Promise<HttpAnswer | NoAnswer> {
+  async #exchange(
+    request: Omit<HostRequest, 'caller'>,
+    pause: (seconds: number) => void,
+  ): Promise<HttpAnswer | NoAnswer> {
     const answer = await this.#client.request(request).catch((error: unknown) => {
       if (error instanceof NoAnswer && OF_ONE_REQUEST.has(error.kind)) return error;
       throw error;
@@ -122,7 +138,9 @@ export class UpstreamHost {
     this.#answeredAt = performance.now();
     if (!OUTAGES.has(answer.status)) return answer;
     const seconds = backoffOf(answer);
-    if (answer.status === 429 || seconds !== undefined) this.#circuit.trip(seconds);
+    // A limit concerns all calls of the shop; what else asks to wait may concern only what this caller asked for.
+    if (answer.status === 429) this.#circuit.trip(seconds);
+    else if (seconds !== undefined) pause(seconds);
     throw new Outage(answer);
   }
 }
