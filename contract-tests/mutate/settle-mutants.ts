@@ -119,6 +119,12 @@ const CHANGES: readonly Change[] = [
     grep: 'counts those that it would bind, too',
   },
   {
+    name: 'of the equal payments of the oldest one, one is overlooked',
+    find: 'const limit = MAX_EQUAL + 1;',
+    replace: 'const limit = MAX_EQUAL;',
+    grep: 'settles nothing beside 512 equal payments',
+  },
+  {
     name: 'settling binds any number of claims',
     find: 'if (claimed.length > MAX_ALIASES)',
     replace: 'if (false)',
@@ -128,7 +134,7 @@ const CHANGES: readonly Change[] = [
     name: 'equal payments that are not looked at do not matter',
     find: 'if (rows.length > MAX_EQUAL)',
     replace: 'if (false)',
-    grep: 'settles nothing beside more than 512 equal payments',
+    grep: 'settles nothing beside 512 equal payments',
   },
   {
     name: 'an older caller goes over to what is redeemed',

@@ -143,7 +143,9 @@ function* lockRows(
   if (!came) return [];
   if (!call) return yield* execute(lockRow({ id, now: now() }));
   const { created_at } = came;
-  return yield* execute(lockEqualCalls({ id, ...equalTo(call), created_at, limit: MAX_EQUAL, now: now() }));
+  // One more, because the payment itself may be among them: so no equal one is overlooked.
+  const limit = MAX_EQUAL + 1;
+  return yield* execute(lockEqualCalls({ id, ...equalTo(call), created_at, limit, now: now() }));
 }
 
 function equalTo({ payer, operation, requestHash }: CallKey): CallColumns {
