@@ -118,8 +118,13 @@ generate: ## write everything that is made from the contract, whether it was cha
 lint-contract: build $(TOOLS_STAMP) ## check openapi.yaml with Redocly, Spectral and our own rules for them
 	@node dist/$(TOOLS)/lint.js
 
-mock: $(TOOLS_STAMP) ## serve a mock of the contract with Prism (MOCK_PORT=4010)
-	@exec $(TOOLS)/node_modules/.bin/prism mock generated/openapi.mock.json --port $(MOCK_PORT)
+mock: build $(TOOLS_STAMP) ## serve a mock of the contract that charges as the server does, without a chain (MOCK_PORT=4010)
+	@exec node dist/src/cli/main.js mock --port $(MOCK_PORT)
+
+.PHONY: mock-proxy
+mock-proxy: $(TOOLS_STAMP) ## check what passes between buyers and a running server against the contract: URL=http://127.0.0.1:8402
+	@test -n "$(URL)" || { echo 'mock-proxy needs the URL of a running server: make mock-proxy URL=http://127.0.0.1:8402' >&2; exit 1; }
+	@exec $(TOOLS)/node_modules/.bin/prism proxy openapi.yaml $(URL) --port $(MOCK_PORT)
 
 fuzz: build ## call a server in the sandbox with Schemathesis, unpaid and paid (CASES=5 SEED=1)
 	@node dist/contract-tests/fuzz/run.js
@@ -136,7 +141,7 @@ contract-diff: build ## fail if openapi.yaml breaks what version 1.0.0 promised
 
 tools: build $(TOOLS_STAMP) ## run every tool on the contract, and write the table of their results
 	@$(MAKE) --no-print-directory lint-contract contract-diff fuzz clients
-	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot 'dist/contract-tests/**/{prism,mutations}.slow.test.js'
+	@$(BIN)/mocha --no-package --timeout 20000 --reporter dot 'dist/contract-tests/**/{mock,prism,mutations}.slow.test.js'
 	@$(MAKE) --no-print-directory conformance-table
 
 .PHONY: summaries
@@ -173,10 +178,9 @@ types-made:
 	  $(BIN)/openapi-typescript openapi.yaml --output $(GENERATED) >/dev/null && mkdir -p dist && \
 	  cat openapi.yaml $(GENERATED) | cksum > dist/types.cksum; }
 
-# The server reads this instead of the YAML. The mock and the prices in the README are made from the same contract.
-$(COMPILED): openapi.yaml package-lock.json $(wildcard dist/src/contract/*.js) dist/$(TOOLS)/mock.js dist/$(TOOLS)/readme.js
+# The server reads this instead of the YAML. The prices in the README are made from the same contract.
+$(COMPILED): openapi.yaml package-lock.json $(wildcard dist/src/contract/*.js) dist/$(TOOLS)/readme.js
 	@node dist/src/contract/compile.js
-	@node dist/$(TOOLS)/mock.js
 	@node dist/$(TOOLS)/readme.js
 
 install: $(STAMP) ## install what is missing

@@ -141,7 +141,12 @@ async function checkShop(folder: string, env: Environment): Promise<void> {
   await check('buy all three: @x402/fetch', 'node', 'dist/contract-tests/replaced-shop/buy.js');
   const mocha = ['--no-package', '--timeout', '60000', '--reporter', 'dot'];
   const silent = ['--require', './dist/src/solana/silence-bigint-warning.js'];
-  const mocks = ['-g', 'mock', 'dist/contract-tests/tools/prism.slow.test.js'];
+  const mocks = [
+    '-g',
+    'mock',
+    'dist/contract-tests/tools/prism.slow.test.js',
+    'dist/contract-tests/cli/mock/mock.slow.test.js',
+  ];
   await check("call Prism's mocks", 'node_modules/.bin/mocha', ...mocha, ...silent, ...mocks);
   await check('crawl: make clients CLIENTS=crawlers', 'make', 'clients', 'CLIENTS=crawlers');
   await check('fuzz, unpaid and paid: make fuzz', 'make', 'fuzz', 'CASES=3', 'SEED=1');

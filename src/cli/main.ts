@@ -7,6 +7,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   init: ['./init/main.js', 'write a new shop into the folder'],
   operation: ['./operation/main.js', 'add an operation to openapi.yaml, or remove one'],
   check: ['./check/main.js', 'say what a start of the server would find, without starting it'],
+  mock: ['./mock/main.js', 'serve examples of every answer, paid and unpaid, without a chain'],
   buy: ['./buy/main.js', 'buy one call'],
   mcp: ['./mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
   ledger: ['./ledger/main.js', 'show revenue and open payments; refund, move, verify'],

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { join, relative } from 'node:path';
 import { ContractFault, parseContract } from '../../contract/contract.js';
 import { loadShop, shopFiles } from '../../shop/load-shop.js';
+import { installedProgram } from '../installed-program.js';
 
 const USAGE = `Usage: coinslot build
 
@@ -26,22 +27,14 @@ function run(tool: keyof typeof COMPILERS, args: string[]): void {
   if (status !== 0) throw new BuildFault(`${stdout}${stderr}`.trim() || `${tool} did not end`);
 }
 
-/** The program of a package that is installed in the shop's folder, or in one above it. */
+/** @throws BuildFault if the package is not installed in the shop's folder, or in one above it */
 function programOf(tool: keyof typeof COMPILERS): string {
   const name = COMPILERS[tool];
-  for (let at = folder; ; at = dirname(at)) {
-    const installed = join(at, 'node_modules', name);
-    if (existsSync(join(installed, 'package.json'))) {
-      const { bin } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
-        bin: Record<string, string>;
-      };
-      return resolve(installed, bin[tool] ?? '');
-    }
-    if (dirname(at) === at)
-      throw new BuildFault(
-        `The package ${name} is not installed, and handlers/ can't be compiled without it: npm install --save-dev ${name}`,
-      );
-  }
+  const program = installedProgram(folder, name, tool);
+  if (program) return program;
+  throw new BuildFault(
+    `The package ${name} is not installed, and handlers/ can't be compiled without it: npm install --save-dev ${name}`,
+  );
 }
 
 /** What was compiled from a file that is gone would still be loaded. */

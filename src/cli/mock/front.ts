@@ -1,0 +1,177 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { PricedOperation } from '../../contract/contract.js';
+import type { Routes } from '../../http/router.js';
+import { challengeVersion, renderChallenge } from '../../payments/challenge.js';
+import { PaymentChecker } from '../../payments/check-payment.js';
+import { carriesPayment } from '../../payments/headers.js';
+import { networkName, type Terms } from '../../payments/requirements.js';
+import { decodePayment, receiptHeader } from '../../payments/wire.js';
+import { MOCK_RPC_PATH } from './mock-document.js';
+import { answerRpc, randomBlockhash } from './stub-chain.js';
+import { tone } from './tone.js';
+
+/** `prismUrl`: where Prism serves the document of this mock. */
+export type FrontParts = { routes: Routes; terms: Terms; prismUrl: string };
+
+type Answer = { status: number; headers: Record<string, string>; body: Buffer };
+
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+/** Prism never answers some requests. */
+const PRISM_DEADLINE_MS = 15_000;
+const UNPAID = 'This is a mock: no money moves. Repeat the call with any payment to get an example answer';
+const REFUSED = 'This is a mock, and the caller preferred 402: no money moves';
+/** Addresses that nobody owns: the fee payer that the mock offers, and the payer of a payment that can't be read. */
+const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
+const PAYER = 'CKPKJWNdJEqa81x7CkZ14BVPiY6y16Sxs7owznqtWYp5';
+/** As long as a signature, and readable: a receipt of a mock says that it is one. */
+const TRANSACTION = `mock${'1'.repeat(83)}`;
+const JSON_TYPE = 'application/json; charset=utf-8';
+const OPEN: Record<string, string> = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Allow-Headers': '*',
+  'Access-Control-Expose-Headers': '*',
+  'Cache-Control': 'no-store',
+  'X-Mock': 'true',
+};
+const NOT_PASSED_ON =
+  /^(host|connection|keep-alive|transfer-encoding|content-length|content-encoding|expect)$/;
+const RECEIPTS = /^(x-)?payment-response$/;
+
+/**
+ * The server of a mock. It charges as the real server does, without a chain: a paid call without a payment gets its price, and with any
+ * payment an example and a receipt. `Prefer: code=N` chooses any other answer. Prism makes the answers.
+ */
+export function createFront(parts: FrontParts): Server {
+  return createServer((request, response) => {
+    void answerOf(parts, request)
+      .catch((error: unknown) => unavailable(String(error)))
+      .then(answer => send(response, answer))
+      .catch(() => response.destroy());
+  });
+}
+
+async function answerOf(parts: FrontParts, request: IncomingMessage): Promise<Answer> {
+  const { method = 'GET', url = '/' } = request;
+  const [path = '', query = ''] = url.split('?', 2);
+  const body = await bodyOf(request);
+  if (path === MOCK_RPC_PATH) return json(200, answerRpc(parts.terms.asset, parsed(body)));
+  const route = parts.routes.match(method, path);
+  const priced = route.kind === 'operation' ? route.priced : undefined;
+  if (!priced) return askPrism(parts, request, body);
+  const preferred = preferredStatus(request);
+  const paid = carriesPayment(request.rawHeaders);
+  if (preferred === 402 || (preferred === undefined && !paid))
+    return challengeFor(parts.terms, priced, query, paid ? REFUSED : UNPAID);
+  return paidAnswer(parts, request, body, priced);
+}
+
+function challengeFor(terms: Terms, priced: PricedOperation, query: string, error: string): Answer {
+  const asked = challengeVersion(query);
+  const live = { feePayer: FEE_PAYER, recentBlockhash: randomBlockhash() };
+  const { body, header } = renderChallenge(priced, terms, live, asked, asked === 2 ? error : undefined);
+  const headers: Record<string, string> = { 'Content-Type': JSON_TYPE };
+  if (asked === 2) headers['PAYMENT-REQUIRED'] = header;
+  return { status: 402, headers, body };
+}
+
+/** What Prism answers, with the receipt of this call, this mock's address, and a sound that plays. */
+async function paidAnswer(
+  parts: FrontParts,
+  request: IncomingMessage,
+  body: Buffer,
+  priced: PricedOperation,
+): Promise<Answer> {
+  const answer = await askPrism(parts, request, body);
+  const { publicUrl } = parts.terms;
+  const kept = Object.entries(answer.headers).filter(([name]) => !RECEIPTS.test(name));
+  const headers = Object.fromEntries(kept);
+  if (headers.location && URL.canParse(headers.location))
+    headers.location = publicUrl + new URL(headers.location).pathname;
+  const settled = answer.status === 200 || (answer.status >= 500 && priced.flow === 'upfront');
+  const receipt = settled ? await receiptFor(parts, request, priced) : {};
+  const audio = answer.status === 200 && (headers['content-type'] ?? '').startsWith('audio/wav');
+  return { status: answer.status, headers: { ...headers, ...receipt }, body: audio ? tone() : answer.body };
+}
+
+/** The version and payer of the payment, if it can be read: a mock takes any. */
+async function receiptFor(
+  { terms }: FrontParts,
+  { headers }: IncomingMessage,
+  priced: PricedOperation,
+): Promise<Record<string, string>> {
+  const decoded = decodePayment(headers);
+  const byHeader = headers['x-payment'] === undefined ? 2 : 1;
+  const version = decoded.kind === 'payment' ? decoded.payment.version : byHeader;
+  const check = await new PaymentChecker(terms).check(headers, priced);
+  return receiptHeader(version, {
+    success: true,
+    payer: 'payment' in check ? check.payment.checked.payer : PAYER,
+    transaction: TRANSACTION,
+    network: networkName(terms, version),
+    amount: priced.price.atomic.toString(),
+  });
+}
+
+async function askPrism(parts: FrontParts, request: IncomingMessage, body: Buffer): Promise<Answer> {
+  const { method = 'GET', url = '/' } = request;
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined && !NOT_PASSED_ON.test(name)) headers.set(name, String(value));
+  // Prism never answers a body that says JSON and is none.
+  const sound = body.length === 0 || parsed(body) !== undefined;
+  if (!sound) headers.set('prefer', 'code=400');
+  const sent = sound ? body : Buffer.from('{}');
+  const response = await fetch(parts.prismUrl + url, {
+    method,
+    headers,
+    redirect: 'manual',
+    signal: AbortSignal.timeout(PRISM_DEADLINE_MS),
+    ...(sent.length > 0 && method !== 'GET' && method !== 'HEAD' ? { body: sent } : {}),
+  });
+  const answered = [...response.headers].filter(([name]) => !NOT_PASSED_ON.test(name));
+  return {
+    status: response.status,
+    headers: Object.fromEntries(answered),
+    body: Buffer.from(await response.arrayBuffer()),
+  };
+}
+
+/** `Prefer: code=N`, as Prism reads it. */
+function preferredStatus({ headers }: IncomingMessage): number | undefined {
+  const code = /(?:^|[,;\s])code\s*=\s*"?(\d{3})/i.exec(String(headers.prefer ?? ''))?.[1];
+  return code === undefined ? undefined : Number(code);
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > MAX_BODY_BYTES) throw new Error(`a mock takes bodies of at most ${MAX_BODY_BYTES} bytes`);
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function json(status: number, value: unknown): Answer {
+  return { status, headers: { 'Content-Type': JSON_TYPE }, body: Buffer.from(JSON.stringify(value)) };
+}
+
+function unavailable(why: string): Answer {
+  const answer = json(503, { error: `The mock could not answer: ${why}` });
+  return { ...answer, headers: { ...answer.headers, 'Retry-After': '1' } };
+}
+
+function send(response: ServerResponse, { status, headers, body }: Answer): void {
+  const own = Object.fromEntries(Object.entries(headers).filter(([name]) => !/^access-control-/i.test(name)));
+  response.writeHead(status, { ...OPEN, ...own, 'Content-Length': body.length });
+  response.end(body);
+}

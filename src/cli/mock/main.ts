@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { commandLine } from '../../config/command-line.js';
+import { ConfigFault } from '../../config/setting-reader.js';
+import { ContractFault, loadContract } from '../../contract/contract.js';
+import { listen } from '../../http/listen.js';
+import { Routes } from '../../http/router.js';
+import { shopFiles } from '../../shop/load-shop.js';
+import { createFront } from './front.js';
+import { mockDocument, MOCK_RPC_PATH, mockTerms } from './mock-document.js';
+import { findPrism, PRISM_PACKAGE, PrismFault, startPrism } from './prism-process.js';
+
+const USAGE = `Usage: ${commandLine('mock')} [--port 4010]
+
+Serves a mock of openapi.yaml in the current folder: every call is answered with an example that keeps the contract. It charges as the
+server does, and no money moves: a paid call without a payment is 402 with its price, and any payment buys an example, with a receipt
+whose transaction begins with "mock".
+
+  Prefer: code=502        any status that the contract declares
+  Prefer: dynamic=true    an answer made from the schema instead of the example
+  ?x402Version=1          the challenge of x402 v1
+
+The answers come from Prism, which is installed in the folder of the shop: npm install --save-dev ${PRISM_PACKAGE}`;
+
+const HOST = '127.0.0.1';
+const DEFAULT_PORT = 4010;
+
+function readPort(): number | undefined {
+  const { values } = parseArgs({
+    options: { port: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help) return undefined;
+  const port = Number(values.port ?? DEFAULT_PORT);
+  if (Number.isInteger(port) && port >= 0 && port < 65_536) return port;
+  throw new ConfigFault(`--port ${values.port} is not a port: give a number from 0 (any free one) to 65535.`);
+}
+
+async function serve(port: number): Promise<void> {
+  const folder = process.cwd();
+  const prism = findPrism(folder);
+  if (!prism)
+    throw new PrismFault(
+      `Prism is not installed: npm install --save-dev ${PRISM_PACKAGE} (in Coinslot's own repository, make mock installs it).`,
+    );
+  const contract = loadContract(pathToFileURL(shopFiles(folder).contract));
+  const routes = await Routes.create(contract);
+  const parts = { routes, terms: mockTerms(contract, `http://${HOST}:${port}`), prismUrl: '' };
+  const server = createFront(parts);
+  await listen(server, HOST, port, '--port');
+  const url = `http://${HOST}:${(server.address() as AddressInfo).port}`;
+  parts.terms = mockTerms(contract, url);
+  const scratch = mkdtempSync(join(tmpdir(), 'coinslot-mock-'));
+  const document = join(scratch, 'openapi.json');
+  writeFileSync(document, JSON.stringify(mockDocument(contract, parts.terms)));
+  const running = await startPrism(prism, document).finally(() => rmSync(scratch, { recursive: true }));
+  parts.prismUrl = running.url;
+  const stop = (): void => {
+    running.stop();
+    server.close();
+    server.closeAllConnections();
+  };
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  void running.ended.then(said => {
+    if (!server.listening) return;
+    process.stderr.write(`Prism ended, so the mock ends too: ${said.slice(-2000)}\n`);
+    process.exitCode = 1;
+    stop();
+  });
+  process.stdout.write(
+    `mock of ${contract.paid.length} paid operations at ${url}; no money moves\n` +
+      `buyers need no chain: give them ${url}${MOCK_RPC_PATH} as their Solana RPC server\n`,
+  );
+}
+
+try {
+  const port = readPort();
+  if (port === undefined) process.stdout.write(`${USAGE}\n`);
+  else await serve(port);
+} catch (error) {
+  const known = error instanceof PrismFault || error instanceof ConfigFault || error instanceof ContractFault;
+  process.stderr.write(
+    `${error instanceof Error ? error.message : String(error)}${known ? '' : `\n\n${USAGE}`}\n`,
+  );
+  process.exit(1);
+}

@@ -1,0 +1,102 @@
+import { discoveryOf, indexOf, servedContract } from '../../payments/discovery.js';
+import { NETWORKS } from '../../solana/networks.js';
+import type { Contract } from '../../contract/contract.js';
+import type { Json } from '../../contract/json.js';
+import { follow, isObject } from '../../contract/references.js';
+import { serviceOf } from '../../payments/service.js';
+import type { Terms } from '../../payments/requirements.js';
+
+/** The path at which a mock answers what a buyer asks an RPC server before it signs. No contract may sell it (see `isMockPath`). */
+export const MOCK_RPC_PATH = '/.mock/rpc';
+
+const RETRY_AFTER_SECONDS = 5;
+const ETAG = '"an-etag-of-the-mock"';
+const EXAMPLE_URL = 'https://shop.example';
+
+type Header = Json & { example?: unknown };
+type Response = { headers?: Record<string, Header>; content?: Record<string, Json> };
+type Described = { operationId: string; responses: Record<string, Json> };
+type Paths = { paths: Record<string, Record<string, unknown>> };
+
+/** The terms of a mock: an address that nobody owns, on the chain that costs nobody money. */
+export function mockTerms(contract: Contract, publicUrl: string): Terms {
+  const { caip2: network, v1: v1Network, usdcMint: asset } = NETWORKS.devnet;
+  const payTo = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
+  return { network, v1Network, asset, payTo, publicUrl, service: serviceOf(contract, publicUrl) };
+}
+
+/**
+ * The contract with an example for every answer and header, so that Prism says what the server would. The free documents are rendered by
+ * the code that the server runs. Only one network and the address of this mock are named in it.
+ */
+export function mockDocument(contract: Contract, terms: Terms): Json {
+  const document = servedContract(contract, terms, terms.publicUrl) as Json & Paths;
+  const examples = freeExamples(contract, terms);
+  for (const operation of operationsOf(document)) {
+    for (const [status, declared] of Object.entries(operation.responses)) {
+      const response = structuredClone(follow(document, declared)) as Response;
+      operation.responses[status] = response;
+      for (const [name, header] of Object.entries(response.headers ?? {}))
+        (response.headers ?? {})[name] = withExample(document, name, header);
+      const json = response.content?.['application/json'];
+      const example = examples[operation.operationId];
+      if (json && example && status === '200') json.example = example;
+    }
+  }
+  return onOneNetwork(document, terms);
+}
+
+function operationsOf({ paths }: Paths): Described[] {
+  return Object.values(paths)
+    .flatMap(item => Object.values(item))
+    .filter((each): each is Described => isObject(each) && isObject(each.responses));
+}
+
+function withExample(document: Json, name: string, header: Header): Header {
+  const whole = structuredClone(follow(document, header)) as Header;
+  const example = whole.example ?? { ETag: ETAG, 'Retry-After': RETRY_AFTER_SECONDS }[name];
+  return example === undefined ? whole : { ...whole, example };
+}
+
+/** Examples of the contract name mainnet and an example's address. */
+function onOneNetwork(document: Json, { network, asset, publicUrl }: Terms): Json {
+  const text = JSON.stringify(document)
+    .replaceAll(NETWORKS.mainnet.caip2, network)
+    .replaceAll(NETWORKS.mainnet.usdcMint, asset)
+    .replaceAll(EXAMPLE_URL, publicUrl);
+  return JSON.parse(text) as Json;
+}
+
+/** The documents and health reports that the server makes itself; other free operations have the example of the contract. */
+function freeExamples(contract: Contract, terms: Terms): Record<string, Json> {
+  const listing = (ids: string[]): Json =>
+    discoveryOf(
+      contract.paid.filter(({ id }) => ids.includes(id)),
+      terms,
+    );
+  const health = (names: string[]): Json => ({
+    status: 'ok',
+    version: (contract.document.info as Json).version,
+    uptimeSeconds: 3600,
+    upstreams: Object.fromEntries(names.map(name => [name, { status: 'ok', latencyMs: 3 }])),
+  });
+  const sections = contract.free.flatMap(({ id, discovery, health: ids }): [string, Json][] => {
+    if (discovery) return [[id, listing(discovery)]];
+    return ids ? [[id, health(ids)]] : [];
+  });
+  return {
+    getIndex: indexOf(contract, terms.publicUrl),
+    getDiscovery: discoveryOf(contract.paid, terms),
+    getOpenapi: asMock(servedContract(contract, terms, terms.publicUrl), terms),
+    getHealth: health(['facilitator', 'ledger']),
+    ...Object.fromEntries(sections),
+  };
+}
+
+/** Says in `info` that this is a mock, and where the chain is that its buyers sign for. `coinslot buy` reads it. */
+function asMock(document: Json, { publicUrl }: Terms): Json {
+  return {
+    ...document,
+    info: { ...(document.info as Json), 'x-mock': { rpcUrl: publicUrl + MOCK_RPC_PATH } },
+  };
+}
