@@ -3,15 +3,20 @@ import { Keypair } from '@solana/web3.js';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { expect } from 'chai';
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { loadContract, type PricedOperation } from '../../../src/contract/contract.js';
 import { exampleCall } from '../../support/example-call.js';
 import { call, challengeOf, type Answer } from '../../support/world.js';
 import { noPrism, prismVersion } from '../../tools/prism.js';
 import { record } from '../../tools/record.js';
 
+const execFileAsync = promisify(execFile);
 const MAIN = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const contract = loadContract(new URL('../../../../openapi.yaml', import.meta.url));
@@ -191,6 +196,30 @@ describe(`make mock${skipped}`, function () {
       'x-mock.rpcUrl',
       `${url}/.mock/rpc`,
     );
+  });
+
+  it('npm run buy says that it is a mock, and needs no key pair', async () => {
+    const [operation] = contract.paid;
+    const folder = mkdtempSync(join(tmpdir(), 'coinslot-mock-'));
+    const words = [
+      MAIN,
+      'buy',
+      operation?.id ?? '',
+      JSON.stringify(operation?.request?.example ?? {}),
+      '--url',
+      url,
+      '--json',
+    ];
+    const { stdout } = await execFileAsync(process.execPath, words, { cwd: folder, timeout: 30_000 });
+    const { mock, receipt, answer } = JSON.parse(stdout) as {
+      mock: boolean;
+      receipt: string;
+      answer: unknown;
+    };
+    expect(mock).to.equal(true);
+    expect(receipt).to.match(/^mock/);
+    expect(answer).not.to.equal(undefined);
+    rmSync(folder, { recursive: true });
   });
 
   it('sends nothing to a chain', async () => {

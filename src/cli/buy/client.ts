@@ -1,6 +1,6 @@
 import { startCommand } from '../../config/command-line.js';
 import type { Json } from '../../contract/json.js';
-import { follow, isObject } from '../../contract/references.js';
+import { follow, isObject, objectOf } from '../../contract/references.js';
 import { BuyFault, parseJson, reasonOf, type ServerAnswer } from '../../wallet/sign-payment.js';
 
 /** The method and URL of an operation, a template if it has path parameters, and the names of what goes into the URL. */
@@ -11,6 +11,8 @@ export type Listing = {
   /** It is paid before the work. */
   upfront: boolean;
   parameters: { name: string; in: 'path' | 'query' }[];
+  /** The server is a mock (see `coinslot mock`), and this is what it answers instead of a chain. */
+  mock?: { rpcUrl: string };
 };
 
 const CALL_DEADLINE_MS = 90_000;
@@ -43,7 +45,10 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
       );
       const priced = 'x-price' in operation;
       const upfront = operation['x-price']?.flow === 'upfront';
-      return { method: method.toUpperCase(), url: serverUrl + path, priced, upfront, parameters };
+      const { rpcUrl } = objectOf(objectOf(document.info)['x-mock']);
+      const own = typeof rpcUrl === 'string' && rpcUrl.startsWith(`${serverUrl}/`);
+      const mock = own ? { mock: { rpcUrl } } : {};
+      return { method: method.toUpperCase(), url: serverUrl + path, priced, upfront, parameters, ...mock };
     }
   }
   throw new BuyFault(`There is no operation ${operationId}. Operations: ${known.join(', ')}.`);

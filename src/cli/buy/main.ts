@@ -1,4 +1,5 @@
 import '../../solana/silence-bigint-warning.js';
+import { Keypair } from '@solana/web3.js';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -156,6 +157,7 @@ function readJson<T>(path: string): T | undefined {
 async function buy(order: Order): Promise<void> {
   const listing = await findOperation(order.url, order.operationId);
   if (!listing.priced) return show(order, await send(listing.url, { method: listing.method }));
+  if (listing.mock) return buyFromMock(order, listing, listing.mock.rpcUrl);
   const keypair = order.keypair();
   const call: PendingCall = { url: listing.url, body: order.body, keypair };
   const saved = order.pending.find(call);
@@ -168,6 +170,13 @@ async function buy(order: Order): Promise<void> {
   if ('status' in payment) return show(order, payment);
   order.pending.save(call, payment);
   return finish(order, call, await redeem(order, listing, payment));
+}
+
+/** A key that owns nothing signs, so that nothing is paid, even if the server is no mock. */
+async function buyFromMock(order: Order, listing: Listing, rpcUrl: string): Promise<void> {
+  note('Mock', 'nothing is paid, and the answer is an example', { mock: true });
+  const payment = await pay({ ...order, rpcUrl }, listing, Keypair.generate().secretKey);
+  return show(order, 'status' in payment ? payment : await redeem(order, listing, payment));
 }
 
 /** A payment of an earlier run was refused. It may have been charged before, so whether another one is signed is for the user to say. */
