@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { foreignHost } from '../../src/mcp/allowed-hosts.js';
 
-const OWN = { publicUrl: 'https://shop.example', siteUrl: 'https://www.shop.example' };
+const OWN = { publicUrl: 'https://shop.example', siteUrl: 'https://www.shop.example', trustedProxies: 0 };
 
 describe('who may call over MCP (DNS rebinding)', () => {
   const refused = (host: string | undefined, origin?: string): boolean =>
@@ -32,6 +32,29 @@ describe('who may call over MCP (DNS rebinding)', () => {
       undefined,
     ])
       expect(refused(host), host).to.equal(true);
+  });
+
+  it('a request that a trusted proxy passes on under a name of its own, if it tells the name that was asked for', () => {
+    const passed = (forwarded: string, more: object, trustedProxies = 1): boolean =>
+      foreignHost(
+        { host: 'coinslot_upstream', 'x-forwarded-host': forwarded, ...more },
+        { ...OWN, trustedProxies },
+      ) === undefined;
+    expect(passed('shop.example', {})).to.equal(true);
+    expect(passed('evil.example, shop.example:443', {})).to.equal(true);
+    expect(passed('evil.example', {})).to.equal(false);
+    expect(passed('shop.example, evil.example', {})).to.equal(false);
+    expect(passed('shop.example', {}, 0)).to.equal(false);
+    // A page can write the header, but not its own origin.
+    expect(passed('shop.example', { origin: 'http://evil.example' })).to.equal(false);
+  });
+
+  it('a name that is refused says what to set', () => {
+    expect(foreignHost({ host: 'coinslot_upstream' }, OWN)).to.equal(
+      'The Host header names coinslot_upstream, which is not this server: use https://shop.example/mcp. ' +
+        'If that is where you called, the operator of this server has to set PUBLIC_URL, or its proxy has to pass the Host of its callers ' +
+        '(nginx: proxy_set_header Host $host), or X-Forwarded-Host with TRUST_PROXY set to the number of proxies.',
+    );
   });
 
   it('pages of the server, of its site and of this machine', () => {

@@ -56,6 +56,14 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'asked for too often',
   },
   {
+    name: 'a paid answer may be sent again as often as anybody likes',
+    file: 'src/payments/paid-request.js',
+    find: 'return wait ? sentTooOften(row, wait) : sold(row, kept);',
+    replace: 'return sold(row, kept);',
+    test: 'http/repeated-answers',
+    grep: 'is limited where it is large',
+  },
+  {
     name: 'wallet: the budget is not looked at',
     file: 'src/cli/mcp/purse.js',
     find: 'if (BigInt(payment.amount) > left)',

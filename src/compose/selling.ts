@@ -10,6 +10,7 @@ import { freeAnswers } from '../http/free-answers.js';
 import { orderWork } from '../http/run-handler.js';
 import { Health } from '../http/health.js';
 import type { Ledger } from '../ledger/store.js';
+import type { OwnHosts } from '../mcp/allowed-hosts.js';
 import { McpEndpoint, type McpParts } from '../mcp/mcp-endpoint.js';
 import { openPanel } from '../panel/open-panel.js';
 import { AnswerKeys } from '../payments/answer-keys.js';
@@ -134,11 +135,12 @@ function healthOf(
 
 function mcpOf(
   { contract, config, terms: { publicUrl }, disposers }: Base,
-  serving: Omit<McpParts, 'contract' | 'publicUrl' | 'siteUrl' | 'holdMs'>,
+  serving: Omit<McpParts, 'contract' | keyof OwnHosts | 'holdMs'>,
   siteUrl: string,
 ): McpEndpoint {
+  const { trustedProxies } = config;
   const holdMs = Math.min(config.holdMs, MCP_HOLD_MS);
-  const mcp = new McpEndpoint({ ...serving, contract, publicUrl, siteUrl, holdMs });
+  const mcp = new McpEndpoint({ ...serving, contract, publicUrl, siteUrl, trustedProxies, holdMs });
   disposers.unshift(() => mcp.close());
   return mcp;
 }

@@ -10,6 +10,7 @@ import type { PaidCall } from '../payments/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { AskedCheck, Routed } from './router.js';
+import type { PickUps } from './serve-pick-up.js';
 import { OVER_LIMIT, type SourceLimits } from './source-limits.js';
 import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
 import { told, type PaidCallResult, type Throttled } from './tell-answer.js';
@@ -18,6 +19,8 @@ export type PaidCallParts = HandlerParts & {
   charge: Charge;
   observer?: Observer;
   limits: SourceLimits;
+  /** Limits how often one answer is sent. */
+  pickUps: Pick<PickUps, 'takeAgain'>;
   /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
   closing: AbortSignal;
 };
@@ -106,7 +109,7 @@ async function charged(
   payment: Payment,
   owner: BudgetOwner,
 ): Promise<Outcome> {
-  const { charge, closing } = parts;
+  const { charge, closing, pickUps } = parts;
   try {
     const checked = await read(owner);
     if (!checked.ok) throw new BodyFault(checked.error);
@@ -122,6 +125,7 @@ async function charged(
       source,
       requestId,
       spent,
+      again: (id, bytes) => pickUps.takeAgain(id, bytes),
       ...(operation.flow === 'upfront' ? { upfront: upfrontOf(parts, operation, asked, payment) } : {}),
     });
   } catch (error) {

@@ -14,6 +14,9 @@ import { TOO_MANY_ANSWERS } from './send-outcome.js';
 
 /** How often one answer may be asked for. Keys can't be guessed, so that only its buyer can use this up. */
 const LIMIT = { capacity: 20, perSecond: 2, maxKeys: 10_000 };
+/** An answer of this size that is sent again counts as one that is asked for, a smaller one as its share, and at least as LEAST. */
+const WHOLE_BYTES = 256 * 1024;
+const LEAST = 0.02;
 const UNKNOWN = 'No call of this server has this key. Use the whole URL of the Location header.';
 
 /** The URL to which a key is appended; undefined if the contract does not declare the operation. */
@@ -36,16 +39,30 @@ export class PickUps {
     this.#charge = charge;
   }
 
+  /**
+   * Counts that the answer of a payment is sent once more by that payment, if it may be. Small answers count less: of those, many
+   * copies may have been on their way when the first was delivered.
+   * @returns 0, or whole seconds until it may
+   */
+  takeAgain(id: string, bytes: number): number {
+    return this.#take(id, Math.min(1, Math.max(LEAST, bytes / WHOLE_BYTES)));
+  }
+
+  #take(id: string, amount: number): number {
+    const wait = Math.ceil(this.#asked.wait(id, amount));
+    if (wait === 0) this.#asked.add(id, amount);
+    return wait;
+  }
+
   /** @param key or its URL */
   async get(key: string): Promise<PickedUp & { id: string }> {
     const id = this.#keys.idOf(key);
     if (id === undefined) return { kind: 'nothing', error: UNKNOWN, id: '' };
-    const wait = this.#asked.wait(id);
+    const wait = this.#take(id, 1);
     if (wait > 0) {
-      const outcome = unavailable('This answer is asked for too often', Math.ceil(wait));
+      const outcome = unavailable('This answer is asked for too often', wait);
       return { kind: 'found', version: 2, payer: '', outcome, id };
     }
-    this.#asked.add(id);
     return { ...(await this.#charge.pickUp(id)), id };
   }
 }

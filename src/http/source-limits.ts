@@ -92,6 +92,11 @@ export class SourceLimits {
     return wait;
   }
 
+  /** Takes back what `takeUnpaid` counted: the call counts on its own. */
+  giveBack(source: string): void {
+    if (!this.#isExempt(source)) this.#used.add(source, -1);
+  }
+
   /** Counts a call that was refused. */
   failed(source: string): void {
     if (!this.#isExempt(source)) this.#used.add(source, FAILED_CALL);

@@ -1,25 +1,43 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { hostnameOf, isAddress, isLocal } from '../net/host-names.js';
 
-/** The names under which this server and its site are reached. */
-export type OwnHosts = { publicUrl: string; siteUrl: string };
+/** The names under which this server and its site are reached. `trustedProxies`: how many proxies in front name the callers. */
+export type OwnHosts = { publicUrl: string; siteUrl: string; trustedProxies: number };
 
 /**
  * Why a request may come from a web page that reaches this server under a name of its own (DNS rebinding), or undefined. Such a page
- * needs a name, so that addresses in `Host` are harmless. Pages of this service, of its site and of the same machine are welcome.
+ * needs a name, so that addresses in `Host` are harmless. A trusted proxy may name the host that its caller asked for in
+ * `X-Forwarded-Host`; a page that writes that header itself is still refused for its `Origin`. Pages of this service, of its site and of the same machine are welcome.
  */
 export function foreignHost(
-  { host, origin }: IncomingHttpHeaders,
-  { publicUrl, siteUrl }: OwnHosts,
+  { host, origin, 'x-forwarded-host': forwarded }: IncomingHttpHeaders,
+  { publicUrl, siteUrl, trustedProxies }: OwnHosts,
 ): string | undefined {
   const own = new URL(publicUrl).hostname;
-  const name = hostnameOf(`http://${host ?? ''}`);
-  if (name === undefined || !(isAddress(name) || isLocal(name) || name === own))
-    return `The Host header names ${shown(host)}, which is not this server: use ${publicUrl}/mcp.`;
+  const named =
+    trustedProxies > 0
+      ? [
+          host,
+          String(forwarded ?? '')
+            .split(',')
+            .at(-1),
+        ]
+      : [host];
+  if (!named.some(each => isOwn(each, own)))
+    return (
+      `The Host header names ${shown(host)}, which is not this server: use ${publicUrl}/mcp. ` +
+      'If that is where you called, the operator of this server has to set PUBLIC_URL, or its proxy has to pass the Host of its callers ' +
+      '(nginx: proxy_set_header Host $host), or X-Forwarded-Host with TRUST_PROXY set to the number of proxies.'
+    );
   if (origin === undefined) return undefined;
   const page = hostnameOf(origin);
   const welcome = page !== undefined && (isLocal(page) || page === own || page === new URL(siteUrl).hostname);
   return welcome ? undefined : `Web pages of ${shown(origin)} may not call this server.`;
+}
+
+function isOwn(host: string | undefined, own: string): boolean {
+  const name = hostnameOf(`http://${(host ?? '').trim()}`);
+  return name !== undefined && (isAddress(name) || isLocal(name) || name === own);
 }
 
 function shown(text = 'nothing'): string {

@@ -72,6 +72,8 @@ async function callPaid(
   const { routes, offers, holdMs } = parts;
   const { gone, source, requestId } = exchange;
   const request = requestOf(operation, sent);
+  // Counted as a message; from here on it counts as a call.
+  parts.limits.giveBack(source);
   const raw = typeof request === 'string' ? [] : request.raw;
   const route = { kind: 'operation', id: operation.id, priced: operation, raw } as const;
   let paymentId: string | undefined;

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
 import { objectOf } from '../contract/references.js';
 import { BodiesFull, BodyFault, type BodyReader } from '../http/body.js';
+import { OVER_LIMIT } from '../http/source-limits.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import { foreignHost, type OwnHosts } from './allowed-hosts.js';
 import type { CallToolParts } from './call-tool.js';
@@ -40,7 +41,7 @@ export class McpEndpoint {
 
   /** Answers a request. Never rejects. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { closing, log } = this.#parts;
+    const { closing, limits, log } = this.#parts;
     const refused = foreignHost(request.headers, this.#parts);
     if (refused !== undefined) return sendFault(response, 403, -32_000, refused);
     const headers: Record<string, string> = {
@@ -48,9 +49,24 @@ export class McpEndpoint {
       ...(closing.aborted ? { Connection: 'close' } : {}),
     };
     if (request.method === 'OPTIONS') return preflight(response, headers);
-    const exchange = new Exchange(request, response, this.#parts.limits.of(request));
+    if (request.method !== 'POST')
+      return sendFault(
+        response,
+        405,
+        -32_000,
+        'Use POST: this server opens no streams of its own and has no sessions.',
+        {
+          ...headers,
+          Allow: METHODS,
+        },
+      );
+    const source = limits.of(request);
+    const wait = limits.takeUnpaid(source);
+    if (wait > 0)
+      return sendFault(response, 503, -32_000, UNREAD, { ...headers, 'Retry-After': String(wait) });
+    const exchange = new Exchange(request, response, source);
     try {
-      if (request.method === 'POST') exchange.message = await this.#message(request, exchange);
+      exchange.message = await this.#message(request, exchange);
       await exchange.send(await this.#answer(request, exchange), {
         ...headers,
         'X-Request-Id': exchange.requestId,
@@ -58,8 +74,10 @@ export class McpEndpoint {
     } catch (error) {
       if (exchange.gone.aborted) return;
       if (response.headersSent) return void response.destroy();
-      if (error instanceof BodyFault)
+      if (error instanceof BodyFault) {
+        limits.failed(source);
         return sendFault(response, 400, -32_700, `${error.message}. Send one JSON-RPC message.`, headers);
+      }
       if (error instanceof BodiesFull)
         return sendFault(response, 503, -32_000, BUSY, {
           ...headers,
@@ -91,19 +109,22 @@ export class McpEndpoint {
     return objectOf(body);
   }
 
-  async #answer({ method = 'GET', headers }: IncomingMessage, exchange: Exchange): Promise<Response> {
+  async #answer({ headers }: IncomingMessage, exchange: Exchange): Promise<Response> {
     const passed = Object.entries(headers).filter(([name]) => PASSED_ON.test(name));
     const request = new Request(`http://localhost${MCP_PATH}`, {
-      method,
+      method: 'POST',
       headers: passed.map(([name, value]): [string, string] => [name, String(value)]),
       signal: exchange.gone,
     });
     this.#exchanges.set(request, exchange);
     const protocol = await this.#protocol();
-    return protocol.fetch(request, method === 'POST' ? { parsedBody: exchange.message } : {});
+    return protocol.fetch(request, { parsedBody: exchange.message });
   }
 }
 
+const METHODS = 'POST, OPTIONS';
+/** Whether the message carries a payment, and which, is not known. */
+const UNREAD = `${OVER_LIMIT}. This message was not read and costs nothing: send the same message again later, with the same payment.`;
 const BUSY =
   'The server is busy and this request arrived too slowly. You were not charged for it: send it again.';
 
@@ -114,8 +135,8 @@ function corsFor({ headers: { origin } }: IncomingMessage): Record<string, strin
 function preflight(response: ServerResponse, headers: Record<string, string>): void {
   response.writeHead(204, {
     ...headers,
-    Allow: 'POST, OPTIONS',
-    'Access-Control-Allow-Methods': 'POST, OPTIONS',
+    Allow: METHODS,
+    'Access-Control-Allow-Methods': METHODS,
     'Access-Control-Allow-Headers':
       'content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id',
     'Access-Control-Max-Age': String(DAY_SECONDS),

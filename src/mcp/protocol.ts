@@ -15,6 +15,8 @@ import { instructionsFor, toolsOf } from './tools.js';
 
 /** Streams that announce changes of the tools, of which there are none while a server runs. */
 const MAX_SUBSCRIPTIONS = 64;
+/** Characters of a message about a refused request. */
+const MAX_LOGGED = 200;
 
 /** The protocol itself, by the official library. `exchangeOf`: the HTTP exchange of a request that was handed to it. */
 export function createProtocol(
@@ -22,7 +24,9 @@ export function createProtocol(
   exchangeOf: (request: Request) => Exchange | undefined,
 ): McpHttpHandler {
   return createMcpHandler(serverFactory(parts, exchangeOf), {
-    onerror: error => parts.log.info({ error: error.message }, 'MCP request refused'),
+    // What the message says may be the caller's text: the kind of the error is what repeats.
+    onerror: ({ name: error, message }) =>
+      parts.log.debug?.({ error, said: message.slice(0, MAX_LOGGED) }, 'MCP request refused'),
     maxSubscriptions: MAX_SUBSCRIPTIONS,
   });
 }

@@ -23,6 +23,11 @@ export type PaidCall = {
   requestId?: string;
   /** How long its steps took; filled in while they run. */
   spent?: Spent;
+  /**
+   * Counts that the answer of a payment (its id), of so many bytes, is sent once more to somebody who came after its delivery.
+   * @returns 0, or the seconds after which it may be
+   */
+  again?: (id: string, bytes: number) => number;
   /** Only for `upfront` operations. */
   upfront?: {
     /** Canonical JSON of the body, stored with the order. */

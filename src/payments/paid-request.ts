@@ -16,7 +16,15 @@ import { networkName } from './requirements.js';
 import type { RunResult } from './run.js';
 import type { Seller } from './seller.js';
 import type { SingleFlight } from './single-flight.js';
-import { failedOwed, pending, sold, stillOwed, sameForAll, type SharedOutcome } from './shared-outcome.js';
+import {
+  failedOwed,
+  pending,
+  sameForAll,
+  sentTooOften,
+  sold,
+  stillOwed,
+  type SharedOutcome,
+} from './shared-outcome.js';
 
 /** How many callers of this server may wait for one payment. */
 const MAX_CALLERS_PER_PAYMENT = 512;
@@ -67,6 +75,8 @@ export class PaidRequest {
   #mayBeKnown = true;
   #payerKnown = false;
   #began = false;
+  /** Whether the answer had been delivered before it came. */
+  #cameLate = false;
   #arrived = (): void => {};
   #nextPollMs = FIRST_POLL_MS;
 
@@ -149,7 +159,10 @@ export class PaidRequest {
       return this.#isOver() ? sameForAll(inProgress()) : undefined;
     }
     const { row, proven } = step;
-    if (!this.#waiting) return this.#wait(row, proven);
+    if (!this.#waiting) {
+      this.#cameLate = step.kind === 'answer';
+      return this.#wait(row, proven);
+    }
     if (step.kind === 'answer') return this.#redeliver(row);
     if (step.kind === 'order') return this.#holdForOrder(row);
     if (this.#isOver()) return unfinished(row);
@@ -242,7 +255,10 @@ export class PaidRequest {
 
   async #redeliver(row: Row): Promise<SharedOutcome> {
     const kept = await this.#parts.answers.get(row.id);
-    if (kept) return sold(row, kept);
+    if (kept) {
+      const wait = this.#cameLate ? this.#call.again?.(row.id, kept.body.length) : 0;
+      return wait ? sentTooOften(row, wait) : sold(row, kept);
+    }
     return sameForAll(
       refused('this payment was used and its answer is no longer kept: sign a new one', false),
     );

@@ -31,6 +31,15 @@ export function sold(paid: Paid, answer: Success): SharedOutcome {
   return ({ network, sale }) => ({ kind: 'answer', answer, receipt: success(paid, network), sale });
 }
 
+/** Paid and delivered, and asked for again too often. */
+export function sentTooOften(paid: Paid, retryAfterSeconds: number): SharedOutcome {
+  const outcome = unavailable(
+    'Paid, and the answer was sent too often in a short time. It is kept: send the same payment again later',
+    retryAfterSeconds,
+  );
+  return ({ network }) => ({ ...outcome, receipt: success(paid, network) });
+}
+
 /** Paid, but the work failed: the answer stays owed. */
 export function failedOwed(paid: Paid, error: string): SharedOutcome {
   const answer: Failure = failure(502, error);

@@ -1,0 +1,64 @@
+import { expect } from 'chai';
+import { anotherText, callTool, paid, payloadOf, type ToolCall } from '../support/mcp-call.js';
+import { call, openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
+
+const TOO_OFTEN =
+  'Paid, and the answer was sent too often in a short time. It is kept: send the same payment again later.';
+
+describe('a paid answer that is sent again', () => {
+  let world: World;
+  before(async function () {
+    this.timeout(60_000);
+    world = await openWorld();
+  });
+  after(() => world.close());
+
+  const sendings = async (
+    path: string,
+    count: number,
+    asked: object,
+    signed: Record<string, string>,
+  ): Promise<Answer[]> =>
+    Promise.all(Array.from({ length: count }, () => post(world.url + path, asked, signed)));
+
+  it('is limited where it is large, whether by its payment over HTTP or MCP or by its key; a 503 says that it is paid and kept', async function () {
+    this.timeout(60_000);
+    const asked = { text: 'The harbour bridge will close for repairs on Monday. '.repeat(3) };
+    const signed = await signFor(world, '/v1/tts');
+    const bought = await post(`${world.url}/v1/tts`, asked, signed);
+    expect(bought.body.length).to.be.greaterThan(256 * 1024);
+    const again = await sendings('/v1/tts', 60, asked, signed);
+    const sent = again.filter(({ status }) => status === 200);
+    expect(sent.length).to.be.within(20, 50);
+    expect(sent.every(({ body }) => body.equals(bought.body))).to.equal(true);
+    for (const answer of again.filter(({ status }) => status !== 200)) {
+      expect(answer.status).to.equal(503);
+      expect(answer.json().error).to.match(new RegExp(`^${TOO_OFTEN}`));
+      expect(Number(answer.headers.get('retry-after'))).to.be.greaterThan(0);
+      expect(receiptOf(answer)).to.deep.equal(receiptOf(bought));
+    }
+    const others = await Promise.all([
+      ...Array.from({ length: 30 }, () => call(bought.headers.get('location') ?? '')),
+      callTool(world.url, 'textToSpeech', asked, paid(payloadOf(signed))),
+    ]);
+    const overMcp = others.pop() as ToolCall;
+    expect((others as Answer[]).some(({ status }) => status === 503)).to.equal(true);
+    expect(overMcp).to.include({ isError: true });
+    expect(overMcp.structuredContent?.error).to.match(new RegExp(`^${TOO_OFTEN}`));
+  });
+
+  it('is small: hundreds of copies that arrive while the first is delivered all get it', async () => {
+    const [asked, signed] = [anotherText(), await signFor(world, '/v1/summarize')];
+    const bought = await post(`${world.url}/v1/summarize`, asked, signed);
+    const copies = await sendings('/v1/summarize', 300, asked, signed);
+    expect(copies.map(({ status }) => status)).to.deep.equal(copies.map(() => 200));
+    expect(copies.every(({ body }) => body.equals(bought.body))).to.equal(true);
+  });
+
+  it('is no repetition for those who came before it was delivered, however large it is', async function () {
+    this.timeout(60_000);
+    const asked = { text: 'The harbour bridge will open again on Friday, says the mayor. '.repeat(3) };
+    const copies = await sendings('/v1/tts', 40, asked, await signFor(world, '/v1/tts'));
+    expect(copies.map(({ status }) => status)).to.deep.equal(copies.map(() => 200));
+  });
+});

@@ -1,0 +1,78 @@
+import { expect } from 'chai';
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
+import { createProtocol } from '../../src/mcp/protocol.js';
+import { withoutRepeats } from '../../src/observe/repeats.js';
+import { RELEASED } from '../support/sold.js';
+import { mcp } from '../support/mcp-call.js';
+import { call, openWorld, type Answer, type World } from '../support/world.js';
+
+const NOT_READ =
+  'Too many calls from your address were not paid or were refused. This message was not read and costs nothing: ' +
+  'send the same message again later, with the same payment.';
+
+describe('MCP messages that nobody pays for', () => {
+  let world: World;
+  before(async function () {
+    this.timeout(60_000);
+    // With a proxy in front, loopback has limits, too.
+    world = await openWorld({ TRUST_PROXY: '1' });
+  });
+  after(() => world.close());
+
+  const from = (address: string): Record<string, string> => ({ 'x-forwarded-for': address });
+  const garbage = (address: string): Promise<Answer> =>
+    call(`${world.url}/mcp`, { method: 'POST', headers: from(address), body: 'x'.repeat(1_000) });
+
+  it('are limited per address before they are read, each like an unpaid call, and those that are none like refused ones', async () => {
+    const answers = await Promise.all(Array.from({ length: 400 }, () => garbage('203.0.113.7')));
+    const turnedAway = answers.filter(({ status }) => status === 503);
+    expect(answers.filter(({ status }) => status === 400).length).to.equal(400 - turnedAway.length);
+    expect(turnedAway.length).to.be.greaterThan(100);
+    for (const { headers, json } of turnedAway) {
+      expect(Number(headers.get('retry-after'))).to.be.greaterThan(0);
+      expect(json().error).to.deep.equal({ code: -32_000, message: NOT_READ });
+    }
+    for (const method of ['tools/list', 'initialize', 'no such method'])
+      expect((await mcp(world.url, method, {}, from('203.0.113.7'))).status, method).to.equal(503);
+    expect((await mcp(world.url, 'tools/list', {}, from('203.0.113.8'))).status).to.equal(200);
+  });
+});
+
+it('a method that MCP does not have is 405, TRACE too, and says what there is', async function () {
+  this.timeout(60_000);
+  const world = await openWorld();
+  try {
+    for (const method of ['TRACE', 'GET', 'DELETE', 'PUT', 'HEAD']) {
+      const asked = request(`${world.url}/mcp`, { method, agent: false }).end();
+      const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+      answer.resume();
+      expect([answer.statusCode, answer.headers.allow], method).to.deep.equal([405, 'POST, OPTIONS']);
+    }
+  } finally {
+    await world.close();
+  }
+});
+
+it('what a stranger writes is logged at debug, cut, and once for all messages of a kind', async () => {
+  const lines: { level: string; text: string }[] = [];
+  const at = (level: string) => (fields: object, message: string) =>
+    void lines.push({ level, text: JSON.stringify(fields) + message });
+  const written = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  const log = withoutRepeats(written);
+  const parts = { contract: RELEASED, log, siteUrl: 'https://shop.example' };
+  const protocol = createProtocol(parts as unknown as Parameters<typeof createProtocol>[0], () => undefined);
+  for (let times = 0; times < 20; times++) {
+    const text = `${times} ${'strange '.repeat(2_000)}`;
+    for (const message of [{ [text]: text }, { jsonrpc: '2.0', id: text, method: text, params: text }]) {
+      const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+      const asked = new Request('http://localhost/mcp', { method: 'POST', headers });
+      await (await protocol.fetch(asked, { parsedBody: message })).arrayBuffer();
+    }
+  }
+  log.flush();
+  await protocol.close();
+  expect(lines.length).to.be.within(1, 4);
+  expect(new Set(lines.map(({ level }) => level))).to.deep.equal(new Set(['debug']));
+  for (const { text } of lines) expect(text.length).to.be.lessThan(500);
+});
