@@ -73,6 +73,31 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.markWritten(proven, 0)).to.equal(true);
     });
 
+    it('can fetch the answer with the key they were given: only the newest one’s fetch counts, and only once', async () => {
+      const one = await abandoned();
+      const { id } = one.request;
+      expect(await ledger.markFetched({ id, number: 0 }, 0), 'a stranger’s key').to.equal(false);
+      const second = await copyOf(one, true);
+      expect(await ledger.markFetched(one.caller, 0), 'an older caller’s key').to.equal(false);
+      expect(await ledger.markFetched(second, 40)).to.equal(true);
+      expect(await ledger.find(id)).to.include({ callers: 3, writtenTo: 3, attended: false });
+      expect(await ledger.markFetched(second, 0)).to.equal(false);
+      const unpaid = await held(ledger, { requestHash: 'b'.repeat(64) });
+      expect(await ledger.markFetched(unpaid.caller, 0), 'nothing is there').to.equal(false);
+    });
+
+    it('whose key fetched the answer: a later payment is a new sale, one that came before still redeems it', async () => {
+      const one = await abandoned();
+      const before = await held(ledger);
+      time.now += 1_000;
+      expect(await ledger.markFetched(one.caller, 0)).to.equal(true);
+      time.now += 1_000;
+      const later = await held(ledger);
+      expect(later.earlier).to.equal(false);
+      expect(await settle(ledger, before)).to.have.nested.property('target.id', one.request.id);
+      expect((await settle(ledger, later)).kind).not.to.equal('settling');
+    });
+
     it('can not wait for what is released, refunded, an alias or nowhere', async () => {
       const released = await held(ledger, { requestHash: 'b'.repeat(64) });
       await settle(ledger, released);

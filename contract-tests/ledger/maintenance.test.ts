@@ -68,6 +68,31 @@ function promises(make: () => Promise<LedgerPlace>): void {
       await ledger.freeClaim(request.id, claim, { keepRun: false });
       expect(ledger.answerBytes()).to.equal(0);
     });
+
+    it('are kept for longer when asked, but not while the store is more than half full, nor once they have expired', async () => {
+      await reopen({ answerBudgetBytes: 1_000 });
+      const { id } = payment();
+      const sellOne = async (request: ClaimRequest, bytes: number): Promise<void> => {
+        const claim = await claimed(ledger, request);
+        const body = Buffer.alloc(bytes);
+        await ledger.saveAnswer(request.id, claim, { status: 200, headers: {}, body });
+        await settles(ledger, request.id, claim);
+        await ledger.deliver(request.id, claim, { settlement: 's', answerExpiresAt: time.now + 1_000 });
+      };
+      const [one, other] = [payment({ id }), payment({ requestHash: 'b'.repeat(64) })];
+      await sellOne(one, 400);
+      expect(await ledger.keepAnswer(id, time.now + 5_000)).to.equal(time.now + 5_000);
+      expect(await ledger.keepAnswer(id, time.now + 2_000), 'never for less').to.equal(time.now + 5_000);
+      await sellOne(other, 400);
+      expect(await ledger.keepAnswer(other.id, time.now + 5_000)).to.equal(time.now + 1_000);
+      time.now += 2_000;
+      expect(await ledger.keepAnswer(other.id, time.now + 5_000)).to.equal(undefined);
+      await ledger.prune();
+      expect([(await ledger.answer(id))?.body.length, await ledger.answer(other.id)]).to.deep.equal([
+        400,
+        undefined,
+      ]);
+    });
   });
 
   describe('payers', () => {

@@ -11,7 +11,11 @@ const OWNER = { payment: 'payment', payer: 'payer', source: 'source' };
 /** What the sale of one exchange was told, after `serve` has carried it. */
 async function toldOf(serve: (exchange: Exchange, carry: Carry) => Promise<void>): Promise<string[]> {
   const told: string[] = [];
-  const sale = { written: () => void told.push('written'), lost: async () => void told.push('lost') };
+  const sale = {
+    written: () => void told.push('written'),
+    linked: async () => undefined,
+    lost: async () => void told.push('lost'),
+  };
   const handle = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const exchange = new Exchange(incoming, outgoing, 'source');
     await serve(exchange, build => exchange.carry(new Deliveries(), OWNER, { bytes: 10, sale, build }));
@@ -46,6 +50,28 @@ describe('a sale that an MCP result carries', () => {
       expect(() => carry(fail)).to.throw('no result');
     });
     expect(told).to.deep.equal(['lost']);
+  });
+
+  it('is lost if the library sends an error in place of the result', async () => {
+    for (const error of [{ code: -32_602, message: 'Invalid tools/call result: "result":' }, { code: 1 }]) {
+      const told = await toldOf(async (exchange, carry) => {
+        carry(() => 'result');
+        await exchange.send(Response.json({ jsonrpc: '2.0', id: 1, error }), {});
+      });
+      expect(told).to.deep.equal(['lost']);
+    }
+  });
+
+  it('is written if its result is in a stream, after other messages', async () => {
+    const told = await toldOf(async (exchange, carry) => {
+      carry(() => 'result');
+      const events = ['{"method":"notifications/progress"}', '{"result":{"error":1},"id":1}'];
+      const stream = ReadableStream.from(
+        events.map(each => Buffer.from(`event: message\ndata: ${each}\n\n`)),
+      );
+      await exchange.send(new Response(stream), {});
+    });
+    expect(told).to.deep.equal(['written']);
   });
 
   it('a file whose type says JSON, and that is none, is sold as text', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { AnswerKeys } from '../../src/payments/answer-keys.js';
 import { anotherText, callTool, mcp, paid, payloadOf, type ToolCall } from '../support/mcp-call.js';
 import { call, openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
@@ -11,27 +11,41 @@ const linkIn = (result: ToolCall): Link => result._meta?.['coinslot/pick-up'] as
 
 describe('the key of an answer', () => {
   const id = randomBytes(32).toString('hex');
+  const callers = [0, 1, 300].map(number => ({ id, number }));
 
-  it('leads back to its payment, alone or in its URL, at every server that has the secret', () => {
+  it('leads back to its payment and caller, alone or in its URL, at every server that has the secret', () => {
     const [one, other] = [randomBytes(32), randomBytes(32)];
     const keys = new AnswerKeys(one, 'https://shop.example/answers/');
-    const { key, url } = keys.linkOf(id);
-    expect(url).to.equal(`https://shop.example/answers/${key}`);
     const elsewhere = new AnswerKeys(one, undefined);
-    expect([keys.idOf(key), keys.idOf(url ?? ''), elsewhere.idOf(key)]).to.deep.equal([id, id, id]);
-    expect(elsewhere.linkOf(id)).to.deep.equal({ key, url: undefined });
-    expect(new AnswerKeys(other, undefined).idOf(key)).to.equal(undefined);
+    for (const caller of callers) {
+      const { key, url } = keys.linkOf(caller);
+      expect(url).to.equal(`https://shop.example/answers/${key}`);
+      for (const found of [keys.callerOf(key), keys.callerOf(url ?? ''), elsewhere.callerOf(key)])
+        expect(found).to.deep.equal(caller);
+      expect(elsewhere.linkOf(caller)).to.deep.equal({ key, url: undefined });
+      expect(new AnswerKeys(other, undefined).callerOf(key)).to.equal(undefined);
+    }
+    expect(new Set(callers.map(each => keys.linkOf(each).key)).size).to.equal(callers.length);
+  });
+
+  it('made by an earlier version still opens its answer', () => {
+    const secret = randomBytes(32);
+    const bytes = Buffer.from(id, 'hex');
+    const mac = createHmac('sha256', secret).update(bytes).digest();
+    const key = Buffer.concat([bytes, mac]).toString('base64url');
+    expect(new AnswerKeys(secret, undefined).callerOf(key)).to.deep.equal({ id, number: 0 });
   });
 
   it('is worth nothing once a character is changed, left out or added', () => {
     const keys = new AnswerKeys(randomBytes(32), undefined);
-    const { key } = keys.linkOf(id);
-    for (let at = 0; at < key.length - 1; at++) {
-      const changed = key.slice(0, at) + (key[at] === 'A' ? 'B' : 'A') + key.slice(at + 1);
-      expect(keys.idOf(changed), changed).to.equal(undefined);
+    for (const { key } of callers.map(each => keys.linkOf(each))) {
+      for (let at = 0; at < key.length - 1; at++) {
+        const changed = key.slice(0, at) + (key[at] === 'A' ? 'B' : 'A') + key.slice(at + 1);
+        expect(keys.callerOf(changed), changed).to.equal(undefined);
+      }
+      for (const other of ['', key.slice(1), `${key}A`, `${key}=`, ` ${key}`])
+        expect(keys.callerOf(other), other).to.equal(undefined);
     }
-    for (const other of ['', key.slice(1), `${key}A`, `${key}=`, ` ${key}`])
-      expect(keys.idOf(other), other).to.equal(undefined);
   });
 });
 
@@ -131,6 +145,19 @@ describe('an answer is fetched by its key, without the payment', () => {
     const [link] = sold.content;
     expect(link).to.include({ type: 'resource_link', mimeType: 'audio/wav', uri: linkIn(sold).url });
     expect(link?.size).to.be.greaterThan(1024 * 1024);
+    const [, said] = sold.content;
+    const until = Date.parse(/It is kept until (\S+Z)\./.exec(said?.text ?? '')?.[1] ?? '');
+    expect(until - Date.now()).to.be.within(23 * 3_600_000, 24 * 3_600_000);
+    const before = await world.earned();
+    const anew = await callTool(
+      url,
+      'textToSpeech',
+      { text },
+      paid(payloadOf(await signFor(world, '/v1/tts'))),
+    );
+    expect(await world.earned(), 'nobody followed the link').to.equal(before);
+    expect(anew._meta?.['x402/payment-response']).to.deep.equal(sold._meta?.['x402/payment-response']);
+    expect((await call(linkIn(anew).url, { method: 'HEAD' })).status).to.equal(200);
     const fetched = await call(link?.uri ?? '');
     expect([fetched.status, fetched.body.length]).to.deep.equal([200, link?.size]);
     const { message } = await mcp(url, 'resources/read', { uri: link?.uri });

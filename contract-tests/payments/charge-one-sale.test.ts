@@ -1,6 +1,5 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { isKept } from '../../src/http/send-outcome.js';
 import type { Answer, Outcome } from '../../src/payments/outcome.js';
 import {
   ACCEPTED,
@@ -236,10 +235,10 @@ describe('charge: promise 11, payment-identifier', () => {
     const { transaction } = craftPayment(RECIPE);
     const withId = world.checkedPayment(v2Header(ACCEPTED, transaction, withIdentifier(ID)));
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
-    expect(isKept(await world.redeem(withId))).to.equal(true);
+    expect(await world.redeem(withId)).to.have.deep.property('kept', { id: withId.checked.id, number: 1 });
     const stranger = world.checkedPayment(v2Header(ACCEPTED, transaction));
     const sentAway = await world.charge.turnAway(stranger, 'The server is busy', 1);
     expectPending(sentAway);
-    expect(isKept(sentAway)).to.equal(false);
+    expect(sentAway).not.to.have.property('kept');
   });
 });

@@ -38,7 +38,7 @@ export const SUMMARIZE = operation('summarize');
 export const MINT_INFO = operation('solMintInfo');
 
 /** What the buyer sees of an outcome. */
-export const asSent = (outcome: Outcome): object => ({ ...outcome, sale: undefined });
+export const asSent = (outcome: Outcome): object => ({ ...outcome, sale: undefined, kept: undefined });
 
 export const SIGNATURE = '5'.repeat(88);
 export const FEE_PAYER = Keypair.generate().publicKey.toBase58();

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { Keypair } from '@solana/web3.js';
 import pino from 'pino';
 import { parseContract, type Contract } from '../../src/contract/contract.js';
+import type { Serving } from '../../src/contract/operation.js';
 import { createApp } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import { Deliveries } from '../../src/http/deliveries.js';
@@ -105,8 +106,23 @@ export const VALUE = {
   properties: { value: { type: 'number', maximum: 100 } },
 };
 
-export function contractOf(operations: readonly OperationForSale[]): Contract {
-  const paths: Record<string, object> = {};
+const ANSWERS = {
+  '/answers/{key}': {
+    get: {
+      operationId: 'getAnswer',
+      'x-answers': true,
+      summary: 'An answer',
+      parameters: [{ name: 'key', in: 'path', required: true, schema: { type: 'string' }, example: 'a' }],
+      responses: { 200: { description: 'The answer.' } },
+    },
+  },
+};
+
+/** @param paths other ones, which are free */
+export function contractOf(
+  operations: readonly OperationForSale[],
+  paths: Record<string, object> = {},
+): Contract {
   for (const operation of operations) {
     const { id, path, upstream, method = 'get', flow = 'authorization', parameters = [], body } = operation;
     const { content = { 'application/json': VALUE }, headers = [] } = operation;
@@ -149,6 +165,18 @@ export function contractOf(operations: readonly OperationForSale[]): Contract {
   return parseContract(JSON.stringify(document), 'shop.yaml');
 }
 
+export type ShopOptions = {
+  breaker?: HostCircuitOptions;
+  allowPrivate?: boolean;
+  /** Handlers that serve operations in place of their upstreams. */
+  handlers?: Serving;
+  /** Told of every response before it is written. */
+  watch?: (response: ServerResponse) => void;
+};
+
+/** Where answers are fetched by their keys, as the shop tells buyers. */
+export const ANSWERS_URL = 'https://shop.example/answers/';
+
 /** A shop of operations that HTTP APIs serve: real but for the facilitator and the chain. */
 export class UpstreamShop {
   readonly facilitator = new FakeFacilitator();
@@ -159,6 +187,7 @@ export class UpstreamShop {
   readonly #closers: (() => Promise<unknown> | void)[] = [];
   readonly #folder: string;
   url = '';
+  charge: Charge | undefined;
   #health: Health | undefined;
 
   private constructor(contract: Contract, ledger: Ledger, folder: string) {
@@ -170,9 +199,9 @@ export class UpstreamShop {
   static async open(
     operations: readonly OperationForSale[],
     env: Record<string, string> = {},
-    options: { breaker?: HostCircuitOptions; allowPrivate?: boolean } = {},
+    options: ShopOptions = {},
   ): Promise<UpstreamShop> {
-    const contract = contractOf(operations);
+    const contract = contractOf(operations, { ...ANSWERS });
     const settings = { variable: (name: string) => env[name], allowPrivate: options.allowPrivate ?? true };
     const http = createHttpOperations(contract, settings, options.breaker);
     const folder = await mkdtemp(join(tmpdir(), 'coinslot-upstreams-'));
@@ -182,7 +211,7 @@ export class UpstreamShop {
       network: TERMS.network,
     });
     const shop = new UpstreamShop(contract, ledger, folder);
-    await shop.#serve(http);
+    await shop.#serve(http, options);
     return shop;
   }
 
@@ -232,14 +261,14 @@ export class UpstreamShop {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  async #serve(http: HttpOperations): Promise<void> {
+  async #serve(http: HttpOperations, { handlers: own = {}, watch = () => {} }: ShopOptions): Promise<void> {
     const { contract, ledger, facilitator } = this;
     const destination = { write: (line: string) => void (this.logged += line) };
     const serializers = { error: pino.stdSerializers.err, cause: pino.stdSerializers.err };
     const log = pino({ level: 'trace', serializers }, destination);
     const routes = await Routes.create(contract);
     const calls = new RecentCalls();
-    const handlers = calls.observe(http.served);
+    const handlers = calls.observe({ ...http.served, ...own });
     const parts = { routes, handlers, log, calls };
     const offers = new Offers(contract.paid, TERMS, FEE_PAYER, []);
     offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
@@ -255,9 +284,10 @@ export class UpstreamShop {
       confirm,
       maxUnsettledPerPayer: 256,
     });
+    this.charge = charge;
     this.#health = new Health('1.0.0', http.probes, calls);
     const exposed = exposedHeaders(contract);
-    const answerKeys = await AnswerKeys.open(ledger, undefined);
+    const answerKeys = await AnswerKeys.open(ledger, ANSWERS_URL);
     const callback = createApp({
       ...parts,
       charge,
@@ -274,7 +304,10 @@ export class UpstreamShop {
       closing: new AbortController().signal,
     }).callback();
     const server = createHttpServer({
-      app: (request, response) => void callback(request, response),
+      app: (request, response) => {
+        watch(response);
+        void callback(request, response);
+      },
       offers,
       routes,
       documents: new Map(),

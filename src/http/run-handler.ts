@@ -1,9 +1,9 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
-import { validateHeaderValue } from 'node:http';
 import type { OrderWork } from '../payments/order-worker.js';
 import { type Answer, type Failure } from '../payments/outcome.js';
 import type { AnyCall, AnyReply, Serving } from '../contract/operation.js';
+import { headerFault } from '../contract/answer-headers.js';
 import { readRequestText } from '../payments/fingerprint.js';
 import type { RecentCalls } from './recent-calls.js';
 import { formOf, type Routed, type Routes } from './router.js';
@@ -32,7 +32,7 @@ export async function runHandler(
     const served = handlers[id];
     if (!served) throw new Error(`${id} has no handler`);
     const reply = await served.call(call);
-    const fault = routes.checkReply(route, reply) ?? unsendable(reply.headers);
+    const fault = routes.checkReply(route, reply) ?? headerFault(reply.status, reply.headers);
     if (fault) {
       log.error({ operation: id, fault }, 'the answer of a handler violates the contract');
       if (served.backend !== undefined)
@@ -48,16 +48,6 @@ export async function runHandler(
     if (call.signal.aborted)
       return errorAnswer(503, 'The call was cancelled before it was finished.', { 'Retry-After': '1' });
     return failureAnswer(error, log, call.order !== undefined);
-  }
-}
-
-/** Finds headers that Node would refuse to send, before the payment is settled. */
-function unsendable(headers: Record<string, string> = {}): string | undefined {
-  try {
-    for (const [name, value] of Object.entries(headers)) validateHeaderValue(name, value);
-    return undefined;
-  } catch (error) {
-    return (error as Error).message;
   }
 }
 

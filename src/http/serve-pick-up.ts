@@ -1,16 +1,15 @@
 import type { Context } from 'koa';
 import type { Contract } from '../contract/contract.js';
+import type { Caller } from '../ledger/store.js';
 import { LeakyBuckets } from '../net/leaky-buckets.js';
 import type { AnswerKeys } from '../payments/answer-keys.js';
 import type { Charge } from '../payments/charge.js';
 import { unavailable } from '../payments/outcome.js';
 import type { PickedUp } from '../payments/pick-up.js';
 import { receiptHeader } from '../payments/wire.js';
-import type { Deliveries } from './deliveries.js';
-import { onSent } from './on-close.js';
 import type { SourceLimits } from './source-limits.js';
 import { Halt, send, sendError } from './responses.js';
-import { TOO_MANY_ANSWERS } from './send-outcome.js';
+import { sendSold, type SellingParts } from './send-sold.js';
 
 /** How often one answer may be asked for. Keys can't be guessed, so that only its buyer can use this up. */
 const LIMIT = { capacity: 20, perSecond: 2, maxKeys: 10_000 };
@@ -54,42 +53,36 @@ export class PickUps {
     return wait;
   }
 
-  /** @param key or its URL */
-  async get(key: string): Promise<PickedUp & { id: string }> {
-    const id = this.#keys.idOf(key);
-    if (id === undefined) return { kind: 'nothing', error: UNKNOWN, id: '' };
-    const wait = this.#take(id, 1);
+  /** @param key or its URL. @returns the caller that was given the key, too */
+  async get(key: string): Promise<PickedUp & { kept: Caller }> {
+    const kept = this.#keys.callerOf(key);
+    if (kept === undefined) return { kind: 'nothing', error: UNKNOWN, kept: { id: '', number: 0 } };
+    const wait = this.#take(kept.id, 1);
     if (wait > 0) {
       const outcome = unavailable('This answer is asked for too often', wait);
-      return { kind: 'found', version: 2, payer: '', outcome, id };
+      return { kind: 'found', version: 2, payer: '', outcome, kept };
     }
-    return { ...(await this.#charge.pickUp(id)), id };
+    return { ...(await this.#charge.pickUp(kept)), kept };
   }
 }
 
-export type PickUpParts = { limits: SourceLimits; pickUps: PickUps; deliveries: Deliveries };
+export type PickUpParts = SellingParts & { limits: SourceLimits; pickUps: PickUps };
 
 /** Answers a request for the answer of a key: 200, 404, 502 or 503, as the paid call would be answered now. */
-export async function servePickUp(
-  ctx: Context,
-  { pickUps, deliveries, limits }: PickUpParts,
-  key: string,
-): Promise<void> {
-  const found = await pickUps.get(key);
+export async function servePickUp(ctx: Context, parts: PickUpParts, key: string): Promise<void> {
+  const found = await parts.pickUps.get(key);
   if (found.kind === 'nothing') throw new Halt(404, found.error, { 'Cache-Control': 'no-store' });
-  const { id, payer, version, outcome } = found;
-  const receipt = outcome.receipt ? receiptHeader(version, outcome.receipt) : {};
+  const { kept, payer, version, outcome } = found;
+  const own: Record<string, string> = outcome.receipt ? receiptHeader(version, outcome.receipt) : {};
   if (outcome.kind === 'unavailable')
     return sendError(ctx, 503, outcome.error, {
-      ...receipt,
+      ...own,
       'Retry-After': String(outcome.retryAfterSeconds),
     });
+  if ('sale' in outcome) {
+    const owner = { payment: kept.id, payer, source: parts.limits.of(ctx.req) };
+    return sendSold(ctx, parts, { ...outcome, owner, own });
+  }
   const { status, headers, body } = outcome.answer;
-  const { req, res } = ctx;
-  const owner = { payment: id, payer, source: limits.of(req) };
-  const delivery = deliveries.open(owner, body, () => req.socket.destroy());
-  if (!delivery) return sendError(ctx, 503, TOO_MANY_ANSWERS, { ...receipt, 'Retry-After': '1' });
-  onSent(req, res, () => delivery.close());
-  send(ctx, status, delivery.body, { ...headers, ...receipt, 'Cache-Control': 'no-store' });
-  if (delivery.body !== body) ctx.length = body.length;
+  send(ctx, status, body, { ...headers, ...own, 'Cache-Control': 'no-store' });
 }

@@ -13,6 +13,8 @@ export type AnswerContent = Omit<StoredAnswer, 'expiresAt'>;
 /** The interval after which answers stored by other servers are counted. */
 const RECOUNT_MS = 10_000;
 const SLICE = 100;
+/** Once the store is half full, no answer is kept for longer: a few buyers could fill it and end all sales. */
+const SHARE_OF_KEPT = 2;
 
 /** The stored answers of a ledger, and their total size as far as this server knows. */
 export class AnswerStore {
@@ -63,6 +65,14 @@ export class AnswerStore {
     if (saved === false) return false;
     this.#bytes += saved;
     return true;
+  }
+
+  /** Keeps an answer at least until a time (ms since 1970). @returns until when it is kept; undefined if it is not */
+  async keep(id: string, until: number): Promise<number | undefined> {
+    const { engine, now } = this.#connection;
+    const kept = this.#bytes * SHARE_OF_KEPT <= this.#budget ? until : 0;
+    const [row] = await engine.write(() => execute(queries.keepAnswer({ id, until: kept, now: now() })));
+    return row?.answer_expires_at;
   }
 
   /** Deletes a slice of the expired answers. @returns how many */

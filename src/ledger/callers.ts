@@ -47,6 +47,11 @@ export type CallerStore = {
   readonly removeCaller: (caller: Caller) => Promise<boolean>;
   /** Records that the answer was written out to it `msAgo`. @returns false if that does not count because there is a newer caller */
   readonly markWritten: (caller: Caller, msAgo: number) => Promise<boolean>;
+  /**
+   * Records that the answer was fetched `msAgo` with the key that this caller was given, as if a newer caller of its own had come and the
+   * answer had been written to it. @returns false if that does not count: there is a newer caller, or it was written before
+   */
+  readonly markFetched: (caller: Caller, msAgo: number) => Promise<boolean>;
 };
 
 export function callersOf({ engine, now }: Connection): CallerStore {
@@ -82,6 +87,12 @@ export function callersOf({ engine, now }: Connection): CallerStore {
       if (caller.number === 0) return false;
       const query = (): ReturnType<typeof queries.written> =>
         queries.written({ ...caller, ms_ago: Math.round(msAgo), now: now() });
+      return (await engine.write(() => execute(query()))).length === 1;
+    },
+    markFetched: async (caller, msAgo) => {
+      if (caller.number === 0) return false;
+      const query = (): ReturnType<typeof queries.fetched> =>
+        queries.fetched({ ...caller, ms_ago: Math.round(msAgo), now: now() });
       return (await engine.write(() => execute(query()))).length === 1;
     },
   };

@@ -37,6 +37,11 @@ export type Maintenance = {
     before?: number,
     after?: { settledAt: number; id: string },
   ) => Promise<Payment[]>;
+  /**
+   * Keeps a delivered answer at least until a time (ms since 1970), unless the store is half full.
+   * @returns until when it is kept; undefined if it is not
+   */
+  readonly keepAnswer: (id: string, until: number) => Promise<number | undefined>;
   /** Records that the settlement was found at `finalized`. */
   readonly audited: (id: string) => Promise<boolean>;
   /** Rejects if the ledger can't be written, or belongs to another receiver. */
@@ -65,6 +70,7 @@ export function maintenanceOf(
       answers.grow(-bytes);
       return deleted;
     },
+    keepAnswer: (id, until) => answers.keep(id, until),
     prune: moment => answers.prune(moment === undefined ? now : () => sql`cast(${moment} as bigint)`),
     unaudited: async (limit, before, after = { settledAt: 0, id: '' }) => {
       const { settledAt: settled_at, id } = after;

@@ -4,12 +4,13 @@ import { objectOf } from '../contract/references.js';
 import type { BudgetOwner } from '../http/byte-budget.js';
 import type { Deliveries } from '../http/deliveries.js';
 import { servePaidCall, type PaidCallParts } from '../http/paid-calls.js';
-import { isKept, TOO_MANY_ANSWERS } from '../http/send-outcome.js';
+import { TOO_MANY_ANSWERS } from '../http/send-sold.js';
 import { liveAnswer, type ServeFreeParts } from '../http/serve-free.js';
 import type { PickUps } from '../http/serve-pick-up.js';
 import { TOO_MANY_CALLS } from '../http/source-limits.js';
+import type { Caller } from '../ledger/store.js';
 import type { Outcome } from '../payments/outcome.js';
-import type { AnswerKeys, AnswerLink } from '../payments/answer-keys.js';
+import type { AnswerKeys } from '../payments/answer-keys.js';
 import type { Offers } from '../payments/offers.js';
 import type { Exchange } from './mcp-exchange.js';
 import { paymentHeaders } from './payment-meta.js';
@@ -21,6 +22,8 @@ import {
   contentOf,
   errorResult,
   failureResult,
+  isLinked,
+  linkResult,
   mimeTypeOf,
   type ToolResult,
 } from './tool-results.js';
@@ -100,9 +103,8 @@ async function callPaid(
   if (result.kind === 'rejected')
     return challengeResult(operation, offers.refusal(operation, 2, result.error, true));
   const { outcome, payment, owner } = result;
-  const link = isKept(outcome) ? parts.answerKeys.linkOf(payment.checked.id) : undefined;
   if (outcome.kind === 'invalid') return errorResult(400, outcome.error);
-  if (outcome.kind !== 'refused') return kept(parts, exchange, { outcome, owner, link });
+  if (outcome.kind !== 'refused') return resultOf(parts, exchange, { outcome, owner, kept: outcome.kept });
   const { error, fresh, receipt } = outcome;
   return challengeResult(operation, offers.refusal(operation, 2, error, fresh, payment.checked), receipt);
 }
@@ -111,9 +113,9 @@ async function callPaid(
 async function callPickUp(parts: CallToolParts, exchange: Exchange, { key }: Json): Promise<ToolResult> {
   const found = await parts.pickUps.get(typeof key === 'string' ? key : '');
   if (found.kind === 'nothing') return errorResult(404, found.error);
-  const { id, payer, outcome } = found;
-  const owner = { payment: id, payer, source: exchange.source };
-  return kept(parts, exchange, { outcome, owner, link: parts.answerKeys.linkOf(id) });
+  const { kept, payer, outcome } = found;
+  const owner = { payment: kept.id, payer, source: exchange.source };
+  return resultOf(parts, exchange, { outcome, owner, kept });
 }
 
 /** The answer that a resource link names; undefined if there is none, or no memory for it. */
@@ -124,9 +126,9 @@ export async function readAnswer(
 ): Promise<{ mimeType: string; blob: string } | undefined> {
   const found = await parts.pickUps.get(uri);
   if (found.kind === 'nothing' || !('sale' in found.outcome)) return undefined;
-  const { id, payer, outcome } = found;
+  const { kept, payer, outcome } = found;
   const { headers, body } = outcome.answer;
-  const owner = { payment: id, payer, source: exchange.source };
+  const owner = { payment: kept.id, payer, source: exchange.source };
   return exchange.carry(parts.deliveries, owner, {
     bytes: GROWTH * body.length,
     sale: outcome.sale,
@@ -137,19 +139,22 @@ export async function readAnswer(
 type Kept = {
   outcome: Exclude<Outcome, { kind: 'refused' | 'invalid' }>;
   owner: BudgetOwner;
-  link: AnswerLink | undefined;
+  kept: Caller | undefined;
 };
 
 /** The result for an answer, or for a call whose answer is still to come. */
-async function kept(
-  { deliveries }: CallToolParts,
+async function resultOf(
+  { deliveries, answerKeys }: CallToolParts,
   exchange: Exchange,
-  { outcome, owner, link }: Kept,
+  { outcome, owner, kept }: Kept,
 ): Promise<ToolResult> {
   const { receipt } = outcome;
+  const link = kept && answerKeys.linkOf(kept);
   if (outcome.kind === 'unavailable') return errorResult(503, outcome.error, { ...outcome, link });
   if (!('sale' in outcome)) return failureResult(outcome.answer, receipt, link);
   const { answer, sale } = outcome;
+  if (link?.url !== undefined && isLinked(answer))
+    return linkResult(answer, outcome.receipt, { ...link, url: link.url }, await sale.linked());
   const result = exchange.carry(deliveries, owner, {
     bytes: GROWTH * answer.body.length,
     sale,

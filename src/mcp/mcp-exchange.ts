@@ -2,11 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Json } from '../contract/json.js';
 import type { BudgetOwner, Reservation } from '../http/byte-budget.js';
 import type { Deliveries } from '../http/deliveries.js';
-import { goneSignal, onSent } from '../http/on-close.js';
+import { goneSignal } from '../http/on-close.js';
 import { requestIdOf } from '../http/request-id.js';
+import { carrySale } from '../http/send-sold.js';
 import type { Sale } from '../payments/outcome.js';
 
 const PIECE_BYTES = 16 * 1024;
+/** A message names within so many bytes whether it is a result or an error. */
+const HEAD_BYTES = 512;
 
 /** One HTTP request that carries one MCP message, and its response. Its connection is the caller that waits for a payment. */
 export class Exchange {
@@ -17,7 +20,7 @@ export class Exchange {
   message: Json = {};
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
-  #hold: Reservation | undefined;
+  #carried: { hold: Reservation; ended: () => void } | undefined;
 
   /** @param source see `SourceLimits.of` */
   constructor(request: IncomingMessage, response: ServerResponse, source: string) {
@@ -29,8 +32,8 @@ export class Exchange {
   }
 
   /**
-   * Builds what carries a sold answer, and registers the sale with this response. The sale counts as written once the last byte has gone
-   * to an intact socket, otherwise as lost, also if nothing could be built.
+   * Builds what carries a sold answer, and registers the sale with this response (see `carrySale`). It counts as lost if nothing could
+   * be built, or if the library sends an error in place of what was built.
    * @param bytes about as many as the answer holds in memory
    * @returns undefined if there is no memory left for it; then nothing was built or registered
    */
@@ -42,11 +45,8 @@ export class Exchange {
     const hold = deliveries.reserve(owner, bytes, () => this.#request.socket.destroy());
     if (!hold) return undefined;
     const built = this.#build(build, hold, sale);
-    this.#hold = hold;
-    onSent(this.#request, this.#response, out => {
-      hold.close();
-      void (out ? sale.written() : sale.lost());
-    });
+    const ended = carrySale({ request: this.#request, response: this.#response }, hold, sale);
+    this.#carried = { hold, ended };
     return built;
   }
 
@@ -71,14 +71,17 @@ export class Exchange {
     response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
     if (!answer.body) return void response.end();
     response.flushHeaders();
+    let result = false;
     for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
+      result ||= isResult(chunk);
       for (let from = 0; from < chunk.length; from += PIECE_BYTES) {
         if (this.gone.aborted) return;
         if (!response.write(chunk.subarray(from, from + PIECE_BYTES))) await this.#drained();
-        this.#hold?.progress();
+        this.#carried?.hold.progress();
       }
     }
     response.end();
+    if (result) this.#carried?.ended();
   }
 
   /** Resolves when the caller has read what was written, or has gone. */
@@ -96,4 +99,11 @@ export class Exchange {
       if (gone.aborted) done();
     });
   }
+}
+
+/** Whether bytes begin with a JSON-RPC message that has a result, and not with a notification or an error. */
+function isResult(chunk: Uint8Array): boolean {
+  const head = Buffer.from(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, HEAD_BYTES)).toString();
+  const [result, error] = [head.indexOf('"result":'), head.indexOf('"error":')];
+  return result >= 0 && (error < 0 || result < error);
 }

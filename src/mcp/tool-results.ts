@@ -133,29 +133,40 @@ export function failureResult(
   });
 }
 
-/** A sold answer. Longer sounds and files are linked if they can be fetched by their key. */
+/** A sold answer. */
 export function answerResult(
-  answer: Pick<Success, 'headers' | 'body'>,
+  { headers, body }: Pick<Success, 'headers' | 'body'>,
   receipt: Receipt,
   link: AnswerLink | undefined,
 ): ToolResult {
-  const { headers, body } = answer;
-  const mimeType = mimeTypeOf(headers);
-  const linked = body.length > MAX_INLINE_BYTES && link?.url !== undefined && !/^text\/|json$/.test(mimeType);
-  const content = linked ? linkTo(link.url ?? '', mimeType, body.length) : contentOf(headers, body);
-  return { ...content, _meta: { ...receiptMeta(receipt), ...linkMeta(link) } };
+  return { ...contentOf(headers, body), _meta: { ...receiptMeta(receipt), ...linkMeta(link) } };
 }
 
 /** Beyond this, hosts refuse results or fill their model's context with base64. */
 const MAX_INLINE_BYTES = 1024 * 1024;
 
-function linkTo(uri: string, mimeType: string, size: number): Pick<ToolResult, 'content'> {
-  const text = `The answer is ${size} bytes of ${mimeType}: GET ${uri} (free), or read it as a resource.`;
+/** Whether an answer is given as a link to it: longer sounds and files are. */
+export function isLinked({ headers, body }: Pick<Success, 'headers' | 'body'>): boolean {
+  return body.length > MAX_INLINE_BYTES && !/^text\/|json$/.test(mimeTypeOf(headers));
+}
+
+/** A link in place of a sold answer. @param keptUntil in ms since 1970 */
+export function linkResult(
+  { headers, body: { length: size } }: Pick<Success, 'headers' | 'body'>,
+  receipt: Receipt,
+  link: AnswerLink & { url: string },
+  keptUntil: number | undefined,
+): ToolResult {
+  const { url: uri } = link;
+  const mimeType = mimeTypeOf(headers);
+  const until = keptUntil === undefined ? '' : ` It is kept until ${new Date(keptUntil).toISOString()}.`;
+  const text = `The answer is ${size} bytes of ${mimeType}: GET ${uri} (free), or read it as a resource.${until}`;
   return {
     content: [
       { type: 'resource_link', uri, name: 'answer', mimeType, size },
       { type: 'text', text },
     ],
+    _meta: { ...receiptMeta(receipt), ...linkMeta(link) },
   };
 }
 

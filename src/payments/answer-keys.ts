@@ -1,19 +1,22 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Ledger } from '../ledger/store.js';
+import type { Caller, Ledger } from '../ledger/store.js';
 
 const SECRET = 'answer keys';
 const SECRET_BYTES = 32;
 const ID_BYTES = 32;
 const MAC_BYTES = 32;
+const NUMBER_BYTES = 4;
+const KEY_BYTES = ID_BYTES + MAC_BYTES;
 const KEY = /^[A-Za-z0-9_-]{86}$/;
 
 /** The key with which the answer of a payment is fetched, and its URL if the contract has a path for that. */
 export type AnswerLink = { key: string; url: string | undefined };
 
 /**
- * Keys of answers. Who has the key of a payment may fetch its answer without the payment, so that it is told only to callers who sent
- * the payment, and is never logged. A key is the payment's id, which is public, and the HMAC-SHA-256 of it under a secret of the
- * ledger: the same at every server, found without an index, and a made-up one costs no read.
+ * Keys of answers. Anyone with the key of a payment may fetch its answer without the payment, so a key is given only to callers who sent
+ * the payment, and it is never logged. It consists of the payment's id, which is public, the number of the caller that it was given
+ * to, and their HMAC-SHA-256 under a secret of the ledger, cut to 28 bytes: the same at every server, found without an index, and a
+ * made-up key costs no read. For a caller that may be a stranger (number 0), it is the id and its whole HMAC.
  */
 export class AnswerKeys {
   readonly #secret: Buffer;
@@ -31,25 +34,41 @@ export class AnswerKeys {
     return new AnswerKeys(Buffer.from(secret, 'hex'), prefix);
   }
 
-  /** @param id of the payment, in hex */
-  linkOf(id: string): AnswerLink {
-    const bytes = Buffer.from(id, 'hex');
-    const key = Buffer.concat([bytes, this.#macOf(bytes)]).toString('base64url');
+  linkOf({ id, number }: Caller): AnswerLink {
+    const bytes = number === 0 ? Buffer.from(id, 'hex') : signedBytes(id, number);
+    const key = Buffer.concat([bytes, this.#macOf(bytes)])
+      .subarray(0, KEY_BYTES)
+      .toString('base64url');
     return { key, url: this.#prefix === undefined ? undefined : this.#prefix + key };
   }
 
-  /** The payment of a key or its URL; undefined if this ledger did not make it. */
-  idOf(text: string): string | undefined {
+  /** The caller that was given a key or its URL; undefined if this ledger did not make it. */
+  callerOf(text: string): Caller | undefined {
     const key =
       this.#prefix !== undefined && text.startsWith(this.#prefix) ? text.slice(this.#prefix.length) : text;
     if (!KEY.test(key)) return undefined;
     const bytes = Buffer.from(key, 'base64url');
-    if (bytes.length !== ID_BYTES + MAC_BYTES) return undefined;
-    const id = bytes.subarray(0, ID_BYTES);
-    return timingSafeEqual(bytes.subarray(ID_BYTES), this.#macOf(id)) ? id.toString('hex') : undefined;
+    if (bytes.length !== KEY_BYTES) return undefined;
+    const id = bytes.toString('hex', 0, ID_BYTES);
+    if (this.#made(bytes, ID_BYTES)) return { id, number: 0 };
+    return this.#made(bytes, ID_BYTES + NUMBER_BYTES)
+      ? { id, number: bytes.readUInt32BE(ID_BYTES) }
+      : undefined;
+  }
+
+  /** Whether the bytes of a key from `length` on are the HMAC of those before. */
+  #made(bytes: Buffer, length: number): boolean {
+    const mac = bytes.subarray(length);
+    return timingSafeEqual(mac, this.#macOf(bytes.subarray(0, length)).subarray(0, mac.length));
   }
 
   #macOf(id: Buffer): Buffer {
     return createHmac('sha256', this.#secret).update(id).digest();
   }
+}
+
+function signedBytes(id: string, number: number): Buffer {
+  const bytes = Buffer.alloc(ID_BYTES + NUMBER_BYTES, id, 'hex');
+  bytes.writeUInt32BE(number, ID_BYTES);
+  return bytes;
 }

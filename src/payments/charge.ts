@@ -3,7 +3,7 @@ import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { PricedOperation } from '../contract/contract.js';
-import type { Ledger } from '../ledger/store.js';
+import type { Caller, Ledger } from '../ledger/store.js';
 import { SharedBucket, UnpaidWork } from './admission.js';
 import { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from './offers.js';
@@ -155,9 +155,8 @@ export class Charge {
       await this.#parts.callers.turnAway(id, payer);
       if (worth.state === 'settling' || worth.state === 'owed') {
         const network = networkName(this.#offers.terms, payment.version);
-        const shared = unfinished(worth)({ network, sale: NO_SALE });
-        const unread = shared.kind === 'unavailable' ? { ...shared, unread: true as const } : shared;
-        return this.#useUp(payment, unread);
+        // Nothing but the transaction was compared with the ledger, and once it has landed anybody can send that: no key is given.
+        return this.#useUp(payment, unfinished(worth)({ network, sale: NO_SALE }));
       }
     } catch (error) {
       this.#log.warn({ error }, 'could not look up a payment in the ledger');
@@ -166,9 +165,9 @@ export class Charge {
     return unavailable(`${why}. Send the same payment again`, retryAfterSeconds);
   }
 
-  /** What the payment with this id is worth, for a caller who does not send it (`pick-up.ts`). Writes nothing. */
-  pickUp(id: string): Promise<PickedUp> {
-    return pickUp(this.#parts, id);
+  /** What a payment is worth, for somebody who has the key of one of its callers instead of the payment (`pick-up.ts`). */
+  pickUp(caller: Caller): Promise<PickedUp> {
+    return pickUp(this.#parts, caller);
   }
 
   /** How many replies the order of a payment has, of how many (`pick-up.ts`). */

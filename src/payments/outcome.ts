@@ -1,5 +1,5 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
-import type { ClaimLimit } from '../ledger/store.js';
+import type { Caller, ClaimLimit } from '../ledger/store.js';
 import type { Receipt } from './wire.js';
 
 type Bytes = { headers: Record<string, string>; body: Buffer };
@@ -13,29 +13,28 @@ export type Failure = Bytes & { status: 400 | 502 | 503 };
 /** The result of the work of a call. */
 export type Answer = Success | Failure;
 
-/** The outcome of a request. The type requires a receipt for a 200 of a paid operation. */
+/**
+ * The outcome of a request. The type requires a receipt for a 200 of a paid operation. `kept`: the row that has the answer, or will have
+ * it, and this request among its callers. With their key the answer can be fetched later.
+ */
 export type Outcome =
   /** Sold. `sale` must be told whether the answer was written out. */
-  | { kind: 'answer'; answer: Success; receipt: Receipt; sale: Sale }
+  | { kind: 'answer'; answer: Success; receipt: Receipt; sale: Sale; kept?: Caller }
   /** A failure; with a receipt if the money has moved. */
-  | { kind: 'answer'; answer: Failure; receipt?: Receipt }
+  | { kind: 'answer'; answer: Failure; receipt?: Receipt; kept?: Caller }
   /** 402. `fresh`: the buyer may sign again with the offered blockhash. `ours`: it is no fault of the payment or its sender. */
   | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt; ours?: true }
   /** 400: the body is invalid, or it is valid but its payment-identifier belongs to another call. */
   | { kind: 'invalid'; error: string }
   | Unavailable;
 
-/**
- * 503. The same payment may be sent again. `claimed`: the ledger has it and its work goes on. `unread`: nothing but the transaction was
- * compared with the ledger, and once it has landed anybody can send that. `throttled`: its source is over its limit.
- */
+/** 503. The same payment may be sent again. `throttled`: its source is over its limit. */
 export type Unavailable = {
   kind: 'unavailable';
   error: string;
   retryAfterSeconds: number;
   receipt?: Receipt;
-  claimed?: true;
-  unread?: true;
+  kept?: Caller;
   throttled?: true;
 };
 
@@ -46,6 +45,11 @@ export type Unsold = Exclude<Outcome, { sale: Sale }>;
 export type Sale = {
   /** To be called when the last byte has gone to an intact socket. */
   written(): void;
+  /**
+   * To be called before the caller is given a link in place of the answer, which is then written when it is fetched. Resolves once the
+   * ledger has recorded it, or after 5 s. @returns until when the answer is kept (ms since 1970), if that is known
+   */
+  linked(): Promise<number | undefined>;
   /** To be called when the connection broke before that. Resolves once the ledger has recorded it, or after 5 s. */
   lost(): Promise<void>;
 };
@@ -70,7 +74,7 @@ export function unavailable(error: string, retryAfterSeconds: number): Outcome &
 }
 
 export function inProgress(): Outcome & { kind: 'unavailable' } {
-  return { ...unavailable('This payment is being worked on. Send the same payment again', 1), claimed: true };
+  return unavailable('This payment is being worked on. Send the same payment again', 1);
 }
 
 export function failure(status: Failure['status'], error: string): Failure {

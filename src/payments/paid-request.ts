@@ -2,7 +2,7 @@ import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
 import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Claim, Ledger, Payment as Row } from '../ledger/store.js';
+import type { Caller, Claim, Ledger, Payment as Row } from '../ledger/store.js';
 import type { WaitingCallers, WaitingCaller } from './waiting-callers.js';
 import type { Offers } from './offers.js';
 import type { Flows } from './flows.js';
@@ -38,7 +38,7 @@ const ASK_AGAIN_AFTER_MS = 5_000;
 const MAX_ASKS = 2;
 
 /** For outcomes without a sale. */
-export const NO_SALE: Sale = { written: () => {}, lost: async () => {} };
+export const NO_SALE: Sale = { written: () => {}, linked: async () => undefined, lost: async () => {} };
 
 export type PaidRequestParts = {
   ledger: Ledger;
@@ -308,7 +308,7 @@ export class PaidRequest {
     const { callers, offers } = this.#parts;
     this.#arrived();
     const network = networkName(offers.terms, this.#call.payment.version);
-    const outcome = shared({ network, sale: this.#waiting ?? NO_SALE });
+    const outcome = withKept(shared({ network, sale: this.#waiting ?? NO_SALE }), this.#waiting?.caller);
     if ('sale' in outcome) return outcome;
     const sentAway = outcome.kind === 'unavailable' || (outcome.kind === 'refused' && outcome.fresh);
     if (sentAway && !this.#waiting && (this.#mayBeKnown || failed)) {
@@ -320,6 +320,12 @@ export class PaidRequest {
     else await this.#waiting?.leave();
     return outcome;
   }
+}
+
+/** A receipt says that the money has moved or may have: only then something is kept for the payment, or will be. */
+function withKept(outcome: Outcome, kept: Caller | undefined): Outcome {
+  if (!kept || (outcome.kind !== 'answer' && outcome.kind !== 'unavailable')) return outcome;
+  return outcome.receipt === undefined ? outcome : { ...outcome, kept };
 }
 
 /** The outcome for a caller whose wait has ended. */

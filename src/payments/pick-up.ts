@@ -1,7 +1,7 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
-import type { Payment as Row } from '../ledger/store.js';
+import type { Caller, Payment as Row } from '../ledger/store.js';
 import { failure, inProgress, type Outcome } from './outcome.js';
-import { NO_SALE, type PaidRequestParts } from './paid-request.js';
+import type { PaidRequestParts } from './paid-request.js';
 import { networkName } from './requirements.js';
 import { failedOwed, pending, sold, stillOwed, type SharedOutcome } from './shared-outcome.js';
 
@@ -15,21 +15,22 @@ export type PickedUp =
       outcome: Exclude<Outcome, { kind: 'refused' | 'invalid' }>;
     };
 
-type Parts = Pick<PaidRequestParts, 'ledger' | 'answers' | 'orders' | 'offers'>;
+type Parts = Pick<PaidRequestParts, 'ledger' | 'answers' | 'orders' | 'offers' | 'callers'>;
 
 /**
- * What a payment is worth, for a caller who proved by its key that it sent it. Nothing is written: the caller does not count as one
- * that waits, no work starts, and the answer does not count as written.
+ * What a payment is worth, for somebody who has the key that one of its callers was given. No work starts, and nobody counts as a caller
+ * that waits. An answer that is fetched whole counts as written to that caller, if it is still the newest one.
  */
-export async function pickUp(parts: Parts, id: string): Promise<PickedUp> {
-  const { ledger, offers } = parts;
+export async function pickUp(parts: Parts, { id, number }: Caller): Promise<PickedUp> {
+  const { ledger, offers, callers } = parts;
   const own = await ledger.find(id);
   const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;
   if (!own || !row) return nothing('There is no call with this key any more. Nothing is kept for it.');
   const shared = await worthOf(parts, row);
   if (typeof shared === 'string') return nothing(shared);
   const { x402Version: version, payer } = own;
-  const outcome = shared({ network: networkName(offers.terms, version), sale: NO_SALE });
+  const sale = callers.fetching({ id: row.id, number: row === own ? number : 0 });
+  const outcome = shared({ network: networkName(offers.terms, version), sale });
   if (outcome.kind === 'refused' || outcome.kind === 'invalid') return nothing(outcome.error);
   return { kind: 'found', version, payer, outcome };
 }

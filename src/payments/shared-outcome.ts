@@ -1,3 +1,4 @@
+import type { Payment as Row } from '../ledger/store.js';
 import {
   failure,
   refused,
@@ -46,9 +47,11 @@ export function failedOwed(paid: Paid, error: string): SharedOutcome {
   return ({ network }) => ({ kind: 'answer', answer, receipt: success(paid, network) });
 }
 
-/** Paid and in progress. */
-export function stillOwed(paid: Paid): SharedOutcome {
-  const outcome = unavailable('Paid, and in progress: send the same payment again', ORDER_RETRY_SECONDS);
+/** Paid, and the answer is still to come. Orders are worked on by themselves, other calls only while a request asks for them. */
+export function stillOwed(paid: Paid & Pick<Row, 'flow' | 'leased'>): SharedOutcome {
+  const inProgress = paid.flow === 'upfront' || paid.leased;
+  const what = inProgress ? 'Paid, and in progress' : 'Paid, but the answer must be made again';
+  const outcome = unavailable(`${what}: send the same payment again`, ORDER_RETRY_SECONDS);
   return ({ network }) => ({ ...outcome, receipt: success(paid, network) });
 }
 

@@ -12,6 +12,9 @@ const MAX_RETRYING = 1_000;
 /** The longest, in ms, that a caller waits until the ledger has recorded its departure. */
 const RECORDED_WITHIN_MS = 5_000;
 
+/** How long an answer is kept from the time at which a caller was given a link to it. */
+const LINKED_LIFE_MS = 24 * 60 * 60_000;
+
 /** One request that waits for a payment's answer. */
 export class WaitingCaller implements Sale {
   caller: Caller;
@@ -38,20 +41,35 @@ export class WaitingCaller implements Sale {
     void this.#callers.written(this);
   }
 
+  async linked(): Promise<number | undefined> {
+    const until = await this.#callers.keep(this.caller);
+    await this.leave();
+    return until;
+  }
+
   lost(): Promise<void> {
     return this.leave();
   }
 }
+
+type CallersLedger = Pick<
+  Ledger,
+  | 'shared'
+  | 'lookUp'
+  | 'addCaller'
+  | 'renewCallers'
+  | 'removeCaller'
+  | 'markWritten'
+  | 'markFetched'
+  | 'keepAnswer'
+>;
 
 /**
  * The requests of this server that wait for payments. The ledger records each of them, renewed while its connection is open, because a
  * payment is only settled while a caller waits for it at some server (see docs/design.md, "Who waits for a payment").
  */
 export class WaitingCallers {
-  readonly #ledger: Pick<
-    Ledger,
-    'shared' | 'lookUp' | 'addCaller' | 'renewCallers' | 'removeCaller' | 'markWritten'
-  >;
+  readonly #ledger: CallersLedger;
   readonly #log: Log;
   readonly #now: () => number;
   readonly #emptied: (id: string) => void;
@@ -62,7 +80,7 @@ export class WaitingCallers {
   #retrying = 0;
 
   constructor(parts: {
-    ledger: Pick<Ledger, 'shared' | 'lookUp' | 'addCaller' | 'renewCallers' | 'removeCaller' | 'markWritten'>;
+    ledger: CallersLedger;
     log: Log;
     now: () => number;
     /** Called when the last caller of a payment here has left; on a shared ledger, after the ledger has recorded it. */
@@ -160,6 +178,28 @@ export class WaitingCallers {
     const at = this.#now();
     if (!this.#unregister(waiting) || caller.number === 0) return;
     await this.#record(caller.id, () => this.#ledger.markWritten(caller, Math.max(0, this.#now() - at)));
+  }
+
+  /** A sale to somebody who fetches an answer with the key that `caller` was given. */
+  fetching(caller: Caller): Sale {
+    return {
+      written: () => {
+        const at = this.#now();
+        const write = (): Promise<boolean> => this.#ledger.markFetched(caller, Math.max(0, this.#now() - at));
+        if (caller.number > 0) void this.#record(caller.id, write);
+      },
+      linked: () => this.keep(caller),
+      lost: async () => {},
+    };
+  }
+
+  /** Keeps the answer of a payment for a day from now, if there is room for it. @returns until when it is kept, if that is known */
+  async keep({ id }: Caller): Promise<number | undefined> {
+    let until: number | undefined;
+    await this.#recordSoon(id, async () => {
+      until = await this.#ledger.keepAnswer(id, this.#now() + LINKED_LIFE_MS);
+    });
+    return until;
   }
 
   remove(waiting: WaitingCaller): void {

@@ -48,5 +48,12 @@ export const expired = (p: At & { limit: number }) =>
     select id from payments where answer_expires_at is not null and answer_expires_at <= (select ${p.now})
     limit ${p.limit} for update skip locked`;
 
+/** Keeps a delivered answer at least until a time. */
+export const keepAnswer = (p: Id & At & { until: number }) =>
+  one<{ answer_expires_at: number }>`
+    update payments set answer_expires_at = case when answer_expires_at > cast(${p.until} as bigint) then answer_expires_at
+      else cast(${p.until} as bigint) end
+    where id = ${idBytes(p.id)} and state = 'delivered' and answer_expires_at > ${p.now} returning answer_expires_at`;
+
 export const forgetAnswer = ({ id }: Id) =>
   sql`update payments set answer_expires_at = null where id = ${idBytes(id)}`;

@@ -28,3 +28,13 @@ export const written = (p: CallerKey & At & { ms_ago: number }) =>
   one<IdRow>`
     update payments set written_to = callers, unwritten = 0, written_at = ${p.now} - ${p.ms_ago}, caller_until = 0
     where id = ${idBytes(p.id)} and state = 'delivered' and callers = ${p.number} returning id`;
+
+/**
+ * A fetch counts as one more caller that the answer was written to, so that a payment that came before it still redeems the answer (see
+ * `isWritten`).
+ */
+export const fetched = (p: CallerKey & At & { ms_ago: number }) =>
+  one<IdRow>`
+    update payments set callers = callers + 1, written_to = callers + 1, unwritten = 0, written_at = ${p.now} - ${p.ms_ago},
+      caller_until = 0
+    where id = ${idBytes(p.id)} and state = 'delivered' and callers = ${p.number} and unwritten = 1 returning id`;

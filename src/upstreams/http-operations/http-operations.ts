@@ -2,6 +2,7 @@ import { ContractFault, type Contract, type PricedOperation } from '../../contra
 import type { AnyCall, AnyReply, AnyServed } from '../../contract/operation.js';
 import type { Upstream } from '../../contract/read-upstream.js';
 import { follow, objectOf } from '../../contract/references.js';
+import { isSold } from '../../contract/answer-headers.js';
 import { NoAnswer } from '../../net/http-client.js';
 import { Secrets } from '../../net/secrets.js';
 import type { Probe } from '../probe.js';
@@ -38,10 +39,6 @@ const DEFAULT_ANSWER_BYTES = 4 * MEGABYTE;
 const MAX_ANSWER_BYTES = 16 * MEGABYTE;
 const MOST_BYTES_OF_CHARACTER = 4;
 const OWN_HEADERS = { 'user-agent': 'coinslot', 'accept-encoding': 'gzip' };
-/** Headers of an answer that concern the connection, the encoding, the payment or a browser. */
-const NOT_SOLD =
-  /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-(type|length|encoding)|date|set-cookie|payment-.*|x-payment.*|retry-after|www-authenticate|access-control-.*)$/;
-
 /**
  * Builds the operations that have an `x-upstream`. Those with the same host share its connections and its circuit.
  * @throws ContractFault with everything that is missing in the environment
@@ -135,7 +132,9 @@ function readingOf(
   return {
     name: id,
     answers,
-    headers: Object.keys(objectOf(headers)).filter(name => !NOT_SOLD.test(name.toLowerCase())),
+    headers: Object.keys(objectOf(headers)).filter(
+      name => isSold(name) && name.toLowerCase() !== 'content-type',
+    ),
     maxBytes: answerLimit(document, operation),
     // A host can repeat only what it is sent. To look for everything in large answers would take long.
     secrets: sent,

@@ -1,0 +1,78 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream';
+import type { Context } from 'koa';
+import type { Log } from '../net/log.js';
+import type { Sale, Success } from '../payments/outcome.js';
+import type { BudgetOwner } from './byte-budget.js';
+import type { Deliveries, Delivery } from './deliveries.js';
+import { onSent } from './on-close.js';
+import { sendError } from './responses.js';
+import { soldHeaders } from './sold-headers.js';
+
+export const TOO_MANY_ANSWERS =
+  'The server is sending too many answers at once. You paid, and your answer is stored: send the same payment again.';
+const NOT_SENT =
+  'The answer could not be sent. You paid, and your answer is stored: send the same payment again.';
+
+/**
+ * Registers a sale with the response that carries its answer, over any transport; the only place that records an answer as written. It is
+ * written if its end was reported and the response then went out whole to an intact socket. Whatever goes out in its place, such as an
+ * error page, leaves it lost.
+ * @returns a function to call when the last of the sold bytes was handed to the response
+ */
+export function carrySale(
+  { request, response }: { request: IncomingMessage; response: ServerResponse },
+  hold: { close(): void },
+  sale: Sale,
+): () => void {
+  let ended = false;
+  onSent(request, response, out => {
+    hold.close();
+    void (out && ended ? sale.written() : sale.lost());
+  });
+  return () => void (ended = true);
+}
+
+export type SellingParts = { deliveries: Deliveries; log: Log };
+
+/** A sold answer for one caller, with the server's own headers: receipt and link. */
+export type Sold = { answer: Success; owner: BudgetOwner; sale: Sale; own: Record<string, string> };
+
+/** Sends a sold answer over HTTP. If there is no memory for it, or it can't be written, its caller is told so, and it counts as lost. */
+export async function sendSold(
+  ctx: Context,
+  { deliveries, log }: SellingParts,
+  { answer, owner, sale, own }: Sold,
+): Promise<void> {
+  const { req: request, res: response } = ctx;
+  const delivery = deliveries.open(owner, answer.body, () => request.socket.destroy());
+  if (!delivery) {
+    await sale.lost();
+    return sendError(ctx, 503, TOO_MANY_ANSWERS, { ...own, 'Retry-After': '1' });
+  }
+  const ended = carrySale({ request, response }, delivery, sale);
+  const headers = soldHeaders(answer, own);
+  try {
+    response.writeHead(answer.status, headers);
+  } catch (error) {
+    for (const name of Object.keys(headers)) response.removeHeader(name);
+    delivery.close();
+    await sale.lost();
+    log.error({ payment: owner.payment, error }, 'a sold answer could not be written');
+    return sendError(ctx, 503, NOT_SENT, { ...own, 'Retry-After': '1' });
+  }
+  // Koa would write an error page where these bytes fail.
+  ctx.respond = false;
+  if (ctx.method === 'HEAD') return void response.end();
+  write(response, delivery, ended);
+}
+
+function write(response: ServerResponse, { body }: Delivery, ended: () => void): void {
+  if (!Buffer.isBuffer(body)) {
+    body.once('end', ended);
+    pipeline(body, response, () => {});
+    return;
+  }
+  response.end(body);
+  ended();
+}

@@ -1,0 +1,31 @@
+import { isSold, unsendable } from '../contract/answer-headers.js';
+import type { Success } from '../payments/outcome.js';
+
+/** What a browser may show: nothing that can hold a script. SVG and HTML can. */
+const SHOWN =
+  /^(application\/([\w.-]+\+)?json|text\/plain|audio\/[\w.+-]+|image\/(png|jpe?g|gif|webp|avif|bmp|apng))$/;
+
+/**
+ * The headers of a sold answer over HTTP: those of the answer itself, and the server's own, which win. Sold bytes are a stranger's, and
+ * they are served from the origin of the shop: a browser runs nothing in them. An answer that an earlier version stored may have
+ * headers that can't be sent; they are left out.
+ */
+export function soldHeaders(
+  { headers, body }: Success,
+  own: Record<string, string>,
+): Record<string, string | number> {
+  const sold = Object.entries(headers).filter(
+    ([name, value]) => isSold(name) && unsendable(name, value) === undefined,
+  );
+  const type = sold.find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? '';
+  const bare = (type.split(';', 1)[0] ?? '').trim().toLowerCase();
+  return {
+    ...Object.fromEntries(sold),
+    'Content-Length': body.length,
+    'Content-Security-Policy': "sandbox; default-src 'none'",
+    'X-Content-Type-Options': 'nosniff',
+    ...(SHOWN.test(bare) ? {} : { 'Content-Disposition': 'attachment' }),
+    'Cache-Control': 'no-store',
+    ...own,
+  };
+}
