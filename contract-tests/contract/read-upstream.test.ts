@@ -53,12 +53,14 @@ describe('x-upstream in the contract', () => {
       method: 'GET',
       headers: {},
       timeoutMs: 15_000,
+      maxMembers: 20_000,
     });
     expect(read(`{ url: '${URL_OK}' }`, { flow: 'upfront', method: 'post', body: BODY })).to.deep.equal({
       url: URL_OK,
       method: 'POST',
       headers: {},
       timeoutMs: 60_000,
+      maxMembers: 20_000,
     });
   });
 
@@ -69,6 +71,7 @@ describe('x-upstream in the contract', () => {
       method: 'POST',
       headers: { 'x-api-key': '${KEY}', accept: 'a/b; q={1}' },
       timeoutMs: 19_000,
+      maxMembers: 20_000,
     });
     expect(read(`{ url: '${URL_OK}', timeoutMs: 600000 }`, { flow: 'upfront' })?.timeoutMs).to.equal(600_000);
   });
@@ -142,6 +145,11 @@ describe('x-upstream in the contract', () => {
     ['an open variable', `{ url: '${URL_OK}', headers: { a: '\${KEY' } }`, "headers.a: has '${' without '}'"],
     ['a variable without name', `{ url: '${URL_OK}', headers: { a: '\${}' } }`, 'headers.a: ${} is no name'],
     ['a time that is a text', `{ url: '${URL_OK}', timeoutMs: '5' }`, 'timeoutMs: must be a whole number'],
+    [
+      'members that are none',
+      `{ url: '${URL_OK}', maxMembers: 0 }`,
+      'maxMembers: must be a whole number of members from 1 to 1000000',
+    ],
     ['no time at all', `{ url: '${URL_OK}', timeoutMs: 0 }`, 'timeoutMs: must be a whole number'],
     [
       'more time than the work of a call has',

@@ -38,8 +38,8 @@ describe('Secrets', () => {
   }
 
   for (const [name, text] of forms.filter(([each]) => !each.includes('capital'))) {
-    it(`are found ${name}`, () => {
-      expect(secrets.foundIn(Buffer.from(`{"key":"${text}"}`))).to.equal(true);
+    it(`are found ${name}`, async () => {
+      expect(await secrets.foundIn(Buffer.from(`{"key":"${text}"}`))).to.equal(true);
     });
   }
 
@@ -50,12 +50,12 @@ describe('Secrets', () => {
     expect(secrets.conceal(`cut off: ${KEY.slice(0, 9)}`)).to.equal('cut off: …');
   });
 
-  it('leave other texts alone, and short values', () => {
+  it('leave other texts alone, and short values', async () => {
     for (const text of ['unknown symbol ABC', 'a euro, in the eu', '', 'İstanbul'.slice(1)])
       expect(secrets.conceal(text)).to.equal(text);
-    expect(secrets.foundIn(Buffer.from('a euro in the eu, sk-live'))).to.equal(false);
+    expect(await secrets.foundIn(Buffer.from('a euro in the eu, sk-live'))).to.equal(false);
     expect(new Secrets([]).conceal('anything')).to.equal('anything');
-    expect(new Secrets(['', 'a']).foundIn(Buffer.from('a banana'))).to.equal(false);
+    expect(await new Secrets(['', 'a']).foundIn(Buffer.from('a banana'))).to.equal(false);
   });
 
   it('conceal a whole text whose letters change their number in lower case', () => {

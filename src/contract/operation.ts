@@ -119,7 +119,8 @@ export type AnyAsked = {
   body: unknown;
 };
 export type AnyCall = AnyAsked & { signal: AbortSignal; caller: string; order?: OpenOrder };
-export type AnyReply = { status: number; body: unknown; headers?: Record<string, string> };
+/** `value`: what a body of bytes means, if it is JSON that was parsed already. */
+export type AnyReply = { status: number; body: unknown; headers?: Record<string, string>; value?: unknown };
 export type AnyServed = {
   call(call: AnyCall): Promise<AnyReply>;
   ready?(asked: AnyAsked & { caller: string }): Promise<void>;

@@ -11,6 +11,8 @@ export type Upstream = {
   /** By name in lower case. */
   headers: Record<string, string>;
   timeoutMs: number;
+  /** Of JSON that the API answers. */
+  maxMembers: number;
 };
 
 /** A part of a text: fixed, an environment variable (`${NAME}`) or a path parameter (`{name}`). */
@@ -26,11 +28,14 @@ type Operation = {
   request?: unknown;
 };
 
-const KEYS = ['url', 'method', 'headers', 'timeoutMs'];
+const KEYS = ['url', 'method', 'headers', 'timeoutMs', 'maxMembers'];
 const MIN_TIMEOUT_MS = 100;
 /** The work of an `authorization` call may take 20 s, checks of the answer included. Nobody waits for an `upfront` one. */
 const MAX_TIMEOUT_MS = { authorization: 19_000, upfront: 600_000 };
 const DEFAULT_TIMEOUT_MS = { authorization: 15_000, upfront: 60_000 };
+/** Everything else stands still while JSON is parsed and checked: about 20 ms for 20 000 members. */
+const DEFAULT_MEMBERS = 20_000;
+const MOST_MEMBERS = 1_000_000;
 /** They belong to the connection, or to the exchange between this server and the upstream. */
 const OWN_HEADERS =
   /^(host|connection|keep-alive|proxy-.*|transfer-encoding|te|trailer|upgrade|expect|content-length|content-encoding|accept-encoding|range|if-.*)$/;
@@ -51,7 +56,7 @@ export function readUpstream(
     report(path, message);
   };
   for (const key of Object.keys(value)) if (!KEYS.includes(key)) fault(at, `unknown key '${key}'`);
-  const { url, method = operation.method, headers = {}, timeoutMs } = value;
+  const { url, method = operation.method, headers = {}, timeoutMs, maxMembers } = value;
   if (typeof url === 'string') checkUrl(url, operation, message => fault([...at, 'url'], message));
   else fault([...at, 'url'], 'must be a text');
   if (!METHODS.some(each => each === method))
@@ -63,6 +68,7 @@ export function readUpstream(
     method: method as Upstream['method'],
     headers: readHeaders(headers, [...at, 'headers'], fault),
     timeoutMs: readTimeout(timeoutMs, operation.flow, [...at, 'timeoutMs'], fault),
+    maxMembers: readMembers(maxMembers, [...at, 'maxMembers'], fault),
   };
   return sound ? read : undefined;
 }
@@ -78,6 +84,14 @@ function readTimeout(value: unknown, flow: Flow, at: string[], fault: Fault): nu
     `must be ${limit}${flow === 'authorization' ? ', because the work of a call may take 20 s' : ''}`,
   );
   return DEFAULT_TIMEOUT_MS[flow];
+}
+
+function readMembers(value: unknown, at: string[], fault: Fault): number {
+  if (value === undefined) return DEFAULT_MEMBERS;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MOST_MEMBERS)
+    return value;
+  fault(at, `must be a whole number of members from 1 to ${MOST_MEMBERS}`);
+  return DEFAULT_MEMBERS;
 }
 
 function readHeaders(value: unknown, at: string[], fault: Fault): Upstream['headers'] {

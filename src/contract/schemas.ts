@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { Json } from './json.js';
 import { isObject, objectOf } from './references.js';
+import { uniqueItems } from './unique-items.js';
 
 /** What is wrong with a value, or undefined. */
 export type Check = (value: unknown) => string | undefined;
@@ -169,7 +170,7 @@ function createAjv(useDefaults: boolean): Ajv2020 {
   });
   formats.default(ajv);
   ajv.addFormat('binary', true);
-  for (const fast of [minLength, maxLength]) {
+  for (const fast of [minLength, maxLength, uniqueItems]) {
     ajv.removeKeyword(fast.keyword as string);
     ajv.addKeyword(fast);
   }

@@ -1,5 +1,6 @@
 import { parse as parseType } from 'content-type';
 import { isUtf8 } from 'node:buffer';
+import { endOfString } from '../contract/json-members.js';
 
 /** Invalid body: 400. The message says what to correct. */
 export class BodyFault extends Error {}
@@ -102,13 +103,4 @@ function nameOf(string: Buffer): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function endOfString(bytes: Buffer, start: number): number {
-  for (let end = bytes.indexOf(QUOTE, start + 1); end >= 0; end = bytes.indexOf(QUOTE, end + 1)) {
-    let slashes = 0;
-    while (bytes[end - 1 - slashes] === BACKSLASH) slashes += 1;
-    if (slashes % 2 === 0) return end;
-  }
-  return bytes.length;
 }

@@ -138,11 +138,11 @@ export class Routes {
     const forms = reply.status === 200 && priced ? priced.answers : formsOf(declared);
     const form = formOf(forms, reply);
     if (!form) return `the content type ${contentTypeOf(reply) ?? 'none'} is not declared`;
-    return this.#checkBody(form, reply.body) ?? missingHeader(declared, reply.headers ?? {});
+    return this.#checkBody(form, reply) ?? missingHeader(declared, reply.headers ?? {});
   }
 
-  #checkBody({ kind, schema }: AnswerForm, body: unknown): string | undefined {
-    if (kind === 'json') return this.#checkJson(schema, body);
+  #checkBody({ kind, schema }: AnswerForm, { body, value }: AnyReply): string | undefined {
+    if (kind === 'json') return this.#checkJson(schema, body, value);
     if (kind === 'text' && typeof body === 'string')
       return body === '' ? 'the body is empty' : schema && this.#schemas.answered(schema)(body);
     const empty = !(body instanceof Uint8Array) || body.length === 0;
@@ -150,8 +150,10 @@ export class Routes {
   }
 
   /** JSON that is bytes already is sent as it is. */
-  #checkJson(schema: Json | undefined, body: unknown): string | undefined {
-    if (!(body instanceof Uint8Array)) return schema && this.#schemas.answered(schema)(body);
+  #checkJson(schema: Json | undefined, body: unknown, parsed: unknown): string | undefined {
+    const known = body instanceof Uint8Array ? parsed : body;
+    if (known !== undefined || !(body instanceof Uint8Array))
+      return schema && this.#schemas.answered(schema)(known);
     try {
       const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
       return schema && this.#schemas.answered(schema)(value);

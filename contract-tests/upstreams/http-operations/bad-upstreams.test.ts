@@ -25,6 +25,10 @@ const UNUSABLE =
 const LATE = /did not answer in time/;
 const BUSY = /is busy or unavailable; try again later/;
 
+/** So many more members of an object. */
+const members = (count: number): string =>
+  Array.from({ length: count }, (_, index) => `,"m${index}":0`).join('');
+
 const CASES: Case[] = [
   {
     name: 'an answer off the contract',
@@ -72,6 +76,32 @@ const CASES: Case[] = [
     play: says(200, gzipSync(Buffer.alloc(100 * MEGABYTE, ' ')), { 'Content-Encoding': 'gzip' }),
     status: 502,
     error: /gave too large an answer/,
+  },
+  {
+    name: 'JSON of 230 000 members',
+    play: says(200, `{"value":1${members(230_000)}}`),
+    status: 502,
+    error: /gave too large an answer/,
+    logs: /more than 20000 members: set maxMembers in its x-upstream if that is intended/,
+  },
+  {
+    name: 'JSON of 30 000 brackets',
+    play: says(200, `{"value":1,"deep":${'['.repeat(30_000)}${']'.repeat(30_000)}}`),
+    status: 502,
+    error: /gave too large an answer/,
+  },
+  {
+    name: 'an error of 230 000 members',
+    play: says(400, `{"error":"bad"${members(230_000)}}`),
+    status: 400,
+    error: /rejected the call \(400\)\. You were not charged\.$/,
+  },
+  {
+    name: 'a secret in a member that another of its name hides',
+    play: says(200, `{"value":1,"key":"${KEY}","key":""}`),
+    status: 502,
+    error: UNUSABLE,
+    logs: /repeats the value of an environment variable/,
   },
   {
     name: 'gzip that ends early',
@@ -288,7 +318,7 @@ describe('An upstream that goes wrong', () => {
   });
 
   /** Nothing that the buyer or the operator can read repeats a secret, or names the host to the buyer. */
-  function expectNothingLeaked(answer: Answer): void {
+  async function expectNothingLeaked(answer: Answer): Promise<void> {
     const seen = `${JSON.stringify([...answer.headers])} ${answer.body.toString()}`;
     const secrets = new Secrets([KEY, ENV.SHOP_BASIC]);
     for (const [what, text] of Object.entries({
@@ -297,7 +327,7 @@ describe('An upstream that goes wrong', () => {
       'openapi.json': shop.openapi,
       health: JSON.stringify(shop.health()),
     })) {
-      expect(secrets.foundIn(Buffer.from(text)), `a secret in the ${what}: ${text}`).to.equal(false);
+      expect(await secrets.foundIn(Buffer.from(text)), `a secret in the ${what}: ${text}`).to.equal(false);
       expect(text, what).not.to.match(/sk-live|7f3a9b|tr0ub4/);
     }
     for (const text of [seen, shop.openapi]) expect(text).not.to.contain(new URL(upstream.url).host);
@@ -329,14 +359,14 @@ describe('An upstream that goes wrong', () => {
       await expectUncharged(answer, expected);
       expect(upstream.calls.length).to.be.within(1, 2);
       if (expected.logs) expect(shop.logged).to.match(expected.logs).and.to.contain('authorization');
-      expectNothingLeaked(answer);
+      await expectNothingLeaked(answer);
     });
 
     it(`leaves an order owed that was paid first: ${name}`, async () => {
       upstream.answer = (request, response) => play(response, request);
       const answer = await shop.buy('upfront', '/upfront/7');
       await expectOwed(answer);
-      expectNothingLeaked(answer);
+      await expectNothingLeaked(answer);
     });
   }
 
@@ -360,8 +390,27 @@ describe('An upstream that goes wrong', () => {
       error: /cannot be reached; try again later/,
       retryAfter: 5,
     });
-    expectNothingLeaked(answer);
+    await expectNothingLeaked(answer);
     await expectOwed(await shop.buy('upfront', '/upfront/7'));
+  });
+
+  it('what is sold is parsed once, and what has too many members never', async () => {
+    const parse = JSON.parse;
+    const parsed = new Map<string, number>();
+    JSON.parse = (text: string, ...more: []) => {
+      parsed.set(text, (parsed.get(text) ?? 0) + 1);
+      return parse(text, ...more) as unknown;
+    };
+    try {
+      const [sold, refused] = [`{"value":7${members(15_000)}}`, `{"value":7${members(20_000)}}`];
+      upstream.says(200, sold);
+      expect((await shop.buy('authorization', '/authorization/7')).body.toString()).to.equal(sold);
+      upstream.says(200, refused);
+      expect((await shop.buy('authorization', '/authorization/8')).status).to.equal(502);
+      expect([parsed.get(sold), parsed.get(refused)]).to.deep.equal([1, undefined]);
+    } finally {
+      JSON.parse = parse;
+    }
   });
 
   it('the same payment gets the answer once the upstream is well again, and is charged once', async () => {

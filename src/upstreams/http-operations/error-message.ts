@@ -1,3 +1,4 @@
+import { hasMoreMembers } from '../../contract/json-members.js';
 import type { HttpAnswer } from '../../net/http-client.js';
 
 type Conceal = (text: string) => string;
@@ -5,6 +6,8 @@ type Conceal = (text: string) => string;
 /** More of an error page is not read. */
 const MAX_READ_CHARACTERS = 4_000;
 const MAX_SHOWN_CHARACTERS = 300;
+/** Of an error in JSON. */
+const MAX_MEMBERS = 20_000;
 /** Where APIs put their message; RFC 9457 has `detail` and `title`. */
 const FIELDS = ['message', 'error', 'detail', 'error_description', 'title', 'errors', 'reason'];
 const MAX_DEPTH = 4;
@@ -37,7 +40,7 @@ function plainText(text: string, type: string): string {
 
 function inJson(text: string): string {
   try {
-    return messageIn(JSON.parse(text), 0) ?? '';
+    return hasMoreMembers(Buffer.from(text), MAX_MEMBERS) ? '' : (messageIn(JSON.parse(text), 0) ?? '');
   } catch {
     return '';
   }

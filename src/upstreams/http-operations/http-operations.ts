@@ -136,6 +136,7 @@ function readingOf(
       name => isSold(name) && name.toLowerCase() !== 'content-type',
     ),
     maxBytes: answerLimit(document, operation),
+    maxMembers: operation.upstream.maxMembers,
     // A host can repeat only what it is sent. To look for everything in large answers would take long.
     secrets: sent,
     conceal: text => secrets.conceal(text.replaceAll(host, '…').replaceAll(hostname, '…')),

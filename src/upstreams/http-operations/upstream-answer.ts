@@ -1,6 +1,9 @@
+import { isUtf8 } from 'node:buffer';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { AnswerForm } from '../../contract/contract.js';
+import { hasMoreMembers } from '../../contract/json-members.js';
 import type { AnyReply } from '../../contract/operation.js';
 import { UpstreamFailure } from '../../net/failure.js';
 import type { HttpAnswer, NoAnswer } from '../../net/http-client.js';
@@ -17,6 +20,8 @@ export type Reading = {
   /** The headers that the contract declares for it. */
   headers: readonly string[];
   maxBytes: number;
+  /** Of JSON. */
+  maxMembers: number;
   /** What its host is sent, which must not be sold. */
   secrets: Secrets;
   /** Removes all secrets and the name of the host. */
@@ -44,19 +49,22 @@ export async function readAnswer(answer: HttpAnswer, reading: Reading, paid: boo
   if (!form)
     throw unusable(reading, `its content type is ${shownType(type)}, which the contract does not declare`);
   const bytes = await plain(answer, reading);
-  const { body, meaning } = contentOf(bytes, form, type, reading);
+  const { body, value } = contentOf(bytes, form, type, reading);
+  await nextTurn();
   const headers = reading.headers.flatMap(name => {
     const value = answer.header(name.toLowerCase());
     return value === undefined ? [] : [[name, value] as const];
   });
-  const sold = [meaning, ...headers.map(([, value]) => value)];
-  if (sold.some(each => reading.secrets.foundIn(Buffer.from(each))))
-    throw unusable(reading, 'it repeats the value of an environment variable that x-upstream names');
+  const sold = [body, ...meaningOf(body, value), ...headers.map(([, text]) => text)];
+  for (const each of sold)
+    if (await reading.secrets.foundIn(Buffer.from(each)))
+      throw unusable(reading, 'it repeats the value of an environment variable that x-upstream names');
   const utf8 = form.kind === 'text' && !form.mimeType.includes(';') ? '; charset=utf-8' : '';
   return {
     status: 200,
     headers: { ...Object.fromEntries(headers), 'Content-Type': form.mimeType + utf8 },
     body,
+    ...(value === undefined ? {} : { value }),
   };
 }
 
@@ -69,20 +77,41 @@ function shownType(type: string | undefined): string {
   return type === undefined ? 'missing' : bare(type).slice(0, 100);
 }
 
-/** What is sold of an answer, and the same as secrets are looked for in it: JSON without the escapes that hide them. */
-type Content = { body: string | Buffer; meaning: string | Buffer };
+/** What is sold of an answer; JSON with its value, which is parsed once. */
+type Content = { body: string | Buffer; value?: unknown };
 
-/** Text becomes UTF-8. JSON stays as it was written: parsing would change numbers beyond 2⁵³. */
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/** Text becomes UTF-8. JSON stays as it was written: writing it anew would change numbers beyond 2⁵³. */
 function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading: Reading): Content {
-  if (kind === 'binary') return { body: bytes, meaning: bytes };
+  if (kind === 'binary') return { body: bytes };
   const [, charset = 'utf-8'] = kind === 'text' ? (/;\s*charset="?([\w.:-]+)/i.exec(type) ?? []) : [];
   try {
-    const text = new TextDecoder(charset, { fatal: true }).decode(bytes);
-    if (kind === 'text') return { body: text, meaning: text };
-    return { body: Buffer.from(text), meaning: JSON.stringify(JSON.parse(text)) };
-  } catch {
+    if (kind === 'text') return { body: textOf(bytes, charset) };
+    const body = withoutMark(bytes);
+    if (!isUtf8(body)) throw unusable(reading, 'it is no JSON in UTF-8');
+    if (hasMoreMembers(body, reading.maxMembers)) throw tooManyMembers(reading);
+    return { body, value: JSON.parse(body.toString('utf8')) as unknown };
+  } catch (error) {
+    if (error instanceof UpstreamFailure) throw error;
     throw unusable(reading, `it is no ${kind === 'text' ? `text in ${charset}` : 'JSON in UTF-8'}`);
   }
+}
+
+/** @throws TypeError, RangeError if the bytes are no text in the charset */
+function textOf(bytes: Buffer, charset: string): string {
+  if (!/^utf-?8$/i.test(charset)) return new TextDecoder(charset, { fatal: true }).decode(bytes);
+  if (!isUtf8(bytes)) throw new TypeError('no UTF-8');
+  return withoutMark(bytes).toString('utf8');
+}
+
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
+}
+
+/** JSON without the escapes that hide a secret, if it has any. */
+function meaningOf(body: string | Buffer, value: unknown): string[] {
+  return value !== undefined && body.includes('\\') ? [JSON.stringify(value)] : [];
 }
 
 /** The body without gzip, the only encoding that is asked for. Its size is bounded while it grows. */
@@ -144,6 +173,15 @@ export function failureOf({ kind, message }: NoAnswer, reading: Reading): Upstre
 
 function tooLarge(reading: Reading): UpstreamFailure {
   const cause = logged(reading, `the answer of the upstream is larger than ${reading.maxBytes} bytes`);
+  return new UpstreamFailure('failed', `${SERVICE} gave too large an answer.`, { cause });
+}
+
+function tooManyMembers(reading: Reading): UpstreamFailure {
+  const most = reading.maxMembers;
+  const cause = logged(
+    reading,
+    `the answer of the upstream has more than ${most} members: set maxMembers in its x-upstream if that is intended`,
+  );
   return new UpstreamFailure('failed', `${SERVICE} gave too large an answer.`, { cause });
 }
 

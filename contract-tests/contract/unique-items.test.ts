@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import { Schemas } from '../../src/contract/schemas.js';
+
+describe('uniqueItems of a schema', () => {
+  const faultOf = (items: unknown[]): string | undefined => {
+    const schema = { type: 'array', uniqueItems: true, items: {} };
+    return new Schemas({}).answered(schema)(items);
+  };
+
+  it('finds what is equal, whatever the order of its members, and nothing else', () => {
+    const equal: unknown[][] = [
+      [1, 2, 1],
+      ['a', 'a'],
+      [null, null],
+      [0, -0],
+      [{ a: 1, b: [2, { c: 3 }] }, 5, { b: [2, { c: 3 }], a: 1 }],
+      [[1], [1]],
+    ];
+    for (const items of equal) expect(faultOf(items), JSON.stringify(items)).to.match(/duplicate items/);
+    const unequal: unknown[][] = [
+      [],
+      [
+        1,
+        '1',
+        true,
+        'true',
+        null,
+        'null',
+        [],
+        {},
+        '[]',
+        '{}',
+        [1],
+        ['1'],
+        { a: 1 },
+        { a: '1' },
+        { 'a":1,"b': 1 },
+      ],
+      [
+        { a: 1, b: 2 },
+        { a: 2, b: 1 },
+      ],
+    ];
+    for (const items of unequal) expect(faultOf(items), JSON.stringify(items)).to.equal(undefined);
+    expect(new Schemas({}).answered({ type: 'array', uniqueItems: false })([1, 1])).to.equal(undefined);
+  });
+
+  it('reads each item once, not once for every other', () => {
+    let reads = 0;
+    const items = Array.from({ length: 2_000 }, (_, index) => ({
+      get number() {
+        reads += 1;
+        return index;
+      },
+    }));
+    expect(faultOf(items)).to.equal(undefined);
+    expect(reads).to.equal(items.length);
+  });
+});

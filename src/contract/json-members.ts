@@ -1,0 +1,30 @@
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPEN_BRACKET = 0x5b;
+const OPEN_BRACE = 0x7b;
+
+/**
+ * Whether JSON has more than `most` members, counted without parsing it: those of objects and arrays together, and the objects and
+ * arrays themselves. Takes time linear in the number of bytes; strings are skipped. Invalid JSON is left to the parser.
+ */
+export function hasMoreMembers(bytes: Buffer, most: number): boolean {
+  let members = 0;
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index];
+    if (byte === QUOTE) index = endOfString(bytes, index);
+    else if (byte === COMMA || byte === OPEN_BRACKET || byte === OPEN_BRACE) members += 1;
+    if (members > most) return true;
+  }
+  return false;
+}
+
+/** The index of the quote that ends the string that begins at `start`; the length of the bytes if it does not end. */
+export function endOfString(bytes: Buffer, start: number): number {
+  for (let end = bytes.indexOf(QUOTE, start + 1); end >= 0; end = bytes.indexOf(QUOTE, end + 1)) {
+    let slashes = 0;
+    while (bytes[end - 1 - slashes] === BACKSLASH) slashes += 1;
+    if (slashes % 2 === 0) return end;
+  }
+  return bytes.length;
+}
