@@ -115,6 +115,17 @@ describe('a purchase of the wallet', () => {
       expect(purse.pending()).to.deep.equal([]);
     });
 
+  it('keeps the link that it got in place of a long answer', async () => {
+    const uri = 'https://shop.example/answers/the-key';
+    const link = { type: 'resource_link', uri, name: 'answer', mimeType: 'audio/wav', size: 3_000_000 };
+    const got = await call(buyerAt([price(offer()), sold({ content: [link], _meta: receipt(true) })]));
+    expect(got.content[0]).to.deep.equal(link);
+    expect(purse.lines(1)[0]).to.include({ event: 'answered', transaction: 'signature', link: uri });
+    const long = { ...link, uri: `${uri}${'a'.repeat(1_000)}` };
+    await call(buyerAt([price(offer()), sold({ content: [long] })]), { a: 1 });
+    expect(purse.lines(1)[0]).to.include({ event: 'answered' }).and.not.to.have.property('link');
+  });
+
   it('takes the cheapest of the offers that it knows, in v1, too', async () => {
     const v1 = {
       ...required(offer({ network: DEVNET_V1, maxAmountRequired: '20000', amount: undefined })),

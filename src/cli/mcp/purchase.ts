@@ -6,6 +6,7 @@ import { canonicalJson } from '../../payments/fingerprint.js';
 import {
   challengeIn,
   chooseOffer,
+  linkIn,
   reasonOf,
   receiptIn,
   stateIn,
@@ -199,7 +200,7 @@ export class Buyer {
   #answered(payment: PendingPayment, result: ToolResult): ToolResult {
     const receipt = receiptIn(result);
     const transaction = (receipt?.success ? receipt.transaction : undefined) ?? payment.landed;
-    this.#parts.purse.answered(payment.id, transaction);
+    this.#parts.purse.answered(payment.id, transaction, linkIn(result));
     return withNote(result, { ...this.#note(), paid: BigInt(payment.amount), transaction });
   }
 

@@ -52,7 +52,7 @@ type State = {
   pending: PendingPayment[];
 };
 
-type Noted = Pick<StatementLine, 'transaction' | 'note'>;
+type Noted = Pick<StatementLine, 'transaction' | 'link' | 'note'>;
 
 /** Why a payment was not added. `known`: another payment for the same call is pending; that one must be sent. */
 export type Refusal =
@@ -147,9 +147,12 @@ export class Purse {
     });
   }
 
-  /** The call has its answer: the next one is a new purchase. */
-  answered(id: string, transaction: string | undefined): void {
-    this.#remove(id, 'answered', transaction === undefined ? {} : { transaction });
+  /** The call has its answer, or a link to it, which the statement keeps: the next call is a new purchase. */
+  answered(id: string, transaction: string | undefined, link?: string): void {
+    this.#remove(id, 'answered', {
+      ...(transaction === undefined ? {} : { transaction }),
+      ...(link === undefined ? {} : { link }),
+    });
   }
 
   /** The payment can't be settled any more and never was: it no longer counts against the budget. */

@@ -6,7 +6,10 @@ import { closeSync, fsyncSync, openSync, readSync, fstatSync, writeSync } from '
  */
 export type StatementEvent = 'signed' | 'answered' | 'refused' | 'released' | 'landed' | 'unanswered';
 
-/** A line of the statement. `amount` in USDC, `transaction` the transfer's signature if it is known. */
+/**
+ * A line of the statement. `amount` in USDC, `transaction` the transfer's signature if it is known, `link` where the answer is fetched if
+ * the shop gave a link in its place.
+ */
 export type StatementLine = {
   at: string;
   event: StatementEvent;
@@ -17,6 +20,7 @@ export type StatementLine = {
   payTo: string;
   payment: string;
   transaction?: string;
+  link?: string;
   note?: string;
 };
 

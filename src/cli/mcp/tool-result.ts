@@ -22,6 +22,8 @@ const NAMES = [NETWORKS.mainnet, NETWORKS.devnet];
 const ATOMIC = /^[1-9]\d{0,18}$/;
 /** A payment repeats most of its challenge, and is kept until it is answered. The ones of this server have a few KB. */
 const MAX_CHALLENGE_KB = 64;
+/** Of a link, which the statement keeps. */
+const MAX_LINK = 500;
 
 /** The challenge of an unpaid or refused call, in each place in which shops put it; undefined if the result is none. */
 export function challengeIn(result: ToolResult): Challenge | undefined {
@@ -100,6 +102,12 @@ export function stateIn({ structuredContent, _meta: meta }: ToolResult): {
       typeof retryAfterSeconds === 'number' && retryAfterSeconds >= 0 ? retryAfterSeconds : undefined,
     pickUp: typeof key === 'string' && key.length <= 200 ? key : undefined,
   };
+}
+
+/** The link that a result has in place of an answer that is too long for it. */
+export function linkIn({ content }: ToolResult): string | undefined {
+  const { uri } = content.find(({ type }) => type === 'resource_link') ?? {};
+  return typeof uri === 'string' && uri.length <= MAX_LINK ? uri : undefined;
 }
 
 /** The reason for which a shop refused a payment. */

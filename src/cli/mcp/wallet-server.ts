@@ -79,7 +79,7 @@ function statementTool(limits: Limits): Tool {
   return {
     name: STATEMENT,
     title,
-    description: `Shows what is left of today's budget, the payments whose answer is missing, and the last ${LINES} lines of the statement. ${rulesOf(limits)} Free.`,
+    description: `Shows what is left of today's budget, the payments whose answer is missing, and the last ${LINES} lines of the statement. A line with a link is an answer that is read as a resource, or with pick_up, as long as the shop keeps it. ${rulesOf(limits)} Free.`,
     inputSchema: { type: 'object', properties: {} },
     annotations: { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   };
