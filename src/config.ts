@@ -60,6 +60,8 @@ export type Config = Readonly<{
   sandboxFacilitatorPort: number;
   holdMs: number;
   maxUnsettledPerPayer: number;
+  /** How many calls an hour may end unsold beyond the share of their payers, for each backend. */
+  unsoldPerHour: number;
   /** Space for paid answers until they expire. While it is full, the server accepts no new payments. */
   answerBudgetBytes: number;
   /** Who answers questions: the operator's own panel, the panel with sample respondents, or a marketplace. */
@@ -113,6 +115,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     holdMs: read.integer('HOLD_SECONDS', 55, 1, MAX_HOLD_SECONDS) * 1000,
     answerBudgetBytes: read.integer('ANSWER_STORE_MB', 4096, 64, 1_000_000) * 1024 * 1024,
     maxUnsettledPerPayer: read.integer('MAX_UNSETTLED_PER_PAYER', 256, 1, 1_000_000),
+    unsoldPerHour: read.integer('UNSOLD_CALLS_PER_HOUR', 1_000, 20, 1_000_000),
     people: read.oneOf(
       'PEOPLE',
       ['panel', 'sandbox', 'rapidata'] as const,

@@ -66,6 +66,7 @@ describe('The configuration', () => {
         'PIPER_URL',
         'JUPITER_API_KEY',
         'MAX_UNSETTLED_PER_PAYER',
+        'UNSOLD_CALLS_PER_HOUR',
         'ALLOW_PRIVATE_UPSTREAMS',
       ],
     ];
@@ -140,6 +141,7 @@ describe('The configuration', () => {
     ['PORT', '1e3'],
     ['HOLD_SECONDS', '0'],
     ['MAX_UNSETTLED_PER_PAYER', 'many'],
+    ['UNSOLD_CALLS_PER_HOUR', '0'],
     ['SANDBOX_RPC_PORT', 'auto'],
     ['SANDBOX_FACILITATOR_PORT', '99999999999'],
     ['PUBLIC_URL', 'pay.example'],

@@ -86,9 +86,15 @@ const worked = of('payments/work', 'payments/{callers,charge-*}', [
   },
   {
     name: 'work that was given up costs nothing',
-    find: 'cleanup.recordUnpaidWork(run, began);',
+    find: "run.working?.unsold('caller');",
     replace: '',
     grep: 'a payer that lets work be done and hangs up',
+  },
+  {
+    name: 'work that nothing was sold of costs nothing',
+    find: "run.working?.unsold(answer.fault ?? (answer.status === 400 ? 'caller' : 'backend'));",
+    replace: '',
+    grep: 'a wallet whose calls all end as 400',
   },
 ]);
 
@@ -201,8 +207,8 @@ const settled = [
     },
     {
       name: 'an unknown settlement leaves a payer its standing',
-      find: 'cleanup.recordUnpaidWork(run, worked);\n        await cleanup.distrust(run);',
-      replace: 'cleanup.recordUnpaidWork(run, worked);',
+      find: "run.working?.unsold('caller');\n        await this.#parts.cleanup.distrust(run);",
+      replace: "run.working?.unsold('caller');",
       grep: 'a settlement that nobody knows costs a payer its standing',
     },
   ]),
@@ -307,7 +313,7 @@ const spared = of('payments/verification', 'payments/charge-known-payer', [
   },
 ]);
 
-const bounded = of('payments/admission', 'payments/charge-known-payer', [
+const bounded = of('payments/unsold-work', 'payments/charge-known-payer', [
   {
     name: 'long unverified work counts as short',
     find: 'weightOf(now - began)',

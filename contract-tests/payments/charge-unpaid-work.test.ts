@@ -7,6 +7,7 @@ import {
   expectPending,
   expectRefused,
   expectUnavailable,
+  failed,
   FEE_PAYER,
   Gate,
   ID,
@@ -45,6 +46,44 @@ describe('work that is not paid for', () => {
     expect(later.kind, 'it is forgiven').to.equal('answer');
     expect(world.facilitator.settles).to.equal(2);
   });
+
+  it('an agent of twenty calls at once that hangs up on one in twenty is never turned away', async () => {
+    const payer = await world.knownPayer();
+    const other = { unavailable: 0, sold: 0 };
+    const agent = async (of: number): Promise<void> => {
+      for (let n = 0; n < 20; n++) {
+        world.now += 1;
+        const gone = new AbortController();
+        const hangsUp = (n + of) % 20 === 7;
+        const work = async (): Promise<Answer> => {
+          if (hangsUp) gone.abort();
+          return answer('{}');
+        };
+        const text = `${of} ${n}`;
+        const { kind } = await world.redeem(world.payment({ payer }), { text, gone: gone.signal, work });
+        if (kind === 'answer') other.sold += 1;
+        else if (!hangsUp) other.unavailable += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, (_, of) => agent(of)));
+    expect(other).to.deep.equal({ unavailable: 0, sold: 380 });
+  });
+
+  for (const [status, least, most] of [
+    [400, 10, 12],
+    [502, 36, 48],
+  ] as const)
+    it(`a wallet whose calls all end as ${status} soon has to wait, though nobody hung up`, async () => {
+      const payer = Keypair.generate();
+      const work = async (): Promise<Answer> => {
+        world.runs += 1;
+        return failed(status);
+      };
+      for (let n = 0; n < 60; n++) await world.redeem(world.payment({ payer }), { text: `${n}`, work });
+      expect(world.runs).to.be.within(least, most);
+      expectUnavailable(await world.redeem(world.payment({ payer })), /ended without a sale.*not charged/);
+      expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('answer');
+    });
 
   it('of a payer without standing ten runs may be under way at once, the others are told to wait', async () => {
     const payer = Keypair.generate();

@@ -25,6 +25,7 @@ export function createCharge(base: Base, offering: Offering, orders: OrderWorker
     findDenied: findDeniedIn(ledger, chain, offers),
     blocksLeft: blockhash => life.blocksLeft(blockhash),
     maxUnsettledPerPayer: config.maxUnsettledPerPayer,
+    unsoldPerHour: config.unsoldPerHour,
   });
 }
 

@@ -126,6 +126,8 @@ export type AnyServed = {
   ready?(asked: AnyAsked & { caller: string }): Promise<void>;
   replies?(asked: AnyAsked): number;
   backend?: string;
+  /** The host of the API that does the work, which is never shown. */
+  host?: string;
 };
 
 export type AnyFree = { call(): Promise<unknown> };

@@ -109,7 +109,8 @@ async function charged(
   payment: Payment,
   owner: BudgetOwner,
 ): Promise<Outcome> {
-  const { charge, closing, pickUps } = parts;
+  const { charge, closing, handlers, limits, pickUps } = parts;
+  const { host, backend } = handlers[operation.id] ?? {};
   try {
     const checked = await read(owner);
     if (!checked.ok) throw new BodyFault(checked.error);
@@ -123,6 +124,8 @@ async function charged(
       closing,
       holdMs,
       source,
+      limitedSource: limits.isExempt(source) ? undefined : source,
+      backend: host ?? backend ?? operation.id,
       requestId,
       spent,
       again: (id, bytes) => pickUps.takeAgain(id, bytes),

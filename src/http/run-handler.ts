@@ -66,7 +66,7 @@ export function failureAnswer(error: unknown, log: Log, paid = false): Failure {
     error.kind === 'unavailable' ? { 'Retry-After': String(seconds) } : {};
   const told = paid || error.message.includes(NOT_CHARGED);
   const message = told ? error.message : `${error.message.replace(/\.$/, '')}. ${NOT_CHARGED}.`;
-  return errorAnswer(STATUS_OF[error.kind], message, headers);
+  return { ...errorAnswer(STATUS_OF[error.kind], message, headers), fault: error.fault };
 }
 
 function errorAnswer(

@@ -72,7 +72,7 @@ export class SourceLimits {
 
   /** Whole seconds until a source may call again without paying; 0 if it may now. */
   wait(source: string): number {
-    return this.#isExempt(source) ? 0 : Math.ceil(this.#used.wait(source));
+    return this.isExempt(source) ? 0 : Math.ceil(this.#used.wait(source));
   }
 
   /** Reports that a call is turned away, if its source is over its limit. @returns as `wait` */
@@ -88,18 +88,18 @@ export class SourceLimits {
   /** Counts a call without a payment, if it may be answered. @returns 0, or after how many seconds it may */
   takeUnpaid(source: string): number {
     const wait = this.turnAway(source);
-    if (wait === 0 && !this.#isExempt(source)) this.#used.add(source);
+    if (wait === 0 && !this.isExempt(source)) this.#used.add(source);
     return wait;
   }
 
   /** Takes back what `takeUnpaid` counted: the call counts on its own. */
   giveBack(source: string): void {
-    if (!this.#isExempt(source)) this.#used.add(source, -1);
+    if (!this.isExempt(source)) this.#used.add(source, -1);
   }
 
   /** Counts a call that was refused. */
   failed(source: string): void {
-    if (!this.#isExempt(source)) this.#used.add(source, FAILED_CALL);
+    if (!this.isExempt(source)) this.#used.add(source, FAILED_CALL);
   }
 
   /** Closes connections of a source that has too many. Behind proxies, that is theirs to do. */
@@ -107,7 +107,7 @@ export class SourceLimits {
     if (this.#proxies > 0) return;
     server.on('connection', (socket: Socket) => {
       const source = sourceOf(socket.remoteAddress);
-      if (this.#isExempt(source)) return;
+      if (this.isExempt(source)) return;
       const open = this.#connections.get(source) ?? 0;
       if (open >= MAX_CONNECTIONS) return void socket.destroy();
       this.#connections.set(source, open + 1);
@@ -123,14 +123,15 @@ export class SourceLimits {
 
   /** Warns once if the limits of what looks like a proxy are used up by all who call through it. */
   #warnOfProxy(source: string, request: IncomingMessage): void {
-    if (this.#warned || request.headers['x-forwarded-for'] === undefined || this.#isExempt(source)) return;
+    if (this.#warned || request.headers['x-forwarded-for'] === undefined || this.isExempt(source)) return;
     const isFull = (this.#connections.get(source) ?? 0) >= MAX_CONNECTIONS;
     if (!isFull && this.wait(source) === 0) return;
     this.#warned = true;
     this.#log?.warn({ source }, BEHIND_A_PROXY);
   }
 
-  #isExempt(source: string): boolean {
+  /** Whether a source has no limits. */
+  isExempt(source: string): boolean {
     return this.#proxies === 0 && LOOPBACK.test(source);
   }
 }

@@ -6,6 +6,9 @@
  */
 export type FailureKind = 'invalid' | 'failed' | 'unavailable';
 
+/** Whose doing it is that work was not sold. `none`: nothing was done. */
+export type Fault = 'caller' | 'backend' | 'none';
+
 /**
  * The only error that an upstream throws. `message` is sent to the caller unchanged: it says what to do next and contains no URL, key
  * or internal detail. Internal detail belongs in `cause`, which is logged and never sent.
@@ -14,15 +17,18 @@ export class UpstreamFailure extends Error {
   readonly kind: FailureKind;
   /** When to retry, in whole seconds, if the upstream or the queue gave a hint. */
   readonly retryAfterSeconds?: number;
+  /** Default: the caller's if `invalid`, else the backend's. */
+  readonly fault: Fault;
 
   constructor(
     kind: FailureKind,
     message: string,
-    options: { cause?: unknown; retryAfterSeconds?: number } = {},
+    options: { cause?: unknown; retryAfterSeconds?: number; fault?: Fault } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'UpstreamFailure';
     this.kind = kind;
+    this.fault = options.fault ?? (kind === 'invalid' ? 'caller' : 'backend');
     if (options.retryAfterSeconds !== undefined) this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }

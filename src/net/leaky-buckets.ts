@@ -7,6 +7,8 @@ export type BucketOptions = {
   perSecond: number;
   /** The highest level that a bucket can reach. Default: `capacity`. */
   highest?: number;
+  /** The lowest level that `add` can reach with negative amounts, which is credit. Time only drains a bucket to 0. Default: 0. */
+  lowest?: number;
   /** The number of keys that are tracked; the least recently used one is dropped. */
   maxKeys: number;
   now?: () => number;
@@ -18,7 +20,7 @@ export class LeakyBuckets {
   readonly #buckets: LRUCache<string, { level: number; at: number }>;
 
   constructor(options: BucketOptions) {
-    this.#options = { highest: options.capacity, now: Date.now, ...options };
+    this.#options = { highest: options.capacity, lowest: 0, now: Date.now, ...options };
     this.#buckets = new LRUCache({ max: options.maxKeys });
   }
 
@@ -29,7 +31,7 @@ export class LeakyBuckets {
     // If the clock is set back, the bucket must neither fill nor stop draining.
     bucket.at = Math.min(bucket.at, this.#options.now());
     const seconds = (this.#options.now() - bucket.at) / 1_000;
-    return Math.max(0, bucket.level - seconds * this.#options.perSecond);
+    return Math.max(Math.min(0, bucket.level), bucket.level - seconds * this.#options.perSecond);
   }
 
   /** Seconds until `key` may use `amount` more; 0 if it may now. */
@@ -38,8 +40,13 @@ export class LeakyBuckets {
     return Math.max(0, this.level(key) + amount - capacity) / perSecond;
   }
 
-  add(key: string, amount = 1): void {
-    const level = Math.min(this.level(key) + amount, this.#options.highest);
+  /** `highest`: a limit for this addition, which never lowers the level. */
+  add(key: string, amount = 1, highest = this.#options.highest): void {
+    const before = this.level(key);
+    const level =
+      amount < 0
+        ? Math.max(before + amount, this.#options.lowest)
+        : Math.max(before, Math.min(before + amount, highest));
     this.#buckets.set(key, { level, at: this.#options.now() });
   }
 }

@@ -4,7 +4,7 @@ import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { PricedOperation } from '../contract/contract.js';
 import type { Caller, Ledger } from '../ledger/store.js';
-import { SharedBucket, UnpaidWork } from './admission.js';
+import { SharedBucket } from './admission.js';
 import { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from './offers.js';
 import { PaymentChecker, type PaymentCheck, type Payment } from './check-payment.js';
@@ -23,6 +23,7 @@ import { Seller } from './seller.js';
 import type { Confirm, FindDenied } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
+import { UnsoldWork } from './unsold-work.js';
 import type { AskedFacilitators } from './verification.js';
 import type { BlocksLeft } from './work.js';
 
@@ -46,6 +47,8 @@ export type ChargeParts = {
   /** The number of blocks in which a transaction can still land. Without it, a new payer's work starts however few are left. */
   blocksLeft?: BlocksLeft;
   unknownPayers?: { rate: number; burst: number };
+  /** How many calls an hour may end unsold beyond the share of their payers, for each backend. Default 1 000. */
+  unsoldPerHour?: number | undefined;
   /** How long the work may take. Default 20 s. */
   workDeadlineMs?: number;
   /** Longer than verify, work and settle may take together. Default 90 s. */
@@ -76,13 +79,13 @@ export class Charge {
     this.#log = log;
     this.#paymentChecker = new PaymentChecker(offers.terms);
     const callers = new WaitingCallers({ ledger, log, now, emptied: id => void this.#abandon(id) });
-    const unpaidWork = new UnpaidWork(now);
+    const unsoldWork = new UnsoldWork({ log, observer, now, perHour: parts.unsoldPerHour });
     const flows = new Flows({
       ...parts,
       observer,
       now,
       callers,
-      unpaidWork,
+      unsoldWork,
       newPayersWork: new SharedBucket(unknownPayers),
     });
     this.#parts = {
@@ -95,7 +98,7 @@ export class Charge {
       flows,
       seller: new Seller({
         ...parts,
-        unpaidWork,
+        unsoldWork,
         newPayers: new SharedBucket(unknownPayers),
         leaseMs: flows.leaseMs,
       }),

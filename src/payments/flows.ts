@@ -2,7 +2,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
 import type { Ledger, Payment } from '../ledger/store.js';
-import type { SharedBucket, UnpaidWork } from './admission.js';
+import type { SharedBucket } from './admission.js';
 import type { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from './offers.js';
 import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
@@ -14,6 +14,7 @@ import { Settlement, type Confirm, type FindDenied } from './settlement.js';
 import { failedOwed, pending, sold, sameForAll } from './shared-outcome.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
 import { feePayerOf } from './transaction.js';
+import type { UnsoldWork } from './unsold-work.js';
 import { Verification, type AskedFacilitators } from './verification.js';
 import { Work, type BlocksLeft } from './work.js';
 
@@ -36,7 +37,7 @@ export type FlowParts = {
   observer: Observer;
   now: () => number;
   newPayersWork: SharedBucket;
-  unpaidWork: UnpaidWork;
+  unsoldWork: UnsoldWork;
   blocksLeft?: BlocksLeft;
   workDeadlineMs?: number;
   leaseMs?: number;
@@ -83,6 +84,7 @@ export class Flows {
     return this.#run(run, async () => {
       const answer = await this.#work.verifyAndWork(run);
       const settlement = await this.#settlement.settle(run, answer);
+      run.working?.sold();
       await this.#deliver(run, answer, settlement);
       return sold(paidBy(run, settlement), answer);
     });
@@ -147,6 +149,7 @@ export class Flows {
       return pending(row);
     } finally {
       run.unverified?.end();
+      run.working?.end();
     }
   }
 

@@ -1,5 +1,7 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Caller, ClaimLimit } from '../ledger/store.js';
+import type { Fault } from '../net/failure.js';
+import type { UsedUp } from './unsold-work.js';
 import type { Receipt } from './wire.js';
 
 type Bytes = { headers: Record<string, string>; body: Buffer };
@@ -7,8 +9,8 @@ type Bytes = { headers: Record<string, string>; body: Buffer };
 /** The answer that is sold, as bytes, checked against the contract. */
 export type Success = Bytes & { status: 200 };
 
-/** An answer that is not sold. */
-export type Failure = Bytes & { status: 400 | 502 | 503 };
+/** An answer that is not sold. `fault`: whose doing that is; by default the caller's if it is a 400, else the backend's. */
+export type Failure = Bytes & { status: 400 | 502 | 503; fault?: Fault };
 
 /** The result of the work of a call. */
 export type Answer = Success | Failure;
@@ -28,7 +30,7 @@ export type Outcome =
   | { kind: 'invalid'; error: string }
   | Unavailable;
 
-/** 503. The same payment may be sent again. `throttled`: its source is over its limit. */
+/** 503. The same payment may be sent again. `throttled`: its source is over its limit, or too much work of its payer was not sold. */
 export type Unavailable = {
   kind: 'unavailable';
   error: string;
@@ -108,11 +110,18 @@ export function tooManyNewPayers(): Outcome & { kind: 'unavailable' } {
   return unavailable(`Too many new payers at once. ${NOT_CHARGED}; send the same payment again`, 2);
 }
 
-export function tooMuchUnpaidWork(): Outcome & { kind: 'unavailable' } {
-  return unavailable(
-    `Too many calls of this payer were cancelled, or could not be settled after the work was done. ${NOT_CHARGED}; send the same payment again`,
-    15,
-  );
+const UNSOLD: Record<UsedUp['whose'], string> = {
+  payer:
+    'Too many calls of this wallet ended without a sale (they were refused, failed or cancelled), or are still under way',
+  source:
+    'Too many calls from your address ended without a sale (they were refused, failed or cancelled), or are still under way',
+  backend: 'Too many calls of this operation by all new buyers ended without a sale in the last hour',
+};
+
+/** No work starts: too much was done that was not sold. */
+export function tooMuchUnsoldWork({ whose, seconds }: UsedUp): Outcome & { kind: 'unavailable' } {
+  const error = `${UNSOLD[whose]}. ${NOT_CHARGED}; try again in ${seconds} s`;
+  return { ...unavailable(error, seconds), throttled: true };
 }
 
 export function overLimit(reason: ClaimLimit): Unsold {

@@ -2,6 +2,7 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { Spent } from '../observe/observer.js';
 import type { Payment } from './check-payment.js';
 import type { Answer, Failure } from './outcome.js';
+import type { Party } from './unsold-work.js';
 
 /** A paid call whose body is valid. */
 export type PaidCall = {
@@ -19,6 +20,10 @@ export type PaidCall = {
   holdMs: number;
   /** The source of the request. The budget for new payers is shared fairly between sources. */
   source?: string;
+  /** The source whose unsold work is limited; undefined if it has no limits of its own. */
+  limitedSource?: string | undefined;
+  /** What does the work: calls of one backend share an allowance of unsold work. Default: the operation. */
+  backend?: string;
   /** Names the request in the log. */
   requestId?: string;
   /** How long its steps took; filled in while they run. */
@@ -36,3 +41,9 @@ export type PaidCall = {
     ready: () => Promise<Failure | undefined>;
   };
 };
+
+/** Whose account the work of a call goes to, if it is not sold. */
+export function partyOf({ payment, operation, limitedSource, backend }: PaidCall, known: boolean): Party {
+  const { payer } = payment.checked;
+  return { payer, source: limitedSource, backend: backend ?? operation.id, known };
+}

@@ -1,8 +1,8 @@
 import type { Log } from '../net/log.js';
 import type { Ledger } from '../ledger/store.js';
-import type { Started, UnpaidWork } from './admission.js';
 import type { PaidCall } from './paid-call.js';
 import type { Paid, SharedOutcome } from './shared-outcome.js';
+import type { Started, Working } from './unsold-work.js';
 
 /** One run of a claimed payment, on behalf of all its callers. */
 export type Run = {
@@ -22,8 +22,8 @@ export type Run = {
   verified?: boolean;
   /** Set while the payment is settled without being verified before. */
   unverified?: Started;
-  /** When its work began, in ms since 1970. */
-  workBegan?: number;
+  /** Its work, once it has begun. */
+  working?: Working;
 };
 
 /** The result of a run: the outcome for all its callers, or `reread` if the row decides the next step. */
@@ -48,14 +48,10 @@ export function paidBy({ call }: Run, settlement: string): Paid {
 export class RunCleanup {
   readonly #ledger: Ledger;
   readonly #log: Log;
-  readonly #unpaidWork: UnpaidWork;
-  readonly #now: () => number;
 
-  constructor(parts: { ledger: Ledger; log: Log; unpaidWork: UnpaidWork; now: () => number }) {
+  constructor(parts: { ledger: Ledger; log: Log }) {
     this.#ledger = parts.ledger;
     this.#log = parts.log;
-    this.#unpaidWork = parts.unpaidWork;
-    this.#now = parts.now;
   }
 
   /** Frees the claim and ends the run. `keepRun`: the run counts against the payment's limit of runs. */
@@ -79,11 +75,6 @@ export class RunCleanup {
     } catch (error) {
       this.#log.warn({ payment: id, error }, 'could not end a lease; it will expire');
     }
-  }
-
-  /** Records work since `began` (ms) that the payer caused and did not pay for. */
-  recordUnpaidWork({ call }: Run, began: number): void {
-    this.#unpaidWork.add(call.payment.checked.payer, this.#now() - began);
   }
 
   /** From now on, this payer's payments are verified before their work starts. */

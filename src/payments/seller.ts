@@ -1,18 +1,19 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import { LRUCache } from 'lru-cache';
 import type { Caller, ClaimResult, ClaimRequest, Ledger } from '../ledger/store.js';
-import type { SharedBucket, UnpaidWork } from './admission.js';
+import type { SharedBucket } from './admission.js';
 import type { Offers } from './offers.js';
 import {
   facilitatorDown,
   MAX_RUNS,
   refused,
   tooManyNewPayers,
-  tooMuchUnpaidWork,
+  tooMuchUnsoldWork,
   unavailable,
   type Unsold,
 } from './outcome.js';
-import type { PaidCall } from './paid-call.js';
+import { partyOf, type PaidCall } from './paid-call.js';
+import type { UnsoldWork, UsedUp } from './unsold-work.js';
 import type { AskedFacilitators } from './verification.js';
 
 /** The most that one payer may have in unsettled payments, in atomic units: 100 USDC. */
@@ -30,7 +31,7 @@ export class Seller {
     facilitator: Pick<AskedFacilitators, 'outage'>;
     offers: Offers;
     newPayers: SharedBucket;
-    unpaidWork: UnpaidWork;
+    unsoldWork: UnsoldWork;
     maxUnsettledPerPayer: number;
     leaseMs: number;
   };
@@ -41,7 +42,7 @@ export class Seller {
     offers: Offers;
     /** Bounds the verify requests for all payers that have never paid. */
     newPayers: SharedBucket;
-    unpaidWork: UnpaidWork;
+    unsoldWork: UnsoldWork;
     maxUnsettledPerPayer: number;
     leaseMs: number;
   }) {
@@ -50,7 +51,15 @@ export class Seller {
 
   /** A refusal that does not need the ledger, if there is one. */
   refusalBeforeClaim(call: PaidCall, payerKnown: boolean): Unsold | undefined {
-    const { facilitator, offers, unpaidWork, newPayers } = this.#parts;
+    const usedUp = this.#usedUp(call, payerKnown);
+    const refusal = this.#refusal(call, payerKnown, usedUp);
+    if (usedUp && refusal?.kind === 'unavailable' && refusal.throttled)
+      this.#parts.unsoldWork.turnedAway(partyOf(call, payerKnown), usedUp);
+    return refusal;
+  }
+
+  #refusal(call: PaidCall, payerKnown: boolean, usedUp: UsedUp | undefined): Unsold | undefined {
+    const { facilitator, offers, newPayers } = this.#parts;
     const { checked, mismatch } = call.payment;
     if (call.closing?.aborted) {
       return unavailable(`The server is shutting down. ${NOT_CHARGED}; send the same payment again`, 5);
@@ -69,7 +78,7 @@ export class Seller {
       const another = facilitator.outage(offers.feePayer) === undefined;
       return facilitatorDown(outage.name, another, outage.retryAfterSeconds);
     }
-    if (!unpaidWork.allows(checked.payer)) return tooMuchUnpaidWork();
+    if (usedUp) return tooMuchUnsoldWork(usedUp);
     if (!payerKnown && !newPayers.take(call.source ?? '')) return tooManyNewPayers();
     return undefined;
   }
@@ -80,7 +89,7 @@ export class Seller {
    */
   maySkipLook(call: PaidCall): boolean {
     const isRegular = this.#regulars.has(call.payment.checked.payer);
-    return isRegular && this.refusalBeforeClaim(call, true) === undefined;
+    return isRegular && this.#refusal(call, true, this.#usedUp(call, true)) === undefined;
   }
 
   /** Reserves the payment. `caller`: set if the request already waits for the row. */
@@ -91,6 +100,12 @@ export class Seller {
     if (claimed.payerKnown) this.#regulars.set(payer, true);
     else this.#regulars.delete(payer);
     return claimed;
+  }
+
+  /** Work that is paid up front is never unsold. */
+  #usedUp(call: PaidCall, payerKnown: boolean): UsedUp | undefined {
+    if (call.operation.flow === 'upfront') return undefined;
+    return this.#parts.unsoldWork.usedUp(partyOf(call, payerKnown));
   }
 
   #request({ operation, payment, requestHash, upfront }: PaidCall): ClaimRequest {

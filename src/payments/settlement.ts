@@ -58,17 +58,16 @@ export class Settlement {
 
   /** Stores the answer and settles while a caller waits. Settle verifies the payment again by itself. @returns the signature of the transfer */
   async settle(run: Run, answer?: Success): Promise<string> {
-    const { requests, trust, verification, now, observer } = this.#parts;
-    const began = answer ? (run.workBegan ?? now()) : undefined;
+    const { requests, trust, verification, observer } = this.#parts;
     const request = requests.request(run);
     await verification.mayAsk(run, answer !== undefined);
-    const signed = await verification.sign(run, began);
+    const signed = await verification.sign(run);
     await this.#toSettling(run, { ...(answer ? { answer } : {}), ...signed });
     const sent = signed ? { ...request, transaction: signed.transaction } : request;
     const asked = await observer.step('settle', run.call, () => this.#ask(sent));
     const settled = await this.#checkDenial(run, asked);
-    if (settled.kind === 'unknown' && settled.trouble?.seconds) await this.#askLater(run, settled, began);
-    if (settled.kind !== 'settled') return this.#notSettled(run, settled, began);
+    if (settled.kind === 'unknown' && settled.trouble?.seconds) await this.#askLater(run, settled);
+    if (settled.kind !== 'settled') return this.#notSettled(run, settled);
     const { signature } = settled;
     if (trust?.lied(run.call.payment.checked.feePayer) && !(await this.confirmed(run.id, signature)))
       return this.inDoubt(run, signature);
@@ -100,7 +99,7 @@ export class Settlement {
    * Ends the run with a second settle request, after the time for which the facilitator asked to wait. Returns if that is too long, or if
    * nobody waits for the answer by then.
    */
-  async #askLater(run: Run, { reason, trouble }: Unknown, worked: number | undefined): Promise<void> {
+  async #askLater(run: Run, { reason, trouble }: Unknown): Promise<void> {
     const { callers, cleanup, log } = this.#parts;
     const ms = (trouble?.seconds ?? 0) * 1_000;
     if (ms > MAX_ASK_LATER_MS) return;
@@ -112,7 +111,8 @@ export class Settlement {
     if (run.abandoned.aborted || callers.count(run.id) === 0) return;
     await cleanup.endLease(run);
     const ended = await this.askAgain(run.id);
-    if (ended !== 'reread') await this.#countUnpaid(run, worked);
+    if (ended === 'reread') run.working?.sold();
+    else await this.#countUnpaid(run);
     throw new RunEnded(ended);
   }
 
@@ -177,22 +177,18 @@ export class Settlement {
   }
 
   async #nobodyWaits(run: Run, worked: boolean): Promise<never> {
-    const { callers, cleanup, now } = this.#parts;
+    const { callers, cleanup } = this.#parts;
     if (worked && (run.abandoned.aborted || callers.count(run.id) === 0)) {
-      cleanup.recordUnpaidWork(run, now());
+      run.working?.unsold('caller');
       await cleanup.distrust(run);
     }
     return cleanup.endRun(run, 'reread', worked);
   }
 
-  async #notSettled(
-    run: Run,
-    settled: Exclude<Settled, { kind: 'settled' }>,
-    worked: number | undefined,
-  ): Promise<never> {
+  async #notSettled(run: Run, settled: Exclude<Settled, { kind: 'settled' }>): Promise<never> {
     const { ledger, log } = this.#parts;
     const { reason } = settled;
-    await this.#countUnpaid(run, worked);
+    await this.#countUnpaid(run);
     if (settled.kind === 'unknown') {
       log.warn({ payment: run.id, reason }, 'a settlement is unresolved');
       return this.inDoubt(run, settled.signature);
@@ -202,10 +198,8 @@ export class Settlement {
     throw new RunEnded(released ? refusedSettlement(paid, explain(reason), reason) : pending(paid));
   }
 
-  /** `worked`: when the work started that is now unpaid, in ms. */
-  async #countUnpaid(run: Run, worked: number | undefined): Promise<void> {
-    const { cleanup } = this.#parts;
-    if (worked !== undefined) cleanup.recordUnpaidWork(run, worked);
-    await cleanup.distrust(run);
+  async #countUnpaid(run: Run): Promise<void> {
+    run.working?.unsold('caller');
+    await this.#parts.cleanup.distrust(run);
   }
 }

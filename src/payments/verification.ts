@@ -2,7 +2,6 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
 import type { Ledger } from '../ledger/store.js';
-import type { UnpaidWork } from './admission.js';
 import type { SignResult, VerifyResult } from './facilitator.js';
 import type { FacilitatorRequests } from './facilitator-requests.js';
 import type { Facilitators } from './facilitators.js';
@@ -10,6 +9,7 @@ import type { Offers } from './offers.js';
 import { explain, facilitatorDown, refused, unavailable } from './outcome.js';
 import { RunEnded, type Run, type RunCleanup } from './run.js';
 import { sameForAll } from './shared-outcome.js';
+import type { UnsoldWork } from './unsold-work.js';
 import type { WaitingCallers } from './waiting-callers.js';
 
 /** What the charge needs of the facilitators. */
@@ -19,7 +19,7 @@ export type VerificationParts = {
   ledger: Ledger;
   facilitator: AskedFacilitators;
   offers: Offers;
-  unpaidWork: UnpaidWork;
+  unsoldWork: UnsoldWork;
   requests: FacilitatorRequests;
   callers: Pick<WaitingCallers, 'removeAll'>;
   cleanup: RunCleanup;
@@ -54,7 +54,7 @@ export class Verification {
    */
   isSpared(run: Run): boolean {
     if (!this.mayWorkFirst(run)) return false;
-    const started = this.#parts.unpaidWork.beginUnverified(run.call.payment.checked.payer);
+    const started = this.#parts.unsoldWork.beginUnverified(run.call.payment.checked.payer);
     if (started) run.unverified = started;
     return started !== undefined;
   }
@@ -78,36 +78,26 @@ export class Verification {
     const began = now();
     const asked = async (): Promise<VerifyResult> => facilitator.verify(requests.request(run));
     const verdict = await orUnavailable(observer.step('verify', run.call, asked));
-    if (verdict.kind !== 'valid')
-      return this.#end(run, verdict, { working, askedAt: began, workBegan: now() });
+    if (verdict.kind !== 'valid') return this.#end(run, verdict, { working, askedAt: began });
     if (givenUp()) return cleanup.endRun(run, 'reread', false);
     run.verified = true;
   }
 
   /** Has a facilitator that sends transactions itself sign. @returns undefined if this payment's facilitator is not of that kind */
-  async sign(
-    run: Run,
-    workBegan: number | undefined,
-  ): Promise<{ transaction: string; settlement: string } | undefined> {
+  async sign(run: Run): Promise<{ transaction: string; settlement: string } | undefined> {
     const { facilitator, requests, now } = this.#parts;
     const askedAt = now();
     const signed: SignResult = await orUnavailable(facilitator.sign(requests.request(run)));
     if (signed.kind === 'not-needed') return undefined;
     if (signed.kind === 'signed') return { transaction: signed.transaction, settlement: signed.signature };
-    const working = workBegan !== undefined;
-    return this.#end(run, signed, { working, askedAt, workBegan: workBegan ?? askedAt });
+    return this.#end(run, signed, { working: run.working !== undefined, askedAt });
   }
 
-  /** `workBegan`: when the work started that is now unpaid, if `working`. */
-  async #end(
-    run: Run,
-    no: No,
-    { working, askedAt, workBegan }: { working: boolean; askedAt: number; workBegan: number },
-  ): Promise<never> {
+  async #end(run: Run, no: No, { working, askedAt }: { working: boolean; askedAt: number }): Promise<never> {
     const { cleanup, log, now } = this.#parts;
     if (no.kind === 'refused') {
       await this.#delete(run, now() - askedAt);
-      if (working) cleanup.recordUnpaidWork(run, workBegan);
+      run.working?.unsold('caller');
       if (run.payerKnown) await cleanup.distrust(run);
       throw new RunEnded(sameForAll(refused(explain(no.reason))));
     }

@@ -1,19 +1,20 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
-import type { SharedBucket, UnpaidWork } from './admission.js';
+import type { SharedBucket } from './admission.js';
 import type { BlockhashLife } from './blockhash-life.js';
 import {
   failure,
   refused,
   tooManyNewPayers,
-  tooMuchUnpaidWork,
+  tooMuchUnsoldWork,
   type Answer,
   type Success,
 } from './outcome.js';
-import type { PaidCall } from './paid-call.js';
+import { partyOf, type PaidCall } from './paid-call.js';
 import type { Run, RunCleanup } from './run.js';
 import { sameForAll } from './shared-outcome.js';
+import type { UnsoldWork } from './unsold-work.js';
 import type { Verification } from './verification.js';
 
 const WORK_DEADLINE_MS = 20_000;
@@ -35,7 +36,7 @@ export type WorkParts = {
   now: () => number;
   /** Shared by all payers that have never paid, because their wallets may be empty. */
   newPayersWork: SharedBucket;
-  unpaidWork: UnpaidWork;
+  unsoldWork: UnsoldWork;
   blocksLeft?: BlocksLeft;
   workDeadlineMs?: number;
 };
@@ -53,30 +54,31 @@ export class Work {
   /** Verify and work: for known payers only the work, or both in parallel; else one after the other. */
   async verifyAndWork(run: Run): Promise<Success> {
     const { call, abandoned } = run;
-    const { cleanup, verification, now } = this.#parts;
+    const { cleanup, verification } = this.#parts;
     const stop = new AbortController();
     abandoned.addEventListener('abort', () => stop.abort(abandoned.reason), { once: true });
     const early = verification.mayWorkFirst(run);
     const spared = verification.isSpared(run);
-    const began = now();
-    run.workBegan = began;
+    if (early) await this.#begin(run);
     const working = early ? this.work(call, stop) : undefined;
     try {
       if (!spared) await verification.verify(run, early);
-      if (!working && !run.payerKnown) await this.#mayBegin(run);
+      if (!working) await this.#mayBegin(run);
     } catch (error) {
       stop.abort(new Error('the payment was not valid'));
       throw error;
     }
-    const answer = await (working ?? this.#work(run, stop));
+    const answer = await (working ?? this.work(call, stop));
     // Work that takes too long is expensive for the server and free for the buyer.
     if (stop.signal.reason instanceof TooLate) await cleanup.distrust(run);
     if (abandoned.aborted) {
-      cleanup.recordUnpaidWork(run, began);
+      run.working?.unsold('caller');
       await cleanup.distrust(run);
       return cleanup.endRun(run, 'reread', true);
     }
-    return answer.status === 200 ? answer : cleanup.endRun(run, sameForAll({ kind: 'answer', answer }), true);
+    if (answer.status === 200) return answer;
+    run.working?.unsold(answer.fault ?? (answer.status === 400 ? 'caller' : 'backend'));
+    return cleanup.endRun(run, sameForAll({ kind: 'answer', answer }), true);
   }
 
   /** Never rejects, and resolves at the deadline or when `stop` aborts even if the handler ignores its signal. */
@@ -100,8 +102,13 @@ export class Work {
     }
   }
 
-  /** New payers share a budget of work. No work starts for a payment that may expire before it is done. */
+  /** New payers share a budget of work. None of theirs starts for a payment that may expire before it is done. */
   async #mayBegin(run: Run): Promise<void> {
+    if (!run.payerKnown) await this.#mayBeginNew(run);
+    await this.#begin(run);
+  }
+
+  async #mayBeginNew(run: Run): Promise<void> {
     const { newPayersWork, cleanup, blocksLeft } = this.#parts;
     const { payment, source = '' } = run.call;
     const left = await blocksLeft?.(payment.checked.blockhash);
@@ -111,16 +118,16 @@ export class Work {
     if (!newPayersWork.take(source)) await cleanup.endRun(run, sameForAll(tooManyNewPayers()), false);
   }
 
-  /** Work is bounded for each payer that has not paid yet. A known payer is not held up. */
-  async #work(run: Run, stop: AbortController): Promise<Answer> {
-    const { unpaidWork, cleanup } = this.#parts;
-    const { payer } = run.call.payment.checked;
-    if (run.payerKnown) return this.work(run.call, stop);
-    if (!unpaidWork.begin(payer)) return cleanup.endRun(run, sameForAll(tooMuchUnpaidWork()), false);
-    try {
-      return await this.work(run.call, stop);
-    } finally {
-      unpaidWork.end(payer);
+  /** Ends the run if too much work of its payer, its source or this backend was not sold. */
+  async #begin(run: Run): Promise<void> {
+    const { unsoldWork, cleanup } = this.#parts;
+    const party = partyOf(run.call, run.payerKnown);
+    const begun = unsoldWork.begin(party);
+    if ('end' in begun) {
+      run.working = begun;
+      return;
     }
+    unsoldWork.turnedAway(party, begun);
+    return cleanup.endRun(run, sameForAll(tooMuchUnsoldWork(begun)), false);
   }
 }

@@ -152,7 +152,7 @@ export class FairQueue {
     const { slots, fullMessage } = this.#options;
     const rounds = Math.ceil((this.#waiting + 1) / slots);
     const retryAfterSeconds = Math.min(30, Math.max(1, Math.ceil((rounds * this.#averageMs) / 1_000)));
-    return new QueueFull('unavailable', fullMessage, { retryAfterSeconds });
+    return new QueueFull('unavailable', fullMessage, { retryAfterSeconds, fault: 'none' });
   }
 }
 

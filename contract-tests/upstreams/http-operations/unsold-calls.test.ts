@@ -50,6 +50,20 @@ describe('Calls of an API that end unsold', () => {
     return seen;
   }
 
+  it('a wallet that spends nothing gets ten of four hundred, then learns what happened and that it was not charged', async () => {
+    await open();
+    const payer = Keypair.generate();
+    const seen = await calls(payer, '404', 400);
+    expect(upstream.calls.length).to.be.within(1, 11);
+    expect((seen.get(400) ?? 0) + (seen.get(503) ?? 0)).to.equal(400);
+    const answer = await buy(payer, '404');
+    expect(answer.status).to.equal(503);
+    expect(Number(answer.headers.get('retry-after'))).to.be.within(1, 300);
+    expect(answer.json().error).to.match(/calls of this wallet ended without a sale.*You were not charged/);
+    expect((await buy(Keypair.generate(), '1')).status, 'others are served').to.equal(200);
+    expect(shop.facilitator.settles).to.equal(1);
+  });
+
   it('one buyer’s failures pause that buyer only', async () => {
     await open({ restMs: REST_MS });
     const payer = Keypair.generate();

@@ -97,6 +97,7 @@ function warningsOf({ operation: { id }, request: { origin, secrets } }: Resolve
 function servedBy(host: UpstreamHost, request: UpstreamRequest, reading: Reading): AnyServed {
   return {
     backend: reading.name,
+    host: request.origin,
     call: call => ask(host, request, reading, call),
     ready: async ({ caller, ...asked }) => {
       targetOf(request.target, asked);

@@ -173,7 +173,8 @@ export function failureOf({ kind, message }: NoAnswer, reading: Reading): Upstre
 
 function tooLarge(reading: Reading): UpstreamFailure {
   const cause = logged(reading, `the answer of the upstream is larger than ${reading.maxBytes} bytes`);
-  return new UpstreamFailure('failed', `${SERVICE} gave too large an answer.`, { cause });
+  // Which answer it is, is the caller's choice.
+  return new UpstreamFailure('failed', `${SERVICE} gave too large an answer.`, { cause, fault: 'caller' });
 }
 
 function tooManyMembers(reading: Reading): UpstreamFailure {

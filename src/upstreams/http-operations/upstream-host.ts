@@ -79,7 +79,7 @@ export class UpstreamHost {
       );
     } catch (error) {
       if (error instanceof DeadlineExceeded && !begun && !request.signal.aborted)
-        throw new UpstreamFailure('unavailable', BUSY, { retryAfterSeconds: 5 });
+        throw new UpstreamFailure('unavailable', BUSY, { retryAfterSeconds: 5, fault: 'none' });
       throw error;
     }
   }
@@ -147,7 +147,7 @@ export class UpstreamHost {
 
 export function resting(retryAfterSeconds: number): UpstreamFailure {
   const message = 'The service behind this operation keeps failing; try again later.';
-  return new UpstreamFailure('unavailable', message, { retryAfterSeconds });
+  return new UpstreamFailure('unavailable', message, { retryAfterSeconds, fault: 'none' });
 }
 
 /** How long a refusal asks to wait, from 1 to 120 s. */

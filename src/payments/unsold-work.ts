@@ -1,0 +1,185 @@
+import type { Fault } from '../net/failure.js';
+import { LeakyBuckets } from '../net/leaky-buckets.js';
+import type { Log } from '../net/log.js';
+import { UNOBSERVED, type Observer } from '../observe/observer.js';
+import { SharedBucket } from './admission.js';
+
+/** For what a payer paid for, so much more may end unsold; and of a known payer's runs, so much is expected to. */
+const SHARE = 1 / 8;
+/** What a wallet may have done without a purchase: at once, and per second. `highest` bounds its wait to five minutes. */
+const PAYER = { capacity: 10, perSecond: 1 / 15, highest: 30, lowest: -100, maxKeys: 10_000 };
+/** An address may have five wallets' worth. */
+const SOURCE = { capacity: 50, perSecond: 1 / 3, highest: 150, lowest: -500, maxKeys: 20_000 };
+/** For all payers together, of one backend. */
+const PER_HOUR = 1_000;
+const HOUR_SECONDS = 3_600;
+const BACKEND_WAIT_SECONDS = 60;
+const MAX_WAIT_SECONDS = 300;
+const LONG_WORK_MS = 1_000;
+/** A failure of the backend's own counts less, and alone never locks anybody out for longer than it takes to forgive one call. */
+const BACKEND_FAULT = 1 / 4;
+/** What a known payer may have under way without a verified payment. */
+const UNVERIFIED_WORK = 4;
+
+/** Whose work it is. `source` is undefined if it has no limit; `backend` is what does the work; `known`: the payer has paid before. */
+export type Party = { payer: string; source: string | undefined; backend: string; known: boolean };
+
+/** Whose account is used up, and after how many seconds, at least 1, a call may be tried again. */
+export type UsedUp = { whose: 'payer' | 'source' | 'backend'; seconds: number };
+
+/** A run that is under way. */
+export type Started = { end(): void };
+
+/** Work that is under way. What is reported first about it counts; without a report it costs nobody anything. */
+export type Working = Started & { sold(): void; unsold(fault: Fault): void };
+
+type Reports = { log?: Pick<Log, 'warn'>; observer?: Pick<Observer, 'tell'> };
+
+/**
+ * Bounds the work that is done and not sold: the call was refused, failed, came too late, could not be settled, or its caller left. Each
+ * payer, each source and each backend has an account. A payer may have ten such runs, and one more every 15 s; the work that it pays
+ * for adds an eighth of itself to its account, and what this covers concerns no other account. Work in progress counts, too. Work of
+ * more than a second counts double.
+ */
+export class UnsoldWork {
+  readonly #payers: LeakyBuckets;
+  readonly #sources: LeakyBuckets;
+  readonly #hourly = new Map<string, SharedBucket>();
+  readonly #perHour: number;
+  /** What is under way by payer, source and backend. Sums of eighths are exact, so they come back to 0. */
+  readonly #running = new Map<string, number>();
+  /** When the unverified runs of each payer began. */
+  readonly #unverified = new Map<string, Set<{ began: number }>>();
+  readonly #reports: Reports;
+  readonly #now: () => number;
+
+  /** @param perHour for each backend; at least 2 */
+  constructor({
+    perHour = PER_HOUR,
+    now = Date.now,
+    ...reports
+  }: Reports & { perHour?: number | undefined; now?: () => number }) {
+    this.#now = now;
+    this.#perHour = perHour;
+    this.#reports = reports;
+    this.#payers = new LeakyBuckets({ ...PAYER, now });
+    this.#sources = new LeakyBuckets({ ...SOURCE, now });
+  }
+
+  /** Why no work may start now, if so. */
+  usedUp(party: Party): UsedUp | undefined {
+    const { payer, source, backend } = party;
+    const more = this.#expectedOf(party);
+    const ofPayer = this.#under(`payer ${payer}`) + more;
+    const payerWait = this.#payers.wait(payer, ofPayer);
+    if (payerWait > 0) return usedUp('payer', payerWait);
+    if (this.#payers.level(payer) + ofPayer <= 0) return undefined;
+    const sourceWait =
+      source === undefined ? 0 : this.#sources.wait(source, this.#under(`source ${source}`) + more);
+    if (sourceWait > 0) return usedUp('source', sourceWait);
+    const left = this.#hourlyOf(backend).has(source ?? payer, this.#under(`backend ${backend}`) + more);
+    return left ? undefined : usedUp('backend', BACKEND_WAIT_SECONDS);
+  }
+
+  /** Reports that a call is turned away. */
+  turnedAway({ payer, source, backend }: Party, { whose }: UsedUp): void {
+    const { log, observer = UNOBSERVED } = this.#reports;
+    observer.tell({ kind: 'throttled' });
+    // With an error, repeated lines are one line with their number.
+    const error = `too much unsold work of one ${whose}`;
+    log?.warn({ payer, source, backend, error }, 'turned away a call: too many calls ended without a sale');
+  }
+
+  /** Starts work. @returns why it may not start, if so */
+  begin(party: Party): Working | UsedUp {
+    const refused = this.usedUp(party);
+    if (refused) return refused;
+    const began = this.#now();
+    const weight = this.#expectedOf(party);
+    const keys = [`payer ${party.payer}`, `source ${party.source ?? ''}`, `backend ${party.backend}`];
+    for (const key of keys) this.#count(key, weight);
+    const once = onlyOnce();
+    const ended = onlyOnce();
+    return {
+      sold: () => once(() => this.#credit(party, weightOf(this.#now() - began))),
+      unsold: fault => once(() => this.#charge(party, fault, weightOf(this.#now() - began))),
+      end: () => ended(() => keys.forEach(key => this.#count(key, -weight))),
+    };
+  }
+
+  /**
+   * Starts a run of a known payer whose payment is not verified before it is settled. One that has taken more than a second counts
+   * double. @returns undefined if too many are under way
+   */
+  beginUnverified(payer: string): Started | undefined {
+    const now = this.#now();
+    const runs = this.#unverified.get(payer) ?? new Set();
+    const weights = [...runs].map(({ began }) => weightOf(now - began));
+    if (weights.reduce((sum, weight) => sum + weight, 1) > UNVERIFIED_WORK) return undefined;
+    const run = { began: now };
+    this.#unverified.set(payer, runs.add(run));
+    return {
+      end: () => {
+        runs.delete(run);
+        if (runs.size === 0 && this.#unverified.get(payer) === runs) this.#unverified.delete(payer);
+      },
+    };
+  }
+
+  #credit({ payer, source }: Party, weight: number): void {
+    this.#payers.add(payer, -SHARE * weight);
+    if (source !== undefined) this.#sources.add(source, -SHARE * weight);
+  }
+
+  #charge({ payer, source, backend }: Party, fault: Fault, work: number): void {
+    if (fault === 'none') return;
+    const ofBackend = fault === 'backend';
+    const weight = ofBackend ? BACKEND_FAULT * work : work;
+    const covered = this.#payers.level(payer) + weight <= 0;
+    this.#payers.add(payer, weight, ofBackend ? PAYER.capacity : undefined);
+    if (covered) return;
+    if (source !== undefined) this.#sources.add(source, weight, ofBackend ? SOURCE.capacity : undefined);
+    this.#hourlyOf(backend).add(source ?? payer, weight);
+  }
+
+  /** Half of the hour's allowance at once, and half within the hour. */
+  #hourlyOf(backend: string): SharedBucket {
+    const known = this.#hourly.get(backend);
+    if (known) return known;
+    const burst = this.#perHour / 2;
+    const bucket = new SharedBucket({ burst, rate: burst / HOUR_SECONDS, now: this.#now });
+    this.#hourly.set(backend, bucket);
+    return bucket;
+  }
+
+  /** How much of a run is expected to end unsold. A payer whose purchases cover more is as good as known. */
+  #expectedOf({ payer, known }: Party): number {
+    return known || this.#payers.level(payer) < 0 ? SHARE : 1;
+  }
+
+  #under(key: string): number {
+    return this.#running.get(key) ?? 0;
+  }
+
+  #count(key: string, weight: number): void {
+    const now = this.#under(key) + weight;
+    if (now > 0) this.#running.set(key, now);
+    else this.#running.delete(key);
+  }
+}
+
+function usedUp(whose: UsedUp['whose'], seconds: number): UsedUp {
+  return { whose, seconds: Math.min(Math.max(1, Math.ceil(seconds)), MAX_WAIT_SECONDS) };
+}
+
+function weightOf(ms: number): number {
+  return ms > LONG_WORK_MS ? 2 : 1;
+}
+
+function onlyOnce(): (run: () => void) => void {
+  let done = false;
+  return run => {
+    if (!done) run();
+    done = true;
+  };
+}
