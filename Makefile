@@ -126,8 +126,8 @@ mock-proxy: $(TOOLS_STAMP) ## check what passes between buyers and a running ser
 	@test -n "$(URL)" || { echo 'mock-proxy needs the URL of a running server: make mock-proxy URL=http://127.0.0.1:8402' >&2; exit 1; }
 	@exec $(TOOLS)/node_modules/.bin/prism proxy openapi.yaml $(URL) --port $(MOCK_PORT)
 
-fuzz: build ## call a server in the sandbox with Schemathesis, unpaid and paid (CASES=5 SEED=1)
-	@node dist/contract-tests/fuzz/run.js
+fuzz: build ## call a server in the sandbox, or the one at URL=http://…, with Schemathesis, unpaid and paid (CASES=5 SEED=1)
+	@URL=$(URL) node dist/contract-tests/fuzz/run.js
 
 fuzz-install: build ## install Schemathesis, so that make fuzz starts at once
 	@node dist/contract-tests/fuzz/run.js --install

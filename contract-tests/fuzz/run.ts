@@ -1,20 +1,25 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { PricedOperation } from '../../src/contract/contract.js';
+import { getAssociatedTokenAddressSync } from '@solana/spl-token';
+import { Connection, PublicKey } from '@solana/web3.js';
+import { parseContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
 import { toDecimal } from '../../src/contract/price.js';
 import { record, recordMissing } from '../tools/record.js';
 import { pythonEnvironment, succeeds } from '../support/python-environment.js';
 import { operationIn, SOLD } from '../support/sold.js';
-import { call, openWorld, post, signFor, type World } from '../support/world.js';
+import { readInfo } from '../../src/sandbox/info.js';
+import { call, openWorld, post, signFor, type Payer } from '../support/world.js';
+import { stockLines, wordsForSt } from './stock-lines.js';
 
 /**
- * Runs Schemathesis against a server in the sandbox: first without payments, then with one for every case. With `--install` it
- * only sees to it that there is a Schemathesis. The last line counts the two runs.
+ * Runs Schemathesis against a server: with the line that docs/testing.md has for everybody, without payments, and with a payment for
+ * every case. The server is one of its own in the sandbox, or the one that runs at `URL`; that is only paid if it is of the sandbox
+ * in `STATE_DIR`. With `--install` it only sees to it that there is a Schemathesis. The last line counts the runs.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -26,9 +31,26 @@ const IMAGE = `schemathesis/schemathesis:${VERSION}`;
 /** A run that hangs must not hang continuous integration. */
 const RUN_DEADLINE_MS = 15 * 60_000;
 
-type Mode = 'unpaid' | 'paid';
-/** How `st` is started: the words before its own arguments, and the folder that it sees as `folder`. */
-type Tool = { how: string; command: (env: Record<string, string>, reports: string) => string[] };
+const MODES = ['stock', 'unpaid', 'paid'] as const;
+type Mode = (typeof MODES)[number];
+/** A server that is called, its contract, mints of its chain, and its receiver's USDC in atomic units. `payer`: where it can be paid. */
+type Target = {
+  url: string;
+  contract: Contract;
+  mints: string[];
+  payer: (Payer & { earned(): Promise<bigint> }) | undefined;
+  close(): Promise<void>;
+};
+/** How `st` is started in a folder: the words before its own arguments. */
+type Tool = { how: string; command: (env: Record<string, string>, folder: string) => string[] };
+const CHECKED: Record<Mode, string> = {
+  stock: 'the line of docs/testing.md, with the settings that the server publishes, finds no fault',
+  unpaid: 'every unpaid call gets its price, as the contract says',
+  paid: 'every paid call is answered as the contract says, and the receipts agree with the chain',
+};
+/** Around the settings that the server publishes. Nothing is kept from one run to the next: a run depends on its seed alone. */
+const UNPAID_BEFORE = 'hooks = "hooks.py"\nworkers = 1\nrequest-timeout = 10\ncontinue-on-failure = true\n\n';
+const UNPAID_AFTER = '\n[cache]\nenabled = false\n\n[generation]\ndatabase = "none"\n';
 type Report = {
   schemathesis_version: string;
   test_cases: { generated: number; unique_failures: number };
@@ -52,24 +74,11 @@ function hasImage(): boolean {
   return succeeds('docker', ['image', 'inspect', IMAGE]) || succeeds('docker', ['pull', IMAGE]);
 }
 
-function dockerCommand(env: Record<string, string>, reports: string): string[] {
+function dockerCommand(env: Record<string, string>, folder: string): string[] {
   const variables = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-  const user = `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`;
-  const mounts = ['-v', `${FOLDER}:${FOLDER}:ro`, '-v', `${reports}:${reports}`];
-  return [
-    'docker',
-    'run',
-    '--rm',
-    '--network',
-    'host',
-    '--user',
-    user,
-    '-w',
-    FOLDER,
-    ...mounts,
-    ...variables,
-    IMAGE,
-  ];
+  const user = ['--user', `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`];
+  const place = ['-v', `${folder}:${folder}`, '-w', folder];
+  return ['docker', 'run', '--rm', '--network', 'host', ...user, ...place, ...variables, IMAGE];
 }
 
 function ownEnvironment(): Tool | string {
@@ -104,15 +113,16 @@ class Takings {
 }
 
 /** `GET /sign?operation=…&version=…` answers the headers of a signed payment, `POST /answered` takes note of an answer. */
-async function startSigner(world: World, takings: Takings): Promise<Server> {
+async function startSigner({ payer, contract }: Target, takings: Takings): Promise<Server> {
   const answer = async (request: IncomingMessage): Promise<object> => {
     const url = new URL(request.url ?? '/', 'http://signer');
     if (url.pathname === '/sign') {
       const version = url.searchParams.get('version') === '1' ? 1 : 2;
-      return sign(world, operationIn(SOLD, url.searchParams.get('operation') ?? ''), version);
+      if (!payer) throw new Error('nobody can pay here');
+      return sign(payer, operationIn(contract, url.searchParams.get('operation') ?? ''), version);
     }
     const { operation, receipts } = JSON.parse(await textOf(request)) as Answered;
-    takings.add(operationIn(SOLD, operation), receipts);
+    takings.add(operationIn(contract, operation), receipts);
     return {};
   };
   const server = createServer((request, response) => {
@@ -129,12 +139,12 @@ type Answered = { operation: string; receipts: string[] };
 
 /** The price comes before the body and the parameters are read, so that any call at the operation's path learns it. */
 async function sign(
-  world: World,
+  payer: Payer,
   { method, examplePath }: PricedOperation,
   version: 1 | 2,
 ): Promise<Record<string, string>> {
-  const url = `${world.url}${examplePath}${version === 1 ? '?x402Version=1' : ''}`;
-  return signFor(world, examplePath, version, await (method === 'GET' ? call(url) : post(url, {})));
+  const url = `${payer.url}${examplePath}${version === 1 ? '?x402Version=1' : ''}`;
+  return signFor(payer, examplePath, version, await (method === 'GET' ? call(url) : post(url, {})));
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {
@@ -143,13 +153,13 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function runTool(words: string[], env: Record<string, string>): Promise<number> {
+function runTool(words: string[], env: Record<string, string>, folder: string): Promise<number> {
   const [command = '', ...args] = words;
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'inherit', 'inherit'],
-      cwd: FOLDER,
+      cwd: folder,
       timeout: RUN_DEADLINE_MS,
     });
     child.once('error', reject);
@@ -157,34 +167,45 @@ function runTool(words: string[], env: Record<string, string>): Promise<number> 
   });
 }
 
-async function fuzz(mode: Mode, tool: Tool, world: World, cases: string, seed: string): Promise<boolean> {
-  const reports = await mkdtemp(join(tmpdir(), 'coinslot-fuzz-'));
+/** What `st` finds in its folder: the settings that the server publishes, ours for every case with a payment, and our hooks. */
+async function prepare(mode: Mode, folder: string, { url }: Target): Promise<void> {
+  const settings = join(folder, 'schemathesis.toml');
+  if (mode !== 'stock') await copyFile(join(FOLDER, 'hooks.py'), join(folder, 'hooks.py'));
+  if (mode === 'paid') return copyFile(join(FOLDER, 'paid.toml'), settings);
+  const published = (await call(`${url}/schemathesis.toml`)).body.toString('utf8');
+  await writeFile(settings, mode === 'stock' ? published : UNPAID_BEFORE + published + UNPAID_AFTER);
+}
+
+/** The words after `st`. The stock line is the one that docs/testing.md gives to Docker, with this server's address. */
+function wordsOf(mode: Mode, { url }: Target, cases: string, seed: string): string[] {
+  const [run = '', , ...options] = wordsForSt(stockLines().docker);
+  const limits = ['--max-examples', cases, '--seed', seed];
+  const words = [run, `${url}/openapi.json`, ...(mode === 'stock' ? options : limits)];
+  return [...words, '--report-json-path', 'report.json'];
+}
+
+async function fuzz(mode: Mode, tool: Tool, target: Target, cases: string, seed: string): Promise<boolean> {
+  const folder = await mkdtemp(join(tmpdir(), 'coinslot-fuzz-'));
   const takings = new Takings();
-  const signer = await startSigner(world, takings);
-  const before = await world.earned();
+  const signer = await startSigner(target, takings);
+  const before = await target.payer?.earned();
   try {
-    const { classic, noAuthorities, token2022 } = world.sandbox.info.mints;
+    await prepare(mode, folder, target);
     const env: Record<string, string> = {
-      FUZZ_MINTS: [classic, noAuthorities, token2022].join(' '),
+      FUZZ_MINTS: target.mints.join(' '),
       PYTHONDONTWRITEBYTECODE: '1',
-      HYPOTHESIS_STORAGE_DIRECTORY: reports,
+      HYPOTHESIS_STORAGE_DIRECTORY: folder,
     };
     if (mode === 'paid') env['FUZZ_SIGNER'] = `http://127.0.0.1:${(signer.address() as AddressInfo).port}`;
-    const report = join(reports, 'report.json');
-    const words = [
-      ...tool.command(env, reports),
-      ...['--config-file', join(FOLDER, `${mode}.toml`), 'run', `${world.url}/openapi.json`],
-      ...['--max-examples', cases, '--seed', seed, '--report-json-path', report],
-    ];
-    say(
-      `\n== Schemathesis, ${mode}: ${cases} random cases for each operation, seed ${seed}, from ${tool.how}`,
-    );
-    const status = await runTool(words, env);
-    const earned = (await world.earned()) - before;
-    return judge(mode, status, JSON.parse(await readFile(report, 'utf8')) as Report, takings, earned);
+    const words = [...tool.command(env, folder), ...wordsOf(mode, target, cases, seed)];
+    say(`\n== Schemathesis, ${mode}, from ${tool.how}`);
+    const status = await runTool(words, env, folder);
+    const earned = ((await target.payer?.earned()) ?? 0n) - (before ?? 0n);
+    const report = JSON.parse(await readFile(join(folder, 'report.json'), 'utf8')) as Report;
+    return judge(mode, status, report, takings, earned);
   } finally {
     signer.close();
-    await rm(reports, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
@@ -202,10 +223,7 @@ function judge(mode: Mode, status: number, report: Report, takings: Takings, ear
   record(`schemathesis-${mode}`, {
     tool: `Schemathesis, ${mode}`,
     version: report.schemathesis_version,
-    checks:
-      mode === 'unpaid'
-        ? 'every unpaid call gets its price, as the contract says'
-        : 'every paid call is answered as the contract says, and the receipts agree with the chain',
+    checks: CHECKED[mode],
     cases: `${generated} calls${paid}, ${money}`,
     result: good
       ? 'no failure'
@@ -214,27 +232,62 @@ function judge(mode: Mode, status: number, report: Report, takings: Takings, ear
   return good;
 }
 
+/** A server of its own in the sandbox. */
+async function ownTarget(): Promise<Target> {
+  const world = await openWorld({ HOLD_SECONDS: '60' });
+  const { classic, noAuthorities, token2022 } = world.sandbox.info.mints;
+  const mints = [classic, noAuthorities, token2022];
+  return { url: world.url, contract: SOLD, mints, payer: world, close: () => world.close() };
+}
+
+/** The server that runs at a URL. */
+async function targetAt(url: string): Promise<Target> {
+  const contract = parseContract((await call(`${url}/openapi.json`)).body.toString('utf8'), 'openapi.json');
+  const stateDir = process.env['STATE_DIR'] ?? join(ROOT, '.coinslot');
+  const info = readInfo(stateDir);
+  const close = async (): Promise<void> => {};
+  if (info?.url !== url) return { url, contract, mints: [], payer: undefined, close };
+  const { classic, noAuthorities, token2022 } = info.mints;
+  const connection = new Connection(info.rpcUrl, 'confirmed');
+  const receiver = getAssociatedTokenAddressSync(
+    new PublicKey(info.usdcMint),
+    new PublicKey(info.payTo),
+    true,
+  );
+  const payer = {
+    url,
+    buyer: Uint8Array.from(JSON.parse(await readFile(join(stateDir, 'buyer.json'), 'utf8')) as number[]),
+    sandbox: { rpc: { url: info.rpcUrl } },
+    earned: async () => BigInt((await connection.getTokenAccountBalance(receiver)).value.amount),
+  };
+  return { url, contract, mints: [classic, noAuthorities, token2022], payer, close };
+}
+
 async function main(): Promise<void> {
   const tool = findTool();
   if (typeof tool === 'string') {
-    for (const mode of ['unpaid', 'paid'])
-      recordMissing(`schemathesis-${mode}`, `Schemathesis, ${mode}`, tool);
-    return say(`not run: Schemathesis, ${tool}\n0 passed, 0 failed, 2 skipped`);
+    for (const mode of MODES) recordMissing(`schemathesis-${mode}`, `Schemathesis, ${mode}`, tool);
+    return say(`not run: Schemathesis, ${tool}\n0 passed, 0 failed, ${MODES.length} skipped`);
   }
   if (process.argv.includes('--install')) return say(`Schemathesis: ${tool.how}`);
   const cases = process.env['CASES'] ?? '5';
   const seed = process.env['SEED'] ?? '1';
-  let passed = 0;
-  for (const mode of ['unpaid', 'paid'] as const) {
-    const world = await openWorld({ HOLD_SECONDS: '60' });
+  const url = process.env['URL']?.replace(/\/+$/, '');
+  const ran: (boolean | undefined)[] = [];
+  for (const mode of MODES) {
+    const target = await (url ? targetAt(url) : ownTarget());
     try {
-      if (await fuzz(mode, tool, world, cases, seed)) passed += 1;
+      const skipped = mode === 'paid' && !target.payer;
+      if (skipped) say(`not run: paid, since ${target.url} is not of the sandbox in STATE_DIR`);
+      ran.push(skipped ? undefined : await fuzz(mode, tool, target, cases, seed));
     } finally {
-      await world.close();
+      await target.close();
     }
   }
-  say(`${passed} passed, ${2 - passed} failed`);
-  process.exitCode = passed === 2 ? 0 : 1;
+  const count = (result: boolean | undefined): number => ran.filter(each => each === result).length;
+  const skipped = count(undefined);
+  say(`${count(true)} passed, ${count(false)} failed${skipped ? `, ${skipped} skipped` : ''}`);
+  process.exitCode = count(false) === 0 ? 0 : 1;
 }
 
 await main();

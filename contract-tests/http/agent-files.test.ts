@@ -37,6 +37,17 @@ describe('What agents, crawlers and browsers find with nothing but the address',
   });
   after(() => world.close());
 
+  it('/schemathesis.toml counts a price among the answers to any call, and /openapi.json names it', async () => {
+    const { status, body } = await call(`${world.url}/schemathesis.toml`);
+    expect(status).to.equal(200);
+    for (const check of ['positive_data_acceptance', 'negative_data_rejection'])
+      expect(body.toString()).to.match(
+        new RegExp(`\\[checks\\.${check}\\]\\n(#.*\\n)*expected-statuses = \\[.*\\b402\\b`),
+      );
+    const { info } = (await call(`${world.url}/openapi.json`)).json() as { info: Record<string, unknown> };
+    expect(info['x-schemathesis']).to.equal(`${world.url}/schemathesis.toml`);
+  });
+
   it('/llms.txt is laid out as llmstxt.org says, and links to everything that is sold', async () => {
     const { status, headers, body } = await call(`${world.url}/llms.txt`);
     expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/plain; charset=utf-8']);

@@ -96,8 +96,11 @@ function upstreamSettings(): Record<string, string> {
   return Object.fromEntries(names.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])));
 }
 
+/** Who pays: a key pair of 64 bytes, the server, and the RPC server of its chain. */
+export type Payer = Pick<World, 'url' | 'buyer'> & { sandbox: { rpc: { url: string } } };
+
 /** The official client, with the buyer's key and the local chain. */
-export async function buyerOf(world: World): Promise<x402HTTPClient> {
+export async function buyerOf(world: Payer): Promise<x402HTTPClient> {
   const signer = await createKeyPairSignerFromBytes(world.buyer);
   const rpcUrl = world.sandbox.rpc.url;
   const client = new x402Client()
@@ -130,7 +133,7 @@ export async function post(
 
 /** Fetches the challenge of an operation (a POST), unless it is given, and signs it with the official client. */
 export async function signFor(
-  world: World,
+  world: Payer,
   path: string,
   version: 1 | 2 = 2,
   unpaid?: Answer,

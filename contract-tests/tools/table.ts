@@ -65,7 +65,7 @@ const text = [
   '- Prism makes the answers of the mock; what it cannot (402 without `Prefer`, receipts, a WAV) is put before it by `coinslot mock`. Its',
   '  packages declare Node 24 as their minimum; these results are from',
   `  Node ${process.versions.node}.`,
-  '- `contract-tests/fuzz/*.toml` says which checks of Schemathesis are left out, and why.',
+  '- `/schemathesis.toml` of a server and `contract-tests/fuzz/paid.toml` say which checks of Schemathesis are left out, and why.',
   '- oasdiff does not know prices, so we compare contracts ourselves as well. `contract-tests/tools/oasdiff-ignore.txt` ignores one finding',
   '  of oasdiff and gives the reason.',
   '- `contract-tests/released/accepted-changes.yaml` lists the limits that were added since 1.0.0, each with its reason.',

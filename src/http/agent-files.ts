@@ -3,6 +3,7 @@ import { discoveryOf } from '../payments/discovery.js';
 import { serverJson, SERVER_JSON_PATH } from '../payments/mcp-server-json.js';
 import { llmsTexts } from '../payments/llms-text.js';
 import type { Terms } from '../payments/requirements.js';
+import { SCHEMATHESIS_CONFIG, SCHEMATHESIS_PATH } from '../payments/schemathesis-config.js';
 import { ICON_PATH } from '../payments/service.js';
 import { documentOf, fileOf, type StaticDocuments } from './documents.js';
 import { ICON_SVG, iconPng } from './icon.js';
@@ -27,6 +28,7 @@ export function agentFiles(contract: Contract, terms: Terms, exposed: string): S
     ['/robots.txt', file(robots(contract, terms), TEXT)],
     ['/.well-known/x402.json', documentOf(discoveryOf(contract.paid, terms), exposed)],
     [SERVER_JSON_PATH, documentOf(serverJson(contract, terms), exposed)],
+    [SCHEMATHESIS_PATH, file(SCHEMATHESIS_CONFIG, 'application/toml; charset=utf-8')],
     ['/icon.svg', file(ICON_SVG, 'image/svg+xml')],
     [ICON_PATH, file(iconPng(ICON_PIXELS), 'image/png')],
     // Browsers ask for it by this name and read a PNG.

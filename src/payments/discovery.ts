@@ -5,6 +5,7 @@ import { MCP_PATH } from '../contract/reserved-names.js';
 import { callShape } from './describe-call.js';
 import { exampleChallenge } from './challenge.js';
 import { resourceUrl, type Terms } from './requirements.js';
+import { SCHEMATHESIS_PATH } from './schemathesis-config.js';
 
 const INTRO =
   'A call without payment returns a 402 descriptor: the challenge, in the ' +
@@ -54,6 +55,7 @@ export function servedContract(contract: Contract, terms: Terms, siteUrl: string
   document.servers = [{ url: terms.publicUrl }];
   document.info.contact = { ...document.info.contact, url: siteUrl };
   document.info['x-guidance'] = discoveryOf(contract.paid, terms).instructions;
+  document.info['x-schemathesis'] = terms.publicUrl + SCHEMATHESIS_PATH;
   for (const [path, example] of freeExamples(contract, terms, siteUrl)) showExample(document, path, example);
   for (const operation of contract.paid) {
     const { mode, currency, amount } = operation.price;

@@ -107,6 +107,7 @@ export function readableContract(
   const document = structuredClone(served) as { info: Json; paths: Record<string, Record<string, Json>> };
   // Crawlers read it there; it repeats what the pages say.
   delete document.info['x-guidance'];
+  delete document.info['x-schemathesis'];
   delete document.info['x-logo'];
   document.info.description = `${typeof document.info.description === 'string' ? document.info.description : ''}\n\n${money()}`;
   for (const operation of paid) {

@@ -1,0 +1,26 @@
+/** Where `st`, the command of Schemathesis, gets its settings for this server: it reads `schemathesis.toml` in its own folder. */
+export const SCHEMATHESIS_PATH = '/schemathesis.toml';
+
+/**
+ * What Schemathesis can't read in an OpenAPI document. Two of its checks know no price: to them a 402 is neither an acceptance nor a
+ * rejection. The other checks keep their defaults.
+ */
+export const SCHEMATHESIS_CONFIG = `# For Schemathesis 4, calling this API without payments. Save it as schemathesis.toml in the folder in which st runs.
+# The warnings guess from many refusals that credentials are missing.
+warnings = false
+
+[checks.positive_data_acceptance]
+# A valid call without a payment gets its price.
+expected-statuses = ["2xx", "3xx", 402]
+
+[checks.negative_data_rejection]
+# The payment is read before the body, so an invalid call without a payment gets the price, too.
+expected-statuses = [400, 402, 404, 405, 406, 415]
+
+[[operations]]
+# No answer is kept under a key that was made up.
+include-by = "/x-answers == true"
+
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", "3xx", 404]
+`;
