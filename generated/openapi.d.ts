@@ -1142,7 +1142,7 @@ export interface components {
                 "application/json": components["schemas"]["PaymentChallenge"];
             };
         };
-        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front: its order stays owed, so send the same payment again. */
+        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front: its order stays owed, so send the same payment again. With the error reason `refunded` in the receipt, the payment was paid back and buys nothing any more: a new payment is a new purchase, also with the same payment-identifier. */
         UpstreamFailed: {
             headers: {
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
@@ -1216,14 +1216,14 @@ export interface components {
     headers: {
         /** @description Base64 of the challenge in the body. Every v2 challenge has it; a v1 challenge (`?x402Version=1`) does not, because clients take the header to mean v2. */
         "PAYMENT-REQUIRED": string;
-        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v2 payment. */
+        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v2 payment. Of its error reasons, `settlement_pending` and `refunded` are the server's own. */
         "PAYMENT-RESPONSE": string;
         /**
          * @description Where the answer of this call can be fetched without the payment, free of charge. Keep it to yourself: who has it can fetch the answer.
          * @example https://shop.example/answers/AgEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQECAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg
          */
         Location: string;
-        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v1 payment. */
+        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v1 payment. Of its error reasons, `settlement_pending` and `refunded` are the server's own. */
         "X-PAYMENT-RESPONSE": string;
         /** @description Seconds to wait before sending the same request again. */
         "Retry-After": number;

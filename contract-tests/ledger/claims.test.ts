@@ -3,7 +3,7 @@ import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
 import type { ClaimRequest } from '../../src/ledger/store.js';
 import { OWNER, claim as claimWhole, claimed, delivered, payment, settles } from '../support/ledgers.js';
 import { SLOW_MS, eachWithANewLedger, ledger, reopen, time } from '../support/ledger-suite.js';
-import { onEachEngine } from '../support/ledger-places.js';
+import { aRefund, onEachEngine } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
 onEachEngine('ledger', promises);
@@ -258,6 +258,20 @@ function promises(make: () => Promise<LedgerPlace>): void {
       if (second.kind === 'identifier') expect(second.payment.id).to.equal(first.id);
       expect((await ledger.claim(payment({ identifier: 'x', payer: 'Another' }))).kind).to.equal('claimed');
       expect((await ledger.claim(payment({ identifier: 'y' }))).kind).to.equal('claimed');
+    });
+
+    it('is free again once its payment was refunded, for one payment', async () => {
+      const first = payment({ identifier: 'x' });
+      const { claim } = await claimWhole(ledger, first);
+      await settles(ledger, first.id, claim);
+      await ledger.owe(first.id, claim, { settlement: 'sig' });
+      expect((await ledger.claim(payment({ identifier: 'x' }))).kind, 'owed').to.equal('identifier');
+      expect(await ledger.refund(first.id, aRefund())).to.equal('refunded');
+      const second = payment({ identifier: 'x' });
+      await delivered(ledger, second);
+      expect((await ledger.find(second.id))?.state).to.equal('delivered');
+      const third = await ledger.claim(payment({ identifier: 'x' }));
+      expect(third).to.have.nested.property('payment.id', second.id);
     });
 
     it('lets one of many payments with one identifier through', async () => {

@@ -10,7 +10,8 @@ import { toBase58 } from '../../src/sandbox/base58.js';
 import { aRefund, paymentIn } from '../support/ledger-places.js';
 import { countingProxy, type CountingProxy } from '../support/proxy.js';
 import { BRAND_PRICE, signedIn, type BrandPayment, type Respondent } from '../support/respondent.js';
-import { receiptOf, type Answer } from '../support/world.js';
+import { callTool, paid, payloadOf } from '../support/mcp-call.js';
+import { call, receiptOf, type Answer } from '../support/world.js';
 import {
   SAME_PAYMENT,
   aBody,
@@ -116,12 +117,24 @@ describe('brandFeedback, paid first and answered later', function () {
       const payment = await sign(testServer);
       const body = aBody(1);
       expect((await send(testServer, payment, body)).status).to.equal(502);
-      expect((await send(testServer, payment, body, 0)).status, 'a second attempt').to.equal(503);
+      const second = await send(testServer, payment, body, 0);
+      expect(second.status, 'a second attempt').to.equal(503);
+      const location = second.headers.get('location') ?? '';
       const signature = `nobody-was-there-${payment.id}`;
       expect(await testServer.reader.refund(payment.id, aRefund({ signature }))).to.equal('refunded');
       const refunded = await send(testServer, payment, body);
       expect(refunded.status).to.equal(502);
       expect(errorOf(refunded)).to.include(`refunded (transaction ${signature})`);
+      expect(receiptOf(refunded)).to.include({ success: false, errorReason: 'refunded' });
+      const fetched = await call(location);
+      expect([fetched.status, errorOf(fetched)]).to.deep.equal([502, errorOf(refunded)]);
+      expect(receiptOf(fetched)).to.deep.equal(receiptOf(refunded));
+      const picked = await callTool(testServer.url, 'pick_up', { key: location });
+      const meta = paid(payloadOf(payment.headers));
+      for (const result of [picked, await callTool(testServer.url, 'brandFeedback', { ...body }, meta)]) {
+        expect(result.isError).to.equal(true);
+        expect(result._meta?.['x402/payment-response']).to.deep.equal(receiptOf(refunded));
+      }
       expect(await someone.reply(payment.id, 'Too late.')).to.equal('closed');
       await pause(ORDER_MS);
       expect((await send(testServer, payment, body)).status).to.equal(502);

@@ -99,6 +99,22 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'finds the other payment of the same payer and identifier',
   },
   {
+    name: 'the identifier of a refunded payment is never free again',
+    file: 'src/ledger/queries/claims.js',
+    find: "state in ('settling', 'delivered', 'owed') or (state",
+    replace: "state in ('settling', 'delivered', 'owed', 'refunded') or (state",
+    test: 'payments/refunded',
+    grep: 'payment-identifier free',
+  },
+  {
+    name: 'a new sale with the identifier of a refunded payment is never settled',
+    file: 'src/ledger/queries/equal-calls.js',
+    find: "other.state in ('settling', 'delivered', 'owed')\n    limit 1",
+    replace: "other.state in ('settling', 'delivered', 'owed', 'refunded')\n    limit 1",
+    test: 'payments/refunded',
+    grep: 'payment-identifier free',
+  },
+  {
     name: 'identifiers are shared by all payers',
     file: 'src/ledger/queries/claims.js',
     find: 'where payer = ${p.payer} and identifier is not null and identifier = ${p.identifier}',

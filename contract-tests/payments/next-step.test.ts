@@ -54,7 +54,7 @@ function row(change: Partial<Payment> = {}): Payment {
 
 /** What a judgement comes to, in one line. */
 function verdictOf(judgement: ReturnType<typeof nextStep>): string {
-  if (judgement.kind === 'sell') return 'sell';
+  if (judgement.kind === 'sell' || judgement.kind === 'refunded') return judgement.kind;
   if (judgement.kind !== 'over') return `${judgement.kind}${judgement.proven ? ', proven' : ''}`;
   const { outcome } = judgement;
   if (outcome.kind === 'answer') return `${outcome.answer.status} ${outcome.answer.body.toString()}`;
@@ -80,7 +80,7 @@ const STATES: [string, Partial<Payment>, RegExp][] = [
     { state: 'released', reason: 'no funds' },
     /^refused: .*refused when it was settled \(no funds\)/,
   ],
-  ['refunded', { state: 'refunded', reason: 'sorry' }, /^502 .*was refunded \(sorry\)/],
+  ['refunded', { state: 'refunded', reason: 'sorry' }, /^refunded$/],
 ];
 
 describe('what a payment is worth for a call, by what the ledger knows of it', () => {
@@ -119,7 +119,7 @@ describe('what a payment is worth for a call, by what the ledger knows of it', (
         const target = row({ ...change, id: '2'.repeat(64) });
         const judged = nextStep({ row: row({ aliasOf: target.id }), target }, ASKED, NOW);
         expect(verdictOf(judged).replace(', proven', '')).to.match(verdict);
-        if ('row' in judged) expect(judged).to.include({ proven: true, row: target });
+        if ('proven' in judged) expect(judged).to.include({ proven: true, row: target });
       });
     }
   }

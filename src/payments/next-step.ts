@@ -1,6 +1,6 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Payment as Row, PaymentLookup } from '../ledger/store.js';
-import { failure, refused, type Unsold } from './outcome.js';
+import { refused, type Unsold } from './outcome.js';
 
 /** The parts of a call that decide what a payment is worth for it. */
 export type RequestedCall = { operation: string; requestHash: string; identifier: string | null };
@@ -10,13 +10,14 @@ export type RequestedCall = { operation: string; requestHash: string; identifier
  * - `sell`: nothing was sold for the payment; the current offer decides.
  * - `wait`: a worker holds the row. `ask`: the settlement is unresolved. `order`: the payment is paid and its order in progress.
  *   `redo`: it is paid, and its answer must be made again. `answer`: its answer is stored.
- * - `over`: the outcome is final.
+ * - `over`: the outcome is final. `refunded`: so it is, because the operator paid the money back.
  *
  * `row` is the payment whose answer is redeemed. `proven`: the request came with another payment for it, so the payer must have sent it.
  */
 export type NextStep =
   | { kind: 'sell' }
   | { kind: 'wait' | 'ask' | 'order' | 'redo' | 'answer'; row: Row; proven: boolean }
+  | { kind: 'refunded'; row: Row }
   | { kind: 'over'; outcome: Unsold };
 
 /** Decides the next step from the ledger's row, before the current offer is considered. `now` in ms since 1970. */
@@ -66,10 +67,8 @@ function next(row: Row, proven: boolean, now: number): NextStep {
           false,
         ),
       );
-    case 'refunded': {
-      const error = `This payment was refunded (${row.reason ?? 'by the operator'}): sign a new one`;
-      return over({ kind: 'answer', answer: failure(502, error) });
-    }
+    case 'refunded':
+      return { kind: 'refunded', row };
   }
 }
 

@@ -19,6 +19,7 @@ import type { SingleFlight } from './single-flight.js';
 import {
   failedOwed,
   pending,
+  refunded,
   sameForAll,
   sentTooOften,
   sold,
@@ -154,6 +155,7 @@ export class PaidRequest {
     const { requestId, payment } = this.#call;
     this.#parts.observer.tell({ kind: 'decided', requestId, payment: payment.checked.id, next: step.kind });
     if (step.kind === 'over') return sameForAll(step.outcome);
+    if (step.kind === 'refunded') return refunded(step.row);
     if (step.kind === 'sell') {
       if (!(await this.#returned())) return this.#sell();
       return this.#isOver() ? sameForAll(inProgress()) : undefined;

@@ -1,9 +1,9 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Caller, Payment as Row } from '../ledger/store.js';
-import { failure, inProgress, type Outcome } from './outcome.js';
+import { inProgress, type Outcome } from './outcome.js';
 import type { PaidRequestParts } from './paid-request.js';
 import { networkName } from './requirements.js';
-import { failedOwed, pending, sold, stillOwed, type SharedOutcome } from './shared-outcome.js';
+import { failedOwed, pending, refunded, sold, stillOwed, type SharedOutcome } from './shared-outcome.js';
 
 /** What a paid call would be answered with now, or why there is nothing. */
 export type PickedUp =
@@ -53,7 +53,7 @@ async function worthOf({ answers, orders }: Parts, row: Row): Promise<SharedOutc
     case 'released':
       return `The payment of this call was refused. ${NOT_CHARGED}.`;
     case 'refunded':
-      return () => ({ kind: 'answer', answer: failure(502, refundNote(row)) });
+      return refunded(row);
   }
 }
 
@@ -67,10 +67,6 @@ export async function progressOf(
   const order = row?.state === 'owed' ? await ledger.order(row.id) : undefined;
   if (!order || order.wanted === 0) return undefined;
   return { replies: (await ledger.replies(order.payment)).length, wanted: order.wanted };
-}
-
-function refundNote({ reason }: Row): string {
-  return `This payment was refunded (${reason ?? 'by the operator'}): sign a new one`;
 }
 
 function nothing(error: string): PickedUp {

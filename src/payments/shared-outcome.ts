@@ -69,6 +69,15 @@ export function refusedSettlement(paid: Paid, error: string, reason: string): Sh
   return ({ network }) => ({ ...refused(error, false), receipt: failed(paid, network, reason) });
 }
 
+/** The operator paid the money back: the payment buys nothing any more, and its payment-identifier is free again. */
+export function refunded(paid: Paid & { reason: string | null }): SharedOutcome {
+  const answer: Failure = failure(
+    502,
+    `This payment was refunded (${paid.reason ?? 'by the operator'}): sign a new one`,
+  );
+  return ({ network }) => ({ kind: 'answer', answer, receipt: failed(paid, network, 'refunded') });
+}
+
 function success({ payer, amount, settlement }: Paid, network: string): Receipt {
   return { success: true, payer, transaction: settlement ?? '', network, amount: amount.toString() };
 }

@@ -371,6 +371,33 @@ describe('npm run buy', function () {
     expect(await pending()).to.have.lengthOf(1);
   });
 
+  it('a payment that was refunded is dropped: the next run signs another one, and gets its answer', async () => {
+    const receipt = {
+      success: false,
+      errorReason: 'refunded',
+      transaction: 'the transfer',
+      network: world.sandbox.info.network,
+      payer: world.sandbox.info.buyer,
+    };
+    const header = { 'PAYMENT-RESPONSE': Buffer.from(JSON.stringify(receipt)).toString('base64') };
+    const error = 'This payment was refunded (transaction R): sign a new one';
+    const payments: string[] = [];
+    const url = await relayed(async (pass, { payment }) => {
+      if (payment === undefined || payments.push(payment) > 1) return pass();
+      return Response.json({ error }, { status: 502, headers: header });
+    });
+    const refunded = await launch(['summarize', body, '--url', url]).done;
+    failed(refunded);
+    expect(refunded.err)
+      .to.include(error)
+      .and.to.include('The payment was dropped, and no other was signed.')
+      .and.not.to.include('kept');
+    expect(await pending()).to.deep.equal([]);
+    const { code, err } = await launch(['summarize', body, '--url', url]).done;
+    expect(code, err).to.equal(0);
+    expect(new Set(payments).size).to.equal(2);
+  });
+
   it('a saved payment that buys nothing any more is dropped; only the next run signs another one', async () => {
     const earned = await world.earned();
     let stale = true;

@@ -202,6 +202,44 @@ describe('a purchase of the wallet', () => {
     expect(purse.pending()).to.deep.equal([]);
   });
 
+  it('a payment that the shop refunded is closed and stays counted; the next call is a new purchase', async () => {
+    const refunded = result({
+      isError: true,
+      content: [{ type: 'text', text: 'This payment was refunded (transaction R): sign a new one' }],
+      structuredContent: { status: 502 },
+      _meta: { 'x402/payment-response': { success: false, errorReason: 'refunded', transaction: 'T' } },
+    });
+    const waiting = result({
+      isError: true,
+      structuredContent: { status: 503, retryAfterSeconds: 60 },
+      _meta: { ...receipt(true), 'coinslot/pick-up': { key: 'k' } },
+    });
+    for (const [events, replies] of [
+      [
+        ['signed', 'refunded'],
+        [price(offer()), refunded],
+      ],
+      [
+        ['signed', 'landed', 'refunded'],
+        [price(offer()), waiting, refunded],
+      ],
+    ] as [string[], Reply[]][]) {
+      const [buyer, before] = [buyerAt(replies), purse.left(100_000n)];
+      if (replies.includes(waiting)) await call(buyer);
+      const closed = await call(buyer);
+      expect(textOf(closed)).to.match(
+        /says that it refunded the payment of 0\.01 USDC: This payment was refunded \(transaction R\).*is a new purchase/,
+      );
+      expect(purse.pending()).to.deep.equal([]);
+      expect(before - purse.left(100_000n)).to.equal(10_000n);
+      expect(purse.lines(9).map(({ event }) => event)).to.deep.equal(events);
+      const next = await call(buyerAt([price(offer()), sold()]));
+      expect(textOf(next)).to.match(/^Paid 0\.01 USDC/);
+      rmSync(join(folder, 'statement.jsonl'));
+    }
+    expect(signed).to.equal(4);
+  });
+
   it('a key that opens nothing: the payment itself is sent', async () => {
     const waiting = {
       isError: true,

@@ -189,7 +189,7 @@ function spent(order: Order, call: PendingCall, answer: ServerAnswer): never {
 
 /** Deletes a payment only if it certainly was not charged, or if its answer has been shown. */
 function finish(order: Order, call: PendingCall, answer: ServerAnswer): void {
-  if (isRefusal(answer)) order.pending.forget(call);
+  if (isRefusal(answer) || isRefunded(answer)) order.pending.forget(call);
   show(order, answer);
   order.pending.forget(call);
 }
@@ -198,6 +198,11 @@ function finish(order: Order, call: PendingCall, answer: ServerAnswer): void {
 function isRefusal(answer: ServerAnswer): boolean {
   const refused = answer.status === 400 || answer.status === 402;
   return refused && receiptOf(answer)?.success !== true;
+}
+
+/** The operator paid the money back. */
+function isRefunded(answer: ServerAnswer): boolean {
+  return receiptOf(answer)?.errorReason === 'refunded';
 }
 
 /** Requests the price and signs a payment. Any answer other than a price is returned. */
@@ -307,6 +312,8 @@ function describe(answer: ServerAnswer, receipt: ReturnType<typeof receiptOf>): 
   const taken = receipt?.success ? 'The payment was charged and is kept' : 'The payment is kept';
   const charged = `${taken}: run the same command again to continue without paying twice.`;
   const error = errorOf(answer);
+  if (isRefunded(answer))
+    return `There is no answer to this call: ${error}\nThe payment was dropped, and no other was signed. The same command, run again, is a new purchase.`;
   switch (answer.status) {
     case 400:
       return `The server rejected the body: ${withMoney(error)} Correct the body and run the command again.`;

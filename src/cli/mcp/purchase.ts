@@ -161,6 +161,8 @@ export class Buyer {
         deadline,
       );
       if (picked.kind === 'result' && !picked.result.isError) return this.#answered(payment, picked.result);
+      if (picked.kind === 'result' && isRefunded(picked.result))
+        return this.#refunded(payment, picked.result);
     }
     return this.#pay(payment, asked, deadline);
   }
@@ -175,6 +177,7 @@ export class Buyer {
         return this.#failed(payment, `The shop answered with an error: ${reply.error}`);
       const wait = retryMs(reply, attempt);
       if (reply.kind === 'result') {
+        if (isRefunded(reply.result)) return this.#refunded(payment, reply.result);
         const settled = this.#settle(payment, reply.result);
         if (settled) return settled;
         if (wait === undefined)
@@ -265,6 +268,18 @@ export class Buyer {
     return errorResult(error, { ...this.#note(), paid: BigInt(amount), transaction: landed });
   }
 
+  /** The shop says that it paid the money back. Only the shop says so, so the payment stays counted. */
+  #refunded(payment: PendingPayment, result: ToolResult): ToolResult {
+    const { id, tool, amount } = payment;
+    this.#parts.purse.refunded(id, firstText(result));
+    const error = [
+      `There is no answer to this call: the shop says that it refunded the payment of ${usdc(BigInt(amount))}: ${sentence(firstText(result))}`,
+      `The wallet has closed the payment; it stays counted in the budget of its day. Nothing else was paid.`,
+      `To call ${tool} with these arguments again is a new purchase.`,
+    ].join(' ');
+    return errorResult(error, this.#note(), result);
+  }
+
   #outOfTime(payment: PendingPayment, reply: Reply): ToolResult {
     if (reply.kind === 'result')
       return this.#kept(payment, `No answer yet: ${firstText(reply.result)}`, reply.result);
@@ -321,6 +336,10 @@ function retryMs(reply: Reply, attempt: number): number | undefined {
   const { status, retryAfterSeconds } = stateIn(reply.result);
   if (status !== 503 && retryAfterSeconds === undefined) return undefined;
   return Math.max(RETRY_MS, (retryAfterSeconds ?? 0) * 1_000);
+}
+
+function isRefunded(result: ToolResult): boolean {
+  return result.isError === true && receiptIn(result)?.errorReason === 'refunded';
 }
 
 function firstText({ content: [first] }: ToolResult): string {

@@ -165,6 +165,11 @@ export class Purse {
     this.#remove(id, 'unanswered', { note: note.slice(0, 200) });
   }
 
+  /** The shop says that it paid the money back, which the wallet does not check: it stays counted. The next call is a new purchase. */
+  refunded(id: string, note: string): void {
+    this.#remove(id, 'refunded', { note: note.slice(0, 200) });
+  }
+
   /** Notes in the statement that a shop refused a payment. It stays counted, because the shop could still settle it. */
   refused(payment: PendingPayment, note: string): void {
     this.#locked(() => this.#note('refused', payment, { note: note.slice(0, 200) }));
@@ -179,7 +184,7 @@ export class Purse {
     this.#lock.close();
   }
 
-  #remove(id: string, event: 'answered' | 'released' | 'unanswered', more: Noted = {}): void {
+  #remove(id: string, event: 'answered' | 'released' | 'unanswered' | 'refunded', more: Noted = {}): void {
     this.#locked(() => {
       const state = this.#read();
       const found = state.pending.find(each => each.id === id);

@@ -2,9 +2,10 @@ import { closeSync, fsyncSync, openSync, readSync, fstatSync, writeSync } from '
 
 /**
  * What became of a payment. `released`: the chain shows that its transaction was not settled and never will be. `unanswered`: it counts
- * as spent, and the shop gives no answer for it any more.
+ * as spent, and the shop gives no answer for it any more. `refunded`: so it is, because the shop says that it paid the money back.
  */
-export type StatementEvent = 'signed' | 'answered' | 'refused' | 'released' | 'landed' | 'unanswered';
+export type StatementEvent =
+  'signed' | 'answered' | 'refused' | 'released' | 'landed' | 'unanswered' | 'refunded';
 
 /**
  * A line of the statement. `amount` in USDC, `transaction` the transfer's signature if it is known, `link` where the answer is fetched if

@@ -74,13 +74,14 @@ function offerOf(required: Challenge['required'], accepted: Json, payer: string)
 /** What a receipt says of the transfer; undefined if the result has none. */
 export function receiptIn({
   _meta: meta,
-}: ToolResult): { success: boolean; transaction: string } | undefined {
+}: ToolResult): { success: boolean; transaction: string; errorReason: string } | undefined {
   const [receipt] = RECEIPT_KEYS.map(key => receiptOf(objectOf(meta)[key])).filter(isObject);
   if (!receipt) return undefined;
-  const { success, transaction } = receipt;
+  const { success, transaction, errorReason } = receipt;
   return {
     success: success === true,
     transaction: typeof transaction === 'string' ? transaction.slice(0, 100) : '',
+    errorReason: typeof errorReason === 'string' ? errorReason.slice(0, 100) : '',
   };
 }
 

@@ -30,12 +30,13 @@ export const lockPayerOf = ({ id }: Id) =>
 export const createdAt = ({ id }: Id) =>
   one<{ created_at: number }>`select created_at from payments where id = ${idBytes(id)}`;
 
+/** A payment that was refunded bought nothing, so its identifier is free again. */
 export const sameIdentifier = (p: At & { payer: string; identifier: string; id: string }) =>
   one<PaymentView>`
     select ${viewed(p.now)} from payments
     where payer = ${p.payer} and identifier is not null and identifier = ${p.identifier} and id <> ${idBytes(p.id)}
       and alias_of is null
-      and (state in ('settling', 'delivered', 'owed', 'refunded') or (state = 'claimed' and lease_until > ${p.now}))
+      and (state in ('settling', 'delivered', 'owed') or (state = 'claimed' and lease_until > ${p.now}))
     limit 1`;
 
 export type ClaimView = {

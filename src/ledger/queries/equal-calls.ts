@@ -83,13 +83,13 @@ export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: 
             and written_at > ${p.created_at} order by written_at + 0 limit ${p.limit}) as rewritten)
       order by id for update) as locked`;
 
-/** Whether another payment with the identifier of this one was, or may have been, paid. */
+/** Whether another payment with the identifier of this one was, or may have been, paid, and not paid back. */
 export const identifierPaid = ({ id }: Id) =>
   one<IdRow>`
     select other.id from payments as own
     join payments as other on other.payer = own.payer and other.identifier = own.identifier
     where own.id = ${idBytes(id)} and own.identifier is not null and other.identifier is not null and other.id <> own.id
-      and other.alias_of is null and other.state in ('settling', 'delivered', 'owed', 'refunded')
+      and other.alias_of is null and other.state in ('settling', 'delivered', 'owed')
     limit 1`;
 
 /** Makes a claim the alias of another payment. An alias is never settled and has neither a worker nor callers. */

@@ -1,0 +1,67 @@
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import type { Payment } from '../../src/payments/check-payment.js';
+import type { Outcome } from '../../src/payments/outcome.js';
+import { pickUp } from '../../src/payments/pick-up.js';
+import { bodyOf, eachInANewWorld, ID, SIGNATURE, world } from '../support/charge-world.js';
+import { DEVNET } from '../support/craft.js';
+import { aRefund, paymentIn } from '../support/ledger-places.js';
+
+/** A payment whose call failed after it was paid, and that the operator paid back. */
+async function refund(payment: Payment): Promise<void> {
+  const { operation, requestHash } = world.call(payment);
+  const { id, payer } = payment.checked;
+  const { identifier } = payment;
+  const owed = { id, payer, requestHash, identifier, operation: operation.id, flow: operation.flow };
+  await paymentIn(world.ledger, 'owed', { ...owed, settlement: SIGNATURE });
+  expect(await world.ledger.refund(id, aRefund({ signature: 'its refund' }))).to.equal('refunded');
+}
+
+const receiptOf = (outcome: Outcome): object | undefined =>
+  'receipt' in outcome ? outcome.receipt : undefined;
+
+describe('charge: a payment that the operator paid back', () => {
+  eachInANewWorld();
+
+  it('says so in its receipt, in a word that programs can read, and names nothing to fetch', async () => {
+    const payment = world.payment();
+    await refund(payment);
+    const outcome = await world.redeem(payment);
+    expect(outcome).to.have.nested.property('answer.status', 502);
+    expect(bodyOf(outcome)).to.include('This payment was refunded (transaction its refund): sign a new one');
+    const receipt = {
+      success: false,
+      errorReason: 'refunded',
+      transaction: SIGNATURE,
+      network: DEVNET,
+      payer: payment.checked.payer,
+    };
+    expect(receiptOf(outcome)).to.deep.equal(receipt);
+    expect(outcome).not.to.have.property('kept');
+    const { ledger, offers } = world;
+    const callers = { fetching: () => undefined };
+    const answers = { get: () => Promise.reject(new Error('nothing is kept')) };
+    const picked = await pickUp({ ledger, offers, answers, callers } as never, {
+      id: payment.checked.id,
+      number: 1,
+    });
+    expect(picked).to.have.nested.property('outcome.receipt.errorReason', 'refunded');
+  });
+
+  it('leaves its payment-identifier free: a new signature with it is a new sale, and one only', async () => {
+    const payer = Keypair.generate();
+    await refund(world.payment({ payer, identifier: ID }));
+    const bought = await world.redeem(world.payment({ payer, identifier: ID }));
+    expect(bodyOf(bought)).to.equal('{"summary":"run 1"}');
+    const again = await world.redeem(world.payment({ payer, identifier: ID }));
+    expect(bodyOf(again)).to.equal('{"summary":"run 1"}');
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
+  it('without an identifier: the same call, newly signed, is a new sale', async () => {
+    const payer = Keypair.generate();
+    await refund(world.payment({ payer }));
+    expect(bodyOf(await world.redeem(world.payment({ payer })))).to.equal('{"summary":"run 1"}');
+    expect(world.facilitator.settles).to.equal(1);
+  });
+});
