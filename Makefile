@@ -21,13 +21,17 @@ help: ## list the targets
 run: build ## install what is missing, build, and start the server (Ctrl-C stops it)
 	@exec node dist/src/main.js
 
-test: build ## install what is missing, build, and run every test
+test: build ## install what is missing, build, and run the tests (all but what only .ci/run and make test-all run)
 	@$(MAKE) --no-print-directory skipped
-	@exec $(BIN)/mocha
+	@TESTS=$${TESTS:-local} exec $(BIN)/mocha
+
+.PHONY: test-all
+test-all: build $(TOOLS_STAMP) ## run every test, with every row and repetition (.ci/run runs one row of each)
+	@TESTS=all exec $(BIN)/mocha
 
 .PHONY: test-quick
 test-quick: build ## run the tests that take a second or two each (all but those in *.slow.test.ts)
-	@exec $(BIN)/mocha --ignore '**/*.slow.test.js'
+	@TESTS=local exec $(BIN)/mocha --ignore '**/*.slow.test.js'
 
 .PHONY: test-contract
 test-contract: build ## run the tests of the contract and of the handlers
@@ -75,6 +79,9 @@ bench: build $(PEERS_STAMP) ## compare the server with other x402 servers (about
 .PHONY: bench-smoke
 bench-smoke: build $(PEERS_STAMP) ## run every benchmark for a moment, so that none breaks unnoticed (a minute or two)
 	@SMOKE=1 BEFORE='$(CURDIR)' exec node bench/run.js
+
+.PHONY: bench-install
+bench-install: $(PEERS_STAMP) ## install the servers that make bench compares with
 
 conformance: build ## check a deployed server: URL=https://… (KEYPAIR=file MAX_PRICE=0.01 RPC_URL=… buys one call)
 	@node dist/src/cli/conformance/main.js $(if $(KEYPAIR),--keypair $(KEYPAIR)) $(if $(MAX_PRICE),--max-price $(MAX_PRICE)) \
@@ -213,5 +220,8 @@ $(PEERS_STAMP): bench/package-lock.json
 skipped:
 	@test -n "$$TEST_DATABASE_URL" || \
 	  echo 'skipped: the ledger on PostgreSQL (set TEST_DATABASE_URL=postgres://… to run it too)'
-	@test -d $(TOOLS)/node_modules || \
-	  echo 'skipped: Prism, and the linters on deliberate faults (make lint-contract installs them)'
+	@test -d $(TOOLS)/node_modules || echo 'skipped: Prism (make lint-contract installs it)'
+	@faketime --version >/dev/null 2>&1 || echo 'skipped: a clock that is two days ahead (Debian: apt-get install faketime)'
+	@test "$$(id -u)" = 0 || echo 'skipped: a disk that is full (only the superuser can mount a small one)'
+	@test "$$TESTS" = ci || \
+	  echo 'skipped: browsers, packages, the tutorial, storms and the linters on deliberate faults (make test-all runs them)'

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { Browser, noBrowser } from '../support/browser.js';
+import { describeInCi } from '../support/extent.js';
 import { aReply } from '../support/memory-reply-store.js';
 import {
   fillMonth,
@@ -15,7 +16,7 @@ const ENTER = 13;
 /** More than there are links and buttons before what is looked for. */
 const MAX_STOPS = 60;
 
-describe(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
+describeInCi(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
   this.timeout(60_000);
   let browser: Browser;
   let world: OperatorWorld;

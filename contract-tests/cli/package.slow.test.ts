@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { copyRepository } from '../support/copied-repository.js';
+import { describeInCi } from '../support/extent.js';
 import { ownPlace, startShop, succeed, type Running } from '../support/other-shop.js';
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const MAX_PACKED_BYTES = 1_300_000;
 const INSTALL = [
   '--ignore-scripts',
@@ -16,17 +16,20 @@ const INSTALL = [
   '--prefer-offline',
 ];
 
-describe('The package', function () {
+describeInCi('The package', function () {
   this.timeout(600_000);
   let folder: string;
+  let source: string;
   let running: Running | undefined;
 
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-package-'));
+    // Packing compiles, and other tests run what is compiled here.
+    source = copyRepository('coinslot-source-');
   });
   after(async () => {
     await running?.kill();
-    rmSync(folder, { recursive: true, force: true });
+    for (const each of [folder, source]) rmSync(each, { recursive: true, force: true });
   });
 
   it('packed, and installed in an empty folder, writes a shop there that builds, passes its test and sells', async () => {
@@ -39,7 +42,7 @@ describe('The package', function () {
       folder,
       '--loglevel=error',
     ];
-    const [packed] = JSON.parse(await succeed(ROOT, env, 'npm', ...pack)) as { filename: string }[];
+    const [packed] = JSON.parse(await succeed(source, env, 'npm', ...pack)) as { filename: string }[];
     const tarball = join(folder, packed?.filename ?? '');
     expect(statSync(tarball).size).to.be.below(MAX_PACKED_BYTES);
 

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { copyRepository } from '../support/copied-repository.js';
+import { describeInCi } from '../support/extent.js';
 import { freePort } from '../support/free-port.js';
 import { ownPlace, succeed } from '../support/other-shop.js';
 
@@ -20,7 +21,7 @@ function blocks(): { server: boolean; script: string }[] {
   }));
 }
 
-describe('docs/sell-your-own.md, followed word for word in a copy of the repository', function () {
+describeInCi('docs/sell-your-own.md, followed word for word in a copy of the repository', function () {
   this.timeout(900_000);
   let folder: string;
   let server: ReturnType<typeof spawn> | undefined;

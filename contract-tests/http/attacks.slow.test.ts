@@ -14,6 +14,7 @@ import { openLedgerReader } from '../../src/ledger/store.js';
 import { openBareServer, Sockets, type BareServer } from '../support/bare-server.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import { base64Json, craftPayment, v2Header, withIdentifier } from '../support/craft.js';
+import { repeated } from '../support/extent.js';
 import { TestCluster, jsonAnswer, signed } from '../support/test-server.js';
 import { askedFor, pause, settleFault, until } from '../support/faults.js';
 import { memoryLedgerPlace, TestChain, SUMMARIZE } from '../support/test-chain.js';
@@ -32,8 +33,8 @@ import {
   type World,
 } from '../support/world.js';
 
-const EMPTY_WALLETS = Number(process.env['ATTACK_WALLETS'] ?? 2_000);
-const GARBAGE = Number(process.env['ATTACK_GARBAGE'] ?? 20_000);
+const EMPTY_WALLETS = Number(process.env['ATTACK_WALLETS'] ?? repeated(2_000, 500));
+const GARBAGE = Number(process.env['ATTACK_GARBAGE'] ?? repeated(20_000, 5_000));
 const DATABASE = process.env['TEST_DATABASE_URL'];
 const MEGABYTE = 1024 * 1024;
 

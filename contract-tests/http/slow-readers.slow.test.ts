@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { openBareServer, Sockets, type BareServer } from '../support/bare-server.js';
 import { pause, until } from '../support/faults.js';
-import { openWorld, post, receiptOf, signFor, type World } from '../support/world.js';
+import { openWorld, postPatiently, receiptOf, signFor, type World } from '../support/world.js';
 
 const STALL_MS = 1_000;
 const LARGE = Buffer.alloc(30 * 1024 * 1024);
@@ -16,7 +16,7 @@ const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 const UNPAID = 'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}';
 
 describe('connections that do not read', function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let bare: BareServer;
   let asked = 0;
   const sockets = new Sockets();
@@ -46,7 +46,7 @@ describe('connections that do not read', function () {
       bare.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
     );
   const untilOpen = async (count: number): Promise<void> => {
-    for (const end = Date.now() + 10_000; (await openOnes()) !== count; await pause(50))
+    for (const end = Date.now() + 40_000; (await openOnes()) !== count; await pause(50))
       if (Date.now() > end) throw new Error(`${await openOnes()} connections are open instead of ${count}`);
   };
 
@@ -157,8 +157,13 @@ describe('answers that are sent to those who do not read', function () {
     const body = JSON.stringify({
       text: 'One coin buys one call, and the harbour is quiet today. '.repeat(44),
     });
-    const payment = await signFor(world, '/v1/tts');
-    const sold = await post(`${world.url}/v1/tts`, body, payment);
+    let payment = await signFor(world, '/v1/tts');
+    let sold = await postPatiently(`${world.url}/v1/tts`, body, payment);
+    if (sold.status === 402) {
+      // The machine was too busy to speak for as long as the payment was good.
+      payment = await signFor(world, '/v1/tts');
+      sold = await postPatiently(`${world.url}/v1/tts`, body, payment);
+    }
     expect(sold.status).to.equal(200);
     const [name, value] = Object.entries(payment)[0] as [string, string];
     const request =
@@ -187,7 +192,7 @@ describe('answers that are sent to those who do not read', function () {
     const earned = await world.earned();
     sockets.close();
     await pause(200);
-    const again = await post(`${world.url}/v1/tts`, body, payment);
+    const again = await postPatiently(`${world.url}/v1/tts`, body, payment);
     expect(again.status).to.equal(200);
     expect(again.body.equals(sold.body)).to.equal(true);
     expect(receiptOf(again)).to.deep.equal(receiptOf(sold));

@@ -32,7 +32,7 @@ type Verdict = {
 
 describe('The receiver changes', function () {
   this.timeout(120_000);
-  allInOneWorld();
+  allInOneWorld({ slotMs: 100 });
   const first = Keypair.generate();
   const second = Keypair.generate();
   let mint: PublicKey;

@@ -109,14 +109,17 @@ describe('A server that was built', function () {
 
   before(async () => {
     world = await openWorld();
-  });
-  after(() => world.close());
-  beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'built-'));
     mkdirSync(join(folder, 'dist'));
     for (const part of ['dist/src', 'dist/handlers', 'src/site/assets', 'package.json'])
       cpSync(join(ROOT, part), join(folder, part), { recursive: true });
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  });
+  after(async () => {
+    await world.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  beforeEach(() => {
     const contract = readFileSync(join(ROOT, 'openapi.yaml'), 'utf8');
     writeFileSync(join(folder, 'openapi.yaml'), contract);
     writeFileSync(join(folder, 'dist/openapi.json'), compileContract(contract));
@@ -126,7 +129,7 @@ describe('A server that was built', function () {
       child.kill('SIGKILL');
       await once(child, 'exit');
     }
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(join(folder, 'state'), { recursive: true, force: true });
   });
 
   function change(from: string, to: string): void {

@@ -6,6 +6,7 @@ import { PublicKey, type Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { fundedPayers } from '../attack-table/funding.js';
 import { craftPayment, DEVNET_V1, v1Header, v2Header } from '../support/craft.js';
+import { describeInCi, rows } from '../support/extent.js';
 import { callTool, paid } from '../support/mcp-call.js';
 import type { Intervention } from '../support/proxy.js';
 import { SeededRandom } from '../support/seeded-random.js';
@@ -43,8 +44,8 @@ type Purchase = {
 };
 type Sent = { status: number; answer: string } | 'cut';
 
-for (const kind of ['http', 'embedded'] as const)
-  describe(`a storm of copies, other calls, cut connections and kills; facilitator: ${kind} (STORM_SEED=${SEED})`, function () {
+for (const kind of rows(['http', 'embedded'] as const))
+  describeInCi(`a storm of copies, other calls, cut connections and kills; facilitator: ${kind} (STORM_SEED=${SEED})`, function () {
     this.timeout(300_000);
     allOnOneChain();
     let served: Served;

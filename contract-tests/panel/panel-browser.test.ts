@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { Browser, noBrowser } from '../support/browser.js';
+import { describeInCi } from '../support/extent.js';
 import { aQuestion, aReply } from '../support/memory-reply-store.js';
 import { type Panel, startPanel, TOKEN } from '../support/one-panel.js';
 
@@ -7,7 +8,7 @@ const TAB = 9;
 const SPACE = 32;
 const ENTER = 13;
 
-describe(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
+describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
   this.timeout(60_000);
   let browser: Browser;
   let panel: Panel;

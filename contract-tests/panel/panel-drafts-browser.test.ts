@@ -1,12 +1,13 @@
 import { expect } from 'chai';
 import { Browser, noBrowser } from '../support/browser.js';
+import { describeInCi } from '../support/extent.js';
 import { aQuestion, aReply } from '../support/memory-reply-store.js';
 import { type Panel, startPanel, TOKEN } from '../support/one-panel.js';
 
 const ENTER = 13;
 const DAY_MS = 24 * 3_600_000;
 
-describe(`what somebody writes on the panel, in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
+describeInCi(`what somebody writes on the panel, in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
   this.timeout(60_000);
   let browser: Browser;
   let panel: Panel;

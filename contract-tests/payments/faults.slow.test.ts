@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { Keypair } from '@solana/web3.js';
+import { repeated } from '../support/extent.js';
 import { fundedKey } from '../support/own-facilitator.js';
 import { SeededRandom } from '../support/seeded-random.js';
 import { PLACES, sqlitePlace } from '../support/ledger-places.js';
@@ -9,7 +10,7 @@ import { memoryLedgerPlace, TestChain } from '../support/test-chain.js';
 const REPLAYED = process.env['FAULT_SEED'];
 /** `embedded` or `http`; otherwise the seed decides. */
 const FACILITATOR = process.env['FAULT_FACILITATOR'];
-const SCHEDULES = Number(process.env['FAULT_SCHEDULES'] ?? (REPLAYED === undefined ? 8 : 1));
+const SCHEDULES = Number(process.env['FAULT_SCHEDULES'] ?? (REPLAYED === undefined ? repeated(8, 3) : 1));
 
 for (const { name, make } of PLACES) {
   const suite = make ? describe : describe.skip;

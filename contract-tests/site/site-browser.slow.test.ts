@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { Browser, noBrowser } from '../support/browser.js';
+import { describeInCi } from '../support/extent.js';
 import { CONTRACTS, serveSite } from '../support/site.js';
 import { usdcOf } from '../support/sold.js';
 import { openWorld, type World } from '../support/world.js';
@@ -7,7 +8,7 @@ import { openWorld, type World } from '../support/world.js';
 const TAB = 9;
 const ENTER = 13;
 
-describe(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
+describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
   this.timeout(180_000);
   let browser: Browser;
   let world: World;

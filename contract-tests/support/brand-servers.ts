@@ -70,9 +70,9 @@ export const send = (
   });
 
 /** Gives the tests of a suite one chain and one server together, and stops the servers that they opened. */
-export function allInOneWorld(): void {
+export function allInOneWorld(chain: { slotMs?: number } = {}): void {
   before(async () => {
-    world = await openWorld();
+    world = await openWorld({}, chain);
   });
   after(async () => {
     for (const testServer of testServers.splice(0)) await testServer.stop();

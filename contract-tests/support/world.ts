@@ -7,6 +7,7 @@ import { Connection, PublicKey, type Keypair } from '@solana/web3.js';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { readConfig } from '../../src/config.js';
 import { compose, type Running } from '../../src/compose.js';
 import { variablesOf } from '../../src/contract/read-upstream.js';
@@ -14,6 +15,8 @@ import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import type { Recipe } from './craft.js';
 import { countingProxy, type CountingProxy } from './proxy.js';
 import { SOLD } from './sold.js';
+
+const PATIENCE_MS = 40_000;
 
 /** A real local chain with its facilitator, and a server that reaches both through proxies that count. */
 export type World = {
@@ -31,14 +34,20 @@ export type World = {
   close(): Promise<void>;
 };
 
-/** The chain and the server are this process's own; the APIs that the contract names (`x-upstream`) are its caller's to set. */
-export async function openWorld(env: Record<string, string> = {}): Promise<World> {
+/**
+ * The chain and the server are this process's own; the APIs that the contract names (`x-upstream`) are its caller's to set.
+ * @param chain how long its slots are; of 100 ms, a transaction is final after three seconds and a blockhash good for fifteen
+ */
+export async function openWorld(
+  env: Record<string, string> = {},
+  chain: { slotMs?: number } = {},
+): Promise<World> {
   const disposers: (() => Promise<unknown>)[] = [];
   const close = async (): Promise<void> => {
     for (const dispose of disposers.splice(0)) await dispose();
   };
   try {
-    return { ...(await buildWorld({ ...upstreamSettings(), ...env }, disposers)), close };
+    return { ...(await buildWorld({ ...upstreamSettings(), ...env }, chain, disposers)), close };
   } catch (error) {
     await close();
     throw error;
@@ -48,11 +57,12 @@ export async function openWorld(env: Record<string, string> = {}): Promise<World
 /** `disposers` close what was opened, also of a world that could not be built, in their order. */
 async function buildWorld(
   env: Record<string, string>,
+  chain: { slotMs?: number },
   disposers: (() => Promise<unknown>)[],
 ): Promise<Omit<World, 'close'>> {
   const stateDir = await mkdtemp(join(tmpdir(), 'coinslot-'));
   disposers.unshift(() => rm(stateDir, { recursive: true, force: true }));
-  const sandbox = await startSandbox({ stateDir, rpcPort: 0, facilitatorPort: 0 });
+  const sandbox = await startSandbox({ stateDir, rpcPort: 0, facilitatorPort: 0, ...chain });
   disposers.unshift(() => sandbox.close());
   const rpc = await countingProxy(sandbox.rpc.url);
   disposers.unshift(() => rpc.close());
@@ -129,6 +139,18 @@ export async function post(
     headers: { 'content-type': 'application/json', ...headers },
     body: text,
   });
+}
+
+/** Sends a paid call again while it gets 503, as buyers do: the machine may be too busy to serve it in time. */
+export async function postPatiently(
+  url: string,
+  body: unknown,
+  headers: Record<string, string>,
+): Promise<Answer> {
+  for (const end = Date.now() + PATIENCE_MS; ; await pause(500)) {
+    const answer = await post(url, body, headers);
+    if (answer.status !== 503 || Date.now() > end) return answer;
+  }
 }
 
 /** Fetches the challenge of an operation (a POST), unless it is given, and signs it with the official client. */

@@ -9,6 +9,7 @@ import { parse } from 'yaml';
 import { loadContract, parseContract, type PricedOperation } from '../../src/contract/contract.js';
 import { MAX_HEADER_BYTES, renderChallenge } from '../../src/payments/challenge.js';
 import type { Terms } from '../../src/payments/requirements.js';
+import { describeInCi } from '../support/extent.js';
 import {
   challengeFaults,
   closedAnswers,
@@ -222,7 +223,7 @@ describe(`A server that breaks the contract is noticed${noPrism ? ` (without Pri
   }
 });
 
-describe(`A contract that breaks a promise is noticed${noLinters ? ` (without linters: ${noLinters})` : ''}`, function () {
+describeInCi(`A contract that breaks a promise is noticed${noLinters ? ` (without linters: ${noLinters})` : ''}`, function () {
   this.timeout(180_000);
   const folder = mkdtempSync(join(tmpdir(), 'coinslot-mutations-'));
   const fileOf = (index: number): string => join(folder, `${index}.yaml`);

@@ -17,9 +17,11 @@ import { HOSTILE_TEXTS } from '../support/hostile-texts.js';
 const NEVER = new AbortController().signal;
 /** The process may not stand still for longer, on a machine with other work; most texts stop it for a few ms. */
 const LONGEST_STOP_MS = 250;
+/** What a quadratic reader would take is minutes. */
+const SECONDS_MS = 20_000;
 const SPEECH_CHARACTERS = 2_500;
 const SUMMARY_CHARACTERS = 100_000;
-/** For one text on the main thread; most take less than 1 ms. */
+/** Of processor time, for one text on the main thread; most take less than 1 ms. */
 const MOST_MS = 20;
 
 /** Runs `work` and says for how long it took and for how long the event loop stood still meanwhile. */
@@ -58,7 +60,7 @@ describe('Hostile texts', function () {
         expect(stoodStillMs).to.be.below(LONGEST_STOP_MS);
         // The worker was not held either: it comes to the next text after one phrase at most.
         const { tookMs } = await watched(() => speaker.speak('Next.', undefined, NEVER));
-        expect(tookMs).to.be.below(5_000);
+        expect(tookMs).to.be.below(SECONDS_MS);
       });
     }
   });
@@ -77,7 +79,7 @@ describe('Hostile texts', function () {
           summarizer.summarize(make(SUMMARY_CHARACTERS), NEVER).catch(() => undefined),
         );
         expect(stoodStillMs).to.be.below(LONGEST_STOP_MS);
-        expect(tookMs).to.be.below(5_000);
+        expect(tookMs).to.be.below(SECONDS_MS);
       });
     }
   });
@@ -119,10 +121,12 @@ describe('Hostile texts', function () {
       },
       'an estimate of a speech': { characters: 5_000, read: speakingSeconds },
     };
+    /** Processor time in ms: others may have the processor meanwhile. */
     const timeOf = (work: () => unknown): number => {
-      const startedAt = performance.now();
+      const before = process.cpuUsage();
       work();
-      return performance.now() - startedAt;
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1_000;
     };
     for (const [name, { characters, read }] of Object.entries(readers)) {
       it(name, () => {

@@ -49,7 +49,7 @@ describe('npm run ledger -- refund', function () {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'coinslot-refunds-'));
-    sandbox = await startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0, slotMs: 20 });
+    sandbox = await startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0, slotMs: 50 });
     connection = new Connection(sandbox.rpc.url, 'confirmed');
     mint = new PublicKey(sandbox.info.usdcMint);
     const secret = JSON.parse(await readFile(join(folder, 'buyer.json'), 'utf8')) as number[];
