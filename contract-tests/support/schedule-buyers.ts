@@ -1,6 +1,8 @@
 import type { Keypair } from '@solana/web3.js';
 import { inProgress, type Success } from '../../src/payments/outcome.js';
-import { jsonAnswer, type Sent } from './test-server.js';
+import { pickUpThrough } from './door-calls.js';
+import type { DoorWork } from './doors.js';
+import { CUT, jsonAnswer, type Sent } from './test-server.js';
 import { pause } from './faults.js';
 import { GIVEN_UP, storyOf, targetOf, type Attempt, type Record } from './schedule-record.js';
 import type { Schedule } from './schedule.js';
@@ -25,9 +27,26 @@ const NOTICED_MS = { least: 50, most: 150 };
 /** The same where the buyer first sends its payment again. */
 const NOTICED_LATE_MS = { least: 50, most: 400 };
 const REPLAYED = 0.4;
+/** The shares of purchases with a payment-identifier, and of those over HTTP and MCP. */
+const IDENTIFIED = 0.4;
+const OVER_DOORS = 0.5;
+/** How often a buyer goes back to an older one of its payments, and how often it fetches its answer by its key before it goes on. */
+const OLDER = 0.2;
+const PICKED_UP = 0.3;
+/** How often a handler names a header that can not be sent, and what it is. */
+const HEADER_FAULTS = 0.1;
+const UNSENDABLE: [number, { [name: string]: string }][] = [
+  [1, { 'X Source': 'a' }],
+  [1, { 'X-Größe': 'a' }],
+  [1, { 'X-Note': 'a\nb' }],
+  [1, { Trailer: 'X-Later' }],
+];
 
 /** What one sending tells its buyer. `told`: a server that knew the payment has sent it away, or refused it. */
 type SendResult = { sent: Sent | typeof GIVEN_UP; told: boolean };
+
+/** A header with its base64 of a payment, as a buyer or a stranger sends it. */
+type Sending = { header: string; copy: string | number; gone?: AbortSignal };
 
 /** The buyers of a schedule, and a stranger who reads the chain. */
 export class BuyerSide {
@@ -42,11 +61,12 @@ export class BuyerSide {
   /** Sends the same payment again, or signs anew after a 503, a refusal, a cut or a hang-up, until it has its answer. */
   async purchase(n: number, payer: Keypair): Promise<void> {
     const { random, records, violations, reader } = this.#schedule;
-    const record = newRecord(n, payer);
+    const record = this.#newRecord(n, payer);
     records.push(record);
     await pause(random.roll('begin', n) * 1_000);
     let attempt = this.#schedule.sign(record);
-    // A hidden hang-up and then a new signature look like two calls on purpose: such a buyer first sends its payment again.
+    // A hidden hang-up and then another payment look like two calls on purpose, unless a payment-identifier says that they are one:
+    // without it, such a buyer first sends its payment again.
     let hidden = false;
     for (const end = Date.now() + 150_000; Date.now() < end; await pause(120)) {
       const way = random.pick(WAYS, 'way', n, ++record.sends);
@@ -57,12 +77,12 @@ export class BuyerSide {
       this.#trace(record, `${way} ${attempt.id.slice(0, 8)}: ${shown(sent)}`);
       if (sent.kind === 'answer' && sent.answer.status === 200) return this.#answered(record, sent);
       if (sent.kind === 'cut') await this.#schedule.cleared();
-      if (way === 'hidden' && sent === GIVEN_UP) hidden = true;
-      else if (told) hidden = false;
-      const mayAnew = !hidden && sent.kind !== 'answer';
-      if (sent.kind !== 'refused' && !(anew && mayAnew)) continue;
-      attempt = this.#schedule.sign(record);
-      this.#trace(record, `signed ${attempt.id.slice(0, 8)} for ${attempt.amount}`);
+      if (record.identifier === undefined) hidden = isHidden(record, way, sent) || (hidden && !told);
+      if (await this.#pickUp(record, attempt)) return;
+      if (sent.kind === 'refused' || (anew && !hidden && sent.kind !== 'answer')) {
+        attempt = this.#schedule.sign(record);
+        this.#trace(record, `signed ${attempt.id.slice(0, 8)} for ${attempt.amount}`);
+      } else if (!hidden) attempt = this.#orOlder(record, attempt);
     }
     violations.push(
       `purchase ${n} never got an answer: ${record.sends} ${JSON.stringify(record.refusals)} ${await storyOf(reader, record)}`,
@@ -85,9 +105,15 @@ export class BuyerSide {
         seen.add(id);
         const attempt = record.attempts.findIndex(one => one.id === id);
         if (random.roll('replayed', record.n, attempt) >= REPLAYED) continue;
-        const sent = await this.#sendOnce(record, record.attempts[attempt]!, `stranger ${attempt}`);
+        const { landedHeader: header } = record.attempts[attempt]!;
+        const sent = await this.#sendOnce(record, { header, copy: `stranger ${attempt}` });
         this.#trace(record, `a stranger sends ${id.slice(0, 8)}: ${shown(sent)}`);
-        if (sent.kind === 'answer' && sent.answer.status === 200) this.#read(record, sent);
+        if (sent.kind !== 'answer' || sent.answer.status !== 200) continue;
+        if (record.identifier !== undefined)
+          this.#schedule.violations.push(
+            `a stranger without its identifier got the answer of purchase ${record.n}`,
+          );
+        this.#read(record, sent);
       }
     }
   }
@@ -110,7 +136,7 @@ export class BuyerSide {
     const { pending } = attempt;
     const sents = await Promise.all(
       Array.from({ length: way === 'copies' ? COPIES : 1 }, (_, copy) =>
-        this.#sendOnce(record, attempt, copy),
+        this.#sendOnce(record, { header: attempt.header, copy }),
       ),
     );
     for (const sent of sents) await this.#note(record, attempt, sent, pending);
@@ -121,23 +147,64 @@ export class BuyerSide {
     return { sent, told: sents.some(({ kind }) => kind === 'unavailable' || kind === 'refused') };
   }
 
-  #sendOnce(
+  async #sendOnce(
     record: Record,
-    attempt: Attempt,
-    copy: string | number,
-    gone = new AbortController().signal,
+    { header, copy, gone = new AbortController().signal }: Sending,
   ): Promise<Sent> {
     const { n, sends, text, operation } = record;
-    const work = (): Promise<Success> => this.#work(record, attempt.id);
-    return this.#schedule
-      .testServer(n, sends, copy)
-      .receive({ header: attempt.header, operation, text }, { work, gone });
+    const testServer = this.#schedule.testServer(n, sends, copy);
+    if (!record.overDoors) {
+      const { id } = testServer.checkedPayment(header).checked;
+      const work = (): Promise<Success> => this.#work(record, id);
+      return testServer.receive({ header, operation, text }, { work, gone });
+    }
+    const door = this.#schedule.random.roll('door', n, sends, copy) < 0.5 ? 'http' : 'mcp';
+    const { sent, link } = await this.#schedule.callOver(door, testServer, record, header, gone);
+    if (link !== undefined)
+      record.links.push({ link, receipt: 'receipt' in sent && sent.receipt !== undefined });
+    return sent;
+  }
+
+  /** Of the signatures of its purchase, another one may be sent next. */
+  #orOlder(record: Record, attempt: Attempt): Attempt {
+    const { random } = this.#schedule;
+    const { n, sends, attempts } = record;
+    if (random.roll('older', n, sends) >= OLDER) return attempt;
+    return attempts[Math.floor(random.roll('which', n, sends) * attempts.length)]!;
+  }
+
+  /**
+   * At times fetches the answer of a payment by its key. Over a socket it then counts as written, and the purchase is over; straight from the
+   * charge, with the key of nobody in particular, it changes nothing, and the buyer goes on. @returns whether the purchase is over
+   */
+  async #pickUp(record: Record, attempt: Attempt): Promise<boolean> {
+    const { n, sends, links } = record;
+    const testServer = this.#schedule.testServer(n, sends, 'pick up');
+    if (testServer.dead || this.#schedule.random.roll('pick up', n, sends) >= PICKED_UP) return false;
+    const given = links.at(-1);
+    let body: Buffer | undefined;
+    if (record.overDoors && given) {
+      const door = this.#schedule.random.roll('picked up at', n, sends) < 0.5 ? 'http' : 'mcp';
+      const found = await pickUpThrough(door, this.#schedule.doorsOf(testServer).url, given.link);
+      if (found?.status === 200) body = found.body;
+    } else if (!record.overDoors) {
+      const found = await Promise.race([
+        testServer.charge.pickUp({ id: attempt.id, number: 0 }).catch(() => CUT),
+        testServer.died,
+      ]);
+      if (found.kind === 'found' && found.outcome.kind === 'answer' && found.outcome.answer.status === 200)
+        body = found.outcome.answer.body;
+    }
+    if (!body) return false;
+    record.bodies.add(body.toString());
+    this.#trace(record, `picked up at ${attempt.id.slice(0, 8)}`);
+    return record.overDoors;
   }
 
   /** The server goes on, and writes its answer where nobody reads it. */
   async #sendHidden(record: Record, attempt: Attempt): Promise<SendResult> {
     const { pending } = attempt;
-    const sending = this.#sendOnce(record, attempt, 'hidden');
+    const sending = this.#sendOnce(record, { header: attempt.header, copy: 'hidden' });
     const sent = await this.#orGivenUp(record, attempt, sending);
     if (sent.kind !== 'given up')
       return this.#note(record, attempt, sent, pending).then(() => resultOf(sent));
@@ -157,7 +224,7 @@ export class BuyerSide {
   async #hangUp(record: Record, attempt: Attempt, { least, most }: typeof NOTICED_MS): Promise<SendResult> {
     const { pending } = attempt;
     const gone = new AbortController();
-    const sending = this.#sendOnce(record, attempt, 'hang-up', gone.signal);
+    const sending = this.#sendOnce(record, { header: attempt.header, copy: 'hang-up', gone: gone.signal });
     const sent = await this.#orGivenUp(record, attempt, sending);
     if (sent.kind !== 'given up')
       return this.#note(record, attempt, sent, pending).then(() => resultOf(sent));
@@ -178,8 +245,12 @@ export class BuyerSide {
     sending: Promise<Sent>,
   ): Promise<Sent | typeof GIVEN_UP> {
     const { reader, random } = this.#schedule;
-    const callers = async (): Promise<number> =>
-      (await reader.find(attempt.id).catch(() => undefined))?.callers ?? 0;
+    // With an identifier, it may wait for another one of its payments.
+    const waitedFor = record.identifier === undefined ? [attempt] : record.attempts;
+    const callers = async (): Promise<number> => {
+      const rows = await Promise.all(waitedFor.map(({ id }) => reader.find(id).catch(() => undefined)));
+      return rows.reduce((sum, row) => sum + (row?.callers ?? 0), 0);
+    };
     const before = await callers();
     let over = false;
     const ended = sending.finally(() => (over = true));
@@ -194,7 +265,7 @@ export class BuyerSide {
     if (sent.kind === 'unavailable' && sent.receipt?.errorReason === 'settlement_pending')
       attempt.pending = true;
     // The newest caller waited as long as a call is held: as if it had hung up, the run ends without it.
-    if (sent.kind === 'unavailable' && sent.error === inProgress().error) record.failures += 1;
+    if (sent.kind === 'unavailable' && sent.error.startsWith(inProgress().error)) record.failures += 1;
     if (sent.kind !== 'refused') return;
     record.refusals.push(sent.error);
     const row = pending ? await targetOf(this.#schedule.reader, attempt.id) : undefined;
@@ -205,10 +276,48 @@ export class BuyerSide {
   }
 
   async #work(record: Record, id: string): Promise<Success> {
+    return jsonAnswer((await this.#summary(record, id)).body);
+  }
+
+  /** Another run is another answer, so that one that replaced an answer that was handed out is noticed. */
+  async #summary(record: Record, id: string): Promise<{ body: { summary: string }; run: number }> {
     const run = this.#schedule.ran(id);
     await pause(this.#schedule.random.roll('work', record.n, run) * 60);
-    // Another run is another answer, so that one that replaced an answer that was handed out is noticed.
-    return jsonAnswer({ summary: `${record.text}, ${id}, run ${run}` });
+    return { body: { summary: `${record.text}, ${id}, run ${run}` }, run };
+  }
+
+  /** The handler behind HTTP and MCP: at times it names a header that can not be sent, for which nobody may be charged. */
+  readonly workOverDoors: DoorWork = async id => {
+    const record = this.#schedule.byId.get(id);
+    if (!record) throw new Error(`work for an unknown payment ${id}`);
+    const { random } = this.#schedule;
+    const { body, run } = await this.#summary(record, id);
+    if (random.roll('header fault', record.n, record.attempts.length, run) >= HEADER_FAULTS)
+      return { status: 200, body };
+    record.failures += 1;
+    const headers = random.pick(UNSENDABLE, 'header', record.n, record.attempts.length, run);
+    this.#trace(record, `a handler answers with ${JSON.stringify(headers)}`);
+    return { status: 200, body, headers };
+  };
+
+  #newRecord(n: number, payer: Keypair): Record {
+    const { random } = this.#schedule;
+    const operation = n % 5 === 4 ? BRAND : SUMMARIZE;
+    return {
+      n,
+      payer,
+      text: `purchase ${n}`,
+      operation,
+      identifier: random.roll('identified', n) < IDENTIFIED ? `purchase-of-schedule-${n}` : undefined,
+      overDoors: operation === SUMMARIZE && random.roll('over doors', n) < OVER_DOORS,
+      links: [],
+      attempts: [],
+      sends: 0,
+      bodies: new Set(),
+      refusals: [],
+      failures: 0,
+      trace: [],
+    };
   }
 
   #trace({ trace }: Record, what: string): void {
@@ -216,19 +325,13 @@ export class BuyerSide {
   }
 }
 
-function newRecord(n: number, payer: Keypair): Record {
-  return {
-    n,
-    payer,
-    text: `purchase ${n}`,
-    operation: n % 5 === 4 ? BRAND : SUMMARIZE,
-    attempts: [],
-    sends: 0,
-    bodies: new Set(),
-    refusals: [],
-    failures: 0,
-    trace: [],
-  };
+/**
+ * Whether a server may take for alive what its buyer gave up, or for written what its buyer did not read: over a socket, what the
+ * operating system has accepted counts as written.
+ */
+function isHidden({ overDoors }: Record, way: Way, sent: Sent | typeof GIVEN_UP): boolean {
+  if (sent === GIVEN_UP) return way === 'hidden' || overDoors;
+  return overDoors && sent.kind === 'cut';
 }
 
 function resultOf(sent: Sent): SendResult {

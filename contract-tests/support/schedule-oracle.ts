@@ -1,4 +1,5 @@
 import type { Payment as Row } from '../../src/ledger/store.js';
+import { pickUpThrough } from './door-calls.js';
 import type { Sent } from './test-server.js';
 import { pause } from './faults.js';
 import { storyOf, targetOf, type Record } from './schedule-record.js';
@@ -10,7 +11,7 @@ const MAX_RUNS = 3;
 
 type FinishedSchedule = Pick<
   Schedule,
-  'records' | 'byId' | 'lied' | 'runs' | 'deaths' | 'testServers' | 'reader'
+  'records' | 'byId' | 'lied' | 'runs' | 'deaths' | 'testServers' | 'reader' | 'callOver' | 'doorsOf'
 >;
 
 /**
@@ -37,6 +38,7 @@ export async function faultsIn(schedule: FinishedSchedule, landed: Map<string, n
       faults.push(`${fault}: ${await storyOf(reader, record)}`);
   }
   for (const row of sold) faults.push(...(await redeliveryFaults(schedule, row)));
+  for (const record of schedule.records) faults.push(...(await linkFaults(schedule, record)));
   return faults;
 }
 
@@ -70,10 +72,30 @@ function* runFaults({ runs, deaths }: FinishedSchedule, record: Record): Generat
   }
 }
 
-async function redeliveryFaults(
-  { testServers, byId, reader }: FinishedSchedule,
-  { id }: Row,
-): Promise<string[]> {
+/** A link leads to the answer of what was paid, and none is given where nothing is paid or may have been. */
+async function linkFaults(schedule: FinishedSchedule, record: Record): Promise<string[]> {
+  const faults: string[] = [];
+  const { url } = schedule.doorsOf(schedule.testServers[0]!);
+  const given = new Map(record.links.map(({ link, receipt }) => [link, receipt]));
+  for (const [link, receipt] of given) {
+    const row = await targetOf(schedule.reader, paymentIn(link));
+    const found = await pickUpThrough('http', url, link);
+    const told = `${found?.status} ${found?.body.toString()}`;
+    if (!receipt) faults.push(`purchase ${record.n}: a link to a call that nobody has paid for, to ${told}`);
+    else if (found?.status === 200) record.bodies.add(found.body.toString());
+    else if (row?.state !== 'released') faults.push(`purchase ${record.n}: its link leads to ${told}`);
+  }
+  return faults;
+}
+
+/** The payment to which a link leads: a key begins with its id. */
+function paymentIn(link: string): string {
+  const key = link.slice(link.lastIndexOf('/') + 1);
+  return Buffer.from(key, 'base64url').subarray(0, 32).toString('hex');
+}
+
+async function redeliveryFaults(schedule: FinishedSchedule, { id }: Row): Promise<string[]> {
+  const { testServers, byId, reader } = schedule;
   const record = byId.get(id)!;
   const { header } = record.attempts.find(one => one.id === id)!;
   const { text, operation } = record;
@@ -81,7 +103,11 @@ async function redeliveryFaults(
   const bodies = new Set<string>();
   for (const n of testServers.keys()) {
     // Looked up each time: another takes the place of one that was killed.
-    const sent = await patiently(() => testServers[n]!.receive({ header, operation, text }));
+    const sent = await patiently(async () =>
+      record.overDoors
+        ? (await schedule.callOver('http', testServers[n]!, record, header)).sent
+        : testServers[n]!.receive({ header, operation, text }),
+    );
     if (sent.kind === 'answer' && sent.answer.status === 200) bodies.add(sent.answer.body.toString());
     else if (
       sent.kind !== 'unavailable' ||

@@ -4,7 +4,10 @@ import type { Payment as Row } from '../../src/ledger/store.js';
 import type { Sent, TestServer } from './test-server.js';
 
 /** One signature of a purchase. `amount` in atomic units; `pending`: the buyer was told that its settlement is open. */
-export type Attempt = { id: string; header: string; amount: bigint; pending: boolean };
+export type Attempt = { id: string; header: string; landedHeader: string; amount: bigint; pending: boolean };
+
+/** A link to an answer, and whether it came with the receipt of a payment, or of one that may have been made. */
+export type GivenLink = { link: string; receipt: boolean };
 
 /** What a buyer wants once, and what came of it. */
 export type Record = {
@@ -12,6 +15,11 @@ export type Record = {
   payer: Keypair;
   text: string;
   operation: PricedOperation;
+  /** It sends this payment-identifier with each of its signatures. */
+  identifier: string | undefined;
+  /** Its calls go over HTTP and MCP; otherwise straight to the charge. */
+  overDoors: boolean;
+  links: GivenLink[];
   attempts: Attempt[];
   sends: number;
   bodies: Set<string>;

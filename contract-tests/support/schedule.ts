@@ -1,7 +1,10 @@
 import type { Keypair } from '@solana/web3.js';
+import type { Transport } from '../../src/observe/observer.js';
+import { callThrough, type Seen } from './door-calls.js';
+import { Doors } from './doors.js';
 import { BuyerSide } from './schedule-buyers.js';
 import { faultsIn } from './schedule-oracle.js';
-import { TestCluster, signed, type TestServer } from './test-server.js';
+import { CUT, TestCluster, signed, type TestServer } from './test-server.js';
 import type { SeededRandom } from './seeded-random.js';
 import {
   askedFor,
@@ -100,6 +103,8 @@ export class Schedule {
   deaths = 0;
   over = false;
   testServers: TestServer[] = [];
+  readonly #doors = new WeakMap<TestServer, Doors>();
+  readonly #allDoors: Doors[] = [];
   readonly #place: LedgerPlace;
   readonly #servers: number;
   readonly #lying: boolean;
@@ -110,6 +115,7 @@ export class Schedule {
   #calm = false;
   #opened = 0;
   #cluster!: TestCluster;
+  #buyers!: BuyerSide;
 
   constructor(
     testChain: TestChain,
@@ -127,6 +133,8 @@ export class Schedule {
   }
 
   async run(): Promise<void> {
+    const buyers = new BuyerSide(this);
+    this.#buyers = buyers;
     this.#cluster = await TestCluster.open(this.testChain, this.#place.url);
     try {
       const payers = await this.testChain.payers(PAYERS);
@@ -135,7 +143,6 @@ export class Schedule {
       this.#misbehave();
       const calm = setTimeout(() => (this.#calm = true), CALM_AFTER_MS);
       const reviving = this.#revive();
-      const buyers = new BuyerSide(this);
       const stranger = buyers.replayLanded(payers);
       await Promise.all(Array.from({ length: PURCHASES }, (_, n) => buyers.purchase(n, payers[n % PAYERS]!)));
       clearTimeout(calm);
@@ -148,6 +155,7 @@ export class Schedule {
     } finally {
       this.#calm = true;
       this.over = true;
+      await Promise.all(this.#allDoors.map(doors => doors.close()));
       await this.#cluster.close();
       await this.#place.remove();
     }
@@ -168,10 +176,16 @@ export class Schedule {
 
   /** A buyer signs what one of the servers offers. */
   sign(record: Record): Attempt {
-    const { operation, attempts } = record;
+    const { operation, attempts, identifier } = record;
     const offering = this.testServer('offer', record.n, attempts.length);
-    const { id, header, amount } = signed(this.testChain, offering, { ...record, operation });
-    const attempt = { id, header, amount, pending: false };
+    const made = signed(
+      this.testChain,
+      offering,
+      { ...record, operation },
+      identifier === undefined ? {} : { identifier },
+    );
+    const { id, header, landedHeader, amount } = made;
+    const attempt = { id, header, landedHeader, amount, pending: false };
     attempts.push(attempt);
     this.byId.set(id, record);
     return attempt;
@@ -238,7 +252,35 @@ export class Schedule {
     return fault;
   }
 
-  #open(): Promise<TestServer> {
+  /** The HTTP and MCP of a server. */
+  doorsOf(testServer: TestServer): Doors {
+    const doors = this.#doors.get(testServer);
+    if (!doors) throw new Error('a server without doors');
+    return doors;
+  }
+
+  /** Sends a purchase's call over HTTP or MCP. */
+  async callOver(
+    door: Transport,
+    testServer: TestServer,
+    { text, operation }: Pick<Record, 'text' | 'operation'>,
+    header: string,
+    gone = new AbortController().signal,
+  ): Promise<Seen> {
+    if (testServer.dead) return { sent: CUT, link: undefined };
+    const call = { path: operation.path, tool: operation.id, body: { text }, header };
+    return callThrough(door, this.doorsOf(testServer).url, call, gone);
+  }
+
+  async #open(): Promise<TestServer> {
+    const testServer = await this.#openServer();
+    const doors = await Doors.open(testServer, (payment, body) => this.#buyers.workOverDoors(payment, body));
+    this.#doors.set(testServer, doors);
+    this.#allDoors.push(doors);
+    return testServer;
+  }
+
+  #openServer(): Promise<TestServer> {
     const nth = ++this.#opened;
     const { feePayers } = this.testChain;
     return this.#cluster.testServer({

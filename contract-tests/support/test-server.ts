@@ -86,10 +86,12 @@ export class TestServer {
   readonly charge: Charge;
   readonly reconciler: Reconciler;
   readonly trust: StoredFacilitatorTrust;
+  readonly offers: Offers;
   readonly feePayer: string;
+  /** Resolves when it is killed. */
+  readonly died: Promise<typeof CUT>;
   readonly #priced: ReadonlyMap<string, PricedOperation>;
   readonly #real: Ledger;
-  readonly #died: Promise<typeof CUT>;
   readonly #closers: (() => Promise<unknown>)[];
   readonly #state: { dead: boolean };
   readonly kill: () => void;
@@ -100,6 +102,7 @@ export class TestServer {
     charge: Charge;
     reconciler: Reconciler;
     trust: StoredFacilitatorTrust;
+    offers: Offers;
     feePayer: string;
     priced: ReadonlyMap<string, PricedOperation>;
     closers: (() => Promise<unknown>)[];
@@ -112,11 +115,12 @@ export class TestServer {
     this.charge = parts.charge;
     this.reconciler = parts.reconciler;
     this.trust = parts.trust;
+    this.offers = parts.offers;
     this.feePayer = parts.feePayer;
     this.#priced = parts.priced;
     this.#closers = parts.closers;
     this.#state = parts.state;
-    this.#died = parts.died;
+    this.died = parts.died;
     this.kill = parts.kill;
   }
 
@@ -234,6 +238,7 @@ export class TestServer {
       charge,
       reconciler,
       trust,
+      offers,
       feePayer,
       priced,
       closers,
@@ -270,7 +275,7 @@ export class TestServer {
         return refused(checkedPayment.error);
       return this.send({ payment, operation: priced, text }, more);
     };
-    return Promise.race([received(), this.#died]);
+    return Promise.race([received(), this.died]);
   }
 
   /** Sends a paid call as a client would; `gone` is its connection. */
@@ -294,7 +299,7 @@ export class TestServer {
       ...(operation.flow === 'upfront' ? { upfront } : {}),
       ...more,
     });
-    return Promise.race([outcome, this.#died]);
+    return Promise.race([outcome, this.died]);
   }
 
   readonly checkedPayment = paymentOf;
@@ -360,7 +365,15 @@ export function signed(
   testServer: TestServer,
   { payer, operation = SUMMARIZE }: Purchase,
   bend: Recipe & { identifier?: string } = {},
-): { payment: Payment; header: string; transaction: string; id: string; amount: bigint } {
+): {
+  payment: Payment;
+  header: string;
+  /** What a stranger can send who read the transaction on the chain: nobody there can see a payment-identifier. */
+  landedHeader: string;
+  transaction: string;
+  id: string;
+  amount: bigint;
+} {
   const { terms } = testChain;
   const { feePayer } = testServer;
   const offered = testServer.priced(operation);
@@ -374,10 +387,12 @@ export function signed(
     ...bend,
   });
   const extensions = bend.identifier === undefined ? undefined : withIdentifier(bend.identifier);
-  const header = v2Header(requirementsOf(offered, terms, feePayer), transaction, extensions);
+  const requirements = requirementsOf(offered, terms, feePayer);
+  const header = v2Header(requirements, transaction, extensions);
   return {
     payment: testServer.checkedPayment(header),
     header,
+    landedHeader: v2Header(requirements, transaction),
     transaction,
     id: sha256(messageBytes),
     amount,
