@@ -31,6 +31,28 @@ function queueOf(slots: number, maxWaiting: number): FairQueue {
 const outcomeOf = (promise: Promise<string>): Promise<string> =>
   promise.catch((error: Error) => (error instanceof UpstreamFailure ? error.kind : error.message));
 
+/** A queue of one slot by a clock of the test. The caller of a job is the first letter of its name. */
+function timed(clock: { now: number }) {
+  const now = (): number => clock.now;
+  const queue = new FairQueue({
+    slots: 1,
+    maxWaiting: 16,
+    fullMessage: 'Full.',
+    lateMessage: 'Too late.',
+    now,
+  });
+  const jobs = new Jobs();
+  const join = (name: string, ms: number, withinMs: number): Promise<string> =>
+    queue.run(jobs.job(name), NEVER, name.slice(0, 1), { ms, withinMs });
+  return { queue, jobs, join };
+}
+
+const outcomeOfFailure = (promise: Promise<unknown>): Promise<object> =>
+  promise.then(
+    () => ({}),
+    ({ kind, message, retryAfterSeconds: seconds }: UpstreamFailure) => ({ kind, message, seconds }),
+  );
+
 describe('A queue that callers share', () => {
   it('one caller who fills it makes nobody else wait for more than the job that runs', async () => {
     const queue = queueOf(1, 16);
@@ -70,6 +92,69 @@ describe('A queue that callers share', () => {
     await jobs.end('none yet');
     for (let round = 0; round < 6; round++) await jobs.end(jobs.begun.at(-1) ?? '');
     expect(jobs.begun).to.deep.equal(['a0', 'b0', 'c0', 'a1', 'b1', 'a2']);
+    expect([queue.running, queue.waiting]).to.deep.equal([0, 0]);
+  });
+
+  it('a short job comes before longer ones, of its caller and of others', async () => {
+    const clock = { now: 0 };
+    const { queue, jobs, join } = timed(clock);
+    for (const [name, ms] of [
+      ['a-1', 5_000],
+      ['b-long', 9_000],
+      ['c-long', 8_000],
+      ['c-short', 500],
+      ['d-short', 400],
+    ] as const)
+      void join(name, ms, 60_000);
+    expect(queue.waiting).to.equal(4);
+    for (let round = 0; round < 5; round++) await jobs.end(jobs.begun.at(-1) ?? '');
+    expect(jobs.begun).to.deep.equal(['a-1', 'd-short', 'c-short', 'c-long', 'b-long']);
+  });
+
+  it('many short jobs of one caller do not hold up a long one of another for longer than it takes itself', async () => {
+    const { jobs, join } = timed({ now: 0 });
+    for (const name of ['a-0', 'a-1', 'a-2', 'a-3', 'a-4', 'a-5']) void join(name, 1_000, 60_000);
+    void join('b-long', 3_000, 60_000);
+    for (let round = 0; round < 7; round++) await jobs.end(jobs.begun.at(-1) ?? '');
+    expect(jobs.begun.indexOf('b-long')).to.be.within(2, 4);
+    expect(jobs.begun).to.have.length(7);
+  });
+
+  it('what can not end in time is refused at once, without a place; what can is not', async () => {
+    const clock = { now: 0 };
+    const { queue, jobs, join } = timed(clock);
+    void join('a', 10_000, 20_000);
+    void join('b', 8_000, 20_000);
+    const late = await outcomeOfFailure(join('c', 9_000, 20_000));
+    expect(late).to.deep.equal({ kind: 'unavailable', message: 'Too late.', seconds: 18 });
+    expect(queue.waiting).to.equal(1);
+    expect(jobs.begun).to.deep.equal(['a']);
+    const short = join('d', 1_000, 20_000);
+    await jobs.end('a');
+    expect(jobs.begun).to.deep.equal(['a', 'd']);
+    await jobs.end('d');
+    expect(await short).to.equal('d');
+  });
+
+  it('a free slot takes any job: what was expected may be wrong', async () => {
+    const { jobs, join } = timed({ now: 0 });
+    void join('a', 90_000, 20_000);
+    await jobs.end('none yet');
+    expect(jobs.begun).to.deep.equal(['a']);
+  });
+
+  it('a job that would begin too late is refused when its turn comes, and the next one begins', async () => {
+    const clock = { now: 0 };
+    const { queue, jobs, join } = timed(clock);
+    void join('a', 1_000, 20_000);
+    const late = outcomeOfFailure(join('b', 2_000, 20_000));
+    void join('c', 3_000, 60_000);
+    await jobs.end('none yet');
+    clock.now = 19_000;
+    await jobs.end('a');
+    expect(await late).to.deep.equal({ kind: 'unavailable', message: 'Too late.', seconds: 1 });
+    expect(jobs.begun).to.deep.equal(['a', 'c']);
+    await jobs.end('c');
     expect([queue.running, queue.waiting]).to.deep.equal([0, 0]);
   });
 

@@ -3,8 +3,20 @@ import { UpstreamFailure } from '../net/failure.js';
 /** The queue is full. This is no failure of the backend. */
 export class QueueFull extends UpstreamFailure {}
 
-type Waiter = { admit: () => void; refuse: (reason: unknown) => void };
-type Share = { waiting: Waiter[]; running: number; lastServed: number };
+/** How long a job is expected to run, and within which time it must have ended, both in ms. Jobs that tell nothing count alike. */
+export type Expected = { ms: number; withinMs: number };
+
+/** When a job that runs is expected to end. */
+type Running = { endsAt: number };
+/** `until`: when it must have ended. */
+type Waiter = {
+  admit: (running: Running) => void;
+  refuse: (reason: unknown) => void;
+  ms: number;
+  until: number;
+};
+/** `used`: the expected ms of the jobs that it was served; a share begins at the time that others could have used by then. */
+type Share = { waiting: Waiter[]; running: number; lastServed: number; used: number };
 
 export type FairQueueOptions = {
   /** Concurrent jobs. */
@@ -13,11 +25,19 @@ export type FairQueueOptions = {
   maxWaiting: number;
   /** The error message when the queue is full. */
   fullMessage: string;
+  /** The error message for a job that would not end in time. Default: `fullMessage`. */
+  lateMessage?: string;
+  /** In ms. */
+  now?: () => number;
 };
+
+const UNKNOWN: Expected = { ms: 1_000, withinMs: Infinity };
 
 /**
  * Runs a fixed number of jobs at a time and keeps a limited number waiting. The next slot goes to the caller with the fewest running
- * jobs; among equals, to the caller served longest ago. Jobs of one caller keep their order. When the queue is full, a caller with
+ * jobs; among equals, to the one that has used the least time, that of its next job included; then to the caller served longest ago. Of
+ * the jobs of one caller, those expected to be the shortest come first, equal ones in their order. A job that would not end in time is
+ * refused: at once if the jobs before it take too long, and when it would begin too late. When the queue is full, a caller with
  * fewer waiting jobs replaces the last job of the caller with the most. A waiting job whose signal aborts leaves at once.
  */
 export class FairQueue {
@@ -27,10 +47,15 @@ export class FairQueue {
   #running = 0;
   #waiting = 0;
   #served = 0;
+  /** The time that every share could have used so far, had it always had jobs. Those that come now begin there. */
+  #turn = 0;
+  readonly #begun = new Set<Running>();
+  readonly #now: () => number;
   #averageMs = 1_000;
 
   constructor(options: FairQueueOptions) {
     this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
   }
 
   get running(): number {
@@ -47,21 +72,28 @@ export class FairQueue {
 
   /**
    * Runs `job` when it is its turn. `caller`: any string; the job counts against the share of this caller.
-   * @throws QueueFull (`unavailable`) if the queue is full or the job was replaced; the signal's reason once it aborts
+   * @throws QueueFull (`unavailable`) if the queue is full, the job was replaced or can't end in time; the signal's reason once it aborts
    */
-  async run<T>(job: () => Promise<T>, signal: AbortSignal, caller = ''): Promise<T> {
+  async run<T>(
+    job: () => Promise<T>,
+    signal: AbortSignal,
+    caller = '',
+    { ms, withinMs }: Expected = UNKNOWN,
+  ): Promise<T> {
     signal.throwIfAborted();
     const share = this.#shareOf(caller);
+    let running: Running;
     try {
-      await this.#enter(share, signal);
+      running = await this.#enter(share, signal, { ms, until: this.#now() + withinMs });
     } finally {
       this.#forgetIdle(caller, share);
     }
-    const startedAt = performance.now();
+    const startedAt = this.#now();
     try {
       return await job();
     } finally {
-      this.#averageMs = 0.8 * this.#averageMs + 0.2 * (performance.now() - startedAt);
+      this.#begun.delete(running);
+      this.#averageMs = 0.8 * this.#averageMs + 0.2 * (this.#now() - startedAt);
       this.#leave(share);
       this.#forgetIdle(caller, share);
     }
@@ -78,7 +110,7 @@ export class FairQueue {
   #shareOf(caller: string): Share {
     const known = this.#shares.get(caller);
     if (known) return known;
-    const share: Share = { waiting: [], running: 0, lastServed: 0 };
+    const share: Share = { waiting: [], running: 0, lastServed: 0, used: 0 };
     this.#shares.set(caller, share);
     return share;
   }
@@ -87,19 +119,24 @@ export class FairQueue {
     if (waiting.length === 0 && running === 0) this.#shares.delete(caller);
   }
 
-  async #enter(share: Share, signal: AbortSignal): Promise<void> {
+  async #enter(share: Share, signal: AbortSignal, expected: Pick<Waiter, 'ms' | 'until'>): Promise<Running> {
     if (this.#running < this.#options.slots) {
       this.#running += 1;
-      return this.#serve(share);
+      share.used = Math.max(share.used, this.#turn);
+      return this.#serve(share, expected.ms);
     }
+    // A share that was away has saved nothing.
+    if (share.waiting.length === 0) share.used = Math.max(share.used, this.#turn);
+    this.#requireTime(share, expected);
     if (this.full) this.#makeRoomFor(share);
     let abandon = (): void => {};
     try {
-      await new Promise<void>((admit, refuse) => {
-        const waiter = { admit, refuse };
+      return await new Promise<Running>((admit, refuse) => {
+        const waiter = { admit, refuse, ...expected };
         abandon = () => this.#abandon(share, waiter, signal.reason);
         signal.addEventListener('abort', abandon, { once: true });
-        share.waiting.push(waiter);
+        const place = share.waiting.findIndex(({ ms }) => ms > waiter.ms);
+        share.waiting.splice(place < 0 ? share.waiting.length : place, 0, waiter);
         this.#waiting += 1;
       });
     } finally {
@@ -129,23 +166,65 @@ export class FairQueue {
   /** Passes the slot directly to the next job, so that no new job can take it first. */
   #leave(share: Share): void {
     share.running -= 1;
-    let next: Share | undefined;
-    for (const other of this.#shares.values()) {
-      if (other.waiting.length > 0 && (!next || comesBefore(other, next))) next = other;
+    for (let next = this.#nextShare(); next; next = this.#nextShare()) {
+      const waiter = next.waiting.shift();
+      if (!waiter) break;
+      this.#waiting -= 1;
+      if (this.#now() + waiter.ms > waiter.until) {
+        waiter.refuse(this.#lateFailure(0));
+        continue;
+      }
+      return waiter.admit(this.#serve(next, waiter.ms));
     }
-    const waiter = next?.waiting.shift();
-    if (!next || !waiter) {
-      this.#running -= 1;
-      return;
-    }
-    this.#waiting -= 1;
-    this.#serve(next);
-    waiter.admit();
+    this.#running -= 1;
   }
 
-  #serve(share: Share): void {
+  #nextShare(): Share | undefined {
+    let next: Share | undefined;
+    for (const other of this.#shares.values()) {
+      if (other.waiting.length > 0 && (!next || this.#comesBefore(other, next))) next = other;
+    }
+    return next;
+  }
+
+  #comesBefore(left: Share, right: Share): boolean {
+    if (left.running !== right.running) return left.running < right.running;
+    const [one, other] = [turnOf(left), turnOf(right)];
+    return one === other ? left.lastServed < right.lastServed : one < other;
+  }
+
+  /** @throws QueueFull if the jobs before one take too long */
+  #requireTime(share: Share, { ms, until }: Pick<Waiter, 'ms' | 'until'>): void {
+    if (until === Infinity) return;
+    const begins = this.#beginsAt(share, ms);
+    if (begins + ms > until) throw this.#lateFailure(begins - this.#now());
+  }
+
+  /** When a job of a share would begin, if the running jobs end as expected and nobody else comes. */
+  #beginsAt(share: Share, ms: number): number {
+    const own = share.waiting.reduce((sum, other) => sum + (other.ms <= ms ? other.ms : 0), 0);
+    const turn = share.used + own + ms;
+    const before = [...this.#shares.values()].map(other => (other === share ? own : timeBefore(other, turn)));
+    const now = this.#now();
+    const running = [...this.#begun].map(({ endsAt }) => Math.max(0, endsAt - now));
+    const total = [...before, ...running].reduce((sum, each) => sum + each, 0);
+    return now + total / this.#options.slots;
+  }
+
+  #serve(share: Share, ms: number): Running {
+    this.#turn += ms / Math.max(1, this.#shares.size);
+    share.used += ms;
     share.running += 1;
     share.lastServed = this.#served += 1;
+    const running = { endsAt: this.#now() + ms };
+    this.#begun.add(running);
+    return running;
+  }
+
+  #lateFailure(waitMs: number): QueueFull {
+    const { fullMessage, lateMessage = fullMessage } = this.#options;
+    const retryAfterSeconds = Math.min(30, Math.max(1, Math.ceil(waitMs / 1_000)));
+    return new QueueFull('unavailable', lateMessage, { retryAfterSeconds });
   }
 
   #fullFailure(): QueueFull {
@@ -156,6 +235,17 @@ export class FairQueue {
   }
 }
 
-function comesBefore(left: Share, right: Share): boolean {
-  return left.running === right.running ? left.lastServed < right.lastServed : left.running < right.running;
+/** The time that a share has used once its next job is done. */
+function turnOf({ used, waiting }: Share): number {
+  return used + (waiting[0]?.ms ?? 0);
+}
+
+/** The expected time of the waiting jobs of a share that come before a turn. */
+function timeBefore({ used, waiting }: Share, turn: number): number {
+  let time = 0;
+  for (const { ms } of waiting) {
+    if (used + time + ms > turn) break;
+    time += ms;
+  }
+  return time;
 }

@@ -3,11 +3,13 @@ import { availableParallelism } from 'node:os';
 import { UpstreamFailure } from '../../net/failure.js';
 import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
 import { FairQueue } from '../fair-queue.js';
+import { SpeakingPace } from './speaking-pace.js';
 import { requireLength } from './spoken-text.js';
 import {
   bandwidthOf,
   OUTPUT_RATE_HZ,
   QUEUE_FULL,
+  SAID_TOO_LATE,
   type Speaker,
   type SpeakerHealth,
   type Voice,
@@ -83,8 +85,10 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
     slots: threads,
     maxWaiting: options.maxWaiting ?? 16,
     fullMessage: QUEUE_FULL,
+    lateMessage: SAID_TOO_LATE,
   });
   const workers = new SpeechWorkers(threads, loadFlite);
+  const pace = new SpeakingPace();
   const maxSeconds = options.maxSeconds ?? 400;
 
   return {
@@ -97,7 +101,12 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
       const task = { text, voice: voice.flite, rateHz: ENGINE_RATE_HZ, maxSeconds };
       try {
         const sound = await withDeadline(deadlineMs, signal, inTime =>
-          queue.run(() => workers.speak(task, inTime), inTime, caller),
+          queue.run(
+            () => pace.timed(text, () => workers.speak(task, inTime)),
+            inTime,
+            caller,
+            pace.expect(text, deadlineMs),
+          ),
         );
         return { ...sound, voiceId: voice.id };
       } catch (cause) {

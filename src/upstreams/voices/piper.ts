@@ -15,8 +15,9 @@ import {
 } from './piper-server.js';
 import { PiperVoices } from './piper-voices.js';
 import { SpeechWorkers } from './speech-workers.js';
+import { SpeakingPace } from './speaking-pace.js';
 import { requireLength } from './spoken-text.js';
-import { QUEUE_FULL, type Speaker, type SpeakerHealth, type Speech } from './voices.js';
+import { QUEUE_FULL, SAID_TOO_LATE, type Speaker, type SpeakerHealth, type Speech } from './voices.js';
 
 export type { PiperOptions } from './piper-server.js';
 
@@ -102,7 +103,14 @@ export function createPiperSpeaker(options: PiperOptions): Speaker {
   const synthesis = new Synthesis(server);
   const connections = options.connections ?? 4;
   const maxWaiting = options.maxWaiting ?? 16;
-  const asking = new FairQueue({ slots: connections, maxWaiting, fullMessage: QUEUE_FULL });
+  const deadlineMs = options.deadlineMs ?? DEADLINE_MS;
+  const pace = new SpeakingPace();
+  const asking = new FairQueue({
+    slots: connections,
+    maxWaiting,
+    fullMessage: QUEUE_FULL,
+    lateMessage: SAID_TOO_LATE,
+  });
   const workers = new SpeechWorkers(CONVERT_THREADS, async () => ({}));
   const converting = new FairQueue({
     slots: CONVERT_THREADS,
@@ -118,7 +126,13 @@ export function createPiperSpeaker(options: PiperOptions): Speaker {
   ): Promise<Speech> {
     const { id, language, named } = await chooseVoice(voices, voiceId);
     const spoken = await converting.run(() => workers.prepareText(text, language, signal), signal, caller);
-    const raw = await asking.run(() => synthesis.run(spoken, named ? id : undefined, signal), signal, caller);
+    const ask = (): Promise<Uint8Array<ArrayBuffer>> => synthesis.run(spoken, named ? id : undefined, signal);
+    const raw = await asking.run(
+      () => pace.timed(spoken, ask),
+      signal,
+      caller,
+      pace.expect(spoken, deadlineMs),
+    );
     const sound = await converting.run(() => workers.convert(raw, signal), signal, caller);
     return { ...sound, voiceId: id };
   }
@@ -130,9 +144,7 @@ export function createPiperSpeaker(options: PiperOptions): Speaker {
     async speak(text, voiceId, signal, caller) {
       checkText(text);
       try {
-        return await withDeadline(options.deadlineMs ?? DEADLINE_MS, signal, inTime =>
-          work(text, voiceId, inTime, caller),
-        );
+        return await withDeadline(deadlineMs, signal, inTime => work(text, voiceId, inTime, caller));
       } catch (error) {
         throw error instanceof DeadlineExceeded ? toFailure(error) : error;
       }

@@ -52,6 +52,9 @@ export type Speaker = {
 
 export const QUEUE_FULL = 'The speech queue is full; try again shortly.';
 
+export const SAID_TOO_LATE =
+  'Too many speech requests: a text of this length would not be said in time; try again shortly, or send a shorter text.';
+
 export const OUTPUT_RATE_HZ = 22_050;
 
 /** The highest frequency of a sound that was made at `rateHz` and is sent at the rate of the answers. */
