@@ -5,26 +5,31 @@ import { Agent, fetch } from 'undici';
 import { craftPayment, v2Header } from '../support/craft.js';
 
 /**
- * Runs one attack against a server for some seconds, then ends: `node attacker.js <name> <url> <seconds>`, the keypair of a funded payer in
- * SECRET. It comes from an address of its own.
+ * Runs one attack against a server for some seconds, then ends: `node attacker.js <name> <url> <seconds>`, the keypairs of funded payers in
+ * SECRETS. It comes from an address of its own, also if the server trusts a proxy.
  */
 
 const [name = '', url = '', seconds = '0'] = process.argv.slice(2);
 const { hostname, port } = new URL(url);
-const funded = Keypair.fromSecretKey(Buffer.from(process.env['SECRET'] ?? '', 'base64'));
+const wallets = (process.env['SECRETS'] ?? '')
+  .split(' ')
+  .map(secret => Keypair.fromSecretKey(Buffer.from(secret, 'base64')));
+const funded = wallets[0] as Keypair;
 const began = Date.now();
-const end = began + Number(seconds) * 1_000;
+let end = began + Number(seconds) * 1_000;
 const MOST_SOCKETS = 700;
 const localAddress = '127.0.0.2';
 const dispatcher = new Agent({ localAddress });
+const FROM = { 'x-forwarded-for': '203.0.113.66' };
 const SPEECH = { text: 'One coin buys one call, and the harbour is quiet today. '.repeat(44) };
 
 type Offer = { amount: string; payTo: string; extra: { feePayer: string; recentBlockhash: string } };
 
-async function offerOf(path: string): Promise<Offer> {
+async function offerOf(path: string, method = 'POST'): Promise<Offer> {
   const answer = await fetch(url + path, {
-    method: 'POST',
-    body: '{}',
+    method,
+    body: method === 'POST' ? '{}' : null,
+    headers: FROM,
     signal: AbortSignal.timeout(10_000),
     dispatcher,
   });
@@ -40,16 +45,18 @@ function payment(offer: Offer, payer: Keypair): string {
   );
 }
 
-async function call(path: string, signed: string, body: object | string, ms = 30_000): Promise<number> {
+let bytes = 0;
+/** A GET if there is no body. */
+async function call(path: string, signed: string, body?: object | string, ms = 30_000): Promise<number> {
   try {
     const answer = await fetch(url + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'payment-signature': signed },
-      body: typeof body === 'string' ? body : JSON.stringify(body),
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { 'content-type': 'application/json', 'payment-signature': signed, prefer: 'wait=1', ...FROM },
+      body: body === undefined || typeof body === 'string' ? (body ?? null) : JSON.stringify(body),
       signal: AbortSignal.timeout(ms),
       dispatcher,
     });
-    await answer.arrayBuffer();
+    bytes += (await answer.arrayBuffer()).byteLength;
     return answer.status;
   } catch {
     return 0;
@@ -127,6 +134,24 @@ async function keepUnread(count: number, text: () => Promise<string> | string): 
   });
 }
 
+/** Calls `path` as often as it can, each time with a new payment of the next wallet, a GET unless there is a body. */
+async function unsold(path: string, from: readonly Keypair[], body?: () => object): Promise<void> {
+  const method = body ? 'POST' : 'GET';
+  let offer = await offerOf(path, method);
+  const renew = (): void =>
+    void offerOf(path, method).then(
+      now => (offer = now),
+      () => {},
+    );
+  const refresh = setInterval(renew, 5_000);
+  let next = 0;
+  await repeat(20, async () => {
+    const payer = from[next++ % from.length] as Keypair;
+    note(await call(path, payment(offer, payer), body?.()));
+  });
+  clearInterval(refresh);
+}
+
 const ATTACKS: Record<string, () => Promise<void>> = {
   nothing: async () => void (await pause(Number(seconds) * 1_000)),
   'hostile texts, speech': () => hostile('/v1/tts', 2_500),
@@ -172,6 +197,22 @@ const ATTACKS: Record<string, () => Promise<void>> = {
     );
     clearInterval(refresh);
   },
+  'unsold calls of an API': () => unsold('/items/404', [funded]),
+  'failing calls of ten wallets': () => unsold('/items/502', wallets.slice(0, 10)),
+  'unsold reads of the chain': () =>
+    unsold('/v1/sol-mint-info', [funded], () => ({ mint: Keypair.generate().publicKey.toBase58() })),
+  'resends of a failed order': async () => {
+    const signed = payment(await offerOf('/orders/1', 'GET'), funded);
+    await repeat(16, async () => note(await call('/orders/1', signed)));
+  },
+  'garbage over MCP': () => repeat(32, async () => note(await call('/mcp', '', 'x'.repeat(16_000)))),
+  'resends of a large answer': async () => {
+    const body = { text: SPEECH.text.slice(0, 800) };
+    const signed = payment(await offerOf('/v1/tts'), funded);
+    note(await call('/v1/tts', signed, body));
+    end = Date.now() + Number(seconds) * 1_000;
+    await repeat(8, async () => note(await call('/v1/tts', signed, body)));
+  },
   'lone refused payments': () =>
     repeat(1, async () => {
       const signed = payment(await offerOf('/v1/summarize'), Keypair.generate());
@@ -195,5 +236,5 @@ if (!attack) throw new Error(`unknown attack: ${name}. There are: ${Object.keys(
 await attack();
 const answers = [...statuses.values()].reduce((sum, count) => sum + count, 0);
 const perSecond = Math.round((10 * answers) / ((Date.now() - began) / 1_000)) / 10;
-process.stdout.write(JSON.stringify({ statuses: Object.fromEntries(statuses), perSecond }));
+process.stdout.write(JSON.stringify({ statuses: Object.fromEntries(statuses), perSecond, bytes }));
 process.exit(0);

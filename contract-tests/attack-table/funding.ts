@@ -50,6 +50,16 @@ export async function fundedPayers(
   return payers;
 }
 
+/** What these payers have together, in atomic units of USDC. */
+export async function usdcOf({ rpcUrl, usdcMint }: SandboxInfo, payers: readonly Keypair[]): Promise<bigint> {
+  const connection = new Connection(rpcUrl, 'confirmed');
+  const mint = new PublicKey(usdcMint);
+  const balances = payers.map(({ publicKey }) =>
+    connection.getTokenAccountBalance(getAssociatedTokenAddressSync(mint, publicKey, true)),
+  );
+  return (await Promise.all(balances)).reduce((sum, { value }) => sum + BigInt(value.amount), 0n);
+}
+
 async function landed(connection: Connection, signature: string): Promise<void> {
   for (let look = 0; look < MAX_LOOKS; look++) {
     const { value } = await connection.getSignatureStatuses([signature]);

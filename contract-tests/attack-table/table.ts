@@ -9,8 +9,10 @@ import { fileURLToPath } from 'node:url';
 import type { Keypair } from '@solana/web3.js';
 import { spawnSandbox, type SpawnedSandbox } from '../../src/sandbox/child.js';
 import { craftPayment, v2Header } from '../support/craft.js';
-import { challengeOf, post, TEXT } from '../support/world.js';
-import { fundedPayers } from './funding.js';
+import { countingProxy } from '../support/proxy.js';
+import { call, challengeOf, post, TEXT, type Answer } from '../support/world.js';
+import { fundedPayers, usdcOf } from './funding.js';
+import { ITEMS, ResoldApi } from './resold-api.js';
 import { Target, type Size } from './target.js';
 
 /**
@@ -31,7 +33,27 @@ const ALL = [
   'unfunded flood',
   'big unfunded bodies',
   'lone refused payments',
+  'unsold calls of an API',
+  'failing calls of ten wallets',
+  'unsold reads of the chain',
+  'resends of a failed order',
+  'garbage over MCP',
+  'resends of a large answer',
 ];
+/** Attacks of a shop that sells an API. */
+const ON_RESOLD = new Set([
+  'unsold calls of an API',
+  'failing calls of ten wallets',
+  'resends of a failed order',
+]);
+/** Attackers with an address that has limits: the server takes it from their headers. */
+const FROM_FAR = new Set([
+  ...ON_RESOLD,
+  'unsold reads of the chain',
+  'garbage over MCP',
+  'resends of a large answer',
+]);
+const ATTACKERS = 10;
 const CHOSEN = process.env['ATTACKS']?.split(/\s*;\s*/) ?? ALL;
 const ATTACK_SECONDS = Number(process.env['SECONDS'] ?? 15);
 const AFTER_SECONDS = Number(process.env['AFTER'] ?? 60);
@@ -54,7 +76,9 @@ const MAX_LEFT_MB = 100;
 const MAX_COMMITS = 1;
 
 type Seen = { waitsMs: number[]; failures: string[] };
-type Said = { statuses: Record<string, number>; perSecond: number };
+type Said = { statuses: Record<string, number>; perSecond: number; bytes: number };
+/** What the attack cost: requests to the API and reads of the chain, and USDC (in atomic units) that the attackers spent. */
+type Cost = { requests: number; reads: number; usdc: bigint };
 type Row = {
   attack: string;
   known: Seen;
@@ -63,6 +87,7 @@ type Row = {
   sizes: [before: Size, most: Size, end: Size, after: Size];
   seconds: number;
   said: Said;
+  cost: Cost;
 };
 
 const unseen = (): Seen => ({ waitsMs: [], failures: [] });
@@ -71,14 +96,17 @@ const median = ({ waitsMs }: Seen): number =>
   [...waitsMs].sort((a, b) => a - b)[Math.floor(waitsMs.length / 2)] ?? 0;
 
 let bought = 0;
+/** One purchase: a summary unless another path is named, or an item of the API that is resold. */
 async function buy(url: string, payer: Keypair, path = '/v1/summarize'): Promise<void> {
+  const text = `${TEXT} This is call number ${++bought}.`;
+  const send = (headers: Record<string, string>): Promise<Answer> =>
+    path.startsWith(ITEMS) ? call(url + path, { headers }) : post(url + path, { text }, headers);
   type Offer = { amount: string; payTo: string; extra: { feePayer: string; recentBlockhash: string } };
-  const offer = challengeOf(await post(url + path, {})).accepts[0] as Offer;
+  const offer = challengeOf(await send({})).accepts[0] as Offer;
   const { feePayer, recentBlockhash: blockhash } = offer.extra;
   const amount = BigInt(offer.amount);
   const { transaction } = craftPayment({ payer, amount, payTo: offer.payTo, feePayer, blockhash });
-  const text = `${TEXT} This is call number ${++bought}.`;
-  const answer = await post(url + path, { text }, { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) });
+  const answer = await send({ 'PAYMENT-SIGNATURE': v2Header(offer, transaction) });
   if (answer.status !== 200) throw new Error(`${answer.status} ${answer.body.toString().slice(0, 200)}`);
 }
 
@@ -93,9 +121,10 @@ async function watch(seen: Seen, over: AbortSignal, call: () => Promise<unknown>
   }
 }
 
-async function attacked(attack: string, url: string, attacker: Keypair, seconds: number): Promise<Said> {
+async function attacked(attack: string, url: string, attackers: Keypair[], seconds: number): Promise<Said> {
+  const secrets = attackers.map(({ secretKey }) => Buffer.from(secretKey).toString('base64')).join(' ');
   const attacking = spawn(process.execPath, [ATTACKER, attack, url, String(seconds)], {
-    env: { PATH: process.env['PATH'] ?? '', SECRET: Buffer.from(attacker.secretKey).toString('base64') },
+    env: { PATH: process.env['PATH'] ?? '', SECRETS: secrets },
     stdio: ['ignore', 'pipe', 'inherit'],
     timeout: (seconds + 60) * 1_000,
   });
@@ -103,51 +132,89 @@ async function attacked(attack: string, url: string, attacker: Keypair, seconds:
   let said = '';
   attacking.stdout.on('data', chunk => (said += String(chunk)));
   await once(attacking, 'close');
-  return JSON.parse(said || '{"statuses":{},"perSecond":0}') as Said;
+  return JSON.parse(said || '{"statuses":{},"perSecond":0,"bytes":0}') as Said;
 }
 
 async function measure(attack: string, sandbox: SpawnedSandbox, folder: string): Promise<Row> {
-  const target = await Target.start(sandbox.info);
-  const { url } = target;
+  const api = ON_RESOLD.has(attack) ? await ResoldApi.open() : undefined;
+  const rpc = await countingProxy(sandbox.info.rpcUrl);
+  const more = {
+    ...(FROM_FAR.has(attack) ? { TRUST_PROXY: '1', SOLANA_RPC_URL: rpc.url } : {}),
+    ...(api ? { SHOP_DIR: api.folder, ALLOW_PRIVATE_UPSTREAMS: 'true' } : {}),
+  };
+  const target = await Target.start(sandbox.info, more);
   try {
     const payers = await fundedPayers(sandbox.info, folder, PAYERS);
-    const [known, attacker, ...fresh] = payers as [Keypair, Keypair, ...Keypair[]];
-    for (let n = 0; n < 3; n++) await buy(url, known);
-    // What one honest call loads and keeps is not the attack's doing.
-    for (const path of ['/v1/summarize', '/v1/tts']) await buy(url, attacker, path);
-    const before = target.size();
-    const most = { ...before };
-    const row = { attack, known: unseen(), fresh: unseen(), health: unseen() };
-    const over = new AbortController();
-    const sampling = setInterval(() => {
-      const now = target.size();
-      most.rssMb = Math.max(most.rssMb, now.rssMb);
-      most.ledgerMb = Math.max(most.ledgerMb, now.ledgerMb);
-    }, 500);
-    const watching = ALONE.has(attack)
-      ? []
-      : [
-          watch(row.known, over.signal, () => buy(url, known)),
-          watch(row.fresh, over.signal, async () => {
-            const next = fresh.shift();
-            await (next ? buy(url, next) : pause(1_000));
-          }),
-          watch(row.health, over.signal, () => fetch(`${url}/health`).then(answer => answer.text())),
-        ];
-    const began = performance.now();
-    const asked = attack === 'late-signed work' ? LATE_SECONDS + ATTACK_SECONDS : ATTACK_SECONDS;
-    const said = await attacked(attack, url, attacker, asked);
-    over.abort();
-    await Promise.all(watching);
-    const seconds = (performance.now() - began) / 1_000;
-    const end = target.size();
-    clearInterval(sampling);
+    const attackers = payers.splice(0, ATTACKERS);
+    const used = { requests: 0, reads: 0, usdc: 0n };
+    const note = async (): Promise<Cost> => ({
+      requests: api?.requests ?? 0,
+      reads: rpc.count('getAccountInfo'),
+      usdc: await usdcOf(sandbox.info, attackers),
+    });
+    const watched = await watchedAttack(attack, target, [attackers, payers], async () =>
+      Object.assign(used, await note()),
+    );
+    const now = await note();
+    const honest = api ? watched.known.waitsMs.length + watched.fresh.waitsMs.length : 0;
+    const cost = {
+      requests: Math.max(0, now.requests - used.requests - honest),
+      reads: now.reads - used.reads,
+      usdc: used.usdc - now.usdc,
+    };
     if (attack !== 'nothing') await pause(AFTER_SECONDS * 1_000);
-    return { ...row, seconds, said, sizes: [before, most, end, target.size()] };
+    const [before, most, end] = watched.sizes;
+    return { ...watched, cost, sizes: [before, most, end, target.size()] };
   } finally {
     await target.stop();
+    await rpc.close();
+    await api?.close();
   }
 }
+
+/** Runs the attack while honest buyers buy. `begins` is called just before it. */
+async function watchedAttack(
+  attack: string,
+  target: Target,
+  [attackers, honest]: [Keypair[], Keypair[]],
+  begins: () => Promise<unknown>,
+): Promise<Omit<Row, 'cost' | 'sizes'> & { sizes: [before: Size, most: Size, end: Size] }> {
+  const { url } = target;
+  const [known, ...fresh] = honest as [Keypair, ...Keypair[]];
+  const path = ON_RESOLD.has(attack) ? `${ITEMS}/1` : undefined;
+  for (let n = 0; n < 3; n++) await buy(url, known, path);
+  // What one honest call loads and keeps is not the attack's doing.
+  if (!path) for (const each of ['/v1/summarize', '/v1/tts']) await buy(url, attackers[0] as Keypair, each);
+  await begins();
+  const before = target.size();
+  const most = { ...before };
+  const row = { attack, known: unseen(), fresh: unseen(), health: unseen() };
+  const over = new AbortController();
+  const sampling = setInterval(() => {
+    const now = target.size();
+    most.rssMb = Math.max(most.rssMb, now.rssMb);
+    most.ledgerMb = Math.max(most.ledgerMb, now.ledgerMb);
+  }, 500);
+  const watching = ALONE.has(attack)
+    ? []
+    : [
+        watch(row.known, over.signal, () => buy(url, known, path)),
+        watch(row.fresh, over.signal, async () => {
+          const next = fresh.shift();
+          await (next ? buy(url, next, path) : pause(1_000));
+        }),
+        watch(row.health, over.signal, () => fetch(`${url}/health`).then(answer => answer.text())),
+      ];
+  const began = performance.now();
+  const asked = attack === 'late-signed work' ? LATE_SECONDS + ATTACK_SECONDS : ATTACK_SECONDS;
+  const said = await attacked(attack, url, attackers, asked);
+  over.abort();
+  await Promise.all(watching);
+  clearInterval(sampling);
+  const seconds = (performance.now() - began) / 1_000;
+  return { ...row, seconds, said, sizes: [before, most, target.size()] };
+}
+
 /** Commits that the attack cost, per payment that was refused; undefined where none was. */
 function commitsPerRefusal(
   { attack, sizes: [before, , end], seconds, said }: Row,
@@ -186,6 +253,8 @@ const COLUMNS = [
   'ledger in MB',
   'commits per refused payment',
   'processor time of the server',
+  'cost to the operator',
+  'cost to the attacker',
   'bounds',
 ];
 
@@ -213,9 +282,21 @@ function printed(row: Row, quiet: Row, faults: string[]): string {
     each('ledgerMb', 1),
     commitsPerRefusal(row, quiet)?.toFixed(2) ?? '–',
     `${Math.round((100 * (end.cpuSeconds - before.cpuSeconds)) / seconds)} %`,
+    costOf(row),
+    `${Number(row.cost.usdc) / 1e6} USDC`,
     faults.length === 0 ? 'held' : `MISSED: ${faults.join('; ')}`,
   ];
   return `| ${cells.join(' | ')} |\n`;
+}
+
+function costOf({ attack, cost, said, sizes: [before, , end] }: Row): string {
+  const used = [
+    ...(ON_RESOLD.has(attack) ? [`${cost.requests} requests to the API`] : []),
+    ...(FROM_FAR.has(attack) && !ON_RESOLD.has(attack) ? [`${cost.reads} reads of the chain`] : []),
+    `${end.logLines - before.logLines} log lines (${Math.round((end.logBytes - before.logBytes) / 1024)} KB)`,
+    `${(said.bytes / 1e6).toFixed(1)} MB sent`,
+  ];
+  return used.join(', ');
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'coinslot-attack-table-'));

@@ -20,6 +20,9 @@ export type Size = {
   commits: number;
   /** Seconds of processor time so far. */
   cpuSeconds: number;
+  /** Lines and bytes of the log so far. */
+  logLines: number;
+  logBytes: number;
 };
 
 /** A server in the sandbox, in a process and a state folder of its own. */
@@ -27,6 +30,7 @@ export class Target {
   readonly url: string;
   readonly #child: ChildProcess;
   readonly #folder: string;
+  readonly #log = { lines: 0, bytes: 0 };
 
   private constructor(url: string, child: ChildProcess, folder: string) {
     this.url = url;
@@ -34,7 +38,8 @@ export class Target {
     this.#folder = folder;
   }
 
-  static async start(sandbox: SandboxInfo): Promise<Target> {
+  /** @param more settings beside those of the sandbox */
+  static async start(sandbox: SandboxInfo, more: Record<string, string> = {}): Promise<Target> {
     const folder = await mkdtemp(join(tmpdir(), 'coinslot-attacked-'));
     const env = {
       PATH: process.env['PATH'] ?? '',
@@ -44,15 +49,20 @@ export class Target {
       SOLANA_RPC_URL: sandbox.rpcUrl,
       FACILITATOR_URL: sandbox.facilitatorUrl,
       PAY_TO: sandbox.payTo,
+      ...more,
     };
     const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-    for await (const line of createInterface(child.stdout)) {
-      const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
-      if (url === undefined) continue;
-      child.stdout.resume();
-      return new Target(url, child, folder);
-    }
-    throw new Error('the server ended');
+    const lines = createInterface(child.stdout);
+    const url = await new Promise<string>((resolve, reject) => {
+      lines.on('line', line => {
+        const ready = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
+        if (ready !== undefined) resolve(ready);
+      });
+      lines.once('close', () => reject(new Error('the server ended')));
+    });
+    const target = new Target(url, child, folder);
+    lines.on('line', line => target.#count(line));
+    return target;
   }
 
   size(): Size {
@@ -66,7 +76,14 @@ export class Target {
       ledgerMb: bytes.reduce((sum, each) => sum + each, 0) / MEGABYTE,
       commits: commitsOf(join(this.#folder, 'ledger.db')),
       cpuSeconds: cpuSecondsOf(pid),
+      logLines: this.#log.lines,
+      logBytes: this.#log.bytes,
     };
+  }
+
+  #count(line: string): void {
+    this.#log.lines += 1;
+    this.#log.bytes += Buffer.byteLength(line) + 1;
   }
 
   async stop(): Promise<void> {

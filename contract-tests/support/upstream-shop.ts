@@ -123,6 +123,14 @@ export function contractOf(
   operations: readonly OperationForSale[],
   paths: Record<string, object> = {},
 ): Contract {
+  return parseContract(JSON.stringify(documentOf(operations, paths)), 'shop.yaml');
+}
+
+/** The contract of a shop that sells these, beside other paths. */
+export function documentOf(
+  operations: readonly OperationForSale[],
+  paths: Record<string, object> = {},
+): object {
   for (const operation of operations) {
     const { id, path, upstream, method = 'get', flow = 'authorization', parameters = [], body } = operation;
     const { content = { 'application/json': VALUE }, headers = [] } = operation;
@@ -161,8 +169,7 @@ export function contractOf(
       },
     };
   }
-  const document = { openapi: '3.1.0', info: { title: 'A shop', version: '1.0.0' }, paths };
-  return parseContract(JSON.stringify(document), 'shop.yaml');
+  return { openapi: '3.1.0', info: { title: 'A shop', version: '1.0.0' }, paths };
 }
 
 export type ShopOptions = {

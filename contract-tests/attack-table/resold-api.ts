@@ -1,0 +1,53 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { compileContract } from '../../src/contract/contract.js';
+import { documentOf, TestUpstream, type OperationForSale } from '../support/upstream-shop.js';
+
+/** What the shop sells: calls of an API, one paid after its work and one up front. */
+export const ITEMS = '/items';
+export const ORDERS = '/orders';
+
+/** An API on this machine, and the folder of a shop that sells it. Its items 404 and 502 are answered so, its orders all fail. */
+export class ResoldApi {
+  readonly folder: string;
+  readonly #api: TestUpstream;
+
+  private constructor(folder: string, api: TestUpstream) {
+    this.folder = folder;
+    this.#api = api;
+  }
+
+  static async open(): Promise<ResoldApi> {
+    const api = await TestUpstream.open();
+    api.answer = ({ url = '' }, response) => {
+      const [, of = '', id = ''] = url.split('/');
+      const status = of === 'orders' ? 500 : id === '404' || id === '502' ? Number(id) : 200;
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end('{"value":1}');
+    };
+    const sold = (id: string, path: string): OperationForSale => ({
+      id,
+      path: `${path}/{id}`,
+      parameters: [{ name: 'id', in: 'path' }],
+      upstream: { url: `${api.url}${path}/{id}` },
+    });
+    const text = JSON.stringify(
+      documentOf([sold('getItem', ITEMS), { ...sold('order', ORDERS), flow: 'upfront' }]),
+    );
+    const folder = await mkdtemp(join(tmpdir(), 'coinslot-resold-'));
+    await mkdir(join(folder, 'dist'));
+    await writeFile(join(folder, 'openapi.yaml'), text);
+    await writeFile(join(folder, 'dist', 'openapi.json'), compileContract(text));
+    return new ResoldApi(folder, api);
+  }
+
+  /** How many requests it got. */
+  get requests(): number {
+    return this.#api.calls.length;
+  }
+
+  async close(): Promise<void> {
+    this.#api.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
