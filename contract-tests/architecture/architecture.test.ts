@@ -21,6 +21,10 @@ const TEXTS = ['docs', 'README.md', 'CONTRIBUTING.md'];
 /** Of a file in src/, comments and blank lines included. */
 const MAX_LINES = 400;
 
+/** The one place of the commands that writes to a terminal: it makes what strangers wrote harmless. */
+const TERMINAL = 'src/cli/terminal.ts';
+const PRINTS = /\b(stdout|stderr)\s*(\.write\b|[\w,\s]*\}\s*=\s*process\b)|\bconsole\.\w+\(|writeSync\([12],/;
+
 /** The only files at the root of src/. */
 const ROOT_FILES = ['src/main.ts', 'src/compose.ts', 'src/config.ts'];
 /** The folders of src/, and handlers/. Each imports only from folders further down; those on one line don't import each other. */
@@ -233,6 +237,8 @@ function codeFaults(file: string, text: string, found: Found): string[] {
     faults.push(`${file} reads process.env`);
   // In tests the linter asks for a named exception.
   if (hasAny && !tested) faults.push(`${file} has an any`);
+  if (file.startsWith('src/cli/') && file !== TERMINAL && PRINTS.test(text))
+    faults.push(`${file} prints past ${TERMINAL}`);
   if (SILENCERS.test(text) && file !== ITSELF) faults.push(`${file} silences the compiler or the linter`);
   return faults;
 }
@@ -464,6 +470,16 @@ describe('The check of the architecture', () => {
     expect(faultsOf(root)).to.deep.equal([
       'src/net/a.ts -> src/net/b.ts -> src/net/c.ts -> src/net/a.ts is a circle',
     ]);
+  });
+
+  it('finds a command that prints past the terminal’s writer', () => {
+    write('src/cli/terminal.ts', 'process.stdout.write(readable(text));\n');
+    write('src/cli/buy/main.ts', 'if (process.stderr.isTTY) process.stderr.write(text);\n');
+    write('src/cli/check/main.ts', 'const { stderr } = process;\n');
+    write('src/cli/init/main.ts', 'console.log(text);\n');
+    const named = (folder: string): string => `src/cli/${folder}/main.ts prints past src/cli/terminal.ts`;
+    expect(faultsOf(root)).to.include.members(['buy', 'check', 'init'].map(named));
+    expect(faultsOf(root).filter(fault => fault.startsWith('src/cli/terminal.ts'))).to.deep.equal([]);
   });
 
   it('finds two files of one name', () => {

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { writeErr, writeOut } from './terminal.js';
 
 /** The commands, each a program of its own that reads `process.argv` without the name of the command. */
 const COMMANDS: Record<string, [program: string, summary: string]> = {
@@ -41,19 +42,17 @@ function versionOf(): string {
 const [, , name = ''] = process.argv;
 const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
 if (command && WITHOUT_OPTIONS.includes(name) && process.argv.length > 3) {
-  process.stdout.write(
-    `coinslot ${name}: ${command[1]}. It takes no options; its settings come from the environment.\n`,
-  );
+  writeOut(`coinslot ${name}: ${command[1]}. It takes no options; its settings come from the environment.\n`);
   process.exitCode = process.argv[3] === '--help' ? 0 : 2;
 } else if (command) {
   // Variables that are set already take precedence over those of the file.
   if (existsSync('.env')) process.loadEnvFile('.env');
   await start(command);
 } else if (name === '--version') {
-  process.stdout.write(`${versionOf()}\n`);
+  writeOut(`${versionOf()}\n`);
 } else if (['', 'help', '--help', '-h'].includes(name)) {
-  process.stdout.write(`${USAGE}\n`);
+  writeOut(`${USAGE}\n`);
 } else {
-  process.stderr.write(`There is no command ${name}. Commands: ${Object.keys(COMMANDS).join(', ')}.\n`);
+  writeErr(`There is no command ${name}. Commands: ${Object.keys(COMMANDS).join(', ')}.\n`);
   process.exitCode = 1;
 }

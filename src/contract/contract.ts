@@ -75,7 +75,7 @@ export function compileContract(text: string): string {
 }
 
 const STALE =
-  'openapi.yaml was changed after the last build, so the types and handlers that were built may not fit it: build again (make build).';
+  'openapi.yaml was changed after the last build, so the types and handlers that were built may not fit it: build again (npm run build).';
 
 /** Undefined if there is none that can be read. */
 function readCompiled(file: URL): Compiled | undefined {

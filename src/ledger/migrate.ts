@@ -127,7 +127,7 @@ function refuseMoved(meta: ReadonlyMap<string, string>): void {
   if (arriving !== undefined)
     throw new LedgerFault(
       'open',
-      `The copy of ${arriving} into this ledger was not finished. Run npm run ledger -- copy again, as before.`,
+      `The move of ${arriving} into this ledger was not finished. Start it again, with DATABASE_URL naming that ledger: npm run ledger -- move --to <this ledger>.`,
     );
 }
 

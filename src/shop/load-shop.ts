@@ -56,9 +56,7 @@ async function loadHandlers({
   if (!existsSync(compiledHandlers)) {
     // A shop that sells other APIs only has none.
     if (!existsSync(handlers)) return {};
-    throw new ContractFault(
-      `${handlers} is not compiled: run coinslot build (in the repository: make build).`,
-    );
+    throw new ContractFault(`${handlers} is not compiled: build the shop (npm run build).`);
   }
   let module: { handlers?: unknown };
   try {

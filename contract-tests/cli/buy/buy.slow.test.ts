@@ -371,6 +371,38 @@ describe('npm run buy', function () {
     expect(await pending()).to.have.lengthOf(1);
   });
 
+  it('Ctrl-C before the payment: nothing was paid; after it: where it is saved, and the next run pays once', async () => {
+    const earned = await world.earned();
+    let [unpaid, paid] = [(): void => {}, (): void => {}];
+    let hold: 'unpaid' | 'paid' | undefined = 'unpaid';
+    const held = new Promise<void>(done => (unpaid = done));
+    const sent = new Promise<void>(done => (paid = done));
+    const url = await relayed(async (pass, { path, payment }) => {
+      if (path.endsWith('openapi.json') || hold === undefined) return pass();
+      if (payment === undefined && hold === 'paid') return pass();
+      (payment === undefined ? unpaid : paid)();
+      return new Promise<Response>(() => {});
+    });
+    const first = launch(['summarize', body, '--url', url]);
+    await held;
+    first.child.kill('SIGINT');
+    expect(await first.done).to.have.property('code', 130);
+    expect(first.err()).to.include('Interrupted. Nothing was paid.');
+    hold = 'paid';
+    const second = launch(['summarize', body, '--url', url]);
+    await sent;
+    second.child.kill('SIGINT');
+    expect(await second.done).to.have.property('code', 130);
+    const [file] = await pending();
+    expect(second.err()).to.match(
+      new RegExp(`Interrupted. The payment is saved in .*${file}.*\\. Run the same command again to get`),
+    );
+    hold = undefined;
+    const { code, err } = await launch(['summarize', body, '--url', url]).done;
+    expect(code, err).to.equal(0);
+    expect(await world.earned()).to.equal(earned + priceOf('summarize'));
+  });
+
   it('a payment that was refunded is dropped: the next run signs another one, and gets its answer', async () => {
     const receipt = {
       success: false,

@@ -4,6 +4,7 @@ import { join, relative } from 'node:path';
 import { ContractFault, parseContract } from '../../contract/contract.js';
 import { loadShop, shopFiles } from '../../shop/load-shop.js';
 import { installedProgram } from '../installed-program.js';
+import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot build
 
@@ -62,20 +63,18 @@ async function build(): Promise<void> {
   }
   await import('../../contract/compile.js');
   await loadShop(folder);
-  process.stdout.write(
-    `Built: ${paid.map(({ id, price }) => `${id} (${price.amount} USDC)`).join(', ') || 'nothing'}\n`,
-  );
+  writeOut(`Built: ${paid.map(({ id, price }) => `${id} (${price.amount} USDC)`).join(', ') || 'nothing'}\n`);
 }
 
 if (process.argv.length > 2) {
-  process.stdout.write(`${USAGE}\n`);
+  writeOut(`${USAGE}\n`);
   process.exitCode = process.argv[2] === '--help' ? 0 : 2;
 } else {
   try {
     await build();
   } catch (error) {
     if (!(error instanceof BuildFault || error instanceof ContractFault)) throw error;
-    process.stderr.write(`${error.message}\n`);
+    writeErr(`${error.message}\n`);
     process.exitCode = 1;
   }
 }

@@ -15,6 +15,7 @@ import {
   type SignedPayment,
 } from '../../wallet/sign-payment.js';
 import { errorOf, findOperation, receiptOf, requestOf, send, type Listing } from './client.js';
+import { replaceLine, writeData, writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: ${commandLine('buy')} <operationId> '<json body>' [options]
 For example: ${commandLine('buy')} summarize '{"text":"Any text of a few sentences."}'
@@ -59,7 +60,22 @@ const stateDir = resolve(process.env.STATE_DIR ?? '.coinslot');
 let report: Record<string, unknown> | undefined;
 
 function tell(line: string): void {
-  if (!report) process.stderr.write(`${line}\n`);
+  if (!report) writeErr(`${line}\n`);
+}
+
+/** What became of the money so far, for a user who interrupts. */
+let money = 'Nothing was paid.';
+
+function keptIn(file: string): void {
+  money = `The payment is saved in ${file}. Run the same command again to get the answer without paying twice.`;
+}
+
+/** Ctrl-C. */
+function interrupted(): never {
+  const message = `Interrupted. ${money}`;
+  tell(`${process.stderr.isTTY ? '\n' : ''}${message}`);
+  if (report) writeOut(`${JSON.stringify({ ...report, error: message })}\n`);
+  process.exit(130);
 }
 
 /** A fact for people, and the same for --json. */
@@ -162,6 +178,7 @@ async function buy(order: Order): Promise<void> {
   const call: PendingCall = { url: listing.url, body: order.body, keypair };
   const saved = order.pending.find(call);
   if (saved) {
+    keptIn(order.pending.file(call));
     tell('Continuing with a payment that was signed earlier for this call.');
     const answer = await redeem(order, listing, saved);
     return answer.status === 402 ? spent(order, call, answer) : finish(order, call, answer);
@@ -169,6 +186,7 @@ async function buy(order: Order): Promise<void> {
   const payment = await pay(order, listing, keypair);
   if ('status' in payment) return show(order, payment);
   order.pending.save(call, payment);
+  keptIn(order.pending.file(call));
   return finish(order, call, await redeem(order, listing, payment));
 }
 
@@ -248,21 +266,19 @@ async function redeem(order: Order, listing: Listing, payment: SignedPayment): P
 
 /** On a terminal, counts the seconds of a call that takes more than two, and says what they are spent on. */
 async function withProgress<T>({ upfront }: Listing, task: () => Promise<T>): Promise<T> {
-  const { stderr } = process;
-  if (report || !stderr.isTTY) return task();
+  if (report || !process.stderr.isTTY) return task();
   const startedAt = Date.now();
   const what = upfront ? 'paid before the work, which can take minutes' : 'for the answer';
   const timer = setInterval(() => {
     const seconds = Math.round((Date.now() - startedAt) / 1000);
     if (seconds >= 2)
-      stderr.write(`\rWaiting: ${what}; ${seconds} s (Ctrl-C keeps the payment for the next try)`);
+      replaceLine(`Waiting: ${what}; ${seconds} s (Ctrl-C keeps the payment for the next try)`);
   }, 1000);
   try {
     return await task();
   } finally {
     clearInterval(timer);
-    // Erases the line.
-    stderr.write('\r\u001b[K');
+    replaceLine('');
   }
 }
 
@@ -290,7 +306,7 @@ function print(text: string, json: boolean): void {
     return;
   }
   const shown = json && process.stdout.isTTY ? JSON.stringify(JSON.parse(text), null, 2) : text;
-  process.stdout.write(`${shown}\n`);
+  writeData(`${shown}\n`);
 }
 
 function save({ out, operationId }: Order, body: Buffer, type: string): void {
@@ -352,9 +368,10 @@ async function run(order: Order): Promise<void> {
   await buy(order);
 }
 
+process.once('SIGINT', interrupted);
 try {
   const order = readOrder();
-  if (!order) process.stdout.write(`${USAGE}\n`);
+  if (!order) writeOut(`${USAGE}\n`);
   else await run(order);
 } catch (error) {
   const message = error instanceof BuyFault ? error.message : `The call failed: ${reasonOf(error)}`;
@@ -362,4 +379,4 @@ try {
   if (report) report.error = message;
   process.exitCode = 1;
 }
-if (report) process.stdout.write(`${JSON.stringify(report)}\n`);
+if (report) writeOut(`${JSON.stringify(report)}\n`);

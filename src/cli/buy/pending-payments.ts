@@ -17,7 +17,7 @@ export class PendingPayments {
   /** The saved payment for exactly this call of this payer. */
   find(call: PendingCall): SignedPayment | undefined {
     try {
-      return JSON.parse(readFileSync(this.#file(call), 'utf8')) as SignedPayment;
+      return JSON.parse(readFileSync(this.file(call), 'utf8')) as SignedPayment;
     } catch {
       return undefined;
     }
@@ -25,16 +25,17 @@ export class PendingPayments {
 
   save(call: PendingCall, payment: SignedPayment): void {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    const file = this.#file(call);
+    const file = this.file(call);
     writeFileSync(`${file}.new`, JSON.stringify(payment), { mode: 0o600, flush: true });
     renameSync(`${file}.new`, file);
   }
 
   forget(call: PendingCall): void {
-    rmSync(this.#file(call), { force: true });
+    rmSync(this.file(call), { force: true });
   }
 
-  #file({ url, body, keypair }: PendingCall): string {
+  /** Where the payment of a call is saved. */
+  file({ url, body, keypair }: PendingCall): string {
     const name = createHash('sha256').update(`${url}\n${body}\n`).update(keypair).digest('hex').slice(0, 32);
     return join(this.#folder, `${name}.json`);
   }

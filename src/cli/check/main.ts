@@ -22,6 +22,7 @@ import { loadShop } from '../../shop/load-shop.js';
 import { createChain } from '../../solana/rpc.js';
 import { plain, toJson } from '../ledger/print.js';
 import { lookAtUpstreams } from './upstream-checks.js';
+import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: ${commandLine('check')} [--json]
 
@@ -148,16 +149,15 @@ async function check(config: Config): Promise<Finding[]> {
 }
 
 function print(findings: readonly Finding[], json: boolean): void {
-  if (json) return void process.stdout.write(`${toJson(findings)}\n`);
-  for (const finding of findings)
-    process.stdout.write(`${finding.level.padEnd(7)}  ${plain(sentenceOf(finding))}\n`);
+  if (json) return void writeOut(`${toJson(findings)}\n`);
+  for (const finding of findings) writeOut(`${finding.level.padEnd(7)}  ${plain(sentenceOf(finding))}\n`);
 }
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
   });
-  if (values.help) return void process.stdout.write(`${USAGE}\n`);
+  if (values.help) return void writeOut(`${USAGE}\n`);
   const findings = await check(readConfig());
   print(findings, values.json === true);
   if (findings.some(({ level }) => level === 'error')) process.exitCode = 1;
@@ -168,8 +168,6 @@ try {
 } catch (error) {
   // Stacks may contain URLs with credentials.
   const lines = messageOf(error).split('\n').map(plain);
-  process.stderr.write(
-    error instanceof ConfigFault ? `${lines.join('\n')}\n` : `The check failed: ${lines[0]}\n`,
-  );
+  writeErr(error instanceof ConfigFault ? `${lines.join('\n')}\n` : `The check failed: ${lines[0]}\n`);
   process.exitCode = 1;
 }

@@ -6,6 +6,7 @@ import { toAtomic } from '../../contract/price.js';
 import type { Finding } from './findings.js';
 import { checkShop } from './check-shop.js';
 import type { Purse } from './purchase-checks.js';
+import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot conformance URL [options], or make conformance URL=https://… [KEYPAIR=file MAX_PRICE=0.01]
 
@@ -84,22 +85,21 @@ async function run({ url, purse, json }: Task): Promise<void> {
   const findings = await checkShop(url, purse);
   const broken = findings.filter(({ fault }) => fault !== undefined);
   const failed = broken.filter(({ advice }) => !advice).length;
-  for (const finding of findings)
-    process.stdout.write(json ? `${JSON.stringify(finding)}\n` : lineOf(finding));
+  for (const finding of findings) writeOut(json ? `${JSON.stringify(finding)}\n` : lineOf(finding));
   const summary = [
     `${findings.length - broken.length} kept, ${failed} broken`,
     ...(broken.length > failed ? [`${broken.length - failed} pieces of advice`] : []),
     ...(purse ? [] : ['nothing was paid']),
   ];
-  if (!json) process.stdout.write(`${summary.join(', ')}\n`);
+  if (!json) writeOut(`${summary.join(', ')}\n`);
   process.exitCode = failed ? 1 : 0;
 }
 
 try {
   const task = readTask();
   if (task) await run(task);
-  else process.stdout.write(`${USAGE}\n`);
+  else writeOut(`${USAGE}\n`);
 } catch (error) {
-  process.stderr.write(`${(error as Error).message}\n`);
+  writeErr(`${(error as Error).message}\n`);
   process.exitCode = 2;
 }

@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { basename, dirname, join, resolve } from 'node:path';
 import { addOperation } from '../operation/edit-shop.js';
 import { EXAMPLE, FILES } from './shop-texts.js';
+import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot init [folder]
 
@@ -70,17 +71,17 @@ function writePackage(folder: string): void {
 
 const [, , name = '.', ...rest] = process.argv;
 if (name.startsWith('-') || rest.length) {
-  process.stdout.write(`${USAGE}\n`);
+  writeOut(`${USAGE}\n`);
   process.exitCode = name === '--help' ? 0 : 2;
 } else {
   try {
     const folder = resolve(name);
     init(folder);
-    process.stdout.write(
+    writeOut(
       `A shop is in ${folder}. Next:${name === '.' ? '' : ` cd ${name} &&`} npm install && npm test && npm start\n`,
     );
   } catch (error) {
-    process.stderr.write(`${(error as Error).message}\n`);
+    writeErr(`${(error as Error).message}\n`);
     process.exitCode = 1;
   }
 }

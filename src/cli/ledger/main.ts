@@ -14,6 +14,7 @@ import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import type { ReportSource } from '../../operator/find-payment.js';
+import { writeData, writeErr } from '../terminal.js';
 
 const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
 
@@ -116,9 +117,7 @@ async function withBooks<T>(work: (reader: ReportSource) => Promise<T>): Promise
   try {
     const { retired } = await reader.identity();
     if (retired !== undefined)
-      process.stderr.write(
-        `This ledger is retired, what it says is past: it was moved to ${plain(retired)}.\n`,
-      );
+      writeErr(`This ledger is retired, what it says is past: it was moved to ${plain(retired)}.\n`);
     return await work(reader);
   } finally {
     await reader.close();
@@ -135,7 +134,7 @@ async function writeCsv(reader: ReportSource, { from, to }: Values): Promise<und
 /** @returns false if the pipe is closed */
 function write(text: string): Promise<boolean> {
   return new Promise((done, fail) => {
-    process.stdout.write(text, error => {
+    writeData(text, error => {
       if (!error) done(true);
       else if ((error as NodeJS.ErrnoException).code === 'EPIPE') done(false);
       else fail(error);
@@ -248,6 +247,6 @@ try {
   // Only messages are printed, because stacks may contain URLs with credentials.
   const known = error instanceof OperatorFault || error instanceof LedgerFault;
   const lines = messageOf(error).split('\n').map(plain).join('\n');
-  process.stderr.write(`${known ? '' : 'The command failed: '}${lines}\n`);
+  writeErr(`${known ? '' : 'The command failed: '}${lines}\n`);
   process.exitCode = 1;
 }

@@ -1,5 +1,4 @@
 import '../../solana/silence-bigint-warning.js';
-import { Console } from 'node:console';
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -15,6 +14,7 @@ import { Purse, PurseFault } from './purse.js';
 import { Shop } from './shop-connection.js';
 import { createSigner } from './signer.js';
 import { walletServer } from './wallet-server.js';
+import { consoleOnStderr, writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot mcp --url <shop> --keypair <file> [options]
 An MCP server over stdio for hosts that can't pay: it offers the tools of a shop that speaks MCP and x402, and pays for them.
@@ -115,18 +115,18 @@ async function run(values: ReturnType<typeof options>): Promise<void> {
   const buyer = new Buyer({ shop, purse, signer, fates: new Fates(rpcUrl), limits, timeoutMs });
   const version = versionOf();
   serveStdio(() => walletServer({ shop, buyer, purse, limits, payer, version }), {
-    onerror: error => process.stderr.write(`${error.message}\n`),
+    onerror: error => writeErr(`${error.message}\n`),
   });
 }
 
 // Nothing but the protocol may go to stdout, whatever a package wants to say.
-globalThis.console = new Console(process.stderr);
+globalThis.console = consoleOnStderr();
 try {
   const values = options();
-  if (values.help) process.stdout.write(`${USAGE}\n`);
+  if (values.help) writeOut(`${USAGE}\n`);
   else await run(values);
 } catch (error) {
   const known = error instanceof OptionFault || error instanceof PurseFault || error instanceof TypeError;
-  process.stderr.write(`${known ? messageOf(error) : `The wallet could not start: ${messageOf(error)}`}\n`);
+  writeErr(`${known ? messageOf(error) : `The wallet could not start: ${messageOf(error)}`}\n`);
   process.exitCode = 1;
 }

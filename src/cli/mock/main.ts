@@ -13,6 +13,7 @@ import { shopFiles } from '../../shop/load-shop.js';
 import { createFront } from './front.js';
 import { mockDocument, MOCK_RPC_PATH, mockTerms } from './mock-document.js';
 import { findPrism, PRISM_PACKAGE, PrismFault, startPrism } from './prism-process.js';
+import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: ${commandLine('mock')} [--port 4010]
 
@@ -66,11 +67,11 @@ async function serve(port: number): Promise<void> {
   process.once('SIGINT', stop).once('SIGTERM', stop);
   void running.ended.then(said => {
     if (!server.listening) return;
-    process.stderr.write(`Prism ended, so the mock ends too: ${said.slice(-2000)}\n`);
+    writeErr(`Prism ended, so the mock ends too: ${said.slice(-2000)}\n`);
     process.exitCode = 1;
     stop();
   });
-  process.stdout.write(
+  writeOut(
     `mock of ${contract.paid.length} paid operations at ${url}; no money moves\n` +
       `buyers need no chain: give them ${url}${MOCK_RPC_PATH} as their Solana RPC server\n`,
   );
@@ -78,12 +79,10 @@ async function serve(port: number): Promise<void> {
 
 try {
   const port = readPort();
-  if (port === undefined) process.stdout.write(`${USAGE}\n`);
+  if (port === undefined) writeOut(`${USAGE}\n`);
   else await serve(port);
 } catch (error) {
   const known = error instanceof PrismFault || error instanceof ConfigFault || error instanceof ContractFault;
-  process.stderr.write(
-    `${error instanceof Error ? error.message : String(error)}${known ? '' : `\n\n${USAGE}`}\n`,
-  );
+  writeErr(`${error instanceof Error ? error.message : String(error)}${known ? '' : `\n\n${USAGE}`}\n`);
   process.exit(1);
 }

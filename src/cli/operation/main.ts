@@ -5,6 +5,7 @@ import type { Json } from '../../contract/json.js';
 import { OperationFault } from './contract-text.js';
 import { pathParameters, schemaName, wordsOf, type NewOperation } from './describe-operation.js';
 import { addOperation, removeOperation } from './edit-shop.js';
+import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot operation add <operationId> --price USD [options]
        coinslot operation remove <operationId>
@@ -117,14 +118,12 @@ function changed(files: string[]): string[] {
 try {
   const { values, positionals } = parsed();
   const [command, id, ...rest] = positionals;
-  if (values.help) process.stdout.write(`${USAGE}\n`);
+  if (values.help) writeOut(`${USAGE}\n`);
   else if (!id || rest.length || (command !== 'add' && command !== 'remove')) throw new OperationFault(USAGE);
   else
-    process.stdout.write(
-      `${(command === 'add' ? add(id, values) : changed(removeOperation(folder, id))).join('\n')}\n`,
-    );
+    writeOut(`${(command === 'add' ? add(id, values) : changed(removeOperation(folder, id))).join('\n')}\n`);
 } catch (error) {
   if (!(error instanceof OperationFault)) throw error;
-  process.stderr.write(`${error.message}\n`);
+  writeErr(`${error.message}\n`);
   process.exitCode = 1;
 }
