@@ -74,6 +74,8 @@ export type Config = Readonly<{
   respondentMs: number;
   /** How long respondents may take; as long again, once, if less than half of them have replied by then. */
   orderMs: number;
+  /** How often an order is attempted before only the operator can start another attempt. */
+  orderAttempts: number;
   rapidata: { clientId: string; clientSecret: string; budget: string } | undefined;
   summarizer: { url: string; model: string; apiKey: string | undefined } | undefined;
   piperUrl: string | undefined;
@@ -125,6 +127,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     panelToken: read.secret('PANEL_TOKEN', 16),
     respondentMs: read.integer('RESPONDENT_MINUTES', 10, 1, 10_080) * 60_000,
     orderMs: read.integer('ORDER_MINUTES', 30, 1, 1440) * 60_000,
+    orderAttempts: read.integer('ORDER_ATTEMPTS', 5, 1, 100),
     rapidata: readRapidata(read),
     summarizer: readSummarizer(read),
     piperUrl: read.url('PIPER_URL'),

@@ -74,6 +74,9 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
       intent: null,
       createdAt: orders[0]!.createdAt,
       finishedAt: null,
+      nextAttemptAt: 0,
+      tries: 1,
+      failure: null,
     };
     expect(expected.createdAt).to.be.within(clock, clock + SLOW_MS);
     for (const order of orders) expect(order).to.deep.equal(expected);
@@ -114,6 +117,47 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     const last = (await ledger.order(payment))!;
     expect(last.attempts).to.equal(2);
     expect(last.finishedAt).to.be.within(clock, clock + SLOW_MS);
+  });
+
+  it('begins no new attempt before it is due, and after the last one none without the operator', async () => {
+    const payment = await asked();
+    const { claim } = (await ledger.adopt(payment, 60_000))!;
+    const failed = { attempt: 1, failure: 'It broke.', againMs: 60_000 };
+    expect(await ledger.failOrder(payment, claim - 1, failed), 'under an earlier claim').to.equal(false);
+    expect(await ledger.failOrder(payment, claim, failed)).to.equal(true);
+    expect(await ledger.failOrder(payment, claim, failed), 'twice').to.equal(false);
+    const due = (await ledger.order(payment))?.nextAttemptAt ?? 0;
+    expect(due).to.be.within(clock + 60_000, clock + 60_000 + SLOW_MS);
+    clock += 59_000 - SLOW_MS;
+    expect(await ledger.reopenOrder(payment, clock + 1), 'before it is due').to.equal(undefined);
+    clock = due;
+    expect(await ledger.reopenOrder(payment, clock + 1)).to.include({ attempts: 2, tries: 2 });
+    expect(await ledger.failOrder(payment, claim, { ...failed, attempt: 2, againMs: null })).to.equal(true);
+    clock += 10 * 60_000;
+    expect(await ledger.order(payment)).to.include({ nextAttemptAt: null, failure: 'It broke.' });
+    expect(await ledger.reopenOrder(payment, clock + 1), 'by a call').to.equal(undefined);
+    expect(await ledger.retryOrder(payment, clock + 1), 'by the operator').to.include({ tries: 3 });
+    expect(await ledger.retryOrder(payment, clock + 1), 'while one is in progress').to.equal(undefined);
+  });
+
+  it('begins interrupted work again later each time, and sets the deadline of an attempt once', async () => {
+    const payment = await asked();
+    const waits: number[] = [];
+    for (let start = 1; start <= 4; start++) {
+      expect(await ledger.beginOrder(payment, clock + start), `start ${start}`).to.include({
+        attempts: 1,
+        tries: 1,
+      });
+      expect(await ledger.beginOrder(payment, clock), `again after start ${start}`).to.equal(undefined);
+      const next = (await ledger.order(payment))?.nextAttemptAt ?? 0;
+      waits.push(Math.floor((next - clock) / 1_000));
+      clock = next;
+    }
+    expect(waits).to.deep.equal([1, 2, 4, 8]);
+    const { deadline } = (await ledger.order(payment))!;
+    expect(deadline).to.be.below(clock - 14_000);
+    await ledger.finishOrder(payment);
+    expect(await ledger.beginOrder(payment, clock), 'after its end').to.equal(undefined);
   });
 
   it('gives one of many calls the new attempt', async () => {

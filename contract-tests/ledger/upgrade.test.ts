@@ -83,8 +83,15 @@ function counted(row: Row): Row {
   return { ...row, callers: 1, written_to: written ? 1 : null, unwritten: written ? 0 : 1 };
 }
 
-/** No order of 1.0.0 was extended. */
-const extendable = (row: Row): Row => ({ ...row, extended: 0 });
+/** No order of 1.0.0 was extended. One that failed may be attempted again when its buyer asks. */
+const extendable = (row: Row): Row => ({
+  ...row,
+  extended: 0,
+  next_attempt_at: row['finished_at'] ?? 0,
+  tries: 1,
+  starts: 0,
+  failure: null,
+});
 
 onEachEngine('A ledger of version 1.0.0', (make, engine) => {
   upgrades(make);

@@ -303,7 +303,7 @@ describe('the worker of paid orders', () => {
     const orders = new OrderWorker({ ledger, work, log, attemptMs });
     orders.start();
     const why = await orders.wait(id, 8_000, new AbortController().signal);
-    expect(why).to.match(/^It broke\. The order stays owed: send the same payment again/);
+    expect(why?.error).to.match(/^It broke\. The order stays owed: send the same payment again/);
     await orders.stop();
     await ledger.close();
     await place.remove();

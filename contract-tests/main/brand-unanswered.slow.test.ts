@@ -83,12 +83,12 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(aggregate.summary).to.match(/^Only 1 of 3 people/);
     });
 
-    it('with none: 502, the order stays owed, and the same payment starts an attempt that can be answered', async () => {
+    it('with none: 503, the order stays owed, and the same payment starts an attempt that can be answered', async () => {
       const before = await world.earned();
       const payment = await sign(testServer);
       const body = aBody(1);
       const failed = await send(testServer, payment, body);
-      expect(failed.status, failed.body.toString()).to.equal(502);
+      expect(failed.status, failed.body.toString()).to.equal(503);
       expect(errorOf(failed)).to.match(/stays owed.*send the same payment again/i);
       expect(errorOf(failed)).not.to.match(/not charged/i);
       expect(receiptOf(failed)).to.include({ success: true });
@@ -103,6 +103,8 @@ describe('brandFeedback, paid first and answered later', function () {
         attempts: 2,
       });
 
+      expect((await send(testServer, payment, body)).status, 'before the next attempt is due').to.equal(503);
+      await pause(Number(failed.headers.get('retry-after')) * 1_000 - 2_500);
       const held = send(testServer, payment, body);
       await someone.answer(payment.id, 'The second time.');
       const answer = await held;
@@ -116,9 +118,11 @@ describe('brandFeedback, paid first and answered later', function () {
     it('once the operator recorded a refund: 502 that says so, and nobody is asked any more', async () => {
       const payment = await sign(testServer);
       const body = aBody(1);
-      expect((await send(testServer, payment, body)).status).to.equal(502);
+      const failed = await send(testServer, payment, body);
+      expect(failed.status).to.equal(503);
+      await pause(Number(failed.headers.get('retry-after')) * 1_000);
       const second = await send(testServer, payment, body, 0);
-      expect(second.status, 'a second attempt').to.equal(503);
+      expect(errorOf(second), 'a second attempt').to.match(/in progress/);
       const location = second.headers.get('location') ?? '';
       const signature = `nobody-was-there-${payment.id}`;
       expect(await testServer.reader.refund(payment.id, aRefund({ signature }))).to.equal('refunded');

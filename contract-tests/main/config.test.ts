@@ -36,6 +36,7 @@ describe('The configuration', () => {
       sandboxRpcPort: 8899,
       sandboxFacilitatorPort: 8403,
       holdMs: 55_000,
+      orderAttempts: 5,
       maxUnsettledPerPayer: 256,
       summarizer: undefined,
       piperUrl: undefined,
@@ -57,6 +58,7 @@ describe('The configuration', () => {
         'SANDBOX_RPC_PORT',
         'SANDBOX_FACILITATOR_PORT',
         'HOLD_SECONDS',
+        'ORDER_ATTEMPTS',
         'LOG_LEVEL',
       ],
       ...[
@@ -113,6 +115,7 @@ describe('The configuration', () => {
       PAY_TO,
       DATABASE_URL: 'postgres://u@h/db',
       HOLD_SECONDS: '7',
+      ORDER_ATTEMPTS: '3',
       SUMMARIZER_URL: 'http://s/v1',
       SUMMARIZER_MODEL: 'm',
       ALLOW_PRIVATE_UPSTREAMS: 'true',
@@ -123,7 +126,7 @@ describe('The configuration', () => {
       publicUrl: 'https://pay.example',
       payTo: PAY_TO,
     });
-    expect(config).to.include({ databaseUrl: 'postgres://u@h/db', holdMs: 7000 });
+    expect(config).to.include({ databaseUrl: 'postgres://u@h/db', holdMs: 7000, orderAttempts: 3 });
     expect(config.facilitators).to.deep.equal([
       { kind: 'http', url: 'http://f/x402' },
       { kind: 'embedded' },
@@ -140,6 +143,7 @@ describe('The configuration', () => {
     ['PORT', '-1'],
     ['PORT', '1e3'],
     ['HOLD_SECONDS', '0'],
+    ['ORDER_ATTEMPTS', '0'],
     ['MAX_UNSETTLED_PER_PAYER', 'many'],
     ['UNSOLD_CALLS_PER_HOUR', '0'],
     ['SANDBOX_RPC_PORT', 'auto'],

@@ -1,19 +1,19 @@
 import type { Mutant } from './mutants.js';
 
-const changed = (name: string, find: string, replace: string): Mutant => ({
+const changed = (name: string, find: string, replace: string, grep = ''): Mutant => ({
   name: `orders: ${name}`,
   file: 'src/payments/order-worker.js',
   find,
   replace,
   test: 'payments/order-worker',
-  grep: 'orders of two servers on one ledger on SQLite',
+  grep: `orders of two servers on one ledger on SQLite ${grep}`,
 });
 
 /** Guards of an order that two servers believe to hold. */
 export const orderMutants: readonly Mutant[] = [
   changed(
     'a server extends an order that it lost',
-    'const next = (await this.#hold(row, lost)) ? await this.#extend(id, current) : undefined;',
+    'const next = (await lease.renew()) ? await this.#extend(id, current) : undefined;',
     'const next = await this.#extend(id, current);',
   ),
   changed(
@@ -22,9 +22,33 @@ export const orderMutants: readonly Mutant[] = [
     'return undefined;',
   ),
   changed(
-    'a server ends the attempt of its successor',
-    'if (!signal.aborted && (await this.#hold(row, lost)))',
-    'if (!signal.aborted)',
+    'a ledger that fails while an order is extended ends it',
+    'if (broken)',
+    'if (false)',
+    'a ledger that fails while the order is extended',
   ),
-  changed('a ledger that fails while an order is extended ends it', 'if (broken)', 'if (false)'),
+  changed(
+    'a call starts work while the order pauses',
+    'if (pause && (pause.seconds === undefined || pause.seconds > 0))',
+    'if (false)',
+  ),
+  changed(
+    'attempts are never used up',
+    'const usedUp = tries >= this.#maxAttempts;',
+    'const usedUp = false;',
+    'a failed attempt counts',
+  ),
+  {
+    ...changed('what the backend rejects is attempted again', 'const over = final', 'const over = false'),
+    test: 'upstreams/http-operations/bad-upstreams',
+    grep: 'an order that the upstream rejects',
+  },
+  {
+    ...changed(
+      'a lease that could not be renewed is kept',
+      'this.#expiry = setTimeout(() => this.#expire(), ',
+      'this.#expiry = setTimeout(() => { }, ',
+    ),
+    file: 'src/payments/order-lease.js',
+  },
 ];

@@ -80,6 +80,18 @@ describe('The log of sales', () => {
     ]);
   });
 
+  it('says that no attempt at an order follows by itself', () => {
+    hear({ kind: 'order', change: 'given up', ...MONEY, why: 'All 5 attempts are used up.' });
+    expect(lines[0]).to.include({ level: 'error', payment: MONEY.payment });
+    expect(lines[0]?.message).to.match(/no attempt follows by itself: All 5 attempts are used up\.$/);
+  });
+
+  it('has no line for calls that wait for an order, except at level debug', () => {
+    for (const status of [503, 502])
+      hear({ ...ANSWERED, status, paid: true, error: 'Paid.', reported: true });
+    expect(lines.map(({ level }) => level)).to.deep.equal(['debug', 'debug']);
+  });
+
   it('says loudly that a facilitator reported a settlement that is not on chain', () => {
     hear({ kind: 'false settlement', ...MONEY, settlement: 'Sig' });
     expect(lines[0]).to.include({ level: 'error', payment: MONEY.payment, usdc: '0.01', settlement: 'Sig' });

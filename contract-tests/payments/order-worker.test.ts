@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openLedger, type Ledger, type Order } from '../../src/ledger/store.js';
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
@@ -10,6 +11,7 @@ const log = { info: () => {}, warn: () => {}, error: () => {} };
 const ANSWER: OrderResult = { kind: 'answer', answer: { status: 200, headers: {}, body: Buffer.from('{}') } };
 const ATTEMPT_MS = 60_000;
 const SOON_MS = 6_000;
+const LEASE_MS = 600;
 
 /** An attempt that a server works on. The test ends it. */
 type Work = { attempt: Attempt; signal: AbortSignal; end: (result: OrderResult) => void };
@@ -39,7 +41,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     return opened;
   }
   /** Starts a server. @returns the attempts that it has begun */
-  function server(ledger: Ledger): Work[] {
+  function server(ledger: Ledger, leaseMs?: number): Work[] {
     const begun: Work[] = [];
     const work = (attempt: Attempt, signal: AbortSignal) =>
       new Promise<OrderResult>(end => begun.push({ attempt, signal, end }));
@@ -48,6 +50,7 @@ onEachEngine('orders of two servers on one ledger', make => {
       work: { replies: () => 1, work },
       log,
       attemptMs: ATTEMPT_MS,
+      leaseMs,
     });
     worker.start();
     workers.push(worker);
@@ -87,6 +90,105 @@ onEachEngine('orders of two servers on one ledger', make => {
     await soon(async () => ((await ledger.find(id))?.state === 'delivered' ? true : undefined));
   });
 
+  it('a server that is cut off from its ledger for longer than its lease stops its work, and writes no result of it', async () => {
+    const ledger = await ledgerOf();
+    const id = await paymentIn(ledger, 'owed');
+    let cut = false;
+    /** Neither answers nor fails, as a connection that was lost. */
+    const orCut = <T>(asked: Promise<T>): Promise<T> => (cut ? new Promise<T>(() => {}) : asked);
+    const away: Ledger = {
+      ...ledger,
+      extendLease: (...lease) => orCut(cut ? Promise.resolve(false) : ledger.extendLease(...lease)),
+      list: (...listed) => orCut(ledger.list(...listed)),
+    };
+    const first = server(away, LEASE_MS);
+    const one = await soon(() => first[0]);
+    await pause(2 * LEASE_MS);
+    expect(one.signal.aborted, 'while it renews its lease').to.equal(false);
+    cut = true;
+    await once(one.signal, 'abort');
+    const second = server(await ledgerOf(), LEASE_MS);
+    const two = await soon(() => second[0]);
+    cut = false;
+    one.end({ kind: 'answer', answer: { status: 200, headers: {}, body: Buffer.from('"late"') } });
+    await pause(100);
+    expect(await ledger.find(id), 'after the work of the first').to.include({ state: 'owed' });
+    expect(two.signal.aborted).to.equal(false);
+    two.end(ANSWER);
+    await soon(async () => ((await ledger.find(id))?.state === 'delivered' ? true : undefined));
+    expect((await ledger.answer(id))?.body.toString()).to.equal('{}');
+  });
+
+  it('a lease that ended is not taken up again, even if no other server took the order over', async () => {
+    const ledger = await ledgerOf();
+    const id = await paymentIn(ledger, 'owed');
+    let cut = false;
+    const away: Ledger = {
+      ...ledger,
+      extendLease: async (...lease) => {
+        if (cut) throw new Error('the ledger is away');
+        return ledger.extendLease(...lease);
+      },
+    };
+    const begun = server(away, LEASE_MS);
+    const { signal, end } = await soon(() => begun[0]);
+    cut = true;
+    await once(signal, 'abort');
+    cut = false;
+    end(ANSWER);
+    (await soon(() => begun[1])).end({ kind: 'failed', error: 'Nobody answered.' });
+    await soon(async () => (await orderOf(ledger, id)).failure ?? undefined);
+    expect(await ledger.find(id)).to.include({ state: 'owed' });
+  });
+
+  it('a failed attempt counts where it ends, at whichever server the next one begins', async () => {
+    const ledger = await ledgerOf();
+    const row = await ledger.find(await paymentIn(ledger, 'owed'));
+    if (!row) throw new Error('no payment');
+    const begun: Work[] = [];
+    const on = (on: Ledger): OrderWorker => {
+      const work = (attempt: Attempt, signal: AbortSignal) =>
+        new Promise<OrderResult>(end => begun.push({ attempt, signal, end }));
+      const limits = { maxAttempts: 3, firstPauseMs: 0 };
+      const worker = new OrderWorker({
+        ledger: on,
+        work: { replies: () => 1, work },
+        log,
+        attemptMs: 1,
+        ...limits,
+      });
+      workers.push(worker);
+      return worker;
+    };
+    const both = [on(ledger), on(await ledgerOf())];
+    for (let tries = 1; tries <= 3; tries++) {
+      await Promise.all([...both, ...both].map(each => each.take(row)));
+      (await soon(() => begun[tries - 1])).end({ kind: 'failed', error: 'Nobody answered.' });
+      await soon(async () => (await orderOf(ledger, row.id)).finishedAt ?? undefined);
+      await Promise.all(both.map(each => soon(async () => await each.whyIdle(row.id))));
+    }
+    for (const each of both)
+      expect((await each.take(row))?.error).to.match(
+        /^Nobody answered\. All 3 attempts are used up\..*owed for refund/,
+      );
+    expect(begun).to.have.length(3);
+    await both[1]?.retry(row);
+    (await soon(() => begun[3])).end(ANSWER);
+    await soon(async () => ((await ledger.find(row.id))?.state === 'delivered' ? true : undefined));
+  });
+
+  it('a caller held at one server is answered by the attempt that succeeds at the other', async () => {
+    const ledger = await ledgerOf();
+    const id = await paymentIn(ledger, 'owed');
+    const begun = server(ledger);
+    const { end } = await soon(() => begun[0]);
+    server(await ledgerOf());
+    const waiting = workers[1]?.wait(id, 60_000, new AbortController().signal);
+    end(ANSWER);
+    expect(await waiting).to.equal(undefined);
+    expect(await ledger.find(id)).to.include({ state: 'delivered' });
+  });
+
   it('an extension that another server began is gone on with, not skipped', async () => {
     const { id, ledger, second } = await both();
     const extended = await ledger.extendOrder(id, 1, Date.now() + 2 * ATTEMPT_MS);
@@ -110,11 +212,12 @@ onEachEngine('orders of two servers on one ledger', make => {
       log,
       observer,
       attemptMs: ATTEMPT_MS,
+      firstPauseMs: 0,
     });
     workers.push(worker);
     await worker.take(row, 'r1');
     (await soon(() => ends.shift()))({ kind: 'failed', error: 'Nobody answered.' });
-    await soon(async () => await worker.failureOf(row.id));
+    await soon(async () => ((await worker.whyIdle(row.id))?.seconds === 0 ? true : undefined));
     await worker.take(row, 'r2');
     (await soon(() => ends.shift()))(ANSWER);
     await soon(() => told[1]);

@@ -180,7 +180,8 @@ export class TestServer {
       if (!state.dead) offers.setView(view);
     };
     const trust = await loadFacilitatorTrust(real, facilitator, log);
-    const orders = new OrderWorker({ ledger, work: orderWork(options.ordered), log, attemptMs: 60_000 });
+    const work = orderWork(options.ordered);
+    const orders = new OrderWorker({ ledger, work, log, attemptMs: 60_000, firstPauseMs: 0 });
     const charge = new Charge({
       ledger,
       facilitator,

@@ -20,6 +20,8 @@ import { PickUps } from '../../src/http/serve-pick-up.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
+import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
+import { saleLog } from '../../src/observe/sale-log.js';
 import { AnswerKeys } from '../../src/payments/answer-keys.js';
 import { Charge } from '../../src/payments/charge.js';
 import { servedContract } from '../../src/payments/discovery.js';
@@ -34,6 +36,9 @@ import type { HostCircuitOptions } from '../../src/upstreams/http-operations/hos
 import { asked, FakeFacilitator, FEE_PAYER, RECIPE, TERMS } from './charge-world.js';
 import { craftPayment, v2Header } from './craft.js';
 import { call, type Answer } from './world.js';
+
+/** How orders are attempted. */
+type OrderOptions = Pick<ConstructorParameters<typeof OrderWorker>[0], 'maxAttempts' | 'firstPauseMs'>;
 
 /** What a test's upstream was asked. */
 export type UpstreamCall = { method: string; url: string; headers: IncomingMessage['headers']; body: string };
@@ -175,6 +180,7 @@ export function documentOf(
 export type ShopOptions = {
   breaker?: HostCircuitOptions;
   allowPrivate?: boolean;
+  orders?: OrderOptions;
   /** Handlers that serve operations in place of their upstreams. */
   handlers?: Serving;
   /** Told of every response before it is written. */
@@ -268,7 +274,10 @@ export class UpstreamShop {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  async #serve(http: HttpOperations, { handlers: own = {}, watch = () => {} }: ShopOptions): Promise<void> {
+  async #serve(
+    http: HttpOperations,
+    { handlers: own = {}, watch = () => {}, orders: timing }: ShopOptions,
+  ): Promise<void> {
     const { contract, ledger, facilitator } = this;
     const destination = { write: (line: string) => void (this.logged += line) };
     const serializers = { error: pino.stdSerializers.err, cause: pino.stdSerializers.err };
@@ -279,7 +288,16 @@ export class UpstreamShop {
     const parts = { routes, handlers, log, calls };
     const offers = new Offers(contract.paid, TERMS, FEE_PAYER, []);
     offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
-    const orders = new OrderWorker({ ledger, work: orderWork(parts), log, attemptMs: 60_000 });
+    const sales = saleLog(log);
+    const observer = { ...UNOBSERVED, tell: (event: Event) => void sales.hear(event) };
+    const orders = new OrderWorker({
+      ledger,
+      work: orderWork(parts),
+      log,
+      observer,
+      attemptMs: 60_000,
+      ...timing,
+    });
     const confirm = async (): Promise<boolean> => true;
     const charge = new Charge({
       ledger,
@@ -297,6 +315,7 @@ export class UpstreamShop {
     const answerKeys = await AnswerKeys.open(ledger, ANSWERS_URL);
     const callback = createApp({
       ...parts,
+      observer,
       charge,
       offers,
       answerKeys,

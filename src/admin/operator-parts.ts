@@ -22,7 +22,7 @@ type Parts = {
   trust: Pick<StoredFacilitatorTrust, 'isLiar'>;
   apis: Pick<HttpOperations, 'breakers'>;
   health: Pick<Health, 'report'>;
-  orders: Pick<OrderWorker, 'take'>;
+  orders: Pick<OrderWorker, 'retry'>;
   log: Log;
   /** Aborts when the server shuts down. */
   closing: AbortSignal;
@@ -48,7 +48,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
       const { recordRefund } = await import('../operator/record-refund.js');
       await recordRefund(ledger, id, tx, () => [...endpoints.rpcUrls]);
     },
-    retry: payment => orders.take(payment),
+    retry: payment => orders.retry(payment),
     log,
     signal: parts.closing,
   });

@@ -42,9 +42,11 @@ function meaningOf({ payment, order }: PaymentFacts): string {
     case 'owed':
       if (payment.flow !== 'upfront')
         return 'The money has moved and there is no answer yet. The work is done when the caller sends its payment again. You can also refund it.';
-      return order && order.finishedAt !== null
-        ? 'The money has moved, and the last attempt ended without an answer. A retry, or the next call of the buyer, starts another attempt. You can also refund it.'
-        : 'The money has moved and the server works on the answer.';
+      if (!order || order.finishedAt === null)
+        return 'The money has moved and the server works on the answer.';
+      return order.nextAttemptAt === null
+        ? `The money has moved, and no attempt follows by itself: retry or refund it. ${order.failure ?? ''}`
+        : 'The money has moved, and the last attempt ended without an answer. A retry, or the next call of the buyer, starts another attempt. You can also refund it.';
   }
 }
 

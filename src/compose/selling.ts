@@ -60,7 +60,8 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const handlers = calls.observe({ ...served, ...apis.served });
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
-  const orders = new OrderWorker({ ledger, work, log, observer, attemptMs: config.orderMs });
+  const { orderMs: attemptMs, orderAttempts: maxAttempts } = config;
+  const orders = new OrderWorker({ ledger, work, log, observer, attemptMs, maxAttempts });
   const charge = createCharge(base, offering, orders);
   const reconciler = new Reconciler({ ledger, chain: boundedHistory(chain, heights), trust, log, observer });
   disposers.unshift(() => reconciler.stop());

@@ -121,7 +121,9 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
       const answer = await runHandler(handlerParts, route, call);
       if (answer.status === 200) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
-      return { kind: 'failed', error };
+      const retryAfterSeconds = Number(answer.headers['Retry-After'] ?? 0);
+      // The request can't be corrected any more, so that another attempt would end as this one.
+      return { kind: 'failed', error, final: answer.status === 400, retryAfterSeconds };
     },
   };
 }

@@ -28,8 +28,9 @@ export async function told(
   serve: () => Promise<PaidCallResult>,
 ): Promise<PaidCallResult> {
   const began = performance.now();
-  const tell = (answer: Pick<Answered, 'status' | 'error' | 'payment' | 'payer' | 'paid'>): void =>
-    observer.tell({ kind: 'answered', ...asked, ...answer, ms: performance.now() - began });
+  const tell = (
+    answer: Pick<Answered, 'status' | 'error' | 'payment' | 'payer' | 'paid' | 'reported'>,
+  ): void => observer.tell({ kind: 'answered', ...asked, ...answer, ms: performance.now() - began });
   try {
     const result = await serve();
     if (result.kind === 'throttled') return result;
@@ -37,7 +38,8 @@ export async function told(
     else if (result.kind === 'rejected') tell({ ...UNREAD, status: 402, error: result.error });
     else if (!isThrottled(result.outcome)) {
       const { id: payment, payer } = result.payment.checked;
-      tell({ payment, payer, ...answerOf(result.outcome) });
+      const reported = 'reported' in result.outcome;
+      tell({ payment, payer, ...answerOf(result.outcome), ...(reported ? { reported } : {}) });
     }
     return result;
   } catch (error) {

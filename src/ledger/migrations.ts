@@ -12,6 +12,7 @@ export const MIGRATIONS: readonly Migration[] = [
   receiverOfSalesOnly,
   salesInOrder,
   extensionsOfOrders,
+  attemptsOfOrders,
 ];
 
 /** The schema version this program writes. */
@@ -143,4 +144,15 @@ function salesInOrder(): string[] {
 /** An order that too few people answered gets a second deadline, once per opening. */
 function extensionsOfOrders(): string[] {
   return ['alter table orders add column extended bigint not null default 0'];
+}
+
+/** When an order may be worked on again, how often that was, and why it failed. What failed before may be tried when its buyer asks. */
+function attemptsOfOrders(): string[] {
+  return [
+    'alter table orders add column next_attempt_at bigint default 0',
+    'alter table orders add column tries bigint not null default 1',
+    'alter table orders add column starts bigint not null default 0',
+    'alter table orders add column failure text',
+    'update orders set next_attempt_at = finished_at where finished_at is not null',
+  ];
 }

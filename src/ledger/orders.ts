@@ -8,6 +8,9 @@ import { findToChange } from './queries/claims.js';
 import * as queries from './queries/orders.js';
 
 const MAX_OPEN = 1_000;
+const MAX_FAILURE_CHARACTERS = 1_000;
+const FIRST_RESTART_MS = 1_000;
+const LONGEST_RESTART_MS = 3_600_000;
 
 /** Work that is paid for before it is done. Times are milliseconds since 1970. */
 export type Order = {
@@ -26,7 +29,16 @@ export type Order = {
   readonly createdAt: number;
   /** When the last attempt ended, delivered or failed; null while it is in progress. */
   readonly finishedAt: number | null;
+  /** When work on it may begin: again, while it is in progress; after that, with a new attempt. Null: only the operator may start one. */
+  readonly nextAttemptAt: number | null;
+  /** How often it was opened. Unlike `attempts`, this does not count extensions. */
+  readonly tries: number;
+  /** Why the last attempt that failed did, as its buyer was told. */
+  readonly failure: string | null;
 };
+
+/** How an attempt failed. `againMs`: from now until a call may start the next one; null: only the operator may. */
+export type FailedAttempt = { attempt: number; failure: string; againMs: number | null };
 
 export type Reply = {
   /** Unique within its order. */
@@ -56,8 +68,14 @@ export type OrderStore = {
   readonly order: (payment: string) => Promise<Order | undefined>;
   /** Records that an attempt ended, delivered or failed. @returns false if it had already ended, or is not the current attempt */
   readonly finishOrder: (payment: string, attempt?: number) => Promise<boolean>;
-  /** Starts another attempt. @returns undefined unless the last one has ended and the payment is still owed */
+  /** Records that an attempt failed. @returns false if the claim is not the current one any more, or the attempt has ended */
+  readonly failOrder: (payment: string, claim: number, failed: FailedAttempt) => Promise<boolean>;
+  /** Counts a start of the work on an order in progress. @param deadline of an attempt that was not begun before */
+  readonly beginOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
+  /** Starts another attempt. @returns undefined unless the last one has ended, the next one is due, and the payment is still owed */
   readonly reopenOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
+  /** The same for the operator, whenever it is due, and also after the last attempt. */
+  readonly retryOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
   /**
    * Ends the attempt and starts another in its place, once since the order was opened or reopened.
    * @returns undefined if that has happened already, or the attempt is not the current one or has ended
@@ -97,23 +115,7 @@ export function ordersOf({ engine, now }: Connection): OrderStore {
         `The payment ${request.payment} is not owed: there is no order to open.`,
       );
     },
-    finishOrder: async (payment, attempt) => {
-      const finish = (): Query => {
-        const ended = { payment, now: now() };
-        return attempt === undefined
-          ? queries.finishOrder(ended)
-          : queries.finishAttempt({ ...ended, attempt });
-      };
-      return (await engine.write(() => execute(finish()))).length === 1;
-    },
-    reopenOrder: async (payment, deadline) => {
-      const [row] = await engine.write(() => reopen(payment, deadline));
-      return row && orderOf(row);
-    },
-    extendOrder: async (payment, attempt, deadline) => {
-      const [row] = await engine.write(() => execute(queries.extendOrder({ payment, attempt, deadline })));
-      return row && orderOf(row);
-    },
+    ...attemptsOf({ engine, now }),
     openOrders: async () => {
       const rows = await engine.read(() => execute(queries.openOrders({ limit: MAX_OPEN })));
       return rows.map(row => ({ ...orderOf(row), replies: row.replies }));
@@ -136,6 +138,43 @@ export function ordersOf({ engine, now }: Connection): OrderStore {
   };
 }
 
+type Attempts = Pick<
+  OrderStore,
+  'finishOrder' | 'failOrder' | 'beginOrder' | 'reopenOrder' | 'retryOrder' | 'extendOrder'
+>;
+
+function attemptsOf({ engine, now }: Connection): Attempts {
+  return {
+    finishOrder: async (payment, attempt) => {
+      const finish = (): Query => {
+        const ended = { payment, now: now() };
+        return attempt === undefined
+          ? queries.finishOrder(ended)
+          : queries.finishAttempt({ ...ended, attempt });
+      };
+      return (await engine.write(() => execute(finish()))).length === 1;
+    },
+    reopenOrder: async (payment, deadline) => {
+      const [row] = await engine.write(() => reopen({ payment, deadline, due: true, now: now() }));
+      return row && orderOf(row);
+    },
+    retryOrder: async (payment, deadline) => {
+      const [row] = await engine.write(() => reopen({ payment, deadline, due: false, now: now() }));
+      return row && orderOf(row);
+    },
+    beginOrder: async (payment, deadline) => {
+      const [row] = await engine.write(() => begin(payment, deadline, now()));
+      return row && orderOf(row);
+    },
+    failOrder: async (payment, claim, failed) =>
+      (await engine.write(() => fail(payment, claim, { ...failed, now: now() }))).length === 1,
+    extendOrder: async (payment, attempt, deadline) => {
+      const [row] = await engine.write(() => execute(queries.extendOrder({ payment, attempt, deadline })));
+      return row && orderOf(row);
+    },
+  };
+}
+
 function* open(
   order: { payment: string; request: string; wanted: number; deadline: number },
   now: Query,
@@ -151,9 +190,28 @@ function* open(
 }
 
 /** All transactions lock payments before orders, so that they can't deadlock. */
-function* reopen(payment: string, deadline: number): TransactionBody<OrderRow[]> {
+function* reopen(how: Parameters<typeof queries.reopenOrder>[0]): TransactionBody<OrderRow[]> {
+  const [row] = yield* execute(findToChange({ id: how.payment }));
+  return row?.state === 'owed' ? yield* execute(queries.reopenOrder(how)) : [];
+}
+
+/** Work that was interrupted is begun again later each time, so that an order which ends its server does not do so without end. */
+function* begin(payment: string, deadline: number, now: Query): TransactionBody<OrderRow[]> {
+  const [order] = yield* execute(queries.findOrderToChange({ payment }));
+  if (!order) return [];
+  const againMs = Math.min(FIRST_RESTART_MS * 2 ** order.starts, LONGEST_RESTART_MS);
+  return yield* execute(queries.beginAttempt({ payment, deadline, againMs, now }));
+}
+
+function* fail(
+  payment: string,
+  claim: number,
+  { attempt, failure, againMs, now }: FailedAttempt & { now: Query },
+): TransactionBody<unknown[]> {
   const [row] = yield* execute(findToChange({ id: payment }));
-  return row?.state === 'owed' ? yield* execute(queries.reopenOrder({ payment, deadline })) : [];
+  if (row?.claim !== claim) return [];
+  const kept = failure.slice(0, MAX_FAILURE_CHARACTERS);
+  return yield* execute(queries.failAttempt({ payment, attempt, failure: kept, againMs, now }));
 }
 
 function* reject(payment: string, reply: string, now: Query): TransactionBody<{ reply: string }[]> {
@@ -189,6 +247,9 @@ function orderOf(row: OrderRow): Order {
     intent: row.intent,
     createdAt: row.created_at,
     finishedAt: row.finished_at,
+    nextAttemptAt: row.next_attempt_at,
+    tries: row.tries,
+    failure: row.failure,
   };
 }
 

@@ -108,7 +108,7 @@ export type LedgerReader = {
   readonly refundOf: (id: string) => Promise<Refund | undefined>;
   /** Waits for all earlier operations, then closes. */
   readonly close: () => Promise<void>;
-} & Pick<OrderStore, 'order' | 'replies'>;
+} & Pick<OrderStore, 'order' | 'replies' | 'retryOrder'>;
 
 /** Further reads, only for the operator's reports. */
 export type LedgerReports = {
@@ -129,10 +129,11 @@ export type LedgerReports = {
 
 export function readerOf(connection: Connection): LedgerReader {
   const { engine, now } = connection;
-  const { order, replies } = ordersOf(connection);
+  const { order, replies, retryOrder } = ordersOf(connection);
   return {
     order,
     replies,
+    retryOrder,
     find: async id => {
       const [row] = await engine.read(() => execute(find({ id, now: now() })));
       return row && paymentOf(row);

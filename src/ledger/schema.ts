@@ -97,6 +97,16 @@ export type OrderRow = {
   finished_at: number | null;
   /** 1 if its deadline was extended since it was last opened. */
   extended: number;
+  /**
+   * While it is in progress: no server takes it up before. After that: when a call may open it again; null if only the operator may.
+   */
+  next_attempt_at: number | null;
+  /** How often it was opened. An extension is part of the attempt that it extends. */
+  tries: number;
+  /** How often the work was begun since it was last opened: more than once if it was interrupted. */
+  starts: number;
+  /** Why the last attempt failed, as its buyer was told. */
+  failure: string | null;
 };
 
 export type ReplyRow = {

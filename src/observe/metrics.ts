@@ -141,10 +141,11 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
       'operation',
       'reason',
     ]),
-    orders: count('orders_total', 'Changes of orders that are paid up front: paid, delivered, failed.', [
-      'operation',
-      'change',
-    ]),
+    orders: count(
+      'orders_total',
+      'Changes of orders that are paid up front: paid, delivered, failed (an attempt), given up (the last one).',
+      ['operation', 'change'],
+    ),
     released: count('released_total', 'Unresolved payments that the chain has shown not to be charged.', [
       'operation',
     ]),
@@ -168,7 +169,7 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     for (const each of [counts.challenges, counts.sales, counts.falseSettlements]) each.begin(id);
     counts.revenue.add(id, 0n);
     if (flow !== 'upfront') continue;
-    for (const change of ['paid', 'delivered', 'failed']) counts.orders.begin(id, change);
+    for (const change of ['paid', 'delivered', 'failed', 'given up']) counts.orders.begin(id, change);
   }
   return counts;
 }

@@ -76,6 +76,8 @@ export type Answered = {
   error?: string | undefined;
   /** Whether its receipt says that the money has moved. */
   paid: boolean;
+  /** The call waits for an order, whose changes are reported by themselves. */
+  reported?: boolean;
   ms: number;
   spent?: Spent | undefined;
 };
@@ -83,10 +85,13 @@ export type Answered = {
 /** What comes next for a payment. For the log at level `debug`. */
 export type Decided = { kind: 'decided'; requestId?: string | undefined; payment: string; next: string };
 
-/** `paid`: it begins; `delivered`: its answer is stored; `failed`: this attempt failed, and the order stays owed. */
+/**
+ * `paid`: it begins; `delivered`: its answer is stored; `failed`: this attempt failed, and the next one can start later; `given up`: it
+ * failed, and only the operator can start another attempt.
+ */
 export type OrderChanged = {
   kind: 'order';
-  change: 'paid' | 'delivered' | 'failed';
+  change: 'paid' | 'delivered' | 'failed' | 'given up';
   operation: string;
   payment: string;
   payer: string;

@@ -24,7 +24,7 @@ export function saleLog(log: DetailedLog): Listener {
         case 'sold':
           return logSale(log, event);
         case 'answered':
-          return event.status >= 400 || detailed ? logAnswer(log, event) : undefined;
+          return isNews(event) || detailed ? logAnswer(log, event) : undefined;
         case 'order':
           return logOrder(log, event);
         case 'released':
@@ -50,6 +50,11 @@ export function saleLog(log: DetailedLog): Listener {
   };
 }
 
+/** Calls that wait for an order have no line of their own: one for each attempt is enough. */
+function isNews({ status, reported }: Answered): boolean {
+  return status >= 400 && !reported;
+}
+
 function logSale(log: DetailedLog, event: Sold): void {
   const { requestId, operation, settlement, amount, spent } = event;
   const fields = { requestId, ...moneyOf(event), settlement, ...timesOf(spent) };
@@ -71,6 +76,7 @@ function logAnswer(log: DetailedLog, event: Answered): void {
     ...(told === undefined ? {} : { error: told }),
   };
   if (status < 400) log.debug(fields, `answered ${operation}`);
+  else if (event.reported) log.debug(fields, `${status} for ${operation}: ${told}`);
   else if (status === 402) log.info(fields, `refused a payment for ${operation}: ${told}`);
   else if (status < 500) log.info(fields, `${status} for ${operation}: ${told}`);
   else log.warn(fields, `${status} for ${operation}: ${told}`);
@@ -78,9 +84,11 @@ function logAnswer(log: DetailedLog, event: Answered): void {
 
 function logOrder(log: DetailedLog, { change, why, requestId, ...event }: OrderChanged): void {
   const { operation } = event;
-  if (change === 'failed')
-    log.warn({ requestId, ...moneyOf(event), why }, `an order of ${operation} failed and stays owed: ${why}`);
-  else log.info({ requestId, ...moneyOf(event) }, `an order of ${operation} was ${change}`);
+  const fields = { requestId, ...moneyOf(event), ...(why === undefined ? {} : { why }) };
+  if (change === 'failed') log.warn(fields, `an order of ${operation} failed and stays owed: ${why}`);
+  else if (change === 'given up')
+    log.error(fields, `an order of ${operation} failed, and no attempt follows by itself: ${why}`);
+  else log.info(fields, `an order of ${operation} was ${change}`);
 }
 
 type Money = Pick<Released, 'operation' | 'amount'> & {

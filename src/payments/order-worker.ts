@@ -1,8 +1,10 @@
+import { commandLine } from '../config/command-line.js';
 import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer, type OrderChanged } from '../observe/observer.js';
 import { LRUCache } from 'lru-cache';
 import type { Ledger, Order, Payment as Row } from '../ledger/store.js';
 import type { Answer } from './outcome.js';
+import { OrderLease } from './order-lease.js';
 
 /** One attempt at a paid order. `request` as `requestText` has it, `deadline` in ms since 1970. */
 export type Attempt = {
@@ -15,8 +17,19 @@ export type Attempt = {
   extend: () => Promise<{ deadline: number; attempt: number } | undefined>;
 };
 
-/** The result of the work on an order: an answer or a final failure. `error` is a sentence; "The order stays owed" is appended. */
-export type OrderResult = { kind: 'answer'; answer: Answer } | { kind: 'failed'; error: string };
+/**
+ * The result of the work on an order: an answer, or a failure of this attempt. `error` is a sentence. `final`: another attempt would fail
+ * the same way. `retryAfterSeconds`: how long the backend asked to wait.
+ */
+export type OrderResult =
+  | { kind: 'answer'; answer: Answer }
+  | { kind: 'failed'; error: string; final?: boolean; retryAfterSeconds?: number };
+
+/**
+ * Why nobody works on an owed order now. `seconds`: until its buyer can start the next attempt; undefined if only the operator can start
+ * one.
+ */
+export type OrderPause = { error: string; seconds?: number };
 
 export type OrderWork = {
   /** The number of people's replies that the order asks for; 0 if it asks nobody. */
@@ -27,13 +40,19 @@ export type OrderWork = {
 
 const POLL_MS = 1_000;
 const LEASE_MS = 30_000;
-const RENEW_MS = 10_000;
 const STOP_MS = 5_000;
 const MAX_RUNNING = 256;
 const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
 const MAX_REMEMBERED = 1_000;
-const STAYS_OWED = 'The order stays owed: send the same payment again to start a new attempt.';
+const MAX_ATTEMPTS = 5;
+/** After the first attempt that failed. Each further pause is nine times as long: 5 s, 45 s, 7 minutes, an hour. */
+const FIRST_PAUSE_MS = 5_000;
+const PAUSE_GROWTH = 9;
+const LONGEST_PAUSE_MS = 3_600_000;
 const FAILED = 'The order could not be completed.';
+const NO_USE = 'Another attempt would fail in the same way.';
+const OWED_FOR_REFUND =
+  'The order is paid and owed for refund: only the operator of this server can start another attempt or refund it. Send the same payment again to learn the outcome';
 
 /**
  * Works on orders that were paid up front until they are delivered, across crashes and restarts, on the server that holds the lease,
@@ -45,9 +64,11 @@ export class OrderWorker {
   readonly #log: Log;
   readonly #observer: Observer;
   readonly #attemptMs: number;
+  readonly #maxAttempts: number;
+  readonly #firstPauseMs: number;
+  readonly #leaseMs: number;
   readonly #now: () => number;
   readonly #running = new Map<string, Promise<void>>();
-  readonly #failures = new LRUCache<string, string>({ max: MAX_REMEMBERED });
   /** The last request for an order that this server saw. */
   readonly #requests = new LRUCache<string, string>({ max: MAX_REMEMBERED });
   readonly #stop = new AbortController();
@@ -62,6 +83,10 @@ export class OrderWorker {
     log: Log;
     observer?: Observer;
     attemptMs: number;
+    /** How often an order is attempted before only the operator can start another attempt. Default 5. */
+    maxAttempts?: number | undefined;
+    firstPauseMs?: number | undefined;
+    leaseMs?: number | undefined;
     now?: () => number;
   }) {
     this.#ledger = options.ledger;
@@ -69,6 +94,9 @@ export class OrderWorker {
     this.#log = options.log;
     this.#observer = options.observer ?? UNOBSERVED;
     this.#attemptMs = options.attemptMs;
+    this.#maxAttempts = options.maxAttempts ?? MAX_ATTEMPTS;
+    this.#firstPauseMs = options.firstPauseMs ?? FIRST_PAUSE_MS;
+    this.#leaseMs = options.leaseMs ?? LEASE_MS;
     this.#now = options.now ?? Date.now;
   }
 
@@ -87,23 +115,32 @@ export class OrderWorker {
     await Promise.race([Promise.allSettled(this.#running.values()), pause(STOP_MS)]);
   }
 
-  /** Starts an owed order at once, with a new attempt if the last one failed. `requestId`: of the request that asks for it. */
-  async take(row: Row, requestId?: string): Promise<void> {
-    if (requestId !== undefined) this.#requests.set(row.id, requestId);
-    if (this.#running.has(row.id)) return;
-    const order = await this.#ledger.order(row.id);
-    if (order && order.finishedAt !== null) {
-      this.#failures.delete(row.id);
-      await this.#ledger.reopenOrder(row.id, this.#now() + this.#attemptMs);
-    }
-    this.#begin(row.id);
+  /**
+   * Starts an owed order at once, with a new attempt if the last one failed and the next one is due. `requestId`: of the request that
+   * asks for it. @returns why nobody works on it
+   */
+  async take({ id }: Row, requestId?: string): Promise<OrderPause | undefined> {
+    if (requestId !== undefined) this.#requests.set(id, requestId);
+    if (this.#running.has(id)) return undefined;
+    const pause = await this.whyIdle(id);
+    if (pause && (pause.seconds === undefined || pause.seconds > 0)) return pause;
+    // Of all calls and servers that ask at once, the ledger lets one start the attempt.
+    if (pause) await this.#ledger.reopenOrder(id, this.#now() + this.#attemptMs);
+    this.#begin(id);
+    return undefined;
+  }
+
+  /** Starts another attempt for the operator, whether or not it is due. */
+  async retry({ id }: Row): Promise<void> {
+    await this.#ledger.retryOrder(id, this.#now() + this.#attemptMs);
+    this.#begin(id);
   }
 
   /**
    * Waits at most `ms` until the work on the order has ended.
-   * @returns why the attempt failed, or undefined if the order was delivered or is still in progress
+   * @returns why nobody works on it, or undefined if the order was delivered or is still in progress
    */
-  async wait(id: string, ms: number, gone: AbortSignal): Promise<string | undefined> {
+  async wait(id: string, ms: number, gone: AbortSignal): Promise<OrderPause | undefined> {
     const until = this.#now() + ms;
     const ended = AbortSignal.any([gone, this.#stop.signal]);
     let leave = (): void => undefined;
@@ -121,8 +158,8 @@ export class OrderWorker {
         if (this.#running.has(id)) continue;
         const row = await this.#ledger.find(id);
         if (row?.state !== 'owed') return undefined;
-        const failed = await this.failureOf(id);
-        if (failed !== undefined) return failed;
+        const idle = await this.whyIdle(id);
+        if (idle) return idle;
       }
       return undefined;
     } finally {
@@ -131,13 +168,17 @@ export class OrderWorker {
     }
   }
 
-  /** Why the last attempt at an owed order failed; undefined while one is in progress. */
-  async failureOf(id: string): Promise<string | undefined> {
+  /** Why nobody works on an owed order; undefined while an attempt is in progress. `seconds` is 0 once the next attempt is due. */
+  async whyIdle(id: string): Promise<OrderPause | undefined> {
     if (this.#running.has(id)) return undefined;
     const order = await this.#ledger.order(id);
-    return order && order.finishedAt !== null
-      ? `${this.#failures.get(id) ?? FAILED} ${STAYS_OWED}`
-      : undefined;
+    if (!order || order.finishedAt === null) return undefined;
+    const { nextAttemptAt, failure } = order;
+    const why = failure ?? FAILED;
+    if (nextAttemptAt === null) return { error: `${why} ${OWED_FOR_REFUND}` };
+    const seconds = Math.max(0, Math.ceil((nextAttemptAt - this.#now()) / 1_000));
+    const when = seconds > 0 ? `in ${seconds} s, when the next attempt is due` : 'to start the next attempt';
+    return { error: `${why} The order stays owed: send the same payment again ${when}`, seconds };
   }
 
   async #findWork(): Promise<void> {
@@ -148,7 +189,7 @@ export class OrderWorker {
       const owed = await this.#ledger.list({ state: 'owed', idle: true, limit: MAX_RUNNING, ...after });
       for (const { id } of owed.filter(row => row.flow === 'upfront')) {
         const order = this.#running.has(id) ? undefined : await this.#ledger.order(id);
-        if (!this.#running.has(id) && (order === undefined || order.finishedAt === null)) this.#begin(id);
+        if (order === undefined || this.#mayBegin(order)) this.#begin(id);
       }
       this.#after = owed.length < MAX_RUNNING ? undefined : owed.at(-1);
     } catch (error) {
@@ -156,6 +197,10 @@ export class OrderWorker {
     } finally {
       this.#searching = false;
     }
+  }
+
+  #mayBegin({ finishedAt, nextAttemptAt }: Order): boolean {
+    return finishedAt === null && (nextAttemptAt ?? 0) <= this.#now();
   }
 
   #begin(id: string): void {
@@ -169,51 +214,48 @@ export class OrderWorker {
   }
 
   async #run(id: string): Promise<void> {
-    const row = await this.#ledger.adopt(id, LEASE_MS);
-    if (!row) return;
-    if (row.state !== 'owed' || row.request === null)
-      return void (await this.#ledger.extendLease(id, row.claim, 0));
-    const { request, operation } = row;
-    const order = await this.#ledger.openOrder({
-      payment: id,
-      request,
-      wanted: this.#work.replies({ operation, request }),
-      deadline: this.#now() + this.#attemptMs,
-    });
-    const lost = new AbortController();
-    const renewing = setInterval(() => void this.#hold(row, lost).catch(() => {}), RENEW_MS).unref();
+    const taken = await OrderLease.take(this.#ledger, id, this.#leaseMs);
+    if (!taken) return;
+    const { lease, row } = taken;
     try {
-      if (order.finishedAt !== null) return;
-      const { deadline, attempts: attempt } = order;
-      let current = attempt;
-      let broken: { error: unknown } | undefined;
-      const extend: Attempt['extend'] = async () => {
-        try {
-          const next = (await this.#hold(row, lost)) ? await this.#extend(id, current) : undefined;
-          if (next) current = next.attempts;
-          return next && { deadline: next.deadline, attempt: next.attempts };
-        } catch (error) {
-          broken = { error };
-          throw error;
-        }
-      };
-      const signal = AbortSignal.any([this.#stop.signal, lost.signal]);
-      const result = await this.#work.work({ id, operation, request, deadline, attempt, extend }, signal);
-      // What failed is the ledger, not the order.
-      if (broken) throw broken.error;
-      if (!signal.aborted && (await this.#hold(row, lost))) await this.#finish(row, current, result);
+      const order = await this.#open(row);
+      if (order) await this.#attempt(row, order, lease);
     } finally {
-      clearInterval(renewing);
-      // Ends only the lease; callers of the row are not affected.
-      await this.#ledger.extendLease(id, row.claim, 0);
+      await lease.end();
     }
   }
 
-  /** Renews the lease. @returns false if another server has taken the order over; its work here is then aborted */
-  async #hold({ id, claim }: Row, lost: AbortController): Promise<boolean> {
-    const mine = await this.#ledger.extendLease(id, claim, LEASE_MS);
-    if (!mine) lost.abort(new Error('another server has taken the order over'));
-    return mine;
+  /** The attempt to work on; undefined if there is none now. */
+  async #open({ id, state, request, operation }: Row): Promise<Order | undefined> {
+    if (state !== 'owed' || request === null) return undefined;
+    const deadline = this.#now() + this.#attemptMs;
+    const wanted = this.#work.replies({ operation, request });
+    const order = await this.#ledger.openOrder({ payment: id, request, wanted, deadline });
+    return order.finishedAt === null ? this.#ledger.beginOrder(id, deadline) : undefined;
+  }
+
+  async #attempt(row: Row, order: Order, lease: OrderLease): Promise<void> {
+    const { id, operation } = row;
+    const { request, deadline, attempts: attempt } = order;
+    let current = attempt;
+    let broken: { error: unknown } | undefined;
+    const extend: Attempt['extend'] = async () => {
+      try {
+        const next = (await lease.renew()) ? await this.#extend(id, current) : undefined;
+        if (next) current = next.attempts;
+        return next && { deadline: next.deadline, attempt: next.attempts };
+      } catch (error) {
+        broken = { error };
+        throw error;
+      }
+    };
+    const signal = AbortSignal.any([this.#stop.signal, lease.lost]);
+    const result = await this.#work.work({ id, operation, request, deadline, attempt, extend }, signal);
+    // What failed is the ledger, not the order.
+    if (broken) throw broken.error;
+    if (signal.aborted || !(await lease.renew())) return;
+    if (result.kind === 'failed') await this.#fail(row, { ...order, attempts: current }, result);
+    else await this.#deliver(row, current, result.answer);
   }
 
   /** Starts another attempt, or finds the one that a server started which held the order before. */
@@ -224,14 +266,22 @@ export class OrderWorker {
     return order && order.finishedAt === null && order.attempts > attempt ? order : undefined;
   }
 
-  async #finish(row: Row, attempt: number, result: OrderResult): Promise<void> {
-    if (result.kind === 'failed') {
-      this.#tell(row, 'failed', result.error);
-      this.#failures.set(row.id, result.error);
-      await this.#ledger.finishOrder(row.id, attempt);
-      return;
-    }
-    const saved = await this.#ledger.saveAnswer(row.id, row.claim, result.answer);
+  async #fail(
+    row: Row,
+    { attempts: attempt, tries }: Order,
+    { error, final, retryAfterSeconds = 0 }: OrderResult & { kind: 'failed' },
+  ): Promise<void> {
+    const usedUp = tries >= this.#maxAttempts;
+    const over = final ? ` ${NO_USE}` : usedUp ? ` All ${tries} attempts are used up.` : '';
+    const failure = `${error}${over}`;
+    const pauseMs = Math.min(this.#firstPauseMs * PAUSE_GROWTH ** (tries - 1), LONGEST_PAUSE_MS);
+    const againMs = over ? null : Math.max(pauseMs, retryAfterSeconds * 1_000);
+    if (await this.#ledger.failOrder(row.id, row.claim, { attempt, failure, againMs }))
+      this.#tell(row, over ? 'given up' : 'failed', over ? `${failure} ${whatNow(row.id)}` : failure);
+  }
+
+  async #deliver(row: Row, attempt: number, answer: Answer): Promise<void> {
+    const saved = await this.#ledger.saveAnswer(row.id, row.claim, answer);
     const delivered =
       saved &&
       (await this.#ledger.deliver(row.id, row.claim, {
@@ -248,6 +298,11 @@ export class OrderWorker {
     const order = { operation, payment, payer, amount, requestId, ...(why === undefined ? {} : { why }) };
     this.#observer.tell({ kind: 'order', change, ...order });
   }
+}
+
+/** What the operator can do about an order that nobody attempts any more. */
+function whatNow(id: string): string {
+  return `Retry or refund it, on the operator page or with: ${commandLine('ledger')} retry ${id}`;
 }
 
 function pause(ms: number): Promise<void> {

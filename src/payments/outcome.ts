@@ -22,15 +22,18 @@ export type Answer = Success | Failure;
 export type Outcome =
   /** Sold. `sale` must be told whether the answer was written out. */
   | { kind: 'answer'; answer: Success; receipt: Receipt; sale: Sale; kept?: Caller }
-  /** A failure; with a receipt if the money has moved. */
-  | { kind: 'answer'; answer: Failure; receipt?: Receipt; kept?: Caller }
+  /** A failure; with a receipt if the money has moved. `reported`: as in `Unavailable`. */
+  | { kind: 'answer'; answer: Failure; receipt?: Receipt; kept?: Caller; reported?: true }
   /** 402. `fresh`: the buyer may sign again with the offered blockhash. `ours`: it is no fault of the payment or its sender. */
   | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt; ours?: true }
   /** 400: the body is invalid, or it is valid but its payment-identifier belongs to another call. */
   | { kind: 'invalid'; error: string }
   | Unavailable;
 
-/** 503. The same payment may be sent again. `throttled`: its source is over its limit, or too much work of its payer was not sold. */
+/**
+ * 503. The same payment may be sent again. `throttled`: its source is over its limit, or too much work of its payer was not sold.
+ * `reported`: the operator learns of it from what happens to its order, not from each call.
+ */
 export type Unavailable = {
   kind: 'unavailable';
   error: string;
@@ -38,6 +41,7 @@ export type Unavailable = {
   receipt?: Receipt;
   kept?: Caller;
   throttled?: true;
+  reported?: true;
 };
 
 /** Anything but a sold answer. */

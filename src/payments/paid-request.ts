@@ -17,7 +17,7 @@ import type { RunResult } from './run.js';
 import type { Seller } from './seller.js';
 import type { SingleFlight } from './single-flight.js';
 import {
-  failedOwed,
+  idleOrder,
   pending,
   refunded,
   sameForAll,
@@ -270,12 +270,13 @@ export class PaidRequest {
   async #holdForOrder(row: Row): Promise<SharedOutcome | undefined> {
     const { orders, held, now } = this.#parts;
     const { gone, closing, requestId } = this.#call;
-    await orders?.take(row, requestId);
+    const instead = await orders?.take(row, requestId);
+    if (instead) return idleOrder(row, instead);
     if (!orders || this.#isOver() || !held.hold(row.id)) return stillOwed(row);
     try {
       const leaving = closing ? AbortSignal.any([gone, closing]) : gone;
-      const failed = await orders.wait(row.id, this.#until - now(), leaving);
-      return failed === undefined ? undefined : failedOwed(row, failed);
+      const ended = await orders.wait(row.id, this.#until - now(), leaving);
+      return ended && idleOrder(row, ended);
     } finally {
       held.release(row.id);
     }

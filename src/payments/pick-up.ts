@@ -3,7 +3,7 @@ import type { Caller, Payment as Row } from '../ledger/store.js';
 import { inProgress, type Outcome } from './outcome.js';
 import type { PaidRequestParts } from './paid-request.js';
 import { networkName } from './requirements.js';
-import { failedOwed, pending, refunded, sold, stillOwed, type SharedOutcome } from './shared-outcome.js';
+import { idleOrder, pending, refunded, sold, stillOwed, type SharedOutcome } from './shared-outcome.js';
 
 /** What a paid call would be answered with now, or why there is nothing. */
 export type PickedUp =
@@ -43,8 +43,8 @@ async function worthOf({ answers, orders }: Parts, row: Row): Promise<SharedOutc
     case 'settling':
       return pending(row);
     case 'owed': {
-      const failed = row.flow === 'upfront' ? await orders?.failureOf(row.id) : undefined;
-      return failed === undefined ? stillOwed(row) : failedOwed(row, failed);
+      const instead = row.flow === 'upfront' ? await orders?.whyIdle(row.id) : undefined;
+      return instead ? idleOrder(row, instead) : stillOwed(row);
     }
     case 'delivered': {
       const kept = await answers.get(row.id);

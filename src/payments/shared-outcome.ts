@@ -9,6 +9,7 @@ import {
   type Success,
   type Unsold,
 } from './outcome.js';
+import type { OrderPause } from './order-worker.js';
 import type { Receipt } from './wire.js';
 
 /** The recipient of an outcome: `network` is our network's name in its x402 version; `sale` records whether the answer was written out. */
@@ -52,7 +53,18 @@ export function stillOwed(paid: Paid & Pick<Row, 'flow' | 'leased'>): SharedOutc
   const inProgress = paid.flow === 'upfront' || paid.leased;
   const what = inProgress ? 'Paid, and in progress' : 'Paid, but the answer must be made again';
   const outcome = unavailable(`${what}: send the same payment again`, ORDER_RETRY_SECONDS);
-  return ({ network }) => ({ ...outcome, receipt: success(paid, network) });
+  const reported = paid.flow === 'upfront' ? { reported: true as const } : {};
+  return ({ network }) => ({ ...outcome, receipt: success(paid, network), ...reported });
+}
+
+/** Paid, and nobody works on it: the next attempt is not due yet (503), or only the operator can start one (502). */
+export function idleOrder(paid: Paid, { error, seconds }: OrderPause): SharedOutcome {
+  if (seconds === undefined) {
+    const answer = failure(502, `${error}.`);
+    return ({ network }) => ({ kind: 'answer', answer, receipt: success(paid, network), reported: true });
+  }
+  const outcome = unavailable(error, Math.max(seconds, 1));
+  return ({ network }) => ({ ...outcome, receipt: success(paid, network), reported: true });
 }
 
 /** The money may have moved. */

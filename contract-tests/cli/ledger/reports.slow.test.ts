@@ -190,6 +190,28 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect((await ledgerCommand(env, 'owed')).stdout).to.include('2 payments, 1.00 USDC owed');
   });
 
+  it('starts another attempt at an order that only the operator may retry, beside the server', async () => {
+    const payment = await paymentIn(ledger, 'owed');
+    await ledger.openOrder({ payment, request: '{}', wanted: 0, deadline: clock });
+    const early = await ledgerCommand(env, 'retry', payment);
+    expect(early.status).to.equal(1);
+    expect(early.stderr).to.match(
+      /an attempt is in progress.*ledger -- show [0-9a-f]{64}\. Nothing was changed/,
+    );
+    const { claim } = (await ledger.adopt(payment, 60_000))!;
+    const failed = { attempt: 1, failure: 'It broke. All 5 attempts are used up.', againMs: null };
+    await ledger.failOrder(payment, claim, failed);
+    const [{ why }] = await jsonOf<[{ why: string }]>(env, 'owed');
+    expect(why)
+      .to.include('All 5 attempts are used up. Retry it')
+      .and.include(`retry ${payment.slice(0, 16)}`);
+    const { stdout } = await ledgerCommand(env, 'retry', payment.slice(0, 16));
+    expect(stdout).to.include(`Started attempt 2 at the order ${payment}`);
+    expect(await ledger.order(payment)).to.include({ finishedAt: null, tries: 2 });
+    const delivered = await paymentIn(ledger, 'delivered');
+    expect((await ledgerCommand(env, 'retry', delivered)).stderr).to.include('no order that is owed');
+  });
+
   it('exports every payment that was or may have been settled, in the days asked for', async () => {
     const formula = '=HYPERLINK("http://x","a,b")';
     const first = await paymentIn(ledger, 'delivered', { identifier: formula });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { Secrets } from '../../../src/net/secrets.js';
 import { TestUpstream, UpstreamShop, VALUE, type OperationForSale } from '../../support/upstream-shop.js';
@@ -343,9 +344,15 @@ describe('An upstream that goes wrong', () => {
     expect([...answer.headers.keys()]).not.to.include('payment-response');
   }
 
-  async function expectOwed(answer: Answer): Promise<void> {
-    expect(answer.status, answer.body.toString()).to.equal(502);
-    expect(answer.json().error).to.match(/^[^.].*[^.]\. The order stays owed: send the same payment again/);
+  /** `final`: another attempt would fail in the same way, so that none is made. */
+  async function expectOwed(answer: Answer, final = false): Promise<void> {
+    expect(answer.status, answer.body.toString()).to.equal(final ? 502 : 503);
+    expect(answer.headers.has('retry-after')).to.equal(!final);
+    expect(answer.json().error).to.match(
+      final
+        ? /^[^.].*[^.]\. Another attempt would fail in the same way\. The order is paid and owed for refund: only the operator/
+        : /^[^.].*[^.]\. The order stays owed: send the same payment again (in \d+ s|to start)/,
+    );
     expect(answer.json().error).not.to.contain('not charged');
     expect(answer.headers.get('payment-response')).to.be.a('string');
     expect(shop.facilitator.settles, 'settlements').to.equal(1);
@@ -365,7 +372,7 @@ describe('An upstream that goes wrong', () => {
     it(`leaves an order owed that was paid first: ${name}`, async () => {
       upstream.answer = (request, response) => play(response, request);
       const answer = await shop.buy('upfront', '/upfront/7');
-      await expectOwed(answer);
+      await expectOwed(answer, expected.status === 400);
       await expectNothingLeaked(answer);
     });
   }
@@ -426,8 +433,78 @@ describe('An upstream that goes wrong', () => {
     expect(upstream.calls).to.have.length(2);
   });
 
+  /** Sends a payment forty times within half a second. */
+  const resendOften = (headers: Record<string, string>): Promise<Answer[]> =>
+    Promise.all(
+      Array.from({ length: 40 }, async (_, copy) => {
+        await pause(copy * 12);
+        return shop.call('/upfront/7', headers);
+      }),
+    );
+  const linesOf = (level: number): string[] =>
+    shop.logged.split('\n').filter(line => line.includes(`"level":${level},`));
+
+  for (const status of [404, 409, 422])
+    it(`an order that the upstream rejects (${status}) is final: 40 resends are one upstream request`, async () => {
+      upstream.says(status, '{"error":"no such item"}');
+      const headers = shop.pay('upfront');
+      const answers = [await shop.call('/upfront/7', headers), ...(await resendOften(headers))];
+      for (const answer of answers) await expectOwed(answer, true);
+      expect(answers[0]?.json().error).to.contain(`rejected the call (${status}): “no such item”`);
+      expect(upstream.calls).to.have.length(1);
+      expect(await shop.ledger.order((await shop.ledger.list({ state: 'owed' }))[0]?.id ?? '')).to.include({
+        tries: 1,
+        nextAttemptAt: null,
+      });
+      expect([...linesOf(40), ...linesOf(50)], 'lines of the log').to.have.length(1);
+    });
+
+  it('an order whose upstream fails (500) is attempted when an attempt is due, however often it is sent again', async () => {
+    await shop.close();
+    shop = await UpstreamShop.open(operations(upstream.url), ENV, { orders: { firstPauseMs: 3_000 } });
+    upstream.says(500, '');
+    const headers = shop.pay('upfront');
+    await expectOwed(await shop.call('/upfront/7', headers));
+    for (const answer of await resendOften(headers)) {
+      await expectOwed(answer);
+      expect(Number(answer.headers.get('retry-after'))).to.be.within(1, 3);
+    }
+    expect(upstream.calls, 'before the next attempt is due').to.have.length(1);
+    await pause(3_000);
+    for (const answer of await resendOften(headers)) expect(answer.status).to.equal(503);
+    expect(upstream.calls, 'once it is due').to.have.length(2);
+  });
+
+  it('an order whose attempts are used up is the operator’s: 502, owed for refund, until he retries it', async () => {
+    await shop.close();
+    shop = await UpstreamShop.open(operations(upstream.url), ENV, {
+      orders: { maxAttempts: 2, firstPauseMs: 0 },
+    });
+    upstream.says(500, '');
+    const headers = shop.pay('upfront');
+    await expectOwed(await shop.call('/upfront/7', headers));
+    for (const answer of [await shop.call('/upfront/7', headers), ...(await resendOften(headers))]) {
+      expect([answer.status, answer.headers.get('retry-after')]).to.deep.equal([502, null]);
+      expect(answer.json().error).to.match(
+        /All 2 attempts are used up\. The order is paid and owed for refund/,
+      );
+      expect(answer.headers.get('payment-response')).to.be.a('string');
+    }
+    expect(upstream.calls).to.have.length(2);
+    const [row] = await shop.ledger.list({ state: 'owed' });
+    expect(shop.logged).to.contain(`ledger -- retry ${row?.id ?? ''}`);
+    upstream.says(200, '{"value":7}');
+    expect(await shop.ledger.retryOrder(row?.id ?? '', Date.now())).to.include({ tries: 3 });
+    const answer = await shop.call('/upfront/7', headers);
+    expect([answer.status, answer.body.toString()]).to.deep.equal([200, '{"value":7}']);
+    expect(upstream.calls).to.have.length(3);
+    expect(shop.facilitator.settles).to.equal(1);
+  });
+
   it('an owed order is delivered by the same payment once the upstream is well again', async () => {
-    upstream.says(404, '{"error":"not yet"}');
+    await shop.close();
+    shop = await UpstreamShop.open(operations(upstream.url), ENV, { orders: { firstPauseMs: 0 } });
+    upstream.says(500, '{"error":"not yet"}');
     const headers = shop.pay('upfront');
     await expectOwed(await shop.call('/upfront/7', headers));
     upstream.says(200, '{"value":7}');

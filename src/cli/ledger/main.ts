@@ -12,6 +12,7 @@ import { commandLine } from '../../config/command-line.js';
 import { plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
+import { retry } from './retry.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import type { ReportSource } from '../../operator/find-payment.js';
 import { writeData, writeErr } from '../terminal.js';
@@ -28,6 +29,8 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
   owed                          payments that are owed an answer: who, how much, since when, and why
   export                        payments as CSV on stdout
       --from DAY  --to DAY      UTC days like 2026-01-31, both included
+  retry <payment>               starts another attempt at an order that failed, also after the last one; a running
+                                server works on it within seconds
   refund <payment> --tx SIG     records that you refunded an owed payment with transaction SIG, if the chain shows
                                 the refund at finalized (read through SOLANA_RPC_URL or the sandbox)
   receiver                      the address to which this ledger's sales are paid, and those before it
@@ -97,6 +100,7 @@ const COMMANDS: Record<string, Command> = {
     named: true,
     run: (values, name) => withBooks(reader => refund(reader, name, values.tx)),
   },
+  retry: { options: [], named: true, run: (_, name) => withBooks(reader => retry(reader, name)) },
   receiver: { options: [], named: true, run: (_, address) => receiver(address) },
   move: { options: ['from', 'to'], run: move },
   copy: { options: ['from', 'to'], run: renamed },

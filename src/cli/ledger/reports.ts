@@ -4,6 +4,7 @@ import type { LedgerReader, Order, Payment } from '../../ledger/store.js';
 import { fields, table, time } from './print.js';
 import type { Cell, Report } from './print.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
+import { commandLine } from '../../config/command-line.js';
 import { toDecimal } from '../../contract/price.js';
 import { findPayment } from '../../operator/find-payment.js';
 import type { ReportSource } from '../../operator/find-payment.js';
@@ -193,9 +194,17 @@ function whyOwed(order: Order | undefined, replies: number, now: number): string
   if (!order) return 'paid, not yet answered; a running server will do the work';
   const got = `${replies} of ${order.wanted} replies`;
   if (order.finishedAt !== null)
-    return `attempt ${order.attempts} ended without an answer (${got}); the buyer's next call starts another attempt`;
+    return `attempt ${order.attempts} ended without an answer (${got}); ${nextOf(order, now)}`;
   if (order.deadline > now) return `in progress until ${time(order.deadline)} (${got})`;
   return `past its deadline ${time(order.deadline)} (${got}); a running server will finish it`;
+}
+
+function nextOf({ payment, nextAttemptAt, failure }: Order, now: number): string {
+  if (nextAttemptAt === null)
+    return `${failure ?? ''} Retry it (${commandLine('ledger')} retry ${payment.slice(0, 16)}) or refund it`.trim();
+  return nextAttemptAt > now
+    ? `the buyer's next call after ${time(nextAttemptAt)} starts another attempt`
+    : "the buyer's next call starts another attempt";
 }
 
 /** All payments of a listing, oldest first, read in pages. */
@@ -263,5 +272,8 @@ function publicOrder(order: Order): Record<string, Cell> {
     intent: order.intent,
     createdAt: time(order.createdAt),
     finishedAt: time(order.finishedAt),
+    nextAttemptAt: leaseTime(order.nextAttemptAt ?? 0),
+    tries: order.tries,
+    failure: order.failure,
   };
 }

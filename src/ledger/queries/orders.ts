@@ -1,6 +1,6 @@
 import { idBytes } from '../ids.js';
 import type { IdBytes } from '../ids.js';
-import { one, sql } from '../sql.js';
+import { one, raw, sql } from '../sql.js';
 import type { At } from './conditions.js';
 import type { OrderRow, ReplyRow } from '../schema.js';
 
@@ -32,18 +32,36 @@ export const insertOrder = (p: Key & At & { request: string; wanted: number; dea
 
 export const finishOrder = (p: Key & At) =>
   one<KeyRow>`
-    update orders set finished_at = ${p.now} where payment = ${idBytes(p.payment)} and finished_at is null returning payment`;
+    update orders set finished_at = ${p.now}, next_attempt_at = ${p.now}
+    where payment = ${idBytes(p.payment)} and finished_at is null returning payment`;
 
 /** Names the attempt, so that a worker whose lease has expired can't end a later attempt. */
 export const finishAttempt = (p: Key & At & { attempt: number }) =>
   one<KeyRow>`
-    update orders set finished_at = ${p.now}
+    update orders set finished_at = ${p.now}, next_attempt_at = ${p.now}
     where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null returning payment`;
 
-export const reopenOrder = (p: Key & { deadline: number }) =>
+/** `againMs`: from now until a call may open it again; null: only the operator may. */
+export const failAttempt = (p: Key & At & { attempt: number; failure: string; againMs: number | null }) =>
+  one<KeyRow>`
+    update orders set finished_at = ${p.now}, failure = ${p.failure},
+      next_attempt_at = ${p.againMs === null ? raw('null') : sql`${p.now} + ${p.againMs}`}
+    where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null returning payment`;
+
+/** Counts the work that is begun, also that of an attempt which was interrupted. The time of the attempt runs from its first start on. */
+export const beginAttempt = (p: Key & At & { deadline: number; againMs: number }) =>
   one<OrderRow>`
-    update orders set attempts = attempts + 1, deadline = ${p.deadline}, finished_at = null, extended = 0
-    where payment = ${idBytes(p.payment)} and finished_at is not null returning *`;
+    update orders set starts = starts + 1, next_attempt_at = ${p.now} + ${p.againMs},
+      deadline = case when starts = 0 then ${p.deadline} else deadline end
+    where payment = ${idBytes(p.payment)} and finished_at is null and next_attempt_at <= ${p.now} returning *`;
+
+/** `due`: only if a call may open it now. */
+export const reopenOrder = (p: Key & At & { deadline: number; due: boolean }) =>
+  one<OrderRow>`
+    update orders set attempts = attempts + 1, tries = tries + 1, starts = 0, next_attempt_at = 0, deadline = ${p.deadline},
+      finished_at = null, extended = 0
+    where payment = ${idBytes(p.payment)} and finished_at is not null
+      and ${p.due ? sql`next_attempt_at <= ${p.now}` : raw('true')} returning *`;
 
 /** Names the attempt, so that a worker whose lease has expired can't extend a later attempt. */
 export const extendOrder = (p: Key & { attempt: number; deadline: number }) =>

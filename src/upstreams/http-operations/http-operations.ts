@@ -159,7 +159,7 @@ async function ask(
   host: UpstreamHost,
   { target, method, headers, timeoutMs }: UpstreamRequest,
   reading: Reading,
-  { signal, caller, order, ...asked }: AnyCall,
+  { signal, caller, order: _order, ...asked }: AnyCall,
 ): Promise<AnyReply> {
   const request = {
     method,
@@ -178,7 +178,7 @@ async function ask(
     resend: method === 'GET',
   };
   try {
-    return await readAnswer(await host.request(request), reading, order !== undefined);
+    return await readAnswer(await host.request(request), reading);
   } catch (error) {
     signal.throwIfAborted();
     throw error instanceof NoAnswer ? failureOf(error, reading) : error;

@@ -32,18 +32,17 @@ const SERVICE = 'The service behind this operation';
 const gunzipped = promisify(gunzip);
 /** An answer with another one of 2xx has no content, a part of it, or none yet. */
 const SOLD = new Set([200, 201, 203]);
-/** The caller can do something about it. */
+/** It is about the request: the caller can do something about it, and another attempt would end in the same way. */
 const OF_THE_CALLER = new Set([400, 404, 409, 422]);
 const TRY_AGAIN = new Set([408, 429, 503]);
 const RETRY_SECONDS = 5;
 
 /**
  * The answer of an upstream as that of a handler, which is checked against the contract before it is charged.
- * @param paid whether the call was paid before its work: its buyer can't correct it any more
  * @throws UpstreamFailure for every answer that can't be sold
  */
-export async function readAnswer(answer: HttpAnswer, reading: Reading, paid: boolean): Promise<AnyReply> {
-  if (!SOLD.has(answer.status)) throw await refusal(answer, reading, paid);
+export async function readAnswer(answer: HttpAnswer, reading: Reading): Promise<AnyReply> {
+  if (!SOLD.has(answer.status)) throw await refusal(answer, reading);
   const type = answer.header('content-type');
   const form = reading.answers.find(({ mimeType }) => bare(mimeType) === bare(type ?? ''));
   if (!form)
@@ -128,7 +127,7 @@ async function plain(answer: HttpAnswer, reading: Reading): Promise<Buffer> {
   }
 }
 
-async function refusal(answer: HttpAnswer, reading: Reading, paid: boolean): Promise<UpstreamFailure> {
+async function refusal(answer: HttpAnswer, reading: Reading): Promise<UpstreamFailure> {
   const { status } = answer;
   const body = await plain(answer, reading).catch(() => Buffer.alloc(0));
   const message = errorMessageOf(answer, body, reading.conceal);
@@ -139,14 +138,13 @@ async function refusal(answer: HttpAnswer, reading: Reading, paid: boolean): Pro
     const text = `${SERVICE} is busy or unavailable; try again later.`;
     return new UpstreamFailure('unavailable', text, { ...options, retryAfterSeconds });
   }
-  if (OF_THE_CALLER.has(status) && !paid)
+  if (OF_THE_CALLER.has(status))
     return new UpstreamFailure('invalid', `${SERVICE} rejected the call (${status})${says}.`, options);
   return new UpstreamFailure('failed', `${SERVICE} ${failed(status)}.`, options);
 }
 
 /** 401 and 403 concern the seller's key, so what the upstream says about it is for the operator. */
 function failed(status: number): string {
-  if (OF_THE_CALLER.has(status)) return `rejected the call (${status})`;
   if (status < 400) return `gave no usable answer (${status})`;
   return status < 500
     ? `refused its seller (${status}); the seller has to act`

@@ -1,0 +1,27 @@
+import { toDecimal } from '../../contract/price.js';
+import { commandLine } from '../../config/command-line.js';
+import { findPayment, type ReportSource } from '../../operator/find-payment.js';
+import { OperatorFault } from '../../operator/operator-fault.js';
+import type { Report } from './print.js';
+
+/**
+ * Starts another attempt at an order whose last one has ended. A server of this ledger begins it, and sets its deadline then.
+ * @throws OperatorFault
+ */
+export async function retry(reader: ReportSource, name: string | undefined): Promise<Report> {
+  const { id, operation, amount } = await findPayment(reader, name);
+  const { retired } = await reader.identity();
+  const order = retired === undefined ? await reader.retryOrder(id, Date.now()) : undefined;
+  if (!order)
+    throw new OperatorFault(
+      `No attempt was started for ${id}: it is no order that is owed, or an attempt is in progress. See what it is with ` +
+        `${commandLine('ledger')} show ${id}. Nothing was changed.`,
+    );
+  const attempt = order.tries;
+  return {
+    data: { id, operation, attempt },
+    lines: [
+      `Started attempt ${attempt} at the order ${id} (${operation}, ${toDecimal(amount)} USDC). A running server begins it within seconds.`,
+    ],
+  };
+}

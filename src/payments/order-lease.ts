@@ -1,0 +1,92 @@
+import type { Ledger, Payment as Row } from '../ledger/store.js';
+
+/** A lease is renewed three times while it lasts. */
+const RENEWALS = 3;
+
+/**
+ * This server's lease on an order, renewed until it is ended. `lost` aborts once another server has taken the order over, or could have:
+ * the lease could not be renewed for as long as it lasts.
+ */
+export class OrderLease {
+  readonly #ledger: Pick<Ledger, 'extendLease'>;
+  readonly #row: Row;
+  readonly #ms: number;
+  readonly #lost = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  #expiry: NodeJS.Timeout | undefined;
+  #until = 0;
+  #renewing = false;
+
+  private constructor(
+    ledger: Pick<Ledger, 'extendLease'>,
+    row: Row,
+    { ms, asked }: { ms: number; asked: number },
+  ) {
+    this.#ledger = ledger;
+    this.#row = row;
+    this.#ms = ms;
+    this.#lasts(asked);
+    this.#timer = setInterval(() => void this.#renewSoon(), ms / RENEWALS).unref();
+  }
+
+  /** @returns undefined if another server holds the order, or it is no longer there */
+  static async take(
+    ledger: Pick<Ledger, 'adopt' | 'extendLease'>,
+    id: string,
+    ms: number,
+  ): Promise<{ lease: OrderLease; row: Row } | undefined> {
+    const asked = performance.now();
+    const row = await ledger.adopt(id, ms);
+    return row && { lease: new OrderLease(ledger, row, { ms, asked }), row };
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  /** @returns false if the order is lost; the work on it is aborted then, and its result must not be written */
+  async renew(): Promise<boolean> {
+    const asked = performance.now();
+    const mine = await this.#ledger.extendLease(this.#row.id, this.#row.claim, this.#ms);
+    if (!mine) this.#lose('another server has taken the order over');
+    // A lease that has ended is not taken up again: another server may have worked on the order meanwhile.
+    else if (performance.now() >= this.#until) this.#expire();
+    if (this.#lost.signal.aborted) return false;
+    this.#lasts(asked);
+    return true;
+  }
+
+  /** Gives the order back. Callers of its row are not affected. */
+  async end(): Promise<void> {
+    clearInterval(this.#timer);
+    clearTimeout(this.#expiry);
+    await this.#ledger.extendLease(this.#row.id, this.#row.claim, 0);
+  }
+
+  async #renewSoon(): Promise<void> {
+    if (this.#renewing || this.#lost.signal.aborted) return;
+    this.#renewing = true;
+    try {
+      await this.renew();
+    } catch {
+      // The ledger is away. The lease is renewed when it is back, or ends.
+    } finally {
+      this.#renewing = false;
+    }
+  }
+
+  /** The ledger counts from a moment after `asked` on, so the lease never ends there before it ends here. */
+  #lasts(asked: number): void {
+    this.#until = asked + this.#ms;
+    clearTimeout(this.#expiry);
+    this.#expiry = setTimeout(() => this.#expire(), this.#until - performance.now()).unref();
+  }
+
+  #expire(): void {
+    this.#lose('the ledger was away for longer than the lease');
+  }
+
+  #lose(why: string): void {
+    this.#lost.abort(new Error(why));
+  }
+}
