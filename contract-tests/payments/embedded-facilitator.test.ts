@@ -1,6 +1,10 @@
 import { VersionedTransaction, type Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { FacilitatorUnreachable, type FacilitatorRequest } from '../../src/payments/facilitator.js';
+import {
+  FacilitatorUnreachable,
+  REFUSALS_BEFORE_SIGNING,
+  type FacilitatorRequest,
+} from '../../src/payments/facilitator.js';
 import { fundedKey, ownFacilitator, WIDE, type OwnFacilitator } from '../support/own-facilitator.js';
 import { countingProxy, type CountingProxy, type Intervention } from '../support/proxy.js';
 import { TestChain } from '../support/test-chain.js';
@@ -90,6 +94,53 @@ describe('the embedded facilitator', function () {
     const [first, second] = [await signed(own, request), await signed(own, request)];
     expect(second).to.deep.equal(first);
     expect(own.guard.lamports).to.equal(own.lamports() - 10_001n);
+  });
+
+  /** Leaves a wallet with the money for so many payments. @returns that wallet */
+  async function walletWith(payments: bigint): Promise<Keypair> {
+    const [wallet] = (await testChain.payers(1, payments * BigInt(own.requirements.amount))) as [Keypair];
+    return wallet;
+  }
+
+  for (const [funded, count] of [
+    [1n, 12],
+    [3n, 12],
+  ] as const)
+    it(`of ${count} payments at once of a wallet with the money for ${funded}, ${funded} cost a fee: the others are refused before signing`, async () => {
+      const wallet = await walletWith(funded);
+      const before = own.lamports();
+      // A memo each, as of different calls.
+      const requests = Array.from({ length: count }, (_, n) =>
+        own.payment({ payer: wallet, memo: `call number ${n} of this wallet` }),
+      );
+      const found = await Promise.all(requests.map(request => own.facilitator.sign(request)));
+      const refused = found.filter(each => each.kind === 'refused');
+      expect(refused).to.have.length(count - Number(funded));
+      for (const { reason } of refused) {
+        const [code = ''] = reason.split(':');
+        expect(REFUSALS_BEFORE_SIGNING.has(code), reason).to.equal(true);
+      }
+      const settled = await Promise.all(
+        found.flatMap((each, n) =>
+          each.kind === 'signed'
+            ? own.facilitator.settle({ ...requests[n]!, transaction: each.transaction })
+            : [],
+        ),
+      );
+      expect(settled.map(({ kind }) => kind)).to.deep.equal(Array.from(settled, () => 'settled'));
+      expect(before - own.lamports()).to.equal(funded * 10_001n);
+      const late = await own.facilitator.sign(own.payment({ payer: wallet, memo: 'after all the others' }));
+      expect(late, 'an empty wallet').to.have.property('kind', 'refused');
+    });
+
+  it('a wallet pays one call after the other to its last cent, and what landed unseen does not count twice', async () => {
+    const wallet = await walletWith(2n);
+    const first = await signed(own, own.payment({ payer: wallet, memo: 'the first of two calls' }));
+    // It lands by another way than this facilitator, which still takes it for in flight.
+    const elsewhere = await open({ feePayer: own.feePayer });
+    expect(await elsewhere.facilitator.settle(first)).to.have.property('kind', 'settled');
+    const second = await signed(own, own.payment({ payer: wallet, memo: 'the second of two calls' }));
+    expect(await own.facilitator.settle(second)).to.have.property('kind', 'settled');
   });
 
   it('sends again what an RPC server lost', async () => {

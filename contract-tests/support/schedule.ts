@@ -45,7 +45,7 @@ const MOVES = [
   'markWritten',
 ];
 /** What the embedded facilitator asks the chain; its server may die before or after. */
-const CHAIN_CALLS = ['simulate', 'send', 'signatureStatuses', 'blockhashLives'];
+const CHAIN_CALLS = ['simulate', 'send', 'signatureStatuses', 'blockhashLives', 'account'];
 const CHAIN_FAULTS: [number, LedgerFaultKind | undefined][] = [
   [80, undefined],
   [2, 'stall'],

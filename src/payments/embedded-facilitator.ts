@@ -17,15 +17,17 @@ import {
   type VerifyResult,
 } from './facilitator.js';
 import type { FeePayerGuard } from './fee-payer-guard.js';
+import { FundsInFlight, type SignedTransfer } from './funds-in-flight.js';
 import type { ReferenceVerdict } from './reference-verdict.js';
 import { plain } from './reason-text.js';
+import { sourceAccountOf } from './transaction.js';
 
 /** The name of this facilitator in FACILITATOR_URL and in the ledger. */
 export const EMBEDDED = 'embedded';
 
 export type FacilitatorChain = Pick<
   SolanaChain,
-  'simulate' | 'send' | 'signatureStatuses' | 'blockhashLives'
+  'simulate' | 'send' | 'signatureStatuses' | 'blockhashLives' | 'account'
 >;
 
 /** In ms. */
@@ -71,6 +73,7 @@ export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator>
     ...parts,
     timing,
     watch: new SignatureWatch(parts.chain, timing.lookMs),
+    funds: new FundsInFlight(parts.chain),
     closing: closing.signal,
   };
   return {
@@ -93,9 +96,13 @@ export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator>
 const COSTLY =
   'too many transfers of this payer failed on the chain after they had passed the simulation; try again in an hour';
 
+/** Begins as a refusal that precedes signing. */
+const SPENT = 'insufficient_funds: other payments of this payer are under way, and nothing is left for this one';
+
 type Embedded = Omit<EmbeddedParts, 'timing'> & {
   timing: EmbeddedTiming;
   watch: SignatureWatch;
+  funds: FundsInFlight;
   closing: AbortSignal;
 };
 
@@ -120,13 +127,21 @@ async function judge(
 }
 
 async function sign(all: Embedded, request: FacilitatorRequest): Promise<SignResult> {
-  const { feePayer, guard, timing } = all;
+  const { feePayer, guard, funds, timing, closing } = all;
   const verdict = await judge(all, request, timing.signMs);
   if (verdict.kind !== 'valid') return verdict;
   const signed = feePayer.signAsFeePayer(request.transaction);
+  const transfer = transferOf(request, signed.signature);
+  try {
+    const covered = await withAbortAfter(timing.signMs, closing, signal => funds.reserve(transfer, signal));
+    if (!covered) return { kind: 'refused', reason: SPENT };
+  } catch (error) {
+    return { kind: 'unavailable', detail: messageOf(error) };
+  }
   const refusal = guard.reserve(signed.signature, feeOf(read(request.transaction)));
-  if (refusal !== undefined) return { kind: 'unavailable', detail: refusal };
-  return { kind: 'signed', ...signed };
+  if (refusal === undefined) return { kind: 'signed', ...signed };
+  funds.over(transfer);
+  return { kind: 'unavailable', detail: refusal };
 }
 
 /** Stricter than the reference: two signatures, little to pay for, and the fee payer loses the fee and nothing else. */
@@ -153,6 +168,10 @@ function fault(reason: string, message: string): FeeFault {
   return { reason: `invalid_exact_svm_payload_${reason}`, message };
 }
 
+function transferOf({ transaction, requirements }: FacilitatorRequest, signature: string): SignedTransfer {
+  return { signature, account: sourceAccountOf(transaction), amount: BigInt(requirements.amount) };
+}
+
 /** The second signer of a transaction: whose money moves. */
 function payerOf(base64: string): string {
   return toAddress(Buffer.from(read(base64).keys[1] ?? '', 'latin1'));
@@ -166,18 +185,22 @@ function read(base64: string): SolanaTransaction {
  * Sends the signed transaction until it is confirmed, or can no longer be. Whatever else happens is unknown: also a transaction that
  * failed on the chain, because only `finalized` proves that. May be repeated with the same bytes at any time and at any server.
  */
-async function settle(all: Embedded, { transaction }: FacilitatorRequest): Promise<SettleResult> {
-  const { guard, timing, closing } = all;
+async function settle(all: Embedded, request: FacilitatorRequest): Promise<SettleResult> {
+  const { guard, funds, timing, closing } = all;
+  const { transaction } = request;
   const signature = signatureOf(transaction);
   if (signature === undefined)
     return { kind: 'unknown', reason: 'the fee payer has not signed the stored transaction', signature: '' };
   const unknown = (reason: string): SettleResult => ({ kind: 'unknown', reason, signature });
   guard.sent(signature, feeOf(read(transaction)));
+  const transfer = transferOf(request, signature);
+  funds.sent(transfer);
   try {
     const landing = await withAbortAfter(timing.settleMs, closing, signal =>
       sendUntilLanded(all, { transaction, signature }, signal),
     );
     guard.landed(signature);
+    funds.over(transfer);
     if (!landing.failed) return { kind: 'settled', signature };
     guard.lostBy(payerOf(transaction));
     return unknown('the transaction failed on the chain');

@@ -1,0 +1,97 @@
+import { LRUCache } from 'lru-cache';
+import type { SolanaChain } from '../solana/rpc.js';
+
+/** Between signing and sending there is one commit of the ledger, which may wait for an equal payment. */
+const UNSENT_MS = 15_000;
+/** A transaction that was sent lands within this time or never: 150 blocks. */
+const UNSEEN_MS = 120_000;
+const MAX_ACCOUNTS = 10_000;
+/** Per account. As many statuses are read in one request. */
+const MAX_TRANSFERS = 256;
+const ACCOUNT_BYTES = 72;
+const AMOUNT_OFFSET = 64;
+
+/** A transfer that this server has signed. `account`: the token account that pays; `amount` in atomic units. */
+export type SignedTransfer = { signature: string; account: string; amount: bigint };
+
+type InFlight = { amount: bigint; until: number };
+
+/**
+ * What this server has signed and not seen on the chain yet, by the token account that pays. Simulations see none of it: of many
+ * transfers of an account that holds the money for one, each succeeds there, and all but one would cost a fee and fail. Other servers
+ * are not seen.
+ */
+export class FundsInFlight {
+  readonly #chain: Pick<SolanaChain, 'account' | 'signatureStatuses'>;
+  readonly #now: () => number;
+  readonly #accounts = new LRUCache<string, Map<string, InFlight>>({ max: MAX_ACCOUNTS });
+
+  constructor(chain: Pick<SolanaChain, 'account' | 'signatureStatuses'>, now: () => number = Date.now) {
+    this.#chain = chain;
+    this.#now = now;
+  }
+
+  /**
+   * Sets the amount of a transfer aside before it is signed for, and asks the chain if more is in flight from its account.
+   * @returns false if the account cannot pay it after what was set aside before; nothing is set aside then
+   * @throws UpstreamFailure if the chain cannot be asked
+   */
+  async reserve(transfer: SignedTransfer, signal: AbortSignal): Promise<boolean> {
+    const { signature, account, amount } = transfer;
+    const earlier = this.#transfers(account);
+    const known = earlier.get(signature);
+    if (known) return true;
+    if (earlier.size >= MAX_TRANSFERS) return false;
+    const before = [...earlier.keys()];
+    this.#set(transfer, UNSENT_MS);
+    if (before.length === 0) return true;
+    try {
+      if (await this.#covers({ account, amount, before }, signal)) return true;
+    } catch (error) {
+      this.over(transfer);
+      throw error;
+    }
+    this.over(transfer);
+    return false;
+  }
+
+  /** It is about to be sent. */
+  sent(transfer: SignedTransfer): void {
+    this.#set(transfer, UNSEEN_MS);
+  }
+
+  /** The chain has it, and shows its balance without it; or it is not signed after all. */
+  over({ signature, account }: Pick<SignedTransfer, 'signature' | 'account'>): void {
+    this.#accounts.get(account)?.delete(signature);
+  }
+
+  /** Looks at the transfers first, and then at the balance, which no longer contains those that have landed. */
+  async #covers(
+    { account, amount, before }: { account: string; amount: bigint; before: string[] },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const statuses = await this.#chain.signatureStatuses(before, signal);
+    before.forEach((signature, index) => {
+      const status = statuses[index];
+      if (status && status.finality !== 'processed') this.over({ signature, account });
+    });
+    const found = await this.#chain.account(account, signal, ACCOUNT_BYTES);
+    const balance = found && found.data.length >= ACCOUNT_BYTES ? found.data.readBigUInt64LE(AMOUNT_OFFSET) : 0n;
+    const left = this.#transfers(account);
+    const ahead = before.reduce((sum, signature) => sum + (left.get(signature)?.amount ?? 0n), 0n);
+    return balance >= ahead + amount;
+  }
+
+  #transfers(account: string): Map<string, InFlight> {
+    const now = this.#now();
+    const transfers = this.#accounts.get(account) ?? new Map<string, InFlight>();
+    for (const [signature, { until }] of transfers) if (until <= now) transfers.delete(signature);
+    return transfers;
+  }
+
+  #set({ signature, account, amount }: SignedTransfer, ms: number): void {
+    const transfers = this.#transfers(account);
+    transfers.set(signature, { amount, until: this.#now() + ms });
+    this.#accounts.set(account, transfers);
+  }
+}
