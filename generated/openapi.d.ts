@@ -1142,7 +1142,7 @@ export interface components {
                 "application/json": components["schemas"]["PaymentChallenge"];
             };
         };
-        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front: its order stays owed, so send the same payment again. With the error reason `refunded` in the receipt, the payment was paid back and buys nothing any more: a new payment is a new purchase, also with the same payment-identifier. */
+        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front: its order stays owed, and `error` says what follows. With the error reason `refunded` in the receipt, the payment was paid back and buys nothing any more: a new payment is a new purchase, also with the same payment-identifier. */
         UpstreamFailed: {
             headers: {
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];

@@ -8,6 +8,12 @@ const of = (file: string, test: string, changes: readonly Change[]): readonly Mu
 /** What the embedded facilitator refuses, and the order of signing and sending. */
 const facilitator = of('payments/embedded-facilitator', 'payments/embedded-facilitator', [
   {
+    name: 'more is signed than a wallet holds',
+    find: 'if (!covered)',
+    replace: 'if (false)',
+    grep: 'with the money for 1, 1 cost a fee',
+  },
+  {
     name: 'what was not judged is signed',
     find: "if (verdict.kind !== 'valid')",
     replace: 'if (false)',

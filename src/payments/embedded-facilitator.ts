@@ -97,7 +97,8 @@ const COSTLY =
   'too many transfers of this payer failed on the chain after they had passed the simulation; try again in an hour';
 
 /** Begins as a refusal that precedes signing. */
-const SPENT = 'insufficient_funds: other payments of this payer are under way, and nothing is left for this one';
+const SPENT =
+  'insufficient_funds: other payments of this payer are under way, and nothing is left for this one';
 
 type Embedded = Omit<EmbeddedParts, 'timing'> & {
   timing: EmbeddedTiming;

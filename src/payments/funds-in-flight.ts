@@ -76,7 +76,8 @@ export class FundsInFlight {
       if (status && status.finality !== 'processed') this.over({ signature, account });
     });
     const found = await this.#chain.account(account, signal, ACCOUNT_BYTES);
-    const balance = found && found.data.length >= ACCOUNT_BYTES ? found.data.readBigUInt64LE(AMOUNT_OFFSET) : 0n;
+    const balance =
+      found && found.data.length >= ACCOUNT_BYTES ? found.data.readBigUInt64LE(AMOUNT_OFFSET) : 0n;
     const left = this.#transfers(account);
     const ahead = before.reduce((sum, signature) => sum + (left.get(signature)?.amount ?? 0n), 0n);
     return balance >= ahead + amount;
