@@ -451,7 +451,7 @@ describe('The check of the architecture', () => {
     );
     write('src/ledger/reader.ts', "import { find } from './queries/claims.js';\n");
     write('src/payments/offers.ts', "import type { A } from '../contract/contract.js';\n");
-    write('src/http/router.ts', "import { Ajv2020 } from 'ajv/dist/2020.js';\n");
+    write('src/http/app.ts', "import { Ajv2020 } from 'ajv/dist/2020.js';\n");
     write('handlers/index.ts', "import type { A } from '../src/contract/operation.js';\n");
     write(
       'contract-tests/payments/a.test.ts',

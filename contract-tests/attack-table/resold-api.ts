@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compileContract } from '../../src/contract/contract.js';
+import { compileContract } from '../../src/contract/compile-contract.js';
 import { documentOf, TestUpstream, type OperationForSale } from '../support/upstream-shop.js';
 
 /** What the shop sells: calls of an API, one paid after its work and one up front. */
@@ -37,7 +37,7 @@ export class ResoldApi {
     const folder = await mkdtemp(join(tmpdir(), 'coinslot-resold-'));
     await mkdir(join(folder, 'dist'));
     await writeFile(join(folder, 'openapi.yaml'), text);
-    await writeFile(join(folder, 'dist', 'openapi.json'), compileContract(text));
+    await writeFile(join(folder, 'dist', 'openapi.json'), await compileContract(text));
     return new ResoldApi(folder, api);
   }
 

@@ -7,7 +7,7 @@ import { createApp, type AppParts } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import type { Serving } from '../../src/contract/operation.js';
 import type { PaidCall } from '../../src/payments/paid-call.js';
-import { Routes } from '../../src/http/router.js';
+import { Routes } from '../../src/contract/routes.js';
 import { UpstreamFailure } from '../../src/net/failure.js';
 import { FairQueue } from '../../src/upstreams/fair-queue.js';
 import { RELEASED } from '../support/sold.js';
@@ -50,14 +50,15 @@ async function openApp() {
     }),
     process: async (call: PaidCall) => ({ kind: 'answer', answer: await call.work(NEVER) }),
   };
+  const routes = await Routes.create(RELEASED);
+  routes.register(handlers);
   const parts = {
     handlers,
-    routes: await Routes.create(RELEASED),
+    routes,
     log: { info: () => {}, warn: () => {}, error: () => {} },
     charge,
     bodies: new BodyReader(),
     panel: (_ctx: unknown, next: () => unknown) => next(),
-    live: {},
     exposed: '',
     closing: NEVER,
   };

@@ -4,7 +4,7 @@ import type { Payment } from '../../src/payments/check-payment.js';
 import { requirementsOf } from '../../src/payments/requirements.js';
 import { OrderWorker } from '../../src/payments/order-worker.js';
 import type { Answer, Outcome } from '../../src/payments/outcome.js';
-import { Routes } from '../../src/http/router.js';
+import { Routes } from '../../src/contract/routes.js';
 import {
   bodyOf,
   eachInANewWorld,
@@ -35,11 +35,10 @@ describe('an answer off the contract is never settled', () => {
   })) {
     it(`${name}: 502, uncharged, also for a payer that is known`, async () => {
       const routes = await Routes.create(RELEASED);
-      const route = routes.match('POST', SUMMARIZE.path);
-      if (route.kind !== 'operation') throw new Error(route.kind);
       const handlers = { summarize: { call: async () => reply } } as unknown as HandlerParts['handlers'];
+      routes.register(handlers);
       const work = (signal: AbortSignal): Promise<Answer> =>
-        runHandler({ handlers, routes, log: silent }, route, {
+        runHandler({ handlers, routes, log: silent }, SUMMARIZE.id, {
           params: {},
           query: {},
           body: {},

@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { compose, type Running } from '../../src/compose.js';
 import { readConfig } from '../../src/config.js';
 import { ConfigFault } from '../../src/config/setting-reader.js';
-import { compileContract } from '../../src/contract/contract.js';
+import { compileContract } from '../../src/contract/compile-contract.js';
 import { until } from '../support/faults.js';
 import { freePort } from '../support/free-port.js';
 import { call, challengeOf, openWorld, post, signFor, TEXT, type World } from '../support/world.js';
@@ -119,10 +119,10 @@ describe('A server that was built', function () {
     await world.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  beforeEach(() => {
+  beforeEach(async () => {
     const contract = readFileSync(join(ROOT, 'openapi.yaml'), 'utf8');
     writeFileSync(join(folder, 'openapi.yaml'), contract);
-    writeFileSync(join(folder, 'dist/openapi.json'), compileContract(contract));
+    writeFileSync(join(folder, 'dist/openapi.json'), await compileContract(contract));
   });
   afterEach(async () => {
     if (child && child.exitCode === null && child.signalCode === null) {
@@ -138,9 +138,9 @@ describe('A server that was built', function () {
     writeFileSync(join(folder, 'openapi.yaml'), text.replaceAll(from, to));
   }
 
-  function build(): void {
+  async function build(): Promise<void> {
     const text = readFileSync(join(folder, 'openapi.yaml'), 'utf8');
-    writeFileSync(join(folder, 'dist/openapi.json'), compileContract(text));
+    writeFileSync(join(folder, 'dist/openapi.json'), await compileContract(text));
   }
 
   async function run(): Promise<{ url: string; ended: Promise<{ code: number; said: string }> }> {
@@ -183,14 +183,14 @@ describe('A server that was built', function () {
       /^openapi\.yaml was changed after the last build.*build again \(make build\)\.$/,
     );
     expect(code).to.equal(1);
-    build();
+    await build();
     const [option] = challengeOf(await firstAnswer(await run())).accepts;
     expect(option).to.include({ amount: '70000' });
   });
 
   it('does not open with an operation that nothing works on, nor with a handler of none, and says which file is to be written', async () => {
     change('operationId: solTokenBrief', 'operationId: tokenNews');
-    build();
+    await build();
     const { code, said } = await (await run()).ended;
     expect(said).to.match(/sells tokenNews \(POST \/v1\/sol-token-brief\).*write handlers\/tokenNews\.ts/);
     expect(said).to.match(/handlers\/index\.ts has solTokenBrief.*remove it/);

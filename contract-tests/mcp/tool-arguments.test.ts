@@ -40,7 +40,11 @@ describe('the arguments of a tool', () => {
     const summarize = operation({ method: 'POST', path: '/v1/summarize', request: BODY });
     expect(inputSchemaOf(summarize)).to.deep.equal(BODY.plain);
     expect(exampleArguments(summarize)).to.deep.equal({ note: 'hello' });
-    expect(requestOf(summarize, { note: 'a' })).to.deep.equal({ raw: [], query: '', body: { note: 'a' } });
+    expect(requestOf(summarize, { note: 'a' })).to.deep.equal({
+      path: '/v1/summarize',
+      query: '',
+      body: { note: 'a' },
+    });
   });
 
   it('are the parameters by name, as the same call over HTTP would carry them', () => {
@@ -54,7 +58,7 @@ describe('the arguments of a tool', () => {
     expect(inputSchemaOf(quote)).to.deep.include({ required: ['symbol'] });
     const request = requestOf(quote, { symbol: 'S/L é', days: 7, tag: ['a', 'b&c'] });
     expect(request).to.deep.equal({
-      raw: ['S%2FL%20%C3%A9'],
+      path: '/v1/quotes/S%2FL%20%C3%A9',
       query: 'days=7&tag=a&tag=b%26c',
       body: undefined,
     });
@@ -70,7 +74,7 @@ describe('the arguments of a tool', () => {
     expect(inputSchemaOf(odd)).to.deep.include({ required: ['id', 'body'] });
     const sent = { id: 'one', query_id: 'two', query_body: 'three', body: { note: 'four' } };
     expect(requestOf(odd, sent)).to.deep.equal({
-      raw: ['one'],
+      path: '/v1/one',
       query: 'id=two&body=three',
       body: { note: 'four' },
     });

@@ -383,13 +383,13 @@ const answered = [
   ...of('http/run-handler', 'main/paid-promises', [
     {
       name: 'answers are not checked against the contract',
-      find: 'routes.checkReply(route, reply) ?? unsendable(reply.headers)',
-      replace: 'unsendable(reply.headers)',
+      find: 'routes.checkReply(route, reply) ?? headerFault(reply.status, reply.headers)',
+      replace: 'headerFault(reply.status, reply.headers)',
       grep: 'a body without what is required: 502',
     },
     {
       name: 'headers are not checked before the answer is sold',
-      find: 'routes.checkReply(route, reply) ?? unsendable(reply.headers)',
+      find: 'routes.checkReply(route, reply) ?? headerFault(reply.status, reply.headers)',
       replace: 'routes.checkReply(route, reply)',
       grep: 'a header that can not be sent: 502',
     },

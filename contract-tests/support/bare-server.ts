@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { Keypair } from '@solana/web3.js';
+import { Routes } from '../../src/contract/routes.js';
 import { createHttpServer, type HttpDeadlines, type Listener } from '../../src/http/server.js';
 import { Offers } from '../../src/payments/offers.js';
 import { SUMMARIZE } from './test-chain.js';
@@ -19,9 +20,8 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
     publicUrl: 'http://127.0.0.1',
   };
   const offers = new Offers([SUMMARIZE], terms, address);
-  const pricedAt = (method: string, path: string) =>
-    method === 'POST' && path === SUMMARIZE.path ? SUMMARIZE : undefined;
-  const parts = { app: handle, offers, routes: { pricedAt }, documents: new Map(), exposed: '' };
+  const routes = await Routes.create({ document: { info: {}, paths: {} }, paid: [SUMMARIZE], free: [] });
+  const parts = { app: handle, offers, routes, documents: new Map(), exposed: '' };
   const server = createHttpServer(parts, deadlines);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

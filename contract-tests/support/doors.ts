@@ -7,7 +7,7 @@ import { parseContract, type Contract } from '../../src/contract/contract.js';
 import { createApp } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import { Deliveries } from '../../src/http/deliveries.js';
-import { Routes } from '../../src/http/router.js';
+import { Routes } from '../../src/contract/routes.js';
 import type { HandlerParts } from '../../src/http/run-handler.js';
 import { answersUrl, PickUps } from '../../src/http/serve-pick-up.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
@@ -59,6 +59,13 @@ async function compiled(contract: Contract): Promise<Sold> {
   return { contract, routes };
 }
 
+/** The same routes with handlers of their own. */
+function handledBy(shared: Routes, handlers: HandlerParts['handlers']): Routes {
+  const handle: Routes['handle'] = (id, call) => handlers[id]!.call(call!);
+  const bound = (name: keyof Routes): unknown => shared[name].bind(shared as never);
+  return new Proxy(shared, { get: (_, name) => (name === 'handle' ? handle : bound(name as keyof Routes)) });
+}
+
 /** A test server's own HTTP and MCP, on a socket, as production wires them; its `summarize` is a test's. */
 export class Doors {
   readonly url: string;
@@ -70,8 +77,9 @@ export class Doors {
   }
 
   static async open(testServer: TestServer, work: DoorWork): Promise<Doors> {
-    const { contract, routes } = await soldBy(testServer);
+    const { contract, routes: shared } = await soldBy(testServer);
     const { charge, handlers } = working(testServer.charge, work);
+    const routes = handledBy(shared, handlers);
     const answerKeys = await AnswerKeys.open(testServer.reader, answersUrl(contract, URL_OF_ALL));
     const parts = {
       ...{ contract, routes, charge, handlers, answerKeys, log: SILENT, holdMs: HOLD_MS },
@@ -82,7 +90,6 @@ export class Doors {
       limits: new SourceLimits({ trustedProxies: 0 }),
       closing: new AbortController().signal,
       documents: new Map(),
-      live: {},
       exposed: '',
       ...{ publicUrl: URL_OF_ALL, siteUrl: URL_OF_ALL, trustedProxies: 0 },
     };

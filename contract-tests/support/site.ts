@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { parseContract, type Contract } from '../../src/contract/contract.js';
 import { exposedHeaders } from '../../src/http/exposed-headers.js';
 import { documentOf } from '../../src/http/documents.js';
-import { Routes } from '../../src/http/router.js';
+import { Routes } from '../../src/contract/routes.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { indexOf } from '../../src/payments/discovery.js';
 import { Offers } from '../../src/payments/offers.js';
@@ -52,7 +52,7 @@ export async function serveSite(
   const server: Server = createHttpServer({
     app: (_request, response) => void response.writeHead(404).end('{"error":"none"}'),
     ...{ offers, routes, exposed, ...site },
-    documents: new Map([...site.documents, ...(hasIndex ? [['/', index] as const] : [])]),
+    documents: new Map([...site.documents, ...(hasIndex ? [['getIndex', index] as const] : [])]),
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const close = (): void => {

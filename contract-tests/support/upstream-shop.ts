@@ -14,7 +14,7 @@ import { Deliveries } from '../../src/http/deliveries.js';
 import { exposedHeaders } from '../../src/http/exposed-headers.js';
 import { Health, type HealthReport } from '../../src/http/health.js';
 import { RecentCalls } from '../../src/http/recent-calls.js';
-import { Routes } from '../../src/http/router.js';
+import { Routes } from '../../src/contract/routes.js';
 import { orderWork } from '../../src/http/run-handler.js';
 import { PickUps } from '../../src/http/serve-pick-up.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
@@ -285,6 +285,7 @@ export class UpstreamShop {
     const routes = await Routes.create(contract);
     const calls = new RecentCalls();
     const handlers = calls.observe({ ...http.served, ...own });
+    routes.register(handlers);
     const parts = { routes, handlers, log, calls };
     const offers = new Offers(contract.paid, TERMS, FEE_PAYER, []);
     offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
@@ -324,7 +325,6 @@ export class UpstreamShop {
       deliveries: new Deliveries(),
       limits: new SourceLimits({ trustedProxies: 0 }),
       exposed,
-      live: {},
       documents: new Map(),
       holdMs: 10_000,
       closing: new AbortController().signal,

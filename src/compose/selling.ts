@@ -20,7 +20,7 @@ import { Reconciler } from '../payments/reconciler.js';
 import { RecentCalls } from '../http/recent-calls.js';
 import { replyStoreOf } from '../upstreams/people/reply-store.js';
 import { answersUrl, PickUps } from '../http/serve-pick-up.js';
-import { Routes } from '../http/router.js';
+import { Routes } from '../contract/routes.js';
 import { SourceLimits } from '../http/source-limits.js';
 import type { HttpParts } from '../http/server.js';
 import type { Shop } from '../shop/load-shop.js';
@@ -58,6 +58,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const calls = new RecentCalls(undefined, observer);
   const { serving: served, free } = servedBy(base, backends);
   const handlers = calls.observe({ ...served, ...apis.served });
+  routes.register(handlers);
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
   const { orderMs: attemptMs, orderAttempts: maxAttempts } = config;
@@ -73,6 +74,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const exposed = exposedHeaders(contract);
   const { live, ...answers } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
+  routes.register(live);
   const limits = new SourceLimits({ ...config, log, observer });
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries(), limits };
   const answerKeys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
@@ -82,7 +84,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const pages = await openPages(from);
   const { documents } = pages;
   const paying = { charge, offers, closing, answerKeys, pickUps };
-  const serving = { ...handlerParts, ...memory, ...paying, observer, live, exposed };
+  const serving = { ...handlerParts, ...memory, ...paying, observer, exposed };
   // Without a handler that asks people, there is no page on which they answer.
   const page = backends.uses('people') ? await pageOf(base, ledger, panel) : undefined;
   const callback = createApp({ ...serving, documents, holdMs: config.holdMs, ...page }).callback();

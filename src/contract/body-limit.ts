@@ -1,5 +1,5 @@
 import type { Json } from './json.js';
-import { follow, ReferenceFault } from './references.js';
+import { follow, objectOf, ReferenceFault } from './references.js';
 
 /** The limit for all bodies, whatever their schema allows. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
@@ -14,19 +14,21 @@ const MOST_BYTES_OF_SCALAR = 32;
  * schema allows, plus 16 KB; at most 2 MB, which is also the limit if the schema sets none.
  */
 export function bodyLimit(document: Json, schema: Json): number {
-  return Math.min(MAX_BODY_BYTES, SPARE_BYTES + 2 * longest(document, schema, 0));
+  return Math.min(MAX_BODY_BYTES, SPARE_BYTES + 2 * longest(document, schema, []));
 }
 
-/** Schemas may contain themselves; nothing this deep has a limit. */
+/** A schema that contains itself has no limit, and nothing this deep has one. */
 const MAX_DEPTH = 32;
 const SCALARS = ['integer', 'number', 'boolean', 'null'];
 
 type Longest = (schema: unknown) => number;
 
-function longest(document: Json, schema: unknown, depth: number): number {
-  if (depth > MAX_DEPTH) return Infinity;
+/** @param open the references within which the schema is, and '' for each step without one */
+function longest(document: Json, schema: unknown, open: readonly string[]): number {
+  const { $ref: reference = '' } = objectOf(schema);
+  if (open.length > MAX_DEPTH || (reference !== '' && open.includes(String(reference)))) return Infinity;
   const described = resolved(document, schema);
-  const of: Longest = part => longest(document, part, depth + 1);
+  const of: Longest = part => longest(document, part, [...open, String(reference)]);
   return namedValues(described) ?? alternatives(described, of) ?? longestOfType(described, of);
 }
 

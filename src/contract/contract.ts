@@ -2,12 +2,11 @@ import type { Json } from './json.js';
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument, type Document } from 'yaml';
-import { parameterNames, PathIndex } from './paths.js';
+import { parameterNames, unnamed } from './paths.js';
 import { MCP_PATH, PANEL_PATH, PICK_UP } from './reserved-names.js';
 import { readPriced, type PricedOperation } from './read-operation.js';
 import type { Fault, Place } from './read-parameters.js';
 import { isObject, objectOf } from './references.js';
-import { schemaFaults } from './schema-faults.js';
 
 export type { AnswerForm, PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
 export type { Parameter } from './read-parameters.js';
@@ -35,7 +34,7 @@ const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
 
 /**
  * Reads openapi.yaml into operations with prices.
- * @param compiled its compiled form (see `compileContract`), if there is one
+ * @param compiled its compiled form (see compile-contract.ts), if there is one
  * @throws ContractFault with all faults together: an unknown price key, a number for a string, a paid operation without price; or
  *   because the YAML was changed after it was compiled, since types and handlers were then made from another contract
  */
@@ -59,20 +58,7 @@ export function parseContract(text: string, name = 'openapi.yaml'): Contract {
 }
 
 /** A compiled contract and the hash of its source text. */
-type Compiled = { sha256: string; document: Json };
-
-/**
- * Compiles the document to JSON, which takes a tenth of the time to parse at the start.
- * @param text of openapi.yaml
- * @throws ContractFault, also for a schema that can't be used and for an example that its own schema refuses
- */
-export function compileContract(text: string): string {
-  const contract = parseContract(text);
-  const { document } = contract;
-  const faults = schemaFaults(contract);
-  if (faults.length) throw new ContractFault(`The contract can't be used:\n  ${faults.join('\n  ')}`);
-  return JSON.stringify({ sha256: hash('sha256', text), document } satisfies Compiled);
-}
+export type Compiled = { sha256: string; document: Json };
 
 const STALE =
   'openapi.yaml was changed after the last build, so the types and handlers that were built may not fit it: build again (npm run build).';
@@ -182,13 +168,13 @@ function sectionOf(
 
 /** Two operations that one call would match. */
 function clashes({ paid, free }: Contract, fault: Fault): void {
-  const seen = new PathIndex<Map<string, string>>();
+  const seen = new Map<string, string>();
   const all = [...paid, ...free.map(operation => ({ ...operation, method: 'GET' }))];
   for (const { path, method } of all) {
-    const methods = seen.at(path, () => new Map<string, string>());
-    const other = methods.get(method);
+    const key = `${method} ${unnamed(path)}`;
+    const other = seen.get(key);
     if (other !== undefined) fault(['paths', path], `is the same path as ${other}`);
-    methods.set(method, path);
+    seen.set(key, path);
   }
 }
 

@@ -1,9 +1,7 @@
-/** A value at a path, with the raw text of its path parameters, in order. */
-export type Found<T> = { value: T; raw: string[] };
-
 /** A segment with one parameter and the fixed text around it: `{id}` or `{id}.json`. */
-type Slot<T> = { before: string; after: string; node: Node<T> };
-type Node<T> = { literals: Map<string, Node<T>>; slots: Slot<T>[]; value?: T };
+type Slot = { name: string; before: string; after: string };
+type Branch<T> = Slot & { node: Node<T> };
+type Node<T> = { literals: Map<string, Node<T>>; slots: Branch<T>[]; values: T[] };
 
 /** A path with more of them matches no template. */
 const MAX_SEGMENTS = 64;
@@ -14,84 +12,114 @@ export function parameterNames(template: string): string[] {
   return [...template.matchAll(PARAMETER)].map(match => match[1] ?? '');
 }
 
+/** The template without the names of its parameters, by which it matches the same paths. */
+export function unnamed(template: string): string {
+  return template.replace(PARAMETER, '{}');
+}
+
 /** What is wrong with a path template, if anything. */
 export function templateFault(template: string): string | undefined {
   if (!template.startsWith('/')) return 'must begin with /';
   if (/[?#\s]/.test(template)) return 'must have no query, fragment or white space';
+  const names = parameterNames(template);
   for (const segment of template.split('/')) {
     const fixed = segment.replace(PARAMETER, '');
     if (/[{}]/.test(fixed)) return `has braces that are no parameter: ${segment}`;
     // Several would have to be told apart by trial, which takes a hostile path a long time.
     if (parameterNames(segment).length > 1) return `has more than one parameter in a segment: ${segment}`;
+    // openapi-backend takes them for a part of its pattern when it reads the parameters.
+    if (names.length > 0 && /[$()*+[\\\]^|]/.test(fixed))
+      return `has a character that can't stand beside parameters: ${segment}`;
   }
   if (template.split('/').length > MAX_SEGMENTS) return `has more than ${MAX_SEGMENTS} segments`;
-  const names = parameterNames(template);
+  const odd = names.find(name => !/^[\w-]+$/.test(name));
+  if (odd !== undefined) return `has a parameter whose name is not of letters, digits, - and _: ${odd}`;
   return new Set(names).size < names.length ? 'names a parameter twice' : undefined;
 }
 
-/**
- * Values by path template, found by raw path: no decoding, no trailing slash, no case folding. Fixed text takes precedence over
- * parameters, as OpenAPI demands. A parameter is never empty and never contains a slash. The time grows with the number of segments,
- * not with that of templates.
- */
-export class PathIndex<T> {
-  readonly #exact = new Map<string, T>();
-  readonly #root: Node<T> = { literals: new Map(), slots: [] };
+function slotOf(segment: string): Slot | undefined {
+  const [name] = parameterNames(segment);
+  if (name === undefined) return undefined;
+  const [before = '', after = ''] = segment.split(`{${name}}`);
+  return { name, before, after };
+}
 
-  /** The value of a template, which is created if there is none yet. Templates that differ only in names of parameters are one. */
-  at(template: string, create: () => T): T {
-    if (parameterNames(template).length === 0) {
-      let value = this.#exact.get(template);
-      if (value === undefined) this.#exact.set(template, (value = create()));
-      return value;
+/** The text of the path parameters as sent, by name, of a path that a template matches. */
+export function rawParameters(template: string, path: string): Record<string, string> {
+  const sent = path.split('/');
+  const found = template.split('/').flatMap((segment, index) => {
+    const slot = slotOf(segment);
+    const text = sent[index] ?? '';
+    return slot ? [[slot.name, text.slice(slot.before.length, text.length - slot.after.length)]] : [];
+  });
+  return Object.fromEntries(found) as Record<string, string>;
+}
+
+/**
+ * Narrows the values that the templates matching a raw path can have, so that the router need not try a thousand templates for each
+ * request: it finds every one that may match and decides nothing. The time grows with the number of segments.
+ */
+export class PathIndex<T extends { path: string }> {
+  readonly #all: readonly T[];
+  readonly #exact = new Map<string, T[]>();
+  readonly #root: Node<T> = nodeOf();
+
+  /** @param values those with one path may be several */
+  constructor(values: readonly T[]) {
+    this.#all = values;
+    for (const value of values) {
+      const { path } = value;
+      if (parameterNames(path).length > 0) this.#leaf(path).values.push(value);
+      else this.#exact.set(path, [...(this.#exact.get(path) ?? []), value]);
     }
+    for (const [path, own] of this.#exact) this.#exact.set(path, this.#search(path, own));
+  }
+
+  /** In the order in which they were given. */
+  candidates(path: string): T[] {
+    return this.#exact.get(path) ?? this.#search(path, []);
+  }
+
+  #leaf(template: string): Node<T> {
     let node = this.#root;
     for (const segment of template.split('/')) node = childOf(node, segment);
-    return (node.value ??= create());
+    return node;
   }
 
-  find(path: string): Found<T> | undefined {
-    const exact = this.#exact.get(path);
-    if (exact !== undefined) return { value: exact, raw: [] };
-    if (this.#root.literals.size === 0) return undefined;
-    const raw: string[] = [];
+  #search(path: string, exact: T[]): T[] {
+    if (this.#root.literals.size === 0) return exact;
+    const found = [...exact];
     const segments = path.split('/', MAX_SEGMENTS + 1);
-    if (segments.length > MAX_SEGMENTS) return undefined;
-    const value = search(this.#root, segments, 0, raw);
-    return value === undefined ? undefined : { value, raw };
+    if (segments.length <= MAX_SEGMENTS) search(this.#root, segments, 0, found);
+    return found.length > 1 ? found.sort((a, b) => this.#all.indexOf(a) - this.#all.indexOf(b)) : found;
   }
+}
+
+function nodeOf<T>(): Node<T> {
+  return { literals: new Map(), slots: [], values: [] };
 }
 
 function childOf<T>(node: Node<T>, segment: string): Node<T> {
-  const [name] = parameterNames(segment);
-  if (name === undefined) {
-    let child = node.literals.get(segment);
-    if (!child) node.literals.set(segment, (child = { literals: new Map(), slots: [] }));
+  const slot = slotOf(segment);
+  if (!slot) {
+    const child = node.literals.get(segment) ?? nodeOf<T>();
+    node.literals.set(segment, child);
     return child;
   }
-  const [before = '', after = ''] = segment.split(`{${name}}`);
-  const known = node.slots.find(slot => slot.before === before && slot.after === after);
+  const known = node.slots.find(({ before, after }) => before === slot.before && after === slot.after);
   if (known) return known.node;
-  const slot: Slot<T> = { before, after, node: { literals: new Map(), slots: [] } };
-  node.slots.push(slot);
-  // More fixed text first.
-  node.slots.sort((a, b) => b.before.length + b.after.length - (a.before.length + a.after.length));
-  return slot.node;
+  const branch = { ...slot, node: nodeOf<T>() };
+  node.slots.push(branch);
+  return branch.node;
 }
 
-function search<T>(node: Node<T>, segments: string[], at: number, raw: string[]): T | undefined {
+function search<T>(node: Node<T>, segments: string[], at: number, found: T[]): void {
   const segment = segments[at];
-  if (segment === undefined) return node.value;
+  if (segment === undefined) return void found.push(...node.values);
   const literal = node.literals.get(segment);
-  const found = literal && search(literal, segments, at + 1, raw);
-  if (found !== undefined) return found;
+  if (literal) search(literal, segments, at + 1, found);
   for (const { before, after, node: next } of node.slots) {
-    if (segment.length <= before.length + after.length) continue;
-    if (!segment.startsWith(before) || !segment.endsWith(after)) continue;
-    raw.push(segment.slice(before.length, segment.length - after.length));
-    const value = search(next, segments, at + 1, raw);
-    if (value !== undefined) return value;
-    raw.pop();
+    const fits = segment.length > before.length + after.length;
+    if (fits && segment.startsWith(before) && segment.endsWith(after)) search(next, segments, at + 1, found);
   }
-  return undefined;
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import { MAX_HOLD_SECONDS } from '../config.js';
 import type { PricedOperation } from '../contract/contract.js';
+import { rawParameters } from '../contract/paths.js';
 import { UNOBSERVED } from '../observe/observer.js';
 import { challengeVersion } from '../payments/challenge.js';
 import { carriesPayment } from '../payments/headers.js';
@@ -15,7 +16,7 @@ import { requestIdOf } from './request-id.js';
 import { BodyFault } from './json-body.js';
 import { told, type Throttled } from './tell-answer.js';
 import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
-import type { AskedCheck, MethodNotAllowed, Routed } from './router.js';
+import type { AskedCheck, MethodNotAllowed, Routed } from '../contract/routes.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { TOO_MANY_CALLS } from './source-limits.js';
 import { notAllowed, outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
@@ -84,8 +85,13 @@ async function serve(ctx: Context, parts: AppParts, next: () => Promise<unknown>
   if (route.kind === 'methodNotAllowed') return refuseMethod(ctx, parts, route);
   if (route.priced || route.id === parts.pickUps.operation) ctx.set(NOT_INDEXED);
   if (route.priced) return servePaid(ctx, parts, route, route.priced);
-  if (route.id === parts.pickUps.operation) return servePickUp(ctx, parts, route.raw[0] ?? '');
+  if (route.id === parts.pickUps.operation) return servePickUp(ctx, parts, keyOf(route));
   return serveFree(ctx, parts, route);
+}
+
+/** The key of an answer, the one parameter of the path. */
+function keyOf({ operation, path }: Routed): string {
+  return Object.values(rawParameters(operation.path, path))[0] ?? '';
 }
 
 /** Reported to the observer if the request carries a payment. @throws Halt */
@@ -128,7 +134,6 @@ async function servePaid(
   const asked = challengeVersion(ctx.querystring);
   const requestId = tellRequestId(ctx);
   const result = await servePaidCall(parts, {
-    route,
     operation,
     headers: ctx.req.headers,
     transport: 'http',

@@ -11,7 +11,7 @@ type Encoded = { body: Buffer; etag: string; headers: string[]; unchanged: strin
 /** A free document that stays the same while the server runs, compressed in advance where that pays. */
 export type StaticDocument = { plain: Encoded; gzip?: Encoded; br?: Encoded };
 
-/** Static documents by path. */
+/** Static documents: those of operations by operationId, and others, beside the contract, by path. */
 export type StaticDocuments = ReadonlyMap<string, StaticDocument>;
 
 /** Smaller documents fit into one packet as they are. */
@@ -78,21 +78,6 @@ export function compressedFileOf(
     ...(gzip ? { gzip: encode(gzip, 'gzip') } : {}),
     ...(br ? { br: encode(br, 'br') } : {}),
   };
-}
-
-/** Answers GET and HEAD of a static document. @returns whether the request was for one */
-export function serveDocument(
-  request: IncomingMessage,
-  response: ServerResponse,
-  documents: StaticDocuments,
-): boolean {
-  const { method, url = '' } = request;
-  if (method !== 'GET' && method !== 'HEAD') return false;
-  const queryAt = url.indexOf('?');
-  const document = documents.get(queryAt < 0 ? url : url.slice(0, queryAt));
-  if (!document) return false;
-  sendDocument(request, response, document);
-  return true;
 }
 
 /** Answers GET and HEAD with a document, in an encoding that the caller accepts. */

@@ -1,14 +1,15 @@
 import type { Contract, FreeOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import type { Serving, ServingFree } from '../contract/operation.js';
+import type { OperationHandler } from '../contract/routes.js';
 import { agentFiles } from './agent-files.js';
 import { documentOf, type StaticDocument, type StaticDocuments } from './documents.js';
 import { discoveryOf, indexOf, servedContract } from '../payments/discovery.js';
 import type { Terms } from '../payments/requirements.js';
 import type { Health } from './health.js';
 
-/** The answers that are built for each request, by operationId. */
-export type LiveAnswers = Partial<Record<string, () => Promise<unknown>>>;
+/** What builds answers for each request, by operationId. */
+export type LiveAnswers = Record<string, OperationHandler>;
 
 /** The answers of free operations: some are constant while the server runs, others are built for each request. */
 export type FreeAnswers = { documents: StaticDocuments; live: LiveAnswers };
@@ -51,27 +52,31 @@ export function freeAnswers(parts: FreeParts): FreeAnswers {
     ...mapped(sections('discovery'), listing),
   };
   return {
-    documents: new Map([...agentFiles(contract, terms, exposed), ...byPath(contract, documents)]),
+    documents: new Map([...agentFiles(contract, terms, exposed), ...declared(contract, documents)]),
     live: {
-      getHealth: async () => health.report(),
+      getHealth: answering(async () => health.report()),
       ...mapped(sections('health'), ids => {
         const backends = new Set(ids.flatMap(id => handlers[id]?.backend ?? []));
-        return async () => health.report([...backends]);
+        return answering(async () => health.report([...backends]));
       }),
-      ...mapped(Object.entries(free), operation => () => operation.call()),
+      ...mapped(Object.entries(free), operation => answering(() => operation.call())),
     },
   };
+}
+
+function answering(build: () => Promise<unknown>): OperationHandler {
+  return { call: async () => ({ status: 200, body: await build() }) };
 }
 
 function mapped<A, B>(entries: [string, A][], map: (value: A) => B): Record<string, B> {
   return Object.fromEntries(entries.map(([id, value]) => [id, map(value)]));
 }
 
-function byPath({ free }: Contract, documents: Partial<Record<string, StaticDocument>>): StaticDocuments {
+function declared({ free }: Contract, documents: Partial<Record<string, StaticDocument>>): StaticDocuments {
   return new Map(
-    free.flatMap(({ id, path }) => {
+    free.flatMap(({ id }) => {
       const document = documents[id];
-      return document ? [[path, document] as const] : [];
+      return document ? [[id, document] as const] : [];
     }),
   );
 }

@@ -9,7 +9,7 @@ import type { Outcome } from '../payments/outcome.js';
 import type { PaidCall } from '../payments/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
-import type { AskedCheck, Routed } from './router.js';
+import type { AskedCheck } from '../contract/routes.js';
 import type { PickUps } from './serve-pick-up.js';
 import { OVER_LIMIT, type SourceLimits } from './source-limits.js';
 import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
@@ -27,7 +27,6 @@ export type PaidCallParts = HandlerParts & {
 
 /** A call of a paid operation as it arrived, over HTTP or MCP. */
 export type ArrivedCall = {
-  route: Routed;
   operation: PricedOperation;
   /** May carry the payment. */
   headers: IncomingHttpHeaders;
@@ -105,7 +104,7 @@ async function throttled(
 
 async function charged(
   parts: PaidCallParts,
-  { route, operation, read, gone, holdMs, source, requestId, spent }: ArrivedCall & { spent: Spent },
+  { operation, read, gone, holdMs, source, requestId, spent }: ArrivedCall & { spent: Spent },
   payment: Payment,
   owner: BudgetOwner,
 ): Promise<Outcome> {
@@ -119,7 +118,7 @@ async function charged(
       operation,
       payment,
       requestHash: fingerprint(operation.id, asked),
-      work: signal => runHandler(parts, route, { ...asked, signal, caller: payment.checked.payer }),
+      work: signal => runHandler(parts, operation.id, { ...asked, signal, caller: payment.checked.payer }),
       gone,
       closing,
       holdMs,

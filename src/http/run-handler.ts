@@ -6,7 +6,8 @@ import type { AnyCall, AnyReply, Serving } from '../contract/operation.js';
 import { headerFault } from '../contract/answer-headers.js';
 import { readRequestText } from '../payments/fingerprint.js';
 import type { RecentCalls } from './recent-calls.js';
-import { formOf, type Routed, type Routes } from './router.js';
+import { formOf } from '../contract/answer-forms.js';
+import type { Routed, Routes } from '../contract/routes.js';
 import { UpstreamFailure } from '../net/failure.js';
 
 export type HandlerParts = {
@@ -24,19 +25,18 @@ const STATUS_OF = { invalid: 400, failed: 502, unavailable: 503 } as const;
 /** Runs the handler and turns its result or error into an answer that conforms to the contract. Never rejects. */
 export async function runHandler(
   { handlers, routes, log, calls }: HandlerParts,
-  route: Routed,
+  id: string,
   call: AnyCall,
 ): Promise<Answer> {
-  const { id } = route;
   try {
-    const served = handlers[id];
-    if (!served) throw new Error(`${id} has no handler`);
-    const reply = await served.call(call);
+    const route = routes.routeOf(id);
+    if (!route) throw new Error(`${id} is no operation`);
+    const reply = await routes.handle(id, call);
     const fault = routes.checkReply(route, reply) ?? headerFault(reply.status, reply.headers);
     if (fault) {
       log.error({ operation: id, fault }, 'the answer of a handler violates the contract');
-      if (served.backend !== undefined)
-        calls?.failed(served.backend, 'the answer does not conform to the contract');
+      const backend = handlers[id]?.backend;
+      if (backend !== undefined) calls?.failed(backend, 'the answer does not conform to the contract');
       return errorAnswer(
         502,
         `The backend gave an unusable answer.${call.order ? '' : ` ${NOT_CHARGED}; try again.`}`,
@@ -110,15 +110,15 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
   return {
     replies: ({ operation, request }) => handlers[operation]?.replies?.(readRequestText(request)) ?? 0,
     work: async ({ id, operation, request, deadline, attempt, extend }, signal) => {
-      const route = routes.routeOf(operation);
-      if (!route) return { kind: 'failed', error: 'This operation is no longer sold.' };
+      if (!routes.routeOf(operation)?.priced)
+        return { kind: 'failed', error: 'This operation is no longer sold.' };
       const extended = async () => {
         const next = await extend();
         return next && { id, ...next };
       };
       const order = { id, deadline, attempt, extend: extended };
       const call = { ...readRequestText(request), signal, caller: id, order };
-      const answer = await runHandler(handlerParts, route, call);
+      const answer = await runHandler(handlerParts, operation, call);
       if (answer.status === 200) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
       const retryAfterSeconds = Number(answer.headers['Retry-After'] ?? 0);

@@ -1,12 +1,12 @@
 import type { Context, Middleware } from 'koa';
+import type { AnyReply } from '../contract/operation.js';
 import type { StaticDocuments } from './documents.js';
-import type { LiveAnswers } from './free-answers.js';
 import type { Failure } from '../payments/outcome.js';
 import { failureAnswer, JSON_TYPE, type HandlerParts } from './run-handler.js';
 import { Halt, send } from './responses.js';
-import type { MethodNotAllowed, Route, Routed } from './router.js';
+import type { MethodNotAllowed, Route, Routed } from '../contract/routes.js';
 
-export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'> & { live: LiveAnswers };
+export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'>;
 
 // The official fetch client sends access-control-expose-headers as a request header.
 const ALLOWED_HEADERS =
@@ -15,25 +15,24 @@ const DAY_SECONDS = 86_400;
 
 /** The answer of a free operation that is built for each request, as JSON bytes, or its failure. */
 export async function liveAnswer(
-  { live, routes, log }: ServeFreeParts,
-  id: string,
+  { routes, log }: ServeFreeParts,
+  route: Routed,
 ): Promise<{ status: 200; body: Buffer } | Failure> {
-  const build = live[id];
-  if (!build) throw new Error(`the free operation ${id} has no handler`);
-  let body: unknown;
+  const { id } = route;
+  let reply: AnyReply;
   try {
-    body = await build();
+    reply = await routes.handle(id);
   } catch (error) {
     return failureAnswer(error, log);
   }
-  const fault = routes.checkReply({ id, priced: undefined }, { status: 200, body });
+  const fault = routes.checkReply(route, reply);
   if (fault) throw new Error(`the answer of ${id} violates the contract: ${fault}`);
-  return { status: 200, body: Buffer.from(JSON.stringify(body)) };
+  return { status: 200, body: Buffer.from(JSON.stringify(reply.body)) };
 }
 
 /** Answers a call of a free operation, but for static documents (`documents.ts`). */
-export async function serveFree(ctx: Context, parts: ServeFreeParts, { id }: Routed): Promise<void> {
-  const answer = await liveAnswer(parts, id);
+export async function serveFree(ctx: Context, parts: ServeFreeParts, route: Routed): Promise<void> {
+  const answer = await liveAnswer(parts, route);
   if (answer.status !== 200) {
     const { error: message } = JSON.parse(answer.body.toString('utf8')) as { error: string };
     throw new Halt(503, message, { 'Retry-After': answer.headers['Retry-After'] ?? '5' });

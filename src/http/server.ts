@@ -8,12 +8,12 @@ import {
 } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Connections } from './connections.js';
-import type { Routes } from './router.js';
+import type { Route, Routes } from '../contract/routes.js';
 import { challengeVersion } from '../payments/challenge.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import type { Offers } from '../payments/offers.js';
 import { carriesPayment, hasHeader } from '../payments/headers.js';
-import { serveDocument, type StaticDocument, type StaticDocuments } from './documents.js';
+import { sendDocument, type StaticDocument, type StaticDocuments } from './documents.js';
 import { serveLanding } from './landing.js';
 import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';
 
@@ -43,7 +43,7 @@ export type HttpParts = {
   app: Listener;
   offers: Offers;
   /** The router of the contract. */
-  routes: Pick<Routes, 'pricedAt'>;
+  routes: Pick<Routes, 'match'>;
   documents: StaticDocuments;
   observer?: Pick<Observer, 'unpaid'>;
   /** The page that browsers get at `/`. */
@@ -61,9 +61,11 @@ export function createHttpServer(
   { app, offers, routes, documents, landing, exposed, observer = UNOBSERVED, limits }: HttpParts,
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
-  const refusing = { offers, routes, exposed, observer, limits };
-  const serve: Listener = (request, response) => {
-    if (serveLanding(request, response, landing) || serveDocument(request, response, documents)) return;
+  const refusing = { offers, exposed, observer, limits };
+  const serve = (request: IncomingMessage, response: ServerResponse, asked: Asked): void => {
+    if (serveLanding(request, response, landing)) return;
+    const document = documentAt(documents, asked);
+    if (document) return sendDocument(request, response, document);
     connections.track(request, response);
     app(request, response);
   };
@@ -71,7 +73,8 @@ export function createHttpServer(
     if (request.httpVersion === '1.1' && !hasHeader(request.rawHeaders, 'host'))
       return sendFault(response, 400, 'An HTTP/1.1 request needs a Host header.');
     if (!admit(connections, request, response)) return;
-    if (!refuseUnpaid(request, response, refusing)) serve(request, response);
+    const asked = askedOf(request, routes);
+    if (!refuseUnpaid(request, response, asked, refusing)) serve(request, response, asked);
   };
   const server = createServer(
     {
@@ -91,9 +94,10 @@ export function createHttpServer(
   // With `Expect: 100-continue`, an unpaid call gets its challenge at once; only a paid call is asked to send its body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!admit(connections, request, response)) return;
-    if (refuseUnpaid(request, response, refusing)) return;
+    const asked = askedOf(request, routes);
+    if (refuseUnpaid(request, response, asked, refusing)) return;
     response.writeContinue();
-    serve(request, response);
+    serve(request, response, asked);
   });
   // Node would answer other expectations with 417, which the contract does not declare.
   server.on('checkExpectation', listener);
@@ -114,33 +118,46 @@ function admit(connections: Connections, request: IncomingMessage, response: Ser
   return admitted === 'yes';
 }
 
+/** What a request asks for. `query` has no question mark; undefined if there is none. */
+type Asked = { method: string; path: string; query: string | undefined; route: Route };
+
+function askedOf({ method = '', url = '' }: IncomingMessage, routes: HttpParts['routes']): Asked {
+  const queryAt = url.indexOf('?');
+  const path = queryAt < 0 ? url : url.slice(0, queryAt);
+  const query = queryAt < 0 ? undefined : url.slice(queryAt + 1);
+  return { method, path, query, route: routes.match(method, path) };
+}
+
+/** The document that a GET or HEAD asks for, of a free operation or beside the contract. */
+function documentAt(documents: StaticDocuments, { method, path, route }: Asked): StaticDocument | undefined {
+  if (method !== 'GET' && method !== 'HEAD') return undefined;
+  if (route.kind === 'operation') return documents.get(route.id);
+  return route.kind === 'notFound' ? documents.get(path) : undefined;
+}
+
 function refuseUnpaid(
   request: IncomingMessage,
   response: ServerResponse,
+  { query, route }: Asked,
   {
     offers,
-    routes,
     exposed,
     observer,
     limits,
-  }: Pick<HttpParts, 'offers' | 'routes' | 'exposed'> & {
+  }: Pick<HttpParts, 'offers' | 'exposed'> & {
     observer: Pick<Observer, 'unpaid'>;
     limits: SourceLimits | undefined;
   },
 ): boolean {
-  const { method = '' } = request;
-  if (method === 'OPTIONS' || carriesPayment(request.rawHeaders)) return false;
-  const url = request.url ?? '';
-  const queryAt = url.indexOf('?');
-  const operation = routes.pricedAt(method, queryAt < 0 ? url : url.slice(0, queryAt));
-  if (!operation) return false;
+  if (route.kind !== 'operation' || !route.priced || carriesPayment(request.rawHeaders)) return false;
+  const operation = route.priced;
   const wait = limits?.takeUnpaid(limits.of(request)) ?? 0;
   if (wait > 0) {
     sendFault(response, 503, TOO_MANY_CALLS, { 'Retry-After': String(wait), 'Cache-Control': 'no-store' });
     return true;
   }
   observer.unpaid(operation.id);
-  const version = queryAt < 0 ? 2 : challengeVersion(url.slice(queryAt + 1));
+  const version = query === undefined ? 2 : challengeVersion(query);
   const challenge = offers.challenge(operation, version);
   response.writeHead(402, [
     'Content-Type',

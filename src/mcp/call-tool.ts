@@ -1,6 +1,7 @@
 import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
+import type { AskedCheck } from '../contract/routes.js';
 import type { BudgetOwner } from '../http/byte-budget.js';
 import type { Deliveries } from '../http/deliveries.js';
 import { servePaidCall, type PaidCallParts } from '../http/paid-calls.js';
@@ -15,7 +16,7 @@ import type { Offers } from '../payments/offers.js';
 import type { Exchange } from './mcp-exchange.js';
 import { paymentHeaders } from './payment-meta.js';
 import { withProgress, type Notify } from './progress.js';
-import { requestOf } from './tool-arguments.js';
+import { requestOf, type ToolRequest } from './tool-arguments.js';
 import {
   answerResult,
   challengeResult,
@@ -42,6 +43,7 @@ export type CallToolParts = PaidCallParts &
 
 /** Base64 and its JSON hold this many times the bytes of an answer. */
 const GROWTH = 3;
+const MAX_PATH_SHOWN = 100;
 
 /**
  * Calls the tool that a message names.
@@ -59,8 +61,9 @@ export async function callTool(
     return callPaid(parts, exchange, operation, { sent: objectOf(sent), meta: objectOf(meta), notify });
   if (name === PICK_UP) return callPickUp(parts, exchange, objectOf(sent));
   const free = parts.contract.free.find(({ id, mcp }) => mcp && id === name);
-  if (!free) return undefined;
-  const answer = await liveAnswer(parts, free.id);
+  const route = free && parts.routes.routeOf(free.id);
+  if (!route) return undefined;
+  const answer = await liveAnswer(parts, route);
   return answer.status === 200
     ? contentOf({ 'Content-Type': 'application/json' }, answer.body)
     : failureResult(answer);
@@ -72,16 +75,13 @@ async function callPaid(
   operation: PricedOperation,
   { sent, meta, notify }: { sent: Json; meta: Json; notify: Notify | undefined },
 ): Promise<ToolResult> {
-  const { routes, offers, holdMs } = parts;
+  const { offers, holdMs } = parts;
   const { gone, source, requestId } = exchange;
   const request = requestOf(operation, sent);
   // Counted as a message; from here on it counts as a call.
   parts.limits.giveBack(source);
-  const raw = typeof request === 'string' ? [] : request.raw;
-  const route = { kind: 'operation', id: operation.id, priced: operation, raw } as const;
   let paymentId: string | undefined;
   const served = servePaidCall(parts, {
-    route,
     operation,
     headers: paymentHeaders(meta),
     transport: 'mcp',
@@ -92,7 +92,7 @@ async function callPaid(
       paymentId = payment;
       return typeof request === 'string'
         ? { ok: false, error: request }
-        : routes.checkAsked(route, request.query, request.body);
+        : checkRequest(parts, operation, request);
     },
     gone,
     holdMs,
@@ -107,6 +107,20 @@ async function callPaid(
   if (outcome.kind !== 'refused') return resultOf(parts, exchange, { outcome, owner, kept: outcome.kept });
   const { error, fresh, receipt } = outcome;
   return challengeResult(operation, offers.refusal(operation, 2, error, fresh, payment.checked), receipt);
+}
+
+/** As over HTTP, where some texts in a path name another operation. */
+function checkRequest(
+  { routes }: CallToolParts,
+  { id, method }: PricedOperation,
+  { path, query, body }: ToolRequest,
+): AskedCheck {
+  const route = routes.match(method, path);
+  if (route.kind === 'operation' && route.id === id) return routes.checkAsked(route, query, body);
+  return {
+    ok: false,
+    error: `these arguments ask for ${path.slice(0, MAX_PATH_SHOWN)}, which ${id} does not answer`,
+  };
 }
 
 /** The free tool that fetches an answer by its key. */

@@ -1,6 +1,5 @@
 import type { Parameter, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
-import { parameterNames } from '../contract/paths.js';
 import { isObject } from '../contract/references.js';
 
 /** The name of the argument that carries the JSON body of an operation that has parameters, too. */
@@ -9,8 +8,8 @@ const BODY = 'body';
 /** A parameter of an operation as an argument of its tool. */
 type Argument = { name: string; parameter: Parameter };
 
-/** What a tool's arguments ask for, as the router reads it from an HTTP request. */
-export type ToolRequest = { raw: string[]; query: string; body: object | undefined };
+/** What a tool's arguments ask for, as the router reads it from an HTTP request: a raw path, a query without its question mark. */
+export type ToolRequest = { path: string; query: string; body: object | undefined };
 
 /**
  * Names the arguments for path and query parameters after them. A name that is taken, by another parameter or by `body`, gets the
@@ -68,8 +67,8 @@ export function exampleArguments(operation: PricedOperation): Json {
  */
 export function requestOf(operation: PricedOperation, sent: Json): ToolRequest | string {
   const named = argumentsOf(operation);
-  if (named.length === 0) return { raw: [], query: '', body: operation.request ? sent : undefined };
-  const raw: string[] = [];
+  let { path } = operation;
+  if (named.length === 0) return { path, query: '', body: operation.request ? sent : undefined };
   const query = new URLSearchParams();
   for (const { name, parameter } of named) {
     const value = sent[name];
@@ -78,11 +77,11 @@ export function requestOf(operation: PricedOperation, sent: Json): ToolRequest |
     const texts = textsOf(value);
     if (!texts) return `${name} must be text, a number, true or false, or a list of these`;
     if (parameter.in === 'query') for (const text of texts) query.append(parameter.name, text);
-    else raw[parameterNames(operation.path).indexOf(parameter.name)] = encodeURIComponent(texts.join(','));
+    else path = path.replace(`{${parameter.name}}`, () => encodeURIComponent(texts.join(',')));
   }
   const body = operation.request ? sent[BODY] : undefined;
   if (body !== undefined && !isObject(body)) return 'body must be an object';
-  return { raw, query: query.toString(), body };
+  return { path, query: query.toString(), body };
 }
 
 function textsOf(value: unknown): string[] | undefined {

@@ -1,4 +1,4 @@
-import { Schemas } from '../contract/schemas.js';
+import { Routes } from '../contract/routes.js';
 import type { PricedOperation } from '../contract/contract.js';
 import type { AnyAsked, AnyServed } from '../contract/operation.js';
 import type { Backends } from '../upstreams/backends.js';
@@ -52,20 +52,11 @@ export async function answerOfExample(
     ...(upfront ? { order } : {}),
   });
   const [form] = operation.answers;
-  const fault =
-    status === 200 && form.kind === 'json' && form.schema
-      ? check(contract.document, form.schema, body)
-      : undefined;
+  const routes = await Routes.create(contract);
+  const route = routes.routeOf(operationId);
+  const fault = route && status === 200 ? routes.checkReply(route, { status, body, headers }) : undefined;
   if (fault !== undefined) throw new Error(`The answer of ${operationId} breaks the contract: ${fault}`);
   return { status, body, headers, example: form.example };
-}
-
-function check(
-  document: Record<string, unknown>,
-  schema: Record<string, unknown>,
-  body: unknown,
-): string | undefined {
-  return new Schemas(document).answered(schema)(body);
 }
 
 function exampleOf({ parameters, request }: PricedOperation): AnyAsked {

@@ -1,6 +1,6 @@
 import type { Config } from '../config.js';
 import type { StaticDocuments } from '../http/documents.js';
-import type { Routes } from '../http/router.js';
+import type { Routes } from '../contract/routes.js';
 import { openSandboxWallet, type SandboxWallet, type WalletParts } from './sandbox-wallet.js';
 import { createSite, type Site, type SiteParts } from './site.js';
 

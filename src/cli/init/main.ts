@@ -22,13 +22,13 @@ type Package = {
 type ShopPackage = Record<string, unknown> &
   Record<'scripts' | 'dependencies' | 'devDependencies', Record<string, string> | undefined>;
 
-function init(folder: string): void {
+async function init(folder: string): Promise<void> {
   if (existsSync(join(folder, 'openapi.yaml')))
     throw new Error(`${folder} has an openapi.yaml already: it is a shop. Nothing was changed.`);
   mkdirSync(folder, { recursive: true });
   copyFileSync(TEMPLATE, join(folder, 'openapi.yaml'));
   for (const [name, text] of Object.entries(FILES)) writeNew(join(folder, name), text);
-  addOperation(folder, EXAMPLE.operation);
+  await addOperation(folder, EXAMPLE.operation);
   writeFileSync(join(folder, 'handlers', `${EXAMPLE.operation.id}.ts`), EXAMPLE.handler);
   writePackage(folder);
 }
@@ -76,7 +76,7 @@ if (name.startsWith('-') || rest.length) {
 } else {
   try {
     const folder = resolve(name);
-    init(folder);
+    await init(folder);
     writeOut(
       `A shop is in ${folder}. Next:${name === '.' ? '' : ` cd ${name} &&`} npm install && npm test && npm start\n`,
     );

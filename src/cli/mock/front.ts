@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { PricedOperation } from '../../contract/contract.js';
-import type { Routes } from '../../http/router.js';
+import type { Routes } from '../../contract/routes.js';
 import { challengeVersion, renderChallenge } from '../../payments/challenge.js';
 import { PaymentChecker } from '../../payments/check-payment.js';
 import { carriesPayment } from '../../payments/headers.js';

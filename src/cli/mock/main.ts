@@ -8,7 +8,7 @@ import { commandLine } from '../../config/command-line.js';
 import { ConfigFault } from '../../config/setting-reader.js';
 import { ContractFault, loadContract } from '../../contract/contract.js';
 import { listen } from '../../http/listen.js';
-import { Routes } from '../../http/router.js';
+import { Routes } from '../../contract/routes.js';
 import { shopFiles } from '../../shop/load-shop.js';
 import { createFront } from './front.js';
 import { mockDocument, MOCK_RPC_PATH, mockTerms } from './mock-document.js';

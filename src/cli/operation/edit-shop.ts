@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { compileContract, ContractFault } from '../../contract/contract.js';
+import { compileContract } from '../../contract/compile-contract.js';
+import { ContractFault } from '../../contract/contract.js';
 import { ContractText, OperationFault } from './contract-text.js';
 import { answerSchemaLines, operationLines, schemaName, type NewOperation } from './describe-operation.js';
 import { addHandler, removeHandler } from './handler-files.js';
@@ -13,7 +14,7 @@ const TEMPLATE = new URL('../../../../src/cli/init/template/openapi.yaml', impor
  * @returns the files that it wrote
  * @throws OperationFault; nothing was changed
  */
-export function addOperation(folder: string, operation: NewOperation): string[] {
+export async function addOperation(folder: string, operation: NewOperation): Promise<string[]> {
   const { id, path, method, tag, upstream } = operation;
   const contract = readContract(folder);
   if (contract.find(id)) throw taken(`an operation ${id}`);
@@ -23,7 +24,7 @@ export function addOperation(folder: string, operation: NewOperation): string[] 
   contract.addOperation(path, operationLines(operation));
   contract.addComponent('schemas', schemaName(id), answerSchemaLines(operation));
   contract.copyMissing(new ContractText(readFileSync(TEMPLATE, 'utf8')));
-  check(contract);
+  await check(contract);
   const files = upstream === undefined ? addHandler(folder, operation) : [];
   return [write(folder, contract), ...files];
 }
@@ -33,10 +34,10 @@ export function addOperation(folder: string, operation: NewOperation): string[] 
  * @returns the files that it wrote or removed
  * @throws OperationFault; nothing was changed
  */
-export function removeOperation(folder: string, id: string): string[] {
+export async function removeOperation(folder: string, id: string): Promise<string[]> {
   const contract = readContract(folder);
   const gone = contract.removeOperation(id);
-  check(contract);
+  await check(contract);
   return [write(folder, contract), ...gone.flatMap(each => removeHandler(folder, each))];
 }
 
@@ -59,9 +60,9 @@ function taken(what: string): OperationFault {
 }
 
 /** Nothing is written that the server would refuse. */
-function check({ text }: ContractText): void {
+async function check({ text }: ContractText): Promise<void> {
   try {
-    compileContract(text);
+    await compileContract(text);
   } catch (error) {
     if (!(error instanceof ContractFault)) throw error;
     throw new OperationFault(`${error.message}\nNothing was changed.`);

@@ -100,9 +100,9 @@ function readNew(id: string, values: Values): NewOperation {
   };
 }
 
-function add(id: string, values: Values): string[] {
+async function add(id: string, values: Values): Promise<string[]> {
   const operation = readNew(id, values);
-  const files = changed(addOperation(folder, operation));
+  const files = changed(await addOperation(folder, operation));
   return [
     ...files,
     operation.upstream === undefined
@@ -121,7 +121,9 @@ try {
   if (values.help) writeOut(`${USAGE}\n`);
   else if (!id || rest.length || (command !== 'add' && command !== 'remove')) throw new OperationFault(USAGE);
   else
-    writeOut(`${(command === 'add' ? add(id, values) : changed(removeOperation(folder, id))).join('\n')}\n`);
+    writeOut(
+      `${(command === 'add' ? await add(id, values) : changed(await removeOperation(folder, id))).join('\n')}\n`,
+    );
 } catch (error) {
   if (!(error instanceof OperationFault)) throw error;
   writeErr(`${error.message}\n`);

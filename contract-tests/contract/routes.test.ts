@@ -1,6 +1,6 @@
 import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
-import { Routes, type Route } from '../../src/http/router.js';
+import { Routes, type Route } from '../../src/contract/routes.js';
 import { RELEASED } from '../support/sold.js';
 
 const contract = RELEASED;
@@ -52,6 +52,8 @@ describe('The router', () => {
       '/v1/summarize;a=1',
       '/v1/summarize ',
       ' /v1/summarize',
+      '/v1/summarize\u00a0',
+      '\ufeff/v1/summarize',
       'v1/summarize',
       '/v1/summarize\0',
     ],
@@ -76,6 +78,23 @@ describe('The router', () => {
       }
     });
   }
+
+  it('does not let openapi-backend tidy a method', () => {
+    for (const method of ['post', ' POST', 'POST '])
+      expect(routes.match(method, '/v1/tts')).to.have.property('kind', 'methodNotAllowed');
+  });
+
+  it('takes handlers of its operations only, and calls them by operationId', async () => {
+    const own = await Routes.create(contract);
+    own.register({ summarize: { call: async call => ({ status: 200, body: call?.caller }) } });
+    expect(() => own.register({ nobody: { call: async () => ({ status: 200, body: {} }) } })).to.throw(
+      /nobody/,
+    );
+    const call = { params: {}, query: {}, body: {}, signal: new AbortController().signal, caller: 'c' };
+    expect(await own.handle('summarize', call)).to.deep.equal({ status: 200, body: 'c' });
+    for (const id of ['textToSpeech', 'constructor'])
+      expect(await own.handle(id).catch((error: Error) => error.message)).to.equal(`${id} has no handler`);
+  });
 
   it('names the allowed methods where the method is another, and what is sold there', () => {
     for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'BREW']) {

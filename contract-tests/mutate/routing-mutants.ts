@@ -1,0 +1,85 @@
+import type { Mutant } from './mutants.js';
+
+type Change = Omit<Mutant, 'test' | 'file'>;
+
+function of(module: string, test: string, changes: readonly Change[]): Mutant[] {
+  return changes.map(change => ({ ...change, file: `src/${module}.js`, test }));
+}
+
+/** openapi-backend routes, validates and calls handlers; what it can't do is ours. */
+export const routingMutants: readonly Mutant[] = [
+  ...of('contract/routes', 'contract/routes', [
+    {
+      name: 'openapi-backend gives no operations',
+      find: 'const all = api.router.getOperations();',
+      replace: 'const all = [];',
+      grep: 'finds every operation of the contract',
+    },
+    {
+      name: 'openapi-backend sees no operations when it matches',
+      find: 'api.router.getOperations = () => this.#candidates;',
+      replace: 'api.router.getOperations = () => [];',
+      grep: 'finds every operation of the contract',
+    },
+    {
+      name: 'openapi-backend matches nothing',
+      find: 'this.#api.router.matchOperation({ method: verb, path, headers: {} })',
+      replace: 'undefined',
+      grep: 'finds every operation of the contract',
+    },
+    {
+      name: 'openapi-backend validates no request',
+      find: 'this.#api.validator.validateRequest(request, operation)',
+      replace: '{ valid: true, errors: null, coerced: { ...request, params: {} } }',
+      grep: 'coerces nothing and says what is wrong with',
+    },
+    {
+      name: 'openapi-backend validates no answer',
+      find: 'this.#api.validator.validateResponse(value, route.operation, status)',
+      replace: '{ valid: true, errors: null }',
+      grep: 'refuses a body off the contract',
+    },
+    {
+      name: 'openapi-backend holds no handlers',
+      find: 'this.#api.register(id, (_context, call) => served.call(call));',
+      replace: ';',
+      grep: 'takes handlers of its operations only',
+    },
+  ]),
+  ...of('contract/routes', 'contract/path-index', [
+    {
+      name: 'openapi-backend sees all operations but the last',
+      find: 'this.#candidates = this.#index.candidates(path);',
+      replace: 'this.#candidates = this.#all.slice(0, -1);',
+      grep: 'never changes what it finds',
+    },
+  ]),
+  ...of('contract/routes', 'http/any-contract', [
+    {
+      name: 'a path is tidied before it is matched',
+      find: ' || path.trim() !== path',
+      replace: '',
+      grep: 'finds templates by method',
+    },
+    {
+      name: 'a number may be spelled in any way that JavaScript reads',
+      find: 'misreadParameter(raw, params) ?? misreadParameter(read.texts, values)',
+      replace: 'undefined',
+      grep: 'limit=0x10',
+    },
+    {
+      name: 'a path parameter may be a dot',
+      find: 'pathFault(raw) ?? ',
+      replace: '',
+      grep: 'refuses /quotes/%2e%2E',
+    },
+  ]),
+  ...of('mcp/call-tool', 'mcp/tool-routes', [
+    {
+      name: 'the arguments of a tool are not routed',
+      find: 'route.id === id',
+      replace: 'true',
+      grep: 'nothing where that is another operation',
+    },
+  ]),
+];

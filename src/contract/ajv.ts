@@ -1,0 +1,103 @@
+import { _, str, type KeywordDefinition, type Options } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import type { Json } from './json.js';
+import { isObject } from './references.js';
+import { uniqueItems } from './unique-items.js';
+
+const DOCUMENT = 'contract';
+
+/**
+ * Compiles schemas of the contract, in the 2020 dialect that OpenAPI 3.1 uses. Their references (see `absolute`) lead into the
+ * document, so a schema may contain itself.
+ */
+export function createAjv(document: Json, options: Pick<Options, 'useDefaults' | 'coerceTypes'>): Ajv2020 {
+  // strictNumbers: otherwise NaN and Infinity would pass as numbers and be sent as null.
+  // The schemas are checked against the dialect before a release; checking them here would take a quarter of the start-up time.
+  const ajv = new Ajv2020({
+    ...options,
+    strict: false,
+    strictNumbers: true,
+    allErrors: false,
+    // For the names of the fields that are known.
+    verbose: true,
+    meta: false,
+    validateSchema: false,
+    // It would write about formats that it does not know.
+    logger: false,
+  });
+  formats.default(ajv);
+  ajv.addFormat('binary', true);
+  for (const fast of [minLength, maxLength, uniqueItems]) {
+    ajv.removeKeyword(fast.keyword as string);
+    ajv.addKeyword(fast);
+  }
+  ajv.addSchema(document, DOCUMENT);
+  return ajv;
+}
+
+/** A reference to a place in the document, for use outside of it. */
+export function referenceTo(place: readonly string[]): string {
+  const keys = place.map(key => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1')));
+  return `${DOCUMENT}#/${keys.join('/')}`;
+}
+
+/** A copy of a part of the document whose references work outside of it. */
+export function absolute(part: Json): Json {
+  return copied(part) as Json;
+}
+
+function copied(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(copied);
+  if (!isObject(part)) return part;
+  return Object.fromEntries(
+    Object.entries(part).map(([key, value]) => [
+      key,
+      key === '$ref' && typeof value === 'string' && value.startsWith('#')
+        ? `${DOCUMENT}${value}`
+        : copied(value),
+    ]),
+  );
+}
+
+const LIMIT: NonNullable<KeywordDefinition['error']> = {
+  message: ({ schemaCode }) => str`must keep within the limit of ${schemaCode} characters`,
+  params: ({ schemaCode }) => _`{limit: ${schemaCode}}`,
+};
+
+/**
+ * ajv's own minLength and maxLength count every code point of every string. A string has at most `length` code points and at
+ * least half as many, so most strings need no counting, and for the others it can end early.
+ */
+const minLength: KeywordDefinition = {
+  keyword: 'minLength',
+  type: 'string',
+  schemaType: 'number',
+  validate: (limit: number, text: string) =>
+    text.length >= 2 * limit || (text.length >= limit && !codePointsWithin(text, limit - 1)),
+  error: LIMIT,
+};
+
+const maxLength: KeywordDefinition = {
+  keyword: 'maxLength',
+  type: 'string',
+  schemaType: 'number',
+  validate: (limit: number, text: string) => text.length <= limit || codePointsWithin(text, limit),
+  error: LIMIT,
+};
+
+function codePointsWithin(text: string, limit: number): boolean {
+  return text.length <= 2 * limit && codePointsUpTo(text, limit) <= limit;
+}
+
+/** The number of code points, or `most` + 1 if there are more than `most`. */
+export function codePointsUpTo(text: string, most: number): number {
+  let count = 0;
+  for (let index = 0; index < text.length && count <= most; index++) {
+    const unit = text.charCodeAt(index);
+    const pair = unit >= 0xd800 && unit < 0xdc00 && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00;
+    if (pair) index += 1;
+    count += 1;
+  }
+  return count;
+}

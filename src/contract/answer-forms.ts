@@ -1,0 +1,37 @@
+import type { AnswerForm } from './contract.js';
+import type { DeclaredResponse } from './definition.js';
+import type { AnyReply } from './operation.js';
+import { isObject, objectOf } from './references.js';
+
+/** The form that an answer has: the one that its content type names, or the first if it names none. */
+export function formOf(forms: readonly AnswerForm[], reply: AnyReply): AnswerForm | undefined {
+  return forms.find(({ mimeType }) => matches(mimeType, contentTypeOf(reply)));
+}
+
+/** Forms of an answer other than what is sold. */
+export function formsOf({ content }: DeclaredResponse): AnswerForm[] {
+  const { schema } = objectOf(content['application/json']);
+  return [{ mimeType: 'application/json', kind: 'json', ...(isObject(schema) ? { schema } : {}) }];
+}
+
+export function contentTypeOf({ headers = {} }: AnyReply): string | undefined {
+  return Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+}
+
+/** Whether an answer has this form. Parameters of the content type, such as charset, don't count; no content type means the first. */
+function matches(mimeType: string, contentType: string | undefined): boolean {
+  const bare = (type: string): string => (type.split(';', 1)[0] ?? '').trim().toLowerCase();
+  return contentType === undefined || bare(contentType) === bare(mimeType);
+}
+
+/** What openapi-backend can't say: it takes every declared header for required. */
+export function missingHeader(
+  declared: DeclaredResponse,
+  headers: Record<string, string>,
+): string | undefined {
+  const present = new Set(Object.keys(headers).map(name => name.toLowerCase()));
+  for (const [name, header] of Object.entries(declared.headers)) {
+    if (header.required && !present.has(name.toLowerCase())) return `header ${name} is missing`;
+  }
+  return undefined;
+}

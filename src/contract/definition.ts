@@ -1,0 +1,95 @@
+import { absolute, referenceTo } from './ajv.js';
+import type { Contract, FreeOperation, PricedOperation, RequestBody } from './contract.js';
+import type { Json } from './json.js';
+import type { Parameter } from './read-parameters.js';
+import { follow, isObject, objectOf } from './references.js';
+
+/** A response that the contract declares, its own references resolved. */
+export type DeclaredResponse = { content: Json; headers: Record<string, { required?: boolean }> };
+
+/** The responses that an operation declares, by status. */
+export function responsesOf(
+  { document }: Contract,
+  { path, method }: { path: string; method: string },
+): Record<string, DeclaredResponse> {
+  const { responses } = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
+  const all = Object.entries(objectOf(responses));
+  return Object.fromEntries(
+    all.map(([status, response]) => {
+      const { content, headers } = follow(document, response);
+      const resolved = Object.entries(objectOf(headers)).map(([name, each]) => [
+        name,
+        follow(document, each),
+      ]);
+      return [
+        status,
+        { content: objectOf(content), headers: Object.fromEntries(resolved) as DeclaredResponse['headers'] },
+      ];
+    }),
+  );
+}
+
+/** The schema of the answer that is sold, of its first form that is JSON. */
+export function jsonSchemaOf({ answers }: PricedOperation): Json | undefined {
+  return answers.find(({ kind, schema }) => kind === 'json' && schema)?.schema;
+}
+
+/**
+ * The contract as openapi-backend routes and validates it. Parameters and responses stand in their places; schemas keep their
+ * references, which ajv follows (`createAjv`): openapi-backend's own way of resolving them drops what stands beside a reference, and
+ * never ends on a schema that contains itself. What concerns the payment is not there: the price, its headers, and 402. Nor are the
+ * other errors of paid operations, which have one schema: openapi-backend would compile it again for each of them.
+ */
+export function definitionOf(contract: Contract): Json {
+  const paths: Record<string, Json> = {};
+  const add = (path: string, method: string, operation: Json): void => {
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operation };
+  };
+  for (const operation of contract.paid)
+    add(operation.path, operation.method, paidOperation(contract, operation));
+  for (const operation of contract.free) add(operation.path, 'GET', freeOperation(contract, operation));
+  return { openapi: '3.1.0', info: contract.document.info, paths };
+}
+
+function paidOperation(contract: Contract, operation: PricedOperation): Json {
+  const { id, parameters, request } = operation;
+  const sold = jsonSchemaOf(operation);
+  return {
+    operationId: id,
+    parameters: parameters.map(each => parameterOf(contract, each)),
+    ...(request ? { requestBody: requestOf(operation, request) } : {}),
+    responses: sold ? { 200: jsonContent(sold) } : {},
+  };
+}
+
+function freeOperation(contract: Contract, { id, path }: FreeOperation): Json {
+  return { operationId: id, responses: jsonResponses(responsesOf(contract, { path, method: 'get' })) };
+}
+
+/** A reference to its place, because openapi-backend forgets that fields of the format `binary` are required. */
+function requestOf({ path, method }: PricedOperation, { required }: RequestBody): Json {
+  const place = ['paths', path, method.toLowerCase(), 'requestBody', 'content', 'application/json', 'schema'];
+  return { required, content: { 'application/json': { schema: { $ref: referenceTo(place) } } } };
+}
+
+/** Texts become values by the type that a schema names; values that it lists tell theirs. */
+function parameterOf({ document }: Contract, { name, in: where, required, schema }: Parameter): Json {
+  const described = follow(document, schema);
+  const { enum: values, const: only } = described;
+  const listed = Array.isArray(values) ? (values as unknown[]) : only === undefined ? [] : [only];
+  const types = [...new Set(listed.map(value => typeof value))];
+  const typed = types.length === 0 || 'type' in described ? {} : { type: types };
+  return { name, in: where, required, schema: absolute({ ...typed, ...described }) };
+}
+
+function jsonResponses(responses: Record<string, DeclaredResponse>): Json {
+  const checked = Object.entries(responses).flatMap(([status, { content }]) => {
+    const { schema } = objectOf(content['application/json']);
+    return isObject(schema) ? [[status, jsonContent(schema)] as const] : [];
+  });
+  return Object.fromEntries(checked);
+}
+
+function jsonContent(schema: Json): Json {
+  return { content: { 'application/json': { schema: absolute(schema) } } };
+}

@@ -1,0 +1,66 @@
+import type { Parameter } from './read-parameters.js';
+
+type Texts = Record<string, string | string[]>;
+
+/** JSON's own numbers; `0x10`, ` 5 ` and `1e999` are none. */
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
+
+/**
+ * The query parameters that an operation declares, as texts; others are ignored. openapi-backend would refuse these, and read `a[b]=1`
+ * as an object. @param query without its question mark
+ */
+export function queryTexts(
+  parameters: readonly Parameter[],
+  query: string,
+): { ok: true; texts: Texts } | { ok: false; error: string } {
+  const sent = new URLSearchParams(query);
+  const texts: Texts = {};
+  for (const { name, in: where, list } of parameters) {
+    if (where !== 'query' || !sent.has(name)) continue;
+    const all = sent.getAll(name);
+    if (!list && all.length > 1) return { ok: false, error: `${name} must be sent only once` };
+    texts[name] = list ? all : (all[0] ?? '');
+  }
+  return { ok: true, texts };
+}
+
+/**
+ * What is wrong with a path as sent, if anything: openapi-backend throws at texts that are no UTF-8, and `.` and `..` would lead
+ * elsewhere in the path of an upstream.
+ * @param raw the texts of its parameters
+ */
+export function pathFault(raw: Texts): string | undefined {
+  const wrong = Object.keys(raw).find(name => !isDecodable(String(raw[name])));
+  return wrong === undefined ? undefined : `${wrong} must be percent-encoded UTF-8 and not . or ..`;
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    return !/^\.\.?$/.test(decodeURIComponent(text));
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The parameter that ajv read from a text that does not say that, if there is one: it takes `0x10` and ` 16` for 16 and the empty
+ * text for null, and makes one number of two large ones that differ.
+ */
+export function misreadParameter(
+  texts: Texts,
+  values: Readonly<Record<string, unknown>>,
+): string | undefined {
+  const name = Object.keys(texts).find(each =>
+    [texts[each]].flat().some((text, index) => isMisread(text ?? '', [values[each]].flat()[index])),
+  );
+  return name === undefined
+    ? undefined
+    : `${name} must be written as in JSON: a number as 7 or 0.5, with at most 15 digits`;
+}
+
+function isMisread(text: string, value: unknown): boolean {
+  if (typeof value !== 'number') return value === null;
+  return (
+    !NUMBER.test(text) || !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))
+  );
+}

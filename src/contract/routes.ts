@@ -1,0 +1,240 @@
+import type { ValidateFunction } from 'ajv';
+import type { Ajv2020 } from 'ajv/dist/2020.js';
+import { OpenAPIBackend, type Operation } from 'openapi-backend';
+import { absolute, createAjv } from './ajv.js';
+import type { AnswerForm, Contract, PricedOperation } from './contract.js';
+import { contentTypeOf, formOf, formsOf, missingHeader } from './answer-forms.js';
+import { definitionOf, jsonSchemaOf, responsesOf, type DeclaredResponse } from './definition.js';
+import { requestFault, valueFault } from './fault-words.js';
+import type { Json } from './json.js';
+import type { AnyAsked, AnyCall, AnyReply } from './operation.js';
+import { misreadParameter, pathFault, queryTexts } from './parameter-texts.js';
+import { PathIndex, rawParameters } from './paths.js';
+
+/** An operation of the contract that a request named, by a raw path. */
+export type Routed = {
+  kind: 'operation';
+  id: string;
+  priced: PricedOperation | undefined;
+  /** As openapi-backend knows it. */
+  operation: Operation;
+  path: string;
+};
+
+/** `allow`: the methods that the path has; `priced`: what it sells with one of them. */
+export type MethodNotAllowed = {
+  kind: 'methodNotAllowed';
+  allow: string;
+  priced?: PricedOperation | undefined;
+};
+
+/** The result of routing. */
+export type Route = Routed | MethodNotAllowed | { kind: 'notFound' };
+
+/** What a caller asked for, validated, or what is wrong with it. */
+export type AskedCheck = { ok: true; asked: AnyAsked } | { ok: false; error: string };
+
+/** What serves an operation. That of a free one is called without a call. */
+export type OperationHandler = { call(call?: AnyCall): Promise<AnyReply> };
+
+/** HEAD counts as GET. A contract has no other methods. */
+const METHODS = new Map([
+  ['GET', 'get'],
+  ['HEAD', 'get'],
+  ['POST', 'post'],
+]);
+const NOT_FOUND = { kind: 'notFound' } as const;
+/** Of matches that are kept, and of the characters of a path that is. */
+const MAX_MATCHES = 2_000;
+const MAX_KEPT_PATH = 256;
+
+/**
+ * The operations of the contract: openapi-backend finds the one that a request names, validates what is asked for and what is
+ * answered, and holds the handlers. Its `handleRequest` is not used: payment is read before the body, and no payment is answered with
+ * 402 whatever the body.
+ */
+export class Routes {
+  readonly #contract: Contract;
+  readonly #api: OpenAPIBackend;
+  readonly #index: PathIndex<Operation>;
+  readonly #priced: ReadonlyMap<string, PricedOperation>;
+  readonly #operations: ReadonlyMap<string, Operation>;
+  readonly #matches = new Map<string, Routed>();
+  readonly #declared: ReadonlyMap<string, Record<string, DeclaredResponse>>;
+  readonly #answered: Ajv2020;
+  readonly #alone = new WeakMap<Json, ValidateFunction>();
+  readonly #all: Operation[];
+  /** What openapi-backend sees as the list of all operations. */
+  #candidates: Operation[];
+
+  private constructor(contract: Contract, api: OpenAPIBackend, answered: Ajv2020) {
+    const all = api.router.getOperations();
+    this.#contract = contract;
+    this.#api = api;
+    this.#index = new PathIndex(all);
+    this.#priced = new Map(contract.paid.map(operation => [operation.id, operation]));
+    this.#operations = new Map(all.map(operation => [operation.operationId ?? '', operation]));
+    this.#declared = new Map(
+      all.map(operation => [operation.operationId ?? '', responsesOf(contract, operation)]),
+    );
+    this.#answered = answered;
+    this.#all = all;
+    this.#candidates = all;
+    // It would build the list anew for every request.
+    api.router.getOperations = () => this.#candidates;
+  }
+
+  static async create(contract: Contract): Promise<Routes> {
+    const { document } = contract;
+    const ajvs = {
+      requestBodyValidator: createAjv(document, { useDefaults: true }),
+      paramsValidator: createAjv(document, { useDefaults: true, coerceTypes: true }),
+      responseValidator: createAjv(document, {}),
+    };
+    const api = new OpenAPIBackend({
+      definition: { openapi: '3.1.0', info: { title: '', version: '' }, paths: {} },
+      strict: true,
+      // Neither checks the document, which is checked before a release and taken for OpenAPI 3.0 here, nor compiles its schemas yet.
+      quick: true,
+      ignoreTrailingSlashes: false,
+      coerceTypes: true,
+      ajvOpts: { meta: false, validateSchema: false },
+      customizeAjv: (_own, _options, context) => ajvs[context as keyof typeof ajvs],
+    });
+    await api.init();
+    // Given later than the start, which would resolve the references of its schemas (see `definitionOf`).
+    api.router.definition = definitionOf(contract) as never;
+    return new Routes(contract, api, ajvs.responseValidator);
+  }
+
+  /** Compiles all validators, one operation per turn of the event loop, so that calls are not delayed for long. */
+  async warm(): Promise<void> {
+    for (const { id } of this.#contract.paid) {
+      await new Promise(resolve => setImmediate(resolve));
+      this.#api.validator.getRequestValidatorsForOperation(id);
+      this.#api.validator.getStatusBasedResponseValidatorForOperation(id);
+    }
+  }
+
+  /** Registers handlers by operationId. @throws Error for one of no operation */
+  register(handlers: Readonly<Record<string, OperationHandler>>): void {
+    for (const [id, served] of Object.entries(handlers))
+      this.#api.register(id, (_context: unknown, call?: AnyCall) => served.call(call));
+  }
+
+  /** Calls the handler of an operation. */
+  async handle(id: string, call?: AnyCall): Promise<AnyReply> {
+    const handler = Object.hasOwn(this.#api.handlers, id) ? this.#api.handlers[id] : undefined;
+    if (!handler) throw new Error(`${id} has no handler`);
+    return (await handler({ api: this.#api } as never, call)) as AnyReply;
+  }
+
+  /** Matches method and raw path: no decoding, no trailing slash, no case folding. HEAD counts as GET. */
+  match(method: string, path: string): Route {
+    // openapi-backend trims a path, completes its slash and cuts its query; what is sold has one spelling.
+    if (!path.startsWith('/') || path.includes('?') || path.trim() !== path) return NOT_FOUND;
+    const verb = METHODS.get(method);
+    const found = verb && this.#find(verb, path);
+    if (found) return found;
+    const methods = new Set(this.#index.candidates(path).map(each => each.method));
+    const others = ['get', 'post'].flatMap(other => (methods.has(other) && this.#find(other, path)) || []);
+    if (others.length === 0) return NOT_FOUND;
+    const priced = others.find(each => each.priced)?.priced;
+    return { kind: 'methodNotAllowed', allow: allowed(others), priced };
+  }
+
+  /** Asks openapi-backend, once per path as long as there is room: it builds its patterns anew for every match. */
+  #find(verb: string, path: string): Routed | undefined {
+    const key = `${verb} ${path}`;
+    const known = this.#matches.get(key);
+    if (known) return known;
+    this.#candidates = this.#index.candidates(path);
+    const operation = this.#api.router.matchOperation({ method: verb, path, headers: {} });
+    this.#candidates = this.#all;
+    if (!operation) return undefined;
+    // The path as sent may keep a long URL in memory.
+    const found = this.#routed(operation, key.slice(verb.length + 1));
+    if (this.#matches.size >= MAX_MATCHES) this.#matches.clear();
+    if (path.length <= MAX_KEPT_PATH) this.#matches.set(key, found);
+    return found;
+  }
+
+  #routed(operation: Operation, path: string): Routed {
+    const id = operation.operationId ?? '';
+    return { kind: 'operation', id, priced: this.#priced.get(id), operation, path };
+  }
+
+  /** The route of an operation by its id, for work without a request. */
+  routeOf(id: string): Routed | undefined {
+    const operation = this.#operations.get(id);
+    return operation && this.#routed(operation, operation.path);
+  }
+
+  /**
+   * Validates the call of a paid operation, sets defaults, and leaves out what the contract does not declare. Types of the body are
+   * not coerced. @param query without its question mark; `body` undefined if none was sent
+   */
+  checkAsked({ id, priced, operation, path }: Routed, query: string, body: object | undefined): AskedCheck {
+    if (!priced) throw new Error(`${id} is free`);
+    const raw = rawParameters(operation.path, path);
+    const read = queryTexts(priced.parameters, query);
+    const unread = pathFault(raw) ?? (read.ok ? undefined : read.error);
+    if (unread !== undefined || !read.ok) return { ok: false, error: unread ?? '' };
+    const request = { method: operation.method, path, headers: {}, query: read.texts, body };
+    const { valid, errors, coerced } = this.#api.validator.validateRequest(request, operation);
+    if (!valid) return { ok: false, error: requestFault(errors ?? []) };
+    const { params, query: values } = coerced as Pick<AnyAsked, 'params' | 'query'>;
+    const misread = misreadParameter(raw, params) ?? misreadParameter(read.texts, values);
+    if (misread !== undefined) return { ok: false, error: misread };
+    return { ok: true, asked: { params, query: values, body: priced.request && body } };
+  }
+
+  /** Checks an answer against the contract: status, body and required headers. Returns what is wrong, if anything. */
+  checkReply(route: Routed, reply: AnyReply): string | undefined {
+    const { id, priced } = route;
+    if (reply.status === 402) return 'status 402 is the challenge, which no handler answers';
+    const declared = this.#declared.get(id)?.[reply.status];
+    if (!declared) return `status ${reply.status} is not declared`;
+    const forms = reply.status === 200 && priced ? priced.answers : formsOf(declared);
+    const form = formOf(forms, reply);
+    if (!form) return `the content type ${contentTypeOf(reply) ?? 'none'} is not declared`;
+    return this.#checkBody(route, form, reply) ?? missingHeader(declared, reply.headers ?? {});
+  }
+
+  #checkBody(route: Routed, form: AnswerForm, reply: AnyReply): string | undefined {
+    const { body } = reply;
+    if (form.kind === 'json') return this.#checkJson(route, form, reply);
+    if (form.kind === 'text' && typeof body === 'string')
+      return body === '' ? 'the body is empty' : form.schema && this.#checkAlone(form.schema, body);
+    const empty = !(body instanceof Uint8Array) || body.length === 0;
+    return empty ? `the body must be ${form.kind === 'text' ? 'a text' : 'bytes'}` : undefined;
+  }
+
+  /** JSON that is bytes already is sent as it is. */
+  #checkJson(route: Routed, form: AnswerForm, { status, body, value: parsed }: AnyReply): string | undefined {
+    let value = body instanceof Uint8Array ? parsed : body;
+    if (value === undefined && body instanceof Uint8Array)
+      try {
+        value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+      } catch {
+        return 'the body must be JSON in UTF-8';
+      }
+    if (!form.schema) return undefined;
+    if (route.priced && (status !== 200 || form.schema !== jsonSchemaOf(route.priced)))
+      return this.#checkAlone(form.schema, value);
+    const { valid, errors } = this.#api.validator.validateResponse(value, route.operation, status);
+    return valid ? undefined : valueFault(errors);
+  }
+
+  /** For what openapi-backend does not check: an answer that is text, or JSON of a second content type; and for errors. */
+  #checkAlone(schema: Json, value: unknown): string | undefined {
+    const check = this.#alone.get(schema) ?? this.#answered.compile(absolute(schema));
+    this.#alone.set(schema, check);
+    return check(value) ? undefined : valueFault(check.errors);
+  }
+}
+
+function allowed(routes: readonly Routed[]): string {
+  const has = (method: string): boolean => routes.some(({ operation }) => operation.method === method);
+  return [has('get') ? 'GET, HEAD' : [], has('post') ? 'POST' : [], 'OPTIONS'].flat().join(', ');
+}
