@@ -52,6 +52,10 @@ faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES
 mutate: build ## break payments and ledger in some hundred ways, and fail if the test named for a change does not notice it (ONLY=settle)
 	@exec node dist/contract-tests/mutate/run.js $(if $(ONLY),'$(ONLY)')
 
+.PHONY: model
+model: ## try every order of events in a model of who waits for a payment (minutes and 6 GB; QUICK=1: half a minute)
+	@exec node --max-old-space-size=6000 contract-tests/model/charge-model.js $(if $(QUICK),quick)
+
 .PHONY: ops-check
 ops-check: build ## run every query of ops/ against a Prometheus that scrapes a server under load (needs Debian's package prometheus)
 	@node dist/contract-tests/observe/prometheus.js

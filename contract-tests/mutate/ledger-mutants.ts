@@ -165,8 +165,8 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'what is written to an older caller counts',
     file: 'src/ledger/queries/callers.js',
-    find: "state = 'delivered' and callers = ${p.number}",
-    replace: "state = 'delivered' and callers >= ${p.number}",
+    find: "state = 'delivered' and callers = ${p.number} returning id",
+    replace: "state = 'delivered' and callers >= ${p.number} returning id",
     test: 'ledger/{callers,equal-payments}',
     grep: 'are numbered, and the newest alone can renew',
   },

@@ -10,8 +10,8 @@ export const mcpMutants: readonly Mutant[] = [
   {
     name: 'MCP: any Host is served',
     file: 'src/mcp/allowed-hosts.js',
-    find: 'name === undefined || !(isAddress(name) || isLocal(name) || name === own)',
-    replace: 'name === undefined',
+    find: 'return name !== undefined && (isAddress(name) || isLocal(name) || name === own);',
+    replace: 'return name !== undefined;',
     test: 'mcp/allowed-hosts',
     grep: HOSTS,
   },
