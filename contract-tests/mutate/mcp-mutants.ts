@@ -88,6 +88,14 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'is run by no browser',
   },
   {
+    name: 'the key of an alias leads nowhere',
+    file: 'src/payments/pick-up.js',
+    find: 'const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;\n    if (!own || !row)',
+    replace: 'const row = own;\n    if (!own || !row)',
+    test: 'payments/alias-pick-up',
+    grep: 'fetches the answer of that sale',
+  },
+  {
     name: 'an answer may be asked for as often as anybody likes',
     file: 'src/http/serve-pick-up.js',
     find: 'if (wait > 0) {',
