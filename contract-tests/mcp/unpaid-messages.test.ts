@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { createProtocol } from '../../src/mcp/protocol.js';
 import { withoutRepeats } from '../../src/observe/repeats.js';
+import { until } from '../support/faults.js';
 import { RELEASED } from '../support/sold.js';
 import { mcp } from '../support/mcp-call.js';
 import { call, openWorld, type Answer, type World } from '../support/world.js';
@@ -33,8 +34,14 @@ describe('MCP messages that nobody pays for', () => {
       expect(Number(headers.get('retry-after'))).to.be.greaterThan(0);
       expect(json().error).to.deep.equal({ code: -32_000, message: NOT_READ });
     }
+    // Amid others: a busy machine may be so slow that one alone is within the limit again.
+    const turnedAwayAmidOthers = async (method: string): Promise<boolean> => {
+      const others = Array.from({ length: 200 }, () => garbage('203.0.113.7'));
+      const [{ status }] = await Promise.all([mcp(world.url, method, {}, from('203.0.113.7')), ...others]);
+      return status === 503;
+    };
     for (const method of ['tools/list', 'initialize', 'no such method'])
-      expect((await mcp(world.url, method, {}, from('203.0.113.7'))).status, method).to.equal(503);
+      await until(`${method} is turned away`, () => turnedAwayAmidOthers(method));
     expect((await mcp(world.url, 'tools/list', {}, from('203.0.113.8'))).status).to.equal(200);
   });
 });

@@ -366,7 +366,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
 for (const { name, make } of PLACES) {
   const test = make ? it : it.skip;
   describe(`reconciler on ${name}`, function () {
-    this.timeout(60_000);
+    this.timeout(90_000);
     test('several servers: one lease per payment, so one more ask and one decision', async () => {
       const [testChain2, place2] = [await TestChain.open(), await make!()];
       const cluster2 = await TestCluster.open(testChain2, place2.url);
@@ -388,8 +388,10 @@ for (const { name, make } of PLACES) {
         await Promise.all(made.map((one, n) => testServers[n % servers]!.send(one)));
         const reader: Ledger = testServers[0]!.reader;
         const stateOf = async ({ id }: { id: string }) => (await reader.find(id))?.state;
-        await until('all are released', async () =>
-          (await Promise.all(made.map(stateOf))).every(state => state === 'released'),
+        await until(
+          'all are released',
+          async () => (await Promise.all(made.map(stateOf))).every(state => state === 'released'),
+          45_000,
         );
         expect(
           [...asks.values()].every(count => count <= 2),
