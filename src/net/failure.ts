@@ -33,6 +33,11 @@ export class UpstreamFailure extends Error {
   }
 }
 
+/** Whether an upstream says with this status that it is overloaded: `unavailable`. Any other refusal has `failed`. */
+export function isUnavailable(status: number): boolean {
+  return status === 429 || status === 503;
+}
+
 const MAX_RETRY_AFTER_SECONDS = 3_600;
 
 /** Reads a `Retry-After` header (RFC 9110: seconds or an HTTP date) as whole seconds from 1 to 3 600, else undefined. */

@@ -210,13 +210,15 @@ describe('OpenAI-compatible summariser', () => {
     expect((await failureOf(connect().summarize(TEXT, AbortSignal.timeout(50)))).message).to.match(/in time/);
   });
 
-  it('is unavailable on 429, with the time that the server names, and on 5xx', async () => {
+  it('is unavailable on 429, with the time that the server names, and on 503; another 5xx is a failure', async () => {
     answer = response => response.writeHead(429, { 'retry-after': '17' }).end();
     const limited = await failureOf(summarize());
     expect(limited).to.include({ kind: 'unavailable', retryAfterSeconds: 17 });
-    for (const status of [500, 502, 503]) {
+    for (const status of [500, 502, 503, 504]) {
       answer = response => response.writeHead(status).end('<html>');
-      expect((await failureOf(summarize())).kind).to.equal('unavailable');
+      expect((await failureOf(summarize())).kind, `${status}`).to.equal(
+        status === 503 ? 'unavailable' : 'failed',
+      );
     }
   });
 

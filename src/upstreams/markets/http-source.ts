@@ -1,5 +1,5 @@
 import { Circuit, Resting, type CircuitOptions } from '../../net/circuit.js';
-import { backoffSeconds, UpstreamFailure } from '../../net/failure.js';
+import { backoffSeconds, isUnavailable, UpstreamFailure } from '../../net/failure.js';
 import { HttpClient, NoAnswer, type HttpAnswer } from '../../net/http-client.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 
@@ -105,7 +105,7 @@ class Endpoint {
    */
   #read(answer: HttpAnswer): Answer {
     const { status, text } = answer;
-    if (status === 429 || status === 503) throw this.#refused(answer);
+    if (isUnavailable(status)) throw this.#refused(answer);
     if (status === 401 || status === 403) {
       const message = `${this.#name} refused access (${status}); the operator must check the API key`;
       throw new UpstreamFailure('failed', message);

@@ -1,6 +1,6 @@
 import { withAbortAfter } from '../../net/deadline.js';
 import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
-import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
+import { isUnavailable, readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
 import { NOTHING_TO_SAY, SUMMARY_WORKER } from './embedded.js';
@@ -85,7 +85,7 @@ function checkStatus(answer: HttpAnswer): void {
   const { status, text } = answer;
   if (status === 200) return;
   const cause = new Error(`status ${status}: ${text.slice(0, 500)}`);
-  if (status === 429 || status >= 500) throw unreachable(cause, readRetryAfter(answer.header('retry-after')));
+  if (isUnavailable(status)) throw unreachable(cause, readRetryAfter(answer.header('retry-after')));
   throw unusable(cause);
 }
 
@@ -110,8 +110,8 @@ async function checkModels(client: HttpClient, ms: number, signal: AbortSignal):
 
 /**
  * Summaries by any server with OpenAI's `/chat/completions`. The text is sent as data. The answer must be the requested JSON, whether
- * or not the server supports schemas, and is cut to three sentences. Fails as `unavailable` (refused connection, 429, 5xx, too many
- * calls in flight) or `failed` (late, cut off, not the requested JSON, a refusal).
+ * or not the server supports schemas, and is cut to three sentences. Fails as `unavailable` (refused connection, 429, 503, too many
+ * calls in flight) or `failed` (late, cut off, another 5xx, not the requested JSON, a refusal).
  */
 export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
   const timeoutMs = options.timeoutMs ?? 18_000;

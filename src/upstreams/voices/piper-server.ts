@@ -1,6 +1,6 @@
 import { circuitBreaker, BrokenCircuitError, CircuitState, ConsecutiveBreaker, handleWhen } from 'cockatiel';
 import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
-import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
+import { isUnavailable, readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 import { DeadlineExceeded } from '../../net/deadline.js';
 
 export type PiperOptions = {
@@ -66,7 +66,7 @@ export function toFailure(error: unknown): UpstreamFailure {
 export function refusal(answer: HttpAnswer): UpstreamFailure {
   const { status } = answer;
   const cause = new Error(`status ${status}`);
-  if (status !== 429 && status !== 503)
+  if (!isUnavailable(status))
     return new UpstreamFailure('failed', 'The speech server rejected the text or failed; try again.', {
       cause,
     });
