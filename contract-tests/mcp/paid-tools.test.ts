@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { connect } from 'node:net';
 import { anotherText, callTool, mcp, paid, payloadOf, type ToolCall } from '../support/mcp-call.js';
+import { refusedSettlement } from '../support/refused-settlement.js';
 import { openWorld, post, receiptOf, signFor, TEXT, type World } from '../support/world.js';
 
 type Json = Record<string, unknown>;
@@ -84,6 +85,21 @@ describe('tools paid over MCP', () => {
     expect(payload.x402Version).to.equal(1);
     const result = await callTool(url, 'summarize', anotherText(), paid(payload));
     expect(receiptIn(result)).to.include({ success: true });
+  });
+
+  it('a payment that is refused when it is settled gets the challenge and a receipt that says so, and is not charged', async () => {
+    const [{ payload }, before] = [await sign(), await world.earned()];
+    world.facilitator.intervene(async ({ path, forward, respond }) => {
+      if (path === '/settle')
+        return respond(200, refusedSettlement('invalid_exact_svm_payload_no_transfer_instruction'));
+      const { status, body } = await forward();
+      respond(status, body);
+    });
+    const result = await callTool(url, 'summarize', anotherText(), paid(payload));
+    world.facilitator.intervene(undefined);
+    expect((result.structuredContent as unknown as Required).accepts).to.have.length(1);
+    expect(receiptIn(result)).to.include({ success: false, transaction: '' });
+    expect(await world.earned()).to.equal(before);
   });
 
   it('two different payments, and a payment that cannot be read, are refused with the challenge', async () => {

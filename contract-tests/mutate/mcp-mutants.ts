@@ -88,6 +88,14 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'is run by no browser',
   },
   {
+    name: 'MCP: a settlement that was refused has no receipt',
+    file: 'src/mcp/call-tool.js',
+    find: 'offers.refusal(operation, 2, error, fresh, payment.checked), receipt)',
+    replace: 'offers.refusal(operation, 2, error, fresh, payment.checked))',
+    test: 'mcp/paid-tools',
+    grep: 'refused when it is settled',
+  },
+  {
     name: 'the key of an alias leads nowhere',
     file: 'src/payments/pick-up.js',
     find: 'const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;\n    if (!own || !row)',
