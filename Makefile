@@ -11,7 +11,7 @@ PEERS_STAMP = bench/node_modules/.installed
 MOCK_PORT ?= 4010
 
 .PHONY: help run test lint types generate format build install clean clients tools
-.PHONY: lint-contract mock fuzz fuzz-install contract-diff conformance conformance-table conformance-check
+.PHONY: lint-contract mock fuzz fuzz-install contract-diff conformance conformance-table conformance-rows conformance-check
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -165,6 +165,9 @@ speech-check: build ## have a speech recogniser write down 30 spoken texts, and 
 
 conformance-table: build ## write docs/conformance.md from the last results of the tools
 	@node dist/$(TOOLS)/table.js
+
+conformance-rows: build ## write only its rows of the specification, from contract-tests/specification/rows.yaml
+	@node dist/$(TOOLS)/table.js --rows
 
 conformance-check: build ## print that table, and fail if docs/conformance.md differs
 	@node dist/$(TOOLS)/table.js --check

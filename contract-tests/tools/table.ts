@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { PAGE, readParts, sectionLines, writtenSection } from '../specification/rows.js';
 import { CLIENTS, noteOf } from './clients.js';
 import { recorded, recordedMutations } from './record.js';
 
 /**
- * Writes docs/conformance.md from what the tools reported on their last runs. With `--print`, prints only the table of tools; with
- * `--check`, also fails where the page differs from the last run of a tool in its version or result.
+ * Writes docs/conformance.md from what the tools reported on their last runs and from the rows of the specification; with `--rows`, only
+ * these. With `--print`, prints only the table of tools; with `--check`, also fails where the page differs from the last run of a tool in
+ * its version or result, or in a row.
  */
-
-const FILE = new URL('../../../docs/conformance.md', import.meta.url);
 
 /** Every tool, in the order of the table, and the command that runs it. */
 const TOOLS: [note: string, tool: string, command: string][] = [
@@ -51,12 +51,14 @@ function mutationRows(): string[] {
   ];
 }
 
+const rowsText = sectionLines(readParts()).join('\n');
+
 const text = [
   '# Conformance',
   '',
   'This page shows what other people’s tools say about the contract: whether the server does what `openapi.yaml` promises. The tools run',
   'in the sandbox and make real payments there. To run them all, use `make tools`. `make conformance-table` writes this page from what',
-  'each tool reported on its last run.',
+  'each tool reported on its last run. [The specification, row by row](#the-specification-row-by-row) says what of it holds, and where.',
   '',
   ...toolRows(),
   '',
@@ -77,21 +79,36 @@ const text = [
   '',
   ...mutationRows(),
   '',
+  rowsText,
 ];
+
 /** Rows of the last runs that the page does not have in the same words, but for the number of cases. */
 function untrue(): string[] {
   const withoutCases = (line: string): string => line.split(' | ').toSpliced(3, 1).join(' | ');
-  const page = readFileSync(FILE, 'utf8').split('\n').map(withoutCases);
+  const page = readFileSync(PAGE, 'utf8').split('\n').map(withoutCases);
   return toolRows().filter(line => line.startsWith('| ') && !page.includes(withoutCases(line)));
 }
 
+/** The page with the section of the specification as it is now. */
+function withRows(): string {
+  const page = readFileSync(PAGE, 'utf8');
+  return page.slice(0, page.length - writtenSection(page).length) + rowsText;
+}
+
 const [, , mode] = process.argv;
-if (mode === undefined) writeFileSync(FILE, text.join('\n'));
+if (mode === undefined) writeFileSync(PAGE, text.join('\n'));
+else if (mode === '--rows') writeFileSync(PAGE, withRows());
 else process.stdout.write(`${toolRows().join('\n')}\n`);
 if (mode === '--check' && untrue().length) {
   const lines = untrue().join('\n');
   process.stdout.write(
     `\ndocs/conformance.md differs from the last runs in these rows (make tools updates it):\n${lines}\n`,
+  );
+  process.exitCode = 1;
+}
+if (mode === '--check' && writtenSection(readFileSync(PAGE, 'utf8')) !== rowsText) {
+  process.stdout.write(
+    '\ndocs/conformance.md has old rows of the specification (make conformance-rows updates them)\n',
   );
   process.exitCode = 1;
 }
