@@ -61,6 +61,21 @@ describe('the purse of the wallet', () => {
     other.close();
   });
 
+  it('keeps no more payments, and no more bytes, than it can write with each payment', () => {
+    const one = aPayment({ amount: '1' });
+    const many = Array.from({ length: 500 }, (_, n) => ({ ...one, id: `${n}`, call: `${n}` }));
+    writeFileSync(join(folder, 'wallet.json'), JSON.stringify({ version: 1, spent: {}, pending: many }));
+    expect(add(purse, 'one more')).to.deep.equal({ kind: 'full' });
+    purse.release('499');
+    expect(add(purse, 'one more')).to.equal(undefined);
+    purse.release('498');
+    const payment = 'x'.repeat(8 * 1024 * 1024);
+    expect(purse.add(aPayment({ id: 'long', call: 'long', payment }), 9n * CENT)).to.deep.equal({
+      kind: 'full',
+    });
+    expect(purse.find('long')).to.equal(undefined);
+  });
+
   it('names each step in the statement, and survives a line that a crash left incomplete', () => {
     const file = join(folder, 'statement.jsonl');
     add(purse, 'one');
