@@ -202,6 +202,7 @@ describe('A server of any contract', () => {
           ? await orderWork({ handlers, routes, log }).work(
               {
                 id: 'o',
+                payer: 'p',
                 operation: paid.operation.id,
                 request: paid.upfront.request,
                 deadline: 1,

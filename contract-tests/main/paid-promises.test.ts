@@ -83,6 +83,30 @@ describe('what is paid and owed stays owed until there is an answer', () => {
     expect(await world.stateOf(payment)).to.equal('delivered');
     expect(world.facilitator.settles).to.equal(1);
   });
+
+  it('work that is done again and fails is bounded: between attempts 503 with Retry-After, and an answer in the end', async () => {
+    const payment = await owed();
+    let attempts = 0;
+    const work = async (): Promise<Answer> => {
+      attempts += 1;
+      return failed(502);
+    };
+    for (let resends = 0; resends < 40; resends++) {
+      const outcome = await world.redeem(payment, { work });
+      expect(outcome).to.have.nested.property('receipt.success', true);
+      if (outcome.kind === 'unavailable') {
+        expect(outcome.throttled).to.equal(true);
+        expect(outcome.retryAfterSeconds).to.be.within(1, 300);
+      }
+      const said = outcome.kind === 'unavailable' ? outcome.error : bodyOf(outcome);
+      expect(said).to.contain('paid and stays owed').and.not.to.contain('not charged');
+    }
+    expect(attempts).to.be.within(5, 12);
+    world.now += 5 * MINUTE;
+    expect(bodyOf(await world.redeem(payment))).to.match(/summary/);
+    expect(await world.stateOf(payment)).to.equal('delivered');
+    expect(world.facilitator.settles).to.equal(1);
+  });
 });
 
 describe('money that a facilitator reports is believed only as far as it was seen', () => {

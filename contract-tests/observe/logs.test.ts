@@ -170,4 +170,20 @@ describe('Faults that are repeated', () => {
       payments: ['b', 'c'],
     });
   });
+
+  it('are one line with their number and payers where the calls of a payer fail in the same way', () => {
+    const lines: Line[] = [];
+    const log = withoutRepeats(logOf(lines), 60_000);
+    const sales = saleLog({ ...logOf(lines), ...log });
+    for (let calls = 0; calls < 300; calls++)
+      sales.hear({ ...ANSWERED, requestId: `r${calls}`, status: 503, error: 'It keeps failing.' });
+    sales.hear({ ...ANSWERED, status: 503, error: 'It is busy.' });
+    log.flush();
+    expect(lines.map(({ message }) => message)).to.deep.equal([
+      '503 for summarize: It keeps failing.',
+      '503 for summarize: It is busy.',
+      '503 for summarize: It keeps failing. (299 more within 60 s)',
+    ]);
+    expect(lines[2]).to.deep.include({ count: 299, payers: ['Payer'], payments: [MONEY.payment] });
+  });
 });

@@ -109,7 +109,7 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
   const { routes, handlers } = handlerParts;
   return {
     replies: ({ operation, request }) => handlers[operation]?.replies?.(readRequestText(request)) ?? 0,
-    work: async ({ id, operation, request, deadline, attempt, extend }, signal) => {
+    work: async ({ id, payer, operation, request, deadline, attempt, extend }, signal) => {
       if (!routes.routeOf(operation)?.priced)
         return { kind: 'failed', error: 'This operation is no longer sold.' };
       const extended = async () => {
@@ -117,7 +117,7 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
         return next && { id, ...next };
       };
       const order = { id, deadline, attempt, extend: extended };
-      const call = { ...readRequestText(request), signal, caller: id, order };
+      const call = { ...readRequestText(request), signal, caller: payer, order };
       const answer = await runHandler(handlerParts, operation, call);
       if (answer.status === 200) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };

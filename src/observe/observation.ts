@@ -5,7 +5,7 @@ import { createLog } from './create-log.js';
 import { createMetrics, type Metrics, type MetricsSource, type SoldOperation } from './metrics.js';
 import type { Observer } from './observer.js';
 import { withoutRepeats } from './repeats.js';
-import { saleLog } from './sale-log.js';
+import { saleLog, type DetailedLog } from './sale-log.js';
 
 /** Everything that tells the operator what happens. */
 export type Observation = {
@@ -32,7 +32,12 @@ export async function openObservation(
   const metrics = createMetrics(operations, () => source);
   const { unpaid, measured } = metrics;
   const faults = faultLog(written);
-  const events = [metrics, saleLog(written), faults];
+  const sales: DetailedLog = {
+    ...log,
+    debug: (fields, message) => written.debug(fields, message),
+    isLevelEnabled: asked => written.isLevelEnabled(asked),
+  };
+  const events = [metrics, saleLog(sales), faults];
   const committed = [metrics.committed, faults.committed];
   const observer = createObserver({ events, unpaid, committed, measured }, error =>
     log.error({ error }, 'an event could not be logged or counted'),

@@ -6,15 +6,15 @@ import type { SharedBucket } from './admission.js';
 import type { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from './offers.js';
 import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
-import type { PaidCall } from './paid-call.js';
+import { partyOf, type PaidCall } from './paid-call.js';
 import { tellSold } from './record-landed.js';
 import { RunEnded, paidBy, RunCleanup, type RunResult, type Run } from './run.js';
 import { FacilitatorRequests } from './facilitator-requests.js';
 import { Settlement, type Confirm, type FindDenied } from './settlement.js';
-import { failedOwed, pending, sold, sameForAll } from './shared-outcome.js';
+import { failedOwed, owedTooOften, pending, sold, sameForAll } from './shared-outcome.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
 import { feePayerOf } from './transaction.js';
-import type { UnsoldWork } from './unsold-work.js';
+import type { UnsoldWork, Working } from './unsold-work.js';
 import { Verification, type AskedFacilitators } from './verification.js';
 import { Work, type BlocksLeft } from './work.js';
 
@@ -52,6 +52,7 @@ export class Flows {
   readonly #facilitator: AskedFacilitators;
   readonly #now: () => number;
   readonly #takesOrders: boolean;
+  readonly #unsoldWork: UnsoldWork;
   readonly #cleanup: RunCleanup;
   readonly #verification: Verification;
   readonly #work: Work;
@@ -65,6 +66,7 @@ export class Flows {
     this.#facilitator = parts.facilitator;
     this.#now = parts.now;
     this.#takesOrders = parts.orders !== undefined;
+    this.#unsoldWork = parts.unsoldWork;
     this.#cleanup = new RunCleanup(parts);
     const { leaseMs } = this;
     const asking = {
@@ -115,14 +117,28 @@ export class Flows {
     return this.#settlement.askAgain(id);
   }
 
-  /** The payment is `owed` and its answer was deleted: repeats the work each time the buyer asks, until there is an answer. */
+  /**
+   * The payment is `owed` and its answer was deleted: repeats the work when the buyer asks, until there is an answer. Attempts that fail
+   * are unsold work of the payer's.
+   */
   async redoOwedWork(id: string, call: PaidCall): Promise<RunResult> {
     const row = await this.#ledger.adopt(id, this.leaseMs);
     if (!row) return 'reread';
+    const party = partyOf(call, true);
+    let working: Working | undefined;
     try {
       if (row.state !== 'owed') return 'reread';
+      const begun = this.#unsoldWork.begin(party);
+      if ('whose' in begun) {
+        this.#unsoldWork.turnedAway(party, begun);
+        return owedTooOften(row, begun.seconds);
+      }
+      working = begun;
       const answer = await this.#work.work(call, new AbortController());
-      if (answer.status !== 200) return failedOwed(row, STILL_OWED);
+      if (answer.status !== 200) {
+        working.unsold('caller');
+        return failedOwed(row, STILL_OWED);
+      }
       const how = {
         settlement: row.settlement ?? '',
         answerExpiresAt: this.#now() + answerLifeMs(row.identifier, answer.body.length),
@@ -130,6 +146,7 @@ export class Flows {
       const saved = await this.#ledger.saveAnswer(id, row.claim, answer);
       return saved && (await this.#ledger.deliver(id, row.claim, how)) ? sold(row, answer) : 'reread';
     } finally {
+      working?.end();
       await this.#cleanup.endLease(row);
     }
   }

@@ -9,6 +9,7 @@ import { OrderLease } from './order-lease.js';
 /** One attempt at a paid order. `request` as `requestText` has it, `deadline` in ms since 1970. */
 export type Attempt = {
   id: string;
+  payer: string;
   operation: string;
   request: string;
   deadline: number;
@@ -235,7 +236,7 @@ export class OrderWorker {
   }
 
   async #attempt(row: Row, order: Order, lease: OrderLease): Promise<void> {
-    const { id, operation } = row;
+    const { id, payer, operation } = row;
     const { request, deadline, attempts: attempt } = order;
     let current = attempt;
     let broken: { error: unknown } | undefined;
@@ -250,7 +251,10 @@ export class OrderWorker {
       }
     };
     const signal = AbortSignal.any([this.#stop.signal, lease.lost]);
-    const result = await this.#work.work({ id, operation, request, deadline, attempt, extend }, signal);
+    const result = await this.#work.work(
+      { id, payer, operation, request, deadline, attempt, extend },
+      signal,
+    );
     // What failed is the ledger, not the order.
     if (broken) throw broken.error;
     if (signal.aborted || !(await lease.renew())) return;

@@ -48,6 +48,15 @@ export function failedOwed(paid: Paid, error: string): SharedOutcome {
   return ({ network }) => ({ kind: 'answer', answer, receipt: success(paid, network) });
 }
 
+/** Paid, but the work failed too often in a short time. */
+export function owedTooOften(paid: Paid, retryAfterSeconds: number): SharedOutcome {
+  const outcome = unavailable(
+    `The backend failed too often. This call is paid and stays owed: send the same payment again in ${retryAfterSeconds} s`,
+    retryAfterSeconds,
+  );
+  return ({ network }) => ({ ...outcome, receipt: success(paid, network), throttled: true });
+}
+
 /** Paid, and the answer is still to come. Orders are worked on by themselves, other calls only while a request asks for them. */
 export function stillOwed(paid: Paid & Pick<Row, 'flow' | 'leased'>): SharedOutcome {
   const inProgress = paid.flow === 'upfront' || paid.leased;

@@ -50,6 +50,21 @@ describe('Calls of an API that end unsold', () => {
     return seen;
   }
 
+  it('orders of one payer that fail pause that payer, and nobody else', async () => {
+    const order = { ...item(), id: 'order', path: '/orders/{id}', flow: 'upfront' } as const;
+    shop = await UpstreamShop.open(
+      [item(), order],
+      {},
+      { breaker: { restMs: REST_MS, quietMs: 0, failures: 3 } },
+    );
+    const payer = Keypair.generate();
+    for (const id of ['502', '503', '504'])
+      expect((await shop.call(`/orders/${id}`, shop.pay('order', payer))).status).to.equal(503);
+    expect(upstream.calls).to.have.length(3);
+    expect((await buy(payer, '1')).status, 'the payer').to.equal(503);
+    expect((await buy(Keypair.generate(), '1')).status, 'another payer').to.equal(200);
+  });
+
   it('a wallet that spends nothing gets ten of four hundred, then learns what happened and that it was not charged', async () => {
     await open();
     const payer = Keypair.generate();
