@@ -5,6 +5,7 @@ import { limitMutants } from './limit-mutants.js';
 import { mcpMutants } from './mcp-mutants.js';
 import { orderMutants } from './order-mutants.js';
 import { paymentMutants } from './payment-mutants.js';
+import { rateMutants } from './rate-mutants.js';
 import { routingMutants } from './routing-mutants.js';
 import { settleMutants } from './settle-mutants.js';
 import { transactionMutants } from './transaction-mutants.js';
@@ -35,5 +36,6 @@ export const mutants: readonly Mutant[] = [
   ...mcpMutants,
   ...limitMutants,
   ...orderMutants,
+  ...rateMutants,
   ...routingMutants,
 ];

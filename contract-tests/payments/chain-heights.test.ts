@@ -5,6 +5,8 @@ import { readView } from '../../src/payments/refresh-offers.js';
 
 const HOUR = 3_600_000;
 const FAR = 10_000_000;
+const MINUTE = 60_000;
+const FIVE_A_SECOND = 5 * 60;
 
 describe('promise 4: the height that a claim is dated with', () => {
   let notes: Map<string, string>;
@@ -88,5 +90,83 @@ describe('promise 4: the height that a claim is dated with', () => {
     notes.set('chain-height', '1000');
     expect(await failureAt(900)).to.match(/100 blocks behind/);
     expect((await viewAt(90_000)).height).to.equal(90_000);
+  });
+
+  describe('on a chain whose rate is measured', () => {
+    /** A minute passes for each of these: how many blocks the servers claim to have gone on in it. */
+    async function measure(minutes: (number | undefined)[][], by = heights): Promise<void> {
+      let reported = (minutes[0] ?? []).map(() => 1_000);
+      await by.measure(reported);
+      for (const rises of minutes) {
+        now += MINUTE;
+        reported = reported.map((height, server) => height + (rises[server] ?? 0));
+        await by.measure(
+          reported.map((height, server) => (rises[server] === undefined ? undefined : height)),
+        );
+      }
+    }
+    const same = (rises: (number | undefined)[], minutes = 5): (number | undefined)[][] =>
+      Array.from({ length: minutes }, () => rises);
+    /** By how many blocks a height may rise in a gap of ten minutes after which the server starts again. */
+    async function mostInTenMinutes(): Promise<number> {
+      await resetHeight(ledger);
+      await viewAt(1_000);
+      now += 10 * MINUTE;
+      const text = await failureAt(FAR, restarted());
+      return FAR - Number(/is (\d+) blocks more/.exec(text)?.[1]) - 1_000;
+    }
+    const UNMEASURED = 150 + 600 * 4;
+    const AT_MOST = 150 + 600 * 10;
+
+    it('goes on selling after a gap of ten minutes where slots take 200 ms', async () => {
+      await measure(same([FIVE_A_SECOND, FIVE_A_SECOND]));
+      await viewAt(1_000);
+      now += 10 * MINUTE;
+      expect((await viewAt(1_000 + 600 * 5, restarted())).height).to.equal(4_000);
+    });
+
+    it('goes on selling with a single RPC server, and when that one was stuck before it was measured', async () => {
+      await viewAt(1_000);
+      now += 10 * MINUTE;
+      expect(await failureAt(4_000)).to.match(/more than the chain can/);
+      await measure(same([FIVE_A_SECOND], 3));
+      expect((await viewAt(1_000 + 780 * 5)).height).to.equal(4_900);
+    });
+
+    it('never allows more than ten blocks a second, also if the only server reports huge heights', async () => {
+      await measure(same([FAR]));
+      expect(await mostInTenMinutes()).to.equal(AT_MOST);
+      notes.set('chain-rate', '100000');
+      expect(await mostInTenMinutes(), 'a wrong rate in the ledger').to.equal(AT_MOST);
+    });
+
+    it('takes no notice of a single huge height', async () => {
+      await measure([[150], [150], [FAR], [150], [150]]);
+      expect(await mostInTenMinutes()).to.equal(UNMEASURED);
+    });
+
+    it('does not believe one of two servers, or one of three, that lies about the rate', async () => {
+      await measure(same([150, FAR]));
+      expect(await mostInTenMinutes()).to.equal(UNMEASURED);
+      heights = restarted();
+      await measure(same([FAR, 150, 150]));
+      expect(await mostInTenMinutes()).to.equal(UNMEASURED);
+    });
+
+    it('does not believe a server because the other one does not answer', async () => {
+      await measure(same([undefined, FAR]));
+      expect(await mostInTenMinutes()).to.equal(UNMEASURED);
+    });
+
+    it('does not believe two readings', async () => {
+      await measure(same([FAR], 2));
+      expect(await mostInTenMinutes()).to.equal(UNMEASURED);
+    });
+
+    it('allows a chain that stood still to go on as before', async () => {
+      await measure(same([0, 0]));
+      expect(await mostInTenMinutes()).to.equal(UNMEASURED);
+      expect((await viewAt(1_000 + 600 * 2.5, restarted())).height).to.equal(2_500);
+    });
   });
 });

@@ -298,4 +298,11 @@ describe('Solana chain behind several RPC servers', () => {
     first.answer = response => response.writeHead(500).end();
     expect(await connect().health(never)).to.deep.equal({ answering: 0, servers: 2, latencyMs: null });
   });
+
+  it('asks each server for its height, and does without one that does not answer', async () => {
+    second.results.set('getBlockHeight', 99);
+    expect(await connect().heights(never)).to.deep.equal([77, 99]);
+    first.answer = response => response.writeHead(500).end();
+    expect(await connect().heights(never)).to.deep.equal([undefined, 99]);
+  });
 });

@@ -1,14 +1,15 @@
 import type { Ledger } from '../ledger/store.js';
+import { boundedRate, ChainRate, LEAST_BLOCKS_PER_SECOND } from './chain-rate.js';
 import { heightOf, type ChainHistory } from './find-transfer.js';
 
 /** The greatest block height that any server on the ledger has seen, and when (ms since 1970). */
 export type SeenHeight = { height: number; seenAt: number };
 
 const HEIGHT_KEY = 'chain-height';
+/** The blocks per second that were measured last. */
+const RATE_KEY = 'chain-rate';
 /** How far an RPC server may be behind the greatest height seen; see `EXPIRED_AFTER_BLOCKS`. */
 const MAX_LAG_BLOCKS = 50;
-/** Solana produces about 2.5 blocks per second. */
-const MAX_BLOCKS_PER_SECOND = 4;
 /** Tolerance: reads are seconds apart, clocks differ, and the RPC server of the last read may have been behind. */
 const SLACK_BLOCKS = 150;
 
@@ -33,31 +34,47 @@ export async function resetHeight(ledger: Pick<Meta, 'setMeta'>): Promise<void> 
 /**
  * Decides which block heights are plausible. A height far below the greatest one seen would backdate a claim, and the payment would
  * count as expired while it can still land. A height that rose faster than the chain can would stop all sales, because every true
- * height is far below it, and claims dated with it could never be resolved. The ledger therefore keeps the greatest height and the
- * time at which it was seen, for all servers and across restarts.
+ * height is far below it, and claims dated with it could never be resolved. The ledger therefore keeps the greatest height, the time
+ * at which it was seen, and the measured rate of the chain, for all servers and across restarts.
  */
 export class ChainHeights {
   readonly #ledger: Meta;
-  readonly #blocksPerSecond: number;
+  readonly #least: number;
   readonly #now: () => number;
+  readonly #rate = new ChainRate();
   #seen: SeenHeight | undefined;
+  #measured = LEAST_BLOCKS_PER_SECOND;
 
   constructor(
     ledger: Meta,
     options: {
-      /** Default 4. */
+      /** Allowed whatever is measured. Default 4. */
       blocksPerSecond?: number;
       now?: () => number;
     } = {},
   ) {
     this.#ledger = ledger;
-    this.#blocksPerSecond = options.blocksPerSecond ?? MAX_BLOCKS_PER_SECOND;
+    this.#least = options.blocksPerSecond ?? LEAST_BLOCKS_PER_SECOND;
     this.#now = options.now ?? Date.now;
   }
 
-  /** Reads the height that other servers have seen, or that the operator has reset. */
+  /** Reads the height that other servers have seen, or that the operator has reset, and the rate that was measured last. */
   async refresh(): Promise<void> {
-    this.#seen = await seenHeight(this.#ledger);
+    const [seen, rate] = await Promise.all([seenHeight(this.#ledger), this.#ledger.getMeta(RATE_KEY)]);
+    this.#seen = seen;
+    this.#measured = boundedRate(Number(rate));
+  }
+
+  /**
+   * Measures the chain with the heights that all RPC servers report now; undefined for one that does not answer.
+   * @returns the blocks per second that are allowed from now on, if they changed
+   */
+  async measure(heights: readonly (number | undefined)[]): Promise<number | undefined> {
+    const rate = this.#rate.measure(heights, this.#now(), this.#measured);
+    if (rate === this.#measured) return undefined;
+    this.#measured = rate;
+    await this.#ledger.setMeta(RATE_KEY, String(rate));
+    return rate;
   }
 
   /** @throws HeightRefused if the chain can't have reached this height */
@@ -65,7 +82,7 @@ export class ChainHeights {
     if (!this.#seen) return;
     const { height, seenAt } = this.#seen;
     const seconds = Math.max(0, this.#now() - seenAt) / 1000;
-    const most = height + SLACK_BLOCKS + Math.ceil(seconds * this.#blocksPerSecond);
+    const most = height + SLACK_BLOCKS + Math.ceil(seconds * Math.max(this.#least, this.#measured));
     const shared = heightOf(latest);
     if (shared <= most) return;
     throw new HeightRefused(

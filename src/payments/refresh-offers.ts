@@ -14,6 +14,7 @@ const FACILITATORS_INTERVAL_MS = 15_000;
 const PROBE_INTERVAL_MS = 200;
 const SHARE_INTERVAL_MS = 20_000;
 const UPKEEP_INTERVAL_MS = 60_000;
+const MEASURE_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
 /** A slice has a hundred rows. Bounds one round of maintenance. */
 const MAX_SLICES = 100;
@@ -92,6 +93,7 @@ export class OfferRefresher {
     this.#every(PROBE_INTERVAL_MS, () => this.#parts.facilitator.probe(this.#parts.offers.terms.network));
     this.#every(SHARE_INTERVAL_MS, () => this.#shareFeePayers());
     this.#every(UPKEEP_INTERVAL_MS, () => this.#runMaintenance());
+    this.#every(MEASURE_INTERVAL_MS, () => this.#measureChain());
     await Promise.all([this.#readChain(), this.#shareFeePayers(), this.#runMaintenance()]);
   }
 
@@ -133,6 +135,20 @@ export class OfferRefresher {
         { error },
         'no usable answer from the Solana RPC: paid calls answer 503 if there is none within 40 s',
       );
+    }
+  }
+
+  async #measureChain(): Promise<void> {
+    const { chain, heights, log } = this.#parts;
+    try {
+      const rate = await heights.measure(await chain.heights(AbortSignal.timeout(VIEW_DEADLINE_MS)));
+      if (rate !== undefined)
+        log.info(
+          { rate },
+          `block heights may rise by ${rate} a second now, as measured from the RPC servers`,
+        );
+    } catch (error) {
+      log.warn({ error }, 'could not store the measured rate of the chain in the ledger');
     }
   }
 

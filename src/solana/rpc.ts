@@ -45,6 +45,8 @@ export type SolanaChain = {
     check?: (latest: LatestBlockhash) => void,
   ): Promise<LatestBlockhash>;
   blockHeight(finality: Finality, signal: AbortSignal): Promise<number>;
+  /** The height at `confirmed` that each server reports, in their order; undefined for one that does not answer. Never rejects. */
+  heights(signal: AbortSignal): Promise<(number | undefined)[]>;
   /** A page of the address's history: at most `limit` (1 to 1 000) entries older than the signature `before`. */
   signaturesFor(
     address: string,
@@ -174,6 +176,18 @@ function survey(servers: RpcServer[], signal: AbortSignal): Promise<SurveyedServ
   );
 }
 
+const blockHeight = (commitment: Finality): Query<number> => ({
+  method: 'getBlockHeight',
+  params: [{ commitment }],
+  read: readCount,
+});
+
+function heightsOf(servers: RpcServer[], signal: AbortSignal): Promise<(number | undefined)[]> {
+  return Promise.all(
+    servers.map(server => server.ask(blockHeight('confirmed'), signal).catch(() => undefined)),
+  );
+}
+
 async function probe(servers: RpcServer[], signal: AbortSignal): Promise<ChainHealth> {
   const started = performance.now();
   const latencies = await Promise.all(
@@ -207,7 +221,8 @@ export function createChain(options: ChainOptions): SolanaChain {
       return ask(signal, 'getAccountInfo', params, result => readAccount(result, bytes));
     },
     latestBlockhash: (finality, signal, check) => servers.ask(latestBlockhash(finality, check), signal),
-    blockHeight: (commitment, signal) => ask(signal, 'getBlockHeight', [{ commitment }], readCount),
+    blockHeight: (finality, signal) => servers.ask(blockHeight(finality), signal),
+    heights: signal => heightsOf(servers.list, signal),
     async signaturesFor(address, { finality, ...page }, signal) {
       keyOf(address);
       const params = [address, { ...page, commitment: finality }];

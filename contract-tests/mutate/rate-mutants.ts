@@ -1,0 +1,63 @@
+import type { Mutant } from './mutants.js';
+
+const of = (module: string, changes: readonly Omit<Mutant, 'file' | 'test'>[]): Mutant[] =>
+  changes.map(change => ({ ...change, file: `src/payments/${module}.js`, test: 'payments/chain-heights' }));
+
+/** How fast the height of the chain may rise. */
+export const rateMutants: readonly Mutant[] = [
+  ...of('chain-rate', [
+    {
+      name: 'rate: the fastest of two servers is believed',
+      find: 'Math.floor((sorted.length - 1) / 2)',
+      replace: 'Math.floor(sorted.length / 2)',
+      grep: 'does not believe one of two servers',
+    },
+    {
+      name: 'rate: there is no limit',
+      find: 'Math.min(MOST_BLOCKS_PER_SECOND, Math.round(rate * 10) / 10)',
+      replace: 'Math.round(rate * 10) / 10',
+      grep: 'never allows more than ten blocks a second',
+    },
+    {
+      name: 'rate: a server that does not answer has no vote',
+      find: 'votes.length > 0 ? lowerMedian(votes) : allowed',
+      replace:
+        'lowerMedian(votes.filter(vote => vote !== allowed).concat(votes.every(vote => vote === allowed) ? allowed : []))',
+      grep: 'because the other one does not answer',
+    },
+    {
+      name: 'rate: the first readings are believed',
+      find: 'readings.rates.length < MIN_RATES',
+      replace: 'readings.rates.length < 1',
+      grep: 'does not believe two readings',
+    },
+    {
+      name: 'rate: the last reading is believed',
+      find: 'lowerMedian(readings.rates) * MARGIN',
+      replace: 'Math.max(...readings.rates) * MARGIN',
+      grep: 'takes no notice of a single huge height',
+    },
+  ]),
+  ...of('chain-heights', [
+    {
+      name: 'rate: it is not kept',
+      find: 'await this.#ledger.setMeta(RATE_KEY, String(rate));',
+      replace: '',
+      grep: 'goes on selling after a gap of ten minutes',
+    },
+    {
+      name: 'rate: it does not count',
+      find: 'Math.max(this.#least, this.#measured)',
+      replace: 'this.#least',
+      grep: 'goes on selling',
+    },
+  ]),
+  {
+    name: 'rate: it is never measured',
+    file: 'src/payments/refresh-offers.js',
+    find: 'this.#every(MEASURE_INTERVAL_MS, () => this.#measureChain());',
+    replace: '',
+    test: 'payments/refresh-offers',
+    grep: 'measures the chain once a minute',
+  },
+];

@@ -1,0 +1,50 @@
+import { expect } from 'chai';
+import { mock } from 'node:test';
+import { ChainHeights } from '../../src/payments/chain-heights.js';
+import { OfferRefresher } from '../../src/payments/refresh-offers.js';
+
+type Parts = ConstructorParameters<typeof OfferRefresher>[0];
+
+describe('the refresh of the offers', () => {
+  it('measures the chain once a minute, and says what it found', async () => {
+    let now = 0;
+    let height = 1_000;
+    const notes = new Map<string, string>();
+    const ledger = {
+      getMeta: async (key: string) => notes.get(key),
+      setMeta: async (key: string, value: string) => void notes.set(key, value),
+      deleteExpiredClaims: async () => false,
+      prune: async () => false,
+    };
+    const chain = {
+      latestBlockhash: async () => ({ blockhash: 'hash', slot: 1, lastValidBlockHeight: height + 150 }),
+      heights: async () => [height, height],
+    };
+    const heights = new ChainHeights(ledger, { now: () => now });
+    const offers = { setView: () => {}, view: () => undefined, nextReadAfterMs: () => Infinity, terms: {} };
+    const facilitator = { refresh: async () => [], probe: async () => {} };
+    const feePayers = { follow: async () => {}, share: async () => {} };
+    const found: string[] = [];
+    const log = {
+      info: (_fields: object, text: string) => found.push(text),
+      warn: (_fields: object, text: string) => found.push(text),
+    };
+    mock.timers.enable({ apis: ['setInterval'] });
+    const parts = { offers, chain, heights, feePayers, facilitator, ledger, log } as unknown as Parts;
+    const watch = new OfferRefresher(parts);
+    try {
+      await watch.start();
+      for (let minute = 0; minute < 4; minute++) {
+        now += 60_000;
+        height += 60 * 5;
+        mock.timers.tick(60_000);
+        await new Promise(resolve => setImmediate(resolve));
+      }
+      expect(found.join()).to.match(/may rise by 6.3 a second now/);
+      expect(notes.get('chain-rate')).to.equal('6.3');
+    } finally {
+      watch.stop();
+      mock.timers.reset();
+    }
+  });
+});
