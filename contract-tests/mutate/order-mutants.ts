@@ -51,4 +51,20 @@ export const orderMutants: readonly Mutant[] = [
     ),
     file: 'src/payments/order-lease.js',
   },
+  {
+    name: 'the failed orders of one payer count as those of several',
+    file: 'src/http/run-handler.js',
+    find: 'signal, caller: payer, order }',
+    replace: 'signal, caller: id, order }',
+    test: 'upstreams/http-operations/unsold-calls',
+    grep: 'orders of one payer that fail pause that payer',
+  },
+  {
+    name: 'work that is made again may fail without end',
+    file: 'src/payments/flows.js',
+    find: "working.unsold('caller')",
+    replace: 'void 0',
+    test: 'main/paid-promises',
+    grep: 'work that is done again and fails is bounded',
+  },
 ];
