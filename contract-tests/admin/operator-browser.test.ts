@@ -16,161 +16,168 @@ const ENTER = 13;
 /** More than there are links and buttons before what is looked for. */
 const MAX_STOPS = 60;
 
-describeInCi(`the operator page in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
-  this.timeout(60_000);
-  let browser: Browser;
-  let world: OperatorWorld;
-  let failed: string;
-  let open: string;
+describeInCi(
+  `the operator page in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`,
+  function () {
+    this.timeout(60_000);
+    let browser: Browser;
+    let world: OperatorWorld;
+    let failed: string;
+    let open: string;
 
-  before(async function () {
-    if (noBrowser) return this.skip();
-    browser = await Browser.start();
-    world = await openOperatorWorld();
-    ({ failed, open } = await fillMonth(world));
-    await world.ledger.addReply(open, aReply({ id: 'first-reply', text: 'word '.repeat(150) }));
-  });
+    before(async function () {
+      if (noBrowser) return this.skip();
+      browser = await Browser.start();
+      world = await openOperatorWorld();
+      ({ failed, open } = await fillMonth(world));
+      await world.ledger.addReply(open, aReply({ id: 'first-reply', text: 'word '.repeat(150) }));
+    });
 
-  after(async () => {
-    if (noBrowser) return;
-    await browser.close();
-    await world.close();
-  });
+    after(async () => {
+      if (noBrowser) return;
+      await browser.close();
+      await world.close();
+    });
 
-  beforeEach(async () => {
-    browser.complaints.length = 0;
-    await browser.resize(1_280, 900);
-  });
+    beforeEach(async () => {
+      browser.complaints.length = 0;
+      await browser.resize(1_280, 900);
+    });
 
-  async function signIn(): Promise<void> {
-    await browser.open(`${world.url}/#${OPERATOR_TOKEN}`);
-    await browser.until(`document.querySelector('#headline')`);
-  }
+    async function signIn(): Promise<void> {
+      await browser.open(`${world.url}/#${OPERATOR_TOKEN}`);
+      await browser.until(`document.querySelector('#headline')`);
+    }
 
-  async function go(path: string, ready: string): Promise<void> {
-    await browser.open(`${world.url}${path}`);
-    await browser.until(`location.pathname === '${path}' && document.querySelector('${ready}')`);
-  }
+    async function go(path: string, ready: string): Promise<void> {
+      await browser.open(`${world.url}${path}`);
+      await browser.until(`location.pathname === '${path}' && document.querySelector('${ready}')`);
+    }
 
-  it('opens with the link and drops the token from the address', async () => {
-    await signIn();
-    expect(await browser.read('location.href')).to.equal(`${world.url}/`);
-    expect(await browser.read('document.cookie')).to.equal('');
-    expect(browser.complaints).to.deep.equal([]);
-    expect(await browser.read(`document.querySelectorAll('#month rect').length`)).to.equal(60);
-  });
-
-  it('opens with the link also on the sign-in page, where only what is after # changes', async () => {
-    await browser.call('Network.clearBrowserCookies');
-    await browser.open(`${world.url}/`);
-    await browser.until(`document.querySelector('#login')`);
-    await signIn();
-    expect(await browser.read('location.href')).to.equal(`${world.url}/`);
-  });
-
-  for (const [width, dark] of [
-    [1_280, false],
-    [1_280, true],
-    [390, false],
-    [390, true],
-  ] as const)
-    it(`has no fault that axe finds and no scroll bar at ${width} pixels, ${dark ? 'dark' : 'light'}`, async () => {
-      await browser.resize(width, 900, dark);
+    it('opens with the link and drops the token from the address', async () => {
       await signIn();
-      const pages: [string, string][] = [
-        ['/', '#headline'],
-        [`/payments/${failed}`, '.history'],
-        [`/payments/${failed}/retry`, 'form'],
-        [`/payments/${failed}/refund`, '#tx'],
-        [`/payments/${open}`, '.replies'],
-        [`/payments/${open}/replies/first-reply/reject`, 'form .button'],
-      ];
-      for (const [path, ready] of pages) {
-        await go(path, ready);
-        expect(await browser.violations(), path).to.deep.equal([]);
-        expect(await browser.read('document.documentElement.scrollWidth'), path).to.equal(width);
-        const low = await browser.read(
-          `[...document.querySelectorAll('button, a.button, input:not([type=hidden]), summary')].filter(e => e.getBoundingClientRect().height < 44).length`,
+      expect(await browser.read('location.href')).to.equal(`${world.url}/`);
+      expect(await browser.read('document.cookie')).to.equal('');
+      expect(browser.complaints).to.deep.equal([]);
+      expect(await browser.read(`document.querySelectorAll('#month rect').length`)).to.equal(60);
+    });
+
+    it('opens with the link also on the sign-in page, where only what is after # changes', async () => {
+      await browser.call('Network.clearBrowserCookies');
+      await browser.open(`${world.url}/`);
+      await browser.until(`document.querySelector('#login')`);
+      await signIn();
+      expect(await browser.read('location.href')).to.equal(`${world.url}/`);
+    });
+
+    for (const [width, dark] of [
+      [1_280, false],
+      [1_280, true],
+      [390, false],
+      [390, true],
+    ] as const)
+      it(`has no fault that axe finds and no scroll bar at ${width} pixels, ${dark ? 'dark' : 'light'}`, async () => {
+        await browser.resize(width, 900, dark);
+        await signIn();
+        const pages: [string, string][] = [
+          ['/', '#headline'],
+          [`/payments/${failed}`, '.history'],
+          [`/payments/${failed}/retry`, 'form'],
+          [`/payments/${failed}/refund`, '#tx'],
+          [`/payments/${open}`, '.replies'],
+          [`/payments/${open}/replies/first-reply/reject`, 'form .button'],
+        ];
+        for (const [path, ready] of pages) {
+          await go(path, ready);
+          expect(await browser.violations(), path).to.deep.equal([]);
+          expect(await browser.read('document.documentElement.scrollWidth'), path).to.equal(width);
+          const low = await browser.read(
+            `[...document.querySelectorAll('button, a.button, input:not([type=hidden]), summary')].filter(e => e.getBoundingClientRect().height < 44).length`,
+          );
+          expect(low, path).to.equal(0);
+        }
+        expect(browser.complaints).to.deep.equal([]);
+      });
+
+    it('shows a sale and an unresolved payment without a reload, and keeps what is open and focused', async () => {
+      await signIn();
+      await browser.read(
+        `window.sameDocument = true; document.querySelector('#month details').open = true; 0`,
+      );
+      await browser.read(`document.querySelector('#find').focus()`);
+      await browser.type('abcdef');
+      const [id = ''] = await sell(world, { operation: 'newcomer' });
+      const unresolved = await leaveUnresolved(world);
+      await browser.until(`document.querySelector('#sales').textContent.includes('newcomer')`);
+      await browser.until(`document.querySelector('#attention a[href="/payments/${unresolved}"]')`);
+      expect(await browser.read(`document.querySelector('#sales a').getAttribute('href')`)).to.equal(
+        `/payments/${id}`,
+      );
+      expect(await browser.read(`document.querySelector('#month details').open`)).to.equal(true);
+      expect(await browser.read(`document.querySelector('#find').value`)).to.equal('abcdef');
+      expect(await browser.read('window.sameDocument')).to.equal(true);
+    });
+
+    /** Presses Tab until what is focused fits, and checks that each stop on the way can be seen. */
+    async function tabTo(what: string, selector: string): Promise<void> {
+      for (let stops = 0; stops < MAX_STOPS; stops += 1) {
+        await browser.press('Tab', TAB);
+        const outline = await browser.read(
+          `document.activeElement === document.body ? '3px' : getComputedStyle(document.activeElement).outlineWidth`,
         );
-        expect(low, path).to.equal(0);
+        expect(outline, String(await browser.read('document.activeElement.outerHTML'))).to.equal('3px');
+        if (await browser.read(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
       }
+      expect.fail(`Tab never reaches ${what}`);
+    }
+
+    it('lets somebody with nothing but a keyboard sign in, retry and refund, each after it has asked', async () => {
+      await browser.call('Network.clearBrowserCookies');
+      await browser.open(`${world.url}/`);
+      await browser.until(`document.querySelector('#login')`);
+      if (!(await browser.read(`document.activeElement.matches('input[name=token]')`)))
+        await tabTo('the token', 'input[name=token]');
+      await browser.type(OPERATOR_TOKEN);
+      await browser.press('Enter', ENTER);
+      await browser.until(`document.querySelector('#headline')`);
+      await tabTo('the payment', `#attention a[href="/payments/${failed}"]`);
+      await browser.press('Enter', ENTER);
+      await browser.until(
+        `location.pathname === '/payments/${failed}' && document.querySelector('.history')`,
+      );
+      await tabTo('Retry', 'a[href$="/retry"]');
+      await browser.press('Enter', ENTER);
+      await browser.until(`location.pathname.endsWith('/retry') && document.querySelector('#main form')`);
+      expect(world.asked.retries).to.deep.equal([]);
+      await tabTo('the confirmation', '#main form button');
+      await browser.press('Enter', ENTER);
+      await browser.until(`document.querySelector('.said')`);
+      expect(await browser.read(`document.querySelector('.said').textContent`)).to.equal(
+        'Another attempt has been started.',
+      );
+      expect(world.asked.retries).to.deep.equal([failed]);
+      await tabTo('Refund', 'a[href$="/refund"]');
+      await browser.press('Enter', ENTER);
+      await browser.until(`location.pathname.endsWith('/refund') && document.querySelector('#tx')`);
+      expect(world.asked.refunds).to.deep.equal([]);
+      const transaction = '5'.repeat(88);
+      await tabTo('the signature', '#tx');
+      await browser.type(transaction);
+      await tabTo('the confirmation', '#main form button');
+      await browser.press('Enter', ENTER);
+      await browser.until(`document.querySelector('.said')`);
+      expect(world.asked.refunds).to.deep.equal([[failed, transaction]]);
       expect(browser.complaints).to.deep.equal([]);
     });
 
-  it('shows a sale and an unresolved payment without a reload, and keeps what is open and focused', async () => {
-    await signIn();
-    await browser.read(`window.sameDocument = true; document.querySelector('#month details').open = true; 0`);
-    await browser.read(`document.querySelector('#find').focus()`);
-    await browser.type('abcdef');
-    const [id = ''] = await sell(world, { operation: 'newcomer' });
-    const unresolved = await leaveUnresolved(world);
-    await browser.until(`document.querySelector('#sales').textContent.includes('newcomer')`);
-    await browser.until(`document.querySelector('#attention a[href="/payments/${unresolved}"]')`);
-    expect(await browser.read(`document.querySelector('#sales a').getAttribute('href')`)).to.equal(
-      `/payments/${id}`,
-    );
-    expect(await browser.read(`document.querySelector('#month details').open`)).to.equal(true);
-    expect(await browser.read(`document.querySelector('#find').value`)).to.equal('abcdef');
-    expect(await browser.read('window.sameDocument')).to.equal(true);
-  });
-
-  /** Presses Tab until what is focused fits, and checks that each stop on the way can be seen. */
-  async function tabTo(what: string, selector: string): Promise<void> {
-    for (let stops = 0; stops < MAX_STOPS; stops += 1) {
-      await browser.press('Tab', TAB);
-      const outline = await browser.read(
-        `document.activeElement === document.body ? '3px' : getComputedStyle(document.activeElement).outlineWidth`,
-      );
-      expect(outline, String(await browser.read('document.activeElement.outerHTML'))).to.equal('3px');
-      if (await browser.read(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
-    }
-    expect.fail(`Tab never reaches ${what}`);
-  }
-
-  it('lets somebody with nothing but a keyboard sign in, retry and refund, each after it has asked', async () => {
-    await browser.call('Network.clearBrowserCookies');
-    await browser.open(`${world.url}/`);
-    await browser.until(`document.querySelector('#login')`);
-    if (!(await browser.read(`document.activeElement.matches('input[name=token]')`)))
-      await tabTo('the token', 'input[name=token]');
-    await browser.type(OPERATOR_TOKEN);
-    await browser.press('Enter', ENTER);
-    await browser.until(`document.querySelector('#headline')`);
-    await tabTo('the payment', `#attention a[href="/payments/${failed}"]`);
-    await browser.press('Enter', ENTER);
-    await browser.until(`location.pathname === '/payments/${failed}' && document.querySelector('.history')`);
-    await tabTo('Retry', 'a[href$="/retry"]');
-    await browser.press('Enter', ENTER);
-    await browser.until(`location.pathname.endsWith('/retry') && document.querySelector('#main form')`);
-    expect(world.asked.retries).to.deep.equal([]);
-    await tabTo('the confirmation', '#main form button');
-    await browser.press('Enter', ENTER);
-    await browser.until(`document.querySelector('.said')`);
-    expect(await browser.read(`document.querySelector('.said').textContent`)).to.equal(
-      'Another attempt has been started.',
-    );
-    expect(world.asked.retries).to.deep.equal([failed]);
-    await tabTo('Refund', 'a[href$="/refund"]');
-    await browser.press('Enter', ENTER);
-    await browser.until(`location.pathname.endsWith('/refund') && document.querySelector('#tx')`);
-    expect(world.asked.refunds).to.deep.equal([]);
-    const transaction = '5'.repeat(88);
-    await tabTo('the signature', '#tx');
-    await browser.type(transaction);
-    await tabTo('the confirmation', '#main form button');
-    await browser.press('Enter', ENTER);
-    await browser.until(`document.querySelector('.said')`);
-    expect(world.asked.refunds).to.deep.equal([[failed, transaction]]);
-    expect(browser.complaints).to.deep.equal([]);
-  });
-
-  it('lists every payment that needs attention on a phone, too', async () => {
-    await Promise.all(Array.from({ length: 12 }, () => leaveUnresolved(world)));
-    await browser.resize(390, 900);
-    await signIn();
-    await go('/', '#headline');
-    const hidden = `[...document.querySelectorAll('#attention tbody tr')].filter(row => !row.getClientRects().length).length`;
-    expect(await browser.read(`document.querySelectorAll('#attention tbody tr').length`)).to.be.above(12);
-    expect(await browser.read(hidden)).to.equal(0);
-  });
-});
+    it('lists every payment that needs attention on a phone, too', async () => {
+      await Promise.all(Array.from({ length: 12 }, () => leaveUnresolved(world)));
+      await browser.resize(390, 900);
+      await signIn();
+      await go('/', '#headline');
+      const hidden = `[...document.querySelectorAll('#attention tbody tr')].filter(row => !row.getClientRects().length).length`;
+      expect(await browser.read(`document.querySelectorAll('#attention tbody tr').length`)).to.be.above(12);
+      expect(await browser.read(hidden)).to.equal(0);
+    });
+  },
+);

@@ -139,7 +139,9 @@ describe('The command coinslot', () => {
 
   it('run says that handlers are not compiled, or that one is missing', () => {
     initialised();
-    expect(run(['run']).stderr).to.match(/handlers\/index\.ts is not compiled: run coinslot build/);
+    expect(run(['run']).stderr).to.match(
+      /handlers\/index\.ts is not compiled: build the shop \(npm run build\)/,
+    );
     mkdirSync(join(folder, 'dist', 'handlers'), { recursive: true });
     const compiled = join(folder, 'dist', 'handlers', 'index.js');
     for (const [text, says] of [

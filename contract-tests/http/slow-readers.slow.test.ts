@@ -185,9 +185,10 @@ describe('answers that are sent to those who do not read', function () {
     const whole = rests.filter(bytes => bytes > sold.body.length - 256 * 1024);
     expect(whole.length).to.be.within(1, Math.ceil((64 * 1024 * 1024) / sold.body.length));
     for (const head of refused) {
-      expect(head).to.match(/\r\nRetry-After: 1\r\n/i);
+      expect(head).to.match(/\r\nRetry-After: \d+\r\n/i);
       expect(head).to.match(/\r\nPAYMENT-RESPONSE: /i);
-      expect(head).to.match(/You paid, and your answer is stored: send the same payment again/);
+      // There is no memory for it, or it was sent too often.
+      expect(head).to.match(/(answer is stored|It is kept): send the same payment again/);
     }
     const earned = await world.earned();
     sockets.close();

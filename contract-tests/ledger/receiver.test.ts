@@ -114,6 +114,9 @@ function binding(): void {
       // What later versions have added.
       'drop index payments_settled',
       'alter table orders drop column extended',
+      ...['next_attempt_at', 'tries', 'starts', 'failure'].map(
+        name => `alter table orders drop column ${name}`,
+      ),
     ];
     await run(...earlier, `insert into meta (key, value) values ('pay_to', '${OWNER.payTo}')`);
     await reopen(OTHER);

@@ -180,7 +180,7 @@ describe('A server that was built', function () {
     change("amount: '0.01', flow: authorization", "amount: '0.07', flow: authorization");
     const { code, said } = await (await run()).ended;
     expect(said.trim()).to.match(
-      /^openapi\.yaml was changed after the last build.*build again \(make build\)\.$/,
+      /^openapi\.yaml was changed after the last build.*build again \(npm run build\)\.$/,
     );
     expect(code).to.equal(1);
     await build();

@@ -223,40 +223,43 @@ describe(`A server that breaks the contract is noticed${noPrism ? ` (without Pri
   }
 });
 
-describeInCi(`A contract that breaks a promise is noticed${noLinters ? ` (without linters: ${noLinters})` : ''}`, function () {
-  this.timeout(180_000);
-  const folder = mkdtempSync(join(tmpdir(), 'coinslot-mutations-'));
-  const fileOf = (index: number): string => join(folder, `${index}.yaml`);
-  const texts = Object.entries(BROKEN_DOCUMENTS).map(([name, [from, to]]) => ({
-    name,
-    text: TEXT.replace(from, to),
-  }));
-  const problems: Record<string, Problem[]> = {};
+describeInCi(
+  `A contract that breaks a promise is noticed${noLinters ? ` (without linters: ${noLinters})` : ''}`,
+  function () {
+    this.timeout(180_000);
+    const folder = mkdtempSync(join(tmpdir(), 'coinslot-mutations-'));
+    const fileOf = (index: number): string => join(folder, `${index}.yaml`);
+    const texts = Object.entries(BROKEN_DOCUMENTS).map(([name, [from, to]]) => ({
+      name,
+      text: TEXT.replace(from, to),
+    }));
+    const problems: Record<string, Problem[]> = {};
 
-  before(() => {
-    if (noLinters) return;
-    for (const [index, { text }] of texts.entries()) writeFileSync(fileOf(index), text);
-    for (const { name, run } of LINTERS) problems[name] = run(texts.map((_text, index) => fileOf(index)));
-  });
-
-  after(() => rmSync(folder, { recursive: true, force: true }));
-
-  it('the contract as it is is found faultless', () => {
-    for (const [name, notices] of Object.entries(DOCUMENT_CHECKS))
-      expect(notices(TEXT), name).to.equal(false);
-  });
-
-  for (const [index, { name, text }] of texts.entries()) {
-    it(name, () => {
-      expect(text, 'the mutation changes nothing').not.to.equal(TEXT);
-      const own = Object.entries(DOCUMENT_CHECKS).filter(([, notices]) => notices(text));
-      const tools = Object.entries(problems).filter(([, found]) =>
-        found.some(({ file }) => file === fileOf(index)),
-      );
-      note(
-        name,
-        [...own, ...tools].map(([check]) => check),
-      );
+    before(() => {
+      if (noLinters) return;
+      for (const [index, { text }] of texts.entries()) writeFileSync(fileOf(index), text);
+      for (const { name, run } of LINTERS) problems[name] = run(texts.map((_text, index) => fileOf(index)));
     });
-  }
-});
+
+    after(() => rmSync(folder, { recursive: true, force: true }));
+
+    it('the contract as it is is found faultless', () => {
+      for (const [name, notices] of Object.entries(DOCUMENT_CHECKS))
+        expect(notices(TEXT), name).to.equal(false);
+    });
+
+    for (const [index, { name, text }] of texts.entries()) {
+      it(name, () => {
+        expect(text, 'the mutation changes nothing').not.to.equal(TEXT);
+        const own = Object.entries(DOCUMENT_CHECKS).filter(([, notices]) => notices(text));
+        const tools = Object.entries(problems).filter(([, found]) =>
+          found.some(({ file }) => file === fileOf(index)),
+        );
+        note(
+          name,
+          [...own, ...tools].map(([check]) => check),
+        );
+      });
+    }
+  },
+);

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -38,8 +38,9 @@ describe('npm run buy', function () {
   });
   after(() => world.close());
   beforeEach(() => void (body = JSON.stringify({ text: `${TEXT} This is call number ${++calls}.` })));
-  afterEach(() => {
+  afterEach(async () => {
     world.facilitator.intervene(undefined);
+    await rm(join(world.stateDir, 'pending-payments'), { recursive: true, force: true });
     for (const child of children.splice(0)) if (child.exitCode === null) child.kill('SIGKILL');
     for (const server of servers.splice(0)) server.close().closeAllConnections();
   });

@@ -288,7 +288,8 @@ describe('people in the sandbox', () => {
   ] as const)
     it(`reply in the language of the question: ${language}`, async () => {
       const replyStore = createMemoryBook();
-      const asked = replyStore.put(aQuestion({ question, wanted: 50 }));
+      // The replies follow from the id.
+      const asked = replyStore.put(aQuestion({ id: '1'.repeat(64), question, wanted: 50 }));
       const people = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 0 });
       await people.ready(50, asked);
       await people.ask(asked, NEVER);
