@@ -317,7 +317,7 @@ describe('attacks with signed payments', function () {
   const COPIES = 20;
   const PROCESSES = 4;
   /** A settlement in doubt is decided when its blockhash has expired, after 150 slots of 200 ms. */
-  const DECIDED_MS = 60_000;
+  const DECIDED_MS = 150_000;
   let folder: string;
   let place: LedgerPlace;
   let sandbox: Sandbox;

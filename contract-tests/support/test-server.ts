@@ -39,6 +39,8 @@ const OWN_TIMING = { verifyMs: 2_000, signMs: 2_000, settleMs: 4_000, resendMs: 
 const LEASE_MS = 10_000;
 const ASK_AGAIN_AFTER_MS = 400;
 const HOLD_MS = 1_000;
+/** Buyers whose servers fail all the time would wait for minutes. */
+const UNSOLD_PER_PAYER = { capacity: 200, perSecond: 20, highest: 400 };
 const TIMING = {
   interval: 150,
   lease: 12_000,
@@ -200,6 +202,7 @@ export class TestServer {
         return findDenied(mortal(chain, state), row, view.slot, DENIED);
       },
       maxUnsettledPerPayer: 256,
+      unsoldPerPayer: UNSOLD_PER_PAYER,
       leaseMs: LEASE_MS,
       askAgainAfterMs: ASK_AGAIN_AFTER_MS,
     });

@@ -23,7 +23,7 @@ import { Seller } from './seller.js';
 import type { Confirm, FindDenied } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
-import { UnsoldWork } from './unsold-work.js';
+import { UnsoldWork, type PayerAllowance } from './unsold-work.js';
 import type { AskedFacilitators } from './verification.js';
 import type { BlocksLeft } from './work.js';
 
@@ -49,6 +49,8 @@ export type ChargeParts = {
   unknownPayers?: { rate: number; burst: number };
   /** How many calls an hour may end unsold beyond the share of their payers, for each backend. Default 1 000. */
   unsoldPerHour?: number | undefined;
+  /** What a wallet may have done without a purchase; see `UnsoldWork`. */
+  unsoldPerPayer?: PayerAllowance;
   /** How long the work may take. Default 20 s. */
   workDeadlineMs?: number;
   /** Longer than verify, work and settle may take together. Default 90 s. */
@@ -79,7 +81,13 @@ export class Charge {
     this.#log = log;
     this.#paymentChecker = new PaymentChecker(offers.terms);
     const callers = new WaitingCallers({ ledger, log, now, emptied: id => void this.#abandon(id) });
-    const unsoldWork = new UnsoldWork({ log, observer, now, perHour: parts.unsoldPerHour });
+    const unsoldWork = new UnsoldWork({
+      log,
+      observer,
+      now,
+      perHour: parts.unsoldPerHour,
+      perPayer: parts.unsoldPerPayer,
+    });
     const flows = new Flows({
       ...parts,
       observer,

@@ -33,6 +33,9 @@ export type Started = { end(): void };
 /** Work that is under way. What is reported first about it counts; without a report it costs nobody anything. */
 export type Working = Started & { sold(): void; unsold(fault: Fault): void };
 
+/** Runs at once, runs per second, and what the wait is counted to at most. */
+export type PayerAllowance = { capacity: number; perSecond: number; highest: number };
+
 type Reports = { log?: Pick<Log, 'warn'>; observer?: Pick<Observer, 'tell'> };
 
 /**
@@ -56,13 +59,14 @@ export class UnsoldWork {
   /** @param perHour for each backend; at least 2 */
   constructor({
     perHour = PER_HOUR,
+    perPayer = PAYER,
     now = Date.now,
     ...reports
-  }: Reports & { perHour?: number | undefined; now?: () => number }) {
+  }: Reports & { perHour?: number | undefined; perPayer?: PayerAllowance | undefined; now?: () => number }) {
     this.#now = now;
     this.#perHour = perHour;
     this.#reports = reports;
-    this.#payers = new LeakyBuckets({ ...PAYER, now });
+    this.#payers = new LeakyBuckets({ ...PAYER, ...perPayer, now });
     this.#sources = new LeakyBuckets({ ...SOURCE, now });
   }
 

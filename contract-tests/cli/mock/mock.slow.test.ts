@@ -117,7 +117,9 @@ describe(`make mock${skipped}`, function () {
         expect(transaction).to.match(/^mock/);
         const other = receipt === 'payment-response' ? 'x-payment-response' : 'payment-response';
         expect(answer.headers.has(other)).to.equal(false);
-        expect(new URL(answer.headers.get('location') ?? '').origin).to.equal(url);
+        // If the contract declares it.
+        const location = answer.headers.get('location');
+        if (location !== null) expect(new URL(location).origin).to.equal(url);
       }
     });
 
