@@ -57,7 +57,9 @@ async function serve(port: number): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), 'coinslot-mock-'));
   const document = join(scratch, 'openapi.json');
   writeFileSync(document, JSON.stringify(mockDocument(contract, parts.terms)));
-  const running = await startPrism(prism, document).finally(() => rmSync(scratch, { recursive: true }));
+  // Until the end: Prism watches the file, and a change of it while it begins to do so ends it.
+  process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
+  const running = await startPrism(prism, document);
   parts.prismUrl = running.url;
   const stop = (): void => {
     running.stop();
