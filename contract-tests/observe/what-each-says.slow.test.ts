@@ -54,7 +54,8 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
       SUMMARIZER_MODEL: 'none',
     });
     for (let n = 0; n < 3; n++) expect((await server.buy(`${TEXT} ${n}`)).status).to.equal(503);
-    await until('the log is written', () => server.said(/^503 for summarize/).length === 3);
+    // The others of this minute are one line with their number, when it is over.
+    await until('the log is written', () => server.said(/^503 for summarize/).length === 1);
     expect(server.said(/^backend summarizer fails: the summarizer is not available/)).to.have.length(1);
     expect(server.said(/^503 for summarize/)[0]).to.include({
       level: 40,

@@ -8,7 +8,7 @@ import { readRequestText } from '../payments/fingerprint.js';
 import type { RecentCalls } from './recent-calls.js';
 import { formOf } from '../contract/answer-forms.js';
 import type { Routed, Routes } from '../contract/routes.js';
-import { UpstreamFailure } from '../net/failure.js';
+import { readRetryAfter, UpstreamFailure } from '../net/failure.js';
 
 export type HandlerParts = {
   handlers: Serving;
@@ -121,9 +121,15 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
       const answer = await runHandler(handlerParts, operation, call);
       if (answer.status === 200) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
-      const retryAfterSeconds = Number(answer.headers['Retry-After'] ?? 0);
+      const retryAfterSeconds = retryAfterOf(answer.headers) ?? 0;
       // The request can't be corrected any more, so that another attempt would end as this one.
       return { kind: 'failed', error, final: answer.status === 400, retryAfterSeconds };
     },
   };
+}
+
+/** A handler may have written the header in any case and form. */
+function retryAfterOf(headers: Record<string, string>): number | undefined {
+  const [, value] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'retry-after') ?? [];
+  return readRetryAfter(value);
 }
