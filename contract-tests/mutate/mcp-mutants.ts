@@ -112,6 +112,14 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'asked for too often',
   },
   {
+    name: 'copies of a payment use up what its buyer’s key may be asked for',
+    file: 'src/http/serve-pick-up.js',
+    find: "`${kept.id} ${kept.number === 0 ? 'stranger' : 'buyer'}`",
+    replace: '`${kept.id} payment`',
+    test: 'http/repeated-answers',
+    grep: 'uses up nothing of what the buyer',
+  },
+  {
     name: 'a paid answer may be sent again as often as anybody likes',
     file: 'src/payments/paid-request.js',
     find: 'return wait ? sentTooOften(row, wait) : sold(row, kept);',

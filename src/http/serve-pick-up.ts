@@ -11,7 +11,10 @@ import type { SourceLimits } from './source-limits.js';
 import { Halt, send, sendError } from './responses.js';
 import { sendSold, type SellingParts } from './send-sold.js';
 
-/** How often one answer may be asked for. Keys can't be guessed, so that only its buyer can use this up. */
+/**
+ * How often one answer may be asked for: by its payment, which anybody can send once it has landed, by the keys of callers that may be
+ * strangers, and by those of its buyer. Each has its own share, so that no stranger uses up what the buyer may ask for.
+ */
 const LIMIT = { capacity: 20, perSecond: 2, maxKeys: 10_000 };
 /** An answer of this size that is sent again counts as one that is asked for, a smaller one as its share, and at least as LEAST. */
 const WHOLE_BYTES = 256 * 1024;
@@ -44,12 +47,12 @@ export class PickUps {
    * @returns 0, or whole seconds until it may
    */
   takeAgain(id: string, bytes: number): number {
-    return this.#take(id, Math.min(1, Math.max(LEAST, bytes / WHOLE_BYTES)));
+    return this.#take(`${id} payment`, Math.min(1, Math.max(LEAST, bytes / WHOLE_BYTES)));
   }
 
-  #take(id: string, amount: number): number {
-    const wait = Math.ceil(this.#asked.wait(id, amount));
-    if (wait === 0) this.#asked.add(id, amount);
+  #take(whose: string, amount: number): number {
+    const wait = Math.ceil(this.#asked.wait(whose, amount));
+    if (wait === 0) this.#asked.add(whose, amount);
     return wait;
   }
 
@@ -57,7 +60,7 @@ export class PickUps {
   async get(key: string): Promise<PickedUp & { kept: Caller }> {
     const kept = this.#keys.callerOf(key);
     if (kept === undefined) return { kind: 'nothing', error: UNKNOWN, kept: { id: '', number: 0 } };
-    const wait = this.#take(kept.id, 1);
+    const wait = this.#take(`${kept.id} ${kept.number === 0 ? 'stranger' : 'buyer'}`, 1);
     if (wait > 0) {
       const outcome = unavailable('This answer is asked for too often', wait);
       return { kind: 'found', version: 2, payer: '', outcome, kept };
