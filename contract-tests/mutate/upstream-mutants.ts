@@ -37,6 +37,20 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'tells private and reserved addresses from public ones',
     },
   ]),
+  ...of('net/failure', 'upstreams/failures.slow', [
+    {
+      name: 'a limit of requests is a failure',
+      find: 'what === 429 || ',
+      replace: '',
+      grep: 'that answers 429',
+    },
+    {
+      name: 'any 5xx is an outage',
+      find: 'what === 503',
+      replace: '(typeof what === "number" && what >= 500)',
+      grep: 'that answers 500',
+    },
+  ]),
   ...of('net/failure', OF_UPSTREAMS, [
     {
       name: 'a service may say to wait as long as it likes',
@@ -171,12 +185,6 @@ export const upstreamMutants: readonly Mutant[] = [
       find: 'const OF_THE_CALLER = new Set([400, ',
       replace: 'const OF_THE_CALLER = new Set([400, 401, ',
       grep: 'costs the buyer nothing: 401',
-    },
-    {
-      name: 'a limit of requests is a failure',
-      find: 'const TRY_AGAIN = new Set([408, 429, 503]);',
-      replace: 'const TRY_AGAIN = new Set([408, 503]);',
-      grep: 'costs the buyer nothing: 429',
     },
   ]),
   ...of(`${IN}/error-message`, OF_UPSTREAMS, [

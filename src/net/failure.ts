@@ -1,3 +1,5 @@
+import type { NoAnswerKind } from './http-client.js';
+
 /**
  * Why an upstream could not serve a call:
  * - `invalid`: no upstream could serve the caller's input (answered as 400);
@@ -33,9 +35,13 @@ export class UpstreamFailure extends Error {
   }
 }
 
-/** Whether an upstream says with this status that it is overloaded: `unavailable`. Any other refusal has `failed`. */
-export function isUnavailable(status: number): boolean {
-  return status === 429 || status === 503;
+/**
+ * The one rule for all upstreams: what can't be reached, or says that it is overloaded (429, 503), is `unavailable`; anything else that
+ * went wrong has `failed`, such as another error status, or no complete answer in time.
+ * @param what the status of the answer, or why there is none
+ */
+export function failureKind(what: number | NoAnswerKind): 'failed' | 'unavailable' {
+  return what === 429 || what === 503 || what === 'unreachable' ? 'unavailable' : 'failed';
 }
 
 const MAX_RETRY_AFTER_SECONDS = 3_600;

@@ -1,5 +1,5 @@
 import { NoAnswer } from '../net/http-client.js';
-import { UpstreamFailure } from '../net/failure.js';
+import { failureKind, UpstreamFailure } from '../net/failure.js';
 
 /** JSON-RPC codes of temporary errors: rate limit, node behind, slot not reached yet. */
 const NOT_NOW = new Set<unknown>([429, -32429, -32005, -32004, -32014, -32016]);
@@ -41,7 +41,7 @@ export function asFailure(cause: unknown): UpstreamFailure {
 
 function transportFailure({ kind, cause }: NoAnswer): UpstreamFailure {
   if (kind === 'late' || kind === 'aborted') return timedOut(cause);
-  return kind === 'broken' || kind === 'too large' ? badAnswer(cause) : unreachable(cause);
+  return failureKind(kind) === 'unavailable' ? unreachable(cause) : badAnswer(cause);
 }
 
 /** What an RPC server said against the transaction of a request; undefined if it failed for another reason. */

@@ -1,6 +1,6 @@
 import { orAbort } from '../net/deadline.js';
 import { HttpClient } from '../net/http-client.js';
-import { readRetryAfter } from '../net/failure.js';
+import { failureKind, readRetryAfter } from '../net/failure.js';
 import { networkOf } from './networks.js';
 import { asFailure, unreachable, UntrustedAnswer, RpcError, badAnswer } from './rpc-failures.js';
 import { isRecord, readHash } from './rpc-results.js';
@@ -110,8 +110,8 @@ export class RpcServer {
     const { status, text } = answer;
     if (status === 200) return text;
     const cause = new Error(`status ${status}: ${this.#client.conceal(text).slice(0, 500)}`);
-    const notNow = status === 429 || status >= 500;
-    throw notNow ? unreachable(cause, readRetryAfter(answer.header('retry-after'))) : badAnswer(cause);
+    if (failureKind(status) === 'failed') throw badAnswer(cause);
+    throw unreachable(cause, readRetryAfter(answer.header('retry-after')));
   }
 
   #report({ message }: UntrustedAnswer): void {

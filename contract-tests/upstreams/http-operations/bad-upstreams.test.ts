@@ -232,7 +232,7 @@ const CASES: Case[] = [
   },
   { name: '502', play: says(502, ''), status: 502, error: /failed \(502\)/ },
   { name: '504', play: says(504, ''), status: 502, error: /failed \(504\)/ },
-  { name: '408', play: says(408, ''), status: 503, error: BUSY, retryAfter: 5 },
+  { name: '408', play: says(408, ''), status: 502, error: /failed \(408\)/ },
   { name: '429', play: says(429, ''), status: 503, error: BUSY, retryAfter: 5 },
   {
     name: '429 for a week',

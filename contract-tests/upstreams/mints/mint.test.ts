@@ -240,14 +240,14 @@ describe('mint facts from the chain', () => {
     }
   });
 
-  it('is unavailable on 5xx, on 429 with its time, and on a node that is behind', async () => {
+  it('is unavailable on 503, on 429 with its time, and on a node that is behind', async () => {
     rpc.answer = response => response.writeHead(429, { 'retry-after': '9' }).end('slow down');
     expect(await publicFailureOf(readMint(chain, ADDRESS.toBase58(), never))).to.include({
       kind: 'unavailable',
       retryAfterSeconds: 9,
     });
     expect(rpc.calls, 'no retry on 429').to.have.length(1);
-    rpc.answer = response => response.writeHead(502).end('<html>');
+    rpc.answer = response => response.writeHead(503).end('<html>');
     expect((await publicFailureOf(readMint(chain, ADDRESS.toBase58(), never))).kind).to.equal('unavailable');
     rpc.answer = (response, _call, id) =>
       response.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32005, message: 'behind' } }));

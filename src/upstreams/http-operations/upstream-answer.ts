@@ -5,7 +5,7 @@ import { gunzip } from 'node:zlib';
 import type { AnswerForm } from '../../contract/contract.js';
 import { hasMoreMembers } from '../../contract/json-members.js';
 import type { AnyReply } from '../../contract/operation.js';
-import { UpstreamFailure } from '../../net/failure.js';
+import { failureKind, UpstreamFailure } from '../../net/failure.js';
 import type { HttpAnswer, NoAnswer } from '../../net/http-client.js';
 import type { Secrets } from '../../net/secrets.js';
 import { errorMessageOf } from './error-message.js';
@@ -34,7 +34,6 @@ const gunzipped = promisify(gunzip);
 const SOLD = new Set([200, 201, 203]);
 /** It is about the request: the caller can do something about it, and another attempt would end in the same way. */
 const OF_THE_CALLER = new Set([400, 404, 409, 422]);
-const TRY_AGAIN = new Set([408, 429, 503]);
 const RETRY_SECONDS = 5;
 
 /**
@@ -133,7 +132,7 @@ async function refusal(answer: HttpAnswer, reading: Reading): Promise<UpstreamFa
   const message = errorMessageOf(answer, body, reading.conceal);
   const says = message === '' ? '' : `: “${message}”`;
   const options = { cause: logged(reading, `the upstream answered ${status}${says}`) };
-  if (TRY_AGAIN.has(status)) {
+  if (failureKind(status) === 'unavailable') {
     const retryAfterSeconds = backoffOf(answer) ?? RETRY_SECONDS;
     const text = `${SERVICE} is busy or unavailable; try again later.`;
     return new UpstreamFailure('unavailable', text, { ...options, retryAfterSeconds });
@@ -146,7 +145,7 @@ async function refusal(answer: HttpAnswer, reading: Reading): Promise<UpstreamFa
 /** 401 and 403 concern the seller's key, so what the upstream says about it is for the operator. */
 function failed(status: number): string {
   if (status < 400) return `gave no usable answer (${status})`;
-  return status < 500
+  return status < 500 && status !== 408
     ? `refused its seller (${status}); the seller has to act`
     : `failed (${status}); try again later`;
 }
@@ -155,18 +154,17 @@ function failed(status: number): string {
 export function failureOf({ kind, message }: NoAnswer, reading: Reading): UpstreamFailure {
   if (kind === 'too large') return tooLarge(reading);
   const cause = logged(reading, `no answer from the upstream (${kind}): ${message}`);
-  if (kind === 'unreachable') {
-    const text = `${SERVICE} cannot be reached; try again later.`;
-    return new UpstreamFailure('unavailable', text, { cause, retryAfterSeconds: RETRY_SECONDS });
-  }
   const what = {
+    unreachable: 'cannot be reached; try again later',
     late: 'did not answer in time; try again',
     private: 'has an address that is not allowed; the seller has to act',
     aborted: 'was not asked to the end; try again',
     cut: 'closed the connection without an answer; try again',
     broken: 'gave an incomplete answer; try again',
   }[kind];
-  return new UpstreamFailure('failed', `${SERVICE} ${what}.`, { cause });
+  const failure = failureKind(kind);
+  const wait = failure === 'unavailable' ? { retryAfterSeconds: RETRY_SECONDS } : {};
+  return new UpstreamFailure(failure, `${SERVICE} ${what}.`, { cause, ...wait });
 }
 
 function tooLarge(reading: Reading): UpstreamFailure {

@@ -1,5 +1,5 @@
 import { Circuit, Resting, type CircuitOptions } from '../../net/circuit.js';
-import { backoffSeconds, isUnavailable, UpstreamFailure } from '../../net/failure.js';
+import { backoffSeconds, failureKind, UpstreamFailure } from '../../net/failure.js';
 import { HttpClient, NoAnswer, type HttpAnswer } from '../../net/http-client.js';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 
@@ -105,7 +105,7 @@ class Endpoint {
    */
   #read(answer: HttpAnswer): Answer {
     const { status, text } = answer;
-    if (isUnavailable(status)) throw this.#refused(answer);
+    if (failureKind(status) === 'unavailable') throw this.#refused(answer);
     if (status === 401 || status === 403) {
       const message = `${this.#name} refused access (${status}); the operator must check the API key`;
       throw new UpstreamFailure('failed', message);
@@ -141,7 +141,7 @@ class Endpoint {
     if (error instanceof UpstreamFailure) return error;
     const told = { cause: error };
     const kind = error instanceof NoAnswer ? error.kind : 'broken';
-    if (kind === 'unreachable') {
+    if (failureKind(kind) === 'unavailable') {
       return new UpstreamFailure('unavailable', `${this.#name} cannot be reached; try again later`, told);
     }
     const what =

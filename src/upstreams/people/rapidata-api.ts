@@ -1,6 +1,12 @@
 import { pause } from '../../net/deadline.js';
-import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
-import { readRetryAfter, UpstreamFailure } from '../../net/failure.js';
+import {
+  HttpClient,
+  NoAnswer,
+  type HttpAnswer,
+  type HttpRequest,
+  type NoAnswerKind,
+} from '../../net/http-client.js';
+import { failureKind, readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 
 export type RapidataCredentials = { clientId: string; clientSecret: string };
 
@@ -20,15 +26,18 @@ export type Json = Record<string, unknown>;
 export class RapidataFault extends Error {
   /** HTTP status; 0 if no answer came, in which case the request may have been executed. */
   readonly status: number;
+  /** The status, or why there is no answer. */
+  readonly what: number | NoAnswerKind;
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
-    status: number,
+    what: number | NoAnswerKind,
     message: string,
     options: { cause?: unknown; retryAfterSeconds?: number } = {},
   ) {
     super(message, { cause: options.cause });
-    this.status = status;
+    this.what = what;
+    this.status = typeof what === 'number' ? what : 0;
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 
@@ -176,8 +185,8 @@ export class RapidataApi {
       return await client.request({ ...request, ms: this.#requestMs });
     } catch (error) {
       request.signal?.throwIfAborted();
-      const cause = error instanceof NoAnswer ? error.cause : error;
-      throw new RapidataFault(0, `${request.method} ${request.path}: no answer`, { cause });
+      const { kind, cause } = error instanceof NoAnswer ? error : { kind: 'broken' as const, cause: error };
+      throw new RapidataFault(kind, `${request.method} ${request.path}: no answer`, { cause });
     }
   }
 }
@@ -218,10 +227,15 @@ export function textField(json: Json, name: string): string {
 
 /** The failure that a caller sees for a fault. */
 export function failureOf(fault: RapidataFault): UpstreamFailure {
-  if (fault.passing) {
+  if (failureKind(fault.what) === 'unavailable') {
     const retryAfterSeconds = Math.max(fault.retryAfterSeconds ?? 30, 1);
     const message = 'The marketplace cannot be reached; try again.';
     return new UpstreamFailure('unavailable', message, { cause: fault, retryAfterSeconds });
   }
-  return new UpstreamFailure('failed', 'The marketplace rejected the question.', { cause: fault });
+  return new UpstreamFailure('failed', `The marketplace ${failed(fault)}.`, { cause: fault });
+}
+
+function failed({ status, passing }: RapidataFault): string {
+  if (status === 401 || status === 403) return 'refused its seller; the seller has to act';
+  return passing ? 'failed or gave no usable answer; try again later' : 'rejected the question';
 }

@@ -105,7 +105,7 @@ class RapidataPeople {
       this.#well();
     } catch (error) {
       const late = error instanceof DeadlineExceeded;
-      throw this.#unavailable(late ? new RapidataFault(0, 'no price and no answer in time') : error);
+      throw this.#failure(late ? new RapidataFault('late', 'no price and no answer in time') : error);
     }
   }
 
@@ -329,13 +329,10 @@ class RapidataPeople {
     this.#trouble = '';
   }
 
-  #unavailable(error: unknown): unknown {
+  #failure(error: unknown): unknown {
     if (!(error instanceof RapidataFault)) return error;
     this.#trouble = error.message;
-    return new UpstreamFailure('unavailable', 'The marketplace cannot be reached; try again.', {
-      cause: error,
-      retryAfterSeconds: Math.max(error.retryAfterSeconds ?? 30, 1),
-    });
+    return failureOf(error);
   }
 }
 

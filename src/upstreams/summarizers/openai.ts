@@ -1,6 +1,6 @@
 import { withAbortAfter } from '../../net/deadline.js';
 import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
-import { isUnavailable, readRetryAfter, UpstreamFailure } from '../../net/failure.js';
+import { failureKind, readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 import { FairQueue } from '../fair-queue.js';
 import { Threads } from '../threads.js';
 import { NOTHING_TO_SAY, SUMMARY_WORKER } from './embedded.js';
@@ -75,7 +75,7 @@ async function exchange(client: HttpClient, request: HttpRequest): Promise<HttpA
 
 function failureOf({ kind, cause }: NoAnswer): UpstreamFailure {
   if (kind === 'late' || kind === 'aborted') return late(cause);
-  return kind === 'broken' || kind === 'too large' ? unusable(cause) : unreachable(cause);
+  return failureKind(kind) === 'unavailable' ? unreachable(cause) : unusable(cause);
 }
 
 const isAbort = (error: unknown): boolean =>
@@ -85,7 +85,8 @@ function checkStatus(answer: HttpAnswer): void {
   const { status, text } = answer;
   if (status === 200) return;
   const cause = new Error(`status ${status}: ${text.slice(0, 500)}`);
-  if (isUnavailable(status)) throw unreachable(cause, readRetryAfter(answer.header('retry-after')));
+  if (failureKind(status) === 'unavailable')
+    throw unreachable(cause, readRetryAfter(answer.header('retry-after')));
   throw unusable(cause);
 }
 
@@ -111,7 +112,7 @@ async function checkModels(client: HttpClient, ms: number, signal: AbortSignal):
 /**
  * Summaries by any server with OpenAI's `/chat/completions`. The text is sent as data. The answer must be the requested JSON, whether
  * or not the server supports schemas, and is cut to three sentences. Fails as `unavailable` (refused connection, 429, 503, too many
- * calls in flight) or `failed` (late, cut off, another 5xx, not the requested JSON, a refusal).
+ * calls in flight) or `failed` (late, cut off, another status, not the requested JSON, a refusal).
  */
 export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
   const timeoutMs = options.timeoutMs ?? 18_000;

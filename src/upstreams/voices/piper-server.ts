@@ -1,6 +1,6 @@
 import { circuitBreaker, BrokenCircuitError, CircuitState, ConsecutiveBreaker, handleWhen } from 'cockatiel';
 import { HttpClient, NoAnswer, type HttpAnswer, type HttpRequest } from '../../net/http-client.js';
-import { isUnavailable, readRetryAfter, UpstreamFailure } from '../../net/failure.js';
+import { failureKind, readRetryAfter, UpstreamFailure } from '../../net/failure.js';
 import { DeadlineExceeded } from '../../net/deadline.js';
 
 export type PiperOptions = {
@@ -45,7 +45,7 @@ export function toFailure(error: unknown): UpstreamFailure {
       'The speech server did not answer in time; try again or send less text.',
       options,
     );
-  if (kind === 'unreachable')
+  if (kind && failureKind(kind) === 'unavailable')
     return new UpstreamFailure('unavailable', 'The speech server cannot be reached; try again.', {
       ...options,
       retryAfterSeconds: 10,
@@ -66,7 +66,7 @@ export function toFailure(error: unknown): UpstreamFailure {
 export function refusal(answer: HttpAnswer): UpstreamFailure {
   const { status } = answer;
   const cause = new Error(`status ${status}`);
-  if (!isUnavailable(status))
+  if (failureKind(status) === 'failed')
     return new UpstreamFailure('failed', 'The speech server rejected the text or failed; try again.', {
       cause,
     });
