@@ -235,7 +235,8 @@ export function failureOf(fault: RapidataFault): UpstreamFailure {
   return new UpstreamFailure('failed', `The marketplace ${failed(fault)}.`, { cause: fault });
 }
 
-function failed({ status, passing }: RapidataFault): string {
-  if (status === 401 || status === 403) return 'refused its seller; the seller has to act';
-  return passing ? 'failed or gave no usable answer; try again later' : 'rejected the question';
+function failed({ passing }: RapidataFault): string {
+  return passing
+    ? 'failed or gave no usable answer; try again later'
+    : 'refused the request; the seller has to act';
 }
