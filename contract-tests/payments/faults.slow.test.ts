@@ -4,13 +4,14 @@ import { repeated } from '../support/extent.js';
 import { fundedKey } from '../support/own-facilitator.js';
 import { SeededRandom } from '../support/seeded-random.js';
 import { PLACES, sqlitePlace } from '../support/ledger-places.js';
-import { Schedule } from '../support/schedule.js';
+import { Schedule, type Totals } from '../support/schedule.js';
 import { memoryLedgerPlace, TestChain } from '../support/test-chain.js';
 
 const REPLAYED = process.env['FAULT_SEED'];
 /** `embedded` or `http`; otherwise the seed decides. */
 const FACILITATOR = process.env['FAULT_FACILITATOR'];
-const SCHEDULES = Number(process.env['FAULT_SCHEDULES'] ?? (REPLAYED === undefined ? repeated(8, 3) : 1));
+const ASKED_FOR = process.env['FAULT_SCHEDULES'];
+const SCHEDULES = Number(ASKED_FOR ?? (REPLAYED === undefined ? repeated(8, 3) : 1));
 
 for (const { name, make } of PLACES) {
   const suite = make ? describe : describe.skip;
@@ -20,6 +21,7 @@ for (const { name, make } of PLACES) {
       this.timeout(300_000);
       let testChain: TestChain;
       let own: Keypair;
+      const done: Totals[] = [];
       const isEmbedded = (random: SeededRandom): boolean =>
         FACILITATOR === undefined ? random.roll('embedded') < 0.5 : FACILITATOR === 'embedded';
       before(async () => {
@@ -28,6 +30,9 @@ for (const { name, make } of PLACES) {
         own = await fundedKey(testChain, 20_000_000_000);
       });
       after(() => testChain.close());
+      after(() => {
+        if (ASKED_FOR !== undefined) process.stdout.write(`    ${summaryOf(done)}\n`);
+      });
 
       const sideBySide = name === 'PostgreSQL' ? 2 : 3;
       const first = REPLAYED === undefined ? randomInt(2 ** 31) : Number(REPLAYED);
@@ -39,7 +44,8 @@ for (const { name, make } of PLACES) {
           const runs = some.map(async seed => {
             const place = await (make === sqlitePlace ? memoryLedgerPlace : make!)();
             const random = new SeededRandom(seed);
-            await new Schedule(testChain, place, servers, random, isEmbedded(random) ? own : undefined).run();
+            const facilitator = isEmbedded(random) ? own : undefined;
+            done.push(await new Schedule(testChain, place, servers, random, facilitator).run());
           });
           const failures = (await Promise.allSettled(runs)).filter(run => run.status === 'rejected');
           const reasons = failures.map(({ reason }) => (reason as Error).message);
@@ -48,4 +54,9 @@ for (const { name, make } of PLACES) {
       }
     },
   );
+}
+
+function summaryOf(done: Totals[]): string {
+  const sum = (name: keyof Totals): number => done.reduce((total, each) => total + each[name], 0);
+  return `${done.length} of ${SCHEDULES} schedules broke nothing: ${sum('purchases')} purchases, ${sum('answered')} answered, ${sum('landed')} payments landed, ${sum('deaths')} servers killed`;
 }

@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import type { Transport } from '../../src/observe/observer.js';
 import type { Sale } from '../../src/payments/outcome.js';
 import type { Receipt } from '../../src/payments/wire.js';
+import { within } from './faults.js';
 import { CUT, type Sent } from './test-server.js';
 
 type Json = Record<string, unknown>;
@@ -11,6 +12,7 @@ export type Seen = { sent: Sent; link: string | undefined };
 
 /** A connection is read to its end, so that what was read was written. */
 const READ: Sale = { written: () => {}, linked: async () => undefined, lost: async () => {} };
+/** A server that lives answers sooner, also on a slow machine. */
 const PATIENCE_MS = 30_000;
 
 /** Sends a call with its payment (the base64 of a PAYMENT-SIGNATURE header) to a server. */
@@ -69,7 +71,7 @@ function post(
   );
 }
 
-/** One request on a connection of its own. Undefined if it breaks, or its client hangs up. */
+/** One request on a connection of its own. Undefined if it breaks, or its client hangs up; rejects where no answer comes. */
 function exchange(
   method: string,
   url: string,
@@ -77,8 +79,18 @@ function exchange(
   headers: Record<string, string>,
   gone: AbortSignal,
 ): Promise<Arrived | undefined> {
+  return within(PATIENCE_MS, `an answer to ${method} ${url}`, exchanged(method, url, body, headers, gone));
+}
+
+function exchanged(
+  method: string,
+  url: string,
+  body: string | undefined,
+  headers: Record<string, string>,
+  gone: AbortSignal,
+): Promise<Arrived | undefined> {
   return new Promise(resolve => {
-    const sending = request(url, { method, headers, agent: false, timeout: PATIENCE_MS }, response => {
+    const sending = request(url, { method, headers, agent: false }, response => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('close', () =>
@@ -93,7 +105,7 @@ function exchange(
         ),
       );
     });
-    sending.on('error', () => resolve(undefined)).on('timeout', () => sending.destroy());
+    sending.on('error', () => resolve(undefined));
     gone.addEventListener('abort', () => sending.destroy(), { once: true });
     if (gone.aborted) sending.destroy();
     sending.end(body);

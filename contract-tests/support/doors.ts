@@ -99,7 +99,10 @@ export class Doors {
       void (mcp.serves(request) ? mcp.serve(request, response) : callback(request, response));
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
-    // The connections of a process that dies break.
+    // The connections of a process that dies break, and it takes no more: also none that is being made.
+    server.on('connection', socket => {
+      if (testServer.dead) socket.destroy();
+    });
     void testServer.died.then(() => server.closeAllConnections());
     const close = async (): Promise<void> => {
       server.closeAllConnections();

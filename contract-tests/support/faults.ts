@@ -176,6 +176,19 @@ function lagged(
   }
 }
 
+/** What comes within so many ms; otherwise throws what it was waiting for. */
+export async function within<T>(ms: number, what: string, waited: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited ${ms} ms in vain for ${what}`)), ms);
+  });
+  try {
+    return await Promise.race([waited, deadline]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Waits until something is so; throws what it was waiting for after the deadline. */
 export async function until(what: string, so: () => Promise<boolean> | boolean, ms = 20_000): Promise<void> {
   for (const end = Date.now() + ms; !(await so()); await pause(50)) {

@@ -60,15 +60,27 @@ export class BuyerSide {
 
   /** Sends the same payment again, or signs anew after a 503, a refusal, a cut or a hang-up, until it has its answer. */
   async purchase(n: number, payer: Keypair): Promise<void> {
-    const { random, records, violations, reader } = this.#schedule;
     const record = this.#newRecord(n, payer);
-    records.push(record);
+    this.#schedule.records.push(record);
+    try {
+      await this.#bought(record);
+    } catch (error) {
+      const story = await storyOf(this.#schedule.reader, record);
+      throw new Error(`purchase ${n}: ${(error as Error).message}: ${story}`, { cause: error });
+    }
+  }
+
+  async #bought(record: Record): Promise<void> {
+    const { random, violations, reader } = this.#schedule;
+    const { n } = record;
     await pause(random.roll('begin', n) * 1_000);
     let attempt = this.#schedule.sign(record);
     // A hidden hang-up and then another payment look like two calls on purpose, unless a payment-identifier says that they are one:
     // without it, such a buyer first sends its payment again.
     let hidden = false;
-    for (const end = Date.now() + 150_000; Date.now() < end; await pause(120)) {
+    const end = Date.now() + 150_000;
+    const mayGoOn = (): boolean => Date.now() < end && !this.#schedule.over;
+    for (; mayGoOn(); await pause(120)) {
       const way = random.pick(WAYS, 'way', n, ++record.sends);
       const anew = random.roll('anew', n, record.sends) < 0.5;
       const sending = this.#send(record, attempt, way, anew && !hidden);
@@ -217,7 +229,10 @@ export class BuyerSide {
   }
 
   #afterwards(sending: Promise<Sent>, end: (late: Sent) => void | Promise<void>): void {
-    this.#left.push(sending.then(end));
+    const left = sending.then(end);
+    // Who waits for all of them hears of it.
+    left.catch(() => {});
+    this.#left.push(left);
   }
 
   /** The server notices before it writes: what it wrote to a connection that is gone, it would know as lost. */

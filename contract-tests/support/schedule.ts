@@ -12,6 +12,7 @@ import {
   rpcFault,
   settleFault,
   until,
+  within,
   type LedgerFaultKind,
   type LedgerFaults,
   type RpcFault,
@@ -24,6 +25,9 @@ import type { TestChain } from './test-chain.js';
 const PAYERS = 3;
 const PURCHASES = 10;
 const CALM_AFTER_MS = 2_500;
+/** How long a whole schedule, and a new server, may take on a slow machine. */
+const LONGEST_MS = 240_000;
+const OPENED_WITHIN_MS = 30_000;
 /** What servers charge, as multiples of the contract's prices. */
 const PRICE_FACTORS = [1n, 2n, 3n] as const;
 const MOVES = [
@@ -86,6 +90,9 @@ const LEDGER_FAULTS: [number, LedgerFaultKind | undefined][] = [
   [2, 'killAfter'],
 ];
 
+/** What a schedule in which nothing was broken has done. `landed`: the payments on the chain; `deaths`: of servers. */
+export type Totals = { purchases: number; answered: number; landed: number; deaths: number };
+
 /**
  * One run of everything that can go wrong, decided by a seed: the servers, their faults, and the buyers. Servers of one
  * cluster differ in their prices and fee payers.
@@ -115,7 +122,9 @@ export class Schedule {
   #calm = false;
   #opened = 0;
   #cluster!: TestCluster;
-  #buyers!: BuyerSide;
+  readonly #buyers = new BuyerSide(this);
+  #stage = 'servers opened';
+  #landed = new Map<string, number>();
 
   constructor(
     testChain: TestChain,
@@ -132,35 +141,51 @@ export class Schedule {
     this.#lying = random.roll('lying') < 0.25;
   }
 
-  async run(): Promise<void> {
-    const buyers = new BuyerSide(this);
-    this.#buyers = buyers;
+  /** Rejects with its seed and what it has broken, or what it waited for in vain. */
+  async run(): Promise<Totals> {
     this.#cluster = await TestCluster.open(this.testChain, this.#place.url);
     try {
-      const payers = await this.testChain.payers(PAYERS);
-      this.testServers = await Promise.all(Array.from({ length: this.#servers }, () => this.#open()));
-      // A ledger that has never seen the chain has to believe the first server it asks.
-      this.#misbehave();
-      const calm = setTimeout(() => (this.#calm = true), CALM_AFTER_MS);
-      const reviving = this.#revive();
-      const stranger = buyers.replayLanded(payers);
-      await Promise.all(Array.from({ length: PURCHASES }, (_, n) => buyers.purchase(n, payers[n % PAYERS]!)));
-      clearTimeout(calm);
-      this.#calm = true;
-      await buyers.ended();
-      await this.#settleDown();
-      this.violations.push(...(await faultsIn(this, this.testChain.landed(payers))));
-      this.over = true;
-      await Promise.all([reviving, stranger]);
-    } finally {
-      this.#calm = true;
-      this.over = true;
-      await Promise.all(this.#allDoors.map(doors => doors.close()));
-      await this.#cluster.close();
-      await this.#place.remove();
+      await within(LONGEST_MS, 'the end of the schedule', this.#course());
+    } catch (error) {
+      this.violations.push(`${(error as Error).message}, while ${this.#stage}`);
     }
+    this.#calm = true;
+    this.over = true;
+    const closed = Promise.all(this.#allDoors.map(doors => doors.close())).then(() => this.#cluster.close());
+    await within(OPENED_WITHIN_MS, 'its servers to close', closed).catch((error: Error) =>
+      this.violations.push(error.message),
+    );
+    await this.#place.remove();
     if (this.violations.length > 0)
       throw new Error(`FAULT_SEED=${this.random.seed}\n  ${this.violations.join('\n  ')}`);
+    const { records, deaths } = this;
+    const answered = records.filter(({ bodies }) => bodies.size > 0).length;
+    return { purchases: records.length, answered, landed: this.#landed.size, deaths };
+  }
+
+  async #course(): Promise<void> {
+    const payers = await this.testChain.payers(PAYERS);
+    this.testServers = await Promise.all(Array.from({ length: this.#servers }, () => this.#open()));
+    // A ledger that has never seen the chain has to believe the first server it asks.
+    this.#misbehave();
+    await Promise.all([this.#sell(payers), this.#revive(), this.#buyers.replayLanded(payers)]);
+  }
+
+  async #sell(payers: Keypair[]): Promise<void> {
+    this.#stage = 'buyers were not answered yet';
+    const calm = setTimeout(() => (this.#calm = true), CALM_AFTER_MS);
+    const numbers = Array.from({ length: PURCHASES }, (_, n) => n);
+    await Promise.all(numbers.map(n => this.#buyers.purchase(n, payers[n % PAYERS]!)));
+    clearTimeout(calm);
+    this.#calm = true;
+    this.#stage = 'requests whose buyers had left were under way';
+    await this.#buyers.ended();
+    this.#stage = 'payments were unresolved';
+    await this.#settleDown();
+    this.#stage = 'the outcome was checked';
+    this.#landed = this.testChain.landed(payers);
+    this.violations.push(...(await faultsIn(this, this.#landed)));
+    this.over = true;
   }
 
   /** Once all is calm, buyers stay with the server whose price they were named: on a slow machine they would not come to an end. */
@@ -200,7 +225,10 @@ export class Schedule {
   /** A process that dies loses its connections at once; one that is only played dead, when it is cleared away. */
   async cleared(): Promise<void> {
     const dead = this.testServers.filter(testServer => testServer.dead);
-    while (dead.some(testServer => this.testServers.includes(testServer))) await pause(10);
+    await until(
+      'servers that died are replaced',
+      () => !dead.some(testServer => this.testServers.includes(testServer)),
+    );
   }
 
   #misbehave(): void {
@@ -297,8 +325,8 @@ export class Schedule {
     while (!this.over) {
       for (const [n, testServer] of this.testServers.entries()) {
         if (!testServer.dead) continue;
-        await testServer.close();
-        this.testServers[n] = await this.#open();
+        const opened = testServer.close().then(() => this.#open());
+        this.testServers[n] = await within(OPENED_WITHIN_MS, 'a new server in place of a dead one', opened);
       }
       await pause(20);
     }

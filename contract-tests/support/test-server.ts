@@ -23,7 +23,7 @@ import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../../src/pay
 import { createChain } from '../../src/solana/rpc.js';
 import { readView, rememberedFeePayers } from '../../src/payments/refresh-offers.js';
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
-import { mortal, pause, withFaults, type LedgerFaults } from './faults.js';
+import { mortal, pause, within, withFaults, type LedgerFaults } from './faults.js';
 import { paymentOf } from './payment-of.js';
 import { ownFacilitator } from './own-facilitator.js';
 import { countingProxy, type CountingProxy, type Intervention } from './proxy.js';
@@ -39,6 +39,8 @@ const OWN_TIMING = { verifyMs: 2_000, signMs: 2_000, settleMs: 4_000, resendMs: 
 const LEASE_MS = 10_000;
 const ASK_AGAIN_AFTER_MS = 400;
 const HOLD_MS = 1_000;
+/** A server that lives answers sooner, also on a slow machine. */
+const PATIENCE_MS = 30_000;
 /** Buyers whose servers fail all the time would wait for minutes. */
 const UNSOLD_PER_PAYER = { capacity: 200, perSecond: 20, highest: 400 };
 const TIMING = {
@@ -279,7 +281,7 @@ export class TestServer {
         return refused(checkedPayment.error);
       return this.send({ payment, operation: priced, text }, more);
     };
-    return Promise.race([received(), this.died]);
+    return within(PATIENCE_MS, 'the outcome of a paid call', Promise.race([received(), this.died]));
   }
 
   /** Sends a paid call as a client would; `gone` is its connection. */
