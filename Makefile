@@ -35,17 +35,17 @@ test-quick: build ## run the tests that take a second or two each (all but those
 
 .PHONY: test-contract
 test-contract: build ## run the tests of the contract and of the handlers
-	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/solana/silence-bigint-warning.js --reporter dot \
+	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter dot \
 	  --ignore '**/*.slow.test.js' 'dist/contract-tests/{contract,handlers}/**/*.test.js'
 
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
-	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/solana/silence-bigint-warning.js --reporter dot -g PostgreSQL \
+	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter dot -g PostgreSQL \
 	  --ignore '**/faults.slow.test.js' 'dist/contract-tests/**/*.test.js'
 
 .PHONY: faults
 faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES=200; TEST_DATABASE_URL=… on PostgreSQL too)
-	@FAULT_SCHEDULES=$${SCHEDULES:-200} exec $(BIN)/mocha --no-package --require ./dist/src/solana/silence-bigint-warning.js --reporter spec \
+	@FAULT_SCHEDULES=$${SCHEDULES:-200} exec $(BIN)/mocha --no-package --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter spec \
 	  'dist/contract-tests/**/faults.slow.test.js'
 
 .PHONY: mutate
@@ -71,7 +71,7 @@ first-call: build ## time the way from a clone to the first paid call, in the te
 .PHONY: attacks
 attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (COUNT=100000)
 	@ATTACK_GARBAGE=$${COUNT:-100000} ATTACK_WALLETS=$${COUNT:-100000} exec $(BIN)/mocha --no-package \
-	  --require ./dist/src/solana/silence-bigint-warning.js --reporter spec -g 'garbage payments|empty wallets' 'dist/contract-tests/**/attacks.slow.test.js'
+	  --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter spec -g 'garbage payments|empty wallets' 'dist/contract-tests/**/attacks.slow.test.js'
 
 clients: build ## generate clients with other tools, and let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
 	@contract-tests/clients/run.sh

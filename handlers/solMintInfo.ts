@@ -1,6 +1,6 @@
 import type { operations } from '../generated/openapi.js';
 import type { Handler } from '../src/contract/operation.js';
-import type { SolanaChain } from '../src/solana/rpc.js';
+import type { SolanaChain } from '../src/rails/solana/rpc.js';
 import { reportMint } from '../src/upstreams/mints/report.js';
 
 /**

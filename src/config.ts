@@ -6,7 +6,7 @@ import {
   type FeePayerConfig,
 } from './config/facilitator-settings.js';
 import { SettingReader } from './config/setting-reader.js';
-import { NETWORKS, type Network, type NetworkName } from './solana/networks.js';
+import { NETWORKS, type Network, type NetworkName } from './rails/solana/networks.js';
 
 const DEFAULT_RPC: Record<NetworkName, string | undefined> = {
   sandbox: undefined,

@@ -1,4 +1,4 @@
-import './solana/silence-bigint-warning.js';
+import './rails/solana/silence-bigint-warning.js';
 import { compose, type Running } from './compose.js';
 import { readConfig } from './config.js';
 import { ConfigFault } from './config/setting-reader.js';

@@ -35,7 +35,7 @@ const WORK = {
     return { path: '/v1/sol-token-brief', handle: async () => ({ status: 200, body: brief }) };
   },
   async mint() {
-    const { createChain } = await import('../../dist/src/solana/rpc.js');
+    const { createChain } = await import('../../dist/src/rails/solana/rpc.js');
     const { solMintInfo } = await import('../../dist/handlers/solMintInfo.js');
     const chain = createChain({ urls: [env.SOLANA_RPC_URL] });
     return { path: '/v1/sol-mint-info', handle: solMintInfo(chain, env.NETWORK_ID) };

@@ -35,16 +35,16 @@ const ORDER = [
   ['mcp', 'admin'],
   ['http', 'panel'],
   ['pages'],
-  ['operator'],
-  ['payments', 'wallet'],
+  ['sale', 'documents', 'checks', 'operator'],
+  ['offers', 'wallet'],
+  ['admission', 'methods', 'facilitators'],
   ['handlers'],
   ['shop'],
-  ['upstreams'],
-  ['ledger', 'sandbox'],
+  ['upstreams', 'sandbox'],
   ['config'],
-  ['observe'],
+  ['rails', 'observe'],
+  ['ledger'],
   ['contract'],
-  ['solana'],
   ['net'],
 ];
 
@@ -57,13 +57,25 @@ const ENVIRONMENT_READERS = [
   'src/cli/ledger/main.ts',
 ];
 
+/** From a payment to its answer: these know neither the front nor the backends. */
+const SELLING = [
+  'sale',
+  'admission',
+  'offers',
+  'methods',
+  'facilitators',
+  'rails',
+  'documents',
+  'checks',
+].map(folder => `src/${folder}/`);
+
 /** Modules and folders that a part must not import. A folder ends with a slash, relative to the root. */
 const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]; typesToo?: false }[] = [
-  {
-    part: 'src/payments/',
+  ...SELLING.map(part => ({
+    part,
     imports: /^(koa|koa-.*|@koa\/.*|openapi-backend|src\/upstreams\/.*)$/,
     why: 'payments know neither HTTP framework nor backends',
-  },
+  })),
   {
     part: 'src/ledger/',
     imports: /^(koa|koa-.*|@koa\/.*|openapi-backend|(src\/(?!ledger\/)|handlers\/|generated\/).*)$/,
@@ -92,11 +104,11 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
     why: 'only compose.ts and npm run check import the sandbox',
     except: ['src/compose.ts', 'src/compose/', 'src/cli/check/main.ts', 'src/sandbox/'],
   },
-  {
-    part: 'src/payments/',
+  ...SELLING.map(part => ({
+    part,
     imports: /^@solana\//,
     why: 'a payment is read and checked without these packages, at a fraction of their cost',
-  },
+  })),
   {
     part: 'src/',
     imports: /^src\/cli\//,
@@ -124,7 +136,8 @@ const RETIRED_FILES =
   /^(desk|lobby|shop|books|replybook|reply-book|examine|proof|trust|house|closed|quiet|handling|watch|exchange|pool|told|redemption|judge|callers-held|held-callers|cell|stage|dice|upkeep|moves)(\.slow)?(\.test)?\.ts$/;
 const RETIRED_FOLDERS = /(^|\/)(bookkeeper|buyer)\//;
 /** Folders that know operations by the contract only. */
-const NAMELESS = /^src\/(http|payments|contract|ledger)\//;
+const NAMELESS =
+  /^src\/(http|sale|admission|offers|methods|facilitators|rails|documents|checks|contract|ledger)\//;
 /**
  * Fields whose names x402, HTTP, Solana or any program uses for something else; and sentiments, since the replies of people are a
  * table of the ledger.
@@ -450,12 +463,12 @@ describe('The check of the architecture', () => {
       "import { a } from './sql.js';\nimport pg from 'pg';\n// anything goes\nexport const any = a;\n",
     );
     write('src/ledger/reader.ts', "import { find } from './queries/claims.js';\n");
-    write('src/payments/offers.ts', "import type { A } from '../contract/contract.js';\n");
+    write('src/sale/offers.ts', "import type { A } from '../contract/contract.js';\n");
     write('src/http/app.ts', "import { Ajv2020 } from 'ajv/dist/2020.js';\n");
     write('handlers/index.ts', "import type { A } from '../src/contract/operation.js';\n");
     write(
-      'contract-tests/payments/a.test.ts',
-      "import { a } from '../../src/payments/offers.js';\nimport './b.js';\nprocess.env.A;\n",
+      'contract-tests/sale/a.test.ts',
+      "import { a } from '../../src/sale/offers.js';\nimport './b.js';\nprocess.env.A;\n",
     );
     write('src/net/long.ts', '// a comment\n\n'.repeat(200));
     write('src/net/text.ts', '// eslint-disable-next-line no-control-regex -- these are the ones to go\n');
@@ -514,22 +527,22 @@ components: { schemas: { Tea: { properties: { cups: {} } }, PaymentOption: { pro
   });
 
   const broken: [string, string, string][] = [
-    ['src/payments/a.ts', "import type { PublicKey } from '@solana/web3.js';", 'imports @solana/web3.js'],
-    ['src/payments/a.ts', "import Koa from 'koa';", 'imports koa'],
-    ['src/payments/a.ts', "import type { Context } from 'koa';", 'imports koa'],
-    ['src/payments/a.ts', "export * from '@koa/router';", 'imports @koa/router'],
-    ['src/payments/a.ts', "const a = await import('openapi-backend');", 'imports openapi-backend'],
+    ['src/sale/a.ts', "import type { PublicKey } from '@solana/web3.js';", 'imports @solana/web3.js'],
+    ['src/sale/a.ts', "import Koa from 'koa';", 'imports koa'],
+    ['src/sale/a.ts', "import type { Context } from 'koa';", 'imports koa'],
+    ['src/sale/a.ts', "export * from '@koa/router';", 'imports @koa/router'],
+    ['src/sale/a.ts', "const a = await import('openapi-backend');", 'imports openapi-backend'],
     [
-      'src/payments/deep/a.ts',
+      'src/sale/deep/a.ts',
       "import { a } from '../../upstreams/fair-queue.js';",
       'imports src/upstreams/fair-queue.ts',
     ],
     [
-      'src/payments/a.ts',
+      'src/sale/a.ts',
       "type A = import('../upstreams/fair-queue.js').A;",
       'imports src/upstreams/fair-queue.ts',
     ],
-    ['src/net/a.ts', "import type { A } from '../solana/rpc.js';", 'net stands below or beside solana'],
+    ['src/net/a.ts', "import type { A } from '../rails/solana/rpc.js';", 'net stands below or beside rails'],
     ['src/http/a.ts', "import { a } from '../panel/panel.js';", 'http stands below or beside panel'],
     ['src/upstreams/a.ts', "const a = import('../http/health.js');", 'imports src/http/health.ts'],
     ['src/shiny/a.ts', '', 'has no place in the order'],
@@ -545,13 +558,13 @@ components: { schemas: { Tea: { properties: { cups: {} } }, PaymentOption: { pro
       'imports generated/openapi.ts',
     ],
     [
-      'src/payments/a.ts',
+      'src/sale/a.ts',
       "import { find } from '../ledger/queries/claims.js';",
       'imports src/ledger/queries/claims.ts',
     ],
     ['src/http/app.ts', "const a = await import('../ledger/sql.js');", 'imports src/ledger/sql.ts'],
     ['handlers/a.ts', "import { a } from '../src/config.js';", 'imports src/config.ts'],
-    ['handlers/a.ts', "import { a } from '../src/payments/offers.js';", 'imports src/payments/offers.ts'],
+    ['handlers/a.ts', "import { a } from '../src/sale/offers.js';", 'imports src/sale/offers.ts'],
     ['src/http/app.ts', "import { a } from '../../handlers/summarize.js';", 'imports handlers/summarize.ts'],
     ['src/http/app.ts', "import { a } from '../sandbox/child.js';", 'imports src/sandbox/child.ts'],
     ['src/cli/buy/main.ts', "import { a } from '../../sandbox/info.js';", 'imports src/sandbox/info.ts'],
@@ -570,14 +583,14 @@ components: { schemas: { Tea: { properties: { cups: {} } }, PaymentOption: { pro
     ['src/net/a.ts', '// @ts-ignore\n', 'silences'],
     ['src/net/a.ts', '/* eslint-disable */', 'silences'],
     ['src/net/a.ts', '// eslint-disable-next-line\n', 'silences'],
-    ['src/payments/charge.ts', 'a();\n'.repeat(401), 'has 401 lines'],
-    ['src/payments/offers.ts', '// a comment\n'.repeat(401), 'has 401 lines'],
+    ['src/sale/charge.ts', 'a();\n'.repeat(401), 'has 401 lines'],
+    ['src/sale/offers.ts', '// a comment\n'.repeat(401), 'has 401 lines'],
     ['src/net/utils.ts', '', 'named after nothing'],
-    ['src/payments/common.ts', '', 'named after nothing'],
-    ['src/payments/index.ts', '', 'is a barrel'],
-    ['src/payments/a.ts', `class ${'De' + 'sk'} {}`, 'uses the retired name'],
-    ['contract-tests/payments/a.ts', `const { ${'exam' + 'ine'} } = a;`, 'uses the retired name'],
-    ['src/payments/proof.ts', '', 'has a retired name'],
+    ['src/sale/common.ts', '', 'named after nothing'],
+    ['src/sale/index.ts', '', 'is a barrel'],
+    ['src/sale/a.ts', `class ${'De' + 'sk'} {}`, 'uses the retired name'],
+    ['contract-tests/sale/a.ts', `const { ${'exam' + 'ine'} } = a;`, 'uses the retired name'],
+    ['src/sale/proof.ts', '', 'has a retired name'],
     ['docs/a.md', `the ${'book' + 'keeper'} prints it`, 'uses a retired word'],
     ['src/net/a.ts', `// ${'TO' + 'DO'} later`, 'is unfinished'],
     ['docs/a.md', `${'FIX' + 'ME'}: words`, 'is unfinished'],

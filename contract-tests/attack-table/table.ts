@@ -1,4 +1,4 @@
-import '../../src/solana/silence-bigint-warning.js';
+import '../../src/rails/solana/silence-bigint-warning.js';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';

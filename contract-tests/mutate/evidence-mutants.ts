@@ -7,7 +7,7 @@ const of = (file: string, test: string, changes: readonly Change[]): readonly Mu
 
 /** What counts as a proof that money moved or did not, and whose word is taken for it. */
 export const evidenceMutants: readonly Mutant[] = [
-  ...of('payments/find-transfer', 'payments/find-transfer', [
+  ...of('rails/solana/find-transfer', 'rails/solana/find-transfer', [
     {
       name: 'a gap between two pages of the history is overlooked',
       find: 'if (last !== undefined && listed[0]?.signature !== last)',
@@ -81,7 +81,7 @@ export const evidenceMutants: readonly Mutant[] = [
       grep: 'does not take what is merely processed',
     },
   ]),
-  ...of('solana/signature-watch', 'solana/sending', [
+  ...of('rails/solana/signature-watch', 'rails/solana/sending', [
     {
       name: '`processed` counts as landed',
       find: "if (status && status.finality !== 'processed')",
@@ -89,7 +89,7 @@ export const evidenceMutants: readonly Mutant[] = [
       grep: 'and not merely processed',
     },
   ]),
-  ...of('solana/rpc-results', 'solana/sending', [
+  ...of('rails/solana/rpc-results', 'rails/solana/sending', [
     {
       name: 'a status without its finality counts as confirmed',
       find: "named === 'confirmed' || named === 'finalized' ? named : 'processed'",

@@ -234,7 +234,7 @@ export const mcpMutants: readonly Mutant[] = [
   },
   {
     name: 'wallet: a look at the chain reads everything',
-    file: 'src/payments/find-transfer.js',
+    file: 'src/rails/solana/find-transfer.js',
     find: 'if (reads.left <= 0)',
     replace: 'if (reads.left < -1e9)',
     test: 'cli/mcp/fate',

@@ -1,7 +1,11 @@
 import type { Mutant } from './mutants.js';
 
 const of = (module: string, changes: readonly Omit<Mutant, 'file' | 'test'>[]): Mutant[] =>
-  changes.map(change => ({ ...change, file: `src/payments/${module}.js`, test: 'payments/chain-heights' }));
+  changes.map(change => ({
+    ...change,
+    file: `src/rails/solana/${module}.js`,
+    test: 'rails/solana/chain-heights',
+  }));
 
 /** How fast the height of the chain may rise. */
 export const rateMutants: readonly Mutant[] = [

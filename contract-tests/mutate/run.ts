@@ -27,7 +27,7 @@ function mocha(test: string, options: readonly string[], limitMs: number): Spawn
     '--timeout',
     '10000',
     '--require',
-    `./${COPY}/src/solana/silence-bigint-warning.js`,
+    `./${COPY}/src/rails/solana/silence-bigint-warning.js`,
   ];
   return spawnSync(
     join(ROOT, 'node_modules/.bin/mocha'),

@@ -2,7 +2,7 @@ import type { Mutant } from './mutants.js';
 
 type Change = Pick<Mutant, 'name' | 'find' | 'replace' | 'grep'> & { file?: string };
 
-/** `src/payments/transaction.ts`: what a transfer must be to pay. */
+/** `src/rails/solana/transaction.ts`: what a transfer must be to pay. */
 const CHANGES: readonly Change[] = [
   {
     name: 'a payment may be too small',
@@ -30,7 +30,7 @@ const CHANGES: readonly Change[] = [
   },
   {
     name: 'the fee payer may be a program’s account',
-    file: 'src/solana/fee-limits.js',
+    file: 'src/rails/solana/fee-limits.js',
     find: 'program === 0 || accounts.includes(0)',
     replace: 'program === 0',
     grep: 'has the fee payer sign a memo',
@@ -68,7 +68,7 @@ const CHANGES: readonly Change[] = [
 ];
 
 export const transactionMutants: readonly Mutant[] = CHANGES.map(change => ({
-  file: 'src/payments/transaction.js',
+  file: 'src/rails/solana/transaction.js',
   ...change,
-  test: 'payments/transaction*',
+  test: 'rails/solana/transaction*',
 }));

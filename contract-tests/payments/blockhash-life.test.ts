@@ -1,11 +1,11 @@
-import type { Account } from '../../src/solana/rpc-types.js';
+import type { Account } from '../../src/rails/solana/rpc-types.js';
 import { Keypair, PublicKey, SYSVAR_RECENT_BLOCKHASHES_PUBKEY } from '@solana/web3.js';
 import { expect } from 'chai';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BlockhashLife } from '../../src/payments/blockhash-life.js';
 import { Offers } from '../../src/payments/offers.js';
-import { bytesOf } from '../../src/payments/transaction.js';
-import { recentBlockhashes } from '../../src/solana/recent-blockhashes.js';
+import { bytesOf } from '../../src/rails/solana/transaction.js';
+import { recentBlockhashes } from '../../src/rails/solana/recent-blockhashes.js';
 import { FEE_PAYER, paid, TERMS } from '../support/charge-world.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { challengeOf, openWorld, post, TEXT, type World } from '../support/world.js';

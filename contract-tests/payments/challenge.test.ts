@@ -9,7 +9,7 @@ import { Offers } from '../../src/payments/offers.js';
 import { bazaarOf } from '../../src/payments/describe-call.js';
 import type { Terms } from '../../src/payments/requirements.js';
 import { serviceOf } from '../../src/payments/service.js';
-import { bytesOf } from '../../src/payments/transaction.js';
+import { bytesOf } from '../../src/rails/solana/transaction.js';
 
 const { document, paid } = loadContract(new URL('../../../openapi.yaml', import.meta.url));
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ConfigFault } from '../../src/config/setting-reader.js';
-import type { NetworkName } from '../../src/solana/networks.js';
+import type { NetworkName } from '../../src/rails/solana/networks.js';
 import { heed, runChecks, sentenceOf, type Check, type Finding } from '../../src/payments/preflight.js';
 import { publicUrlCheck } from '../../src/payments/public-url-check.js';
 

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createTransferCheckedInstruction } from '@solana/spl-token';
 import { PublicKey, type Keypair } from '@solana/web3.js';
 import type { Ledger } from '../../src/ledger/store.js';
-import { findTransfer } from '../../src/payments/find-transfer.js';
+import { findTransfer } from '../../src/rails/solana/find-transfer.js';
 import { facilitatorName } from '../../src/payments/http-facilitator.js';
 import { loadFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
 import { TestCluster, signed } from '../support/test-server.js';

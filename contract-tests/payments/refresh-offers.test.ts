@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { mock } from 'node:test';
-import { ChainHeights } from '../../src/payments/chain-heights.js';
+import { ChainHeights } from '../../src/rails/solana/chain-heights.js';
 import { OfferRefresher } from '../../src/payments/refresh-offers.js';
 
 type Parts = ConstructorParameters<typeof OfferRefresher>[0];

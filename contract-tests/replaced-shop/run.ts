@@ -140,7 +140,7 @@ async function checkShop(folder: string, env: Environment): Promise<void> {
   await check('contract tests: make test-contract', 'make', 'test-contract');
   await check('buy all three: @x402/fetch', 'node', 'dist/contract-tests/replaced-shop/buy.js');
   const mocha = ['--no-package', '--timeout', '60000', '--reporter', 'dot'];
-  const silent = ['--require', './dist/src/solana/silence-bigint-warning.js'];
+  const silent = ['--require', './dist/src/rails/solana/silence-bigint-warning.js'];
   const mocks = [
     '-g',
     'mock',

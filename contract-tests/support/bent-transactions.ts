@@ -5,7 +5,7 @@ import {
   Keypair,
   TransactionInstruction,
 } from '@solana/web3.js';
-import { TransactionChecker, type CheckedTransaction } from '../../src/payments/transaction.js';
+import { TransactionChecker, type CheckedTransaction } from '../../src/rails/solana/transaction.js';
 import { craftPayment, DEVNET_USDC, memoInstruction, type Recipe } from './craft.js';
 
 export const PAYER = Keypair.generate();

@@ -1,5 +1,5 @@
 import { TOKEN_2022_PROGRAM_ID } from '@solana/spl-token';
-import type { SolanaChain } from '../../src/solana/rpc.js';
+import type { SolanaChain } from '../../src/rails/solana/rpc.js';
 import { reportMint, type MintReport } from '../../src/upstreams/mints/report.js';
 import { ADDRESS, never } from './fake-rpc.js';
 

@@ -9,8 +9,8 @@ import { FeePayerGuard, type FeePayerLimits } from '../../src/payments/fee-payer
 import type { Facilitator, FacilitatorRequest } from '../../src/payments/facilitator.js';
 import { loadReferenceVerdict } from '../../src/payments/reference-verdict.js';
 import { requirementsOf } from '../../src/payments/requirements.js';
-import { readKeyPair, type KeyPair } from '../../src/solana/key-pair.js';
-import { createChain, type SolanaChain } from '../../src/solana/rpc.js';
+import { readKeyPair, type KeyPair } from '../../src/rails/solana/key-pair.js';
+import { createChain, type SolanaChain } from '../../src/rails/solana/rpc.js';
 import { craftPayment, type Recipe } from './craft.js';
 import { SUMMARIZE, type TestChain } from './test-chain.js';
 

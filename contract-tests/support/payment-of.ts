@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Payment } from '../../src/payments/check-payment.js';
 import { decodePayment } from '../../src/payments/wire.js';
-import { toAddress } from '../../src/solana/address.js';
-import { readTransaction } from '../../src/solana/message.js';
-import { MEMO_PROGRAM } from '../../src/solana/networks.js';
+import { toAddress } from '../../src/rails/solana/address.js';
+import { readTransaction } from '../../src/rails/solana/message.js';
+import { MEMO_PROGRAM } from '../../src/rails/solana/networks.js';
 
 /** A well-formed payment as the charge sees it once it is checked. Checks nothing itself, so that tests need not wait for it. */
 export function paymentOf(header: string): Payment {

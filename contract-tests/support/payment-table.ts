@@ -1,6 +1,6 @@
 import { TOKEN_2022_PROGRAM_ID } from '@solana/spl-token';
 import { Keypair, PublicKey, SystemProgram } from '@solana/web3.js';
-import { receiverAccount } from '../../src/payments/transaction.js';
+import { receiverAccount } from '../../src/rails/solana/transaction.js';
 import { bentTransfer, budget, longLength, memo, replaced, stranger, tableOf } from './bent-transactions.js';
 import {
   craftPayment,

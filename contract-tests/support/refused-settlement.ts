@@ -1,4 +1,4 @@
-import { NETWORKS } from '../../src/solana/networks.js';
+import { NETWORKS } from '../../src/rails/solana/networks.js';
 
 /** The body with which a facilitator refuses to settle before it signs (x402 SettlementResponse). */
 export function refusedSettlement(errorReason: string): string {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { createChain } from '../../src/solana/rpc.js';
+import { createChain } from '../../src/rails/solana/rpc.js';
 import { createHttpOperations } from '../../src/upstreams/http-operations/http-operations.js';
 import { createMarketSources } from '../../src/upstreams/markets/sources.js';
 import { createRapidataPeople } from '../../src/upstreams/people/rapidata.js';

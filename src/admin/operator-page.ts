@@ -14,7 +14,7 @@ import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/
 import { Sessions, type Session } from '../pages/session.js';
 import { SignIn } from '../pages/sign-in.js';
 import type { FacilitatorState } from '../payments/facilitators.js';
-import { isSignature } from '../solana/address.js';
+import { isSignature } from '../rails/solana/address.js';
 import type { SharedMeta } from '../upstreams/people/respondents.js';
 import { framed, operatorEntrance } from './operator-layout.js';
 import { SCRIPT } from './operator-script.js';

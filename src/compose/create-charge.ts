@@ -2,11 +2,11 @@ import type { Ledger } from '../ledger/store.js';
 import { BlockhashLife } from '../payments/blockhash-life.js';
 import { Charge } from '../payments/charge.js';
 import type { Offers } from '../payments/offers.js';
-import { confirmTransfer, findDenied } from '../payments/find-transfer.js';
+import { confirmTransfer, findDenied } from '../rails/solana/find-transfer.js';
 import type { OrderWorker } from '../payments/order-worker.js';
 import type { Confirm, FindDenied } from '../payments/settlement.js';
-import { recentBlockhashes } from '../solana/recent-blockhashes.js';
-import type { SolanaChain } from '../solana/rpc.js';
+import { recentBlockhashes } from '../rails/solana/recent-blockhashes.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { Base } from './base.js';
 import type { Offering } from './offering.js';
 

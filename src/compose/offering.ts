@@ -6,11 +6,11 @@ import type { FeePayerGuard } from '../payments/fee-payer-guard.js';
 import type { Facilitators } from '../payments/facilitators.js';
 import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../payments/facilitator-trust.js';
 import { SharedFeePayers } from '../payments/shared-fee-payers.js';
-import { ChainHeights } from '../payments/chain-heights.js';
+import { ChainHeights } from '../rails/solana/chain-heights.js';
 import { ledgerWatch } from '../observe/ledger-watch.js';
 import { heed, runChecks } from '../payments/preflight.js';
 import { startupChecks } from '../payments/startup-checks.js';
-import { createChain, type SolanaChain } from '../solana/rpc.js';
+import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
 import { firstFeePayer, rememberedFeePayers, OfferRefresher } from '../payments/refresh-offers.js';
 import { isSandbox, type Base } from './base.js';
 

@@ -14,7 +14,7 @@ import type { OwnHosts } from '../mcp/allowed-hosts.js';
 import { McpEndpoint, type McpParts } from '../mcp/mcp-endpoint.js';
 import { openPanel } from '../panel/open-panel.js';
 import { AnswerKeys } from '../payments/answer-keys.js';
-import { boundedHistory } from '../payments/chain-heights.js';
+import { boundedHistory } from '../rails/solana/chain-heights.js';
 import { OrderWorker } from '../payments/order-worker.js';
 import { Reconciler } from '../payments/reconciler.js';
 import { RecentCalls } from '../http/recent-calls.js';

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { KeyPairFault, readKeyPairFile, type KeyPair } from '../solana/key-pair.js';
+import { KeyPairFault, readKeyPairFile, type KeyPair } from '../rails/solana/key-pair.js';
 import type { SettingReader } from './setting-reader.js';
 
 /** A facilitator in `FACILITATOR_URL`; `embedded` is the server's own. */

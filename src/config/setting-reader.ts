@@ -1,5 +1,5 @@
 import { shownUrl } from '../net/endpoint.js';
-import { readAddress } from '../solana/address.js';
+import { readAddress } from '../rails/solana/address.js';
 
 /** Invalid configuration. `message` lists all errors, each with the name of its variable. */
 export class ConfigFault extends Error {}

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Identity } from '../ledger/reader.js';
-import { networkOf, NETWORKS } from '../solana/networks.js';
-import type { SolanaChain } from '../solana/rpc.js';
+import { networkOf, NETWORKS } from '../rails/solana/networks.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
 import { OperatorFault } from './operator-fault.js';
 
 const MAX_TRIES = 4;

@@ -1,6 +1,6 @@
 import type { Identity } from '../ledger/reader.js';
 import type { Payment } from '../ledger/store.js';
-import { destinationAccountOf, receiverAccount } from '../payments/transaction.js';
+import { destinationAccountOf, receiverAccount } from '../rails/solana/transaction.js';
 
 /** An address that payments of the ledger were paid to, and its USDC account. */
 export type Receiver = {

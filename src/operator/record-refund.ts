@@ -1,9 +1,9 @@
-import type { LandedTransaction } from '../solana/rpc-types.js';
+import type { LandedTransaction } from '../rails/solana/rpc-types.js';
 import type { Identity } from '../ledger/reader.js';
 import type { Payment, Refund } from '../ledger/store.js';
 import { toDecimal } from '../contract/price.js';
-import { isSignature } from '../solana/address.js';
-import { createChain, type SolanaChain } from '../solana/rpc.js';
+import { isSignature } from '../rails/solana/address.js';
+import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
 import { findPayment, type ReportSource } from './find-payment.js';
 import { OperatorFault } from './operator-fault.js';

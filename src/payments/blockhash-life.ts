@@ -1,8 +1,8 @@
-import { blocksWithin } from '../solana/blocks.js';
-import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
+import { blocksWithin } from '../rails/solana/blocks.js';
+import { BLOCKHASH_LIFE_BLOCKS } from '../rails/solana/blocks.js';
 import { withDeadline } from '../net/deadline.js';
 import type { Offers } from './offers.js';
-import type { Key } from '../solana/message.js';
+import type { Key } from '../rails/solana/message.js';
 
 /** The chain's recent blockhashes as keys, newest first, one per block; undefined if the chain does not serve them. */
 export type RecentBlockhashes = (signal: AbortSignal) => Promise<Key[] | undefined>;

@@ -1,12 +1,12 @@
 import { toDecimal } from '../contract/price.js';
-import { toAddress } from '../solana/address.js';
-import { readChainClock } from '../solana/chain-clock.js';
-import { networkOf, TOKEN_PROGRAM } from '../solana/networks.js';
-import type { SolanaChain, SurveyedServer } from '../solana/rpc.js';
-import type { Account } from '../solana/rpc-types.js';
+import { toAddress } from '../rails/solana/address.js';
+import { readChainClock } from '../rails/solana/chain-clock.js';
+import { networkOf, TOKEN_PROGRAM } from '../rails/solana/networks.js';
+import type { SolanaChain, SurveyedServer } from '../rails/solana/rpc.js';
+import type { Account } from '../rails/solana/rpc-types.js';
 import type { Check, Finding } from './preflight.js';
 import type { Terms } from './requirements.js';
-import { receiverAccount } from './transaction.js';
+import { receiverAccount } from '../rails/solana/transaction.js';
 
 /** The layout of a token account of the Token program. */
 const TOKEN_ACCOUNT = { bytes: 165, mint: 0, owner: 32, amount: 64, state: 108 };

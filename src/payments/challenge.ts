@@ -4,7 +4,7 @@ import { tagsOf } from './service.js';
 import { networkName, requirementsOf, resourceUrl, type Terms } from './requirements.js';
 import { USDC_DECIMALS } from '../contract/price.js';
 import { bazaarOf, outputSchemaOf, PAYMENT_IDENTIFIER } from './describe-call.js';
-import { TOKEN_PROGRAM } from '../solana/networks.js';
+import { TOKEN_PROGRAM } from '../rails/solana/networks.js';
 
 /**
  * A 402 answer that is ready to send: the body, and its base64 for the PAYMENT-REQUIRED header. A v1 challenge is sent without the

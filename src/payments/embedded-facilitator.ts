@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import type { Log } from '../net/log.js';
 import { pause, withAbortAfter } from '../net/deadline.js';
-import { toAddress } from '../solana/address.js';
+import { toAddress } from '../rails/solana/address.js';
 import { base58 } from '@scure/base';
-import { feeFault, feeOf, usesFeePayer, type FeeFault } from '../solana/fee-limits.js';
-import type { KeyPair } from '../solana/key-pair.js';
-import { isSane, MessageFault, readTransaction, type SolanaTransaction } from '../solana/message.js';
-import type { SolanaChain } from '../solana/rpc.js';
-import { SignatureWatch, type Landing } from '../solana/signature-watch.js';
+import { feeFault, feeOf, usesFeePayer, type FeeFault } from '../rails/solana/fee-limits.js';
+import type { KeyPair } from '../rails/solana/key-pair.js';
+import { isSane, MessageFault, readTransaction, type SolanaTransaction } from '../rails/solana/message.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
+import { SignatureWatch, type Landing } from '../rails/solana/signature-watch.js';
 import {
   FacilitatorUnreachable,
   type Facilitator,
@@ -20,7 +20,7 @@ import type { FeePayerGuard } from './fee-payer-guard.js';
 import { FundsInFlight, type SignedTransfer } from './funds-in-flight.js';
 import type { ReferenceVerdict } from './reference-verdict.js';
 import { plain } from './reason-text.js';
-import { sourceAccountOf } from './transaction.js';
+import { sourceAccountOf } from '../rails/solana/transaction.js';
 
 /** The name of this facilitator in FACILITATOR_URL and in the ledger. */
 export const EMBEDDED = 'embedded';

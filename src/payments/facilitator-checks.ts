@@ -1,4 +1,4 @@
-import type { SolanaChain } from '../solana/rpc.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
 import { EMBEDDED } from './embedded-facilitator.js';
 import { FacilitatorUnreachable } from './facilitator.js';
 import type { Facilitators } from './facilitators.js';

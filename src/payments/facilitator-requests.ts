@@ -3,7 +3,7 @@ import type { FacilitatorRequest } from './facilitator.js';
 import type { Offers } from './offers.js';
 import { requirementsOf } from './requirements.js';
 import type { Run } from './run.js';
-import { destinationAccountOf, feePayerOf, receiverAccount } from './transaction.js';
+import { destinationAccountOf, feePayerOf, receiverAccount } from '../rails/solana/transaction.js';
 
 /** Builds requests to the facilitator. */
 export class FacilitatorRequests {

@@ -1,7 +1,7 @@
 import type { Log } from '../net/log.js';
 import { withAbortAfter } from '../net/deadline.js';
 import { LeakyBuckets } from '../net/leaky-buckets.js';
-import { LAMPORTS_PER_SIGNATURE, MAX_PRIORITY_FEE_LAMPORTS, SIGNATURES } from '../solana/fee-limits.js';
+import { LAMPORTS_PER_SIGNATURE, MAX_PRIORITY_FEE_LAMPORTS, SIGNATURES } from '../rails/solana/fee-limits.js';
 
 /** In lamports. */
 export type FeePayerLimits = {

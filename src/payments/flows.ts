@@ -13,7 +13,7 @@ import { FacilitatorRequests } from './facilitator-requests.js';
 import { Settlement, type Confirm, type FindDenied } from './settlement.js';
 import { failedOwed, owedTooOften, pending, sold, sameForAll } from './shared-outcome.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
-import { feePayerOf } from './transaction.js';
+import { feePayerOf } from '../rails/solana/transaction.js';
 import type { UnsoldWork, Working } from './unsold-work.js';
 import { Verification, type AskedFacilitators } from './verification.js';
 import { Work, type BlocksLeft } from './work.js';

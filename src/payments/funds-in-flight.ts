@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { SolanaChain } from '../solana/rpc.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
 
 /** Between signing and sending there is one commit of the ledger, which may wait for an equal payment. */
 const UNSENT_MS = 15_000;

@@ -1,5 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import { isSignature, readAddress } from '../solana/address.js';
+import { isSignature, readAddress } from '../rails/solana/address.js';
 import { plain } from './reason-text.js';
 import type { Authorize } from './cdp-token.js';
 import { isKeyLike } from '../net/endpoint.js';

@@ -1,5 +1,5 @@
-import { blocksWithin } from '../solana/blocks.js';
-import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
+import { blocksWithin } from '../rails/solana/blocks.js';
+import { BLOCKHASH_LIFE_BLOCKS } from '../rails/solana/blocks.js';
 import { LRUCache } from 'lru-cache';
 import type { PaymentRequirements } from '@x402/core/types';
 import type { PricedOperation } from '../contract/contract.js';
@@ -12,9 +12,9 @@ import {
   type OfferState,
 } from './challenge.js';
 import { SharedBucket } from './admission.js';
-import type { Key } from '../solana/message.js';
+import type { Key } from '../rails/solana/message.js';
 import { requirementsOf, type Terms } from './requirements.js';
-import { bytesOf, type CheckedTransaction } from './transaction.js';
+import { bytesOf, type CheckedTransaction } from '../rails/solana/transaction.js';
 
 /** The state of the chain at the last read, at commitment `confirmed`. */
 export type ChainView = { blockhash: string; slot: number; height: number };

@@ -1,6 +1,6 @@
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
-import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
+import { BLOCKHASH_LIFE_BLOCKS } from '../rails/solana/blocks.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller, Claim, Ledger, Payment as Row } from '../ledger/store.js';
 import type { WaitingCallers, WaitingCaller } from './waiting-callers.js';

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { NetworkName } from '../solana/networks.js';
+import type { NetworkName } from '../rails/solana/networks.js';
 import { withAbortAfter } from '../net/deadline.js';
 import { bareHost, isPublicAddress } from '../net/public-addresses.js';
 import type { Check, Finding } from './preflight.js';

@@ -11,10 +11,10 @@ import {
   knownTransfers,
   type ChainHistory,
   type SearchResult,
-} from './find-transfer.js';
-import { sharedHistory } from './shared-history.js';
+} from '../rails/solana/find-transfer.js';
+import { sharedHistory } from '../rails/solana/shared-history.js';
 import type { StoredFacilitatorTrust } from './facilitator-trust.js';
-import { feePayerOf } from './transaction.js';
+import { feePayerOf } from '../rails/solana/transaction.js';
 
 /** In ms unless noted otherwise. */
 type Timing = {

@@ -1,5 +1,5 @@
 import type { FacilitatorSvmSigner } from '@x402/svm';
-import { MAX_COMPUTE_UNITS, MAX_MICROLAMPORTS_PER_UNIT, SIGNATURES } from '../solana/fee-limits.js';
+import { MAX_COMPUTE_UNITS, MAX_MICROLAMPORTS_PER_UNIT, SIGNATURES } from '../rails/solana/fee-limits.js';
 import type { FacilitatorRequest, VerifyResult } from './facilitator.js';
 
 /** Simulates a transaction (base64). @returns why it would fail; null if it would succeed. Throws if the chain can't be asked. */

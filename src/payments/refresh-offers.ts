@@ -4,9 +4,9 @@ import type { ChainView, Offers } from './offers.js';
 import { FacilitatorFault } from './facilitator.js';
 import type { Facilitators } from './facilitators.js';
 import type { SharedFeePayers } from './shared-fee-payers.js';
-import type { ChainHeights } from './chain-heights.js';
-import { heightOf } from './find-transfer.js';
-import type { SolanaChain } from '../solana/rpc.js';
+import type { ChainHeights } from '../rails/solana/chain-heights.js';
+import { heightOf } from '../rails/solana/find-transfer.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
 
 /** How often to check whether a read of the chain is due; see `nextReadAfterMs`. */
 const TICK_MS = 200;

@@ -6,7 +6,7 @@ import type { Ledger, SettleRequest } from '../ledger/store.js';
 import type { WaitingCallers } from './waiting-callers.js';
 import type { FacilitatorRequest, SettleResult as Settled } from './facilitator.js';
 import type { FacilitatorRequests } from './facilitator-requests.js';
-import type { SearchResult } from './find-transfer.js';
+import type { SearchResult } from '../rails/solana/find-transfer.js';
 import { recordLanded } from './record-landed.js';
 import { explain, inProgress, overLimit, type Success } from './outcome.js';
 import { RunEnded, paidBy, type RunResult, type Run, type RunCleanup } from './run.js';

@@ -1,6 +1,6 @@
 import type { Contract } from '../contract/contract.js';
-import type { SolanaChain } from '../solana/rpc.js';
-import type { NetworkName } from '../solana/networks.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
+import type { NetworkName } from '../rails/solana/networks.js';
 import { clockCheck, receiverCheck, rpcCheck } from './chain-checks.js';
 import { MAX_HEADER_BYTES, renderChallenge } from './challenge.js';
 import { facilitatorCheck } from './facilitator-checks.js';

@@ -2,7 +2,7 @@ import type { Log } from '../net/log.js';
 import type { Config } from '../config.js';
 import type { FacilitatorConfig } from '../config/facilitator-settings.js';
 import { ConfigFault } from '../config/setting-reader.js';
-import type { KeyPair } from '../solana/key-pair.js';
+import type { KeyPair } from '../rails/solana/key-pair.js';
 import { readInfo, type SandboxInfo } from './info.js';
 
 /** The chain, the facilitators and the market, and the receiver. `stop` ends the sandbox if one was started. */

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { x402Facilitator as Facilitator } from '@x402/core/facilitator';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
-import { feeFault, type FeeFault } from '../solana/fee-limits.js';
-import { readTransaction } from '../solana/message.js';
-import { NETWORKS } from '../solana/networks.js';
+import { feeFault, type FeeFault } from '../rails/solana/fee-limits.js';
+import { readTransaction } from '../rails/solana/message.js';
+import { NETWORKS } from '../rails/solana/networks.js';
 import { serveHttp, type HttpAnswer, type HttpRequest, type HttpServer } from './http-server.js';
 import { ID_HEADER } from './rpc-http.js';
 

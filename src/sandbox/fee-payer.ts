@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { readKeyPairFile, type KeyPair } from '../solana/key-pair.js';
+import { readKeyPairFile, type KeyPair } from '../rails/solana/key-pair.js';
 import { newKey, writeAtomically } from './genesis.js';
 
 /** Enough for a million payments; the chain's faucet gives it. */

@@ -2,7 +2,7 @@ import type { SampleMints } from './sample-mints.js';
 import { EXAMPLE_MINT } from './sample-mints.js';
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
-import { NETWORKS } from '../solana/networks.js';
+import { NETWORKS } from '../rails/solana/networks.js';
 import { toBase58 } from './base58.js';
 import type { Account, Vm } from './vm.js';
 

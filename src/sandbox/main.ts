@@ -1,4 +1,4 @@
-import '../solana/silence-bigint-warning.js';
+import '../rails/solana/silence-bigint-warning.js';
 import type { SandboxInfo } from './info.js';
 import { startSandbox, type Sandbox, type SandboxOptions } from './start.js';
 

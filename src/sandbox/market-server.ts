@@ -2,7 +2,7 @@ import type { SampleMints } from './sample-mints.js';
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { NETWORKS } from '../solana/networks.js';
+import { NETWORKS } from '../rails/solana/networks.js';
 
 type SourceName = 'jupiter' | 'dexscreener' | 'geckoterminal';
 

@@ -7,7 +7,7 @@ import {
 import { fromBase58, toBase58 } from './base58.js';
 import type { Chain, Landed } from './chain.js';
 import { RpcFault } from './rpc-fault.js';
-import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../solana/networks.js';
+import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 import { parseTokenData, uiAmount } from './tokens.js';
 import type { Account } from './vm.js';
 

@@ -17,7 +17,7 @@ import {
 } from '@solana/web3.js';
 import { fromBase58 } from './base58.js';
 import { feeOf, STATUS_SLOTS, type Chain, type Commitment } from './chain.js';
-import { DEVNET_GENESIS, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../solana/networks.js';
+import { DEVNET_GENESIS, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 import { signWith, walletOf } from './genesis.js';
 import type { Entry } from './history.js';
 import {

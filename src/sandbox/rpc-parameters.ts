@@ -2,7 +2,7 @@ import type { AccountEncoding } from './rpc-encoding.js';
 import type { DataSlice } from './rpc-encoding.js';
 import type { Commitment } from './chain.js';
 import { isSignature } from './wire-transaction.js';
-import { readAddress } from '../solana/address.js';
+import { readAddress } from '../rails/solana/address.js';
 import { RpcFault } from './rpc-fault.js';
 
 export type Settings = { [name: string]: unknown };

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { NETWORKS } from '../solana/networks.js';
+import { NETWORKS } from '../rails/solana/networks.js';
 import { Chain } from './chain.js';
 import { serveFacilitator } from './facilitator-server.js';
 import { openGenesis, walletOf, writeAtomically, type Genesis } from './genesis.js';

@@ -17,7 +17,7 @@ import {
 import { unpack, type TokenMetadata } from '@solana/spl-token-metadata';
 import { PublicKey } from '@solana/web3.js';
 import type { Account } from './vm.js';
-import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../solana/networks.js';
+import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 
 /** Token-2022 writes the kind of account here and its extensions behind it, in mints and token accounts alike. */
 const KIND_AT = ACCOUNT_SIZE;

@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { VersionedTransaction, type VersionedMessage } from '@solana/web3.js';
 import { fromBase58, toBase58 } from './base58.js';
-import { MEMO_PROGRAM } from '../solana/networks.js';
+import { MEMO_PROGRAM } from '../rails/solana/networks.js';
 
 /** The most bytes a Solana transaction may have: one IPv6 packet. */
 const MAX_TRANSACTION_BYTES = 1232;

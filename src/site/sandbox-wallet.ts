@@ -9,9 +9,9 @@ import { sourceOf } from '../http/request-source.js';
 import type { Log } from '../net/log.js';
 import { pause, withDeadline } from '../net/deadline.js';
 import type { Offers } from '../payments/offers.js';
-import { isSignature } from '../solana/address.js';
-import type { SolanaChain } from '../solana/rpc.js';
-import type { LandedTransaction } from '../solana/rpc-types.js';
+import { isSignature } from '../rails/solana/address.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
+import type { LandedTransaction } from '../rails/solana/rpc-types.js';
 import { foreignPage } from './own-page.js';
 
 export type WalletParts = {

@@ -7,7 +7,7 @@ import { createPanelPeople } from './people/panel-people.js';
 import type { PartialRule, People, ReplyStore } from './people/people.js';
 import type { Respondents } from './people/respondents.js';
 import { createSandboxPeople } from './people/sandbox-people.js';
-import type { SolanaChain } from '../solana/rpc.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
 import { createEmbeddedSummarizer } from './summarizers/embedded.js';
 import type { Summarizer } from './summarizers/summarizer.js';
 import { createFliteSpeaker } from './voices/flite.js';

@@ -3,7 +3,7 @@ import { csvLine } from '../../../src/cli/ledger/csv.js';
 import { publicName } from '../../../src/ledger/move-ledger.js';
 import { openLedger } from '../../../src/ledger/store.js';
 import type { Ledger } from '../../../src/ledger/store.js';
-import { ChainHeights } from '../../../src/payments/chain-heights.js';
+import { ChainHeights } from '../../../src/rails/solana/chain-heights.js';
 import { OWNER } from '../../support/ledgers.js';
 import { aRefund, PLACES, paymentIn, sqlitePlace } from '../../support/ledger-places.js';
 import type { LedgerPlace } from '../../support/ledger-places.js';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { fateOf } from '../../../src/cli/mcp/fate.js';
-import { knownTransfers } from '../../../src/payments/find-transfer.js';
-import type { ChainClock } from '../../../src/solana/chain-clock.js';
-import { readTransaction } from '../../../src/solana/message.js';
+import { knownTransfers } from '../../../src/rails/solana/find-transfer.js';
+import type { ChainClock } from '../../../src/rails/solana/chain-clock.js';
+import { readTransaction } from '../../../src/rails/solana/message.js';
 import { aPayment } from '../../support/wallet-payment.js';
 
 const MINUTE = 60_000;

@@ -11,7 +11,7 @@ import { PublicKey, SystemProgram } from '@solana/web3.js';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { formatUnits, readMint, type MintFacts } from '../../../src/upstreams/mints/mint.js';
-import { createChain, type SolanaChain } from '../../../src/solana/rpc.js';
+import { createChain, type SolanaChain } from '../../../src/rails/solana/rpc.js';
 import {
   ADDRESS,
   AUTHORITY,

@@ -1,4 +1,4 @@
-import '../../solana/silence-bigint-warning.js';
+import '../../rails/solana/silence-bigint-warning.js';
 import { Keypair } from '@solana/web3.js';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

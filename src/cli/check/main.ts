@@ -1,4 +1,4 @@
-import '../../solana/silence-bigint-warning.js';
+import '../../rails/solana/silence-bigint-warning.js';
 import { parseArgs } from 'node:util';
 import { readConfig, type Config } from '../../config.js';
 import { commandLine } from '../../config/command-line.js';
@@ -19,7 +19,7 @@ import { serviceOf } from '../../payments/service.js';
 import { feePayerOf } from '../../sandbox/endpoints.js';
 import { isAlive, readInfo } from '../../sandbox/info.js';
 import { loadShop } from '../../shop/load-shop.js';
-import { createChain } from '../../solana/rpc.js';
+import { createChain } from '../../rails/solana/rpc.js';
 import { plain, toJson } from '../ledger/print.js';
 import { lookAtUpstreams } from './upstream-checks.js';
 import { writeErr, writeOut } from '../terminal.js';

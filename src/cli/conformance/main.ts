@@ -1,4 +1,4 @@
-import '../../solana/silence-bigint-warning.js';
+import '../../rails/solana/silence-bigint-warning.js';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';

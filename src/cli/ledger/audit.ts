@@ -1,12 +1,12 @@
-import type { LandedTransaction } from '../../solana/rpc-types.js';
-import type { SignatureEntry } from '../../solana/rpc-types.js';
+import type { LandedTransaction } from '../../rails/solana/rpc-types.js';
+import type { SignatureEntry } from '../../rails/solana/rpc-types.js';
 import { createHash } from 'node:crypto';
 import { VersionedMessage } from '@solana/web3.js';
 import type { Identity } from '../../ledger/reader.js';
 import type { Payment } from '../../ledger/store.js';
-import { ASSOCIATED_TOKEN_PROGRAM, TOKEN_PROGRAM } from '../../solana/networks.js';
-import { createChain } from '../../solana/rpc.js';
-import type { SolanaChain } from '../../solana/rpc.js';
+import { ASSOCIATED_TOKEN_PROGRAM, TOKEN_PROGRAM } from '../../rails/solana/networks.js';
+import { createChain } from '../../rails/solana/rpc.js';
+import type { SolanaChain } from '../../rails/solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from '../../operator/check-network.js';
 import { countOf, table, time } from './print.js';
 import type { Report } from './print.js';

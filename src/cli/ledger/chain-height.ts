@@ -1,4 +1,4 @@
-import { resetHeight, seenHeight } from '../../payments/chain-heights.js';
+import { resetHeight, seenHeight } from '../../rails/solana/chain-heights.js';
 import { time, type Report } from './print.js';
 import type { ReportSource } from '../../operator/find-payment.js';
 

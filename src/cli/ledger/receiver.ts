@@ -1,5 +1,5 @@
 import { changeReceiver } from '../../ledger/change-receiver.js';
-import { readAddress } from '../../solana/address.js';
+import { readAddress } from '../../rails/solana/address.js';
 import { table, time } from './print.js';
 import type { Report } from './print.js';
 import { owed } from './reports.js';

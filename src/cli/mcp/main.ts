@@ -1,4 +1,4 @@
-import '../../solana/silence-bigint-warning.js';
+import '../../rails/solana/silence-bigint-warning.js';
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -7,7 +7,7 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { toAtomic } from '../../contract/price.js';
 import { messageOf } from '../../ledger/fault.js';
 import { isLocal } from '../../net/host-names.js';
-import { KeyPairFault, readSecretKeyFile } from '../../solana/key-pair.js';
+import { KeyPairFault, readSecretKeyFile } from '../../rails/solana/key-pair.js';
 import { Fates } from './fate.js';
 import { Buyer } from './purchase.js';
 import { Purse, PurseFault } from './purse.js';

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import type { Json } from '../../contract/json.js';
 import { toDecimal } from '../../contract/price.js';
 import { messageOf } from '../../ledger/fault.js';
-import type { ChainClock } from '../../solana/chain-clock.js';
+import type { ChainClock } from '../../rails/solana/chain-clock.js';
 import { appendLine, lastLines, type StatementEvent, type StatementLine } from './statement.js';
 
 /** A payment that was signed for a call and whose answer is still missing. Amounts are atomic units of USDC as decimal strings. */

@@ -6,9 +6,9 @@ import { ExactSvmSchemeV1 } from '@x402/svm/exact/v1/client';
 import type { Json } from '../../contract/json.js';
 import { objectOf } from '../../contract/references.js';
 import { toDecimal } from '../../contract/price.js';
-import { TransactionChecker } from '../../payments/transaction.js';
-import { toAddress } from '../../solana/address.js';
-import { NETWORKS } from '../../solana/networks.js';
+import { TransactionChecker } from '../../rails/solana/transaction.js';
+import { toAddress } from '../../rails/solana/address.js';
+import { NETWORKS } from '../../rails/solana/networks.js';
 import { withIdentifier } from '../../wallet/payment-identifier.js';
 import type { Offer } from './tool-result.js';
 

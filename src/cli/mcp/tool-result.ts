@@ -1,6 +1,6 @@
 import type { Json } from '../../contract/json.js';
 import { isObject, objectOf } from '../../contract/references.js';
-import { NETWORKS, type Network } from '../../solana/networks.js';
+import { NETWORKS, type Network } from '../../rails/solana/networks.js';
 
 /** A tool's result, as the shop sent it. */
 export type ToolResult = Json & {

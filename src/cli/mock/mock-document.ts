@@ -1,5 +1,5 @@
 import { discoveryOf, indexOf, servedContract } from '../../payments/discovery.js';
-import { NETWORKS } from '../../solana/networks.js';
+import { NETWORKS } from '../../rails/solana/networks.js';
 import type { Contract } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
 import { follow, isObject } from '../../contract/references.js';

@@ -1,7 +1,7 @@
 import { base58 } from '@scure/base';
 import { randomBytes } from 'node:crypto';
 import { USDC_DECIMALS } from '../../contract/price.js';
-import { DEVNET_GENESIS, TOKEN_PROGRAM } from '../../solana/networks.js';
+import { DEVNET_GENESIS, TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 import { isObject } from '../../contract/references.js';
 
 /** JSON-RPC 2.0 as Solana's RPC servers speak it. */

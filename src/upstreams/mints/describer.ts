@@ -1,6 +1,6 @@
 import type { Extension } from '@solana-program/token-2022';
-import { readAddress } from '../../solana/address.js';
-import { SYSTEM_PROGRAM } from '../../solana/networks.js';
+import { readAddress } from '../../rails/solana/address.js';
+import { SYSTEM_PROGRAM } from '../../rails/solana/networks.js';
 import type { MintExtensions } from './mint-extensions.js';
 import type { MintFacts } from './mint.js';
 

@@ -2,7 +2,7 @@ import type { Entries, Entry } from './entries.js';
 import { controls } from './controls.js';
 import { display } from './display.js';
 import type { MintFacts } from './mint.js';
-import { toAddress } from '../../solana/address.js';
+import { toAddress } from '../../rails/solana/address.js';
 import { addressOrNull, type Describers, type Description } from './describer.js';
 import type { MintExtensions, Said } from './mint-extensions.js';
 

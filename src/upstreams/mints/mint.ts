@@ -1,8 +1,8 @@
 import { UpstreamFailure } from '../../net/failure.js';
-import { readAddress, toAddress } from '../../solana/address.js';
-import { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../solana/networks.js';
-import type { Account } from '../../solana/rpc-types.js';
-import type { SolanaChain } from '../../solana/rpc.js';
+import { readAddress, toAddress } from '../../rails/solana/address.js';
+import { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../rails/solana/networks.js';
+import type { Account } from '../../rails/solana/rpc-types.js';
+import type { SolanaChain } from '../../rails/solana/rpc.js';
 
 /**
  * The on-chain facts of a token mint (`solMintInfo` in openapi.yaml). `supply` is in whole tokens, with exactly `decimals` fractional

@@ -1,4 +1,4 @@
-import type { SolanaChain } from '../../solana/rpc.js';
+import type { SolanaChain } from '../../rails/solana/rpc.js';
 import { splitEntries } from './entries.js';
 import { describeEntries, type Described } from './extensions.js';
 import type { MintExtensions } from './mint-extensions.js';

@@ -8,16 +8,16 @@ import {
 } from '@solana/web3.js';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { keyOf, readAddress, toAddress } from '../../src/solana/address.js';
-import { MessageFault, readTransaction, type SolanaTransaction } from '../../src/solana/message.js';
-import { receiverAccount, TransactionChecker } from '../../src/payments/transaction.js';
+import { keyOf, readAddress, toAddress } from '../../../src/rails/solana/address.js';
+import { MessageFault, readTransaction, type SolanaTransaction } from '../../../src/rails/solana/message.js';
+import { receiverAccount, TransactionChecker } from '../../../src/rails/solana/transaction.js';
 import {
   craftPayment,
   DEVNET_USDC,
   lighthouseInstruction,
   memoInstruction,
   type Recipe,
-} from '../support/craft.js';
+} from '../../support/craft.js';
 
 const MAX_BYTES = 1232;
 const base58 = (key: string): string => new PublicKey(Buffer.from(key, 'latin1')).toBase58();

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { once } from 'node:events';
-import { UpstreamFailure } from '../../src/net/failure.js';
-import { createChain, type SolanaChain } from '../../src/solana/rpc.js';
+import { UpstreamFailure } from '../../../src/net/failure.js';
+import { createChain, type SolanaChain } from '../../../src/rails/solana/rpc.js';
 
 const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
 const OURS = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';

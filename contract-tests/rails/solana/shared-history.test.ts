@@ -1,11 +1,11 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
-import type { ChainHistory } from '../../src/payments/find-transfer.js';
-import { Reconciler } from '../../src/payments/reconciler.js';
-import { sharedHistory } from '../../src/payments/shared-history.js';
-import { loadFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
-import { eachInANewWorld, expectPending, world } from '../support/charge-world.js';
+import type { ChainHistory } from '../../../src/rails/solana/find-transfer.js';
+import { Reconciler } from '../../../src/payments/reconciler.js';
+import { sharedHistory } from '../../../src/rails/solana/shared-history.js';
+import { loadFacilitatorTrust } from '../../../src/payments/facilitator-trust.js';
+import { eachInANewWorld, expectPending, world } from '../../support/charge-world.js';
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 const PAYMENTS = 7;

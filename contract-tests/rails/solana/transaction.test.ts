@@ -5,9 +5,9 @@ import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { sourceAccountOf } from '../../src/payments/transaction.js';
-import { craftPayment, DEVNET, DEVNET_USDC, type Recipe } from '../support/craft.js';
-import { rightPayments } from '../support/payment-table.js';
+import { sourceAccountOf } from '../../../src/rails/solana/transaction.js';
+import { craftPayment, DEVNET, DEVNET_USDC, type Recipe } from '../../support/craft.js';
+import { rightPayments } from '../../support/payment-table.js';
 import {
   BLOCKHASH,
   EXPECTED,
@@ -20,7 +20,7 @@ import {
   craft,
   memo,
   stranger,
-} from '../support/bent-transactions.js';
+} from '../../support/bent-transactions.js';
 
 describe('transaction: what pays our price is accepted', () => {
   for (const [name, bend] of rightPayments(PAYER)) {

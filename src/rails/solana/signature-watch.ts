@@ -1,4 +1,4 @@
-import { orAbort, withAbortAfter } from '../net/deadline.js';
+import { orAbort, withAbortAfter } from '../../net/deadline.js';
 import type { SolanaChain } from './rpc.js';
 
 /** The most signatures that an RPC server takes in one request. */

@@ -1,6 +1,6 @@
-import { orAbort } from '../net/deadline.js';
-import { HttpClient } from '../net/http-client.js';
-import { failureKind, readRetryAfter } from '../net/failure.js';
+import { orAbort } from '../../net/deadline.js';
+import { HttpClient } from '../../net/http-client.js';
+import { failureKind, readRetryAfter } from '../../net/failure.js';
 import { networkOf } from './networks.js';
 import { asFailure, unreachable, UntrustedAnswer, RpcError, badAnswer } from './rpc-failures.js';
 import { isRecord, readHash } from './rpc-results.js';

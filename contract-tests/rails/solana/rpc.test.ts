@@ -2,9 +2,9 @@ import { getEventListeners } from 'node:events';
 import { TOKEN_PROGRAM_ID } from '@solana/spl-token';
 import { Keypair, SystemProgram, Transaction } from '@solana/web3.js';
 import { expect } from 'chai';
-import { UpstreamFailure } from '../../src/net/failure.js';
-import { readMint } from '../../src/upstreams/mints/mint.js';
-import { createChain, type SolanaChain } from '../../src/solana/rpc.js';
+import { UpstreamFailure } from '../../../src/net/failure.js';
+import { readMint } from '../../../src/upstreams/mints/mint.js';
+import { createChain, type SolanaChain } from '../../../src/rails/solana/rpc.js';
 import {
   ADDRESS,
   AUTHORITY,
@@ -13,7 +13,7 @@ import {
   mintBytes,
   never,
   type Answer,
-} from '../support/fake-rpc.js';
+} from '../../support/fake-rpc.js';
 
 describe('Solana chain behind several RPC servers', () => {
   let first: FakeRpc;

@@ -9,7 +9,7 @@ import type {
 } from './rpc-types.js';
 import { setMaxListeners } from 'node:events';
 import { keyOf } from './address.js';
-import type { UpstreamFailure } from '../net/failure.js';
+import type { UpstreamFailure } from '../../net/failure.js';
 import { aboutTransaction, asFailure, badAnswer, unreachable, timedOut } from './rpc-failures.js';
 import {
   readAccount,

@@ -1,8 +1,8 @@
-import { BLOCKHASH_LIFE_BLOCKS } from '../solana/blocks.js';
+import { BLOCKHASH_LIFE_BLOCKS } from './blocks.js';
 import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
-import type { Payment as Row } from '../ledger/store.js';
-import { EXPIRED_AFTER_BLOCKS } from '../ledger/maintenance.js';
+import type { Payment as Row } from '../../ledger/store.js';
+import { EXPIRED_AFTER_BLOCKS } from '../../ledger/maintenance.js';
 import { sourceAccountOf } from './transaction.js';
 
 export type Finality = 'confirmed' | 'finalized';

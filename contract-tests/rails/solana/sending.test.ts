@@ -1,8 +1,8 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { createChain, type SolanaChain } from '../../src/solana/rpc.js';
-import { SignatureWatch } from '../../src/solana/signature-watch.js';
-import { FakeRpc, never, publicFailureOf } from '../support/fake-rpc.js';
+import { createChain, type SolanaChain } from '../../../src/rails/solana/rpc.js';
+import { SignatureWatch } from '../../../src/rails/solana/signature-watch.js';
+import { FakeRpc, never, publicFailureOf } from '../../support/fake-rpc.js';
 
 const SENT = 'AQID';
 const context = { slot: 7 };

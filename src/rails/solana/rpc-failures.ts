@@ -1,5 +1,5 @@
-import { NoAnswer } from '../net/http-client.js';
-import { failureKind, UpstreamFailure } from '../net/failure.js';
+import { NoAnswer } from '../../net/http-client.js';
+import { failureKind, UpstreamFailure } from '../../net/failure.js';
 
 /** JSON-RPC codes of temporary errors: rate limit, node behind, slot not reached yet. */
 const NOT_NOW = new Set<unknown>([429, -32429, -32005, -32004, -32014, -32016]);

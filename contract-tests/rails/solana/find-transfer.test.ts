@@ -1,8 +1,12 @@
 import { expect } from 'chai';
 import { createHash } from 'node:crypto';
-import { findTransfer, type ChainHistory, type SearchResult } from '../../src/payments/find-transfer.js';
-import { readTransaction } from '../../src/solana/message.js';
-import { aPayment } from '../support/wallet-payment.js';
+import {
+  findTransfer,
+  type ChainHistory,
+  type SearchResult,
+} from '../../../src/rails/solana/find-transfer.js';
+import { readTransaction } from '../../../src/rails/solana/message.js';
+import { aPayment } from '../../support/wallet-payment.js';
 
 const PAGE = 1_000;
 const CLAIM_SLOT = 100;

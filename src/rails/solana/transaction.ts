@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { createPublicKey, hash, verify, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import { toDecimal } from '../contract/price.js';
-import { keyOf, programAddress, toAddress } from '../solana/address.js';
-import { feeFault, usesFeePayer } from '../solana/fee-limits.js';
+import { toDecimal } from '../../contract/price.js';
+import { keyOf, programAddress, toAddress } from './address.js';
+import { feeFault, usesFeePayer } from './fee-limits.js';
 import {
   isSane,
   MessageFault,
@@ -11,14 +11,9 @@ import {
   type Instruction,
   type Key,
   type SolanaTransaction,
-} from '../solana/message.js';
-import {
-  ASSOCIATED_TOKEN_PROGRAM,
-  LIGHTHOUSE_PROGRAM,
-  MEMO_PROGRAM,
-  TOKEN_PROGRAM,
-} from '../solana/networks.js';
-import { USDC_DECIMALS } from '../contract/price.js';
+} from './message.js';
+import { ASSOCIATED_TOKEN_PROGRAM, LIGHTHOUSE_PROGRAM, MEMO_PROGRAM, TOKEN_PROGRAM } from './networks.js';
+import { USDC_DECIMALS } from '../../contract/price.js';
 
 /** A transaction that passed the local check of layout, mint, amount, receiver and payer's signature. */
 export type CheckedTransaction = {

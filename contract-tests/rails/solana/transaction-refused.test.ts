@@ -8,9 +8,9 @@ import {
   checker,
   craft,
   reasonOf,
-} from '../support/bent-transactions.js';
-import { DEVNET_USDC } from '../support/craft.js';
-import { wrongTransactions } from '../support/payment-table.js';
+} from '../../support/bent-transactions.js';
+import { DEVNET_USDC } from '../../support/craft.js';
+import { wrongTransactions } from '../../support/payment-table.js';
 
 describe('transaction: what does not pay our price is refused, and told why', () => {
   for (const [fault, reason, make] of wrongTransactions({

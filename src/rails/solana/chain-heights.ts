@@ -1,4 +1,4 @@
-import type { Ledger } from '../ledger/store.js';
+import type { Ledger } from '../../ledger/store.js';
 import { boundedRate, ChainRate, LEAST_BLOCKS_PER_SECOND } from './chain-rate.js';
 import { heightOf, type ChainHistory } from './find-transfer.js';
 

@@ -1,7 +1,7 @@
 import { Keypair, VersionedTransaction } from '@solana/web3.js';
 import { expect } from 'chai';
-import { KeyPairFault, readKeyPair } from '../../src/solana/key-pair.js';
-import { craftPayment } from '../support/craft.js';
+import { KeyPairFault, readKeyPair } from '../../../src/rails/solana/key-pair.js';
+import { craftPayment } from '../../support/craft.js';
 
 describe('a key pair of the Solana CLI', () => {
   const pair = Keypair.generate();
