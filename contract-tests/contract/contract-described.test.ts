@@ -2,8 +2,8 @@ import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
 import { loadContract } from '../../src/contract/contract.js';
 import { follow, isObject, objectOf } from '../../src/contract/references.js';
-import { MAX_HEADER_BYTES, renderChallenge } from '../../src/payments/challenge.js';
-import { serviceOf } from '../../src/payments/service.js';
+import { MAX_HEADER_BYTES, renderChallenge } from '../../src/methods/x402/challenge.js';
+import { serviceOf } from '../../src/methods/x402/service.js';
 import { openWorld, post, signFor, type World } from '../support/world.js';
 
 const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));

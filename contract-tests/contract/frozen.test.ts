@@ -1,8 +1,8 @@
 import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
 import { loadContract } from '../../src/contract/contract.js';
-import { MAX_HEADER_BYTES } from '../../src/payments/challenge.js';
-import { MAX_TIMEOUT_SECONDS } from '../../src/payments/requirements.js';
+import { MAX_HEADER_BYTES } from '../../src/methods/x402/challenge.js';
+import { MAX_TIMEOUT_SECONDS } from '../../src/methods/x402/requirements.js';
 import { breaksRelease } from '../tools/breaking.js';
 
 const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));

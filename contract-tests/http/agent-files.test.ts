@@ -4,7 +4,7 @@ import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import { parseContract } from '../../src/contract/contract.js';
 import { agentFiles } from '../../src/http/agent-files.js';
 import { ICON_SVG, iconPng } from '../../src/http/icon.js';
-import { serviceOf } from '../../src/payments/service.js';
+import { serviceOf } from '../../src/methods/x402/service.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { SOLD } from '../support/sold.js';
 import { call, openWorld, post, signFor, TEXT, type World } from '../support/world.js';

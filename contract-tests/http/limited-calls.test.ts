@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { servePaidCall, type ArrivedCall, type PaidCallParts } from '../../src/http/paid-calls.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
-import type { PaymentCheck } from '../../src/payments/check-payment.js';
+import type { PaymentCheck } from '../../src/methods/x402/check-payment.js';
 import {
   facilitatorDown,
   failedToProcess,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Keypair, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { PaymentRequirements } from '@x402/core/types';
-import { requirementsOf } from '../../src/payments/requirements.js';
+import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { pause } from '../support/faults.js';
 import {

@@ -1,6 +1,6 @@
 import type { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { requirementsOf } from '../../src/payments/requirements.js';
+import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import type { Answer, Outcome } from '../../src/payments/outcome.js';
 import { OrderWorker } from '../../src/payments/order-worker.js';
 import {

@@ -1,8 +1,8 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { Payment } from '../../src/payments/check-payment.js';
+import type { Payment } from '../../src/methods/x402/check-payment.js';
 import type { Facilitator } from '../../src/payments/facilitator.js';
-import { requirementsOf } from '../../src/payments/requirements.js';
+import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import {
   asked,
   ACCEPTED,

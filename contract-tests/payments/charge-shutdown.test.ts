@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { OrderWorker, type OrderWork } from '../../src/payments/order-worker.js';
-import { requirementsOf } from '../../src/payments/requirements.js';
+import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import {
   bodyOf,
   eachInANewWorld,

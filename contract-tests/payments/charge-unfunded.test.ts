@@ -1,7 +1,7 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { Payment } from '../../src/payments/check-payment.js';
-import { requirementsOf } from '../../src/payments/requirements.js';
+import type { Payment } from '../../src/methods/x402/check-payment.js';
+import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import type { Answer } from '../../src/payments/outcome.js';
 import {
   answer,

@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { stringify } from 'yaml';
 import { parseContract } from '../../src/contract/contract.js';
 import { discoveryOf, indexOf, servedContract } from '../../src/payments/discovery.js';
-import type { Terms } from '../../src/payments/requirements.js';
+import type { Terms } from '../../src/methods/x402/requirements.js';
 import { RELEASED, SOLD } from '../support/sold.js';
 
 /** Its prices and operations stay as they are. */

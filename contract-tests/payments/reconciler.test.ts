@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { ChainHistory } from '../../src/rails/solana/find-transfer.js';
-import type { Payment } from '../../src/payments/check-payment.js';
+import type { Payment } from '../../src/methods/x402/check-payment.js';
 import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
 import { Reconciler } from '../../src/payments/reconciler.js';
 import { readTransaction } from '../../src/rails/solana/message.js';

@@ -1,6 +1,6 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { Payment } from '../../src/payments/check-payment.js';
+import type { Payment } from '../../src/methods/x402/check-payment.js';
 import type { Outcome } from '../../src/payments/outcome.js';
 import { pickUp } from '../../src/payments/pick-up.js';
 import { bodyOf, eachInANewWorld, ID, SIGNATURE, world } from '../support/charge-world.js';

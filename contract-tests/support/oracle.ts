@@ -3,8 +3,8 @@ import addFormatsModule from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import type { Contract, PricedOperation } from '../../src/contract/contract.js';
-import { MAX_HEADER_BYTES } from '../../src/payments/challenge.js';
-import type { Terms } from '../../src/payments/requirements.js';
+import { MAX_HEADER_BYTES } from '../../src/methods/x402/challenge.js';
+import type { Terms } from '../../src/methods/x402/requirements.js';
 
 /** An answer of a server as its caller sees it. */
 export type Seen = { status: number; headers: Headers; body: Buffer };

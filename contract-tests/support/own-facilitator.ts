@@ -8,7 +8,7 @@ import {
 import { FeePayerGuard, type FeePayerLimits } from '../../src/payments/fee-payer-guard.js';
 import type { Facilitator, FacilitatorRequest } from '../../src/payments/facilitator.js';
 import { loadReferenceVerdict } from '../../src/payments/reference-verdict.js';
-import { requirementsOf } from '../../src/payments/requirements.js';
+import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import { readKeyPair, type KeyPair } from '../../src/rails/solana/key-pair.js';
 import { createChain, type SolanaChain } from '../../src/rails/solana/rpc.js';
 import { craftPayment, type Recipe } from './craft.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Payment } from '../../src/payments/check-payment.js';
-import { decodePayment } from '../../src/payments/wire.js';
+import type { Payment } from '../../src/methods/x402/check-payment.js';
+import { decodePayment } from '../../src/methods/x402/wire.js';
 import { toAddress } from '../../src/rails/solana/address.js';
 import { readTransaction } from '../../src/rails/solana/message.js';
 import { MEMO_PROGRAM } from '../../src/rails/solana/networks.js';

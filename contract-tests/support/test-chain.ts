@@ -17,7 +17,7 @@ import {
   VersionedTransaction,
 } from '@solana/web3.js';
 import type { PricedOperation } from '../../src/contract/contract.js';
-import type { Terms } from '../../src/payments/requirements.js';
+import type { Terms } from '../../src/methods/x402/requirements.js';
 import { serveFacilitator } from '../../src/sandbox/facilitator-server.js';
 import type { HttpServer } from '../../src/sandbox/http-server.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';

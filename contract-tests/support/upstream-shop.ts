@@ -27,7 +27,7 @@ import { Charge } from '../../src/payments/charge.js';
 import { servedContract } from '../../src/payments/discovery.js';
 import { Offers } from '../../src/payments/offers.js';
 import { OrderWorker } from '../../src/payments/order-worker.js';
-import { requirementsOf } from '../../src/payments/requirements.js';
+import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import {
   createHttpOperations,
   type HttpOperations,

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { loadContract, parseContract, type PricedOperation } from '../../src/contract/contract.js';
-import { MAX_HEADER_BYTES, renderChallenge } from '../../src/payments/challenge.js';
-import type { Terms } from '../../src/payments/requirements.js';
+import { MAX_HEADER_BYTES, renderChallenge } from '../../src/methods/x402/challenge.js';
+import type { Terms } from '../../src/methods/x402/requirements.js';
 import { describeInCi } from '../support/extent.js';
 import {
   challengeFaults,

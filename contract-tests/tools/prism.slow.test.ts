@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { loadContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
-import { PaymentChecker } from '../../src/payments/check-payment.js';
+import { PaymentChecker } from '../../src/methods/x402/check-payment.js';
 import { exampleCall } from '../support/example-call.js';
 import { call, openWorld, post, signFor, TEXT, type Answer, type World } from '../support/world.js';
 import { noPrism, prismVersion, startMock, startProxy, type Prism } from './prism.js';

@@ -6,8 +6,10 @@ const built = process.env.COINSLOT_BUILT
   ? pathToFileURL(`${process.env.COINSLOT_BUILT}/`)
   : new URL('../../dist/', import.meta.url);
 const { parseContract } = await import(new URL('src/contract/contract.js', built).href);
-const { serviceOf } = await import(new URL('src/payments/service.js', built).href);
-const { MAX_HEADER_BYTES, renderChallenge } = await import(new URL('src/payments/challenge.js', built).href);
+const { serviceOf } = await import(new URL('src/methods/x402/service.js', built).href);
+const { MAX_HEADER_BYTES, renderChallenge } = await import(
+  new URL('src/methods/x402/challenge.js', built).href
+);
 
 /** The longest of everything that a server adds: a URL of 60 characters, addresses of 44. */
 const ADDRESS = 'z'.repeat(44);

@@ -1,7 +1,7 @@
 import type { Log } from '../net/log.js';
 import type { Config } from '../config.js';
 import type { Endpoints } from '../sandbox/endpoints.js';
-import type { Terms } from '../payments/requirements.js';
+import type { Terms } from '../methods/x402/requirements.js';
 import type { Observation } from '../observe/observation.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
 import type { Shop } from '../shop/load-shop.js';

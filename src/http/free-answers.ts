@@ -5,7 +5,7 @@ import type { OperationHandler } from '../contract/routes.js';
 import { agentFiles } from './agent-files.js';
 import { documentOf, type StaticDocument, type StaticDocuments } from './documents.js';
 import { discoveryOf, indexOf, servedContract } from '../payments/discovery.js';
-import type { Terms } from '../payments/requirements.js';
+import type { Terms } from '../methods/x402/requirements.js';
 import type { Health } from './health.js';
 
 /** What builds answers for each request, by operationId. */

@@ -3,7 +3,7 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { AnyAsked } from '../contract/operation.js';
 import type { Charge } from '../payments/charge.js';
 import { UNOBSERVED, type Observer, type Spent, type Transport } from '../observe/observer.js';
-import type { Payment } from '../payments/check-payment.js';
+import type { Payment } from '../methods/x402/check-payment.js';
 import { fingerprint, requestText, TooDeep } from '../payments/fingerprint.js';
 import type { Outcome } from '../payments/outcome.js';
 import type { PaidCall } from '../payments/paid-call.js';

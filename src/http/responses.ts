@@ -2,7 +2,7 @@ import type { Context } from 'koa';
 import type { Readable } from 'node:stream';
 import { HttpFault } from '../net/http-fault.js';
 import { JSON_TYPE } from './run-handler.js';
-import type { Challenge } from '../payments/challenge.js';
+import type { Challenge } from '../methods/x402/challenge.js';
 
 /** Answered with the error object of the contract. */
 export class Halt extends HttpFault {}

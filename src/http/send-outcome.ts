@@ -1,11 +1,11 @@
 import type { Context } from 'koa';
 import type { PricedOperation } from '../contract/contract.js';
-import type { ChallengeVersion } from '../payments/challenge.js';
-import type { Payment } from '../payments/check-payment.js';
+import type { ChallengeVersion } from '../methods/x402/challenge.js';
+import type { Payment } from '../methods/x402/check-payment.js';
 import type { AnswerKeys, AnswerLink } from '../payments/answer-keys.js';
 import type { Offers } from '../payments/offers.js';
 import type { Outcome } from '../payments/outcome.js';
-import { receiptHeader, type Receipt } from '../payments/wire.js';
+import { receiptHeader, type Receipt } from '../methods/x402/wire.js';
 import type { BudgetOwner } from './byte-budget.js';
 import { send, sendChallenge, sendError } from './responses.js';
 import { sendSold, type SellingParts } from './send-sold.js';

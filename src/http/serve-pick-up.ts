@@ -6,7 +6,7 @@ import type { AnswerKeys } from '../payments/answer-keys.js';
 import type { Charge } from '../payments/charge.js';
 import { unavailable } from '../payments/outcome.js';
 import type { PickedUp } from '../payments/pick-up.js';
-import { receiptHeader } from '../payments/wire.js';
+import { receiptHeader } from '../methods/x402/wire.js';
 import type { SourceLimits } from './source-limits.js';
 import { Halt, send, sendError } from './responses.js';
 import { sendSold, type SellingParts } from './send-sold.js';

@@ -9,10 +9,10 @@ import {
 import type { Duplex } from 'node:stream';
 import { Connections } from './connections.js';
 import type { Route, Routes } from '../contract/routes.js';
-import { challengeVersion } from '../payments/challenge.js';
+import { challengeVersion } from '../methods/x402/challenge.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import type { Offers } from '../payments/offers.js';
-import { carriesPayment, hasHeader } from '../payments/headers.js';
+import { carriesPayment, hasHeader } from '../methods/x402/headers.js';
 import { sendDocument, type StaticDocument, type StaticDocuments } from './documents.js';
 import { serveLanding } from './landing.js';
 import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';

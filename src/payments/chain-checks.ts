@@ -5,7 +5,7 @@ import { networkOf, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 import type { SolanaChain, SurveyedServer } from '../rails/solana/rpc.js';
 import type { Account } from '../rails/solana/rpc-types.js';
 import type { Check, Finding } from './preflight.js';
-import type { Terms } from './requirements.js';
+import type { Terms } from '../methods/x402/requirements.js';
 import { receiverAccount } from '../rails/solana/transaction.js';
 
 /** The layout of a token account of the Token program. */

@@ -2,9 +2,9 @@ import type { Json } from '../contract/json.js';
 import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
-import { callShape } from './describe-call.js';
-import { exampleChallenge } from './challenge.js';
-import { resourceUrl, type Terms } from './requirements.js';
+import { callShape } from '../methods/x402/describe-call.js';
+import { exampleChallenge } from '../methods/x402/challenge.js';
+import { resourceUrl, type Terms } from '../methods/x402/requirements.js';
 import { SCHEMATHESIS_PATH } from './schemathesis-config.js';
 
 const INTRO =

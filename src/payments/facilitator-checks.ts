@@ -4,7 +4,7 @@ import { FacilitatorUnreachable } from './facilitator.js';
 import type { Facilitators } from './facilitators.js';
 import { inSol } from './fee-payer-guard.js';
 import type { Check, Finding } from './preflight.js';
-import type { Terms } from './requirements.js';
+import type { Terms } from '../methods/x402/requirements.js';
 
 /** A settlement costs its fee payer about 10 000 lamports, so this is enough for some thousands; four times the usual FEE_PAYER_FLOOR. */
 const NEARLY_EMPTY_LAMPORTS = 40_000_000n;

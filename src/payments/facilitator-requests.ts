@@ -1,7 +1,7 @@
 import type { Payment as Row } from '../ledger/store.js';
 import type { FacilitatorRequest } from './facilitator.js';
 import type { Offers } from './offers.js';
-import { requirementsOf } from './requirements.js';
+import { requirementsOf } from '../methods/x402/requirements.js';
 import type { Run } from './run.js';
 import { destinationAccountOf, feePayerOf, receiverAccount } from '../rails/solana/transaction.js';
 

@@ -2,10 +2,10 @@ import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
-import { bodyFields, callShape, typeText } from './describe-call.js';
-import { exampleChallenge } from './challenge.js';
+import { bodyFields, callShape, typeText } from '../methods/x402/describe-call.js';
+import { exampleChallenge } from '../methods/x402/challenge.js';
 import { priceNote } from './discovery.js';
-import { resourceUrl, type Terms } from './requirements.js';
+import { resourceUrl, type Terms } from '../methods/x402/requirements.js';
 import { STATUS_MEANINGS } from './status-meanings.js';
 
 /**

@@ -2,8 +2,8 @@ import type { Contract } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
-import type { Terms } from './requirements.js';
-import { serviceOf } from './service.js';
+import type { Terms } from '../methods/x402/requirements.js';
+import { serviceOf } from '../methods/x402/service.js';
 
 /** Where the entry of this service for an MCP registry is served. */
 export const SERVER_JSON_PATH = '/.well-known/mcp/server.json';

@@ -10,10 +10,10 @@ import {
   type Challenge,
   type ChallengeVersion,
   type OfferState,
-} from './challenge.js';
+} from '../methods/x402/challenge.js';
 import { SharedBucket } from './admission.js';
 import type { Key } from '../rails/solana/message.js';
-import { requirementsOf, type Terms } from './requirements.js';
+import { requirementsOf, type Terms } from '../methods/x402/requirements.js';
 import { bytesOf, type CheckedTransaction } from '../rails/solana/transaction.js';
 
 /** The state of the chain at the last read, at commitment `confirmed`. */

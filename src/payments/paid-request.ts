@@ -12,7 +12,7 @@ import type { KeptAnswers } from './kept-answers.js';
 import type { OrderWorker } from './order-worker.js';
 import { failedToProcess, inProgress, overLimit, refused, type Outcome, type Sale } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
-import { networkName } from './requirements.js';
+import { networkName } from '../methods/x402/requirements.js';
 import type { RunResult } from './run.js';
 import type { Seller } from './seller.js';
 import type { SingleFlight } from './single-flight.js';

@@ -2,7 +2,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Caller, Payment as Row } from '../ledger/store.js';
 import { inProgress, type Outcome } from './outcome.js';
 import type { PaidRequestParts } from './paid-request.js';
-import { networkName } from './requirements.js';
+import { networkName } from '../methods/x402/requirements.js';
 import { idleOrder, pending, refunded, sold, stillOwed, type SharedOutcome } from './shared-outcome.js';
 
 /** What a paid call would be answered with now, or why there is nothing. */

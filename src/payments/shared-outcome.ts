@@ -10,7 +10,7 @@ import {
   type Unsold,
 } from './outcome.js';
 import type { OrderPause } from './order-worker.js';
-import type { Receipt } from './wire.js';
+import type { Receipt } from '../methods/x402/wire.js';
 
 /** The recipient of an outcome: `network` is our network's name in its x402 version; `sale` records whether the answer was written out. */
 export type Recipient = { network: string; sale: Sale };

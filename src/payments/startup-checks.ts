@@ -2,12 +2,12 @@ import type { Contract } from '../contract/contract.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { NetworkName } from '../rails/solana/networks.js';
 import { clockCheck, receiverCheck, rpcCheck } from './chain-checks.js';
-import { MAX_HEADER_BYTES, renderChallenge } from './challenge.js';
+import { MAX_HEADER_BYTES, renderChallenge } from '../methods/x402/challenge.js';
 import { facilitatorCheck } from './facilitator-checks.js';
 import type { Facilitators } from './facilitators.js';
 import type { Check, Finding } from './preflight.js';
 import { publicUrlCheck, type Reach } from './public-url-check.js';
-import type { Terms } from './requirements.js';
+import type { Terms } from '../methods/x402/requirements.js';
 
 const LONGEST_ADDRESS = 'z'.repeat(44);
 

@@ -13,7 +13,7 @@ import {
 } from '../http/documents.js';
 import { servedContract } from '../payments/discovery.js';
 import { REFERENCE_PATH } from '../contract/reserved-names.js';
-import type { Terms } from '../payments/requirements.js';
+import type { Terms } from '../methods/x402/requirements.js';
 import { anchor, landingPage, type LandingParts } from './landing-page.js';
 import { ownWords } from './own-words.js';
 import { PAGE_SCRIPT } from './page-script.js';

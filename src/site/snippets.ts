@@ -1,7 +1,7 @@
 import type { PricedOperation } from '../contract/contract.js';
 import { exampleArguments } from '../mcp/tool-arguments.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
-import type { Terms } from '../payments/requirements.js';
+import type { Terms } from '../methods/x402/requirements.js';
 
 /** Code that buys one call, in one language. */
 export type Snippet = { id: string; label: string; note: string; code: string };

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { createSigner } from '../../../src/cli/mcp/signer.js';
 import type { Offer } from '../../../src/cli/mcp/tool-result.js';
 import { answerRpc } from '../../../src/cli/mock/stub-chain.js';
-import { renderChallenge } from '../../../src/payments/challenge.js';
+import { renderChallenge } from '../../../src/methods/x402/challenge.js';
 import { NETWORKS } from '../../../src/rails/solana/networks.js';
 import { FEE_PAYER, TERMS } from '../../support/charge-world.js';
 import { SOLD } from '../../support/sold.js';

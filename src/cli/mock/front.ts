@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { PricedOperation } from '../../contract/contract.js';
 import type { Routes } from '../../contract/routes.js';
-import { challengeVersion, renderChallenge } from '../../payments/challenge.js';
-import { PaymentChecker } from '../../payments/check-payment.js';
-import { carriesPayment } from '../../payments/headers.js';
-import { networkName, type Terms } from '../../payments/requirements.js';
-import { decodePayment, receiptHeader } from '../../payments/wire.js';
+import { challengeVersion, renderChallenge } from '../../methods/x402/challenge.js';
+import { PaymentChecker } from '../../methods/x402/check-payment.js';
+import { carriesPayment } from '../../methods/x402/headers.js';
+import { networkName, type Terms } from '../../methods/x402/requirements.js';
+import { decodePayment, receiptHeader } from '../../methods/x402/wire.js';
 import { MOCK_RPC_PATH } from './mock-document.js';
 import { answerRpc, randomBlockhash } from './stub-chain.js';
 import { tone } from './tone.js';

@@ -3,8 +3,8 @@ import { NETWORKS } from '../../rails/solana/networks.js';
 import type { Contract } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
 import { follow, isObject } from '../../contract/references.js';
-import { serviceOf } from '../../payments/service.js';
-import type { Terms } from '../../payments/requirements.js';
+import { serviceOf } from '../../methods/x402/service.js';
+import type { Terms } from '../../methods/x402/requirements.js';
 
 /** The path at which a mock answers what a buyer asks an RPC server before it signs. No contract may sell it (see `isMockPath`). */
 export const MOCK_RPC_PATH = '/.mock/rpc';

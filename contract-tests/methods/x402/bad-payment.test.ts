@@ -26,7 +26,7 @@ import {
   v1Header,
   v2Header,
   type Recipe,
-} from '../support/craft.js';
+} from '../../support/craft.js';
 import {
   call,
   challengeOf,
@@ -37,9 +37,9 @@ import {
   TEXT,
   type Answer,
   type World,
-} from '../support/world.js';
-import { toDecimal } from '../../src/contract/price.js';
-import { priceOf } from '../support/sold.js';
+} from '../../support/world.js';
+import { toDecimal } from '../../../src/contract/price.js';
+import { priceOf } from '../../support/sold.js';
 
 type Headers = Record<string, string>;
 /** What the fault is, what the refusal says, and the headers that carry the payment. */

@@ -1,5 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import type { PricedOperation } from '../contract/contract.js';
+import type { PricedOperation } from '../../contract/contract.js';
 import type { Service } from './service.js';
 
 /** The terms that all offers of this server share. They do not change while it runs. */

@@ -1,6 +1,6 @@
-import type { Parameter, PricedOperation } from '../contract/contract.js';
-import type { Json } from '../contract/json.js';
-import { fieldsOf, isObject } from '../contract/references.js';
+import type { Parameter, PricedOperation } from '../../contract/contract.js';
+import type { Json } from '../../contract/json.js';
+import { fieldsOf, isObject } from '../../contract/references.js';
 
 const MAX_VALUES = 8;
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { carriesPayment } from '../../src/payments/headers.js';
-import { decodePayment, receiptHeader, type WirePayment } from '../../src/payments/wire.js';
-import { facilitatorRequest } from '../support/http-facilitator.js';
+import { carriesPayment } from '../../../src/methods/x402/headers.js';
+import { decodePayment, receiptHeader, type WirePayment } from '../../../src/methods/x402/wire.js';
+import { facilitatorRequest } from '../../support/http-facilitator.js';
 import {
   base64Json,
   DEVNET,
@@ -11,7 +11,7 @@ import {
   v1Header,
   v2Header,
   withIdentifier,
-} from '../support/craft.js';
+} from '../../support/craft.js';
 
 const { requirements: ACCEPTED } = facilitatorRequest('FeePayer');
 const V2 = v2Header(ACCEPTED, 'AAAA');

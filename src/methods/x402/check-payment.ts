@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { PricedOperation } from '../contract/contract.js';
-import { toDecimal } from '../contract/price.js';
+import type { PricedOperation } from '../../contract/contract.js';
+import { toDecimal } from '../../contract/price.js';
 import type { Terms } from './requirements.js';
-import { TransactionChecker, type CheckedTransaction } from '../rails/solana/transaction.js';
+import { TransactionChecker, type CheckedTransaction } from '../../rails/solana/transaction.js';
 import { decodePayment, type Accepted, type WirePayment } from './wire.js';
 
 /** A payment whose transaction passed the local check. Neither ledger nor facilitator has seen it yet. */

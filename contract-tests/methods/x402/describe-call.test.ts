@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { parseContract, type PricedOperation } from '../../src/contract/contract.js';
-import type { Json } from '../../src/contract/json.js';
-import { MAX_HEADER_BYTES, renderChallenge } from '../../src/payments/challenge.js';
-import { bazaarOf, callShape, outputSchemaOf, typeText } from '../../src/payments/describe-call.js';
-import { discoveryOf, indexOf, servedContract } from '../../src/payments/discovery.js';
-import { ANY_SHOP } from '../support/any-shop.js';
-import { operationIn } from '../support/sold.js';
+import { parseContract, type PricedOperation } from '../../../src/contract/contract.js';
+import type { Json } from '../../../src/contract/json.js';
+import { MAX_HEADER_BYTES, renderChallenge } from '../../../src/methods/x402/challenge.js';
+import { bazaarOf, callShape, outputSchemaOf, typeText } from '../../../src/methods/x402/describe-call.js';
+import { discoveryOf, indexOf, servedContract } from '../../../src/payments/discovery.js';
+import { ANY_SHOP } from '../../support/any-shop.js';
+import { operationIn } from '../../support/sold.js';
 
 const contract = parseContract(ANY_SHOP);
 const operation = (id: string): PricedOperation => operationIn(contract, id);

@@ -1,17 +1,17 @@
-import type { Json } from '../../src/contract/json.js';
+import type { Json } from '../../../src/contract/json.js';
 import { expect } from 'chai';
 import addFormatsModule from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parsePaymentRequired } from '@x402/core/schemas';
-import { loadContract, type PricedOperation } from '../../src/contract/contract.js';
-import { MAX_HEADER_BYTES, renderChallenge, type Challenge } from '../../src/payments/challenge.js';
-import { Offers } from '../../src/payments/offers.js';
-import { bazaarOf } from '../../src/payments/describe-call.js';
-import type { Terms } from '../../src/payments/requirements.js';
-import { serviceOf } from '../../src/payments/service.js';
-import { bytesOf } from '../../src/rails/solana/transaction.js';
+import { loadContract, type PricedOperation } from '../../../src/contract/contract.js';
+import { MAX_HEADER_BYTES, renderChallenge, type Challenge } from '../../../src/methods/x402/challenge.js';
+import { Offers } from '../../../src/payments/offers.js';
+import { bazaarOf } from '../../../src/methods/x402/describe-call.js';
+import type { Terms } from '../../../src/methods/x402/requirements.js';
+import { serviceOf } from '../../../src/methods/x402/service.js';
+import { bytesOf } from '../../../src/rails/solana/transaction.js';
 
-const { document, paid } = loadContract(new URL('../../../openapi.yaml', import.meta.url));
+const { document, paid } = loadContract(new URL('../../../../openapi.yaml', import.meta.url));
 
 const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
 const OTHER_FEE_PAYER = 'CKPKJWNdJEqa81x7CkZ14BVPiY6y16Sxs7owznqtWYp5';

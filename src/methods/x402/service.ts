@@ -1,5 +1,5 @@
-import type { Contract } from '../contract/contract.js';
-import { objectOf } from '../contract/references.js';
+import type { Contract } from '../../contract/contract.js';
+import { objectOf } from '../../contract/references.js';
 
 /** How this service presents itself in the challenges (x402 v2 ResourceInfo) and documents. */
 export type Service = {

@@ -1,10 +1,10 @@
-import type { Json } from '../contract/json.js';
-import type { PricedOperation } from '../contract/contract.js';
+import type { Json } from '../../contract/json.js';
+import type { PricedOperation } from '../../contract/contract.js';
 import { tagsOf } from './service.js';
 import { networkName, requirementsOf, resourceUrl, type Terms } from './requirements.js';
-import { USDC_DECIMALS } from '../contract/price.js';
+import { USDC_DECIMALS } from '../../contract/price.js';
 import { bazaarOf, outputSchemaOf, PAYMENT_IDENTIFIER } from './describe-call.js';
-import { TOKEN_PROGRAM } from '../rails/solana/networks.js';
+import { TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 
 /**
  * A 402 answer that is ready to send: the body, and its base64 for the PAYMENT-REQUIRED header. A v1 challenge is sent without the
