@@ -313,7 +313,7 @@ const spared = of('payments/verification', 'payments/charge-known-payer', [
   },
 ]);
 
-const bounded = of('payments/unsold-work', 'payments/charge-known-payer', [
+const bounded = of('admission/unsold-work', 'payments/charge-known-payer', [
   {
     name: 'long unverified work counts as short',
     find: 'weightOf(now - began)',

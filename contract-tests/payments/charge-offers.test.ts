@@ -1,6 +1,6 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import { SharedBucket } from '../../src/payments/admission.js';
+import { SharedBucket } from '../../src/admission/admission.js';
 import { MAX_HEADER_BYTES } from '../../src/methods/x402/challenge.js';
 import {
   asked,

@@ -4,7 +4,7 @@ import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { PricedOperation } from '../contract/contract.js';
 import type { Caller, Ledger } from '../ledger/store.js';
-import { SharedBucket } from './admission.js';
+import { SharedBucket } from '../admission/admission.js';
 import { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from './offers.js';
 import { PaymentChecker, type PaymentCheck, type Payment } from '../methods/x402/check-payment.js';
@@ -23,7 +23,7 @@ import { Seller } from './seller.js';
 import type { Confirm, FindDenied } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
-import { UnsoldWork, type PayerAllowance } from './unsold-work.js';
+import { UnsoldWork, type PayerAllowance } from '../admission/unsold-work.js';
 import type { AskedFacilitators } from './verification.js';
 import type { BlocksLeft } from './work.js';
 

@@ -2,7 +2,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
 import type { Ledger, Payment } from '../ledger/store.js';
-import type { SharedBucket } from './admission.js';
+import type { SharedBucket } from '../admission/admission.js';
 import type { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from './offers.js';
 import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
@@ -14,7 +14,7 @@ import { Settlement, type Confirm, type FindDenied } from './settlement.js';
 import { failedOwed, owedTooOften, pending, sold, sameForAll } from './shared-outcome.js';
 import type { FacilitatorTrust } from './facilitator-trust.js';
 import { feePayerOf } from '../rails/solana/transaction.js';
-import type { UnsoldWork, Working } from './unsold-work.js';
+import type { UnsoldWork, Working } from '../admission/unsold-work.js';
 import { Verification, type AskedFacilitators } from './verification.js';
 import { Work, type BlocksLeft } from './work.js';
 

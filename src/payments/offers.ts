@@ -11,7 +11,7 @@ import {
   type ChallengeVersion,
   type OfferState,
 } from '../methods/x402/challenge.js';
-import { SharedBucket } from './admission.js';
+import { SharedBucket } from '../admission/admission.js';
 import type { Key } from '../rails/solana/message.js';
 import { requirementsOf, type Terms } from '../methods/x402/requirements.js';
 import { bytesOf, type CheckedTransaction } from '../rails/solana/transaction.js';

@@ -2,7 +2,7 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { Spent } from '../observe/observer.js';
 import type { Payment } from '../methods/x402/check-payment.js';
 import type { Answer, Failure } from './outcome.js';
-import type { Party } from './unsold-work.js';
+import type { Party } from '../admission/unsold-work.js';
 
 /** A paid call whose body is valid. */
 export type PaidCall = {

@@ -2,7 +2,7 @@ import type { Log } from '../net/log.js';
 import type { Ledger } from '../ledger/store.js';
 import type { PaidCall } from './paid-call.js';
 import type { Paid, SharedOutcome } from './shared-outcome.js';
-import type { Started, Working } from './unsold-work.js';
+import type { Started, Working } from '../admission/unsold-work.js';
 
 /** One run of a claimed payment, on behalf of all its callers. */
 export type Run = {

@@ -1,7 +1,7 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import { LRUCache } from 'lru-cache';
 import type { Caller, ClaimResult, ClaimRequest, Ledger } from '../ledger/store.js';
-import type { SharedBucket } from './admission.js';
+import type { SharedBucket } from '../admission/admission.js';
 import type { Offers } from './offers.js';
 import {
   facilitatorDown,
@@ -13,7 +13,7 @@ import {
   type Unsold,
 } from './outcome.js';
 import { partyOf, type PaidCall } from './paid-call.js';
-import type { UnsoldWork, UsedUp } from './unsold-work.js';
+import type { UnsoldWork, UsedUp } from '../admission/unsold-work.js';
 import type { AskedFacilitators } from './verification.js';
 
 /** The most that one payer may have in unsettled payments, in atomic units: 100 USDC. */

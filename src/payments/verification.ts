@@ -9,7 +9,7 @@ import type { Offers } from './offers.js';
 import { explain, facilitatorDown, refused, unavailable } from './outcome.js';
 import { RunEnded, type Run, type RunCleanup } from './run.js';
 import { sameForAll } from './shared-outcome.js';
-import type { UnsoldWork } from './unsold-work.js';
+import type { UnsoldWork } from '../admission/unsold-work.js';
 import type { WaitingCallers } from './waiting-callers.js';
 
 /** What the charge needs of the facilitators. */

@@ -1,7 +1,7 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
-import type { SharedBucket } from './admission.js';
+import type { SharedBucket } from '../admission/admission.js';
 import type { BlockhashLife } from './blockhash-life.js';
 import {
   failure,
@@ -14,7 +14,7 @@ import {
 import { partyOf, type PaidCall } from './paid-call.js';
 import type { Run, RunCleanup } from './run.js';
 import { sameForAll } from './shared-outcome.js';
-import type { UnsoldWork } from './unsold-work.js';
+import type { UnsoldWork } from '../admission/unsold-work.js';
 import type { Verification } from './verification.js';
 
 const WORK_DEADLINE_MS = 20_000;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Fault } from '../../src/net/failure.js';
-import { UnsoldWork, type Party, type UsedUp, type Working } from '../../src/payments/unsold-work.js';
+import { UnsoldWork, type Party, type UsedUp, type Working } from '../../src/admission/unsold-work.js';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
