@@ -4,7 +4,7 @@ import { readConfig } from './config.js';
 import { ConfigFault } from './config/setting-reader.js';
 import { ContractFault } from './contract/contract.js';
 import { LedgerFault } from './ledger/fault.js';
-import { FacilitatorFault } from './payments/facilitator.js';
+import { FacilitatorFault } from './facilitators/facilitator.js';
 
 /** Errors that the operator can correct; only their message is printed. */
 const FAULTS = [ConfigFault, ContractFault, FacilitatorFault, LedgerFault];

@@ -6,7 +6,7 @@ const of = (file: string, test: string, changes: readonly Change[]): readonly Mu
   changes.map(change => ({ ...change, file: `src/${file}.js`, test }));
 
 /** What the embedded facilitator refuses, and the order of signing and sending. */
-const facilitator = of('payments/embedded-facilitator', 'payments/embedded-facilitator', [
+const facilitator = of('facilitators/embedded-facilitator', 'facilitators/embedded-facilitator', [
   {
     name: 'more is signed than a wallet holds',
     find: 'if (!covered)',
@@ -57,7 +57,7 @@ const facilitator = of('payments/embedded-facilitator', 'payments/embedded-facil
   },
 ]);
 
-const limits = of('payments/embedded-facilitator', 'payments/embedded-limits.slow', [
+const limits = of('facilitators/embedded-facilitator', 'facilitators/embedded-limits.slow', [
   {
     name: 'the fees have no limit of ours',
     find: 'if (fees)',
@@ -72,7 +72,7 @@ const limits = of('payments/embedded-facilitator', 'payments/embedded-limits.slo
   },
 ]);
 
-const guard = of('payments/fee-payer-guard', 'payments/fee-payer-guard', [
+const guard = of('facilitators/fee-payer-guard', 'facilitators/fee-payer-guard', [
   {
     name: 'there is no floor',
     find: 'if (left - fee < limits.floor) {',

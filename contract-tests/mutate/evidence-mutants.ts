@@ -33,7 +33,7 @@ export const evidenceMutants: readonly Mutant[] = [
       grep: 'what landed no later than the claim is the end of the search',
     },
   ]),
-  ...of('payments/facilitator-trust', 'payments/facilitator-trust', [
+  ...of('facilitators/facilitator-trust', 'facilitators/facilitator-trust', [
     {
       name: 'a facilitator that nobody knows is believed',
       find: 'return name === undefined || liars.has(name);',
@@ -73,7 +73,7 @@ export const evidenceMutants: readonly Mutant[] = [
       grep: 'a payer whose payment the chain proves unpaid is unknown again',
     },
   ]),
-  ...of('payments/embedded-facilitator', 'payments/embedded-facilitator', [
+  ...of('facilitators/embedded-facilitator', 'facilitators/embedded-facilitator', [
     {
       name: '`processed` in the last look counts as landed',
       find: "if (!status || status.finality === 'processed')",

@@ -246,7 +246,7 @@ const settled = [
       grep: 'an order whose transfer was not seen is unresolved',
     },
   ]),
-  ...of('payments/http-facilitator', 'payments/facilitator', [
+  ...of('facilitators/http-facilitator', 'facilitators/facilitator', [
     {
       name: 'any refusal to settle is certain',
       find: ' && REFUSALS_BEFORE_SIGNING.has(reason)',
@@ -352,7 +352,7 @@ const denied = of('payments/settlement', 'payments/charge-known-payer', [
   },
 ]);
 
-const several = of('payments/facilitators', 'payments/facilitators', [
+const several = of('facilitators/facilitators', 'facilitators/facilitators', [
   {
     name: 'every payment goes to the first facilitator',
     find: 'const known = this.#owners.get(feePayer);',

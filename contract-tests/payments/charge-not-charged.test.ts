@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { VerifyResult } from '../../src/payments/facilitator.js';
+import type { VerifyResult } from '../../src/facilitators/facilitator.js';
 import type { Answer } from '../../src/payments/outcome.js';
 import {
   bodyOf,

@@ -1,7 +1,7 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { VerifyResult } from '../../src/payments/facilitator.js';
-import { Facilitators } from '../../src/payments/facilitators.js';
+import type { VerifyResult } from '../../src/facilitators/facilitator.js';
+import { Facilitators } from '../../src/facilitators/facilitators.js';
 import {
   answer,
   asked,

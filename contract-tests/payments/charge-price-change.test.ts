@@ -1,7 +1,7 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
-import type { Facilitator } from '../../src/payments/facilitator.js';
+import type { Facilitator } from '../../src/facilitators/facilitator.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import {
   asked,

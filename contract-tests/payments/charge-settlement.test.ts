@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { FacilitatorRequest, SettleResult, SignResult } from '../../src/payments/facilitator.js';
+import type { FacilitatorRequest, SettleResult, SignResult } from '../../src/facilitators/facilitator.js';
 import {
   answer,
   asked,

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Caller, Payment as Row } from '../../src/ledger/store.js';
 import type { Charge } from '../../src/payments/charge.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
-import type { SettleResult } from '../../src/payments/facilitator.js';
+import type { SettleResult } from '../../src/facilitators/facilitator.js';
 import { OrderWorker } from '../../src/payments/order-worker.js';
 import type { Outcome } from '../../src/payments/outcome.js';
 import {

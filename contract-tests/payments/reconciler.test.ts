@@ -1,7 +1,10 @@
 import { expect } from 'chai';
 import type { ChainHistory } from '../../src/rails/solana/find-transfer.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
-import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
+import {
+  loadFacilitatorTrust,
+  type StoredFacilitatorTrust,
+} from '../../src/facilitators/facilitator-trust.js';
 import { Reconciler } from '../../src/payments/reconciler.js';
 import { readTransaction } from '../../src/rails/solana/message.js';
 import {

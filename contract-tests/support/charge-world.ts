@@ -8,8 +8,8 @@ import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge, type ChargeParts } from '../../src/payments/charge.js';
 import { Offers } from '../../src/payments/offers.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
-import type { Facilitator, SettleResult, VerifyResult } from '../../src/payments/facilitator.js';
-import { Facilitators } from '../../src/payments/facilitators.js';
+import type { Facilitator, SettleResult, VerifyResult } from '../../src/facilitators/facilitator.js';
+import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { fingerprint } from '../../src/payments/fingerprint.js';
 import { requirementsOf, type Terms } from '../../src/methods/x402/requirements.js';
 import {

@@ -1,7 +1,7 @@
 import { VersionedTransaction } from '@solana/web3.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
 import type { Ledger } from '../../src/ledger/store.js';
-import type { FacilitatorChain } from '../../src/payments/embedded-facilitator.js';
+import type { FacilitatorChain } from '../../src/facilitators/embedded-facilitator.js';
 import type { Intervention } from './proxy.js';
 import { sha256, type TestChain } from './test-chain.js';
 

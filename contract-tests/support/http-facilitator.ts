@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { FacilitatorRequest } from '../../src/payments/facilitator.js';
+import type { FacilitatorRequest } from '../../src/facilitators/facilitator.js';
 import { DEVNET, DEVNET_USDC } from './craft.js';
 
 /** A request to the facilitator with this fee payer. The transaction is none. */

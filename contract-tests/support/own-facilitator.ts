@@ -4,10 +4,10 @@ import {
   embeddedFacilitator,
   type EmbeddedTiming,
   type FacilitatorChain,
-} from '../../src/payments/embedded-facilitator.js';
-import { FeePayerGuard, type FeePayerLimits } from '../../src/payments/fee-payer-guard.js';
-import type { Facilitator, FacilitatorRequest } from '../../src/payments/facilitator.js';
-import { loadReferenceVerdict } from '../../src/payments/reference-verdict.js';
+} from '../../src/facilitators/embedded-facilitator.js';
+import { FeePayerGuard, type FeePayerLimits } from '../../src/facilitators/fee-payer-guard.js';
+import type { Facilitator, FacilitatorRequest } from '../../src/facilitators/facilitator.js';
+import { loadReferenceVerdict } from '../../src/facilitators/reference-verdict.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import { readKeyPair, type KeyPair } from '../../src/rails/solana/key-pair.js';
 import { createChain, type SolanaChain } from '../../src/rails/solana/rpc.js';

@@ -6,9 +6,9 @@ import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge } from '../../src/payments/charge.js';
 import { Offers } from '../../src/payments/offers.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
-import { EMBEDDED } from '../../src/payments/embedded-facilitator.js';
-import { Facilitators } from '../../src/payments/facilitators.js';
-import { facilitatorName, httpFacilitator } from '../../src/payments/http-facilitator.js';
+import { EMBEDDED } from '../../src/facilitators/embedded-facilitator.js';
+import { Facilitators } from '../../src/facilitators/facilitators.js';
+import { facilitatorName, httpFacilitator } from '../../src/facilitators/http-facilitator.js';
 import { SharedFeePayers } from '../../src/payments/shared-fee-payers.js';
 import { fingerprint } from '../../src/payments/fingerprint.js';
 import { boundedHistory, ChainHeights } from '../../src/rails/solana/chain-heights.js';
@@ -19,7 +19,10 @@ import { refused } from '../../src/payments/outcome.js';
 import type { PaidCall } from '../../src/payments/paid-call.js';
 import { confirmTransfer, findDenied } from '../../src/rails/solana/find-transfer.js';
 import { Reconciler } from '../../src/payments/reconciler.js';
-import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
+import {
+  loadFacilitatorTrust,
+  type StoredFacilitatorTrust,
+} from '../../src/facilitators/facilitator-trust.js';
 import { createChain } from '../../src/rails/solana/rpc.js';
 import { readView, rememberedFeePayers } from '../../src/payments/refresh-offers.js';
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';

@@ -13,7 +13,7 @@ import type { EntrancePages } from '../pages/page-frame.js';
 import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/page-responses.js';
 import { Sessions, type Session } from '../pages/session.js';
 import { SignIn } from '../pages/sign-in.js';
-import type { FacilitatorState } from '../payments/facilitators.js';
+import type { FacilitatorState } from '../facilitators/facilitators.js';
 import { isSignature } from '../rails/solana/address.js';
 import type { SharedMeta } from '../upstreams/people/respondents.js';
 import { framed, operatorEntrance } from './operator-layout.js';

@@ -2,7 +2,7 @@ import type { HealthReport } from '../http/health.js';
 import type { Undecided } from '../ledger/reader.js';
 import type { Order, Payment, Sale } from '../ledger/store.js';
 import { escapeHtml } from '../pages/escape.js';
-import type { FacilitatorState } from '../payments/facilitators.js';
+import type { FacilitatorState } from '../facilitators/facilitators.js';
 import { barChart } from './charts.js';
 import { ago, badge, grid, paymentLink, short, span } from './operator-layout.js';
 import type { DaySales, History } from './sales-history.js';

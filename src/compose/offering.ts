@@ -1,10 +1,10 @@
 import { durabilityOf } from '../ledger/durability.js';
 import { openLedger, type Ledger } from '../ledger/store.js';
 import { Offers } from '../payments/offers.js';
-import { createFacilitators } from '../payments/create-facilitators.js';
-import type { FeePayerGuard } from '../payments/fee-payer-guard.js';
-import type { Facilitators } from '../payments/facilitators.js';
-import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../payments/facilitator-trust.js';
+import { createFacilitators } from '../facilitators/create-facilitators.js';
+import type { FeePayerGuard } from '../facilitators/fee-payer-guard.js';
+import type { Facilitators } from '../facilitators/facilitators.js';
+import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import { SharedFeePayers } from '../payments/shared-fee-payers.js';
 import { ChainHeights } from '../rails/solana/chain-heights.js';
 import { ledgerWatch } from '../observe/ledger-watch.js';

@@ -22,7 +22,7 @@ import { networkName } from '../methods/x402/requirements.js';
 import { Seller } from './seller.js';
 import type { Confirm, FindDenied } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
-import type { FacilitatorTrust } from './facilitator-trust.js';
+import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import { UnsoldWork, type PayerAllowance } from '../admission/unsold-work.js';
 import type { AskedFacilitators } from './verification.js';
 import type { BlocksLeft } from './work.js';

@@ -1,8 +1,8 @@
 import type { SolanaChain } from '../rails/solana/rpc.js';
-import { EMBEDDED } from './embedded-facilitator.js';
-import { FacilitatorUnreachable } from './facilitator.js';
-import type { Facilitators } from './facilitators.js';
-import { inSol } from './fee-payer-guard.js';
+import { EMBEDDED } from '../facilitators/embedded-facilitator.js';
+import { FacilitatorUnreachable } from '../facilitators/facilitator.js';
+import type { Facilitators } from '../facilitators/facilitators.js';
+import { inSol } from '../facilitators/fee-payer-guard.js';
 import type { Check, Finding } from './preflight.js';
 import type { Terms } from '../methods/x402/requirements.js';
 

@@ -1,5 +1,5 @@
 import type { Payment as Row } from '../ledger/store.js';
-import type { FacilitatorRequest } from './facilitator.js';
+import type { FacilitatorRequest } from '../facilitators/facilitator.js';
 import type { Offers } from './offers.js';
 import { requirementsOf } from '../methods/x402/requirements.js';
 import type { Run } from './run.js';

@@ -12,7 +12,7 @@ import { RunEnded, paidBy, RunCleanup, type RunResult, type Run } from './run.js
 import { FacilitatorRequests } from './facilitator-requests.js';
 import { Settlement, type Confirm, type FindDenied } from './settlement.js';
 import { failedOwed, owedTooOften, pending, sold, sameForAll } from './shared-outcome.js';
-import type { FacilitatorTrust } from './facilitator-trust.js';
+import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import { feePayerOf } from '../rails/solana/transaction.js';
 import type { UnsoldWork, Working } from '../admission/unsold-work.js';
 import { Verification, type AskedFacilitators } from './verification.js';

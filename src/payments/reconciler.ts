@@ -13,7 +13,7 @@ import {
   type SearchResult,
 } from '../rails/solana/find-transfer.js';
 import { sharedHistory } from '../rails/solana/shared-history.js';
-import type { StoredFacilitatorTrust } from './facilitator-trust.js';
+import type { StoredFacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import { feePayerOf } from '../rails/solana/transaction.js';
 
 /** In ms unless noted otherwise. */

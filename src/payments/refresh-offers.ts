@@ -1,8 +1,8 @@
 import type { Log } from '../net/log.js';
 import type { Ledger, OfferedFeePayer } from '../ledger/store.js';
 import type { ChainView, Offers } from './offers.js';
-import { FacilitatorFault } from './facilitator.js';
-import type { Facilitators } from './facilitators.js';
+import { FacilitatorFault } from '../facilitators/facilitator.js';
+import type { Facilitators } from '../facilitators/facilitators.js';
 import type { SharedFeePayers } from './shared-fee-payers.js';
 import type { ChainHeights } from '../rails/solana/chain-heights.js';
 import { heightOf } from '../rails/solana/find-transfer.js';

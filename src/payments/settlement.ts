@@ -4,14 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from '../ledger/store.js';
 import type { Ledger, SettleRequest } from '../ledger/store.js';
 import type { WaitingCallers } from './waiting-callers.js';
-import type { FacilitatorRequest, SettleResult as Settled } from './facilitator.js';
+import type { FacilitatorRequest, SettleResult as Settled } from '../facilitators/facilitator.js';
 import type { FacilitatorRequests } from './facilitator-requests.js';
 import type { SearchResult } from '../rails/solana/find-transfer.js';
 import { recordLanded } from './record-landed.js';
 import { explain, inProgress, overLimit, type Success } from './outcome.js';
 import { RunEnded, paidBy, type RunResult, type Run, type RunCleanup } from './run.js';
 import { pending, refusedSettlement, sameForAll } from './shared-outcome.js';
-import type { FacilitatorTrust } from './facilitator-trust.js';
+import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import type { AskedFacilitators, Verification } from './verification.js';
 
 /**

@@ -1,7 +1,7 @@
 import type { Log } from '../net/log.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ledger } from '../ledger/store.js';
-import type { Facilitators } from './facilitators.js';
+import type { Facilitators } from '../facilitators/facilitators.js';
 import type { Offers } from './offers.js';
 
 /** The interval between lookups of unknown fee payers, and the longest that a request waits for one. */

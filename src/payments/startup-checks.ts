@@ -4,7 +4,7 @@ import type { NetworkName } from '../rails/solana/networks.js';
 import { clockCheck, receiverCheck, rpcCheck } from './chain-checks.js';
 import { MAX_HEADER_BYTES, renderChallenge } from '../methods/x402/challenge.js';
 import { facilitatorCheck } from './facilitator-checks.js';
-import type { Facilitators } from './facilitators.js';
+import type { Facilitators } from '../facilitators/facilitators.js';
 import type { Check, Finding } from './preflight.js';
 import { publicUrlCheck, type Reach } from './public-url-check.js';
 import type { Terms } from '../methods/x402/requirements.js';

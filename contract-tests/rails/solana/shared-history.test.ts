@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { ChainHistory } from '../../../src/rails/solana/find-transfer.js';
 import { Reconciler } from '../../../src/payments/reconciler.js';
 import { sharedHistory } from '../../../src/rails/solana/shared-history.js';
-import { loadFacilitatorTrust } from '../../../src/payments/facilitator-trust.js';
+import { loadFacilitatorTrust } from '../../../src/facilitators/facilitator-trust.js';
 import { eachInANewWorld, expectPending, world } from '../../support/charge-world.js';
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };

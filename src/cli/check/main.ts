@@ -10,7 +10,7 @@ import { messageOf } from '../../ledger/fault.js';
 import { inspectLedger, type LedgerState } from '../../ledger/inspect-ledger.js';
 import { HttpClient } from '../../net/http-client.js';
 import type { Log } from '../../net/log.js';
-import { createFacilitators } from '../../payments/create-facilitators.js';
+import { createFacilitators } from '../../facilitators/create-facilitators.js';
 import { runChecks, sentenceOf, type Check, type Finding } from '../../payments/preflight.js';
 import { databaseCheck, headerCheck, startupChecks } from '../../payments/startup-checks.js';
 import { publicUrlCheck } from '../../payments/public-url-check.js';

@@ -8,9 +8,9 @@ import {
   type SettleResult,
   type Trouble,
   type VerifyResult,
-} from '../../src/payments/facilitator.js';
-import { Facilitators } from '../../src/payments/facilitators.js';
-import { facilitatorName } from '../../src/payments/http-facilitator.js';
+} from '../../src/facilitators/facilitator.js';
+import { Facilitators } from '../../src/facilitators/facilitators.js';
+import { facilitatorName } from '../../src/facilitators/http-facilitator.js';
 import { DEVNET } from '../support/craft.js';
 import { until } from '../support/faults.js';
 import { facilitatorRequest } from '../support/http-facilitator.js';

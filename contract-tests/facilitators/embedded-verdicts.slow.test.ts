@@ -5,7 +5,7 @@ import { SettlementCache, toFacilitatorSvmSigner } from '@x402/svm';
 import { ExactSvmScheme } from '@x402/svm/exact/facilitator';
 import type { PaymentRequirements } from '@x402/core/types';
 import { expect } from 'chai';
-import type { FacilitatorRequest } from '../../src/payments/facilitator.js';
+import type { FacilitatorRequest } from '../../src/facilitators/facilitator.js';
 import { DEVNET_USDC, type Recipe } from '../support/craft.js';
 import { ownFacilitator, type OwnFacilitator } from '../support/own-facilitator.js';
 import { rightPayments, wrongTransactions, type GoodPayment } from '../support/payment-table.js';

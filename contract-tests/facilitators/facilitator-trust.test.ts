@@ -1,6 +1,9 @@
 import { expect } from 'chai';
-import { Facilitators } from '../../src/payments/facilitators.js';
-import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../../src/payments/facilitator-trust.js';
+import { Facilitators } from '../../src/facilitators/facilitators.js';
+import {
+  loadFacilitatorTrust,
+  type StoredFacilitatorTrust,
+} from '../../src/facilitators/facilitator-trust.js';
 import {
   eachInANewWorld,
   expectPending,

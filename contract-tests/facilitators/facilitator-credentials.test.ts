@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { jwtVerify } from 'jose';
 import { readConfig } from '../../src/config.js';
 import { ConfigFault } from '../../src/config/setting-reader.js';
-import { cdpAuthorization } from '../../src/payments/cdp-token.js';
-import { httpFacilitator, type Credentials } from '../../src/payments/http-facilitator.js';
+import { cdpAuthorization } from '../../src/facilitators/cdp-token.js';
+import { httpFacilitator, type Credentials } from '../../src/facilitators/http-facilitator.js';
 import { DEVNET } from '../support/craft.js';
 import { facilitatorRequest, FakeHttpFacilitator } from '../support/http-facilitator.js';
 

@@ -4,8 +4,8 @@ import {
   FacilitatorUnreachable,
   type Facilitator,
   type SettleResult,
-} from '../../src/payments/facilitator.js';
-import { httpFacilitator } from '../../src/payments/http-facilitator.js';
+} from '../../src/facilitators/facilitator.js';
+import { httpFacilitator } from '../../src/facilitators/http-facilitator.js';
 import { DEVNET } from '../support/craft.js';
 import { facilitatorRequest, FakeHttpFacilitator } from '../support/http-facilitator.js';
 

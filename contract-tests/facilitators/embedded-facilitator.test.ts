@@ -4,7 +4,7 @@ import {
   FacilitatorUnreachable,
   REFUSALS_BEFORE_SIGNING,
   type FacilitatorRequest,
-} from '../../src/payments/facilitator.js';
+} from '../../src/facilitators/facilitator.js';
 import { fundedKey, ownFacilitator, WIDE, type OwnFacilitator } from '../support/own-facilitator.js';
 import { countingProxy, type CountingProxy, type Intervention } from '../support/proxy.js';
 import { TestChain } from '../support/test-chain.js';

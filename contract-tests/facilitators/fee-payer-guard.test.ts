@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { FeePayerGuard, inSol, type FeePayerLimits } from '../../src/payments/fee-payer-guard.js';
+import { FeePayerGuard, inSol, type FeePayerLimits } from '../../src/facilitators/fee-payer-guard.js';
 
 const HOUR = 3_600_000;
 const MOST_FEE = 30_000n;
