@@ -11,7 +11,7 @@ import { Routes, type Routed } from '../../src/contract/routes.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { orderWork } from '../../src/http/run-handler.js';
-import { Offers } from '../../src/payments/offers.js';
+import { Offers } from '../../src/offers/offers.js';
 import type { PaidCall } from '../../src/payments/paid-call.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { call, challengeOf, type Answer } from '../support/world.js';

@@ -58,10 +58,10 @@ export const rateMutants: readonly Mutant[] = [
   ]),
   {
     name: 'rate: it is never measured',
-    file: 'src/payments/refresh-offers.js',
+    file: 'src/offers/refresh-offers.js',
     find: 'this.#every(MEASURE_INTERVAL_MS, () => this.#measureChain());',
     replace: '',
-    test: 'payments/refresh-offers',
+    test: 'offers/refresh-offers',
     grep: 'measures the chain once a minute',
   },
 ];

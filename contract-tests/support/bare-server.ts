@@ -4,7 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net';
 import { Keypair } from '@solana/web3.js';
 import { Routes } from '../../src/contract/routes.js';
 import { createHttpServer, type HttpDeadlines, type Listener } from '../../src/http/server.js';
-import { Offers } from '../../src/payments/offers.js';
+import { Offers } from '../../src/offers/offers.js';
 import { SUMMARIZE } from './test-chain.js';
 
 /** The HTTP server with one priced operation, and whatever handler a test gives it. */

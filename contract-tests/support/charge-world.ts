@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type { PricedOperation } from '../../src/contract/contract.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge, type ChargeParts } from '../../src/payments/charge.js';
-import { Offers } from '../../src/payments/offers.js';
+import { Offers } from '../../src/offers/offers.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
 import type { Facilitator, SettleResult, VerifyResult } from '../../src/facilitators/facilitator.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';

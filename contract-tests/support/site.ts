@@ -8,7 +8,7 @@ import { documentOf } from '../../src/http/documents.js';
 import { Routes } from '../../src/contract/routes.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { indexOf } from '../../src/payments/discovery.js';
-import { Offers } from '../../src/payments/offers.js';
+import { Offers } from '../../src/offers/offers.js';
 import { createSite, type SiteParts } from '../../src/site/site.js';
 import { ANY_SHOP } from './any-shop.js';
 

@@ -4,12 +4,12 @@ import type { PricedOperation } from '../../src/contract/contract.js';
 import type { Observer } from '../../src/observe/observer.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge } from '../../src/payments/charge.js';
-import { Offers } from '../../src/payments/offers.js';
+import { Offers } from '../../src/offers/offers.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
 import { EMBEDDED } from '../../src/facilitators/embedded-facilitator.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { facilitatorName, httpFacilitator } from '../../src/facilitators/http-facilitator.js';
-import { SharedFeePayers } from '../../src/payments/shared-fee-payers.js';
+import { SharedFeePayers } from '../../src/offers/shared-fee-payers.js';
 import { fingerprint } from '../../src/payments/fingerprint.js';
 import { boundedHistory, ChainHeights } from '../../src/rails/solana/chain-heights.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
@@ -24,7 +24,7 @@ import {
   type StoredFacilitatorTrust,
 } from '../../src/facilitators/facilitator-trust.js';
 import { createChain } from '../../src/rails/solana/rpc.js';
-import { readView, rememberedFeePayers } from '../../src/payments/refresh-offers.js';
+import { readView, rememberedFeePayers } from '../../src/offers/refresh-offers.js';
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
 import { mortal, pause, within, withFaults, type LedgerFaults } from './faults.js';
 import { paymentOf } from './payment-of.js';

@@ -6,7 +6,7 @@ import type { Observation } from '../observe/observation.js';
 import { readinessOf, type Readiness } from '../observe/readiness.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import type { FeePayerGuard } from '../facilitators/fee-payer-guard.js';
-import type { Offers } from '../payments/offers.js';
+import type { Offers } from '../offers/offers.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
 import type { MachineRoute } from './admin-server.js';
 

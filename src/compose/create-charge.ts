@@ -1,7 +1,7 @@
 import type { Ledger } from '../ledger/store.js';
-import { BlockhashLife } from '../payments/blockhash-life.js';
+import { BlockhashLife } from '../offers/blockhash-life.js';
 import { Charge } from '../payments/charge.js';
-import type { Offers } from '../payments/offers.js';
+import type { Offers } from '../offers/offers.js';
 import { confirmTransfer, findDenied } from '../rails/solana/find-transfer.js';
 import type { OrderWorker } from '../payments/order-worker.js';
 import type { Confirm, FindDenied } from '../payments/settlement.js';

@@ -1,17 +1,17 @@
 import { durabilityOf } from '../ledger/durability.js';
 import { openLedger, type Ledger } from '../ledger/store.js';
-import { Offers } from '../payments/offers.js';
+import { Offers } from '../offers/offers.js';
 import { createFacilitators } from '../facilitators/create-facilitators.js';
 import type { FeePayerGuard } from '../facilitators/fee-payer-guard.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../facilitators/facilitator-trust.js';
-import { SharedFeePayers } from '../payments/shared-fee-payers.js';
+import { SharedFeePayers } from '../offers/shared-fee-payers.js';
 import { ChainHeights } from '../rails/solana/chain-heights.js';
 import { ledgerWatch } from '../observe/ledger-watch.js';
 import { heed, runChecks } from '../payments/preflight.js';
 import { startupChecks } from '../payments/startup-checks.js';
 import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
-import { firstFeePayer, rememberedFeePayers, OfferRefresher } from '../payments/refresh-offers.js';
+import { firstFeePayer, rememberedFeePayers, OfferRefresher } from '../offers/refresh-offers.js';
 import { isSandbox, type Base } from './base.js';
 
 const CHAIN_TRY_MS = 3_000;

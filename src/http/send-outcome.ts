@@ -3,7 +3,7 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { ChallengeVersion } from '../methods/x402/challenge.js';
 import type { Payment } from '../methods/x402/check-payment.js';
 import type { AnswerKeys, AnswerLink } from '../payments/answer-keys.js';
-import type { Offers } from '../payments/offers.js';
+import type { Offers } from '../offers/offers.js';
 import type { Outcome } from '../payments/outcome.js';
 import { receiptHeader, type Receipt } from '../methods/x402/wire.js';
 import type { BudgetOwner } from './byte-budget.js';

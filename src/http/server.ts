@@ -11,7 +11,7 @@ import { Connections } from './connections.js';
 import type { Route, Routes } from '../contract/routes.js';
 import { challengeVersion } from '../methods/x402/challenge.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
-import type { Offers } from '../payments/offers.js';
+import type { Offers } from '../offers/offers.js';
 import { carriesPayment, hasHeader } from '../methods/x402/headers.js';
 import { sendDocument, type StaticDocument, type StaticDocuments } from './documents.js';
 import { serveLanding } from './landing.js';

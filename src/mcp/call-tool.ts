@@ -12,7 +12,7 @@ import { TOO_MANY_CALLS } from '../http/source-limits.js';
 import type { Caller } from '../ledger/store.js';
 import type { Outcome } from '../payments/outcome.js';
 import type { AnswerKeys } from '../payments/answer-keys.js';
-import type { Offers } from '../payments/offers.js';
+import type { Offers } from '../offers/offers.js';
 import type { Exchange } from './mcp-exchange.js';
 import { paymentHeaders } from './payment-meta.js';
 import { withProgress, type Notify } from './progress.js';

@@ -1,6 +1,6 @@
 import type { Payment as Row } from '../ledger/store.js';
 import type { FacilitatorRequest } from '../facilitators/facilitator.js';
-import type { Offers } from './offers.js';
+import type { Offers } from '../offers/offers.js';
 import { requirementsOf } from '../methods/x402/requirements.js';
 import type { Run } from './run.js';
 import { destinationAccountOf, feePayerOf, receiverAccount } from '../rails/solana/transaction.js';

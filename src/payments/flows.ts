@@ -4,7 +4,7 @@ import type { Observer } from '../observe/observer.js';
 import type { Ledger, Payment } from '../ledger/store.js';
 import type { SharedBucket } from '../admission/admission.js';
 import type { WaitingCallers } from './waiting-callers.js';
-import type { Offers } from './offers.js';
+import type { Offers } from '../offers/offers.js';
 import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
 import { partyOf, type PaidCall } from './paid-call.js';
 import { tellSold } from './record-landed.js';

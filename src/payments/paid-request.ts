@@ -4,7 +4,7 @@ import { BLOCKHASH_LIFE_BLOCKS } from '../rails/solana/blocks.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller, Claim, Ledger, Payment as Row } from '../ledger/store.js';
 import type { WaitingCallers, WaitingCaller } from './waiting-callers.js';
-import type { Offers } from './offers.js';
+import type { Offers } from '../offers/offers.js';
 import type { Flows } from './flows.js';
 import type { HeldOrders } from './held-orders.js';
 import { nextStep, nextStepForIdentifier, type RequestedCall, type NextStep } from './next-step.js';

@@ -2,7 +2,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import { LRUCache } from 'lru-cache';
 import type { Caller, ClaimResult, ClaimRequest, Ledger } from '../ledger/store.js';
 import type { SharedBucket } from '../admission/admission.js';
-import type { Offers } from './offers.js';
+import type { Offers } from '../offers/offers.js';
 import {
   facilitatorDown,
   MAX_RUNS,

@@ -5,7 +5,7 @@ import type { Ledger } from '../ledger/store.js';
 import type { SignResult, VerifyResult } from '../facilitators/facilitator.js';
 import type { FacilitatorRequests } from './facilitator-requests.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
-import type { Offers } from './offers.js';
+import type { Offers } from '../offers/offers.js';
 import { explain, facilitatorDown, refused, unavailable } from './outcome.js';
 import { RunEnded, type Run, type RunCleanup } from './run.js';
 import { sameForAll } from './shared-outcome.js';

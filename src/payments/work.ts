@@ -2,7 +2,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
 import type { SharedBucket } from '../admission/admission.js';
-import type { BlockhashLife } from './blockhash-life.js';
+import type { BlockhashLife } from '../offers/blockhash-life.js';
 import {
   failure,
   refused,

@@ -8,7 +8,7 @@ import { BodiesFull, BodyFault, type BodyReader } from '../http/body.js';
 import { sourceOf } from '../http/request-source.js';
 import type { Log } from '../net/log.js';
 import { pause, withDeadline } from '../net/deadline.js';
-import type { Offers } from '../payments/offers.js';
+import type { Offers } from '../offers/offers.js';
 import { isSignature } from '../rails/solana/address.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { LandedTransaction } from '../rails/solana/rpc-types.js';

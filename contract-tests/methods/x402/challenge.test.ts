@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import { loadContract, type PricedOperation } from '../../../src/contract/contract.js';
 import { MAX_HEADER_BYTES, renderChallenge, type Challenge } from '../../../src/methods/x402/challenge.js';
-import { Offers } from '../../../src/payments/offers.js';
+import { Offers } from '../../../src/offers/offers.js';
 import { bazaarOf } from '../../../src/methods/x402/describe-call.js';
 import type { Terms } from '../../../src/methods/x402/requirements.js';
 import { serviceOf } from '../../../src/methods/x402/service.js';

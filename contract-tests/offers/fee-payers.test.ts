@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { Keypair } from '@solana/web3.js';
 import { openLedger, type Ledger, type OfferedFeePayer } from '../../src/ledger/store.js';
-import { Offers } from '../../src/payments/offers.js';
-import { SharedFeePayers } from '../../src/payments/shared-fee-payers.js';
-import { rememberedFeePayers } from '../../src/payments/refresh-offers.js';
+import { Offers } from '../../src/offers/offers.js';
+import { SharedFeePayers } from '../../src/offers/shared-fee-payers.js';
+import { rememberedFeePayers } from '../../src/offers/refresh-offers.js';
 import { DEVNET, DEVNET_USDC } from '../support/craft.js';
 import { pause } from '../support/faults.js';
 import { PLACES, type LedgerPlace } from '../support/ledger-places.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { mock } from 'node:test';
 import { ChainHeights } from '../../src/rails/solana/chain-heights.js';
-import { OfferRefresher } from '../../src/payments/refresh-offers.js';
+import { OfferRefresher } from '../../src/offers/refresh-offers.js';
 
 type Parts = ConstructorParameters<typeof OfferRefresher>[0];
 
