@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
-import { STATUS_MEANINGS } from '../../src/payments/status-meanings.js';
+import { STATUS_MEANINGS } from '../../src/documents/status-meanings.js';
 import { load } from '../support/load-readme.js';
 import { RELEASED, SOLD } from '../support/sold.js';
 import { withPrices } from '../tools/readme.js';

@@ -279,7 +279,7 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'costs the buyer nothing: its own address in its error',
     },
   ]),
-  ...of('payments/discovery', OF_UPSTREAMS, [
+  ...of('documents/discovery', OF_UPSTREAMS, [
     {
       name: 'the served contract names the upstream',
       find: "delete described['x-upstream'];",

@@ -7,7 +7,7 @@ import { exposedHeaders } from '../../src/http/exposed-headers.js';
 import { documentOf } from '../../src/http/documents.js';
 import { Routes } from '../../src/contract/routes.js';
 import { createHttpServer } from '../../src/http/server.js';
-import { indexOf } from '../../src/payments/discovery.js';
+import { indexOf } from '../../src/documents/discovery.js';
 import { Offers } from '../../src/offers/offers.js';
 import { createSite, type SiteParts } from '../../src/site/site.js';
 import { ANY_SHOP } from './any-shop.js';

@@ -24,7 +24,7 @@ import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import { saleLog } from '../../src/observe/sale-log.js';
 import { AnswerKeys } from '../../src/payments/answer-keys.js';
 import { Charge } from '../../src/payments/charge.js';
-import { servedContract } from '../../src/payments/discovery.js';
+import { servedContract } from '../../src/documents/discovery.js';
 import { Offers } from '../../src/offers/offers.js';
 import { OrderWorker } from '../../src/payments/order-worker.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';

@@ -1,9 +1,9 @@
 import type { Contract } from '../contract/contract.js';
-import { discoveryOf } from '../payments/discovery.js';
-import { serverJson, SERVER_JSON_PATH } from '../payments/mcp-server-json.js';
-import { llmsTexts } from '../payments/llms-text.js';
+import { discoveryOf } from '../documents/discovery.js';
+import { serverJson, SERVER_JSON_PATH } from '../documents/mcp-server-json.js';
+import { llmsTexts } from '../documents/llms-text.js';
 import type { Terms } from '../methods/x402/requirements.js';
-import { SCHEMATHESIS_CONFIG, SCHEMATHESIS_PATH } from '../payments/schemathesis-config.js';
+import { SCHEMATHESIS_CONFIG, SCHEMATHESIS_PATH } from '../documents/schemathesis-config.js';
 import { ICON_PATH } from '../methods/x402/service.js';
 import { documentOf, fileOf, type StaticDocuments } from './documents.js';
 import { ICON_SVG, iconPng } from './icon.js';

@@ -4,7 +4,7 @@ import type { Serving, ServingFree } from '../contract/operation.js';
 import type { OperationHandler } from '../contract/routes.js';
 import { agentFiles } from './agent-files.js';
 import { documentOf, type StaticDocument, type StaticDocuments } from './documents.js';
-import { discoveryOf, indexOf, servedContract } from '../payments/discovery.js';
+import { discoveryOf, indexOf, servedContract } from '../documents/discovery.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import type { Health } from './health.js';
 

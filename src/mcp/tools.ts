@@ -2,7 +2,7 @@ import type { Contract, FreeOperation, PricedOperation } from '../contract/contr
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { PICK_UP } from '../contract/reserved-names.js';
-import { priceNote } from '../payments/discovery.js';
+import { priceNote } from '../documents/discovery.js';
 import { inputSchemaOf } from './tool-arguments.js';
 
 /** A tool as `tools/list` describes it. */

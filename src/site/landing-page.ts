@@ -5,7 +5,7 @@ import { escapeHtml } from '../pages/escape.js';
 import { ICON, pageFrame } from '../pages/page-frame.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../methods/x402/requirements.js';
-import { STATUS_MEANINGS } from '../payments/status-meanings.js';
+import { STATUS_MEANINGS } from '../documents/status-meanings.js';
 import { inline, paragraphs, type OwnWords } from './own-words.js';
 import { examplePath, snippetsFor } from './snippets.js';
 import { whenCharged } from './what-it-costs.js';

@@ -3,7 +3,7 @@ import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { escapeHtml } from '../pages/escape.js';
 import { ICON, pageFrame } from '../pages/page-frame.js';
-import { STATUS_MEANINGS } from '../payments/status-meanings.js';
+import { STATUS_MEANINGS } from '../documents/status-meanings.js';
 import type { OwnWords } from './own-words.js';
 
 /** The page at `/docs`: Redoc renders the contract into it. */

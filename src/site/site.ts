@@ -11,7 +11,7 @@ import {
   type StaticDocument,
   type StaticDocuments,
 } from '../http/documents.js';
-import { servedContract } from '../payments/discovery.js';
+import { servedContract } from '../documents/discovery.js';
 import { REFERENCE_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import { anchor, landingPage, type LandingParts } from './landing-page.js';

@@ -4,7 +4,7 @@ import { parseContract, type PricedOperation } from '../../../src/contract/contr
 import type { Json } from '../../../src/contract/json.js';
 import { MAX_HEADER_BYTES, renderChallenge } from '../../../src/methods/x402/challenge.js';
 import { bazaarOf, callShape, outputSchemaOf, typeText } from '../../../src/methods/x402/describe-call.js';
-import { discoveryOf, indexOf, servedContract } from '../../../src/payments/discovery.js';
+import { discoveryOf, indexOf, servedContract } from '../../../src/documents/discovery.js';
 import { ANY_SHOP } from '../../support/any-shop.js';
 import { operationIn } from '../../support/sold.js';
 

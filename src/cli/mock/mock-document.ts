@@ -1,4 +1,4 @@
-import { discoveryOf, indexOf, servedContract } from '../../payments/discovery.js';
+import { discoveryOf, indexOf, servedContract } from '../../documents/discovery.js';
 import { NETWORKS } from '../../rails/solana/networks.js';
 import type { Contract } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';

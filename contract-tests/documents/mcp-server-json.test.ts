@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { parseContract } from '../../src/contract/contract.js';
-import { serverJson } from '../../src/payments/mcp-server-json.js';
+import { serverJson } from '../../src/documents/mcp-server-json.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { SOLD } from '../support/sold.js';
 
