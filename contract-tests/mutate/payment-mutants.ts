@@ -451,15 +451,15 @@ export const paymentMutants: readonly Mutant[] = [
   },
   {
     name: 'an error of a check does not stop a start',
-    file: 'src/payments/preflight.js',
+    file: 'src/checks/preflight.js',
     find: 'const stops = isSandbox ?',
     replace: 'const stops = true ?',
-    test: 'payments/preflight',
+    test: 'checks/preflight',
     grep: 'stops a start outside the sandbox at any error',
   },
   {
     name: 'a receiver whose account has another owner is accepted',
-    file: 'src/payments/chain-checks.js',
+    file: 'src/checks/chain-checks.js',
     find: 'if (owner !== payTo)',
     replace: 'if (false)',
     test: 'main/mainnet',
@@ -467,7 +467,7 @@ export const paymentMutants: readonly Mutant[] = [
   },
   {
     name: 'a frozen receiver is accepted',
-    file: 'src/payments/chain-checks.js',
+    file: 'src/checks/chain-checks.js',
     find: 'if (data[TOKEN_ACCOUNT.state] === FROZEN)',
     replace: 'if (false)',
     test: 'main/mainnet',

@@ -8,8 +8,8 @@ import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../facilitato
 import { SharedFeePayers } from '../offers/shared-fee-payers.js';
 import { ChainHeights } from '../rails/solana/chain-heights.js';
 import { ledgerWatch } from '../observe/ledger-watch.js';
-import { heed, runChecks } from '../payments/preflight.js';
-import { startupChecks } from '../payments/startup-checks.js';
+import { heed, runChecks } from '../checks/preflight.js';
+import { startupChecks } from '../checks/startup-checks.js';
 import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
 import { firstFeePayer, rememberedFeePayers, OfferRefresher } from '../offers/refresh-offers.js';
 import { isSandbox, type Base } from './base.js';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { Finding } from '../../../src/payments/preflight.js';
+import type { Finding } from '../../../src/checks/preflight.js';
 import { startSandbox } from '../../../src/sandbox/start.js';
 import { openLedger } from '../../../src/ledger/store.js';
 import { paymentIn } from '../../support/ledger-places.js';

@@ -11,9 +11,9 @@ import { inspectLedger, type LedgerState } from '../../ledger/inspect-ledger.js'
 import { HttpClient } from '../../net/http-client.js';
 import type { Log } from '../../net/log.js';
 import { createFacilitators } from '../../facilitators/create-facilitators.js';
-import { runChecks, sentenceOf, type Check, type Finding } from '../../payments/preflight.js';
-import { databaseCheck, headerCheck, startupChecks } from '../../payments/startup-checks.js';
-import { publicUrlCheck } from '../../payments/public-url-check.js';
+import { runChecks, sentenceOf, type Check, type Finding } from '../../checks/preflight.js';
+import { databaseCheck, headerCheck, startupChecks } from '../../checks/startup-checks.js';
+import { publicUrlCheck } from '../../checks/public-url-check.js';
 import type { Terms } from '../../methods/x402/requirements.js';
 import { serviceOf } from '../../methods/x402/service.js';
 import { feePayerOf } from '../../sandbox/endpoints.js';

@@ -1,6 +1,6 @@
 import type { Contract } from '../../contract/contract.js';
 import { messageOf } from '../../ledger/fault.js';
-import { runChecks, type Check, type Finding } from '../../payments/preflight.js';
+import { runChecks, type Check, type Finding } from '../../checks/preflight.js';
 import { createHttpOperations } from '../../upstreams/http-operations/http-operations.js';
 import type { UpstreamSettings } from '../../upstreams/http-operations/upstream-request.js';
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { ConfigFault } from '../../src/config/setting-reader.js';
 import type { NetworkName } from '../../src/rails/solana/networks.js';
-import { heed, runChecks, sentenceOf, type Check, type Finding } from '../../src/payments/preflight.js';
-import { publicUrlCheck } from '../../src/payments/public-url-check.js';
+import { heed, runChecks, sentenceOf, type Check, type Finding } from '../../src/checks/preflight.js';
+import { publicUrlCheck } from '../../src/checks/public-url-check.js';
 
 const ok = (subject: string): Check => ({
   subject,
