@@ -12,7 +12,7 @@ import { SourceLimits } from '../../src/http/source-limits.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { orderWork } from '../../src/http/run-handler.js';
 import { Offers } from '../../src/offers/offers.js';
-import type { PaidCall } from '../../src/payments/paid-call.js';
+import type { PaidCall } from '../../src/sale/paid-call.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { call, challengeOf, type Answer } from '../support/world.js';
 

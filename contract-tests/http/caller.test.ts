@@ -6,7 +6,7 @@ import { SourceLimits } from '../../src/http/source-limits.js';
 import { createApp, type AppParts } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import type { Serving } from '../../src/contract/operation.js';
-import type { PaidCall } from '../../src/payments/paid-call.js';
+import type { PaidCall } from '../../src/sale/paid-call.js';
 import { Routes } from '../../src/contract/routes.js';
 import { UpstreamFailure } from '../../src/net/failure.js';
 import { FairQueue } from '../../src/upstreams/fair-queue.js';

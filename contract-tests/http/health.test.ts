@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Health, type HealthReport } from '../../src/http/health.js';
 import { RecentCalls } from '../../src/http/recent-calls.js';
 import { UpstreamFailure } from '../../src/net/failure.js';
-import { TooLate } from '../../src/payments/work.js';
+import { TooLate } from '../../src/sale/work.js';
 import { QueueFull } from '../../src/upstreams/fair-queue.js';
 import { call, openWorld, post, signFor, TEXT, type World } from '../support/world.js';
 

@@ -12,7 +12,7 @@ import {
   refused,
   unavailable,
   type Outcome,
-} from '../../src/payments/outcome.js';
+} from '../../src/sale/outcome.js';
 import { RELEASED } from '../support/sold.js';
 
 const FAR = '203.0.113.7';

@@ -9,7 +9,7 @@ import { Deliveries } from '../../src/http/deliveries.js';
 import { sendSold, TOO_MANY_ANSWERS } from '../../src/http/send-sold.js';
 import { callTool, type CallToolParts } from '../../src/mcp/call-tool.js';
 import { Exchange } from '../../src/mcp/mcp-exchange.js';
-import type { Sale, Success } from '../../src/payments/outcome.js';
+import type { Sale, Success } from '../../src/sale/outcome.js';
 import { SOLD } from '../support/sold.js';
 
 const FULL = new Deliveries(new ByteBudget(0));

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { PickUps } from '../../src/http/serve-pick-up.js';
-import { AnswerKeys } from '../../src/payments/answer-keys.js';
+import { AnswerKeys } from '../../src/sale/answer-keys.js';
 import { anotherText } from '../support/mcp-call.js';
 import { RELEASED } from '../support/sold.js';
 import { openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';

@@ -12,7 +12,7 @@ import {
   type LedgerReports,
   type LedgerReader,
 } from '../../src/ledger/store.js';
-import { OrderWorker, type OrderWork } from '../../src/payments/order-worker.js';
+import { OrderWorker, type OrderWork } from '../../src/sale/order-worker.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import { rows } from '../support/extent.js';
 import { paymentIn, sqlitePlace } from '../support/ledger-places.js';
@@ -79,7 +79,7 @@ const answerBy = async ({ people, id }: Scene, count: number): Promise<void> => 
     await person.answer(id, `I am number ${index + 1}.`, 'neutral');
 };
 
-/** The first stands for the others: the schedules of faults in one process (payments/faults.slow.test.ts) break a sale off anywhere. */
+/** The first stands for the others: the schedules of faults in one process (sale/faults.slow.test.ts) break a sale off anywhere. */
 const MOMENTS: Record<string, Moment> = {
   'when the money moved and nobody was told': killAt('/settle', 'after'),
   'while the payment is verified': killAt('/verify', 'before'),

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { runHandler, type HandlerParts } from '../../src/http/run-handler.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
-import { OrderWorker } from '../../src/payments/order-worker.js';
-import type { Answer, Outcome } from '../../src/payments/outcome.js';
+import { OrderWorker } from '../../src/sale/order-worker.js';
+import type { Answer, Outcome } from '../../src/sale/outcome.js';
 import { Routes } from '../../src/contract/routes.js';
 import {
   bodyOf,

@@ -5,7 +5,7 @@ import { SourceLimits } from '../../src/http/source-limits.js';
 import { callTool, type CallToolParts } from '../../src/mcp/call-tool.js';
 import type { Exchange } from '../../src/mcp/mcp-exchange.js';
 import type { ToolResult } from '../../src/mcp/tool-results.js';
-import type { PaidCall } from '../../src/payments/paid-call.js';
+import type { PaidCall } from '../../src/sale/paid-call.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 
 const NEVER = new AbortController().signal;

@@ -53,7 +53,7 @@ export const evidenceMutants: readonly Mutant[] = [
       grep: 'until it has lied',
     },
   ]),
-  ...of('payments/reconciler', 'payments/reconciler', [
+  ...of('sale/reconciler', 'sale/reconciler', [
     {
       name: 'a failed transfer that was reported as settled is no lie',
       find: "if (finding.kind === 'absent' || finding.failed)",

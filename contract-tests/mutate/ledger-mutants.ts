@@ -103,7 +103,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/claims.js',
     find: "state in ('settling', 'delivered', 'owed') or (state",
     replace: "state in ('settling', 'delivered', 'owed', 'refunded') or (state",
-    test: 'payments/refunded',
+    test: 'sale/refunded',
     grep: 'payment-identifier free',
   },
   {
@@ -111,7 +111,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/equal-calls.js',
     find: "other.state in ('settling', 'delivered', 'owed')\n    limit 1",
     replace: "other.state in ('settling', 'delivered', 'owed', 'refunded')\n    limit 1",
-    test: 'payments/refunded',
+    test: 'sale/refunded',
     grep: 'payment-identifier free',
   },
   {
@@ -119,7 +119,7 @@ export const ledgerMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/claims.js',
     find: 'where payer = ${p.payer} and identifier is not null and identifier = ${p.identifier}',
     replace: 'where ${p.payer} = ${p.payer} and identifier is not null and identifier = ${p.identifier}',
-    test: 'payments/charge-*',
+    test: 'sale/charge-*',
     grep: 'ids are per payer',
   },
   {

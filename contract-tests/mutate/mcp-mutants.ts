@@ -41,7 +41,7 @@ export const mcpMutants: readonly Mutant[] = [
   },
   {
     name: 'a made-up key opens an answer',
-    file: 'src/payments/answer-keys.js',
+    file: 'src/sale/answer-keys.js',
     find: 'return timingSafeEqual(mac,',
     replace: 'return true || timingSafeEqual(mac,',
     test: 'mcp/pick-up',
@@ -97,10 +97,10 @@ export const mcpMutants: readonly Mutant[] = [
   },
   {
     name: 'the key of an alias leads nowhere',
-    file: 'src/payments/pick-up.js',
+    file: 'src/sale/pick-up.js',
     find: 'const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;\n    if (!own || !row)',
     replace: 'const row = own;\n    if (!own || !row)',
-    test: 'payments/alias-pick-up',
+    test: 'sale/alias-pick-up',
     grep: 'fetches the answer of that sale',
   },
   {
@@ -121,7 +121,7 @@ export const mcpMutants: readonly Mutant[] = [
   },
   {
     name: 'a paid answer may be sent again as often as anybody likes',
-    file: 'src/payments/paid-request.js',
+    file: 'src/sale/paid-request.js',
     find: 'return wait ? sentTooOften(row, wait) : sold(row, kept);',
     replace: 'return sold(row, kept);',
     test: 'http/repeated-answers',

@@ -20,7 +20,7 @@ export type Mutant = {
   /** Exact text of the built file, which must occur in it once. */
   find: string;
   replace: string;
-  /** The test files, as a glob below contract-tests/ without `.test.ts` (`payments/charge-*`). `grep`: part of the names of the tests. */
+  /** The test files, as a glob below contract-tests/ without `.test.ts` (`sale/charge-*`). `grep`: part of the names of the tests. */
   test: string;
   grep: string;
 };

@@ -2,10 +2,10 @@ import type { Mutant } from './mutants.js';
 
 const changed = (name: string, find: string, replace: string, grep = ''): Mutant => ({
   name: `orders: ${name}`,
-  file: 'src/payments/order-worker.js',
+  file: 'src/sale/order-worker.js',
   find,
   replace,
-  test: 'payments/order-worker',
+  test: 'sale/order-worker',
   grep: `orders of two servers on one ledger on SQLite ${grep}`,
 });
 
@@ -49,7 +49,7 @@ export const orderMutants: readonly Mutant[] = [
       'this.#expiry = setTimeout(() => this.#expire(), ',
       'this.#expiry = setTimeout(() => { }, ',
     ),
-    file: 'src/payments/order-lease.js',
+    file: 'src/sale/order-lease.js',
   },
   {
     name: 'the failed orders of one payer count as those of several',
@@ -61,7 +61,7 @@ export const orderMutants: readonly Mutant[] = [
   },
   {
     name: 'work that is made again may fail without end',
-    file: 'src/payments/flows.js',
+    file: 'src/sale/flows.js',
     find: "working.unsold('caller')",
     replace: 'void 0',
     test: 'main/paid-promises',

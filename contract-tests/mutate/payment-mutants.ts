@@ -7,7 +7,7 @@ function of(module: string, test: string, changes: readonly Change[]): Mutant[] 
   return changes.map(change => ({ ...change, file: `src/${module}.js`, test }));
 }
 
-const judged = of('payments/next-step', 'payments/next-step', [
+const judged = of('sale/next-step', 'sale/next-step', [
   {
     name: 'an alias is sold for',
     find: "if (!row || (row.state === 'claimed' && row.aliasOf === null && !row.leased))",
@@ -71,7 +71,7 @@ const judged = of('payments/next-step', 'payments/next-step', [
   },
 ]);
 
-const worked = of('payments/work', 'payments/{callers,charge-*}', [
+const worked = of('sale/work', 'sale/{callers,charge-*}', [
   {
     name: 'new payers share no budget of work',
     find: 'if (!newPayersWork.take(source))',
@@ -98,7 +98,7 @@ const worked = of('payments/work', 'payments/{callers,charge-*}', [
   },
 ]);
 
-const verified = of('payments/work', 'payments/charge-*', [
+const verified = of('sale/work', 'sale/charge-*', [
   {
     name: 'work begins on a blockhash that dies before it is done',
     find: 'left !== undefined && left < WORK_BLOCKS',
@@ -119,7 +119,7 @@ const verified = of('payments/work', 'payments/charge-*', [
   },
 ]);
 
-const asked = of('payments/verification', 'payments/charge-*', [
+const asked = of('sale/verification', 'sale/charge-*', [
   {
     name: 'a payment that verify refused goes on',
     find: "if (verdict.kind !== 'valid')",
@@ -159,7 +159,7 @@ const asked = of('payments/verification', 'payments/charge-*', [
 ]);
 
 const settled = [
-  ...of('payments/settlement', 'payments/charge-*', [
+  ...of('sale/settlement', 'sale/charge-*', [
     {
       name: 'the answer is not saved before the money is asked for',
       find: '...(answer ? { answer } : {}), ',
@@ -197,7 +197,7 @@ const settled = [
       grep: 'a facilitator that throws: 503',
     },
   ]),
-  ...of('payments/settlement', 'payments/{callers,charge-*}', [
+  ...of('sale/settlement', 'sale/{callers,charge-*}', [
     {
       name: 'a refusal of the second ask counts',
       find: "if (settled.kind !== 'settled')\n                return pending(row);",
@@ -212,7 +212,7 @@ const settled = [
       grep: 'a settlement that nobody knows costs a payer its standing',
     },
   ]),
-  ...of('payments/settlement', 'main/paid-promises', [
+  ...of('sale/settlement', 'main/paid-promises', [
     {
       name: 'a lie changes nothing',
       find: 'if (trust?.lied(run.call.payment.checked.feePayer) && ',
@@ -226,7 +226,7 @@ const settled = [
       grep: 'the second ask’s success counts only once it was seen',
     },
   ]),
-  ...of('payments/flows', 'main/paid-promises', [
+  ...of('sale/flows', 'main/paid-promises', [
     {
       name: 'a failed rerun of owed work is delivered',
       find: 'if (answer.status !== 200)',
@@ -274,7 +274,7 @@ const settled = [
   ]),
 ];
 
-const down = of('payments/seller', 'payments/charge-outage', [
+const down = of('sale/seller', 'sale/charge-outage', [
   {
     name: 'a facilitator that is down is asked',
     find: 'if (outage) {',
@@ -283,7 +283,7 @@ const down = of('payments/seller', 'payments/charge-outage', [
   },
 ]);
 
-const downLater = of('payments/verification', 'payments/charge-outage', [
+const downLater = of('sale/verification', 'sale/charge-outage', [
   {
     name: 'a settlement is asked of a facilitator that went down during the work',
     find: 'if (!outage)',
@@ -292,7 +292,7 @@ const downLater = of('payments/verification', 'payments/charge-outage', [
   },
 ]);
 
-const spared = of('payments/verification', 'payments/charge-known-payer', [
+const spared = of('sale/verification', 'sale/charge-known-payer', [
   {
     name: 'a payment is settled unverified although the facilitator was in trouble',
     find: 'return this.#parts.facilitator.isHealthy(call.payment.checked.feePayer);',
@@ -313,7 +313,7 @@ const spared = of('payments/verification', 'payments/charge-known-payer', [
   },
 ]);
 
-const bounded = of('admission/unsold-work', 'payments/charge-known-payer', [
+const bounded = of('admission/unsold-work', 'sale/charge-known-payer', [
   {
     name: 'long unverified work counts as short',
     find: 'weightOf(now - began)',
@@ -322,7 +322,7 @@ const bounded = of('admission/unsold-work', 'payments/charge-known-payer', [
   },
 ]);
 
-const released = of('payments/flows', 'payments/charge-known-payer', [
+const released = of('sale/flows', 'sale/charge-known-payer', [
   {
     name: 'an unverified run never ends',
     find: 'run.unverified?.end();',
@@ -331,7 +331,7 @@ const released = of('payments/flows', 'payments/charge-known-payer', [
   },
 ]);
 
-const denied = of('payments/settlement', 'payments/charge-known-payer', [
+const denied = of('sale/settlement', 'sale/charge-known-payer', [
   {
     name: 'a transfer that would fail is not looked for',
     find: "settled.kind !== 'refused' || !settled.mayHaveLanded",
@@ -394,7 +394,7 @@ const answered = [
       grep: 'a header that can not be sent: 502',
     },
   ]),
-  ...of('payments/shared-outcome', 'payments/{callers,charge-*}', [
+  ...of('sale/shared-outcome', 'sale/{callers,charge-*}', [
     {
       name: 'a receipt without its amount',
       find: ', network, amount: amount.toString() }',
@@ -402,7 +402,7 @@ const answered = [
       grep: 'the receipt of the price that was paid',
     },
   ]),
-  ...of('payments/shared-outcome', 'payments/charge-*', [
+  ...of('sale/shared-outcome', 'sale/charge-*', [
     {
       name: 'a doubt has the receipt of a success',
       find: "receipt: failed(paid, network, 'settlement_pending')",
@@ -410,7 +410,7 @@ const answered = [
       grep: 'on every resend, across a restart, asked once',
     },
   ]),
-  ...of('payments/outcome', 'payments/charge-*', [
+  ...of('sale/outcome', 'sale/charge-*', [
     {
       name: 'answers with an identifier live ten minutes',
       find: 'identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES',
@@ -443,10 +443,10 @@ export const paymentMutants: readonly Mutant[] = [
   ...callerMutants,
   {
     name: 'a settlement is requested again with the present receiver',
-    file: 'src/payments/facilitator-requests.js',
+    file: 'src/sale/facilitator-requests.js',
     find: 'this.#receivers.get(destinationAccountOf(transaction)) ?? terms.payTo',
     replace: 'terms.payTo',
-    test: 'payments/charge-price-change',
+    test: 'sale/charge-price-change',
     grep: 'with the receiver that was paid',
   },
   {

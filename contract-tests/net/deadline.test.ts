@@ -41,7 +41,7 @@ describe('A deadline', function () {
 
   it('ends a look of the reconciler at a chain that hangs, although garbage is collected meanwhile', async () => {
     const said = await run(`
-      import { Reconciler } from ${imported('payments/reconciler.js')};
+      import { Reconciler } from ${imported('sale/reconciler.js')};
       const rows = Array.from({ length: 8 }, (_, n) => ({
         id: String(n), payer: 'payer', state: 'released', claim: 1, auditedAt: null, createdAt: 0, claimHeight: 0, claimSlot: 0,
       }));

@@ -5,21 +5,15 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { PricedOperation } from '../../src/contract/contract.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
-import { Charge, type ChargeParts } from '../../src/payments/charge.js';
+import { Charge, type ChargeParts } from '../../src/sale/charge.js';
 import { Offers } from '../../src/offers/offers.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
 import type { Facilitator, SettleResult, VerifyResult } from '../../src/facilitators/facilitator.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
-import { fingerprint } from '../../src/payments/fingerprint.js';
+import { fingerprint } from '../../src/sale/fingerprint.js';
 import { requirementsOf, type Terms } from '../../src/methods/x402/requirements.js';
-import {
-  failure,
-  type Answer,
-  type Failure,
-  type Outcome,
-  type Success,
-} from '../../src/payments/outcome.js';
-import type { PaidCall } from '../../src/payments/paid-call.js';
+import { failure, type Answer, type Failure, type Outcome, type Success } from '../../src/sale/outcome.js';
+import type { PaidCall } from '../../src/sale/paid-call.js';
 import { paymentOf } from './payment-of.js';
 import { operationIn, RELEASED } from './sold.js';
 import {

@@ -1,5 +1,5 @@
 import type { Keypair } from '@solana/web3.js';
-import { inProgress, type Success } from '../../src/payments/outcome.js';
+import { inProgress, type Success } from '../../src/sale/outcome.js';
 import { pickUpThrough } from './door-calls.js';
 import type { DoorWork } from './doors.js';
 import { CUT, jsonAnswer, type Sent } from './test-server.js';

@@ -3,22 +3,22 @@ import type { Keypair } from '@solana/web3.js';
 import type { PricedOperation } from '../../src/contract/contract.js';
 import type { Observer } from '../../src/observe/observer.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
-import { Charge } from '../../src/payments/charge.js';
+import { Charge } from '../../src/sale/charge.js';
 import { Offers } from '../../src/offers/offers.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
 import { EMBEDDED } from '../../src/facilitators/embedded-facilitator.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { facilitatorName, httpFacilitator } from '../../src/facilitators/http-facilitator.js';
 import { SharedFeePayers } from '../../src/offers/shared-fee-payers.js';
-import { fingerprint } from '../../src/payments/fingerprint.js';
+import { fingerprint } from '../../src/sale/fingerprint.js';
 import { boundedHistory, ChainHeights } from '../../src/rails/solana/chain-heights.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
-import { OrderWorker } from '../../src/payments/order-worker.js';
-import type { Outcome, Success } from '../../src/payments/outcome.js';
-import { refused } from '../../src/payments/outcome.js';
-import type { PaidCall } from '../../src/payments/paid-call.js';
+import { OrderWorker } from '../../src/sale/order-worker.js';
+import type { Outcome, Success } from '../../src/sale/outcome.js';
+import { refused } from '../../src/sale/outcome.js';
+import type { PaidCall } from '../../src/sale/paid-call.js';
 import { confirmTransfer, findDenied } from '../../src/rails/solana/find-transfer.js';
-import { Reconciler } from '../../src/payments/reconciler.js';
+import { Reconciler } from '../../src/sale/reconciler.js';
 import {
   loadFacilitatorTrust,
   type StoredFacilitatorTrust,

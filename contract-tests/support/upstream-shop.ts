@@ -22,11 +22,11 @@ import { createHttpServer } from '../../src/http/server.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import { saleLog } from '../../src/observe/sale-log.js';
-import { AnswerKeys } from '../../src/payments/answer-keys.js';
-import { Charge } from '../../src/payments/charge.js';
+import { AnswerKeys } from '../../src/sale/answer-keys.js';
+import { Charge } from '../../src/sale/charge.js';
 import { servedContract } from '../../src/documents/discovery.js';
 import { Offers } from '../../src/offers/offers.js';
-import { OrderWorker } from '../../src/payments/order-worker.js';
+import { OrderWorker } from '../../src/sale/order-worker.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import {
   createHttpOperations,

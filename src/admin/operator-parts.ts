@@ -7,7 +7,7 @@ import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
 import type { StoredFacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import type { FacilitatorState, Facilitators } from '../facilitators/facilitators.js';
-import type { OrderWorker } from '../payments/order-worker.js';
+import type { OrderWorker } from '../sale/order-worker.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
 import type { AdminPlace } from './admin-listener.js';
 import { createOperatorPage } from './operator-page.js';

@@ -1,10 +1,10 @@
 import type { Ledger } from '../ledger/store.js';
 import { BlockhashLife } from '../offers/blockhash-life.js';
-import { Charge } from '../payments/charge.js';
+import { Charge } from '../sale/charge.js';
 import type { Offers } from '../offers/offers.js';
 import { confirmTransfer, findDenied } from '../rails/solana/find-transfer.js';
-import type { OrderWorker } from '../payments/order-worker.js';
-import type { Confirm, FindDenied } from '../payments/settlement.js';
+import type { OrderWorker } from '../sale/order-worker.js';
+import type { Confirm, FindDenied } from '../sale/settlement.js';
 import { recentBlockhashes } from '../rails/solana/recent-blockhashes.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { Base } from './base.js';

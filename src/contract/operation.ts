@@ -41,7 +41,7 @@ type Content<R> = R extends { content: infer C }
       : Uint8Array
   : undefined;
 
-/** Headers that are added in payments/, not by handlers. */
+/** Headers that are added in methods/, not by handlers. */
 type ChargeHeader =
   'PAYMENT-REQUIRED' | 'PAYMENT-RESPONSE' | 'X-PAYMENT-RESPONSE' | 'Location' | 'X-Request-Id';
 type Named<H> = { [P in keyof H as string extends P ? never : P extends ChargeHeader ? never : P]: H[P] };

@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { PricedOperation } from '../contract/contract.js';
 import type { AnyAsked } from '../contract/operation.js';
-import type { Charge } from '../payments/charge.js';
+import type { Charge } from '../sale/charge.js';
 import { UNOBSERVED, type Observer, type Spent, type Transport } from '../observe/observer.js';
 import type { Payment } from '../methods/x402/check-payment.js';
-import { fingerprint, requestText, TooDeep } from '../payments/fingerprint.js';
-import type { Outcome } from '../payments/outcome.js';
-import type { PaidCall } from '../payments/paid-call.js';
+import { fingerprint, requestText, TooDeep } from '../sale/fingerprint.js';
+import type { Outcome } from '../sale/outcome.js';
+import type { PaidCall } from '../sale/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { AskedCheck } from '../contract/routes.js';

@@ -1,7 +1,7 @@
 import type { AnyServed, Serving } from '../contract/operation.js';
 import { UpstreamFailure } from '../net/failure.js';
 import { UNOBSERVED, type Observer, type UpstreamAnswered } from '../observe/observer.js';
-import { TooLate } from '../payments/work.js';
+import { TooLate } from '../sale/work.js';
 import { QueueFull } from '../upstreams/fair-queue.js';
 
 /** Consecutive failed calls of a backend. Times are in ms since 1970; `why` is public. */

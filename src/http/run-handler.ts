@@ -1,10 +1,10 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
-import type { OrderWork } from '../payments/order-worker.js';
-import { type Answer, type Failure } from '../payments/outcome.js';
+import type { OrderWork } from '../sale/order-worker.js';
+import { type Answer, type Failure } from '../sale/outcome.js';
 import type { AnyCall, AnyReply, Serving } from '../contract/operation.js';
 import { headerFault } from '../contract/answer-headers.js';
-import { readRequestText } from '../payments/fingerprint.js';
+import { readRequestText } from '../sale/fingerprint.js';
 import type { RecentCalls } from './recent-calls.js';
 import { formOf } from '../contract/answer-forms.js';
 import type { Routed, Routes } from '../contract/routes.js';

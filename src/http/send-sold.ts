@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { Context } from 'koa';
 import type { Log } from '../net/log.js';
-import type { Sale, Success } from '../payments/outcome.js';
+import type { Sale, Success } from '../sale/outcome.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { Deliveries, Delivery } from './deliveries.js';
 import { onSent } from './on-close.js';

@@ -1,7 +1,7 @@
 import type { Context, Middleware } from 'koa';
 import type { AnyReply } from '../contract/operation.js';
 import type { StaticDocuments } from './documents.js';
-import type { Failure } from '../payments/outcome.js';
+import type { Failure } from '../sale/outcome.js';
 import { failureAnswer, JSON_TYPE, type HandlerParts } from './run-handler.js';
 import { Halt, send } from './responses.js';
 import type { MethodNotAllowed, Route, Routed } from '../contract/routes.js';

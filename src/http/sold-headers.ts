@@ -1,5 +1,5 @@
 import { isSold, unsendable } from '../contract/answer-headers.js';
-import type { Success } from '../payments/outcome.js';
+import type { Success } from '../sale/outcome.js';
 
 /** What a browser may show: nothing that can hold a script. SVG and HTML can. */
 const SHOWN =

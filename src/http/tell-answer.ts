@@ -1,5 +1,5 @@
 import type { Answered, Observer } from '../observe/observer.js';
-import type { Outcome } from '../payments/outcome.js';
+import type { Outcome } from '../sale/outcome.js';
 import { Halt } from './responses.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { Payment } from '../methods/x402/check-payment.js';

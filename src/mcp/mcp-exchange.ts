@@ -5,7 +5,7 @@ import type { Deliveries } from '../http/deliveries.js';
 import { goneSignal } from '../http/on-close.js';
 import { requestIdOf } from '../http/request-id.js';
 import { carrySale } from '../http/send-sold.js';
-import type { Sale } from '../payments/outcome.js';
+import type { Sale } from '../sale/outcome.js';
 
 const PIECE_BYTES = 16 * 1024;
 /** A message names within so many bytes whether it is a result or an error. */

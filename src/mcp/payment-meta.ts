@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Json } from '../contract/json.js';
-import type { AnswerLink } from '../payments/answer-keys.js';
+import type { AnswerLink } from '../sale/answer-keys.js';
 import type { Receipt } from '../methods/x402/wire.js';
 
 /** Where a request carries its payment. The first is x402's; the second is that of a client package that some hosts use. */

@@ -1,4 +1,4 @@
-import type { Charge } from '../payments/charge.js';
+import type { Charge } from '../sale/charge.js';
 
 /** Sends one progress notification of a call. */
 export type Notify = (progress: { progress: number; total?: number; message: string }) => Promise<void>;

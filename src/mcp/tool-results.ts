@@ -1,9 +1,9 @@
 import type { Json } from '../contract/json.js';
 import type { PricedOperation } from '../contract/contract.js';
 import { isObject } from '../contract/references.js';
-import type { AnswerLink } from '../payments/answer-keys.js';
+import type { AnswerLink } from '../sale/answer-keys.js';
 import type { Challenge } from '../methods/x402/challenge.js';
-import type { Failure, Success } from '../payments/outcome.js';
+import type { Failure, Success } from '../sale/outcome.js';
 import type { Receipt } from '../methods/x402/wire.js';
 import { exampleArguments, inputSchemaOf } from './tool-arguments.js';
 import { challengeMeta, linkMeta, receiptMeta } from './payment-meta.js';

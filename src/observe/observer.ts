@@ -1,5 +1,5 @@
 /**
- * What happens in the server. `payments/`, `http/` and `mcp/` report each event once; log, metrics and traces listen (`createObserver`).
+ * What happens in the server. `sale/`, `http/` and `mcp/` report each event once; log, metrics and traces listen (`createObserver`).
  * Amounts are in atomic units, times in ms.
  */
 export type Observer = {

@@ -2,7 +2,7 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import type { ChainHistory } from '../../../src/rails/solana/find-transfer.js';
-import { Reconciler } from '../../../src/payments/reconciler.js';
+import { Reconciler } from '../../../src/sale/reconciler.js';
 import { sharedHistory } from '../../../src/rails/solana/shared-history.js';
 import { loadFacilitatorTrust } from '../../../src/facilitators/facilitator-trust.js';
 import { eachInANewWorld, expectPending, world } from '../../support/charge-world.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Json } from '../../contract/json.js';
 import { toDecimal } from '../../contract/price.js';
 import { pause } from '../../net/deadline.js';
-import { canonicalJson } from '../../payments/fingerprint.js';
+import { canonicalJson } from '../../sale/fingerprint.js';
 import {
   challengeIn,
   chooseOffer,

@@ -1,11 +1,6 @@
 import { expect } from 'chai';
 import type { Payment } from '../../src/ledger/store.js';
-import {
-  nextStep,
-  nextStepForIdentifier,
-  moneyNote,
-  type RequestedCall,
-} from '../../src/payments/next-step.js';
+import { nextStep, nextStepForIdentifier, moneyNote, type RequestedCall } from '../../src/sale/next-step.js';
 
 const NOW = 1_800_000_000_000;
 const HASH = 'a'.repeat(64);

@@ -5,7 +5,7 @@ import {
   loadFacilitatorTrust,
   type StoredFacilitatorTrust,
 } from '../../src/facilitators/facilitator-trust.js';
-import { Reconciler } from '../../src/payments/reconciler.js';
+import { Reconciler } from '../../src/sale/reconciler.js';
 import { readTransaction } from '../../src/rails/solana/message.js';
 import {
   eachInANewWorld,

@@ -1,6 +1,6 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { Answer, Outcome } from '../../src/payments/outcome.js';
+import type { Answer, Outcome } from '../../src/sale/outcome.js';
 import {
   ACCEPTED,
   answer,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openLedger, type Ledger, type Order } from '../../src/ledger/store.js';
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
-import { OrderWorker, type Attempt, type OrderResult } from '../../src/payments/order-worker.js';
+import { OrderWorker, type Attempt, type OrderResult } from '../../src/sale/order-worker.js';
 import { onEachEngine, paymentIn, type LedgerPlace } from '../support/ledger-places.js';
 
 const terms = { payTo: 'Receiver', network: 'solana:test' };

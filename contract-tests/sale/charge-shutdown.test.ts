@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { OrderWorker, type OrderWork } from '../../src/payments/order-worker.js';
+import { OrderWorker, type OrderWork } from '../../src/sale/order-worker.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import {
   bodyOf,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { VerifyResult } from '../../src/facilitators/facilitator.js';
-import type { Answer } from '../../src/payments/outcome.js';
+import type { Answer } from '../../src/sale/outcome.js';
 import {
   bodyOf,
   eachInANewWorld,

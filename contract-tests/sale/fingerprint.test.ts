@@ -6,7 +6,7 @@ import {
   readRequestText,
   requestText,
   TooDeep,
-} from '../../src/payments/fingerprint.js';
+} from '../../src/sale/fingerprint.js';
 
 const fingerprint = (id: string, body: unknown): string => fingerprintOf(id, { params: {}, query: {}, body });
 

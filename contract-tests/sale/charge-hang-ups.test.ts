@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Answer } from '../../src/payments/outcome.js';
+import type { Answer } from '../../src/sale/outcome.js';
 import { answer, bodyOf, eachInANewWorld, Gate, SIGNATURE, world } from '../support/charge-world.js';
 import { until } from '../support/faults.js';
 

@@ -1,8 +1,8 @@
 import type { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
-import type { Answer, Outcome } from '../../src/payments/outcome.js';
-import { OrderWorker } from '../../src/payments/order-worker.js';
+import type { Answer, Outcome } from '../../src/sale/outcome.js';
+import { OrderWorker } from '../../src/sale/order-worker.js';
 import {
   answer,
   bodyOf,

@@ -1,8 +1,8 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
-import type { Outcome } from '../../src/payments/outcome.js';
-import { pickUp } from '../../src/payments/pick-up.js';
+import type { Outcome } from '../../src/sale/outcome.js';
+import { pickUp } from '../../src/sale/pick-up.js';
 import { bodyOf, eachInANewWorld, ID, SIGNATURE, world } from '../support/charge-world.js';
 import { DEVNET } from '../support/craft.js';
 import { aRefund, paymentIn } from '../support/ledger-places.js';

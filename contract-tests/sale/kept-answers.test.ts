@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { KeptAnswers } from '../../src/payments/kept-answers.js';
+import { KeptAnswers } from '../../src/sale/kept-answers.js';
 
 describe('kept answers', () => {
   it('one that is still being sent is read once, one that is gone is not found', async () => {
