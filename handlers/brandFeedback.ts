@@ -4,14 +4,14 @@ import { UpstreamFailure } from '../src/net/failure.js';
 import { countUnread, createBrandFeedback } from '../src/upstreams/people/aggregate.js';
 import type { PartialRule, People, Reply, ReplyStore } from '../src/upstreams/people/people.js';
 
-const DEFAULT_RESPONDENTS = 5;
 const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 
 type BrandFeedback = operations['brandFeedback'];
 
-/** How many people an order asks. */
+/** How many people an order asks. The default is in the contract, and is set before a handler is called. */
 export function respondentsWanted({ n }: Pick<Body<BrandFeedback>, 'n'>): number {
-  return n ?? DEFAULT_RESPONDENTS;
+  if (n === undefined) throw new Error('n of brandFeedback must have a default in openapi.yaml');
+  return n;
 }
 
 /**

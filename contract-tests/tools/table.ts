@@ -15,6 +15,7 @@ const TOOLS: [note: string, tool: string, command: string][] = [
   ['spectral', 'Spectral', 'make lint-contract'],
   ['prism-mock', 'Prism, mock', 'make tools'],
   ['prism-proxy', 'Prism, proxy', 'make tools'],
+  ['schemathesis-stock', 'Schemathesis, stock', 'make fuzz'],
   ['schemathesis-unpaid', 'Schemathesis, unpaid', 'make fuzz'],
   ['schemathesis-paid', 'Schemathesis, paid', 'make fuzz'],
   ['oasdiff', 'oasdiff', 'make contract-diff'],

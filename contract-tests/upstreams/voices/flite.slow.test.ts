@@ -129,20 +129,11 @@ describe('voices: the embedded engine', function () {
     }
   });
 
-  it('refuses text with nothing to say, and more than 2 500 characters, as invalid', async () => {
-    for (const text of ['   ', '...', '', 'Привет', '你好', 'a'.repeat(2_501)])
+  it('refuses text with nothing to say, and far more than can be said in time, as invalid', async () => {
+    for (const text of ['   ', '...', '', 'Привет', '你好', 'a'.repeat(30_000)])
       expect((await failureOf(speaker().speak(text, undefined, NEVER))).kind, text.slice(0, 10)).to.equal(
         'invalid',
       );
-  });
-
-  it('counts characters as the contract does: 2 500 of two units and a word are too long, 2 499 and a letter are not', async () => {
-    const made = speaker();
-    const silent = '\u{E0061}';
-    const failure = await failureOf(made.speak(silent.repeat(2_500) + 'hello', undefined, NEVER));
-    expect(failure).to.include({ kind: 'invalid' });
-    expect(failure.message).to.match(/text .* 2500 characters/);
-    seconds((await made.speak(silent.repeat(2_499) + 'a', undefined, NEVER)).wav);
   });
 
   it('refuses words that it cannot speak, and names them', async () => {

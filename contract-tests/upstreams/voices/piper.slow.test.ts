@@ -168,9 +168,9 @@ describe('voices: a Piper server', function () {
     expect((await speaker.speak('Hello.', 'en_US-amy-medium', NEVER)).voiceId).to.equal('en_US-amy-medium');
   });
 
-  it('refuses text with nothing to say and text that is too long, without asking the server', async () => {
+  it('refuses text with nothing to say, without asking the server', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
-    for (const text of [' ', '…', 'a'.repeat(2_501)])
+    for (const text of [' ', '…'])
       expect((await failureOf(speaker.speak(text, undefined, NEVER))).kind).to.equal('invalid');
     expect(calls.length).to.equal(0);
   });

@@ -24,7 +24,7 @@ export type Question = {
   id: string;
   brand: string;
   question: string;
-  /** Replies paid for, 1–50. */
+  /** Replies paid for. */
   wanted: number;
   /** ms since 1970. No reply counts after it. */
   deadline: number;

@@ -4,7 +4,7 @@ import type { Reply } from './people.js';
 import { isJson, type Json } from './rapidata-api.js';
 import { tidyReply } from './reply-text.js';
 
-/** Limits the work on one result file. No job requests more than 50 replies. */
+/** Limits the work on one result file. */
 const MAX_ENTRIES = 1_000;
 const TEXT_FIELDS = ['answer', 'text', 'response', 'value', 'votedFor'];
 const WORKER_FIELDS = ['userId', 'workerId', 'labelerId', 'id'];

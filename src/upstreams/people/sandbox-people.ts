@@ -28,8 +28,8 @@ export type SandboxPeopleOptions = AskingOptions & {
   openPageDelayMs?: number;
 };
 
-/** More than the 50 replies that can be requested, to replace rejected replies of sample respondents. */
-const SAMPLE_RESPONDENTS = 150;
+/** So many for each reply that is asked for: more than one, to replace rejected replies of sample respondents. */
+const SAMPLE_RESPONDENTS = 3;
 
 /**
  * The panel, with sample respondents who supply missing replies after a while, in the language of the question. Their replies are
@@ -113,7 +113,7 @@ async function fillIn(
   language: string,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let index = 0; index < SAMPLE_RESPONDENTS && !signal.aborted; index++) {
+  for (let index = 0; index < SAMPLE_RESPONDENTS * question.wanted && !signal.aborted; index++) {
     const added = await replyStore.add(question.id, sampleReply(question, index, language));
     if (added === 'full' || added === 'closed') return;
   }

@@ -4,7 +4,6 @@ import { UpstreamFailure } from '../../net/failure.js';
 import { DeadlineExceeded, withDeadline } from '../../net/deadline.js';
 import { FairQueue } from '../fair-queue.js';
 import { SpeakingPace } from './speaking-pace.js';
-import { requireLength } from './spoken-text.js';
 import {
   bandwidthOf,
   OUTPUT_RATE_HZ,
@@ -97,7 +96,6 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
     voices: async () => ({ default: DEFAULT_VOICE.id, voices: VOICES.map(publicVoice) }),
     async speak(text, voiceId, signal, caller) {
       const voice = requireVoice(voiceId);
-      requireLength(text);
       const task = { text, voice: voice.flite, rateHz: ENGINE_RATE_HZ, maxSeconds };
       try {
         const sound = await withDeadline(deadlineMs, signal, inTime =>

@@ -16,7 +16,6 @@ import {
 import { PiperVoices } from './piper-voices.js';
 import { SpeechWorkers } from './speech-workers.js';
 import { SpeakingPace } from './speaking-pace.js';
-import { requireLength } from './spoken-text.js';
 import { QUEUE_FULL, SAID_TOO_LATE, type Speaker, type SpeakerHealth, type Speech } from './voices.js';
 
 export type { PiperOptions } from './piper-server.js';
@@ -64,7 +63,6 @@ class Synthesis {
 }
 
 function checkText(text: string): void {
-  requireLength(text);
   if (!/[\p{L}\p{N}\p{S}]/u.test(text))
     throw new UpstreamFailure('invalid', 'text contains nothing that can be spoken; send words or numbers.');
 }

@@ -3,15 +3,13 @@
  * correctly is left unchanged: ordinals, thousands separators, times, abbreviations.
  */
 
-import { UpstreamFailure } from '../../net/failure.js';
 import { CURRENCIES, CURRENCY_SIGNS, nameEmoji, spelled } from './sign-names.js';
 import { requireSpeakable } from './unspeakable.js';
-import { MAX_TEXT_CHARACTERS } from './voices.js';
 
 /** The speech would be longer than the limit. */
 export class SpeechTooLong extends Error {}
 
-/** Signs are spelled out as words, so the text grows. A text longer than this would take far too long to say. */
+/** A text longer than this, as it is sent or with its signs spelled out as words, would take far too long to say. */
 const MAX_SPOKEN_CHARACTERS = 20_000;
 
 const MAGNITUDES: Record<string, string> = {
@@ -319,6 +317,7 @@ const STEPS = [nameEmoji, comparisons, punctuation, toAscii, addresses, numbers,
  * @throws SpeechTooLong if the text grows beyond the limit
  */
 export function spokenText(text: string): string {
+  if (text.length > MAX_SPOKEN_CHARACTERS) throw new SpeechTooLong(`${text.length} characters`);
   requireSpeakable(text, 'en');
   let spoken = text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000B-\u001F\u007F]/g, ' '); // eslint-disable-line no-control-regex
   for (const step of STEPS) {
@@ -326,12 +325,4 @@ export function spokenText(text: string): string {
     if (spoken.length > MAX_SPOKEN_CHARACTERS) throw new SpeechTooLong(`${spoken.length} characters`);
   }
   return spoken;
-}
-
-/** @throws UpstreamFailure `invalid` for more than 2 500 characters */
-export function requireLength(text: string): void {
-  // A character is one or two UTF-16 units, so only lengths in between need counting.
-  if (text.length <= MAX_TEXT_CHARACTERS) return;
-  if (text.length > 2 * MAX_TEXT_CHARACTERS || [...text].length > MAX_TEXT_CHARACTERS)
-    throw new UpstreamFailure('invalid', `text is longer than ${MAX_TEXT_CHARACTERS} characters; split it.`);
 }

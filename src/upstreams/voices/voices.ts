@@ -31,7 +31,7 @@ export type SpeakerHealth = { status: 'ok' | 'degraded'; latencyMs?: number; det
 /**
  * Turns English text into speech (`textToSpeech` and `listVoices` in openapi.yaml).
  *
- * `speak` takes 1 to 2 500 characters; without a `voiceId` it uses the default voice. `caller`: the caller in whose share of the
+ * `speak` takes a text whose length the contract allows; without a `voiceId` it uses the default voice. `caller`: the caller in whose share of the
  * queue the call counts. `speak` and `voices` throw `UpstreamFailure`: `invalid` for text with nothing to say or with words that the
  * voice cannot speak (it names them), a speech that is too long, or an unknown voice; `failed` if there was no usable audio in time; `unavailable` if the queue is full or the engine can't
  * be reached. If `signal` aborts, `speak` throws its reason.
@@ -64,6 +64,3 @@ export function bandwidthOf(rateHz: number): number {
 
 /** The value of `X-TTS-Format`. */
 export const OUTPUT_FORMAT = 'audio/wav; codec=pcm_s16le; rate=22050; channels=1';
-
-/** Characters are Unicode code points, as JSON Schema counts them. */
-export const MAX_TEXT_CHARACTERS = 2_500;
