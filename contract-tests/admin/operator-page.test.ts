@@ -191,6 +191,32 @@ describe('the operator page', () => {
     expect(world.asked.retries).to.deep.equal([failed]);
   });
 
+  it('starts one in place of work that was interrupted and pauses, and says so', async () => {
+    const id = await owe(world, false);
+    const { claim } = (await world.ledger.adopt(id, 60_000))!;
+    const attempt = { deadline: world.clock.now + 600_000, attemptMs: 600_000 };
+    const next = (await world.ledger.beginOrder(id, attempt))?.nextAttemptAt ?? 0;
+    await signIn();
+    expect((await get(`/payments/${id}`)).text).to.include('the server works on the answer');
+    await world.ledger.extendLease(id, claim, 0);
+    const { text } = await get(`/payments/${id}`);
+    expect(text).to.include(`interrupted. A server goes on with it after ${new Date(next).toISOString()}`);
+    const form = keyIn((await get(`/payments/${id}/retry`)).text);
+    expect((await post(`/payments/${id}/retry`, { form })).status).to.equal(303);
+    world.clock.now = next;
+    expect((await post(`/payments/${id}/retry`, { form })).status).to.equal(409);
+  });
+
+  it('does not say that it started an attempt which began elsewhere meanwhile', async () => {
+    const failed = await owe(world, true);
+    world.startsAttempts = false;
+    await signIn();
+    const form = keyIn((await get(`/payments/${failed}/retry`)).text);
+    const { status, text } = await post(`/payments/${failed}/retry`, { form });
+    expect(status).to.equal(409);
+    expect(text).to.include('an attempt is in progress. Nothing was changed.');
+  });
+
   it('records a refund, or says why not and keeps what was typed', async () => {
     const id = await owe(world, true);
     await signIn();

@@ -143,21 +143,70 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   it('begins interrupted work again later each time, and sets the deadline of an attempt once', async () => {
     const payment = await asked();
     const waits: number[] = [];
-    for (let start = 1; start <= 4; start++) {
-      expect(await ledger.beginOrder(payment, clock + start), `start ${start}`).to.include({
+    const [attemptMs, began] = [50_000, clock];
+    for (let start = 1; start <= 10; start++) {
+      const attempt = { deadline: clock + attemptMs, attemptMs };
+      expect(await ledger.beginOrder(payment, attempt), `start ${start}`).to.include({
         attempts: 1,
         tries: 1,
       });
-      expect(await ledger.beginOrder(payment, clock), `again after start ${start}`).to.equal(undefined);
+      expect(await ledger.beginOrder(payment, attempt), `again after start ${start}`).to.equal(undefined);
       const next = (await ledger.order(payment))?.nextAttemptAt ?? 0;
       waits.push(Math.floor((next - clock) / 1_000));
       clock = next;
     }
-    expect(waits).to.deep.equal([1, 2, 4, 8]);
+    // A tenth of the attempt at most, until its deadline has passed.
+    expect(waits.slice(0, 8)).to.deep.equal([1, 2, 4, 5, 5, 5, 5, 5]);
+    expect(waits.at(-1)).to.be.at.least(5);
     const { deadline } = (await ledger.order(payment))!;
-    expect(deadline).to.be.below(clock - 14_000);
+    expect(deadline).to.be.within(began + attemptMs, began + attemptMs + SLOW_MS);
+    clock = deadline + SLOW_MS;
+    const late = (await ledger.beginOrder(payment, { deadline: clock + attemptMs, attemptMs }))!;
+    expect((late.nextAttemptAt ?? 0) - clock, 'after its deadline').to.be.within(1_024_000, 3_600_000);
+    expect(late.deadline).to.equal(deadline);
     await ledger.finishOrder(payment);
-    expect(await ledger.beginOrder(payment, clock), 'after its end').to.equal(undefined);
+    const ended = await ledger.beginOrder(payment, { deadline: clock, attemptMs });
+    expect(ended, 'after its end').to.equal(undefined);
+  });
+
+  it('counts no start of a server that stops, keeps its deadline, and lets another server begin at once', async () => {
+    const payment = await asked();
+    const attemptMs = 3_600_000;
+    const first = await ledger.beginOrder(payment, { deadline: clock + attemptMs, attemptMs });
+    for (let stops = 1; stops <= 12; stops++) {
+      const { claim } = (await ledger.adopt(payment, 60_000))!;
+      expect(await ledger.handOverOrder(payment, claim - 1), 'under an earlier claim').to.equal(false);
+      expect((await ledger.order(payment))?.nextAttemptAt).to.be.greaterThan(clock);
+      expect(await ledger.handOverOrder(payment, claim)).to.equal(true);
+      await ledger.extendLease(payment, claim, 0);
+      const next = await ledger.beginOrder(payment, { deadline: clock + 2 * attemptMs, attemptMs });
+      expect(next, `after stop ${stops}`).to.include({ deadline: first?.deadline, attempts: 1, tries: 1 });
+      const waits = (next?.nextAttemptAt ?? 0) - clock;
+      expect(waits, `after stop ${stops}`).to.be.below(2_000 + SLOW_MS);
+    }
+    await ledger.finishOrder(payment);
+    const { claim } = (await ledger.adopt(payment, 60_000))!;
+    expect(await ledger.handOverOrder(payment, claim), 'after its end').to.equal(false);
+  });
+
+  it('lets the operator start another attempt while interrupted work pauses, and not while a server works on it', async () => {
+    const payment = await asked();
+    const { claim } = (await ledger.adopt(payment, 3_600_000))!;
+    const attemptMs = 3_600_000;
+    await ledger.beginOrder(payment, { deadline: clock + attemptMs, attemptMs });
+    await ledger.handOverOrder(payment, claim);
+    await ledger.beginOrder(payment, { deadline: clock + attemptMs, attemptMs });
+    for (let start = 1; start <= 6; start++) {
+      clock = (await ledger.order(payment))?.nextAttemptAt ?? 0;
+      await ledger.beginOrder(payment, { deadline: clock + attemptMs, attemptMs });
+    }
+    expect(await ledger.retryOrder(payment, clock + 1), 'while a server holds it').to.equal(undefined);
+    await ledger.extendLease(payment, claim, 0);
+    expect(await ledger.reopenOrder(payment, clock + 1), 'by a call').to.equal(undefined);
+    expect(await ledger.retryOrder(payment, clock + 9_000)).to.include({ attempts: 2, nextAttemptAt: 0 });
+    expect(await ledger.retryOrder(payment, clock + 9_000), 'twice').to.equal(undefined);
+    const begun = await ledger.beginOrder(payment, { deadline: clock + 7_000, attemptMs });
+    expect(begun).to.include({ attempts: 2, tries: 2, deadline: clock + 7_000 });
   });
 
   it('gives one of many calls the new attempt', async () => {

@@ -15,11 +15,13 @@ export const orderMutants: readonly Mutant[] = [
     'a server extends an order that it lost',
     'const next = (await lease.renew()) ? await this.#extend(id, current) : undefined;',
     'const next = await this.#extend(id, current);',
+    'a server that lost the order extends nothing',
   ),
   changed(
     'the extension of another server is taken for a used one',
     'return order && order.finishedAt === null && order.attempts > attempt ? order : undefined;',
     'return undefined;',
+    'an extension that another server began',
   ),
   changed(
     'a ledger that fails while an order is extended ends it',
@@ -31,6 +33,19 @@ export const orderMutants: readonly Mutant[] = [
     'a call starts work while the order pauses',
     'if (pause && (pause.seconds === undefined || pause.seconds > 0))',
     'if (false)',
+    'a failed attempt counts',
+  ),
+  changed(
+    'a server that stops counts its start',
+    'if (order && this.#stop.signal.aborted)',
+    'if (false)',
+    'a server that stops gives its start back',
+  ),
+  changed(
+    'the operator is told of an attempt that was not started',
+    'return order !== undefined;',
+    'return true;',
+    'the operator is told whether',
   ),
   changed(
     'attempts are never used up',
@@ -48,6 +63,7 @@ export const orderMutants: readonly Mutant[] = [
       'a lease that could not be renewed is kept',
       'this.#expiry = setTimeout(() => this.#expire(), ',
       'this.#expiry = setTimeout(() => { }, ',
+      'a server that is cut off from its ledger',
     ),
     file: 'src/sale/order-lease.js',
   },

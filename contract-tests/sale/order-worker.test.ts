@@ -177,6 +177,35 @@ onEachEngine('orders of two servers on one ledger', make => {
     await soon(async () => ((await ledger.find(row.id))?.state === 'delivered' ? true : undefined));
   });
 
+  it('a server that stops gives its start back: another begins at once, however often that happens', async () => {
+    const ledger = await ledgerOf();
+    const id = await paymentIn(ledger, 'owed');
+    let deadline: number | undefined;
+    for (let stops = 0; stops < 5; stops++) {
+      const begun = server(ledger);
+      const one = await soon(() => begun[0]);
+      deadline ??= one.attempt.deadline;
+      expect(one.attempt).to.include({ deadline, attempt: 1 });
+      one.signal.addEventListener('abort', () => one.end({ kind: 'failed', error: 'Cancelled.' }));
+      await workers.at(-1)?.stop();
+      const { nextAttemptAt, finishedAt } = await orderOf(ledger, id);
+      expect({ nextAttemptAt, finishedAt }).to.deep.equal({ nextAttemptAt: 0, finishedAt: null });
+    }
+  });
+
+  it('the operator is told whether another attempt was started', async () => {
+    const ledger = await ledgerOf();
+    const row = await ledger.find(await paymentIn(ledger, 'owed'));
+    if (!row) throw new Error('no payment');
+    const begun = server(ledger);
+    const one = await soon(() => begun[0]);
+    expect(await workers[0]?.retry(row), 'while a server works on it').to.equal(false);
+    one.end({ kind: 'failed', error: 'Nobody answered.' });
+    await soon(async () => (await orderOf(ledger, row.id)).finishedAt ?? undefined);
+    expect(await workers[0]?.retry(row)).to.equal(true);
+    (await soon(() => begun[1])).end(ANSWER);
+  });
+
   it('a caller held at one server is answered by the attempt that succeeds at the other', async () => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');

@@ -17,6 +17,8 @@ export type OperatorWorld = {
   clock: { now: number };
   /** What the page asked for. */
   asked: { refunds: [string, string][]; retries: string[] };
+  /** Whether an order that is retried is free to be. */
+  startsAttempts: boolean;
   logged: string[];
   close(): Promise<void>;
 };
@@ -73,7 +75,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
     ],
     breakers: () => [{ name: 'summarizer', open: true }],
     refund: async (id, tx) => void asked.refunds.push([id, tx]),
-    retry: async ({ id }) => void asked.retries.push(id),
+    retry: async ({ id }) => asked.retries.push(id) > 0 && world.startsAttempts,
     signal: ending.signal,
     now: () => clock.now,
     log,
@@ -82,11 +84,12 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
     ...overrides,
   });
   serve({ routes: [], page, opens: token => token === OPERATOR_TOKEN, host: '127.0.0.1', log });
-  return {
+  const world: OperatorWorld = {
     url,
     ledger,
     clock,
     asked,
+    startsAttempts: true,
     logged,
     close: async () => {
       ending.abort();
@@ -96,6 +99,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
       await place.remove();
     },
   };
+  return world;
 }
 
 /** Sells `sales` answers of an operation `daysAgo`, for `price` atomic units each. @returns their ids */

@@ -44,13 +44,16 @@ export type OperatorParts = {
    * @throws OperatorFault, UpstreamFailure, LedgerFault: nothing was changed
    */
   refund: (id: string, tx: string) => Promise<unknown>;
-  /** Starts another attempt at an owed order. */
-  retry: (payment: Payment) => Promise<void>;
+  /** Starts another attempt at an owed order. @returns false if one is in progress */
+  retry: (payment: Payment) => Promise<boolean>;
   log: Log;
   /** Ends the live streams, so that the server can close. */
   signal: AbortSignal;
   now?: () => number;
 };
+
+const NOT_RETRYABLE =
+  'No attempt can be started for this payment: it is not owed any more, or an attempt is in progress. Nothing was changed.';
 
 type OperatorOptions = OperatorParts & {
   token: string;
@@ -194,7 +197,7 @@ class OperatorPage {
   readonly retry = async (ctx: Context): Promise<void> => {
     await this.#signIn.form(ctx);
     const { payment } = await this.#retryable(ctx);
-    await this.#options.retry(payment);
+    if (!(await this.#options.retry(payment))) throw new PageFault(409, NOT_RETRYABLE);
     this.#options.log.info({ payment: payment.id }, 'the operator started another attempt at an order');
     see(ctx, `/payments/${payment.id}?said=retry`);
   };
@@ -259,10 +262,7 @@ class OperatorPage {
   async #retryable(ctx: Context): Promise<PaymentFacts> {
     const facts = await this.#facts(ctx);
     if (mayRetry(facts)) return facts;
-    throw new PageFault(
-      409,
-      'No attempt can be started for this payment: it is not owed any more, or an attempt is in progress. Nothing was changed.',
-    );
+    throw new PageFault(409, NOT_RETRYABLE);
   }
 
   /** @throws PageFault if the reply cannot be rejected */
@@ -311,7 +311,7 @@ class OperatorPage {
   }
 
   async #facts(ctx: Context): Promise<PaymentFacts> {
-    const facts = await paymentFacts(this.#options.ledger, paramsOf(ctx)['id'] ?? '');
+    const facts = await paymentFacts(this.#options.ledger, paramsOf(ctx)['id'] ?? '', this.#now());
     if (!facts) throw new PageFault(404, 'There is no such payment in this ledger.');
     return facts;
   }

@@ -4,33 +4,45 @@ import type { Ledger, Order, Payment, Refund, Reply } from '../ledger/store.js';
 export type PaymentFacts = {
   payment: Payment;
   order: Order | undefined;
+  /** Until when (ms since 1970) work that was interrupted pauses, if it does. */
+  pausedUntil: number | undefined;
   /** Of people, if the order asks some; rejected ones excluded. */
   replies: Reply[];
   refund: Refund | undefined;
   answer: { status: number; bytes: number; savedAt: number } | undefined;
 };
 
-/** Undefined if there is no such payment. Rejects with a LedgerFault if the ledger cannot be read. */
-export async function paymentFacts(ledger: Ledger, id: string): Promise<PaymentFacts | undefined> {
+/** Undefined if there is no such payment. `now` in ms since 1970. Rejects with a LedgerFault if the ledger cannot be read. */
+export async function paymentFacts(
+  ledger: Ledger,
+  id: string,
+  now: number,
+): Promise<PaymentFacts | undefined> {
   const payment = /^[0-9a-f]{64}$/.test(id) ? await ledger.find(id) : undefined;
   if (!payment) return undefined;
   const order = await ledger.order(id);
   return {
     payment,
     order,
+    pausedUntil: pausedUntil(payment, order, now),
     replies: order ? await ledger.replies(id) : [],
     refund: await ledger.refundOf(id),
     answer: await ledger.answerFacts(id),
   };
 }
 
-type OrderFacts = Pick<PaymentFacts, 'payment' | 'order'>;
+function pausedUntil({ leased }: Payment, order: Order | undefined, now: number): number | undefined {
+  if (!order || order.finishedAt !== null || leased) return undefined;
+  const next = order.nextAttemptAt ?? 0;
+  return next > now ? next : undefined;
+}
+
+type OrderFacts = Pick<PaymentFacts, 'payment' | 'order' | 'pausedUntil'>;
 
 /** Whether another attempt at the work can be started here. */
-export function mayRetry({ payment, order }: OrderFacts): boolean {
-  return (
-    payment.state === 'owed' && payment.flow === 'upfront' && order !== undefined && order.finishedAt !== null
-  );
+export function mayRetry({ payment, order, pausedUntil }: OrderFacts): boolean {
+  const idle = order !== undefined && (order.finishedAt !== null || pausedUntil !== undefined);
+  return payment.state === 'owed' && payment.flow === 'upfront' && idle;
 }
 
 /** Whether replies can still be rejected: as long as the buyer has not got them, and no answer that holds them is saved. */

@@ -26,7 +26,7 @@ ${list(detailsOf(facts))}</section>`;
 }
 
 /** What the state means, and what happens next. */
-function meaningOf({ payment, order }: PaymentFacts): string {
+function meaningOf({ payment, order, pausedUntil }: PaymentFacts): string {
   if (payment.aliasOf !== null) return 'It redeems the answer of another payment and was not charged.';
   switch (payment.state) {
     case 'claimed':
@@ -42,6 +42,8 @@ function meaningOf({ payment, order }: PaymentFacts): string {
     case 'owed':
       if (payment.flow !== 'upfront')
         return 'The money has moved and there is no answer yet. The work is done when the caller sends its payment again. You can also refund it.';
+      if (pausedUntil !== undefined)
+        return `The money has moved, and the work was interrupted. A server goes on with it after ${new Date(pausedUntil).toISOString()}; a retry starts another attempt at once. You can also refund it.`;
       if (!order || order.finishedAt === null)
         return 'The money has moved and the server works on the answer.';
       return order.nextAttemptAt === null

@@ -11,6 +11,8 @@ const MAX_OPEN = 1_000;
 const MAX_FAILURE_CHARACTERS = 1_000;
 const FIRST_RESTART_MS = 1_000;
 const LONGEST_RESTART_MS = 3_600_000;
+/** No pause takes more of the time of an attempt. */
+const RESTART_SHARE = 1 / 10;
 
 /** Work that is paid for before it is done. Times are milliseconds since 1970. */
 export type Order = {
@@ -70,11 +72,19 @@ export type OrderStore = {
   readonly finishOrder: (payment: string, attempt?: number) => Promise<boolean>;
   /** Records that an attempt failed. @returns false if the claim is not the current one any more, or the attempt has ended */
   readonly failOrder: (payment: string, claim: number, failed: FailedAttempt) => Promise<boolean>;
-  /** Counts a start of the work on an order in progress. @param deadline of an attempt that was not begun before */
-  readonly beginOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
+  /** Counts a start of the work on an order in progress. `attemptMs`: the time of an attempt that was not begun before */
+  readonly beginOrder: (
+    payment: string,
+    attempt: { deadline: number; attemptMs: number },
+  ) => Promise<Order | undefined>;
+  /**
+   * The server that works on an order stops: its start does not count, and any server may begin at once. The deadline stays.
+   * @returns false if the claim is not the current one any more, or the attempt has ended
+   */
+  readonly handOverOrder: (payment: string, claim: number) => Promise<boolean>;
   /** Starts another attempt. @returns undefined unless the last one has ended, the next one is due, and the payment is still owed */
   readonly reopenOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
-  /** The same for the operator, whenever it is due, and also after the last attempt. */
+  /** The same for the operator, whenever it is due, also after the last attempt, and in place of one that pauses after an interruption. */
   readonly retryOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
   /**
    * Ends the attempt and starts another in its place, once since the order was opened or reopened.
@@ -140,7 +150,7 @@ export function ordersOf({ engine, now }: Connection): OrderStore {
 
 type Attempts = Pick<
   OrderStore,
-  'finishOrder' | 'failOrder' | 'beginOrder' | 'reopenOrder' | 'retryOrder' | 'extendOrder'
+  'finishOrder' | 'failOrder' | 'beginOrder' | 'handOverOrder' | 'reopenOrder' | 'retryOrder' | 'extendOrder'
 >;
 
 function attemptsOf({ engine, now }: Connection): Attempts {
@@ -162,10 +172,12 @@ function attemptsOf({ engine, now }: Connection): Attempts {
       const [row] = await engine.write(() => reopen({ payment, deadline, due: false, now: now() }));
       return row && orderOf(row);
     },
-    beginOrder: async (payment, deadline) => {
-      const [row] = await engine.write(() => begin(payment, deadline, now()));
+    beginOrder: async (payment, attempt) => {
+      const [row] = await engine.write(() => begin(payment, attempt, now()));
       return row && orderOf(row);
     },
+    handOverOrder: async (payment, claim) =>
+      (await engine.write(() => handOver(payment, claim))).length === 1,
     failOrder: async (payment, claim, failed) =>
       (await engine.write(() => fail(payment, claim, { ...failed, now: now() }))).length === 1,
     extendOrder: async (payment, attempt, deadline) => {
@@ -195,12 +207,25 @@ function* reopen(how: Parameters<typeof queries.reopenOrder>[0]): TransactionBod
   return row?.state === 'owed' ? yield* execute(queries.reopenOrder(how)) : [];
 }
 
-/** Work that was interrupted is begun again later each time, so that an order which ends its server does not do so without end. */
-function* begin(payment: string, deadline: number, now: Query): TransactionBody<OrderRow[]> {
+/**
+ * Work that was interrupted is begun again later each time, so that an order which ends its server does not do so without end: after
+ * a tenth of the attempt at most, and once its deadline has passed after an hour at most.
+ */
+function* begin(
+  payment: string,
+  { deadline, attemptMs }: { deadline: number; attemptMs: number },
+  now: Query,
+): TransactionBody<OrderRow[]> {
   const [order] = yield* execute(queries.findOrderToChange({ payment }));
   if (!order) return [];
-  const againMs = Math.min(FIRST_RESTART_MS * 2 ** order.starts, LONGEST_RESTART_MS);
-  return yield* execute(queries.beginAttempt({ payment, deadline, againMs, now }));
+  const lateMs = Math.min(FIRST_RESTART_MS * 2 ** order.starts, LONGEST_RESTART_MS);
+  const againMs = Math.min(lateMs, Math.max(FIRST_RESTART_MS, Math.round(attemptMs * RESTART_SHARE)));
+  return yield* execute(queries.beginAttempt({ payment, deadline, againMs, lateMs, now }));
+}
+
+function* handOver(payment: string, claim: number): TransactionBody<unknown[]> {
+  const [row] = yield* execute(findToChange({ id: payment }));
+  return row?.claim === claim ? yield* execute(queries.handOver({ payment })) : [];
 }
 
 function* fail(

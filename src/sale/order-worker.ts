@@ -131,10 +131,11 @@ export class OrderWorker {
     return undefined;
   }
 
-  /** Starts another attempt for the operator, whether or not it is due. */
-  async retry({ id }: Row): Promise<void> {
-    await this.#ledger.retryOrder(id, this.#now() + this.#attemptMs);
+  /** Starts another attempt for the operator, whether or not it is due. @returns false if none was started: one is in progress */
+  async retry({ id }: Row): Promise<boolean> {
+    const order = await this.#ledger.retryOrder(id, this.#now() + this.#attemptMs);
     this.#begin(id);
+    return order !== undefined;
   }
 
   /**
@@ -221,6 +222,8 @@ export class OrderWorker {
     try {
       const order = await this.#open(row);
       if (order) await this.#attempt(row, order, lease);
+      // No harm if this fails: the start counts then.
+      if (order && this.#stop.signal.aborted) await this.#ledger.handOverOrder(id, row.claim);
     } finally {
       await lease.end();
     }
@@ -229,10 +232,11 @@ export class OrderWorker {
   /** The attempt to work on; undefined if there is none now. */
   async #open({ id, state, request, operation }: Row): Promise<Order | undefined> {
     if (state !== 'owed' || request === null) return undefined;
-    const deadline = this.#now() + this.#attemptMs;
+    const attemptMs = this.#attemptMs;
+    const deadline = this.#now() + attemptMs;
     const wanted = this.#work.replies({ operation, request });
     const order = await this.#ledger.openOrder({ payment: id, request, wanted, deadline });
-    return order.finishedAt === null ? this.#ledger.beginOrder(id, deadline) : undefined;
+    return order.finishedAt === null ? this.#ledger.beginOrder(id, { deadline, attemptMs }) : undefined;
   }
 
   async #attempt(row: Row, order: Order, lease: OrderLease): Promise<void> {

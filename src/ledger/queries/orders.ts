@@ -48,20 +48,36 @@ export const failAttempt = (p: Key & At & { attempt: number; failure: string; ag
       next_attempt_at = ${p.againMs === null ? raw('null') : sql`${p.now} + ${p.againMs}`}
     where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null returning payment`;
 
-/** Counts the work that is begun, also that of an attempt which was interrupted. The time of the attempt runs from its first start on. */
-export const beginAttempt = (p: Key & At & { deadline: number; againMs: number }) =>
+/**
+ * Counts the work that is begun, also that of an attempt which was interrupted. The time of the attempt runs from its first start on.
+ * `lateMs`: the pause once its deadline has passed.
+ */
+export const beginAttempt = (p: Key & At & { deadline: number; againMs: number; lateMs: number }) =>
   one<OrderRow>`
-    update orders set starts = starts + 1, next_attempt_at = ${p.now} + ${p.againMs},
+    update orders set starts = starts + 1,
+      next_attempt_at = case when deadline > ${p.now} then ${p.now} + ${p.againMs} else ${p.now} + ${p.lateMs} end,
       deadline = case when starts = 0 then ${p.deadline} else deadline end
     where payment = ${idBytes(p.payment)} and finished_at is null and next_attempt_at <= ${p.now} returning *`;
+
+/** The first start stays, because the time of the attempt runs from it. */
+export const handOver = ({ payment }: Key) =>
+  one<KeyRow>`
+    update orders set starts = case when starts > 1 then starts - 1 else starts end, next_attempt_at = 0
+    where payment = ${idBytes(payment)} and finished_at is null returning payment`;
+
+/** Whether work that was interrupted pauses: nobody holds the order, and nobody may begin. */
+const interrupted = ({ payment, now }: Key & At) =>
+  sql`(finished_at is null and next_attempt_at > ${now}
+      and exists (select 1 from payments where id = ${idBytes(payment)} and lease_until <= ${now}))`;
 
 /** `due`: only if a call may open it now. */
 export const reopenOrder = (p: Key & At & { deadline: number; due: boolean }) =>
   one<OrderRow>`
     update orders set attempts = attempts + 1, tries = tries + 1, starts = 0, next_attempt_at = 0, deadline = ${p.deadline},
       finished_at = null, extended = 0
-    where payment = ${idBytes(p.payment)} and finished_at is not null
-      and ${p.due ? sql`next_attempt_at <= ${p.now}` : raw('true')} returning *`;
+    where payment = ${idBytes(p.payment)}
+      and ${p.due ? sql`finished_at is not null and next_attempt_at <= ${p.now}` : sql`(finished_at is not null or ${interrupted(p)})`}
+    returning *`;
 
 /** Names the attempt, so that a worker whose lease has expired can't extend a later attempt. */
 export const extendOrder = (p: Key & { attempt: number; deadline: number }) =>
