@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { PickUps } from '../../src/http/serve-pick-up.js';
 import { AnswerKeys } from '../../src/sale/answer-keys.js';
-import { anotherText } from '../support/mcp-call.js';
+import { anotherText, callTool, paid, payloadOf } from '../support/mcp-call.js';
 import { RELEASED } from '../support/sold.js';
 import { openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
 
@@ -42,6 +42,25 @@ describe('a paid answer that is sent again', () => {
       expect(answer.json().error).to.match(new RegExp(`^${TOO_OFTEN}`));
       expect(Number(answer.headers.get('retry-after'))).to.be.greaterThan(0);
       expect(receiptOf(answer)).to.deep.equal(receiptOf(bought));
+    }
+  });
+
+  it('is limited as much where some of it is sent over MCP', async function () {
+    this.timeout(60_000);
+    const asked = { text: 'The harbour bridge is open on Sundays only, says the mayor. '.repeat(3) };
+    const signed = await signFor(world, '/v1/tts');
+    const bought = await post(`${world.url}/v1/tts`, asked, signed);
+    const overMcp = () => callTool(world.url, 'textToSpeech', asked, paid(payloadOf(signed)));
+    const called = Promise.all(Array.from({ length: 60 }, overMcp));
+    const posted = await sendings('/v1/tts', 60, asked, signed);
+    const refused = (await called).filter(({ isError }) => isError);
+    const sent = posted.filter(({ status }) => status === 200).length + 60 - refused.length;
+    expect(sent).to.be.within(20, 119);
+    expect(refused.length).to.be.greaterThan(0);
+    for (const { structuredContent, _meta } of refused) {
+      expect(structuredContent).to.include({ status: 503 });
+      expect(structuredContent?.error).to.match(new RegExp(`^${TOO_OFTEN}`));
+      expect(_meta?.['x402/payment-response']).to.deep.equal(receiptOf(bought));
     }
   });
 

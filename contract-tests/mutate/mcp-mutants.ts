@@ -128,6 +128,14 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'is limited where it is large',
   },
   {
+    name: 'an answer counts as sent again to those who waited for it at another server',
+    file: 'src/sale/paid-request.js',
+    find: "this.#cameLate = step.kind === 'answer';",
+    replace: 'this.#cameLate = true;',
+    test: 'sale/pick-up',
+    grep: 'counts as sent again to whoever came after',
+  },
+  {
     name: 'wallet: the budget is not looked at',
     file: 'src/cli/mcp/purse.js',
     find: 'if (BigInt(payment.amount) > left)',

@@ -5,7 +5,7 @@ import type { Charge } from '../../src/sale/charge.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
 import type { SettleResult } from '../../src/facilitators/facilitator.js';
 import { OrderWorker } from '../../src/sale/order-worker.js';
-import type { Outcome } from '../../src/sale/outcome.js';
+import type { Outcome, Success } from '../../src/sale/outcome.js';
 import {
   answer,
   eachInANewWorld,
@@ -117,6 +117,28 @@ describe('the key of an answer leads somewhere', () => {
     expectUnavailable(copy, /being worked on/);
     gate.open();
     for (const outcome of [copy, await first]) expect(keptOf(outcome)).to.equal(undefined);
+  });
+
+  it('it counts as sent again to whoever came after its delivery, and to nobody who waited for it', async () => {
+    const again: string[] = [];
+    const counted = (name: string): { again: () => number } => ({
+      again: () => {
+        again.push(name);
+        return 0;
+      },
+    });
+    const gate = new Gate();
+    const payment = world.payment({ payer });
+    const work = (): Promise<Success> => gate.wait(answer('{"summary":"one"}'));
+    const first = world.redeem(payment, { work, ...counted('the first') });
+    await gate.reached;
+    const waiting = world.newCharge().process(world.call(payment, counted('one that waits elsewhere')));
+    await until('it waits', async () => (await world.ledger.find(payment.checked.id))?.callers === 2);
+    gate.open();
+    const late = await first.then(() => world.redeem(payment, counted('one that came later')));
+    for (const outcome of [await first, await waiting, late])
+      expect(bodyOf(outcome).toString()).to.equal('{"summary":"one"}');
+    expect(again).to.deep.equal(['one that came later']);
   });
 
   it('every key that was given, in hundreds of calls that go every way, leads to an answer or to its receipt', async function () {

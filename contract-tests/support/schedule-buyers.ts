@@ -283,11 +283,21 @@ export class BuyerSide {
     if (sent.kind === 'unavailable' && sent.error.startsWith(inProgress().error)) record.failures += 1;
     if (sent.kind !== 'refused') return;
     record.refusals.push(sent.error);
-    const row = pending ? await targetOf(this.#schedule.reader, attempt.id) : undefined;
-    if (row && row.state !== 'released')
-      this.#schedule.violations.push(
-        `a 402 after an open settlement without proof: ${sent.error} (${row.state})`,
-      );
+    if (!pending || !(await this.#isUnproven(record, attempt))) return;
+    const story = await storyOf(this.#schedule.reader, record);
+    this.#schedule.violations.push(
+      `a 402 after an open settlement without proof: ${sent.error} (${attempt.id.slice(0, 8)}) ${story}`,
+    );
+  }
+
+  /** With a payment-identifier, the settlement that was open, and then proven to have failed, may be another payment's. */
+  async #isUnproven({ identifier, attempts }: Record, attempt: Attempt): Promise<boolean> {
+    const { reader } = this.#schedule;
+    const own = await targetOf(reader, attempt.id);
+    if (own === undefined || own.state === 'released') return false;
+    const others = identifier === undefined ? [] : attempts;
+    const rows = await Promise.all(others.map(({ id }) => targetOf(reader, id)));
+    return !rows.some(row => row?.state === 'released');
   }
 
   async #work(record: Record, id: string): Promise<Success> {
