@@ -31,7 +31,7 @@ const ROOT_FILES = ['src/main.ts', 'src/compose.ts', 'src/config.ts'];
 const ORDER = [
   ['main'],
   ['compose', 'cli'],
-  ['site'],
+  ['site', 'testing'],
   ['mcp', 'admin'],
   ['http', 'panel'],
   ['pages'],

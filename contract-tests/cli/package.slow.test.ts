@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { copyRepository } from '../support/copied-repository.js';
@@ -15,6 +15,14 @@ const INSTALL = [
   '--loglevel=error',
   '--prefer-offline',
 ];
+
+/** The paid test of docs/testing.md, and the commands of its workflow for continuous integration. */
+function paidTest(): { test: string; commands: string[] } {
+  const guide = readFileSync(new URL('../../../docs/testing.md', import.meta.url), 'utf8');
+  const [, test = ''] = /^```ts\n([^`]*?coinslot\/testing[^]*?)^```$/m.exec(guide) ?? [];
+  const [, workflow = ''] = /^```yaml\n([^]*?)^```$/m.exec(guide) ?? [];
+  return { test, commands: [...workflow.matchAll(/^ *- run: (.*)$/gm)].map(([, command = '']) => command) };
+}
 
 describeInCi('The package', function () {
   this.timeout(600_000);
@@ -58,6 +66,14 @@ describeInCi('The package', function () {
       .and.to.match(/^# pass 1$/m);
     for (const absent of ['mocha', 'prettier', 'eslint'])
       expect(existsSync(join(shop, 'node_modules', absent)), absent).to.equal(false);
+
+    // What a shop's own continuous integration does.
+    const { test, commands } = paidTest();
+    writeFileSync(join(shop, 'test', 'sale.test.ts'), test);
+    expect(commands).to.deep.equal(['npm ci', 'npm test']);
+    const said = [];
+    for (const command of commands) said.push(await succeed(shop, env, 'sh', '-c', command));
+    expect(said.join('\n')).to.match(/^# pass 4$/m);
 
     running = await startShop(shop, env, command, 'run');
     const page = await fetch(running.url, { headers: { accept: 'text/html' } });

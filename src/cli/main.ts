@@ -13,6 +13,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   mcp: ['./mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
   ledger: ['./ledger/main.js', 'show revenue and open payments; refund, move, verify'],
   conformance: ['./conformance/main.js', 'check a shop that runs somewhere, whoever wrote it'],
+  testing: ['./testing/main.js', 'start the shop in a sandbox for tests, and inject faults'],
   sandbox: ['../sandbox/main.js', 'start only the local chain, facilitator and market'],
 };
 

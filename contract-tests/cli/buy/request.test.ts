@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { requestOf, type Listing } from '../../../src/cli/buy/client.js';
+import { requestOf, type Listing } from '../../../src/wallet/shop-client.js';
 import { BuyFault } from '../../../src/wallet/sign-payment.js';
 
 const at = (url: string, method = 'GET', parameters: Listing['parameters'] = []): Listing => ({

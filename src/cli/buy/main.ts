@@ -14,7 +14,14 @@ import {
   type ServerAnswer,
   type SignedPayment,
 } from '../../wallet/sign-payment.js';
-import { errorOf, findOperation, receiptOf, requestOf, send, type Listing } from './client.js';
+import {
+  errorOf,
+  findOperation,
+  receiptOf,
+  requestOf,
+  send,
+  type Listing,
+} from '../../wallet/shop-client.js';
 import { replaceLine, writeData, writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: ${commandLine('buy')} <operationId> '<json body>' [options]

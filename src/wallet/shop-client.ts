@@ -1,7 +1,7 @@
-import { startCommand } from '../../config/command-line.js';
-import type { Json } from '../../contract/json.js';
-import { follow, isObject, objectOf } from '../../contract/references.js';
-import { BuyFault, parseJson, reasonOf, type ServerAnswer } from '../../wallet/sign-payment.js';
+import { startCommand } from '../config/command-line.js';
+import type { Json } from '../contract/json.js';
+import { follow, isObject, objectOf } from '../contract/references.js';
+import { BuyFault, parseJson, reasonOf, type ServerAnswer } from './sign-payment.js';
 
 /** The method and URL of an operation, a template if it has path parameters, and the names of what goes into the URL. */
 export type Listing = {
@@ -11,6 +11,8 @@ export type Listing = {
   /** It is paid before the work. */
   upfront: boolean;
   parameters: { name: string; in: 'path' | 'query' }[];
+  /** A call with the examples of the contract. */
+  example?: Json;
   /** The server is a mock (see `coinslot mock`), and this is what it answers instead of a chain. */
   mock?: { rpcUrl: string };
 };
@@ -37,25 +39,39 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
       const operation = described as Described;
       known.push(operation.operationId);
       if (operation.operationId !== operationId) continue;
-      const parameters = [...listOf(item.parameters), ...listOf(operation.parameters)].flatMap(
-        (each): Listing['parameters'] => {
-          const { name, in: where } = follow(document, each);
-          return where === 'path' || where === 'query' ? [{ name: String(name), in: where }] : [];
-        },
+      const declared = [...listOf(item.parameters), ...listOf(operation.parameters)].map(each =>
+        follow(document, each),
+      );
+      const parameters = declared.flatMap(({ name, in: where }): Listing['parameters'] =>
+        where === 'path' || where === 'query' ? [{ name: String(name), in: where }] : [],
       );
       const priced = 'x-price' in operation;
       const upfront = operation['x-price']?.flow === 'upfront';
       const { rpcUrl } = objectOf(objectOf(document.info)['x-mock']);
       const own = typeof rpcUrl === 'string' && rpcUrl.startsWith(`${serverUrl}/`);
       const mock = own ? { mock: { rpcUrl } } : {};
-      return { method: method.toUpperCase(), url: serverUrl + path, priced, upfront, parameters, ...mock };
+      const example = exampleOf(declared, operation.requestBody);
+      const facts = { priced, upfront, parameters, example, ...mock };
+      return { method: method.toUpperCase(), url: serverUrl + path, ...facts };
     }
   }
   throw new BuyFault(`There is no operation ${operationId}. Operations: ${known.join(', ')}.`);
 }
 
-type Described = { operationId: string; parameters?: unknown; 'x-price'?: { flow?: unknown } };
+type Described = {
+  operationId: string;
+  parameters?: unknown;
+  requestBody?: unknown;
+  'x-price'?: { flow?: unknown };
+};
 type Document = { paths?: Record<string, { parameters?: unknown } & Record<string, unknown>> } & Json;
+
+function exampleOf(parameters: Json[], requestBody: unknown): Json {
+  const { example } = objectOf(objectOf(objectOf(requestBody).content)['application/json']);
+  const needed = parameters.filter(each => each.required === true && each.example !== undefined);
+  const values = needed.map((each): [string, unknown] => [String(each.name), each.example]);
+  return { ...Object.fromEntries(values), ...objectOf(example) };
+}
 
 function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? (value as unknown[]) : [];

@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Json } from '../../contract/json.js';
+import { objectOf } from '../../contract/references.js';
+import type { Answer, Fault, SignedCall, TestShop } from '../../testing/start-shop.js';
+
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+/** The oldest ones are forgotten. */
+const MAX_SIGNED_CALLS = 1_000;
+
+/** A request that makes no sense; `message` says why. */
+class RequestFault extends Error {}
+
+/**
+ * Takes the commands of a test in any language over HTTP: JSON in, JSON out.
+ * @param shop to which they apply
+ */
+export async function serveControl(
+  shop: TestShop,
+  facts: Json,
+  port: number,
+): Promise<{ url: string; server: Server }> {
+  const commands = commandsFor(shop, facts);
+  const server = createServer((request, response) => {
+    void answer(commands, request).then(([status, body]) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`),
+    );
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
+}
+
+type Command = (given: Json) => Promise<Json>;
+
+function commandsFor(shop: TestShop, facts: Json): Record<string, Command> {
+  const signed = new Map<string, SignedCall>();
+  let count = 0;
+  const sign: Command = async ({ operationId, input }) => {
+    if (typeof operationId !== 'string') throw new RequestFault('operationId is missing: which call is it?');
+    const call = await shop.sign(operationId, input === undefined ? undefined : objectOf(input));
+    count += 1;
+    const id = String(count);
+    signed.set(id, call);
+    signed.delete(String(count - MAX_SIGNED_CALLS));
+    return { call: id, price: call.price };
+  };
+  const send: Command = async ({ call }) => {
+    const found = signed.get(String(call));
+    if (!found) throw new RequestFault(`No call ${String(call)} was signed.`);
+    return describe(await found.send());
+  };
+  return {
+    'GET /': () => Promise.resolve(facts),
+    'GET /spent': async () => ({ spent: await shop.spent() }),
+    'POST /sign': sign,
+    'POST /send': send,
+    'POST /buy': async given => {
+      const { call, price } = await sign(given);
+      return { call, price, ...(await send({ call })) };
+    },
+    'POST /inject': async ({ fault }) => {
+      await shop.inject(String(fault) as Fault);
+      return { injected: fault };
+    },
+    'POST /clear': async () => {
+      await shop.clear();
+      return {};
+    },
+  };
+}
+
+async function answer(
+  commands: Record<string, Command>,
+  request: IncomingMessage,
+): Promise<[status: number, body: Json]> {
+  try {
+    // A page in a browser may send requests to any port of this machine.
+    if (request.headers.origin !== undefined) throw new RequestFault('No page may send commands.');
+    const name = `${request.method} ${request.url}`;
+    const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+    if (!command)
+      return [404, { error: `There is no ${name}. There are ${Object.keys(commands).join(', ')}.` }];
+    return [200, await command(await jsonOf(request))];
+  } catch (error) {
+    return [400, { error: error instanceof Error ? error.message : String(error) }];
+  }
+}
+
+async function jsonOf(request: IncomingMessage): Promise<Json> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > MAX_BODY_BYTES) throw new RequestFault(`The body is larger than ${MAX_BODY_BYTES} bytes.`);
+    chunks.push(chunk as Buffer);
+  }
+  const text = Buffer.concat(chunks).toString('utf8');
+  try {
+    return objectOf(JSON.parse(text === '' ? '{}' : text));
+  } catch {
+    throw new RequestFault('The body is not JSON.');
+  }
+}
+
+/** `body` is base64 if it is no JSON. */
+function describe({ json, body, headers, ...rest }: Answer): Json {
+  const kept = json === undefined ? { body: body.toString('base64') } : { json };
+  return { ...rest, ...kept, headers: Object.fromEntries(headers) };
+}

@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs';
+import { errorOf, findOperation, receiptOf, requestOf, send } from '../wallet/shop-client.js';
+import { parseJson, signPayment, type ServerAnswer } from '../wallet/sign-payment.js';
+import { toAtomic, toDecimal } from '../contract/price.js';
+
+/** What the shop answered to a call. */
+export type Answer = {
+  status: number;
+  headers: Headers;
+  body: Buffer;
+  /** The body, if it is JSON. */
+  json: unknown;
+  /** The message of an answer other than 200. */
+  error: string | undefined;
+  /** The receipt of a payment whose settlement was tried. */
+  receipt: { success: boolean; transaction: string; errorReason?: string } | undefined;
+  /** The USDC that left the buyer's wallet between the call and the answer: a decimal string, '0.00' for none. */
+  charged: string;
+};
+
+/** A call with its payment. `send` may be used again: the same payment, which is charged once. */
+export type SignedCall = { price: string; send: () => Promise<Answer> };
+
+export type Wallet = { keypairFile: string; rpcUrl: string; usdcMint: string; address: string };
+
+const RPC_MS = 10_000;
+/** No price of a test shop is too high for its buyer. */
+const MAX_PRICE = toAtomic('1000000');
+
+/**
+ * Asks for the price of a call and signs the payment with the official x402 client.
+ * @param input members of the body, the query and the path; those of the examples of the contract if there is none
+ * @throws Error if the shop asks for no payment
+ */
+export async function signCall(
+  url: string,
+  wallet: Wallet,
+  operationId: string,
+  input?: object,
+): Promise<SignedCall> {
+  const listing = await findOperation(url, operationId);
+  const json = JSON.stringify(input ?? listing.example ?? {});
+  const unpaid = requestOf(listing, json);
+  const challenge = await send(unpaid.url, unpaid.init);
+  if (challenge.status !== 402)
+    throw new Error(`${operationId} asks for no payment: ${challenge.status} ${errorOf(challenge)}`);
+  let price = '';
+  const { headers } = await signPayment(challenge, {
+    keypair: Uint8Array.from(JSON.parse(readFileSync(wallet.keypairFile, 'utf8')) as number[]),
+    maxPrice: MAX_PRICE,
+    rpcUrl: wallet.rpcUrl,
+    onPrice: asked => (price = asked),
+  });
+  const paid = requestOf(listing, json, headers);
+  return {
+    price,
+    send: async () => {
+      const before = await balanceOf(wallet);
+      const answer = await send(paid.url, paid.init);
+      return { ...describe(answer), charged: toDecimal(before - (await balanceOf(wallet))) };
+    },
+  };
+}
+
+function describe(answer: ServerAnswer): Omit<Answer, 'charged'> {
+  const { status } = answer;
+  return {
+    ...answer,
+    json: parseJson(answer.body),
+    error: status === 200 ? undefined : errorOf(answer),
+    receipt: receiptOf(answer),
+  };
+}
+
+/** The USDC of a wallet in atomic units, as the chain has it. */
+export async function balanceOf({ rpcUrl, address, usdcMint }: Wallet): Promise<bigint> {
+  const params = [address, { mint: usdcMint }, { encoding: 'jsonParsed', commitment: 'confirmed' }];
+  const response = await fetch(rpcUrl, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'getTokenAccountsByOwner', params }),
+    signal: AbortSignal.timeout(RPC_MS),
+  });
+  const { result } = (await response.json()) as { result?: { value: TokenAccount[] } };
+  if (!result) throw new Error(`The sandbox's RPC server at ${rpcUrl} does not say what ${address} owns.`);
+  return result.value.reduce(
+    (sum, { account }) => sum + BigInt(account.data.parsed.info.tokenAmount.amount),
+    0n,
+  );
+}
+
+type TokenAccount = { account: { data: { parsed: { info: { tokenAmount: { amount: string } } } } } };

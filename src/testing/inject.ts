@@ -1,0 +1,80 @@
+import type { Deployed, Deployment } from './deployment.js';
+import type { Passing } from './fault-proxy.js';
+import type { Services } from './services.js';
+
+/** What QA must have seen. docs/testing.md says what a buyer gets from each. */
+export type Fault =
+  | 'settle-unknown'
+  | 'settle-answer-lost'
+  | 'rpc-dead'
+  | 'facilitator-lies'
+  | 'upstream-502'
+  | 'price-change'
+  | 'respondents-absent';
+
+type Injection = {
+  /** What requests of the shop meet. */
+  meets?: (services: Services) => void;
+  /** How the shop is deployed meanwhile. */
+  deployed?: Deployed;
+};
+
+/** Reads as a signature, but is that of no transaction: 64 bytes of value 1. */
+const NO_TRANSACTION =
+  '2AXDGYSE4f2sz7tvMMzyHvUfcoJmxudvdhBcmiUSo6iuCXagjUCKEQF21awZnUGxmwD4m9vGXuC3qieHXJQHAcT';
+
+const FAULTS: Record<Fault, Injection> = {
+  'settle-unknown': {
+    meets: services => services.meet('facilitator', ({ path }) => (path === '/settle' ? 'cut' : 'pass')),
+  },
+  'settle-answer-lost': {
+    meets: services => services.meet('facilitator', ({ path }) => (path === '/settle' ? 'lose' : 'pass')),
+  },
+  'rpc-dead': { meets: services => services.meet('rpc', () => 'cut') },
+  'facilitator-lies': {
+    meets: services =>
+      services.meet('facilitator', request => (request.path === '/settle' ? lie(request) : 'pass')),
+  },
+  'upstream-502': {
+    meets: services => services.meet('upstream', () => ({ status: 502, body: { error: 'Bad Gateway' } })),
+  },
+  'price-change': { deployed: { prices: 'doubled' } },
+  'respondents-absent': { deployed: { respondents: 'absent' } },
+};
+
+/** Says of a payment that it was settled, and passes nothing on. */
+function lie({ body }: Passing): { status: number; body: unknown } {
+  const { paymentRequirements } = JSON.parse(body.toString('utf8')) as {
+    paymentRequirements: { network: string };
+  };
+  const { network } = paymentRequirements;
+  return { status: 200, body: { success: true, transaction: NO_TRANSACTION, network } };
+}
+
+/** Makes faults happen, and ends them, one after the other. */
+export function injector(
+  services: Services,
+  deployment: Deployment,
+): { inject(fault: Fault): Promise<void>; clear(): Promise<void> } {
+  const injected = new Set<Fault>();
+  let changed = Promise.resolve();
+  const apply = (change: () => void): Promise<void> => {
+    const applied = changed.then(() => {
+      change();
+      services.clear();
+      const injections = [...injected].map(each => FAULTS[each]);
+      for (const { meets } of injections) meets?.(services);
+      return deployment.become(Object.assign({}, ...injections.map(each => each.deployed)) as Deployed);
+    });
+    changed = applied.catch(() => undefined);
+    return applied;
+  };
+  return {
+    inject: async fault => {
+      if (!Object.hasOwn(FAULTS, fault))
+        throw new Error(`There is no fault ${fault}. Faults: ${Object.keys(FAULTS).join(', ')}.`);
+      await apply(() => injected.add(fault));
+    },
+    clear: () => apply(() => injected.clear()),
+  };
+}

@@ -1,0 +1,47 @@
+import { openFaultProxy, type FaultProxy } from './fault-proxy.js';
+
+/** What has to be closed, in reverse order. */
+export type Closers = (() => Promise<void> | void)[];
+
+/** The proxies between the shop and what it needs. Each method opens one and gives its URL. */
+export class Services {
+  readonly #closers: Closers;
+  readonly #proxies: Record<'rpc' | 'facilitator' | 'upstream', FaultProxy[]> = {
+    rpc: [],
+    facilitator: [],
+    upstream: [],
+  };
+
+  constructor(closers: Closers) {
+    this.#closers = closers;
+  }
+
+  rpc(target: string): Promise<string> {
+    return this.#open('rpc', target);
+  }
+
+  facilitator(target: string): Promise<string> {
+    return this.#open('facilitator', target);
+  }
+
+  upstream(target: string): Promise<string> {
+    return this.#open('upstream', target);
+  }
+
+  /** What requests of one kind meet from now on. */
+  meet(kind: 'rpc' | 'facilitator' | 'upstream', effect: FaultProxy['effect']): void {
+    for (const proxy of this.#proxies[kind]) proxy.effect = effect;
+  }
+
+  /** Everything passes again. */
+  clear(): void {
+    for (const proxy of Object.values(this.#proxies).flat()) proxy.effect = undefined;
+  }
+
+  async #open(kind: 'rpc' | 'facilitator' | 'upstream', target: string): Promise<string> {
+    const proxy = await openFaultProxy(target.replace(/(?<!\/)\/+$/, ''));
+    this.#closers.push(() => proxy.close());
+    this.#proxies[kind].push(proxy);
+    return proxy.url;
+  }
+}
