@@ -192,10 +192,11 @@ types-made:
 	  $(BIN)/openapi-typescript openapi.yaml --output $(GENERATED) >/dev/null && mkdir -p dist && \
 	  cat openapi.yaml $(GENERATED) | cksum > dist/types.cksum; }
 
-# The server reads this instead of the YAML. The prices in the README are made from the same contract.
-$(COMPILED): openapi.yaml package-lock.json $(wildcard dist/src/contract/*.js) dist/$(TOOLS)/readme.js
+# The server reads this instead of the YAML. The prices in the README and the Bruno collection are made from the same contract.
+$(COMPILED): openapi.yaml package-lock.json $(wildcard dist/src/contract/*.js) dist/$(TOOLS)/readme.js dist/$(TOOLS)/collection.js dist/src/cli/build/bruno-collection.js
 	@node dist/src/contract/compile.js
 	@node dist/$(TOOLS)/readme.js
+	@node dist/$(TOOLS)/collection.js
 
 install: $(STAMP) ## install what is missing
 

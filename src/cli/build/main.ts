@@ -5,11 +5,12 @@ import { ContractFault, parseContract } from '../../contract/contract.js';
 import { loadShop, shopFiles } from '../../shop/load-shop.js';
 import { installedProgram } from '../installed-program.js';
 import { writeErr, writeOut } from '../terminal.js';
+import { writeCollection } from './bruno-collection.js';
 
 const USAGE = `Usage: coinslot build
 
-Builds the shop in the current folder: checks openapi.yaml, writes its types to generated/openapi.d.ts, compiles handlers/ and test/
-into dist/, and checks that every operation is served. A shop without handlers/ needs no compiler.`;
+Builds the shop in the current folder: checks openapi.yaml, writes its types to generated/openapi.d.ts and a Bruno collection to
+generated/bruno/, compiles handlers/ and test/ into dist/, and checks that every operation is served. A shop without handlers/ needs no compiler.`;
 
 /** What compiles handlers: development packages of the shop, so that a server that runs it needs no compiler. */
 const COMPILERS = { 'openapi-typescript': 'openapi-typescript', tsc: 'typescript' } as const;
@@ -55,7 +56,8 @@ async function build(): Promise<void> {
     throw new BuildFault(
       `There is no openapi.yaml in ${folder}: go to the folder of your shop, or run coinslot init.`,
     );
-  const { paid } = parseContract(readFileSync(files.contract, 'utf8'));
+  const contract = parseContract(readFileSync(files.contract, 'utf8'));
+  const { paid } = contract;
   if (existsSync(files.handlers)) {
     run('openapi-typescript', ['openapi.yaml', '--output', relative(folder, files.types)]);
     run('tsc', []);
@@ -63,6 +65,7 @@ async function build(): Promise<void> {
   }
   await import('../../contract/compile.js');
   await loadShop(folder);
+  writeCollection(folder, contract);
   writeOut(`Built: ${paid.map(({ id, price }) => `${id} (${price.amount} USDC)`).join(', ') || 'nothing'}\n`);
 }
 
