@@ -30,7 +30,10 @@ const FAULTS: Record<Fault, Injection> = {
   'settle-answer-lost': {
     meets: services => services.meet('facilitator', ({ path }) => (path === '/settle' ? 'lose' : 'pass')),
   },
-  'rpc-dead': { meets: services => services.meet('rpc', () => 'cut') },
+  // As the gateway of a provider answers whose nodes are down.
+  'rpc-dead': {
+    meets: services => services.meet('rpc', () => ({ status: 503, body: { error: 'Service Unavailable' } })),
+  },
   'facilitator-lies': {
     meets: services =>
       services.meet('facilitator', request => (request.path === '/settle' ? lie(request) : 'pass')),

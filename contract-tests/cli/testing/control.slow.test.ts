@@ -33,8 +33,10 @@ describe('coinslot testing', function () {
       env: { PATH: process.env['PATH'], NETWORK: 'mainnet', DATABASE_URL: 'postgres://nowhere' },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    const [line] = (await once(createInterface(child.stdout!), 'line')) as [string];
-    facts = JSON.parse(line) as Facts;
+    const line = once(createInterface(child.stdout!), 'line') as Promise<[string]>;
+    const gone = once(child, 'exit').then(() => Promise.reject(new Error('coinslot testing ended')));
+    gone.catch(() => undefined);
+    facts = JSON.parse((await Promise.race([line, gone]))[0]) as Facts;
   });
   after(() => void child?.kill('SIGKILL'));
 

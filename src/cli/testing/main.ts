@@ -1,4 +1,4 @@
-import '../../solana/silence-bigint-warning.js';
+import '../../rails/solana/silence-bigint-warning.js';
 import { parseArgs } from 'node:util';
 import { startShop } from '../../testing/start-shop.js';
 import { writeErr, writeOut } from '../terminal.js';
