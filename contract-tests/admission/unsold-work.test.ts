@@ -59,6 +59,28 @@ describe('work that ends unsold', () => {
     }
   });
 
+  it('weighs as much as the work took, not its settlement', () => {
+    const refused = (): boolean => {
+      const begun = unsold.begin(party('agent', { known: false }));
+      if (!('end' in begun)) return true;
+      begun.done();
+      now += 5 * SECOND;
+      begun.unsold('caller');
+      begun.end();
+      return false;
+    };
+    expect(Array.from({ length: 10 }, refused)).to.not.include(true);
+  });
+
+  it('of a paid call depends on the account of its payer only', () => {
+    const paid = (payer: string): Party => party(payer, { source: undefined, backend: undefined });
+    const strangers = (n: number): Party => party(`stranger ${n}`, { known: false });
+    expect(begun(200, strangers)).to.be.below(200);
+    expect(begun(200, n => party(`other ${n}`, { source: undefined, known: false }))).to.be.greaterThan(0);
+    expect(begun(30, () => paid('buyer'))).to.be.within(10, 12);
+    expect(run(paid('another buyer'), 'sold')).to.equal(undefined);
+  });
+
   it('an agent of forty calls at once whose line breaks in the midst of them is served as soon as it is back', () => {
     for (let n = 0; n < 2_000; n++) run(party('agent'), 'sold');
     const open = Array.from({ length: 40 }, () => begin(party('agent')));

@@ -107,6 +107,18 @@ describe('what is paid and owed stays owed until there is an answer', () => {
     expect(await world.stateOf(payment)).to.equal('delivered');
     expect(world.facilitator.settles).to.equal(1);
   });
+
+  it('is made again, also while strangers have used up the work that may end unsold', async () => {
+    const payment = await owed();
+    world.charge = world.newCharge({ unsoldPerHour: 2 });
+    const fail = { work: async (): Promise<Answer> => failed(400), limitedSource: '203.0.113.7' };
+    for (let n = 0; n < 60; n++) await world.redeem(world.payment(), { ...fail, text: `${n}` });
+    const source = { limitedSource: '203.0.113.7' };
+    expect((await world.redeem(world.payment(), source)).kind, 'unpaid work').to.equal('unavailable');
+    const made = await world.redeem(payment, source);
+    expect(made.kind, 'paid work').to.equal('answer');
+    expect(await world.stateOf(payment)).to.equal('delivered');
+  });
 });
 
 describe('money that a facilitator reports is believed only as far as it was seen', () => {

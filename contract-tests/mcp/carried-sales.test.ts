@@ -52,6 +52,20 @@ describe('a sale that an MCP result carries', () => {
     expect(told).to.deep.equal(['lost']);
   });
 
+  it('is written, or lost for an error, however long the id is that stands before', async () => {
+    const id = '"result":"error":'.repeat(100);
+    for (const [message, ends] of [
+      [{ jsonrpc: '2.0', id, result: 'result' }, 'written'],
+      [{ jsonrpc: '2.0', id, error: { code: 1, data: { result: 1 } } }, 'lost'],
+    ] as const) {
+      const told = await toldOf(async (exchange, carry) => {
+        carry(() => 'result');
+        await exchange.send(Response.json(message), {});
+      });
+      expect(told).to.deep.equal([ends]);
+    }
+  });
+
   it('is lost if the library sends an error in place of the result', async () => {
     for (const error of [{ code: -32_602, message: 'Invalid tools/call result: "result":' }, { code: 1 }]) {
       const told = await toldOf(async (exchange, carry) => {

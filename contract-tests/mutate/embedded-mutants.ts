@@ -111,4 +111,13 @@ const guard = of('facilitators/fee-payer-guard', 'facilitators/fee-payer-guard',
   },
 ]);
 
-export const embeddedMutants: readonly Mutant[] = [...facilitator, ...limits, ...guard];
+const funds = of('facilitators/funds-in-flight', 'facilitators/funds-in-flight', [
+  {
+    name: 'a transfer that lands between two reads counts twice',
+    find: 'if (now >= ahead)',
+    replace: 'if (true)',
+    grep: 'also if earlier ones land',
+  },
+]);
+
+export const embeddedMutants: readonly Mutant[] = [...facilitator, ...limits, ...guard, ...funds];

@@ -16,6 +16,14 @@ export const mcpMutants: readonly Mutant[] = [
     grep: HOSTS,
   },
   {
+    name: 'MCP: an error with a result in it counts as the answer',
+    file: 'src/mcp/mcp-exchange.js',
+    find: 'result >= 0 && !bytes.subarray(0, result).includes(\'"error":\')',
+    replace: 'result >= 0',
+    test: 'mcp/carried-sales',
+    grep: 'however long the id is',
+  },
+  {
     name: 'MCP: any web page may call',
     file: 'src/mcp/allowed-hosts.js',
     find: 'return welcome ? undefined',

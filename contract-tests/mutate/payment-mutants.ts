@@ -206,9 +206,21 @@ const settled = [
       grep: 'a refusal of the second ask proves nothing',
     },
     {
+      name: 'an unknown settlement counts as the fault of the payer',
+      find: "settled.kind === 'unknown' ? 'backend' : 'caller'",
+      replace: "'caller'",
+      grep: 'settlements that nobody knows, however long they take',
+    },
+    {
+      name: 'what was signed and is not sent stays set aside',
+      find: 'if (error instanceof RunEnded)\n                signed?.withdraw();',
+      replace: '',
+      grep: 'what was signed is withdrawn',
+    },
+    {
       name: 'an unknown settlement leaves a payer its standing',
-      find: "run.working?.unsold('caller');\n        await this.#parts.cleanup.distrust(run);",
-      replace: "run.working?.unsold('caller');",
+      find: 'run.working?.unsold(fault);\n        await this.#parts.cleanup.distrust(run);',
+      replace: 'run.working?.unsold(fault);',
       grep: 'a settlement that nobody knows costs a payer its standing',
     },
   ]),

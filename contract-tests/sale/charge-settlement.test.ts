@@ -229,6 +229,27 @@ describe('charge: a facilitator that sends transactions itself', () => {
     expect(seen.map(({ transaction }) => transaction)).to.deep.equal([TRANSACTION]);
   });
 
+  it('what was signed is withdrawn if the buyer has hung up before it is stored, and not if it is sent', async () => {
+    const withdrawn: string[] = [];
+    const withdraw = (): void => void withdrawn.push('it');
+    const gone = new AbortController();
+    let hangUp = (): void => gone.abort();
+    const sign = async (): Promise<SignResult> => {
+      hangUp();
+      await new Promise(resolve => setTimeout(resolve, 300));
+      return { ...(yes() as SignResult & { kind: 'signed' }), withdraw };
+    };
+    world.charge = world.newCharge({ facilitator: asked(signing(sign)) });
+    const payment = world.payment();
+    await world.redeem(payment, { gone: gone.signal });
+    await world.charge.idle();
+    expect(await world.stateOf(payment)).to.not.equal('settling');
+    expect(withdrawn).to.deep.equal(['it']);
+    hangUp = () => undefined;
+    expect((await world.redeem(payment)).kind).to.equal('answer');
+    expect(withdrawn).to.deep.equal(['it']);
+  });
+
   it('one that refuses to sign: 402, nothing is stored and nothing sent', async () => {
     world.charge = world.newCharge({
       facilitator: asked(signing(() => ({ kind: 'refused', reason: 'fees' }))),

@@ -117,6 +117,16 @@ describe('work that is not paid for', () => {
     expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
   });
 
+  it('settlements that nobody knows, however long they take, count a quarter, as failures of a backend', async () => {
+    const payer = await world.knownPayer();
+    world.facilitator.onSettle = () => {
+      world.now += 2_000;
+      return { kind: 'unknown', reason: 'status 502', signature: '' };
+    };
+    for (let n = 0; n < 15; n++)
+      expectPending(await world.redeem(world.payment({ payer }), { text: `${n}` }));
+  });
+
   it('work that takes too long costs a payer its standing', async () => {
     const payer = await world.knownPayer();
     world.charge = world.newCharge({ workDeadlineMs: 50 });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openLedger, type Ledger, type Order } from '../../src/ledger/store.js';
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
+import { OrderLease } from '../../src/sale/order-lease.js';
 import { OrderWorker, type Attempt, type OrderResult } from '../../src/sale/order-worker.js';
 import { onEachEngine, paymentIn, type LedgerPlace } from '../support/ledger-places.js';
 
@@ -191,6 +192,27 @@ onEachEngine('orders of two servers on one ledger', make => {
       const { nextAttemptAt, finishedAt } = await orderOf(ledger, id);
       expect({ nextAttemptAt, finishedAt }).to.deep.equal({ nextAttemptAt: 0, finishedAt: null });
     }
+  });
+
+  it('a renewal that is under way when the work ends is over before the lease is given back', async () => {
+    const ledger = await ledgerOf();
+    const id = await paymentIn(ledger, 'owed');
+    let renewing: (() => void) | undefined;
+    const slow: Ledger = {
+      ...ledger,
+      extendLease: async (payment, claim, ms) => {
+        if (ms > 0 && !renewing) await new Promise<void>(resolve => (renewing = resolve));
+        return ledger.extendLease(payment, claim, ms);
+      },
+    };
+    const taken = await OrderLease.take(slow, id, LEASE_MS);
+    await soon(() => renewing);
+    const ended = taken?.lease.end();
+    await pause(50);
+    renewing?.();
+    await ended;
+    await pause(50);
+    expect(await ledger.find(id)).to.include({ leased: false });
   });
 
   it('the operator is told whether another attempt was started', async () => {

@@ -21,8 +21,16 @@ const BACKEND_FAULT = 1 / 4;
 /** What a known payer may have under way without a verified payment. */
 const UNVERIFIED_WORK = 4;
 
-/** Whose work it is. `source` is undefined if it has no limit; `backend` is what does the work; `known`: the payer has paid before. */
-export type Party = { payer: string; source: string | undefined; backend: string; known: boolean };
+/**
+ * Whose work it is. `source` is undefined if it has no limit; `backend` is what does the work, undefined if only the payer's account
+ * counts; `known`: the payer has paid before.
+ */
+export type Party = {
+  payer: string;
+  source: string | undefined;
+  backend: string | undefined;
+  known: boolean;
+};
 
 /** Whose account is used up, and after how many seconds, at least 1, a call may be tried again. */
 export type UsedUp = { whose: 'payer' | 'source' | 'backend'; seconds: number };
@@ -31,7 +39,12 @@ export type UsedUp = { whose: 'payer' | 'source' | 'backend'; seconds: number };
 export type Started = { end(): void };
 
 /** Work that is under way. What is reported first about it counts; without a report it costs nobody anything. */
-export type Working = Started & { sold(): void; unsold(fault: Fault): void };
+export type Working = Started & {
+  /** It is done; how long its settlement takes does not count. */
+  done(): void;
+  sold(): void;
+  unsold(fault: Fault): void;
+};
 
 /** Runs at once, runs per second, and what the wait is counted to at most. */
 export type PayerAllowance = { capacity: number; perSecond: number; highest: number };
@@ -81,6 +94,7 @@ export class UnsoldWork {
     const sourceWait =
       source === undefined ? 0 : this.#sources.wait(source, this.#under(`source ${source}`) + more);
     if (sourceWait > 0) return usedUp('source', sourceWait);
+    if (backend === undefined) return undefined;
     const left = this.#hourlyOf(backend).has(source ?? payer, this.#under(`backend ${backend}`) + more);
     return left ? undefined : usedUp('backend', BACKEND_WAIT_SECONDS);
   }
@@ -100,13 +114,16 @@ export class UnsoldWork {
     if (refused) return refused;
     const began = this.#now();
     const weight = this.#expectedOf(party);
-    const keys = [`payer ${party.payer}`, `source ${party.source ?? ''}`, `backend ${party.backend}`];
+    const keys = [`payer ${party.payer}`, `source ${party.source ?? ''}`, `backend ${party.backend ?? ''}`];
     for (const key of keys) this.#count(key, weight);
     const once = onlyOnce();
     const ended = onlyOnce();
+    let doneAt: number | undefined;
+    const work = (): number => weightOf((doneAt ?? this.#now()) - began);
     return {
-      sold: () => once(() => this.#credit(party, weightOf(this.#now() - began))),
-      unsold: fault => once(() => this.#charge(party, fault, weightOf(this.#now() - began))),
+      done: () => void (doneAt ??= this.#now()),
+      sold: () => once(() => this.#credit(party, work())),
+      unsold: fault => once(() => this.#charge(party, fault, work())),
       end: () => ended(() => keys.forEach(key => this.#count(key, -weight))),
     };
   }
@@ -143,7 +160,7 @@ export class UnsoldWork {
     this.#payers.add(payer, weight, ofBackend ? PAYER.capacity : undefined);
     if (covered) return;
     if (source !== undefined) this.#sources.add(source, weight, ofBackend ? SOURCE.capacity : undefined);
-    this.#hourlyOf(backend).add(source ?? payer, weight);
+    if (backend !== undefined) this.#hourlyOf(backend).add(source ?? payer, weight);
   }
 
   /** Half of the hour's allowance at once, and half within the hour. */

@@ -140,7 +140,11 @@ async function sign(all: Embedded, request: FacilitatorRequest): Promise<SignRes
     return { kind: 'unavailable', detail: messageOf(error) };
   }
   const refusal = guard.reserve(signed.signature, feeOf(read(request.transaction)));
-  if (refusal === undefined) return { kind: 'signed', ...signed };
+  const withdraw = (): void => {
+    funds.over(transfer);
+    guard.withdraw(signed.signature);
+  };
+  if (refusal === undefined) return { kind: 'signed', ...signed, withdraw };
   funds.over(transfer);
   return { kind: 'unavailable', detail: refusal };
 }

@@ -22,8 +22,11 @@ export type VerifyResult =
 
 /** The answer of a facilitator that sends the transaction itself, before it does. */
 export type SignResult =
-  /** `transaction`: fully signed, base64; `signature`: base58, under which the chain will list it. */
-  | { kind: 'signed'; transaction: string; signature: string }
+  /**
+   * `transaction`: fully signed, base64; `signature`: base58, under which the chain will list it. `withdraw`: it was stored nowhere and
+   * is not sent, so that nothing need be set aside for it any more.
+   */
+  | { kind: 'signed'; transaction: string; signature: string; withdraw?: () => void }
   | { kind: 'refused'; reason: string }
   | { kind: 'unavailable'; detail: string }
   /** Only from `Facilitators`: the facilitator of this payment signs when it settles. */

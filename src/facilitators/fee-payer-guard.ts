@@ -123,6 +123,11 @@ export class FeePayerGuard {
     return refusal;
   }
 
+  /** The transaction is not sent after all. */
+  withdraw(signature: string): void {
+    if (this.#uses.get(signature)?.sent === false) this.#uses.delete(signature);
+  }
+
   /** The transaction is about to be sent: from now on its fee counts as spent. */
   sent(signature: string, fee: bigint): void {
     if (this.#uses.get(signature)?.sent) return;

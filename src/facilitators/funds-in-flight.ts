@@ -65,22 +65,39 @@ export class FundsInFlight {
     this.#accounts.get(account)?.delete(signature);
   }
 
-  /** Looks at the transfers first, and then at the balance, which no longer contains those that have landed. */
+  /**
+   * Looks at the transfers first, and then at the balance, which no longer contains those that have landed. One that landed in between
+   * is in neither, and counts twice: if the money is not enough, it looks again, for as long as it finds such transfers.
+   */
   async #covers(
     { account, amount, before }: { account: string; amount: bigint; before: string[] },
     signal: AbortSignal,
   ): Promise<boolean> {
-    const statuses = await this.#chain.signatureStatuses(before, signal);
-    before.forEach((signature, index) => {
+    let ahead = await this.#ahead(account, before, signal);
+    for (;;) {
+      if ((await this.#balance(account, signal)) >= ahead + amount) return true;
+      const now = await this.#ahead(account, before, signal);
+      if (now >= ahead) return false;
+      ahead = now;
+    }
+  }
+
+  /** The sum of those of some transfers that the chain has not. */
+  async #ahead(account: string, before: string[], signal: AbortSignal): Promise<bigint> {
+    const transfers = this.#transfers(account);
+    const unseen = before.filter(signature => transfers.has(signature));
+    const statuses = unseen.length > 0 ? await this.#chain.signatureStatuses(unseen, signal) : [];
+    unseen.forEach((signature, index) => {
       const status = statuses[index];
       if (status && status.finality !== 'processed') this.over({ signature, account });
     });
-    const found = await this.#chain.account(account, signal, ACCOUNT_BYTES);
-    const balance =
-      found && found.data.length >= ACCOUNT_BYTES ? found.data.readBigUInt64LE(AMOUNT_OFFSET) : 0n;
     const left = this.#transfers(account);
-    const ahead = before.reduce((sum, signature) => sum + (left.get(signature)?.amount ?? 0n), 0n);
-    return balance >= ahead + amount;
+    return before.reduce((sum, signature) => sum + (left.get(signature)?.amount ?? 0n), 0n);
+  }
+
+  async #balance(account: string, signal: AbortSignal): Promise<bigint> {
+    const found = await this.#chain.account(account, signal, ACCOUNT_BYTES);
+    return found && found.data.length >= ACCOUNT_BYTES ? found.data.readBigUInt64LE(AMOUNT_OFFSET) : 0n;
   }
 
   #transfers(account: string): Map<string, InFlight> {

@@ -8,8 +8,6 @@ import { carrySale } from '../http/send-sold.js';
 import type { Sale } from '../sale/outcome.js';
 
 const PIECE_BYTES = 16 * 1024;
-/** A message names within so many bytes whether it is a result or an error. */
-const HEAD_BYTES = 512;
 
 /** One HTTP request that carries one MCP message, and its response. Its connection is the caller that waits for a payment. */
 export class Exchange {
@@ -101,9 +99,12 @@ export class Exchange {
   }
 }
 
-/** Whether bytes begin with a JSON-RPC message that has a result, and not with a notification or an error. */
+/**
+ * Whether bytes begin with a JSON-RPC message that has a result, and not with a notification or an error. Its id, which may be of any
+ * length, stands before; quotes in strings are escaped, so that neither name occurs in one.
+ */
 function isResult(chunk: Uint8Array): boolean {
-  const head = Buffer.from(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, HEAD_BYTES)).toString();
-  const [result, error] = [head.indexOf('"result":'), head.indexOf('"error":')];
-  return result >= 0 && (error < 0 || result < error);
+  const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+  const result = bytes.indexOf('"result":');
+  return result >= 0 && !bytes.subarray(0, result).includes('"error":');
 }

@@ -124,7 +124,8 @@ export class Flows {
   async redoOwedWork(id: string, call: PaidCall): Promise<RunResult> {
     const row = await this.#ledger.adopt(id, this.leaseMs);
     if (!row) return 'reread';
-    const party = partyOf(call, true);
+    // Others can fill the accounts of its source and its backend, and this call is paid.
+    const party = { ...partyOf(call, true), source: undefined, backend: undefined };
     let working: Working | undefined;
     try {
       if (row.state !== 'owed') return 'reread';

@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 
 /** A lease is renewed three times while it lasts. */
 const RENEWALS = 3;
+/** How long a renewal under way may hold up the end of a lease. */
+const LAST_RENEWAL_MS = 2_000;
 
 /**
  * This server's lease on an order, renewed until it is ended. `lost` aborts once another server has taken the order over, or could have:
@@ -15,7 +18,7 @@ export class OrderLease {
   readonly #timer: NodeJS.Timeout;
   #expiry: NodeJS.Timeout | undefined;
   #until = 0;
-  #renewing = false;
+  #renewing: Promise<void> | undefined;
 
   private constructor(
     ledger: Pick<Ledger, 'extendLease'>,
@@ -26,7 +29,7 @@ export class OrderLease {
     this.#row = row;
     this.#ms = ms;
     this.#lasts(asked);
-    this.#timer = setInterval(() => void this.#renewSoon(), ms / RENEWALS).unref();
+    this.#timer = setInterval(() => this.#renewSoon(), ms / RENEWALS).unref();
   }
 
   /** @returns undefined if another server holds the order, or it is no longer there */
@@ -59,20 +62,22 @@ export class OrderLease {
   /** Gives the order back. Callers of its row are not affected. */
   async end(): Promise<void> {
     clearInterval(this.#timer);
+    // One that commits after the end would keep others from the order for as long as a lease lasts.
+    if (this.#renewing)
+      await Promise.race([this.#renewing, sleep(LAST_RENEWAL_MS, undefined, { ref: false })]);
     clearTimeout(this.#expiry);
     await this.#ledger.extendLease(this.#row.id, this.#row.claim, 0);
   }
 
-  async #renewSoon(): Promise<void> {
+  #renewSoon(): void {
     if (this.#renewing || this.#lost.signal.aborted) return;
-    this.#renewing = true;
-    try {
-      await this.renew();
-    } catch {
-      // The ledger is away. The lease is renewed when it is back, or ends.
-    } finally {
-      this.#renewing = false;
-    }
+    this.#renewing = this.renew()
+      // If the ledger is away, the lease is renewed when it is back, or ends.
+      .then(
+        () => undefined,
+        () => undefined,
+      )
+      .finally(() => (this.#renewing = undefined));
   }
 
   /** The ledger counts from a moment after `asked` on, so the lease never ends there before it ends here. */

@@ -1,3 +1,4 @@
+import type { Fault } from '../net/failure.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -62,8 +63,8 @@ export class Settlement {
     const request = requests.request(run);
     await verification.mayAsk(run, answer !== undefined);
     const signed = await verification.sign(run);
-    await this.#toSettling(run, { ...(answer ? { answer } : {}), ...signed });
-    const sent = signed ? { ...request, transaction: signed.transaction } : request;
+    await this.#toSettlingSigned(run, { ...(answer ? { answer } : {}), ...signed?.stored }, signed);
+    const sent = signed ? { ...request, transaction: signed.stored.transaction } : request;
     const asked = await observer.step('settle', run.call, () => this.#ask(sent));
     const settled = await this.#checkDenial(run, asked);
     if (settled.kind === 'unknown' && settled.trouble?.seconds) await this.#askLater(run, settled);
@@ -112,7 +113,7 @@ export class Settlement {
     await cleanup.endLease(run);
     const ended = await this.askAgain(run.id);
     if (ended === 'reread') run.working?.sold();
-    else await this.#countUnpaid(run);
+    else await this.#countUnpaid(run, 'backend');
     throw new RunEnded(ended);
   }
 
@@ -142,6 +143,21 @@ export class Settlement {
   async inDoubt(run: Run, signature: string): Promise<never> {
     await this.#parts.cleanup.endLease(run);
     throw new RunEnded(pending(paidBy(run, signature)));
+  }
+
+  /** Moves the payment to `settling` with what was signed for it. Otherwise that is never sent. */
+  async #toSettlingSigned(
+    run: Run,
+    sent: Partial<SettleRequest>,
+    signed: { withdraw(): void } | undefined,
+  ): Promise<void> {
+    try {
+      await this.#toSettling(run, sent);
+    } catch (error) {
+      // Of a ledger that failed, nobody knows whether it has stored what was signed.
+      if (error instanceof RunEnded) signed?.withdraw();
+      throw error;
+    }
   }
 
   /**
@@ -188,7 +204,7 @@ export class Settlement {
   async #notSettled(run: Run, settled: Exclude<Settled, { kind: 'settled' }>): Promise<never> {
     const { ledger, log } = this.#parts;
     const { reason } = settled;
-    await this.#countUnpaid(run);
+    await this.#countUnpaid(run, settled.kind === 'unknown' ? 'backend' : 'caller');
     if (settled.kind === 'unknown') {
       log.warn({ payment: run.id, reason }, 'a settlement is unresolved');
       return this.inDoubt(run, settled.signature);
@@ -198,8 +214,9 @@ export class Settlement {
     throw new RunEnded(released ? refusedSettlement(paid, explain(reason), reason) : pending(paid));
   }
 
-  async #countUnpaid(run: Run): Promise<void> {
-    run.working?.unsold('caller');
+  /** A settlement that nobody knows may be there, and most often nobody who calls is to blame: it counts as a failure of the backend does. */
+  async #countUnpaid(run: Run, fault: Fault): Promise<void> {
+    run.working?.unsold(fault);
     await this.#parts.cleanup.distrust(run);
   }
 }

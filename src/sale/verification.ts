@@ -31,6 +31,9 @@ export type VerificationParts = {
 
 type No = Exclude<VerifyResult, { kind: 'valid' }>;
 
+/** What the ledger stores before it is sent, and what to do if it is not sent. */
+type Signed = { stored: { transaction: string; settlement: string }; withdraw(): void };
+
 /** What the facilitator is asked before anything is stored as `settling`. A no ends the run: nothing was charged, nothing is kept. */
 export class Verification {
   readonly #parts: VerificationParts;
@@ -84,12 +87,15 @@ export class Verification {
   }
 
   /** Has a facilitator that sends transactions itself sign. @returns undefined if this payment's facilitator is not of that kind */
-  async sign(run: Run): Promise<{ transaction: string; settlement: string } | undefined> {
+  async sign(run: Run): Promise<Signed | undefined> {
     const { facilitator, requests, now } = this.#parts;
     const askedAt = now();
     const signed: SignResult = await orUnavailable(facilitator.sign(requests.request(run)));
     if (signed.kind === 'not-needed') return undefined;
-    if (signed.kind === 'signed') return { transaction: signed.transaction, settlement: signed.signature };
+    if (signed.kind === 'signed') {
+      const { transaction, signature: settlement, withdraw } = signed;
+      return { stored: { transaction, settlement }, withdraw: () => withdraw?.() };
+    }
     return this.#end(run, signed, { working: run.working !== undefined, askedAt });
   }
 

@@ -69,6 +69,7 @@ export class Work {
       throw error;
     }
     const answer = await (working ?? this.work(call, stop));
+    run.working?.done();
     // Work that takes too long is expensive for the server and free for the buyer.
     if (stop.signal.reason instanceof TooLate) await cleanup.distrust(run);
     if (abandoned.aborted) {
