@@ -73,7 +73,7 @@ attacks: build ## send 100 000 garbage payments and 100 000 of empty wallets (CO
 	@ATTACK_GARBAGE=$${COUNT:-100000} ATTACK_WALLETS=$${COUNT:-100000} exec $(BIN)/mocha --no-package \
 	  --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter spec -g 'garbage payments|empty wallets' 'dist/contract-tests/**/attacks.slow.test.js'
 
-clients: build ## generate clients with other tools, and let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
+clients: build $(TOOLS_STAMP) ## generate clients with other tools, and let them and the official ones pay a sandbox (CLIENTS="ts python" selects)
 	@contract-tests/clients/run.sh
 
 .PHONY: bench

@@ -3,7 +3,7 @@
 #
 #   run.sh --install        installs the packages of every selected group and does nothing else
 #
-#   CLIENTS="ts python"     which groups run: ts first crawlers faremeter agentcash python pay-kit mcp go java rust (all)
+#   CLIENTS="ts python"     which groups run: ts first crawlers faremeter agentcash python bruno pay-kit mcp go java rust (all)
 #   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 4 GB)
 #   SERVER=dist/src/main.js the server's program
 #
@@ -13,13 +13,14 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${CLIENTS_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/coinslot-clients}
-all='ts first crawlers faremeter agentcash python pay-kit mcp go java rust'
+all='ts first crawlers faremeter agentcash python bruno pay-kit mcp go java rust'
 selected=${CLIENTS:-$all}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
 log=$scratch/log
 results=$scratch/results
 server=
+mock=
 rust=
 
 for group in $selected; do
@@ -31,6 +32,7 @@ done
 
 finish() {
   [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null
+  [ -z "$mock" ] || { kill "$mock" && wait "$mock"; } 2>/dev/null
   [ -z "$rust" ] || { kill "$rust" && wait "$rust"; } 2>/dev/null
   rm -rf "$scratch"
 }
@@ -144,6 +146,7 @@ ready_pay-kit() { sources pay-kit && prepare python3 -- 600 bash -c venv; }
 ready_mcp() {
   sources mcp && prepare npm node python3 -- 600 bash -c 'npm_ci && venv'
 }
+ready_bruno() { sources bruno && prepare npm node -- 600 bash -c npm_ci; }
 ready_python() { sources python && prepare python3 -- 600 bash -c venv; }
 ready_go() {
   export GOFLAGS=-mod=readonly
@@ -192,6 +195,34 @@ start_server() {
   export COINSLOT_URL RPC_URL KEYPAIR
   curl --silent --show-error --fail --max-time 20 --output "$scratch/openapi.json" "$COINSLOT_URL/openapi.json" || exit 1
 }
+
+# Starts the mock of the contract once, and sets `unready` where there is no Prism for it (make lint-contract installs it).
+start_mock() {
+  [ -z "$unready" ] || return
+  if [ -z "$mock" ]; then
+    (cd "$root" && exec node dist/src/cli/main.js mock --port 0) >"$scratch/mock.log" 2>&1 &
+    mock=$!
+    for _ in $(seq 240); do
+      grep -q 'no money moves' "$scratch/mock.log" && break
+      kill -0 "$mock" 2>/dev/null || break
+      sleep 0.25
+    done
+    MOCK_URL=$(sed -n 's/^mock of .* at \(http[^;]*\);.*/\1/p' "$scratch/mock.log")
+  fi
+  [ -n "$MOCK_URL" ] && return
+  if grep -q 'Prism is not installed' "$scratch/mock.log"; then unready='Prism is not installed'; else unready=broken; fi
+}
+
+# The tests of examples/pytest, with what this repository sells.
+test_with_pytest() {
+  cd "$root" && COINSLOT="node src/cli/coinslot.js" CALL=summarize PYTHONDONTWRITEBYTECODE=1 \
+    "$build/python/.venv/bin/python" -m pytest -q -p no:cacheprovider examples/pytest
+}
+
+run_collection() { cd "$root/generated/bruno" && "$build/bruno/node_modules/.bin/bru" run -r --env mock --env-var "url=$MOCK_URL"; }
+
+export root build
+export -f test_with_pytest run_collection
 
 run_ts() {
   ready_ts
@@ -263,6 +294,16 @@ run_python() {
   client 'pay over httpx: x402 for Python' 90 .venv/bin/python x402_httpx.py
   client 'pay over requests: x402 for Python' 90 .venv/bin/python x402_requests.py
   client 'pay with the code of the page: x402 for Python' 90 .venv/bin/python -W ignore landing_page.py
+  client 'test a shop with coinslot testing: pytest' 180 bash -c test_with_pytest
+  start_mock
+  client 'buy all operations of the mock: x402 for Python' 90 env COINSLOT_URL="${MOCK_URL:-}" .venv/bin/python -W ignore mock.py
+}
+
+run_bruno() {
+  ready_bruno
+  start_mock
+  export MOCK_URL
+  client 'run the collection against the mock: @usebruno/cli' 120 bash -c run_collection
 }
 
 run_go() {

@@ -69,7 +69,13 @@ export const CLIENTS: Client[] = [
   },
   { tool: 'solana-pay-kit', checks: WITHOUT_RPC, version: pip('solana-pay-kit', 'pay-kit') },
   { tool: 'openapi-python-client', checks: GENERATES, version: pip('openapi-python-client') },
-  { tool: 'x402 for Python', checks: BUYS, version: pip('x402') },
+  { tool: 'x402 for Python', checks: `${BUYS}, and every operation of the mock`, version: pip('x402') },
+  { tool: 'pytest', checks: 'tests a shop that coinslot testing starts', version: pip('pytest') },
+  {
+    tool: '@usebruno/cli',
+    checks: 'every request of generated/bruno gets from the mock what it asserts',
+    version: npm('bruno'),
+  },
   { tool: '@modelcontextprotocol/sdk', checks: BUYS_TOOLS, version: npm('mcp') },
   {
     tool: '@modelcontextprotocol/client',
