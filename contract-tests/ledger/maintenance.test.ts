@@ -117,10 +117,10 @@ function promises(make: () => Promise<LedgerPlace>): void {
       await settles(ledger, settling.id, await claimed(ledger, settling));
       expect(await ledger.deleteExpiredClaims({ height: 5_000 })).to.equal(0);
       time.now += 60_000 + SLOW_MS;
-      expect(await ledger.deleteExpiredClaims({ height: 1_200 })).to.equal(0);
+      expect(await ledger.deleteExpiredClaims({ height: 1_350 })).to.equal(0);
       const slices: number[] = [];
       for (let deleted = -1; deleted !== 0; slices.push(deleted))
-        deleted = await ledger.deleteExpiredClaims({ height: 1_201 });
+        deleted = await ledger.deleteExpiredClaims({ height: 1_351 });
       expect(slices).to.deep.equal([100, 100, 50, 0]);
       expect((await ledger.find(settling.id))?.state).to.equal('settling');
     });

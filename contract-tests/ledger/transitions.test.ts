@@ -222,7 +222,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       await reopen({ answerBudgetBytes: 1_000 });
       expect(await ledger.claim(payment())).to.deep.equal({ kind: 'limit', reason: 'answers' });
       time.now += 60_000 + SLOW_MS;
-      while ((await ledger.deleteExpiredClaims({ height: 1_201 })) > 0);
+      while ((await ledger.deleteExpiredClaims({ height: 1_351 })) > 0);
       expect((await ledger.claim(payment())).kind).to.equal('claimed');
     });
   });

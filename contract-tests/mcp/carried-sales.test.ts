@@ -4,7 +4,7 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 import { Deliveries } from '../../src/http/deliveries.js';
 import { Exchange } from '../../src/mcp/mcp-exchange.js';
-import { contentOf } from '../../src/mcp/tool-results.js';
+import { contentOf, failureResult } from '../../src/mcp/tool-results.js';
 
 const OWNER = { payment: 'payment', payer: 'payer', source: 'source' };
 
@@ -86,6 +86,18 @@ describe('a sale that an MCP result carries', () => {
       await exchange.send(new Response(stream), {});
     });
     expect(told).to.deep.equal(['written']);
+  });
+
+  it('headers count in whatever case and form a handler wrote them', () => {
+    expect(contentOf({ 'CONTENT-TYPE': 'text/plain' }, Buffer.from('hi')).content).to.deep.equal([
+      { type: 'text', text: 'hi' },
+    ]);
+    const body = Buffer.from('{"error":"Busy."}');
+    const soon = new Date(Date.now() + 60_000).toUTCString();
+    for (const value of ['60', soon])
+      expect(failureResult({ status: 503, headers: { 'retry-after': value }, body }))
+        .to.have.nested.property('structuredContent.retryAfterSeconds')
+        .that.is.within(30, 60);
   });
 
   it('a file whose type says JSON, and that is none, is sold as text', () => {

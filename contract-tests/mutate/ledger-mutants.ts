@@ -245,7 +245,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'rows are deleted before their blockhash is dead',
     file: 'src/ledger/maintenance.js',
-    find: 'const EXPIRED_AFTER_BLOCKS = 300;',
+    find: 'const EXPIRED_AFTER_BLOCKS = 450;',
     replace: 'const EXPIRED_AFTER_BLOCKS = 0;',
     test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'deletes what never settled and is dead, in slices, and nothing else',

@@ -1,5 +1,6 @@
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import { expect } from 'chai';
+import { EXPIRED_AFTER_BLOCKS } from '../../src/ledger/maintenance.js';
 import { createTransferCheckedInstruction } from '@solana/spl-token';
 import { PublicKey, type Keypair } from '@solana/web3.js';
 import type { Ledger } from '../../src/ledger/store.js';
@@ -78,7 +79,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
       if ((await rowOf(bought.id)).state === 'settling') expectPending(sent);
       await pause(200);
     }
-    expect(testChain.sandbox.chain.slot('finalized')).to.be.greaterThan(claimHeight + 300);
+    expect(testChain.sandbox.chain.slot('finalized')).to.be.greaterThan(claimHeight + EXPIRED_AFTER_BLOCKS);
     expect(await rowOf(bought.id)).to.include({
       state: 'released',
       asks: 2,
@@ -165,7 +166,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
       );
       const bought = await buy();
       expectPending(bought.sent);
-      const dead = (await rowOf(bought.id)).claimHeight + 300;
+      const dead = (await rowOf(bought.id)).claimHeight + EXPIRED_AFTER_BLOCKS;
       await until('it is dead by height', () => testChain.sandbox.chain.slot('finalized') > dead + 60);
       expect((await rowOf(bought.id)).state).to.equal('settling');
       cluster.rpc.intervene(undefined);

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { EXPIRED_AFTER_BLOCKS } from '../../src/ledger/maintenance.js';
 import type { ChainHistory } from '../../src/rails/solana/find-transfer.js';
 import type { Payment } from '../../src/methods/x402/check-payment.js';
 import {
@@ -20,14 +21,17 @@ const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 const FACILITATOR = { names: ['fake.example/'], nameOf: () => 'fake.example/' };
 
 /** A chain on which every payment of the world is long dead, and these have landed. */
-function chainWith(landed: { payment: Payment; failed: boolean }[]): ChainHistory {
+function chainWith(
+  landed: { payment: Payment; failed: boolean }[],
+  height = 900 + EXPIRED_AFTER_BLOCKS + 1,
+): ChainHistory {
   const [one] = landed.map(({ payment, failed }) => ({
     slot: 1_500,
     failed,
     message: readTransaction(Buffer.from(payment.checked.transaction, 'base64')).message,
   }));
   return {
-    latestBlockhash: async () => ({ slot: 2_000, lastValidBlockHeight: 900 + 301 + 150 }),
+    latestBlockhash: async () => ({ slot: 2_000, lastValidBlockHeight: height + 150 }),
     signaturesFor: async () => (one ? [{ signature: SIGNATURE, ...one }] : []),
     transaction: async () => one ?? null,
   };
@@ -69,6 +73,15 @@ describe('what the reconciler makes of what the chain shows', () => {
   it('a success that was reported for a transfer that is not there is a lie', async () => {
     await world.redeem(world.payment());
     expect((await reconcile(chainWith([]))).lied(FEE_PAYER)).to.equal(true);
+  });
+
+  it('a payment of a chain of 200 ms slots is not absent while its blockhash may live, however old the view was and far behind its server', async () => {
+    world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
+    const payment = world.payment();
+    expectPending(await world.redeem(payment));
+    const [behind, whileTheViewAged, lifeOfABlockhash] = [50, 40 * 5, 150];
+    await reconcile(chainWith([], 900 + behind + whileTheViewAged + lifeOfABlockhash));
+    expect(await world.stateOf(payment)).to.equal('settling');
   });
 
   it('a payer whose payment the chain proves unpaid is unknown again: verify comes before its work', async () => {

@@ -29,7 +29,7 @@ export const operationOf = (id: string): PricedOperation => operationIn(RELEASED
 export const SUMMARIZE = operationOf('summarize');
 export const BRAND = operationOf('brandFeedback');
 
-/** A slot of this length lets a payment be proven absent (claim height + 300, finalized) within eleven seconds. */
+/** A slot of this length lets a payment be proven absent (claim height + 450, finalized) within fifteen seconds. */
 const SLOT_MS = 30;
 
 /** A real local chain whose time is fast, and money for payers. Schedules that run side by side share one. */

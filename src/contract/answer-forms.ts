@@ -1,3 +1,4 @@
+import { headerOf } from './answer-headers.js';
 import type { AnswerForm } from './contract.js';
 import type { DeclaredResponse } from './definition.js';
 import type { AnyReply } from './operation.js';
@@ -14,8 +15,8 @@ export function formsOf({ content }: DeclaredResponse): AnswerForm[] {
   return [{ mimeType: 'application/json', kind: 'json', ...(isObject(schema) ? { schema } : {}) }];
 }
 
-export function contentTypeOf({ headers = {} }: AnyReply): string | undefined {
-  return Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+export function contentTypeOf({ headers }: AnyReply): string | undefined {
+  return headerOf(headers, 'content-type');
 }
 
 /** Whether an answer has this form. Parameters of the content type, such as charset, don't count; no content type means the first. */

@@ -7,6 +7,11 @@ const NEVER_SOLD =
 const OF_THE_SERVER =
   /^(cache-control|location|x-request-id|x-robots-tag|x-content-type-options|content-disposition|content-security-policy.*|clear-site-data|refresh|strict-transport-security|alt-svc|service-worker-allowed)$/;
 
+/** A header of an answer, whose names a handler may have written in any case. @param name in lower case */
+export function headerOf(headers: Record<string, string> = {}, name: string): string | undefined {
+  return Object.entries(headers).find(([each]) => each.toLowerCase() === name)?.[1];
+}
+
 /** Whether a header of an answer is passed on to its buyer. The content type is a part of the answer itself. */
 export function isSold(name: string): boolean {
   const lower = name.toLowerCase();

@@ -3,7 +3,7 @@ import type { Log } from '../net/log.js';
 import type { OrderWork } from '../sale/order-worker.js';
 import { type Answer, type Failure } from '../sale/outcome.js';
 import type { AnyCall, AnyReply, Serving } from '../contract/operation.js';
-import { headerFault } from '../contract/answer-headers.js';
+import { headerFault, headerOf } from '../contract/answer-headers.js';
 import { readRequestText } from '../sale/fingerprint.js';
 import type { RecentCalls } from './recent-calls.js';
 import { formOf } from '../contract/answer-forms.js';
@@ -87,7 +87,7 @@ function answerOf(reply: AnyReply, { priced }: Routed): Answer {
   if (status !== 200)
     return errorAnswer(status as Failure['status'], (body as { error: string }).error, headers);
   const form = formOf(priced?.answers ?? [], reply);
-  const named = Object.keys(headers).some(name => name.toLowerCase() === 'content-type');
+  const named = headerOf(headers, 'content-type') !== undefined;
   const type: Record<string, string> = named
     ? {}
     : { 'Content-Type': withCharset(form?.mimeType ?? JSON_TYPE) };
@@ -121,15 +121,9 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
       const answer = await runHandler(handlerParts, operation, call);
       if (answer.status === 200) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
-      const retryAfterSeconds = retryAfterOf(answer.headers) ?? 0;
+      const retryAfterSeconds = readRetryAfter(headerOf(answer.headers, 'retry-after')) ?? 0;
       // The request can't be corrected any more, so that another attempt would end as this one.
       return { kind: 'failed', error, final: answer.status === 400, retryAfterSeconds };
     },
   };
-}
-
-/** A handler may have written the header in any case and form. */
-function retryAfterOf(headers: Record<string, string>): number | undefined {
-  const [, value] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'retry-after') ?? [];
-  return readRetryAfter(value);
 }

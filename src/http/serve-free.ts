@@ -1,3 +1,4 @@
+import { headerOf } from '../contract/answer-headers.js';
 import type { Context, Middleware } from 'koa';
 import type { AnyReply } from '../contract/operation.js';
 import type { StaticDocuments } from './documents.js';
@@ -35,7 +36,7 @@ export async function serveFree(ctx: Context, parts: ServeFreeParts, route: Rout
   const answer = await liveAnswer(parts, route);
   if (answer.status !== 200) {
     const { error: message } = JSON.parse(answer.body.toString('utf8')) as { error: string };
-    throw new Halt(503, message, { 'Retry-After': answer.headers['Retry-After'] ?? '5' });
+    throw new Halt(503, message, { 'Retry-After': headerOf(answer.headers, 'retry-after') ?? '5' });
   }
   send(ctx, 200, answer.body, { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' });
 }

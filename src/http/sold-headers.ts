@@ -1,4 +1,4 @@
-import { isSold, unsendable } from '../contract/answer-headers.js';
+import { headerOf, isSold, unsendable } from '../contract/answer-headers.js';
 import type { Success } from '../sale/outcome.js';
 
 /** What a browser may show: nothing that can hold a script. SVG and HTML can. */
@@ -17,7 +17,7 @@ export function soldHeaders(
   const sold = Object.entries(headers).filter(
     ([name, value]) => isSold(name) && unsendable(name, value) === undefined,
   );
-  const type = sold.find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? '';
+  const type = headerOf(Object.fromEntries(sold), 'content-type') ?? '';
   const bare = (type.split(';', 1)[0] ?? '').trim().toLowerCase();
   return {
     ...Object.fromEntries(sold),

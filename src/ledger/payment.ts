@@ -35,7 +35,7 @@ export type Payment = {
   readonly asks: number;
   /** Slot at the first claim. Only a transfer after it counts. */
   readonly claimSlot: number;
-  /** Block height at the last claim. Absence can be proven 300 blocks later. */
+  /** Block height at the last claim. Absence can be proven `EXPIRED_AFTER_BLOCKS` later. */
   readonly claimHeight: number;
   /** Transaction signature of the settlement, base58. */
   readonly settlement: string | null;

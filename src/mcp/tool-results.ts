@@ -1,4 +1,6 @@
+import { headerOf } from '../contract/answer-headers.js';
 import type { Json } from '../contract/json.js';
+import { readRetryAfter } from '../net/failure.js';
 import type { PricedOperation } from '../contract/contract.js';
 import { isObject } from '../contract/references.js';
 import type { AnswerLink } from '../sale/answer-keys.js';
@@ -125,11 +127,11 @@ export function failureResult(
   link?: AnswerLink,
 ): ToolResult {
   const { error } = JSON.parse(body.toString('utf8')) as { error: string };
-  const wait = headers['Retry-After'];
+  const wait = readRetryAfter(headerOf(headers, 'retry-after'));
   return errorResult(status, error, {
     receipt,
     link,
-    ...(wait === undefined ? {} : { retryAfterSeconds: Number(wait) }),
+    ...(wait === undefined ? {} : { retryAfterSeconds: wait }),
   });
 }
 
@@ -171,7 +173,7 @@ export function linkResult(
 }
 
 export function mimeTypeOf(headers: Record<string, string>): string {
-  const type = headers['Content-Type'] ?? headers['content-type'] ?? 'application/octet-stream';
+  const type = headerOf(headers, 'content-type') ?? 'application/octet-stream';
   return (type.split(';', 1)[0] ?? '').trim().toLowerCase();
 }
 

@@ -1,6 +1,7 @@
 import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { LRUCache } from 'lru-cache';
+import { EXPIRED_AFTER_BLOCKS } from '../ledger/maintenance.js';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 import { withAbortAfter } from '../net/deadline.js';
 import { recordLanded } from './record-landed.js';
@@ -40,7 +41,7 @@ const TIMING: Timing = {
   rest: 4_000,
   longestRest: 60_000,
   auditAfter: 20_000,
-  watchBlocks: 300,
+  watchBlocks: EXPIRED_AFTER_BLOCKS,
 };
 const PARALLEL = 8;
 const PAGE = 500;
