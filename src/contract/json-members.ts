@@ -21,10 +21,17 @@ export function hasMoreMembers(bytes: Buffer, most: number): boolean {
 
 /** The index of the quote that ends the string that begins at `start`; the length of the bytes if it does not end. */
 export function endOfString(bytes: Buffer, start: number): number {
-  for (let end = bytes.indexOf(QUOTE, start + 1); end >= 0; end = bytes.indexOf(QUOTE, end + 1)) {
-    let slashes = 0;
-    while (bytes[end - 1 - slashes] === BACKSLASH) slashes += 1;
-    if (slashes % 2 === 0) return end;
+  const end = bytes.indexOf(QUOTE, start + 1);
+  if (end < 0) return bytes.length;
+  // A string with escaped quotes may have millions of them, and each search costs as much as dozens of bytes.
+  return bytes[end - 1] === BACKSLASH ? endOfEscaped(bytes, start) : end;
+}
+
+function endOfEscaped(bytes: Buffer, start: number): number {
+  for (let index = start + 1; index < bytes.length; index++) {
+    const byte = bytes[index];
+    if (byte === BACKSLASH) index += 1;
+    else if (byte === QUOTE) return index;
   }
   return bytes.length;
 }

@@ -48,6 +48,11 @@ export class Secrets {
     return shown;
   }
 
+  /** Whether there is a secret that `foundIn` could find. */
+  get some(): boolean {
+    return this.#whole.length > 0;
+  }
+
   /** Whether a whole secret of at least 8 characters stands in the bytes, in one of its forms. Others get their turn in between. */
   async foundIn(bytes: Buffer): Promise<boolean> {
     for (const form of this.#whole) {

@@ -47,16 +47,14 @@ export async function readAnswer(answer: HttpAnswer, reading: Reading): Promise<
   if (!form)
     throw unusable(reading, `its content type is ${shownType(type)}, which the contract does not declare`);
   const bytes = await plain(answer, reading);
-  const { body, value } = contentOf(bytes, form, type, reading);
-  await nextTurn();
+  const { body, value } = await contentOf(bytes, form, type, reading);
   const headers = reading.headers.flatMap(name => {
     const value = answer.header(name.toLowerCase());
     return value === undefined ? [] : [[name, value] as const];
   });
-  const sold = [body, ...meaningOf(body, value), ...headers.map(([, text]) => text)];
-  for (const each of sold)
-    if (await reading.secrets.foundIn(Buffer.from(each)))
-      throw unusable(reading, 'it repeats the value of an environment variable that x-upstream names');
+  const texts = headers.map(([, text]) => text);
+  if (reading.secrets.some && (await repeatsSecret(reading.secrets, body, value, texts)))
+    throw unusable(reading, 'it repeats the value of an environment variable that x-upstream names');
   const utf8 = form.kind === 'text' && !form.mimeType.includes(';') ? '; charset=utf-8' : '';
   return {
     status: 200,
@@ -80,8 +78,11 @@ type Content = { body: string | Buffer; value?: unknown };
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** Text becomes UTF-8. JSON stays as it was written: writing it anew would change numbers beyond 2⁵³. */
-function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading: Reading): Content {
+/**
+ * Text becomes UTF-8. JSON stays as it was written: writing it anew would change numbers beyond 2⁵³. Others get their turn between steps
+ * that take milliseconds for the largest answers, here and below.
+ */
+async function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading: Reading): Promise<Content> {
   if (kind === 'binary') return { body: bytes };
   const [, charset = 'utf-8'] = kind === 'text' ? (/;\s*charset="?([\w.:-]+)/i.exec(type) ?? []) : [];
   try {
@@ -89,7 +90,12 @@ function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading: Read
     const body = withoutMark(bytes);
     if (!isUtf8(body)) throw unusable(reading, 'it is no JSON in UTF-8');
     if (hasMoreMembers(body, reading.maxMembers)) throw tooManyMembers(reading);
-    return { body, value: JSON.parse(body.toString('utf8')) as unknown };
+    await nextTurn();
+    const text = body.toString('utf8');
+    await nextTurn();
+    const value: unknown = JSON.parse(text);
+    await nextTurn();
+    return { body, value };
   } catch (error) {
     if (error instanceof UpstreamFailure) throw error;
     throw unusable(reading, `it is no ${kind === 'text' ? `text in ${charset}` : 'JSON in UTF-8'}`);
@@ -107,9 +113,22 @@ function withoutMark(bytes: Buffer): Buffer {
   return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
 }
 
-/** JSON without the escapes that hide a secret, if it has any. */
-function meaningOf(body: string | Buffer, value: unknown): string[] {
-  return value !== undefined && body.includes('\\') ? [JSON.stringify(value)] : [];
+async function repeatsSecret(
+  secrets: Secrets,
+  body: string | Buffer,
+  value: unknown,
+  headers: readonly string[],
+): Promise<boolean> {
+  for (const each of [body, ...headers]) if (await secrets.foundIn(bytesOf(each))) return true;
+  // Escapes hide a secret: the JSON is searched without them, too.
+  if (value === undefined || !body.includes('\\')) return false;
+  const meaning = JSON.stringify(value);
+  await nextTurn();
+  return secrets.foundIn(Buffer.from(meaning));
+}
+
+function bytesOf(content: string | Buffer): Buffer {
+  return typeof content === 'string' ? Buffer.from(content) : content;
 }
 
 /** The body without gzip, the only encoding that is asked for. Its size is bounded while it grows. */
