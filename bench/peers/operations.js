@@ -36,25 +36,25 @@ const WORK = {
   },
   async mint() {
     const { createChain } = await import('../../dist/src/rails/solana/rpc.js');
-    const { solMintInfo } = await import('../../dist/handlers/solMintInfo.js');
+    const { solMintInfoFrom } = await import('../../dist/handlers/sol-mint-info/sol-mint-info.js');
     const chain = createChain({ urls: [env.SOLANA_RPC_URL] });
-    return { path: '/v1/sol-mint-info', handle: solMintInfo(chain, env.NETWORK_ID) };
+    return { path: '/v1/sol-mint-info', handle: solMintInfoFrom(chain, env.NETWORK_ID) };
   },
   async summarize() {
-    const { summarize } = await import('../../dist/handlers/summarize.js');
-    const { createEmbeddedSummarizer } = await import('../../dist/src/upstreams/summarizers/embedded.js');
-    return { path: '/v1/summarize', handle: summarize(createEmbeddedSummarizer()) };
+    const { summarizeBy } = await import('../../dist/handlers/summarize/summarize.js');
+    const { createEmbeddedSummarizer } = await import('../../dist/handlers/summarize/embedded.js');
+    return { path: '/v1/summarize', handle: summarizeBy(createEmbeddedSummarizer()) };
   },
   async model() {
-    const { summarize } = await import('../../dist/handlers/summarize.js');
-    const { createOpenAiSummarizer } = await import('../../dist/src/upstreams/summarizers/openai.js');
+    const { summarizeBy } = await import('../../dist/handlers/summarize/summarize.js');
+    const { createOpenAiSummarizer } = await import('../../dist/handlers/summarize/openai.js');
     const model = createOpenAiSummarizer({ url: env.SUMMARIZER_URL, model: 'stub' });
-    return { path: '/v1/summarize', handle: summarize(model) };
+    return { path: '/v1/summarize', handle: summarizeBy(model) };
   },
   async speech() {
-    const { textToSpeech } = await import('../../dist/handlers/textToSpeech.js');
-    const { createFliteSpeaker } = await import('../../dist/src/upstreams/voices/flite.js');
-    return { path: '/v1/tts', handle: textToSpeech(createFliteSpeaker()) };
+    const { textToSpeechBy } = await import('../../dist/handlers/text-to-speech/text-to-speech.js');
+    const { createFliteSpeaker } = await import('../../dist/handlers/text-to-speech/flite.js');
+    return { path: '/v1/tts', handle: textToSpeechBy(createFliteSpeaker()) };
   },
 };
 

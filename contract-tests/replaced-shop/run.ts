@@ -18,8 +18,8 @@ const STEP_MS = 300_000;
 const TESTS_OF_THE_REPLACED = ['frozen', 'contract', 'contract-described', 'body-limits'].map(
   name => `contract-tests/contract/${name}.test.ts`,
 );
-const HANDLER = `import type { operations } from '../generated/openapi.js';
-import type { Handler } from '../src/contract/operation.js';
+const HANDLER = `import type { Handler } from 'coinslot';
+import type { operations } from '../generated/openapi.js';
 
 /** Sells the number of words of a text. */
 export const wordCount: Handler<operations['wordCount']> = async ({ body }) => {

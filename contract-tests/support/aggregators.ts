@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createTokenBrief, type TokenBriefOptions } from '../../src/upstreams/markets/brief.js';
-import type { MarketSource } from '../../src/upstreams/markets/source.js';
-import { createMarketSources } from '../../src/upstreams/markets/sources.js';
+import { createTokenBrief, type TokenBriefOptions } from '../../handlers/sol-token-brief/brief.js';
+import type { MarketSource } from '../../handlers/sol-token-brief/source.js';
+import { createMarketSources } from '../../handlers/sol-token-brief/sources.js';
 
 export const MINT = 'JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN';
 export const OTHER = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';

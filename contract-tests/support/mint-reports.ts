@@ -1,6 +1,6 @@
 import { TOKEN_2022_PROGRAM_ID } from '@solana/spl-token';
 import type { SolanaChain } from '../../src/rails/solana/rpc.js';
-import { reportMint, type MintReport } from '../../src/upstreams/mints/report.js';
+import { reportMint, type MintReport } from '../../handlers/sol-mint-info/report.js';
 import { ADDRESS, never } from './fake-rpc.js';
 
 /** Of the read. */

@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import Koa from 'koa';
 import { ICON_SVG } from '../../src/http/icon.js';
 import { createPanel, type PanelOptions } from '../../src/panel/panel.js';
+import { inferSentiment } from '../../handlers/brand-feedback/classify.js';
 import { Respondents } from '../../src/upstreams/people/respondents.js';
 import {
   createMemoryBook,
@@ -39,6 +40,7 @@ export async function startPanel(
     presence,
     notes,
     token: TOKEN,
+    sentimentOf: async text => inferSentiment(text),
     now: () => time.now,
     secure: false,
     signal: end.signal,

@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { extractSummary } from '../../src/upstreams/summarizers/extract.js';
-import { joinSentences } from '../../src/upstreams/summarizers/pack.js';
+import { extractSummary } from '../../handlers/summarize/extract.js';
+import { joinSentences } from '../../handlers/summarize/pack.js';
 import {
   leadAsLong,
   leadThree,

@@ -1,8 +1,7 @@
 import type { Json } from '../contract/json.js';
+import type { Finding, Probe } from '../contract/probe.js';
 import { createApp } from '../http/app.js';
-import { createBackends, type BuiltBackends, type Panel } from '../upstreams/backends.js';
 import { BodyReader } from '../http/body.js';
-import type { Serving, ServingFree } from '../contract/operation.js';
 import { exposedHeaders } from '../http/exposed-headers.js';
 import { Deliveries } from '../http/deliveries.js';
 import { readInfo } from '../sandbox/info.js';
@@ -14,6 +13,7 @@ import type { OwnHosts } from '../mcp/allowed-hosts.js';
 import { McpEndpoint, type McpParts } from '../mcp/mcp-endpoint.js';
 import { openPanel } from '../panel/open-panel.js';
 import { AnswerKeys } from '../sale/answer-keys.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
 import { boundedHistory } from '../rails/solana/chain-heights.js';
 import { OrderWorker } from '../sale/order-worker.js';
 import { Reconciler } from '../sale/reconciler.js';
@@ -23,7 +23,8 @@ import { answersUrl, PickUps } from '../http/serve-pick-up.js';
 import { Routes } from '../contract/routes.js';
 import { SourceLimits } from '../http/source-limits.js';
 import type { HttpParts } from '../http/server.js';
-import type { Shop } from '../shop/load-shop.js';
+import { openHandlers, type OpenHandlers } from '../shop/open-handlers.js';
+import type { Panel, SentimentOf } from '../shop/handler-context.js';
 import { openPages } from '../site/open-pages.js';
 import { Respondents } from '../upstreams/people/respondents.js';
 import type { Base } from './base.js';
@@ -47,17 +48,14 @@ export type Selling = Omit<HttpParts, 'offers'> & {
 
 /** Builds the request handling, and checks unresolved payments once. */
 export async function openSelling(base: Base, offering: Offering): Promise<Selling> {
-  const { config, contract, apis, endpoints, terms, log, closing, disposers } = base;
+  const { config, contract, apis, terms, log, closing, disposers } = base;
   const { observer } = base.observation;
   const { chain, ledger, offers, heights, trust } = offering;
-  const presence = new Respondents({ notes: ledger, presentMs: config.respondentMs });
-  const panel = { replyStore: replyStoreOf(ledger), presence };
-  const backends = await createBackends(config, chain, panel, endpoints.marketUrl);
-  disposers.unshift(() => backends.close());
+  const { shop, panel } = await openEntries(base, offering);
   const routes = await Routes.create(contract);
   const calls = new RecentCalls(undefined, observer);
-  const { serving: served, free } = servedBy(base, backends);
-  const handlers = calls.observe({ ...served, ...apis.served });
+  const { free } = shop;
+  const handlers = calls.observe({ ...shop.serving, ...apis.served });
   routes.register(handlers);
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
@@ -69,7 +67,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   await reconciler.start(FIRST_LOOK_MS);
   orders.start();
   disposers.unshift(() => orders.stop());
-  const health = healthOf(base, offering, backends, calls);
+  const health = healthOf(base, offering, shop, calls);
   disposers.unshift(async () => health.stop());
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const exposed = exposedHeaders(contract);
@@ -85,8 +83,8 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const { documents } = pages;
   const paying = { charge, offers, closing, answerKeys, pickUps };
   const serving = { ...handlerParts, ...memory, ...paying, observer, exposed };
-  // Without a handler that asks people, there is no page on which they answer.
-  const page = backends.uses('people') ? await pageOf(base, ledger, panel) : undefined;
+  // Without a handler that opens the panel, there is none.
+  const page = panel && (await pageOf(base, ledger, panel));
   const callback = createApp({ ...serving, documents, holdMs: config.holdMs, ...page }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   const beside = pages.wallet ? [mcp, pages.wallet] : [mcp];
@@ -106,34 +104,54 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   };
 }
 
-/** The handlers of the shop, built from its backends. */
-function servedBy(
-  { contract, handlers }: Shop,
-  backends: BuiltBackends,
-): { serving: Serving; free: ServingFree } {
-  const costs = new Set(contract.paid.map(({ id }) => id));
-  const all = Object.entries(handlers).map(([id, create]) => [id, create(backends)] as const);
-  return {
-    serving: Object.fromEntries(all.filter(([id]) => costs.has(id))) as Serving,
-    free: Object.fromEntries(all.filter(([id]) => !costs.has(id))) as ServingFree,
-  };
+type OpenPanel = Panel & { sentimentOf: SentimentOf };
+
+/** The handlers of the shop, and the panel if one of them opened it. */
+async function openEntries(
+  { config, contract, handlers, endpoints, terms, log, disposers }: Base,
+  { chain, ledger }: Offering,
+): Promise<{ shop: OpenHandlers; panel: OpenPanel | undefined }> {
+  const presence = new Respondents({ notes: ledger, presentMs: config.respondentMs });
+  const replies = { replyStore: replyStoreOf(ledger), presence };
+  let panel: OpenPanel | undefined;
+  const shop = await openHandlers(contract, handlers, {
+    network: config.network,
+    chain,
+    log,
+    publicUrl: terms.publicUrl,
+    sandboxServices: endpoints.marketUrl,
+    setting: config.variable,
+    panel: sentimentOf => {
+      panel = { ...replies, sentimentOf };
+      return replies;
+    },
+  });
+  disposers.unshift(() => shop.close());
+  return { shop, panel };
 }
 
 function healthOf(
   { contract, apis }: Base,
-  { facilitator, ledger }: Offering,
-  backends: BuiltBackends,
+  { chain, facilitator, ledger }: Offering,
+  shop: OpenHandlers,
   calls: RecentCalls,
 ): Health {
-  const probes = {
+  const probes: Record<string, Probe> = {
     ...apis.probes,
-    ...backends.probes(),
+    solana: signal => chainHealth(chain, signal),
+    ...shop.probes,
     facilitator: async () => facilitator.report(),
     ledger: () => ledger.check(),
   };
   const health = new Health(String((contract.document.info as Json).version), probes, calls);
   health.start();
   return health;
+}
+
+async function chainHealth(chain: SolanaChain, signal: AbortSignal): Promise<Finding> {
+  const { answering, servers } = await chain.health(signal);
+  if (answering === 0) throw new Error('no RPC server answers');
+  return answering < servers ? { detail: `${answering} of ${servers} RPC servers answer` } : {};
 }
 
 function mcpOf(
@@ -151,7 +169,7 @@ function mcpOf(
 function pageOf(
   { config, contract, terms, log, closing: signal }: Base,
   ledger: Ledger,
-  panel: Panel,
+  panel: OpenPanel,
 ): ReturnType<typeof openPanel> {
   const { panelToken, stateDir } = config;
   return openPanel({

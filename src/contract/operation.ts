@@ -3,6 +3,8 @@
  * Nothing here knows an operation by its name; names come from the contract of the shop.
  */
 
+import type { Finding } from './probe.js';
+
 /** The description of one operation, or of all of them, that openapi-typescript generates. */
 type Responses<O> = O extends { responses: infer R } ? R : never;
 
@@ -94,21 +96,33 @@ export type Served<O> = {
   ready?(asked: Asked<O>): Promise<void>;
   /** Only for `upfront` operations that ask people: how many replies an order asks for. Such orders are shown on the panel page. */
   replies?(asked: Asked<O>): number;
-  /** The name in /health of the backend that does the work. */
+} & Backed;
+
+/** The backend that does the work of an operation. */
+type Backed = {
+  /** Its name in /health. Default: the operationId, if there is a `health`. */
   backend?: string;
+  /** Looks whether the backend can work, at no cost, about every 15 s; it has 5 s. Rejects if it can't. */
+  health?(signal: AbortSignal): Promise<Finding | void>;
+  /** Called once, after the last call has ended. */
+  close?(): Promise<void>;
 };
 
 /** How a free operation of the shop is served: its JSON, built for each request. */
-export type ServedFree<O> = { call(): Promise<Content<Responses<O> extends { 200: infer R } ? R : never>> };
+export type ServedFree<O> = {
+  call(): Promise<Content<Responses<O> extends { 200: infer R } ? R : never>>;
+} & Backed;
 
 /**
- * The handlers of a shop by operationId, each built from the shop's backends. What `Operations` does not have is a compile error;
+ * The handlers of a shop by operationId, each built from a context. What `Operations` does not have is a compile error;
  * an operation that is missing here must name an `x-upstream` in the contract (see `checkHandlers`).
  */
-export type HandlersOf<Operations, Backends> = {
+export type TableOf<Operations, Context> = {
   readonly [K in keyof Operations]?: (
-    backends: Backends,
-  ) => 402 extends keyof Responses<Operations[K]> ? Served<Operations[K]> : ServedFree<Operations[K]>;
+    context: Context,
+  ) => 402 extends keyof Responses<Operations[K]>
+    ? Served<Operations[K]> | Promise<Served<Operations[K]>>
+    : ServedFree<Operations[K]> | Promise<ServedFree<Operations[K]>>;
 };
 
 /** A call of any operation, as everything between socket and handler sees it. */
@@ -125,12 +139,11 @@ export type AnyServed = {
   call(call: AnyCall): Promise<AnyReply>;
   ready?(asked: AnyAsked & { caller: string }): Promise<void>;
   replies?(asked: AnyAsked): number;
-  backend?: string;
   /** The host of the API that does the work, which is never shown. */
   host?: string;
-};
+} & Backed;
 
-export type AnyFree = { call(): Promise<unknown> };
+export type AnyFree = { call(): Promise<unknown> } & Backed;
 
 /** All paid operations by operationId, whether a handler or an upstream serves them. */
 export type Serving = Readonly<Record<string, AnyServed>>;

@@ -1,4 +1,4 @@
-import type { Probe } from '../upstreams/probe.js';
+import type { Probe } from '../contract/probe.js';
 import { withDeadline } from '../net/deadline.js';
 import type { RecentCalls } from './recent-calls.js';
 

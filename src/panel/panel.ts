@@ -32,6 +32,8 @@ export type PanelOptions = {
   notes: SharedMeta;
   /** The token of the respondents, at least 16 characters. */
   token: string;
+  /** What a reply without a choice says; undefined if that can't be told. */
+  sentimentOf: (text: string) => Promise<Sentiment | undefined>;
   /** ms since 1970. Default: the system clock. */
   now?: () => number;
   /** True if the page is reached over https. The cookie is then never sent over plain HTTP. */
@@ -85,6 +87,7 @@ class Panel {
   readonly #shop: string;
   readonly #entrance: EntrancePages;
   readonly #replyStore: ReplyStore;
+  readonly #sentimentOf: PanelOptions['sentimentOf'];
   readonly #presence: Respondents;
   readonly #sessions: Sessions;
   readonly #live: LiveStreams;
@@ -93,7 +96,8 @@ class Panel {
   readonly #replies: RateLimit;
 
   constructor(options: PanelOptions) {
-    const { shop, replyStore, presence, notes, token, now = Date.now, secure, signal } = options;
+    const { shop, replyStore, presence, notes, token, sentimentOf, now = Date.now, secure, signal } = options;
+    this.#sentimentOf = sentimentOf;
     this.#shop = shop;
     this.#entrance = panelEntrance(shop);
     this.#replyStore = replyStore;
@@ -188,7 +192,7 @@ class Panel {
         message: 'Someone has given the same reply word for word. Please use your own words.',
         control: 'text',
       });
-    const sentiment = chosen === '' ? await inferred(text) : (chosen as Sentiment);
+    const sentiment = chosen === '' ? await this.#sentimentOf(text) : (chosen as Sentiment);
     if (sentiment === undefined) return correct(NO_CHOICE);
     const id = randomBytes(12).toString('hex');
     const reply: Reply = { id, text, sentiment, respondent, inferred: chosen === '', isSample: false };
@@ -284,10 +288,4 @@ function json(ctx: Context, status: number, message: string, outcome: ReplyOutco
   ctx.status = status;
   ctx.set('Content-Type', 'application/json; charset=utf-8');
   ctx.body = JSON.stringify({ message, outcome, control });
-}
-
-/** Undefined if the classifier does not know the language of the text. Its word lists are loaded with the first reply that needs them. */
-async function inferred(text: string): Promise<Sentiment | undefined> {
-  const { inferSentiment } = await import('../upstreams/people/classify.js');
-  return inferSentiment(text);
 }

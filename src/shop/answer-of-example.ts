@@ -1,7 +1,8 @@
 import { Routes } from '../contract/routes.js';
 import type { PricedOperation } from '../contract/contract.js';
 import type { AnyAsked, AnyServed } from '../contract/operation.js';
-import type { Backends } from '../upstreams/backends.js';
+import type { HandlerContext } from './handler-context.js';
+import { contextOf, type ContextParts } from './open-handlers.js';
 import { loadShop } from './load-shop.js';
 
 /** An answer of a handler, and what the contract gives as its example. */
@@ -17,20 +18,20 @@ const DEADLINE_MS = 20_000;
 /**
  * Calls a handler with the example of its operation in openapi.yaml, and checks its answer against the contract.
  * For tests: nothing is paid, and no server runs.
- * @param backends those that the handler uses; any other throws
+ * @param given what the handler uses of its context; `chain`, `network` and `panel` must be given where they are used
  * @param folder of the shop, compiled
  * @throws Error if the handler does, or if the answer breaks the contract; ContractFault if the shop can't be loaded
  */
 export async function answerOfExample(
   operationId: string,
-  backends: Partial<Backends> = {},
+  given: Partial<ContextParts> = {},
   folder: string = process.cwd(),
 ): Promise<ExampleAnswer> {
   const { contract, handlers } = await loadShop(folder);
   const operation = contract.paid.find(({ id }) => id === operationId);
   const create = handlers[operationId];
   if (!operation || !create) throw new Error(`No handler sells ${operationId}.`);
-  const served = create(strict(backends)) as AnyServed;
+  const served = (await create(contextFrom(given))) as AnyServed;
   const asked = exampleOf(operation);
   const order = {
     id: 'example',
@@ -41,16 +42,8 @@ export async function answerOfExample(
   const upfront = operation.flow === 'upfront';
   const caller = 'example';
   if (upfront) await served.ready?.({ ...asked, caller });
-  const {
-    status,
-    body,
-    headers = {},
-  } = await served.call({
-    ...asked,
-    signal: AbortSignal.timeout(DEADLINE_MS),
-    caller,
-    ...(upfront ? { order } : {}),
-  });
+  const call = { ...asked, signal: AbortSignal.timeout(DEADLINE_MS), caller, ...(upfront ? { order } : {}) };
+  const { status, body, headers = {} } = await served.call(call).finally(() => served.close?.());
   const [form] = operation.answers;
   const routes = await Routes.create(contract);
   const route = routes.routeOf(operationId);
@@ -69,12 +62,21 @@ function exampleOf({ parameters, request }: PricedOperation): AnyAsked {
   return { params: values('path'), query: values('query'), body: structuredClone(request?.example) };
 }
 
-/** Fails where a handler takes a backend that the test did not give. */
-function strict(backends: Partial<Backends>): Backends {
-  return new Proxy(backends, {
+/** What nothing has to be given for. */
+const UNUSED: Pick<ContextParts, 'log' | 'publicUrl' | 'sandboxServices' | 'setting'> = {
+  log: { info: () => {}, warn: () => {}, error: () => {} },
+  publicUrl: 'https://shop.example',
+  sandboxServices: undefined,
+  setting: () => undefined,
+};
+
+/** Fails where a handler takes what the test did not give. */
+function contextFrom(given: Partial<ContextParts>): HandlerContext {
+  const parts: Partial<HandlerContext> = contextOf({ ...UNUSED, ...given } as ContextParts);
+  return new Proxy(parts, {
     get: (target, name) => {
-      if (name in target) return target[name as keyof Backends];
-      throw new Error(`The handler uses the backend ${String(name)}: give answerOfExample one.`);
+      if (name in target) return target[name as keyof HandlerContext];
+      throw new Error(`The handler uses ${String(name)} of its context: give it to answerOfExample.`);
     },
-  }) as Backends;
+  }) as HandlerContext;
 }

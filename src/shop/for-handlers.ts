@@ -1,5 +1,6 @@
 /*
- * What `import … from 'coinslot'` gives to the handlers of a shop, and to their tests. docs/sell-your-own.md shows their use.
+ * What `import … from 'coinslot'` gives to the handlers of a shop, and to their tests: all of Coinslot that they may use.
+ * docs/sell-your-own.md shows their use. A worker thread of a handler imports only types from here, because the rest loads the server.
  */
 
 export type {
@@ -7,7 +8,6 @@ export type {
   Body,
   Call,
   Handler,
-  HandlersOf,
   OpenOrder,
   OrderRef,
   Params,
@@ -17,6 +17,52 @@ export type {
   Served,
   ServedFree,
 } from '../contract/operation.js';
-export type { Backends } from '../upstreams/backends.js';
-export { UpstreamFailure } from '../net/failure.js';
+export type { Finding, Probe } from '../contract/probe.js';
+export type { ChainReads, Entry, FreeEntry, HandlerContext, HandlersOf, Panel } from './handler-context.js';
 export { answerOfExample, type ExampleAnswer } from './answer-of-example.js';
+
+// How a handler fails, and what its answer says then.
+export { backoffSeconds, failureKind, readRetryAfter, UpstreamFailure } from '../net/failure.js';
+
+// Calls of a service over HTTP, with a circuit that lets it rest after failures.
+export {
+  HttpClient,
+  NoAnswer,
+  type HttpAnswer,
+  type HttpClientOptions,
+  type HttpRequest,
+  type NoAnswerKind,
+} from '../net/http-client.js';
+export { Circuit, Resting, type CircuitOptions } from '../net/circuit.js';
+
+// Work on this machine: a queue in which callers take turns, and threads.
+export { FairQueue, QueueFull, type Expected, type FairQueueOptions } from '../upstreams/fair-queue.js';
+export { Threads, type Job, type ThreadsOptions } from '../upstreams/threads.js';
+
+// Waits, each with a deadline or a signal.
+export {
+  DeadlineExceeded,
+  orAbort,
+  pause,
+  withAbortAfter,
+  withDeadline,
+  withEither,
+} from '../net/deadline.js';
+export type { Log } from '../net/log.js';
+
+// What is read from the chain.
+export type { Account } from '../rails/solana/rpc-types.js';
+export { readAddress, toAddress } from '../rails/solana/address.js';
+export { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
+
+// The panel, on which people answer what an order asks.
+export {
+  MAX_REPLY_CHARACTERS,
+  SENTIMENTS,
+  type Question,
+  type Reply as PanelReply,
+  type ReplyStore,
+  type Sentiment,
+} from '../upstreams/people/people.js';
+export { tidyReply } from '../upstreams/people/reply-text.js';
+export type { Respondents } from '../upstreams/people/respondents.js';

@@ -4,10 +4,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { checkHandlers } from '../contract/check-handlers.js';
 import { ContractFault, loadContract, type Contract } from '../contract/contract.js';
 import type { AnyFree, AnyServed } from '../contract/operation.js';
-import type { Backends } from '../upstreams/backends.js';
+import type { HandlerContext } from './handler-context.js';
 
 /** The handlers of a shop by operationId, as its handlers/index.ts exports them (see `HandlersOf`). */
-export type HandlerTable = Readonly<Record<string, (backends: Backends) => AnyServed | AnyFree>>;
+export type HandlerTable = Readonly<
+  Record<string, (context: HandlerContext) => AnyServed | AnyFree | Promise<AnyServed | AnyFree>>
+>;
 
 /** What a folder sells. */
 export type Shop = { contract: Contract; handlers: HandlerTable };
@@ -71,6 +73,6 @@ async function loadHandlers({
     );
   for (const [id, create] of Object.entries(table))
     if (typeof create !== 'function')
-      throw new ContractFault(`${handlers}: ${id} must be a function from the backends to { call }.`);
+      throw new ContractFault(`${handlers}: ${id} must be a function from the context to { call }.`);
   return table as HandlerTable;
 }

@@ -1,8 +1,10 @@
 import type { Transferable } from 'node:worker_threads';
 import type { Piscina } from 'piscina';
-import type { Job } from './job.js';
 
-type Options = {
+/** The message to a worker thread: the job, and a shared integer that becomes 1 when the job is cancelled (`Atomics.load(stop, 0)`). */
+export type Job<Task> = { readonly task: Task; readonly stop: Int32Array };
+
+export type ThreadsOptions = {
   /** The module that the workers run. */
   filename: string;
   threads: number;
@@ -22,12 +24,12 @@ const CLOSE_MS = 3_000;
  * terminated while V8 still compiles its code on another thread. The queue has no limit of its own; callers must limit their jobs.
  */
 export class Threads {
-  readonly #options: Options;
+  readonly #options: ThreadsOptions;
   readonly #stops = new Set<Int32Array>();
   #pool: Promise<Piscina> | undefined;
-  #closed = false;
+  #closing: Promise<void> | undefined;
 
-  constructor(options: Options) {
+  constructor(options: ThreadsOptions) {
     this.#options = options;
   }
 
@@ -44,7 +46,7 @@ export class Threads {
     }: { name?: string; signal: AbortSignal; transferList?: Transferable[] },
   ): Promise<Result> {
     signal.throwIfAborted();
-    if (this.#closed) throw new Error('the threads are closed');
+    if (this.#closing) throw new Error('the threads are closed');
     const job: Job<unknown> = { task, stop: new Int32Array(new SharedArrayBuffer(4)) };
     const hung = new AbortController();
     let timer: NodeJS.Timeout | undefined;
@@ -67,15 +69,18 @@ export class Threads {
   }
 
   /** Cancels running jobs and waits for them, for three seconds at most. */
-  async close(): Promise<void> {
-    this.#closed = true;
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
     for (const stop of this.#stops) Atomics.store(stop, 0, 1);
     await (await this.#pool)?.close({ force: true });
   }
 }
 
 /** Loaded with the first job, because the package loads slowly. */
-async function openPool({ filename, threads, heapMb, workerData }: Options): Promise<Piscina> {
+async function openPool({ filename, threads, heapMb, workerData }: ThreadsOptions): Promise<Piscina> {
   const { Piscina } = await import('piscina');
   const pool = new Piscina({
     filename,

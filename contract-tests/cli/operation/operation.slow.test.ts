@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -20,15 +21,15 @@ const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../../src/cli/operation/main.js', import.meta.url));
 
 const INDEX = `import type { operations } from '../generated/openapi.js';
-import type { Backends, HandlersOf } from 'coinslot';
+import type { HandlersOf } from 'coinslot';
 import { askPeople, peopleReady } from './askPeople.js';
 
 export const handlers = {
-  askPeople: ({ people }) => ({
-    call: askPeople(people),
-    ready: peopleReady(people),
+  askPeople: ({ log }) => ({
+    call: askPeople(log),
+    ready: peopleReady(log),
   }),
-} satisfies HandlersOf<operations, Backends>;
+} satisfies HandlersOf<operations>;
 `;
 
 type Run = { status: number | null; stdout: string; stderr: string };
@@ -157,6 +158,24 @@ describe('coinslot operation', () => {
     const index = readFileSync(join(folder, 'handlers', 'index.ts'), 'utf8');
     expect(index).not.to.contain('eople');
     expect(index).to.contain('export const handlers = {} satisfies');
+  });
+
+  it('removes a handler that is in a folder, with its test; what else is in the folder stays', () => {
+    ran('add', 'textStats', '--price', '0.02');
+    const place = (...names: string[]): string => join(folder, ...names);
+    for (const top of ['handlers', 'test']) mkdirSync(place(top, 'text-stats'));
+    renameSync(place('handlers', 'textStats.ts'), place('handlers', 'text-stats', 'text-stats.ts'));
+    renameSync(place('test', 'textStats.test.ts'), place('test', 'text-stats', 'text-stats.test.ts'));
+    writeFileSync(place('handlers', 'text-stats', 'words.ts'), '');
+    const index = readFileSync(place('handlers', 'index.ts'), 'utf8');
+    writeFileSync(
+      place('handlers', 'index.ts'),
+      index.replace('./textStats.js', './text-stats/text-stats.js'),
+    );
+    ran('remove', 'textStats');
+    expect(readFileSync(place('handlers', 'index.ts'), 'utf8')).to.equal(INDEX);
+    expect(readdirSync(place('handlers', 'text-stats'))).to.deep.equal(['words.ts']);
+    expect(existsSync(place('test', 'text-stats'))).to.equal(false);
   });
 
   const refused: [string, string[], string][] = [

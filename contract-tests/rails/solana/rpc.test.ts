@@ -3,7 +3,7 @@ import { TOKEN_PROGRAM_ID } from '@solana/spl-token';
 import { Keypair, SystemProgram, Transaction } from '@solana/web3.js';
 import { expect } from 'chai';
 import { UpstreamFailure } from '../../../src/net/failure.js';
-import { readMint } from '../../../src/upstreams/mints/mint.js';
+import { readMint } from '../../../handlers/mints/mint.js';
 import { createChain, type SolanaChain } from '../../../src/rails/solana/rpc.js';
 import {
   ADDRESS,

@@ -13,8 +13,8 @@ export const EXAMPLE: { operation: NewOperation; handler: string } = {
     request: { text: 'One coin, one call.' },
     answer: { words: 4, characters: 19 },
   },
-  handler: `import type { operations } from '../generated/openapi.js';
-import { UpstreamFailure, type Handler } from 'coinslot';
+  handler: `import { UpstreamFailure, type Handler } from 'coinslot';
+import type { operations } from '../generated/openapi.js';
 
 /** Sells the number of words and characters of a text. */
 export const textStats: Handler<operations['textStats']> = async ({ body }) => {
@@ -26,11 +26,11 @@ export const textStats: Handler<operations['textStats']> = async ({ body }) => {
 `,
 };
 
-const INDEX = `import type { operations } from '../generated/openapi.js';
-import type { Backends, HandlersOf } from 'coinslot';
+const INDEX = `import type { HandlersOf } from 'coinslot';
+import type { operations } from '../generated/openapi.js';
 
-/** The handlers of this shop by operationId, each built from the backends that it takes. */
-export const handlers = {} satisfies HandlersOf<operations, Backends>;
+/** What this shop sells, by operationId. */
+export const handlers = {} satisfies HandlersOf<operations>;
 `;
 
 const TSCONFIG = `{

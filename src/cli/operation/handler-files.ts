@@ -10,25 +10,21 @@ const UNFINISHED = 'TO' + 'DO';
 type Layout = {
   handler: (id: string) => string;
   test: (id: string) => string;
-  imports: string;
   writeTest: (id: string) => string;
 };
 
-/** A shop takes its types from the package; this repository, which is a shop, too, from its own sources. */
+/** This repository, which is a shop, too, has its tests beside those of the server. */
 function layoutOf(folder: string): Layout {
   const handler = (id: string): string => join(folder, 'handlers', `${id}.ts`);
   if (existsSync(join(folder, 'src', 'contract', 'operation.ts')))
     return {
       handler,
       test: id => join(folder, 'contract-tests', 'handlers', `${id}.test.ts`),
-      imports:
-        "import type { Handler } from '../src/contract/operation.js';\nimport { UpstreamFailure } from '../src/net/failure.js';\n",
       writeTest: repositoryTest,
     };
   return {
     handler,
     test: id => join(folder, 'test', `${id}.test.ts`),
-    imports: "import { UpstreamFailure, type Handler } from 'coinslot';\n",
     writeTest: shopTest,
   };
 }
@@ -45,24 +41,28 @@ export function addHandler(folder: string, operation: NewOperation): string[] {
   for (const file of [handler, test])
     if (existsSync(file)) throw new OperationFault(`${file} exists already. Nothing was changed.`);
   const indexText = withEntry(readFileSync(index, 'utf8'), operation);
-  write(handler, handlerText(operation, layout.imports));
+  write(handler, handlerText(operation));
   write(test, layout.writeTest(id));
   write(index, indexText);
   return [handler, test, index];
 }
 
-/** Removes what `addHandler` wrote, if it is there, and the handler whatever became of it. @returns the names of the files */
+/**
+ * Removes what `addHandler` wrote, if it is there, and the handler whatever became of it. What an operation with a folder of its own
+ * has beside its handler stays. @returns the names of the files
+ */
 export function removeHandler(folder: string, id: string): string[] {
   const layout = layoutOf(folder);
   const index = join(folder, 'handlers', 'index.ts');
+  const name = existsSync(index) ? moduleOf(readFileSync(index, 'utf8'), id) : id;
   const touched: string[] = [];
-  for (const file of [layout.handler(id), layout.test(id)]) {
+  for (const file of [layout.handler(name), layout.test(name)]) {
     if (!existsSync(file)) continue;
     rmSync(file);
     touched.push(file);
   }
   if (!existsSync(index)) return touched;
-  removeIfEmpty(dirname(layout.test(id)));
+  removeIfEmpty(dirname(layout.test(name)));
   const before = readFileSync(index, 'utf8');
   const after = withoutEntry(before, id);
   if (after === before) return touched;
@@ -83,11 +83,11 @@ function write(file: string, text: string): void {
   writeFileSync(file, text);
 }
 
-function handlerText({ id, summary, flow, answer }: NewOperation, imports: string): string {
+function handlerText({ id, summary, flow, answer }: NewOperation): string {
   const fields = Object.keys(answer).join(', ');
   const lines = [
+    "import { UpstreamFailure, type Handler } from 'coinslot';",
     "import type { operations } from '../generated/openapi.js';",
-    ...imports.trimEnd().split('\n'),
     '',
     `/** Sells: ${summary}. */`,
     `export const ${id}: Handler<operations['${id}']> = async call => {`,
@@ -114,7 +114,7 @@ function readyLines(id: string): string[] {
 
 function repositoryTest(id: string): string {
   return `import { expect } from 'chai';
-import { answerOfExample } from '../../src/shop/answer-of-example.js';
+import { answerOfExample } from 'coinslot';
 
 describe('${id}', () => {
   it('answers the example of the contract as the contract says', async () => {
@@ -157,8 +157,15 @@ function withEntry(text: string, { id, flow }: NewOperation): string {
   return lines.join('\n');
 }
 
+/** The module in handlers/ from which the index imports the handler of an operation: `textStats`, or `text-stats/text-stats`. */
+function moduleOf(text: string, id: string): string {
+  const imports = text.matchAll(/^import \{([^}]*)\} from '\.\/([\w./-]+)\.js';$/gm);
+  const found = [...imports].find(([, names = '']) => names.split(',').some(name => name.trim() === id));
+  return found?.[2] ?? id;
+}
+
 function withoutEntry(text: string, id: string): string {
-  const imports = new RegExp(`^import [^;]* from '\\./${id}\\.js';\\n`, 'm');
+  const imports = new RegExp(`^import [^;]* from '\\./${moduleOf(text, id)}\\.js';\\n`, 'm');
   const lines = text.replace(imports, '').split('\n');
   const table = lines.indexOf(TABLE);
   const first = lines.findIndex((line, at) => at > table && new RegExp(`^  ${id}\\b`).test(line));

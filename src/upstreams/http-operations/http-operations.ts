@@ -1,11 +1,11 @@
 import { ContractFault, type Contract, type PricedOperation } from '../../contract/contract.js';
 import type { AnyCall, AnyReply, AnyServed } from '../../contract/operation.js';
+import type { Probe } from '../../contract/probe.js';
 import type { Upstream } from '../../contract/read-upstream.js';
 import { follow, objectOf } from '../../contract/references.js';
 import { isSold } from '../../contract/answer-headers.js';
 import { NoAnswer } from '../../net/http-client.js';
 import { Secrets } from '../../net/secrets.js';
-import type { Probe } from '../probe.js';
 import type { HostCircuitOptions } from './host-circuit.js';
 import { failureOf, readAnswer, type Reading } from './upstream-answer.js';
 import { resting, UpstreamHost } from './upstream-host.js';

@@ -1,0 +1,137 @@
+import { expect } from 'chai';
+import { brandFeedbackBy, brandFeedbackReady } from '../../../handlers/brand-feedback/brand-feedback.js';
+import type { OpenOrder, OrderRef } from '../../../src/contract/operation.js';
+import type { PartialRule } from '../../../handlers/brand-feedback/people.js';
+import type { Question, Reply } from '../../../src/upstreams/people/people.js';
+import { aReply, createMemoryBook } from '../../support/memory-reply-store.js';
+import { failureOf } from '../../support/failure.js';
+
+const NEVER = new AbortController().signal;
+const EXTENDED: OrderRef = { id: 'o', deadline: 2_000, attempt: 2 };
+
+/** An order of five replies; `rounds` are the replies that come in each attempt. */
+async function ordered(
+  rounds: Partial<Reply>[][],
+  { rule = 'deliver', extensions = 1 }: { rule?: PartialRule; extensions?: number } = {},
+) {
+  const replyStore = createMemoryBook(() => 0);
+  const asked: Question[] = [];
+  const people = {
+    name: 'test',
+    ready: async () => {},
+    ask: async (question: Question) => {
+      replyStore.put(question);
+      asked.push(question);
+      for (const reply of rounds[asked.length - 1] ?? []) await replyStore.add(question.id, aReply(reply));
+    },
+    health: async () => ({ status: 'ok' as const }),
+    close: async () => {},
+  };
+  let left = extensions;
+  const order: OpenOrder = {
+    id: 'o',
+    deadline: 1_000,
+    attempt: 1,
+    extend: async () => (left-- > 0 ? EXTENDED : undefined),
+  };
+  const handler = brandFeedbackBy(people, replyStore, rule);
+  const call = handler({
+    params: {},
+    query: {},
+    body: { brand: 'Acme', question: 'Do you like it?', n: 5 },
+    signal: NEVER,
+    caller: 'c',
+    order,
+  });
+  const deadlines = () => asked.map(({ deadline, attempt }) => [deadline, attempt]);
+  return { call, deadlines };
+}
+
+const some = (count: number) => Array.from({ length: count }, () => ({}));
+
+describe('an order of which the deadline has passed', () => {
+  it('is delivered at once if at least half of the people answered, and says how many', async () => {
+    const { call, deadlines } = await ordered([some(3)]);
+    const { body } = await call;
+    expect(body).to.have.property('responses').with.length(3);
+    expect(body)
+      .to.have.nested.property('aggregate.summary')
+      .that.matches(/^Only 3 of 5 people answered/);
+    expect(deadlines()).to.deep.equal([[1_000, 1]]);
+  });
+
+  it('is extended once if fewer answered', async () => {
+    const { call, deadlines } = await ordered([some(2), some(3)]);
+    expect((await call).body)
+      .to.have.property('responses')
+      .with.length(5);
+    expect(deadlines()).to.deep.equal([
+      [1_000, 1],
+      [2_000, 2],
+    ]);
+  });
+
+  it('is not extended twice, as after a crash in the extension', async () => {
+    const { call, deadlines } = await ordered([some(2)], { extensions: 0 });
+    expect((await call).body)
+      .to.have.property('responses')
+      .with.length(2);
+    expect(deadlines()).to.have.length(1);
+  });
+
+  it('with fewer than half after that is delivered or owed, by the operator’s rule', async () => {
+    const delivered = await ordered([some(1), some(1)]);
+    expect((await delivered.call).body)
+      .to.have.property('responses')
+      .with.length(2);
+    const owed = await ordered([some(1), some(1)], { rule: 'owe' });
+    const failure = await failureOf(owed.call);
+    expect(failure.kind).to.equal('failed');
+    expect(failure.message).to.equal('Only 2 of 5 people answered before the deadline.');
+    const enough = await ordered([some(1), some(2)], { rule: 'owe' });
+    expect((await enough.call).body)
+      .to.have.property('responses')
+      .with.length(3);
+  });
+
+  it('with no reply at all is never delivered', async () => {
+    const { call, deadlines } = await ordered([]);
+    expect((await failureOf(call)).message).to.match(/^Nobody answered/);
+    expect(deadlines()).to.have.length(2);
+  });
+});
+
+describe('replies without a sentiment', () => {
+  const inferred = { inferred: true, sentiment: 'neutral' as const };
+
+  it('in a language that the classifier does not know count as neutral, and the summary says so', async () => {
+    const { call } = await ordered([
+      [
+        { ...inferred, text: 'Das finde ich wirklich furchtbar und viel zu teuer.' },
+        { ...inferred, text: 'It is a nice cup, I suppose.' },
+        ...some(3),
+      ],
+    ]);
+    expect((await call).body)
+      .to.have.nested.property('aggregate.summary')
+      .that.contains('1 reply is in a language whose sentiment could not be inferred; it counts as neutral.');
+  });
+});
+
+describe('a question that nobody could read', () => {
+  const people = { ready: async () => {} } as unknown as Parameters<typeof brandFeedbackReady>[0];
+  const blank = ' \n\u0000\u200b';
+  for (const [body, names] of [
+    [{ brand: blank, question: 'Why?' }, 'brand'],
+    [{ brand: 'Acme', question: blank }, 'question'],
+    [{ brand: blank, question: blank }, 'brand and question'],
+  ] as const)
+    it(`is refused, and the error names ${names}`, async () => {
+      const call = { params: {}, query: {}, body, signal: NEVER, caller: 'c' };
+      const { kind, message } = await failureOf(Promise.resolve(brandFeedbackReady(people)(call as never)));
+      expect([kind, message]).to.deep.equal([
+        'invalid',
+        `${names} must contain at least one letter, digit or symbol`,
+      ]);
+    });
+});

@@ -1,0 +1,477 @@
+import { setMaxListeners } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { createBrandFeedback } from '../../../handlers/brand-feedback/aggregate.js';
+import { classify } from '../../../handlers/brand-feedback/classify.js';
+import { sampleReply } from '../../../handlers/brand-feedback/sample-respondents.js';
+import { createPanelPeople } from '../../../handlers/brand-feedback/panel-people.js';
+import { Respondents } from '../../../src/upstreams/people/respondents.js';
+import { SENTIMENTS } from '../../../src/upstreams/people/people.js';
+import { languageOf } from '../../../handlers/brand-feedback/language.js';
+import { charactersOf, tidyReply } from '../../../src/upstreams/people/reply-text.js';
+import { createSandboxPeople } from '../../../handlers/brand-feedback/sandbox-people.js';
+import {
+  aQuestion,
+  aReply,
+  createMemoryBook,
+  createMemoryNotes,
+  nobodyThere,
+  somebodyThere,
+} from '../../support/memory-reply-store.js';
+import { failureOf } from '../../support/failure.js';
+
+const NEVER = new AbortController().signal;
+setMaxListeners(0, NEVER);
+
+describe('people on the panel', () => {
+  it('are waited for until the wanted replies are there', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 2 }));
+    const people = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 });
+    let settled = false;
+    const asked = people.ask(question, NEVER).then(() => (settled = true));
+    await replyStore.add(question.id, aReply());
+    await pause(60);
+    expect(settled).to.equal(false);
+    await replyStore.add(question.id, aReply());
+    await asked;
+    expect(await replyStore.replies(question.id)).to.have.length(2);
+  });
+
+  it('are not waited for beyond the deadline', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ deadline: Date.now() + 80 }));
+    await createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 }).ask(question, NEVER);
+    expect(Date.now()).to.be.at.least(question.deadline - 5);
+    expect(await replyStore.replies(question.id)).to.deep.equal([]);
+  });
+
+  it('who have answered already are not asked again by a second process', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 1 }));
+    await replyStore.add(question.id, aReply());
+    await createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 60_000 }).ask(question, NEVER);
+  });
+
+  it('are found complete although the store no longer lists the question', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 1 }));
+    const asked = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 }).ask(
+      question,
+      NEVER,
+    );
+    await replyStore.add(question.id, aReply());
+    replyStore.finish(question.id);
+    await asked;
+  });
+
+  it('are still waited for while the store can not be read for a time', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 1 }));
+    const asked = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 }).ask(
+      question,
+      NEVER,
+    );
+    await pause(20);
+    replyStore.broken = true;
+    await pause(40);
+    replyStore.broken = false;
+    await replyStore.add(question.id, aReply());
+    await asked;
+  });
+
+  it('stop being waited for when the caller aborts, and when the adapter closes', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion());
+    const people = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 });
+    const abort = new AbortController();
+    const aborted = people.ask(question, abort.signal).catch((error: unknown) => error);
+    const closed = people.ask(question, NEVER).catch((error: unknown) => error);
+    abort.abort(new Error('lease lost'));
+    expect(await aborted).to.have.property('message', 'lease lost');
+    await people.close();
+    expect(await closed).to.have.property('kind', 'unavailable');
+  });
+
+  it('cost one read of the store per interval, however many questions wait', async () => {
+    const replyStore = createMemoryBook();
+    const questions = Array.from({ length: 50 }, () => replyStore.put(aQuestion({ wanted: 1 })));
+    const people = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 50 });
+    const asked = questions.map(question => people.ask(question, NEVER));
+    await pause(20);
+    replyStore.reads = 0;
+    await pause(220);
+    expect(replyStore.reads).to.be.within(1, 6);
+    for (const question of questions) await replyStore.add(question.id, aReply());
+    await Promise.all(asked);
+  });
+
+  it('are not available with too many open questions, an unreadable store or an endless question', async () => {
+    const replyStore = createMemoryBook();
+    const people = createPanelPeople({ replyStore, presence: somebodyThere(), maxOpen: 2 });
+    replyStore.put(aQuestion());
+    await people.ready(5);
+    expect(await people.health()).to.include({ status: 'ok' });
+    replyStore.put(aQuestion());
+    const full = await failureOf(people.ready(5));
+    expect(full.kind).to.equal('unavailable');
+    expect(full.retryAfterSeconds).to.be.greaterThan(0);
+    expect(await people.health()).to.include({ status: 'degraded' });
+    replyStore.broken = true;
+    expect((await failureOf(people.ready(5))).kind).to.equal('unavailable');
+    expect(await people.health()).to.include({ status: 'degraded' });
+    const endless = await failureOf(
+      createPanelPeople({ replyStore, presence: somebodyThere() }).ready(1, {
+        brand: 'B',
+        question: 'x'.repeat(30_000),
+      }),
+    );
+    expect(endless.kind).to.equal('invalid');
+  });
+});
+
+describe('people who are not there', () => {
+  const MINUTE = 60_000;
+  const setUp = () => {
+    const time = { now: Date.now() };
+    const notes = createMemoryNotes();
+    const presenceAt = () => new Respondents({ notes, now: () => time.now });
+    const peopleAt = (presence: Respondents) =>
+      createPanelPeople({ replyStore: createMemoryBook(), presence });
+    return { time, notes, presenceAt, peopleAt };
+  };
+
+  it('are not sold: unavailable before money is taken, and health says since when', async () => {
+    const { time, presenceAt, peopleAt } = setUp();
+    const presence = presenceAt();
+    const people = peopleAt(presence);
+    const nobody = await failureOf(people.ready(1));
+    expect(nobody.kind).to.equal('unavailable');
+    expect(nobody.message).to.match(/No respondents are present.*You were not charged/);
+    expect(nobody.retryAfterSeconds).to.be.greaterThan(0);
+    expect(await people.health()).to.deep.include({ status: 'degraded' });
+    await presence.record();
+    await people.ready(1);
+    expect(await people.health()).to.include({ status: 'ok' });
+    time.now += 10 * MINUTE;
+    await people.ready(1);
+    time.now += MINUTE;
+    expect((await failureOf(people.ready(1))).kind).to.equal('unavailable');
+    expect((await people.health()).detail).to.match(/no respondent was seen .* for 11 minutes/);
+  });
+
+  it('at this server may be at another one, or were here before a restart', async () => {
+    const { presenceAt, peopleAt } = setUp();
+    await presenceAt().record();
+    await peopleAt(presenceAt()).ready(1);
+  });
+
+  it('cost one write in half a minute, and one that fails is made up for by the next request', async () => {
+    const { time, notes, presenceAt, peopleAt } = setUp();
+    const presence = presenceAt();
+    notes.broken = true;
+    await presence.record();
+    expect((await failureOf(peopleAt(presence).ready(1))).kind).to.equal('unavailable');
+    expect(await peopleAt(presence).health()).to.include({ status: 'degraded' });
+    notes.broken = false;
+    for (let second = 0; second < 90; second++, time.now += 1_000) await presence.record();
+    expect(notes.writes).to.equal(3);
+  });
+});
+
+describe('people in the sandbox', () => {
+  it('count as present without anybody on the panel page', async () => {
+    await createSandboxPeople({ replyStore: createMemoryBook(), presence: nobodyThere() }).ready(1);
+  });
+
+  it('leave the first word to real people and fill in what nobody answered', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 4 }));
+    const asked = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 80 }).ask(
+      question,
+      NEVER,
+    );
+    await replyStore.add(question.id, aReply({ text: 'A person wrote this.' }));
+    await pause(20);
+    expect(await replyStore.replies(question.id)).to.have.length(1);
+    await asked;
+    const replies = await replyStore.replies(question.id);
+    expect(replies.map(({ isSample }) => isSample)).to.deep.equal([false, true, true, true]);
+    expect(createBrandFeedback(question, replies).mock).to.equal(true);
+  });
+
+  it('write nothing when real people were enough', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 1 }));
+    const asked = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 150 }).ask(
+      question,
+      NEVER,
+    );
+    await replyStore.add(question.id, aReply());
+    await asked;
+    await pause(200);
+    const replies = await replyStore.replies(question.id);
+    expect(createBrandFeedback(question, replies).mock).to.equal(false);
+  });
+
+  it('do not answer twice after a crash or in two processes', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 50 }));
+    const crash = new AbortController();
+    const first = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 0 }).ask(
+      question,
+      crash.signal,
+    );
+    crash.abort(new Error('crash'));
+    await first.catch(() => {});
+    await Promise.all(
+      [0, 1].map(() =>
+        createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 5 }).ask(
+          question,
+          NEVER,
+        ),
+      ),
+    );
+    const replies = await replyStore.replies(question.id);
+    expect(replies).to.have.length(50);
+    expect(new Set(replies.map(({ respondent }) => respondent)).size).to.equal(50);
+  });
+
+  it('answer in time even if the deadline is sooner than their delay', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ deadline: Date.now() + 1_000 }));
+    await createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 5_000 }).ask(
+      question,
+      NEVER,
+    );
+    expect(await replyStore.replies(question.id)).to.have.length(3);
+  });
+
+  it('wait longer while somebody has the panel page open', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 1 }));
+    const people = createSandboxPeople({
+      replyStore,
+      presence: somebodyThere(),
+      pollMs: 10,
+      delayMs: 0,
+      openPageDelayMs: 150,
+    });
+    const asked = people.ask(question, NEVER);
+    await pause(80);
+    expect(await replyStore.replies(question.id)).to.deep.equal([]);
+    await asked;
+    expect(await replyStore.replies(question.id)).to.have.length(1);
+  });
+
+  it('never overtake somebody who types', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 1 }));
+    const time = { now: Date.now() };
+    const presence = new Respondents({ notes: createMemoryNotes(), now: () => time.now });
+    await presence.recordTyping(question.id);
+    const asked = createSandboxPeople({ replyStore, presence, pollMs: 10, delayMs: 0 }).ask(question, NEVER);
+    await pause(80);
+    expect(await replyStore.replies(question.id)).to.deep.equal([]);
+    time.now += 30_000;
+    await asked;
+    expect((await replyStore.replies(question.id)).map(({ isSample }) => isSample)).to.deep.equal([true]);
+  });
+
+  for (const [language, question] of [
+    ['de', 'Was halten Sie von der neuen Tasse?'],
+    ['es', '¿Qué le parece la nueva taza?'],
+    ['fr', 'Que pensez-vous de la nouvelle tasse ?'],
+    ['pt', 'O que você acha da nova caneca?'],
+    ['en', 'Is the new cup any good?'],
+  ] as const)
+    it(`reply in the language of the question: ${language}`, async () => {
+      const replyStore = createMemoryBook();
+      // The replies follow from the id.
+      const asked = replyStore.put(aQuestion({ id: '1'.repeat(64), question, wanted: 50 }));
+      const people = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 0 });
+      await people.ready(50, asked);
+      await people.ask(asked, NEVER);
+      const replies = await replyStore.replies(asked.id);
+      expect(new Set(replies.map(({ text }) => text)).size).to.be.at.least(45);
+      const spoken = replies.filter(({ text }) => languageOf(text) === language);
+      expect(spoken.length, 'replies whose language is recognised').to.be.at.least(45);
+    });
+
+  it('refuse a question in a language that nobody there speaks, before money moves', async () => {
+    const replyStore = createMemoryBook();
+    const about = { brand: 'Acme', question: '新しいカップをどう思いますか？' };
+    const alone = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 0 });
+    const refused = await failureOf(alone.ready(1, about));
+    expect(refused.kind).to.equal('invalid');
+    expect(refused.message).to.contain('speak English, French, German, Portuguese and Spanish');
+    const accompanied = createSandboxPeople({
+      replyStore,
+      presence: somebodyThere(),
+      pollMs: 10,
+      delayMs: 0,
+    });
+    await accompanied.ready(1, about);
+    const question = replyStore.put(aQuestion({ ...about, deadline: Date.now() + 150 }));
+    await accompanied.ask(question, NEVER);
+    expect(await replyStore.replies(question.id), 'no sample reply in another language').to.deep.equal([]);
+  });
+
+  it('replace a sample reply that the operator rejected', async () => {
+    const replyStore = createMemoryBook();
+    const question = replyStore.put(aQuestion({ wanted: 2 }));
+    await replyStore.add(question.id, sampleReply(question, 0));
+    await replyStore.reject(question.id, 'sample-1');
+    await createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 1 }).ask(
+      question,
+      NEVER,
+    );
+    expect((await replyStore.replies(question.id)).map(({ id }) => id)).to.deep.equal([
+      'sample-2',
+      'sample-3',
+    ]);
+  });
+});
+
+describe('sample respondents', () => {
+  const asked = { id: 'a1', brand: 'Harbour Coffee', question: 'What do you think of the new cup?' };
+
+  it('say 50 different things that speak of the brand and the question, in all three moods', () => {
+    const replies = Array.from({ length: 50 }, (_, index) => sampleReply(asked, index));
+    expect(new Set(replies.map(({ text }) => text)).size).to.equal(50);
+    for (const { text } of replies)
+      expect(text)
+        .to.contain('Harbour Coffee')
+        .and.match(/the new cup/i);
+    for (const mood of SENTIMENTS) expect(replies.some(({ sentiment }) => sentiment === mood)).to.equal(true);
+  });
+
+  it('say the same to the same question in every process, and something else to another', () => {
+    expect(sampleReply(asked, 3)).to.deep.equal(sampleReply({ ...asked }, 3));
+    const texts = (id: string) =>
+      Array.from({ length: 5 }, (_, index) => sampleReply({ ...asked, id }, index).text).join();
+    expect(texts('a1')).to.not.equal(texts('b2'));
+  });
+
+  it('stay within bounds whatever brand and question hold', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ maxLength: 3_000, unit: 'binary' }),
+        fc.string({ maxLength: 3_000 }),
+        (brand, question) => {
+          const { text } = sampleReply({ id: 'x', brand, question }, 1);
+          expect(text.length).to.be.within(1, 600);
+          expect(tidyReply(text)).to.equal(text);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('sentiment of a text without a label', () => {
+  const known: [string, string][] = [
+    ['I love it, great taste!', 'positive'],
+    ['Not good at all.', 'negative'],
+    ['I hate the packaging, it is terrible.', 'negative'],
+    ['It is a cup.', 'neutral'],
+    ['👍', 'positive'],
+    ['', 'neutral'],
+    ['   ', 'neutral'],
+    ['Das ist ein Becher.', 'neutral'],
+  ];
+  for (const [text, sentiment] of known) {
+    it(`'${text}' is ${sentiment}`, () => expect(classify(text)).to.equal(sentiment));
+  }
+
+  it('is not misled by words that every JavaScript object has', () => {
+    for (const word of ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf']) {
+      expect(classify(`${word} ${word}`)).to.equal('neutral');
+      expect(classify(`I love the ${word}`)).to.equal('positive');
+    }
+  });
+
+  it('is one of three for any text', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 5_000, unit: 'grapheme' }), text => {
+        expect(SENTIMENTS).to.include(classify(text));
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe('a reply as it is kept', () => {
+  it('holds nothing that a database or page can not', () => {
+    expect(tidyReply('a\u0000b\ud800c\u0007')).to.equal('a\ufffdb\ufffdc\ufffd');
+    expect(tidyReply(' one\r\ntwo\rthree ')).to.equal('one\ntwo\nthree');
+  });
+
+  it('is empty when nothing can be seen', () => {
+    for (const nothing of ['', '  \n', '\u200b\u200d', '\u0000\u0000', '\u202e'])
+      expect(tidyReply(nothing)).to.equal('');
+  });
+
+  it('is cut by characters, never through one', () => {
+    const cut = tidyReply('😀'.repeat(3_000));
+    expect(charactersOf(cut)).to.equal(2_000);
+    expect(cut.endsWith('😀')).to.equal(true);
+  });
+});
+
+describe('the answer to /brand-feedback', () => {
+  const question = { brand: 'Harbour Coffee', question: 'The new cup?', wanted: 5 };
+  const said = (positive: number, neutral: number, negative: number) =>
+    [
+      ...Array.from({ length: positive }, () =>
+        aReply({ text: 'The new cup keeps coffee hot.', sentiment: 'positive' }),
+      ),
+      ...Array.from({ length: neutral }, () => aReply({ text: 'It is a cup.', sentiment: 'neutral' })),
+      ...Array.from({ length: negative }, () =>
+        aReply({ text: 'Too small, and it leaks.', sentiment: 'negative' }),
+      ),
+    ] as const;
+
+  it('counts exactly the replies it carries, whatever they are', () => {
+    fc.assert(
+      fc.property(fc.nat(15), fc.nat(15), fc.nat(15), fc.integer({ min: 1, max: 50 }), (a, b, c, wanted) => {
+        const answer = createBrandFeedback({ ...question, wanted }, [...said(a, b, c)]);
+        expect(answer.n).to.equal(wanted);
+        expect(answer.responses).to.have.length(a + b + c);
+        const { positive, neutral, negative, summary } = answer.aggregate ?? expect.fail();
+        expect([positive, neutral, negative]).to.deep.equal([a, b, c]);
+        expect(summary).to.not.equal('');
+        expect(summary.includes('Only') || summary.includes('None')).to.equal(a + b + c < wanted);
+      }),
+    );
+  });
+
+  it('says in its summary how the opinions are spread and what was typical', () => {
+    const { summary } = createBrandFeedback(question, [...said(3, 1, 1)]).aggregate ?? expect.fail();
+    expect(summary).to.equal(
+      '3 of 5 replies were positive, 1 neutral and 1 negative. ' +
+        'Example replies: “The new cup keeps coffee hot” and “Too small, and it leaks”.',
+    );
+  });
+
+  it('says when fewer people answered than were asked for', () => {
+    const few = createBrandFeedback(question, [...said(0, 0, 1)]).aggregate?.summary;
+    expect(few).to.match(/^Only 1 of 5 people answered before the deadline: the one reply was negative\./);
+    expect(createBrandFeedback(question, []).aggregate?.summary).to.match(/^None of 5 people/);
+  });
+
+  it('gives texts as they were written, and nothing about who wrote them', () => {
+    const text = '<b>“hot”</b>\n\u202eolleh';
+    const { responses } = createBrandFeedback(question, [
+      aReply({ text, sentiment: 'neutral', respondent: 'secret' }),
+    ]);
+    expect(responses).to.deep.equal([{ text, sentiment: 'neutral' }]);
+  });
+
+  it('is marked mock only if a sample respondent wrote a part of it', () => {
+    const person = aReply({ inferred: true });
+    expect(createBrandFeedback(question, [person]).mock).to.equal(false);
+    expect(createBrandFeedback(question, [person, aReply({ isSample: true })]).mock).to.equal(true);
+  });
+});

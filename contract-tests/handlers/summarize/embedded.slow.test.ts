@@ -1,0 +1,358 @@
+import { setMaxListeners } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { UpstreamFailure } from '../../../src/net/failure.js';
+import { createEmbeddedSummarizer } from '../../../handlers/summarize/embedded.js';
+import { extractSummary } from '../../../handlers/summarize/extract.js';
+import { toBlocks } from '../../../handlers/summarize/plain-text.js';
+import { splitSentences } from '../../../handlers/summarize/sentences.js';
+import type { Summarizer } from '../../../handlers/summarize/summarizer.js';
+
+const TEXTS = new URL('../../../../contract-tests/fixtures/texts/', import.meta.url);
+const text = (name: string): Promise<string> => readFile(new URL(name, TEXTS), 'utf8');
+const normalised = (input: string): string =>
+  toBlocks(input)
+    .map(block => block.text)
+    .join(' ');
+const never = new AbortController().signal;
+setMaxListeners(0, never);
+
+const wordsOf = (input: string): string[] => input.toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+
+/** Whether the words of `sentence` stand in the text in this order. A cut may lie inside a word of a thousand letters. */
+function isOfText(sentence: string, text: string): boolean {
+  const bare = sentence
+    .replace(/ \(\+\d+\)/, '')
+    .replace(/^… /, '')
+    .replace(/(?:…|\.|。)$/, '');
+  if (text.toLowerCase().includes(bare.toLowerCase())) return true;
+  const source = wordsOf(text);
+  let at = 0;
+  return wordsOf(bare).every(word => {
+    at = source.indexOf(word, at) + 1;
+    return at > 0;
+  });
+}
+
+function checkInvariants(input: string, sentences: string[]): void {
+  expect(sentences.length, 'number of sentences').to.be.within(1, 3);
+  const whole = normalised(input);
+  for (const sentence of sentences) {
+    expect(sentence.trim(), 'no blank sentence').to.not.equal('');
+    expect(sentence).to.not.match(/[\r\n\t]| {2}/);
+    expect(isOfText(sentence, whole), `every word is the text’s own: ${sentence}`).to.equal(true);
+    expect(sentence, 'well-formed Unicode').to.not.match(/\p{Surrogate}/u);
+  }
+  expect(splitSentences(sentences.join(' ')).length, 'counted again').to.be.at.most(3);
+}
+
+const failureOf = async (promise: Promise<unknown>): Promise<UpstreamFailure> => {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).to.be.instanceOf(UpstreamFailure);
+  return error as UpstreamFailure;
+};
+
+describe('embedded summariser: what it says', () => {
+  it('quotes one to three sentences of every kind of text', async () => {
+    const names = await readdir(TEXTS);
+    expect(names.length).to.be.greaterThan(10);
+    for (const name of names) {
+      const input = await text(name);
+      const sentences = extractSummary(input);
+      expect(sentences, name).to.not.equal(null);
+      checkInvariants(input, sentences ?? []);
+      expect((sentences ?? []).join(' ').length, `${name} is cut down`).to.be.at.most(920);
+    }
+  });
+
+  it('tells what a news report is about, and keeps numbers and abbreviations whole', async () => {
+    const summary = (extractSummary(await text('news.txt')) ?? []).join(' ');
+    expect(summary).to.match(/council voted 9-4/);
+    expect(summary).to.match(/\$3\.5 million project/);
+  });
+
+  it('tells the news of a mail, not its headers, greeting, signature or quoted question', async () => {
+    const summary = (extractSummary(await text('mail.txt')) ?? []).join(' ');
+    expect(summary).to.include('is postponed from 14 to 21 November');
+    expect(summary).to.not.match(/From:|Message-ID|Hi all|Thanks|Head of Operations|wrote:|^>/);
+  });
+
+  it('reads HTML without tags, scripts, styles and comments', async () => {
+    const summary = (extractSummary(await text('page.html')) ?? []).join(' ');
+    expect(summary).to.match(/More than 400 hives .* just 35 in 2015, and the city’s honey harvest/);
+    expect(summary).to.not.match(/[<>]|Buy now|color|editor|All rights reserved|&nbsp;/);
+    expect(extractSummary('Use List<String> where a < b, or mail <ann@example.org>.')).to.deep.equal([
+      'Use List<String> where a < b, or mail <ann@example.org>.',
+    ]);
+    expect(
+      extractSummary('The angle &Delta;&nbsp;is &frac12; of &#x3b1;, R&D says &unknown;.'),
+    ).to.deep.equal(['The angle Δ is ½ of α, R&D says &unknown;.']);
+    for (const open of ['<!--', '<script>', '<a x=">'])
+      expect(
+        extractSummary(`It begins with ${open} somewhere.\n\n<p>What follows is read.</p>`)?.join(' '),
+      ).to.contain('What follows is read.');
+  });
+
+  it('takes the marks of markdown lists, headings and links away', async () => {
+    const summary = (extractSummary(await text('changelog.md')) ?? []).join(' ');
+    expect(summary).to.match(/^(?:Added: )?Streaming uploads: files above 64 MB/);
+    expect(summary).to.not.match(/\*\*|\]\(|^[-*#]| [*#] /);
+  });
+
+  it('quotes the comments of source code rather than the code', async () => {
+    expect((extractSummary(await text('code.txt')) ?? []).join(' ')).to.match(/Counts visitors per address/);
+  });
+
+  it('cuts an overlong sentence at a clause and marks the cut', async () => {
+    for (const name of ['run-on.txt', 'legal.txt']) {
+      for (const sentence of extractSummary(await text(name)) ?? [])
+        expect(sentence.length).to.be.at.most(303);
+    }
+    expect(extractSummary(await text('run-on.txt'))).to.satisfy((found: string[]) => found[0]?.endsWith('…'));
+  });
+
+  it('summarises languages that are written without spaces', async () => {
+    expect(extractSummary(await text('cjk.txt'))?.[0]).to.match(/^北京市政府周二宣布.*。$/);
+    expect(extractSummary(await text('thai.txt'))?.join(' ')).to.match(/^กรุงเทพมหานคร/);
+  });
+
+  it('gives one word, unpunctuated words and short emoji back', () => {
+    expect(extractSummary('hello')).to.deep.equal(['hello.']);
+    expect(extractSummary('no marks at all')).to.deep.equal(['no marks at all.']);
+    expect(extractSummary(' 🎉 👨‍👩‍👧‍👦\n🇺🇸 ')).to.deep.equal(['🎉 👨‍👩‍👧‍👦 🇺🇸']);
+    expect(extractSummary('🇺🇸'.repeat(500))?.[0]).to.match(/^(?:🇺🇸){10,60}…$/u);
+  });
+
+  it('finds nothing to say in blanks, markup and bare punctuation', () => {
+    for (const input of [
+      '',
+      ' \n\t\u00a0',
+      '<p> </p><!-- hello -->',
+      '<script>alert("hello")</script>',
+      '?! … ---',
+      '&nbsp;\u200b',
+      '\ud800',
+    ]) {
+      expect(extractSummary(input), JSON.stringify(input)).to.equal(null);
+    }
+  });
+});
+
+describe('sentence boundaries', () => {
+  const cases: [string, string[]][] = [
+    ['Dr. Smith met Mrs. Jones. They left.', ['Dr. Smith met Mrs. Jones.', 'They left.']],
+    [
+      'He lives in the U.S.A. and likes it. She lives in the U.K. The end.',
+      ['He lives in the U.S.A. and likes it.', 'She lives in the U.K.', 'The end.'],
+    ],
+    ['It works, e.g. Firefox does. Pi is 3.14 or so.', ['It works, e.g. Firefox does.', 'Pi is 3.14 or so.']],
+    [
+      'Use v1.2.3 of foo.bar. See https://a.example/b.c?d=e&F=!G. Then stop.',
+      ['Use v1.2.3 of foo.bar.', 'See https://a.example/b.c?d=e&F=!G.', 'Then stop.'],
+    ],
+    ['J. R. R. Tolkien wrote it. I agree.', ['J. R. R. Tolkien wrote it.', 'I agree.']],
+    [
+      'See Fig. 3 and No. 5 on p. 12. No. I will not.',
+      ['See Fig. 3 and No. 5 on p. 12.', 'No.', 'I will not.'],
+    ],
+    ['"Really?" he asked. "Yes!" she said.', ['"Really?" he asked.', '"Yes!" she said.']],
+    ['1. Install it. 2. Run it.', ['1. Install it.', '2. Run it.']],
+    [
+      'Am 3. Oktober, z. B. in Bonn. Es kostet 5 Mio. Euro.',
+      ['Am 3. Oktober, z. B. in Bonn.', 'Es kostet 5 Mio. Euro.'],
+    ],
+    [
+      'Acme Inc. Chairman Bo spoke at 5 p.m. on Monday. The U.S. Army agreed.',
+      ['Acme Inc. Chairman Bo spoke at 5 p.m. on Monday.', 'The U.S. Army agreed.'],
+    ],
+    [
+      'call me?? its the flat. i moved out. dont tell mum!! ok bye',
+      ['call me??', 'its the flat.', 'i moved out.', 'dont tell mum!!', 'ok bye'],
+    ],
+    [
+      'It costs approx. five euros incl. tax etc. and so on... or not.',
+      ['It costs approx. five euros incl. tax etc. and so on... or not.'],
+    ],
+    [
+      'Read the file. <name> is its name. (see above) it ends.',
+      ['Read the file.', '<name> is its name.', '(see above) it ends.'],
+    ],
+    ['今天很好。明天呢？后天！', ['今天很好。', '明天呢？', '后天！']],
+    ['Done (see below.) Next.', ['Done (see below.)', 'Next.']],
+  ];
+  for (const [input, expected] of cases) {
+    it(`of ${JSON.stringify(input)}`, () => expect(splitSentences(input)).to.deep.equal(expected));
+  }
+
+  it('are the same when a sentence lies across the windows that the segmenter gets', () => {
+    const long = Array.from(
+      { length: 400 },
+      (_, index) => `Sentence number ${index} costs 3.5 euros, says Dr. Ames.`,
+    );
+    expect(splitSentences(long.join(' '))).to.deep.equal(long);
+  });
+});
+
+describe('embedded summariser: whatever it is given', () => {
+  const word = fc.constantFrom(
+    'alpha',
+    'Dr.',
+    'e.g.',
+    '3.5',
+    'v1.2.3',
+    'beta,',
+    'gamma.',
+    'Delta!',
+    'why?',
+    '12,000',
+    '\n',
+    '\n\n',
+    '- ',
+    '> ',
+    '<p>',
+    '</p>',
+    '&amp;',
+    '😀',
+    '北京。',
+    '**',
+    'https://x.example/a.b',
+    '(',
+    '"',
+    '…',
+    'U.S.A.',
+    '\u0301',
+    '\ud83d',
+  );
+  const soup = fc.array(fc.oneof(word, fc.string({ unit: 'grapheme' }), fc.string({ unit: 'binary' })), {
+    maxLength: 60,
+  });
+
+  it('answers one to three sentences of the text, or that it says nothing, the same every time', () => {
+    fc.assert(
+      fc.property(soup, fc.constantFrom(' ', ''), (parts, glue) => {
+        const input = parts.join(glue);
+        const sentences = extractSummary(input);
+        if (sentences !== null) checkInvariants(input, sentences);
+        else expect(normalised(input)).to.not.match(/[a-z0-9]/i);
+        expect(extractSummary(input)).to.deep.equal(sentences);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('takes 100 000 characters of anything without a stall', () => {
+    const units = [
+      'a',
+      '汉',
+      '😀',
+      '👨‍👩‍👧‍👦',
+      '\u0301',
+      ' ',
+      '\n',
+      'a\n',
+      '<',
+      '<a "',
+      '<a x="> ',
+      '<script>',
+      '<!--',
+      '[x](',
+      '[',
+      '**',
+      '_a ',
+      '> ',
+      '- a\n',
+      '| a ',
+      'a; ',
+      '1,000 ',
+      '. ',
+      'Dr. ',
+      'A. ',
+      '1. ',
+      'Is it? ',
+      'hello world ',
+      '\ud83d',
+      '&#',
+      'กรุงเทพ ',
+      'مرحبا بالعالم. ',
+      'x = f(y);\n',
+    ];
+    for (const unit of units) {
+      const input = unit.repeat(Math.ceil(100_000 / unit.length)).slice(0, 100_000);
+      const started = performance.now();
+      const sentences = extractSummary(input);
+      // A quadratic step would take minutes; the bound leaves room for any machine.
+      expect(performance.now() - started, JSON.stringify(unit)).to.be.below(10_000);
+      if (sentences !== null) checkInvariants(input, sentences);
+    }
+  }).timeout(120_000);
+});
+
+describe('embedded summariser: workers', () => {
+  let summarizer: Summarizer;
+  const long = Array.from({ length: 6_000 }, (_, i) => `Word${i % 977} of item ${i}.`)
+    .join(' ')
+    .slice(0, 100_000);
+
+  before(() => {
+    summarizer = createEmbeddedSummarizer({ threads: 1, maxQueue: 2 });
+  });
+  after(() => summarizer.close());
+
+  it('answers like the function that runs in them, and says that it is no mock', async () => {
+    const input = await text('news.txt');
+    expect(await summarizer.summarize(input, never)).to.equal(extractSummary(input)?.join(' '));
+    expect(summarizer.mock).to.equal(false);
+    expect(summarizer.method).to.equal('extractive');
+  });
+
+  it('refuses text that says nothing as the caller’s fault', async () => {
+    const failure = await failureOf(summarizer.summarize('<p>  </p>', never));
+    expect(failure.kind).to.equal('invalid');
+    expect(failure.message).to.match(/nothing to summarize.*send text/);
+  });
+
+  it('keeps the main thread free while 100 000 characters are worked on', async () => {
+    await summarizer.summarize('Warm up.', never);
+    const delay = monitorEventLoopDelay({ resolution: 2 });
+    let turns = 0;
+    const ticking = setInterval(() => (turns += 1), 2);
+    delay.enable();
+    const started = performance.now();
+    await Promise.all([summarizer.summarize(long, never), summarizer.summarize(long, never)]);
+    const took = performance.now() - started;
+    delay.disable();
+    clearInterval(ticking);
+    expect(turns, 'turns of the event loop during the work').to.be.greaterThan(3);
+    expect(delay.percentile(50) / 1e6, 'typical delay').to.be.below(took / 2);
+  });
+
+  it('refuses as busy when its queue is full, and recovers', async () => {
+    const results = await Promise.allSettled(
+      Array.from({ length: 8 }, () => summarizer.summarize(long, never)),
+    );
+    const refused = results
+      .filter(result => result.status === 'rejected')
+      .map(result => result.reason as UpstreamFailure);
+    expect(refused).to.have.length(5);
+    for (const failure of refused) {
+      expect(failure.kind).to.equal('unavailable');
+      expect(failure.retryAfterSeconds).to.be.greaterThan(0);
+    }
+    expect(await summarizer.summarize('Still here.', never)).to.equal('Still here.');
+  });
+
+  it('stops work whose caller left or whose time is up, and goes on with the next', async () => {
+    const running = failureOf(summarizer.summarize(long, AbortSignal.timeout(5)));
+    const waiting = new AbortController();
+    const queued = failureOf(summarizer.summarize(long, waiting.signal));
+    waiting.abort();
+    expect((await running).kind).to.equal('failed');
+    expect((await queued).kind).to.equal('failed');
+    expect(await summarizer.summarize('Next one please.', never)).to.equal('Next one please.');
+  });
+});

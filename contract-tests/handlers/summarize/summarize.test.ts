@@ -1,0 +1,21 @@
+import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { summarizeBy } from '../../../handlers/summarize/summarize.js';
+import type { Summarizer } from '../../../handlers/summarize/summarizer.js';
+
+const CONTRACT = new URL('../../../../openapi.yaml', import.meta.url);
+
+describe('An answer of summarize', () => {
+  for (const method of ['extractive', 'model'] as const)
+    it(`says that its method is ${method}, as the contract declares`, async () => {
+      const summarizer = { method, mock: false, summarize: async () => 'A text.' } as unknown as Summarizer;
+      const call = { body: { text: 'A text.' }, signal: new AbortController().signal, caller: undefined };
+      const answer = await summarizeBy(summarizer)(call as never);
+      expect(answer).to.deep.equal({ status: 200, body: { summary: 'A text.', method } });
+      const { components } = parse(readFileSync(CONTRACT, 'utf8')) as {
+        components: { schemas: { Summary: { properties: { method: { enum: string[] } } } } };
+      };
+      expect(components.schemas.Summary.properties.method.enum).to.include(method);
+    });
+});

@@ -1,0 +1,110 @@
+import type { operations } from '../../generated/openapi.js';
+import {
+  UpstreamFailure,
+  type Body,
+  type Entry,
+  type Handler,
+  type HandlerContext,
+  type OrderRef,
+  type Panel,
+  type PanelReply,
+  type Ready,
+  type ReplyStore,
+} from 'coinslot';
+import { countUnread, createBrandFeedback } from './aggregate.js';
+import { createPanelPeople } from './panel-people.js';
+import type { PartialRule, People } from './people.js';
+import { createSandboxPeople } from './sandbox-people.js';
+
+const DEFAULT_BUDGET = '0.40';
+const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
+
+type BrandFeedback = operations['brandFeedback'];
+
+/** How many people an order asks. The default is in the contract, and is set before a handler is called. */
+export function respondentsWanted({ n }: Pick<Body<BrandFeedback>, 'n'>): number {
+  if (n === undefined) throw new Error('n of brandFeedback must have a default in openapi.yaml');
+  return n;
+}
+
+/** Sells the opinions of people. */
+export const brandFeedback: Entry<BrandFeedback> = async context => {
+  const { replyStore, presence } = context.panel(async text =>
+    (await import('./classify.js')).inferSentiment(text),
+  );
+  const people = await createPeople(context, { replyStore, presence });
+  return {
+    call: brandFeedbackBy(people, replyStore, context.setting('PARTIAL') === 'owe' ? 'owe' : 'deliver'),
+    ready: brandFeedbackReady(people),
+    replies: ({ body }) => respondentsWanted(body),
+    backend: 'people',
+    health: async () => {
+      const { status, detail } = await people.health();
+      return status === 'ok' ? { detail: people.name } : { status, detail: `${people.name}: ${detail}` };
+    },
+    close: () => people.close(),
+  };
+};
+
+/**
+ * Asks until enough people have replied or the deadline has passed. If less than half of them have
+ * replied by then, asks as long again, once. Answers with the replies received so far, unless they are still less than half and the
+ * operator owes such an order (`PARTIAL=owe`). Safe to run again for the same order, because replies are stored.
+ */
+export function brandFeedbackBy(
+  people: People,
+  replyStore: ReplyStore,
+  partial: PartialRule,
+): Handler<BrandFeedback> {
+  return async ({ body, signal, order }) => {
+    if (!order) throw new Error('brandFeedback must run as an order');
+    const asked = { brand: body.brand, question: body.question, wanted: respondentsWanted(body) };
+    const repliesTo = async ({ id, deadline, attempt }: OrderRef): Promise<PanelReply[]> => {
+      await people.ask({ id, deadline, attempt, ...asked }, signal);
+      return replyStore.replies(id);
+    };
+    let replies = await repliesTo(order);
+    if (tooFew(replies, asked)) {
+      const extended = await order.extend();
+      if (extended) replies = await repliesTo(extended);
+    }
+    if (replies.length === 0) throw new UpstreamFailure('failed', 'Nobody answered before the deadline.');
+    if (partial === 'owe' && tooFew(replies, asked))
+      throw new UpstreamFailure(
+        'failed',
+        `Only ${replies.length} of ${asked.wanted} people answered before the deadline.`,
+      );
+    const { mock, ...feedback } = createBrandFeedback(asked, replies, await countUnread(replies));
+    return { status: 200, body: mock ? { ...feedback, mock } : feedback };
+  };
+}
+
+/** Less than half of the replies that were paid for. */
+function tooFew(replies: PanelReply[], { wanted }: { wanted: number }): boolean {
+  return replies.length * 2 < wanted;
+}
+
+/** Rejects an order before the payment if it is invalid or nobody can be asked. */
+export function brandFeedbackReady(people: People): Ready<BrandFeedback> {
+  return async ({ body }) => {
+    const { brand, question } = body;
+    const blank = Object.entries({ brand, question }).filter(([, text]) => !VISIBLE.test(text));
+    if (blank.length > 0) {
+      const names = blank.map(([name]) => name).join(' and ');
+      throw new UpstreamFailure('invalid', `${names} must contain at least one letter, digit or symbol`);
+    }
+    await people.ready(respondentsWanted(body), { brand, question });
+  };
+}
+
+/** Chooses who is asked. What is not used is not loaded. */
+async function createPeople({ network, setting }: HandlerContext, panel: Panel): Promise<People> {
+  const chosen = setting('PEOPLE') ?? (network.name === 'sandbox' ? 'sandbox' : 'panel');
+  const [clientId, clientSecret] = [setting('RAPIDATA_CLIENT_ID'), setting('RAPIDATA_CLIENT_SECRET')];
+  if (chosen === 'rapidata' && clientId !== undefined && clientSecret !== undefined) {
+    const { createRapidataPeople } = await import('./rapidata.js');
+    const budget = setting('RAPIDATA_BUDGET') ?? DEFAULT_BUDGET;
+    return createRapidataPeople({ clientId, clientSecret, budget, replyStore: panel.replyStore });
+  }
+  return chosen === 'sandbox' ? createSandboxPeople(panel) : createPanelPeople(panel);
+}

@@ -1,0 +1,178 @@
+import { pause, UpstreamFailure } from 'coinslot';
+import { isJson, type Json, type RapidataApi, RapidataFault, readJson, textField } from './rapidata-api.js';
+
+export type Job = { id: string; state: string; pipelineId: string };
+
+/** In millionths of a dollar. */
+export type Quote = { total: bigint; perResponse: bigint };
+
+const MICRO = 1e6;
+const MAX_LISTED = 20;
+
+/**
+ * The operations that a question needs: a data set with one text, a free-text job definition for it, its price, and the job
+ * that presents it to the audience. Only `create` spends money.
+ */
+export class RapidataJobs {
+  readonly #api: RapidataApi;
+  readonly #audienceId: string;
+  readonly #pollMs: number;
+
+  constructor(api: RapidataApi, audienceId: string, pollMs: number) {
+    this.#api = api;
+    this.#audienceId = audienceId;
+    this.#pollMs = pollMs;
+  }
+
+  /** Free of charge, so repeating it after a crash is harmless. Returns the id of the definition. */
+  async define(
+    name: string,
+    brand: string,
+    question: string,
+    responses: number,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const dataset = await this.#post('/dataset', { name: `${name}-dataset` }, signal);
+    const datasetId = textField(dataset, 'datasetId');
+    const datapoint = { asset: { _t: 'TextAssetInput', text: brand }, sortIndex: 0 };
+    await this.#post(`/dataset/${encodeURIComponent(datasetId)}/datapoint`, datapoint, signal);
+    const definition = await this.#post(
+      '/job/definition',
+      {
+        definitionName: name,
+        datasetId,
+        workflow: {
+          _t: 'SimpleWorkflow',
+          blueprint: { _t: 'FreeTextBlueprint', question, shouldValidateResponse: true },
+        },
+        referee: { _t: 'NaiveReferee', totalVotes: responses },
+      },
+      signal,
+    );
+    return textField(definition, 'definitionId');
+  }
+
+  /**
+   * What running a definition will cost. The marketplace answers 409 until it has computed the price.
+   * @throws RapidataFault with status 409 if there is no price after `withinMs`.
+   */
+  async quote(definitionId: string, withinMs: number, signal: AbortSignal): Promise<Quote> {
+    const path = `/job/definition/${encodeURIComponent(definitionId)}/cost-estimate`;
+    const until = Date.now() + withinMs;
+    for (;;) {
+      try {
+        const json = readJson((await this.#api.repeatable({ method: 'GET', path }, signal)).body);
+        return { total: micro(json['estimatedCost']), perResponse: micro(json['costPerResponse']) };
+      } catch (error) {
+        if (!(error instanceof RapidataFault) || error.status !== 409 || Date.now() >= until) throw error;
+      }
+      await pause(this.#pollMs, signal);
+    }
+  }
+
+  /** Jobs of exactly this name, oldest first. */
+  async named(name: string, signal: AbortSignal): Promise<string[]> {
+    const query = new URLSearchParams({
+      'name[eq]': name,
+      page: '1',
+      page_size: String(MAX_LISTED),
+      sort: 'created_at',
+    });
+    const { body } = await this.#api.repeatable({ method: 'GET', path: `/jobs?${query.toString()}` }, signal);
+    const { items } = readJson(body);
+    if (!Array.isArray(items)) throw new RapidataFault(502, 'the list of jobs has no items');
+    return items
+      .filter(isJson)
+      .filter(item => item['name'] === name)
+      .sort((a, b) => String(a['createdAt']).localeCompare(String(b['createdAt'])))
+      .map(item => textField(item, 'jobId'));
+  }
+
+  /** Publishes the job, which costs money. Repeated only after a 429, when the marketplace did nothing. */
+  async create(name: string, definitionId: string, signal: AbortSignal): Promise<string> {
+    const body = { jobDefinitionId: definitionId, audienceId: this.#audienceId, name };
+    const answer = await this.#api.unrepeatable({ method: 'POST', path: '/job', body }, signal);
+    return textField(readJson(answer.body), 'jobId');
+  }
+
+  async get(jobId: string, signal: AbortSignal): Promise<Job> {
+    const path = `/job/${encodeURIComponent(jobId)}`;
+    const json = readJson((await this.#api.repeatable({ method: 'GET', path }, signal)).body);
+    return { id: jobId, state: textField(json, 'state'), pipelineId: textField(json, 'pipelineId') };
+  }
+
+  /** In percent, 0–100. */
+  async progress(jobId: string, signal: AbortSignal): Promise<number> {
+    const path = `/job/${encodeURIComponent(jobId)}/progress`;
+    const { completionPercentage } = readJson(
+      (await this.#api.repeatable({ method: 'GET', path }, signal)).body,
+    );
+    return typeof completionPercentage === 'number' ? completionPercentage : 0;
+  }
+
+  /** Stops the spending. The marketplace refuses to pause a job that has ended; that is no error here. */
+  async pause(jobId: string, signal: AbortSignal): Promise<void> {
+    const path = `/job/${encodeURIComponent(jobId)}/pause`;
+    await this.#api.repeatable({ method: 'POST', path, body: {} }, signal).catch((error: unknown) => {
+      if (!(error instanceof RapidataFault) || !error.refused || error.status === 401 || error.status === 429)
+        throw error;
+    });
+  }
+
+  /** The results of a completed job. */
+  async results(jobId: string, signal: AbortSignal): Promise<Json> {
+    const path = `/job/${encodeURIComponent(jobId)}/download-results`;
+    return readJson((await this.#api.repeatable({ method: 'GET', path }, signal)).body);
+  }
+
+  /** The results so far; undefined if the file is not ready within `withinMs`. */
+  async resultsSoFar(pipelineId: string, withinMs: number, signal: AbortSignal): Promise<Json | undefined> {
+    const until = Date.now() + withinMs;
+    const asked = await this.#post(
+      `/pipeline/${encodeURIComponent(pipelineId)}/preliminary-download`,
+      { sendEmail: false },
+      signal,
+    );
+    const path = `/pipeline/preliminary-download/${encodeURIComponent(textField(asked, 'downloadId'))}`;
+    do {
+      const { status, body } = await this.#api.repeatable({ method: 'GET', path }, signal);
+      if (status !== 202) return readJson(body);
+      await pause(Math.min(this.#pollMs, 1_000), signal);
+    } while (Date.now() < until);
+    return undefined;
+  }
+
+  /** Checks that the marketplace answers and accepts the credentials. */
+  async probe(signal: AbortSignal): Promise<void> {
+    await this.#api.repeatable({ method: 'GET', path: '/jobs?page=1&page_size=1' }, signal);
+  }
+
+  async #post(path: string, body: Json, signal: AbortSignal): Promise<Json> {
+    return readJson((await this.#api.repeatable({ method: 'POST', path, body }, signal)).body);
+  }
+}
+
+/** Reads a JSON number of dollars. Rounds up, because quotes are compared with a budget. */
+function micro(dollars: unknown): bigint {
+  if (typeof dollars !== 'number' || !Number.isFinite(dollars) || dollars < 0 || dollars > 1e6)
+    throw new RapidataFault(502, 'the quote is not an amount');
+  return BigInt(Math.ceil(Number((dollars * MICRO).toFixed(3))));
+}
+
+/** @throws RangeError unless it is an amount in dollars with at most six fractional digits. */
+export function parseDollars(amount: string): bigint {
+  const match = /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(amount);
+  if (!match) throw new RangeError(`The budget '${amount}' is not an amount in dollars such as 0.40.`);
+  return BigInt(match[1] ?? '0') * 1_000_000n + BigInt((match[2] ?? '').padEnd(6, '0'));
+}
+
+export function tooExpensive(wanted: number): UpstreamFailure {
+  const whom = wanted === 1 ? 'one person' : `${wanted} people`;
+  return new UpstreamFailure(
+    'unavailable',
+    `Asking ${whom} costs more than the marketplace budget at present; request fewer replies.`,
+    {
+      retryAfterSeconds: 600,
+    },
+  );
+}

@@ -1,0 +1,61 @@
+import type { MintFacts } from '../mints/mint.js';
+
+/** The mint that stands for wrapped SOL in both token programs. Its supply stays 0, whatever is wrapped. */
+const WRAPPED_SOL = [
+  'So11111111111111111111111111111111111111112',
+  '9pan9bMn5HatX4EJdBwg9VgCa7Uz5HL8N1m5D3NdXejP',
+];
+
+export const UNINITIALISED =
+  'This mint has not been initialised: null authorities mean nothing yet, because whoever initialises it chooses them.';
+
+/** `690` basis points are `6.9%`. */
+export const percent = (basisPoints: number): string => `${basisPoints / 100}%`;
+
+/** A decimal amount without its trailing zeros: `5.000000` is `5`. */
+export function trimZeros(amount: string): string {
+  if (!amount.includes('.')) return amount;
+  let end = amount.length;
+  while (amount[end - 1] === '0') end--;
+  return amount.slice(0, amount[end - 1] === '.' ? end - 1 : end);
+}
+
+/** `X can …` or, if the authority was given up, which is for ever, `Nobody can …, now or later`. */
+export const whoCan = (authority: string | null, what: string): string =>
+  authority === null ? `Nobody can ${what}, now or later.` : `${authority} can ${what}.`;
+
+function mintingSentence({ mint, mintAuthority }: MintFacts): string {
+  if (WRAPPED_SOL.includes(mint)) {
+    return 'These tokens stand for wrapped SOL: anyone creates them by wrapping SOL, and the supply of the mint does not count them.';
+  }
+  return mintAuthority === null
+    ? 'No more tokens can be minted: the mint has no mint authority, and none can be appointed.'
+    : `${mintAuthority} can mint more tokens, without limit.`;
+}
+
+function freezingSentence({ freezeAuthority }: MintFacts): string {
+  return freezeAuthority === null
+    ? 'Nobody can freeze single token accounts: the mint has no freeze authority, and none can be appointed.'
+    : `${freezeAuthority} can freeze any token account, which then neither sends nor receives tokens.`;
+}
+
+/** What the two authorities of a mint can do, or that they are not chosen yet. */
+export function authoritySentences(facts: MintFacts): string[] {
+  if (!facts.initialized) {
+    return [
+      'This account has room for a mint but has not been initialised: it is no token yet, and no tokens exist.',
+      'Whoever initialises it chooses its decimals and its authorities; null authorities do not mean that nobody will be able to mint or freeze.',
+    ];
+  }
+  return [mintingSentence(facts), freezingSentence(facts)];
+}
+
+/** What the two authorities can do to holders. Of an initialised mint only. */
+export function authorityWarnings({ mintAuthority, freezeAuthority }: MintFacts): string[] {
+  return [
+    ...(freezeAuthority === null
+      ? []
+      : [`${freezeAuthority} can freeze any token account (freeze authority).`]),
+    ...(mintAuthority === null ? [] : [`${mintAuthority} can mint more tokens (mint authority).`]),
+  ];
+}

@@ -1,0 +1,36 @@
+import { cleanName, cleanSymbol } from '../mints/clean-text.js';
+import { asObject, decimalAmount, decimalPrice } from './fields.js';
+import { createHttpSource, type SourceOptions } from './http-source.js';
+import type { MarketQuote, MarketSource } from './source.js';
+
+function decode(body: unknown, mint: string): MarketQuote | undefined {
+  const token = asObject(asObject(asObject(body)?.data)?.attributes);
+  if (!token) throw new RangeError('no token');
+  if (token.address !== mint) throw new RangeError('another token');
+  return {
+    symbol: cleanSymbol(token.symbol),
+    name: cleanName(token.name),
+    priceUsd: decimalPrice(token.price_usd, 'price'),
+    mcapUsd: decimalAmount(token.market_cap_usd, 'market cap'),
+    liquidityUsd: decimalAmount(token.total_reserve_in_usd, 'liquidity'),
+    volume24hUsd: decimalAmount(asObject(token.volume_usd)?.h24, 'volume'),
+  };
+}
+
+/**
+ * GeckoTerminal: `GET {url}/api/v2/networks/solana/tokens/{mint}`; JSON:API with decimal strings, 404 for an unknown mint.
+ * Its rate limit is the tightest of all sources, so holders, which need a second request (`/info`), are left to other sources.
+ */
+export function createGeckoTerminal(options: SourceOptions = {}): MarketSource {
+  return createHttpSource(
+    {
+      name: 'geckoterminal',
+      url: 'https://api.geckoterminal.com',
+      headers: { accept: 'application/json;version=20230203' },
+      unknownIs404: true,
+      path: mint => `/api/v2/networks/solana/tokens/${encodeURIComponent(mint)}`,
+      decode,
+    },
+    options,
+  );
+}

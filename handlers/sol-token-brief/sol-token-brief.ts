@@ -1,0 +1,35 @@
+import type { Entry, Handler } from 'coinslot';
+import type { operations } from '../../generated/openapi.js';
+import { readMint } from '../mints/mint.js';
+import { createTokenBrief, type TokenBriefService } from './brief.js';
+import { createMarketSources } from './sources.js';
+
+type SolTokenBrief = operations['solTokenBrief'];
+
+/** Sells a market snapshot of a token, with a one-line summary. */
+export const solTokenBrief: Entry<SolTokenBrief> = ({ chain, sandboxServices, setting }) => {
+  const label = sandboxServices === undefined ? undefined : 'sandbox';
+  const jupiterApiKey = setting('JUPITER_API_KEY');
+  const briefs = createTokenBrief({
+    sources: createMarketSources({ marketUrl: sandboxServices, label, jupiterApiKey }),
+    supplyOf: (mint, signal) => readMint(chain, mint, signal),
+    label,
+  });
+  return {
+    call: solTokenBriefBy(briefs),
+    backend: 'markets',
+    health: async () => marketsHealth(briefs),
+    close: () => briefs.close(),
+  };
+};
+
+export function solTokenBriefBy(briefs: TokenBriefService): Handler<SolTokenBrief> {
+  return async ({ body, signal }) => ({ status: 200, body: await briefs.brief(body.mint, signal) });
+}
+
+function marketsHealth(briefs: TokenBriefService): { detail: string } {
+  const sources = Object.values(briefs.health());
+  const well = sources.filter(source => source.status === 'ok').length;
+  if (well === 0) throw new Error('no market source answers');
+  return { detail: `${well} of ${sources.length} market sources` };
+}

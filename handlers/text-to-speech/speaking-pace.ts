@@ -1,0 +1,42 @@
+import type { Expected } from 'coinslot';
+import { speakingSeconds } from './speaking-time.js';
+
+/** Before a speech was made: a voice of the embedded engine takes about this long, in ms, for a second of speech. */
+const FIRST_MS_PER_SECOND = 25;
+const NEWEST_SHARE = 0.3;
+/** A shorter speech says less about the pace: much of its time is the start of the engine. */
+const WHOLE_SECONDS = 60;
+/** Signs are said by name: dollar, per cent, an emoji. */
+const SIGN_SECONDS = 0.6;
+const SIGNS = /[^\p{L}\p{M}\p{N}\p{P}\s]|[%&@#*/\\]/gu;
+
+/** How long an engine takes for a text, from its estimated speaking time and what earlier speeches took. */
+export class SpeakingPace {
+  readonly #now: () => number;
+  #msPerSecond = FIRST_MS_PER_SECOND;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** @param withinMs see `Expected` */
+  expect(text: string, withinMs: number): Expected {
+    return { ms: secondsOf(text) * this.#msPerSecond, withinMs };
+  }
+
+  /** Makes a speech, and learns from how long that took. */
+  async timed<T>(text: string, make: () => Promise<T>): Promise<T> {
+    const startedAt = this.#now();
+    const speech = await make();
+    const seconds = secondsOf(text);
+    const pace = (this.#now() - startedAt) / seconds;
+    this.#msPerSecond += NEWEST_SHARE * Math.min(1, seconds / WHOLE_SECONDS) * (pace - this.#msPerSecond);
+    return speech;
+  }
+}
+
+/** At least a second: also a short text starts an engine. */
+function secondsOf(text: string): number {
+  const signs = text.match(SIGNS)?.length ?? 0;
+  return Math.max(1, speakingSeconds(text) + signs * SIGN_SECONDS);
+}

@@ -1,0 +1,78 @@
+import type { Contract } from '../contract/contract.js';
+import type { AnyFree, AnyServed, Serving, ServingFree } from '../contract/operation.js';
+import type { Probe } from '../contract/probe.js';
+import type { HandlerContext } from './handler-context.js';
+import type { HandlerTable } from './load-shop.js';
+
+/** The handlers of a shop, as the server calls them. */
+export type OpenHandlers = {
+  /** Those of the paid operations. */
+  serving: Serving;
+  free: ServingFree;
+  /** By their names in /health. */
+  probes: Record<string, Probe>;
+  /** Never rejects. */
+  close(): Promise<void>;
+};
+
+/** What every operation gets, but what they share among themselves. */
+export type ContextParts = Omit<HandlerContext, 'shared'>;
+
+/**
+ * Calls every entry of the table with one context.
+ * @throws what an entry throws, once those that were opened are closed
+ */
+export async function openHandlers(
+  contract: Pick<Contract, 'paid'>,
+  handlers: HandlerTable,
+  parts: ContextParts,
+): Promise<OpenHandlers> {
+  const context = contextOf(parts);
+  const opened = await Promise.allSettled(
+    Object.entries(handlers).map(async ([id, open]) => [id, await open(context)] as const),
+  );
+  const all = opened.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));
+  const close = async (): Promise<void> =>
+    void (await Promise.allSettled(all.map(async ([, served]) => served.close?.())));
+  const refused = opened.find(each => each.status === 'rejected');
+  if (refused) {
+    await close();
+    throw refused.reason;
+  }
+  const paid = new Set(contract.paid.map(({ id }) => id));
+  const serving = all
+    .filter(([id]) => paid.has(id))
+    .map(([id, served]) => [id, named(id, served as AnyServed)]);
+  const free = all.filter(([id]) => !paid.has(id));
+  return {
+    serving: Object.fromEntries(serving) as Serving,
+    free: Object.fromEntries(free) as ServingFree,
+    probes: probesOf(all),
+    close,
+  };
+}
+
+/** A context whose `shared` remembers what was made. */
+export function contextOf(parts: ContextParts): HandlerContext {
+  const made = new Map<unknown, unknown>();
+  const context: HandlerContext = {
+    ...parts,
+    shared<T>(make: (context: HandlerContext) => T): T {
+      if (!made.has(make)) made.set(make, make(context));
+      return made.get(make) as T;
+    },
+  };
+  return context;
+}
+
+/** A backend without a name has that of its operation. */
+function named(id: string, served: AnyServed): AnyServed {
+  return served.health && served.backend === undefined ? { ...served, backend: id } : served;
+}
+
+function probesOf(all: readonly (readonly [string, AnyServed | AnyFree])[]): Record<string, Probe> {
+  const probes: Record<string, Probe> = {};
+  for (const [id, served] of all)
+    if (served.health) probes[served.backend ?? id] = async signal => served.health?.(signal);
+  return probes;
+}
