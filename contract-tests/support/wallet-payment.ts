@@ -1,4 +1,4 @@
-import type { PendingPayment } from '../../src/cli/mcp/purse.js';
+import type { PendingPayment } from '../../src/wallet/purse.js';
 import { FEE_PAYER, TERMS } from './charge-world.js';
 import { craftPayment } from './craft.js';
 

@@ -12,6 +12,7 @@ import type { Offers } from '../offers/offers.js';
 import { isSignature } from '../rails/solana/address.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { LandedTransaction } from '../rails/solana/rpc-types.js';
+import { chooseOffer, type Challenge } from '../wallet/offer.js';
 import { foreignPage } from './own-page.js';
 
 export type WalletParts = {
@@ -125,20 +126,19 @@ export class SandboxWallet {
     this.#signing += 1;
     try {
       // Loaded with the first payment: a server that sells does not sign.
-      const { BuyFault, signPayment } = await import('../wallet/sign-payment.js');
-      const { body, header } = offers.challenge(operation, 2);
-      const challenge = { status: 402, headers: new Headers({ 'PAYMENT-REQUIRED': header }), body };
-      const options = { keypair, maxPrice: operation.price.atomic, rpcUrl, onPrice: () => {} };
-      const signed = await signPayment(challenge, options).catch((error: unknown) => {
-        if (error instanceof BuyFault) return error;
+      const { createSigner, SigningFault } = await import('../wallet/signer.js');
+      const signer = await createSigner(keypair, rpcUrl);
+      const required = JSON.parse(offers.challenge(operation, 2).body.toString()) as Challenge['required'];
+      const offer = chooseOffer({ required }, signer.address);
+      if (typeof offer === 'string')
+        return fault(503, `The sandbox wallet can't pay: ${offer}.`, { 'Retry-After': '5' });
+      const signed = await signer.sign(offer).catch((error: unknown) => {
+        if (error instanceof SigningFault) return error;
         throw error;
       });
-      if (signed instanceof BuyFault) return fault(503, signed.message, { 'Retry-After': '5' });
-      const { amount, payer, headers } = signed;
-      return {
-        status: 200,
-        value: { header: Object.values(headers)[0], payer, amount: toDecimal(BigInt(amount)) },
-      };
+      if (signed instanceof SigningFault) return fault(503, `${signed.message}.`, { 'Retry-After': '5' });
+      const header = Buffer.from(JSON.stringify(signed.payment)).toString('base64');
+      return { status: 200, value: { header, payer: signer.address, amount: toDecimal(offer.amount) } };
     } finally {
       this.#signing -= 1;
     }

@@ -1,7 +1,18 @@
 import { readFileSync } from 'node:fs';
-import { errorOf, findOperation, receiptOf, requestOf, send } from '../wallet/shop-client.js';
-import { parseJson, signPayment, type ServerAnswer } from '../wallet/sign-payment.js';
-import { toAtomic, toDecimal } from '../contract/price.js';
+import { toDecimal } from '../contract/price.js';
+import { chooseOffer } from '../wallet/offer.js';
+import {
+  challengeOf,
+  errorOf,
+  findOperation,
+  headersOf,
+  parseJson,
+  receiptOf,
+  requestOf,
+  send,
+  type ServerAnswer,
+} from '../wallet/shop-client.js';
+import { createSigner } from '../wallet/signer.js';
 
 /** What the shop answered to a call. */
 export type Answer = {
@@ -24,8 +35,6 @@ export type SignedCall = { price: string; send: () => Promise<Answer> };
 export type Wallet = { keypairFile: string; rpcUrl: string; usdcMint: string; address: string };
 
 const RPC_MS = 10_000;
-/** No price of a test shop is too high for its buyer. */
-const MAX_PRICE = toAtomic('1000000');
 
 /**
  * Asks for the price of a call and signs the payment with the official x402 client.
@@ -41,17 +50,15 @@ export async function signCall(
   const listing = await findOperation(url, operationId);
   const json = JSON.stringify(input ?? listing.example ?? {});
   const unpaid = requestOf(listing, json);
-  const challenge = await send(unpaid.url, unpaid.init);
-  if (challenge.status !== 402)
-    throw new Error(`${operationId} asks for no payment: ${challenge.status} ${errorOf(challenge)}`);
-  let price = '';
-  const { headers } = await signPayment(challenge, {
-    keypair: Uint8Array.from(JSON.parse(readFileSync(wallet.keypairFile, 'utf8')) as number[]),
-    maxPrice: MAX_PRICE,
-    rpcUrl: wallet.rpcUrl,
-    onPrice: asked => (price = asked),
-  });
-  const paid = requestOf(listing, json, headers);
+  const answer = await send(unpaid.url, unpaid.init);
+  const challenge = challengeOf(answer);
+  if (!challenge) throw new Error(`${operationId} asks for no payment: ${answer.status} ${errorOf(answer)}`);
+  const keypair = JSON.parse(readFileSync(wallet.keypairFile, 'utf8')) as number[];
+  const signer = await createSigner(Uint8Array.from(keypair), wallet.rpcUrl);
+  const offer = chooseOffer(challenge, signer.address);
+  if (typeof offer === 'string') throw new Error(`${operationId} can't be paid: ${offer}`);
+  const price = toDecimal(offer.amount);
+  const paid = requestOf(listing, json, headersOf(await signer.sign(offer)));
   return {
     price,
     send: async () => {

@@ -1,7 +1,14 @@
 import { startCommand } from '../config/command-line.js';
 import type { Json } from '../contract/json.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
-import { BuyFault, parseJson, reasonOf, type ServerAnswer } from './sign-payment.js';
+import type { Reply } from './purchase.js';
+import { requiredOf, type Challenge } from './offer.js';
+import type { PendingPayment } from './purse.js';
+
+/** The purchase is not possible; `message` says why and what to do. */
+export class BuyFault extends Error {}
+
+export type ServerAnswer = { status: number; headers: Headers; body: Buffer };
 
 /** The method and URL of an operation, a template if it has path parameters, and the names of what goes into the URL. */
 export type Listing = {
@@ -134,6 +141,60 @@ export async function send(
   return { status: response.status, headers: response.headers, body: Buffer.concat(chunks) };
 }
 
+/** Sends a call once, with a payment or without, and says what the answer means. Rejects only if the call can't be made at all. */
+export async function sendCall(
+  listing: Listing,
+  json: string,
+  payment: PendingPayment | undefined,
+  withinMs: number,
+): Promise<Reply<ServerAnswer>> {
+  const { url, init } = requestOf(listing, json, payment && headersOf(payment));
+  try {
+    return replyOf(await send(url, init, withinMs));
+  } catch (error) {
+    if (error instanceof BuyFault) throw error;
+    const timedOut = error instanceof Error && error.name === 'TimeoutError';
+    return {
+      kind: 'later',
+      error: timedOut ? 'no answer yet.' : `connection lost (${reasonOf(error)}).`,
+    };
+  }
+}
+
+/** A 502 or 504 may come from a gateway, which knows nothing of the payment. */
+function replyOf(answer: ServerAnswer): Reply<ServerAnswer> {
+  const { status, headers } = answer;
+  const receipt = receiptOf(answer);
+  const landed = receipt?.success ? receipt.transaction : undefined;
+  if (status === 200) return { kind: 'answer', answer, landed };
+  const challenge = receipt?.success ? undefined : challengeOf(answer);
+  if (challenge) return { kind: 'price', challenge };
+  const error = errorOf(answer);
+  if (receipt?.errorReason === 'refunded') return { kind: 'refunded', error, answer };
+  if (status !== 503) return { kind: 'failed', error, owed: receipt?.success === true, answer, landed };
+  return { kind: 'later', error, answer, landed, ...retryAfter(headers) };
+}
+
+function retryAfter(headers: Headers): { afterMs?: number } {
+  const seconds = Number(headers.get('retry-after') ?? NaN);
+  return seconds > 0 && Number.isFinite(seconds) ? { afterMs: seconds * 1000 } : {};
+}
+
+/** What an unpaid or refused call asks for: in a header, or in the body (x402 v1); undefined if the answer is no 402, or not one of x402. */
+export function challengeOf({ status, headers, body }: ServerAnswer): Challenge | undefined {
+  const header = headers.get('payment-required');
+  const value = parseJson(header === null ? body : Buffer.from(header, 'base64'));
+  const required = status === 402 ? requiredOf(value) : undefined;
+  return required && { required, base64: false };
+}
+
+/** The header in which each version of x402 carries a payment. */
+export function headersOf({ payment }: Pick<PendingPayment, 'payment'>): Record<string, string> {
+  const v1 = objectOf(payment).x402Version === 1;
+  const header = Buffer.from(JSON.stringify(payment)).toString('base64');
+  return { [v1 ? 'X-PAYMENT' : 'PAYMENT-SIGNATURE']: header };
+}
+
 /** The message of an error answer, or the start of its body. */
 export function errorOf(answer: ServerAnswer): string {
   const value = parseJson(answer.body) as { error?: unknown } | undefined;
@@ -148,4 +209,21 @@ export function receiptOf(
   return header === null
     ? undefined
     : (parseJson(Buffer.from(header, 'base64')) as ReturnType<typeof receiptOf>);
+}
+
+/** The innermost cause of an error; fetch puts it in `cause`. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && error.cause.message
+    ? error.cause.message
+    : error.message || error.name;
+}
+
+/** The JSON value; undefined if it is none. */
+export function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,6 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { refusedSettlement } from '../../support/refused-settlement.js';
+import { standStill } from '../../support/standing-rpc.js';
+import type { PendingPayment } from '../../../src/wallet/purse.js';
 import { openWorld, TEXT, type World } from '../../support/world.js';
 import { priceOf } from '../../support/sold.js';
 
@@ -40,7 +44,8 @@ describe('npm run buy', function () {
   beforeEach(() => void (body = JSON.stringify({ text: `${TEXT} This is call number ${++calls}.` })));
   afterEach(async () => {
     world.facilitator.intervene(undefined);
-    await rm(join(world.stateDir, 'pending-payments'), { recursive: true, force: true });
+    world.rpc.intervene(undefined);
+    await rm(wallets(), { recursive: true, force: true });
     for (const child of children.splice(0)) if (child.exitCode === null) child.kill('SIGKILL');
     for (const server of servers.splice(0)) server.close().closeAllConnections();
   });
@@ -78,7 +83,12 @@ describe('npm run buy', function () {
     expect(code).to.equal(1);
     expect(out).to.equal('');
   };
-  const pending = (): Promise<string[]> => readdir(join(world.stateDir, 'pending-payments')).catch(() => []);
+  const wallets = (): string => join(world.stateDir, 'wallets');
+  const walletFile = (): string => join(wallets(), world.sandbox.info.buyer, 'wallet.json');
+  const pending = async (): Promise<PendingPayment[]> => {
+    const text = await readFile(walletFile(), 'utf8').catch(() => '{"pending":[]}');
+    return (JSON.parse(text) as { pending: PendingPayment[] }).pending;
+  };
 
   async function serverOf(listener: Parameters<typeof createServer>[1]): Promise<string> {
     const server = createServer(listener).listen(0, '127.0.0.1');
@@ -197,7 +207,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('a body that the server can not use, and one that is no JSON: 400, and nothing is charged or kept', async () => {
+  it('a body that the server can not use, and one that is no JSON: 400, and nothing is charged', async () => {
     const earned = await world.earned();
     const [invalid, garbage] = await Promise.all([
       buy('summarize', '{"text":7}'),
@@ -211,7 +221,6 @@ describe('npm run buy', function () {
       expect(err).to.match(/Correct the body and run the command again\.$/m);
     }
     expect(await world.earned()).to.equal(earned);
-    expect(await pending()).to.deep.equal([]);
   });
 
   it('of a refused body it says no more about the money than the server does', async () => {
@@ -235,7 +244,7 @@ describe('npm run buy', function () {
     }
   });
 
-  it('a refused payment: says why, exits 1, keeps nothing', async () => {
+  it('a refused payment: says why, exits 1, and is kept, because the server could still settle it', async () => {
     world.facilitator.intervene(async ({ path, forward, respond }) => {
       if (path === '/settle') return respond(200, refusedSettlement('insufficient_funds'));
       const { status, body } = await forward();
@@ -244,9 +253,18 @@ describe('npm run buy', function () {
     const earned = await world.earned();
     const bought = await buy('summarize', body);
     failed(bought);
-    expect(bought.err).to.match(/payment was refused: .*insufficient_funds/);
+    expect(bought.err).to.match(
+      /refused the payment: .*insufficient_funds.*No other is signed for this call yet/,
+    );
     expect(await world.earned()).to.equal(earned);
-    expect(await pending()).to.deep.equal([]);
+    world.facilitator.intervene(undefined);
+    const again = await buy('summarize', body);
+    failed(again);
+    expect(again.err)
+      .to.include('Continuing with a payment')
+      .and.to.include('No other is signed for this call yet');
+    expect(await world.earned()).to.equal(earned);
+    expect(await pending()).to.have.lengthOf(1);
   });
 
   it('puts audio into --out or a file of the caller, and keeps the payment when it can not', async () => {
@@ -394,9 +412,9 @@ describe('npm run buy', function () {
     await sent;
     second.child.kill('SIGINT');
     expect(await second.done).to.have.property('code', 130);
-    const [file] = await pending();
+    expect(await pending()).to.have.lengthOf(1);
     expect(second.err()).to.match(
-      new RegExp(`Interrupted. The payment is saved in .*${file}.*\\. Run the same command again to get`),
+      /Interrupted\. The payment is saved in .*wallets.*\. Run the same command again to get/,
     );
     hold = undefined;
     const { code, err } = await launch(['summarize', body, '--url', url]).done;
@@ -423,7 +441,7 @@ describe('npm run buy', function () {
     failed(refunded);
     expect(refunded.err)
       .to.include(error)
-      .and.to.include('The payment was dropped, and no other was signed.')
+      .and.to.include('The wallet has closed the payment')
       .and.not.to.include('kept');
     expect(await pending()).to.deep.equal([]);
     const { code, err } = await launch(['summarize', body, '--url', url]).done;
@@ -431,35 +449,91 @@ describe('npm run buy', function () {
     expect(new Set(payments).size).to.equal(2);
   });
 
-  it('a saved payment that buys nothing any more is dropped; only the next run signs another one', async () => {
+  it('a saved payment that the server refuses is kept until the chain proves it dead; only then another one is signed', async () => {
     const earned = await world.earned();
-    let stale = true;
+    let refusing = true;
     const payments: string[] = [];
-    const url = await relayed(async (pass, { payment }) => {
-      if (payment !== undefined) payments.push(payment);
-      if (payment !== undefined && stale) return Response.json({ error: 'Busy.' }, { status: 503 });
-      return pass();
+    const url = await relayed((pass, { path, payment }) => {
+      if (payment === undefined) return pass();
+      payments.push(payment);
+      // What an unpaid call gets is a refusal in which the shop may say what it likes.
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+      return refusing || payment === payments[0] ? fetch(world.url + path, init) : pass();
     });
-    failed(await launch(['summarize', body, '--url', url, '--timeout', '0.2']).done);
-    stale = false;
-    world.facilitator.intervene(async ({ path, forward, respond }) => {
-      if (path === '/settle') {
-        world.facilitator.intervene(undefined);
-        return respond(200, refusedSettlement('invalid_exact_svm_transaction_simulation_failed'));
-      }
-      const { status, body: bytes } = await forward();
-      respond(status, bytes);
-    });
-    const refused = await launch(['summarize', body, '--url', url]).done;
-    failed(refused);
-    expect(refused.err)
-      .to.match(/can no longer be used: .*the blockhash has expired/)
-      .and.to.include('No other payment was signed. Run the same command again to sign a new one.');
-    expect(new Set(payments).size).to.equal(1);
-    expect(await pending()).to.deep.equal([]);
-    const { code, err } = await launch(['summarize', body, '--url', url]).done;
+    const env = { SOLANA_RPC_URL: world.rpc.url };
+    const run = (): Promise<Bought> => launch(['summarize', body, '--url', url], env).done;
+    for (let again = 0; again < 2; again++) {
+      const refused = await run();
+      failed(refused);
+      expect(refused.err).to.match(/No other is signed for this call yet: .*\n.*payment is kept/);
+    }
+    expect([payments.length, new Set(payments).size, (await pending()).length]).to.deep.equal([2, 1, 1]);
+
+    const state = JSON.parse(await readFile(walletFile(), 'utf8')) as { pending: PendingPayment[] };
+    for (const each of state.pending) {
+      each.signedAt -= 10 * 60_000;
+      if (each.signedOnChain) each.signedOnChain.time -= 10 * 60_000;
+    }
+    await writeFile(walletFile(), JSON.stringify(state));
+    standStill(world.rpc, Date.now() - 11 * 60_000);
+    expect((await run()).err).to.include(
+      'No other is signed for this call yet: the RPC server does not show',
+    );
+    expect(new Set(payments).size, 'the clock of this machine proves nothing').to.equal(1);
+
+    standStill(world.rpc, Date.now());
+    refusing = false;
+    const { code, err } = await run();
     expect(code, err).to.equal(0);
     expect(new Set(payments).size).to.equal(2);
     expect(await world.earned()).to.equal(earned + priceOf('summarize'));
+    expect(await pending()).to.deep.equal([]);
+  });
+
+  it('a payment that version 1.0.0 kept in a file of its own is found: the call goes on with it and pays once', async () => {
+    const earned = await world.earned();
+    let cut = true;
+    const payments: string[] = [];
+    const url = await relayed(async (pass, { payment }) => {
+      if (payment === undefined) return pass();
+      payments.push(payment);
+      const answer = await pass();
+      return cut ? 'drop' : answer;
+    });
+    failed(await launch(['summarize', body, '--url', url, '--timeout', '1']).done);
+    const [kept] = await pending();
+    await rm(wallets(), { recursive: true });
+    const keypair = Buffer.from(
+      JSON.parse(await readFile(join(world.stateDir, 'buyer.json'), 'utf8')) as number[],
+    );
+    const name = createHash('sha256').update(`${url}/v1/summarize\n${body}\n`).update(keypair).digest('hex');
+    const old = join(world.stateDir, 'pending-payments', `${name.slice(0, 32)}.json`);
+    const header = { 'PAYMENT-SIGNATURE': payments[0] };
+    await mkdir(join(world.stateDir, 'pending-payments'));
+    await writeFile(
+      old,
+      JSON.stringify({ headers: header, amount: kept!.amount, payer: world.sandbox.info.buyer }),
+    );
+    const unreached = await launch(['summarize', body, '--url', url, '--timeout', '1']).done;
+    expect(unreached.err).to.include('Continuing with a payment');
+    const [adopted] = await pending();
+    const known = ({
+      id,
+      call,
+      amount,
+      network,
+      payTo,
+      blockhash,
+      transaction,
+      payment,
+    }: PendingPayment) => ({ id, call, amount, network, payTo, blockhash, transaction, payment });
+    expect(known(adopted!)).to.deep.equal(known(kept!));
+    expect(existsSync(old)).to.equal(false);
+    cut = false;
+    const { code, err } = await launch(['summarize', body, '--url', url]).done;
+    expect(code, err).to.equal(0);
+    expect(new Set(payments).size).to.equal(1);
+    expect(await world.earned()).to.equal(earned + priceOf('summarize'));
+    expect(await pending()).to.deep.equal([]);
   });
 });

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { requestOf, type Listing } from '../../../src/wallet/shop-client.js';
-import { BuyFault } from '../../../src/wallet/sign-payment.js';
+import { BuyFault, requestOf, type Listing } from '../../../src/wallet/shop-client.js';
 
 const at = (url: string, method = 'GET', parameters: Listing['parameters'] = []): Listing => ({
   method,

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Fate } from '../../../src/cli/mcp/fate.js';
-import { Buyer } from '../../../src/cli/mcp/purchase.js';
-import { Purse, type PendingPayment } from '../../../src/cli/mcp/purse.js';
-import type { Reply } from '../../../src/cli/mcp/shop-connection.js';
+import { PaidTools } from '../../../src/cli/mcp/paid-tools.js';
+import type { ShopReply as Reply } from '../../../src/cli/mcp/shop-connection.js';
 import type { ToolResult } from '../../../src/cli/mcp/tool-result.js';
+import type { Fate } from '../../../src/wallet/fate.js';
+import { Purse, type PendingPayment } from '../../../src/wallet/purse.js';
 import { DEVNET, DEVNET_USDC, DEVNET_V1 } from '../../support/craft.js';
 import { aPayment } from '../../support/wallet-payment.js';
 
@@ -60,8 +60,8 @@ describe('a purchase of the wallet', () => {
   function buyerAt(
     replies: Reply[],
     fate: Fate | ((of: PendingPayment) => Fate) = { kind: 'open', why: 'it is young' },
-  ): Buyer {
-    return new Buyer({
+  ): PaidTools {
+    return new PaidTools({
       shop: {
         endpoint: 'https://shop.example/mcp',
         call: async (tool, _args, meta) => {
@@ -82,7 +82,7 @@ describe('a purchase of the wallet', () => {
       timeoutMs: 3_500,
     });
   }
-  const call = (buyer: Buyer, args: Json = {}): Promise<ToolResult> =>
+  const call = (buyer: PaidTools, args: Json = {}): Promise<ToolResult> =>
     buyer.call({ tool: 'quote', args, signal: new AbortController().signal, onProgress: () => {} });
   const textOf = (got: ToolResult): string => String(got.content.at(-1)?.['text']);
   const paymentIn = ({ meta }: Sent): unknown => meta['x402/payment'];

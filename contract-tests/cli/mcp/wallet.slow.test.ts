@@ -7,6 +7,7 @@ import { mcpRelay, type McpRelay } from '../../support/mcp-relay.js';
 import type { ToolCall } from '../../support/mcp-call.js';
 import { priceOf } from '../../support/sold.js';
 import { COINSLOT, startWallet, type StdioWallet } from '../../support/stdio-wallet.js';
+import { standStill } from '../../support/standing-rpc.js';
 import { openWorld, TEXT, type World } from '../../support/world.js';
 
 const PRICE = priceOf('summarize');
@@ -297,23 +298,6 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
   });
 
   describe('a payment that the shop refuses, made ten minutes ago by the clock of this machine', () => {
-    /** An RPC server that has stood still since before the payment: it knows neither its blockhash nor a later time. */
-    const standStill = (since: number): void =>
-      world.rpc.intervene(async ({ method, forward, respond }) => {
-        const answer = await forward();
-        const json = JSON.parse(answer.body.toString()) as { result?: { value?: unknown } | unknown[] };
-        if (method === 'isBlockhashValid') Object.assign(json.result ?? {}, { value: false });
-        if (method === 'getSignaturesForAddress') json.result = [];
-        if (method === 'getAccountInfo') setClock(json.result, since);
-        respond(200, JSON.stringify(json));
-      });
-    const setClock = (result: unknown, time: number): void => {
-      const { value } = result as { value?: { data?: [string, string] } };
-      const data = Buffer.from(value?.data?.[0] ?? '', 'base64');
-      if (data.length !== 40) return;
-      data.writeBigInt64LE(BigInt(Math.floor(time / 1_000)), 32);
-      if (value?.data) value.data[0] = data.toString('base64');
-    };
     const refuse = (): void =>
       relay.intervene(async ({ payment, pass, refuse }) =>
         payment === undefined ? pass() : refuse('not enough'),
@@ -337,7 +321,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     it('is not made anew, and keeps its place in the budget, while the RPC server stands still', async () => {
       const asked = another();
       await makeOlder(asked);
-      standStill(Date.now() - 11 * 60_000);
+      standStill(world.rpc, Date.now() - 11 * 60_000);
       const wallet = await open('--budget', '0.02');
       for (let call = 0; call < 3; call++) {
         const result = await wallet.call('summarize', asked);
@@ -350,7 +334,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     it('is made anew once the RPC server has gone on, and is charged once', async () => {
       const asked = another();
       await makeOlder(asked);
-      standStill(Date.now());
+      standStill(world.rpc, Date.now());
       let refusals = 0;
       relay.intervene(async ({ payment, pass, refuse }) =>
         payment === undefined || (refusals += 1) > 1 ? pass() : refuse('not enough'),

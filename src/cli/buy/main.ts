@@ -1,27 +1,28 @@
 import '../../rails/solana/silence-bigint-warning.js';
 import { Keypair } from '@solana/web3.js';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { commandLine, startCommand } from '../../config/command-line.js';
 import { toAtomic, toDecimal } from '../../contract/price.js';
-import { PendingPayments, type PendingCall } from './pending-payments.js';
+import { Buyer, sentence, type Call, type Outcome } from '../../wallet/purchase.js';
+import { Fates } from '../../wallet/fate.js';
+import { Purse, PurseFault } from '../../wallet/purse.js';
+import { createSigner } from '../../wallet/signer.js';
 import {
   BuyFault,
-  reasonOf,
-  signPayment,
-  type ServerAnswer,
-  type SignedPayment,
-} from '../../wallet/sign-payment.js';
-import {
   errorOf,
   findOperation,
+  reasonOf,
   receiptOf,
-  requestOf,
   send,
+  sendCall,
   type Listing,
+  type ServerAnswer,
 } from '../../wallet/shop-client.js';
+import { adoptOldPayment } from './old-payments.js';
 import { replaceLine, writeData, writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: ${commandLine('buy')} <operationId> '<json body>' [options]
@@ -36,13 +37,13 @@ Operations: those that the server lists in /openapi.json. Parameters of the path
   --json             print one JSON object: price, payer, receipt and answer, or error
   --help             print this text
 
-Environment: STATE_DIR, the state folder of the server, which contains the sandbox's buyer (default .coinslot);
-SOLANA_RPC_URL.
+Environment: STATE_DIR, the state folder of the server, which contains the sandbox's buyer (default .coinslot); payments without an
+answer are kept in its folder wallets. SOLANA_RPC_URL (default: the public server of the network).
 
 The answer is written to stdout, everything else to stderr (with --json, nothing). Exit status 0 means that the answer was received.`;
 
-const FIRST_RETRY_MS = 500;
-const MAX_RETRY_MS = 10_000;
+/** Only --max-price limits this command. */
+const NO_BUDGET = 2n ** 63n;
 
 type Order = {
   operationId: string;
@@ -54,7 +55,6 @@ type Order = {
   out: string | undefined;
   timeoutMs: number;
   rpcUrl: string | undefined;
-  pending: PendingPayments;
 };
 
 type SandboxFile = { url: string; rpcUrl: string };
@@ -72,10 +72,6 @@ function tell(line: string): void {
 
 /** What became of the money so far, for a user who interrupts. */
 let money = 'Nothing was paid.';
-
-function keptIn(file: string): void {
-  money = `The payment is saved in ${file}. Run the same command again to get the answer without paying twice.`;
-}
 
 /** Ctrl-C. */
 function interrupted(): never {
@@ -114,7 +110,6 @@ function readOrder(): Order | undefined {
     out: values.out,
     timeoutMs: Math.ceil(readSeconds(values.timeout) * 1000),
     rpcUrl: process.env.SOLANA_RPC_URL?.split(',')[0] ?? sandboxRpc,
-    pending: new PendingPayments(stateDir),
   };
 }
 
@@ -180,95 +175,77 @@ function readJson<T>(path: string): T | undefined {
 async function buy(order: Order): Promise<void> {
   const listing = await findOperation(order.url, order.operationId);
   if (!listing.priced) return show(order, await send(listing.url, { method: listing.method }));
-  if (listing.mock) return buyFromMock(order, listing, listing.mock.rpcUrl);
-  const keypair = order.keypair();
-  const call: PendingCall = { url: listing.url, body: order.body, keypair };
-  const saved = order.pending.find(call);
-  if (saved) {
-    keptIn(order.pending.file(call));
-    tell('Continuing with a payment that was signed earlier for this call.');
-    const answer = await redeem(order, listing, saved);
-    return answer.status === 402 ? spent(order, call, answer) : finish(order, call, answer);
+  if (!listing.mock) {
+    const keypair = order.keypair();
+    return pay(order, listing, keypair, address => join(stateDir, 'wallets', address));
   }
-  const payment = await pay(order, listing, keypair);
-  if ('status' in payment) return show(order, payment);
-  order.pending.save(call, payment);
-  keptIn(order.pending.file(call));
-  return finish(order, call, await redeem(order, listing, payment));
-}
-
-/** A key that owns nothing signs, so that nothing is paid, even if the server is no mock. */
-async function buyFromMock(order: Order, listing: Listing, rpcUrl: string): Promise<void> {
+  // A key that owns nothing signs, so that nothing is paid, even if the server is no mock.
   note('Mock', 'nothing is paid, and the answer is an example', { mock: true });
-  const payment = await pay({ ...order, rpcUrl }, listing, Keypair.generate().secretKey);
-  return show(order, 'status' in payment ? payment : await redeem(order, listing, payment));
+  const folder = mkdtempSync(join(tmpdir(), 'coinslot-buy-'));
+  try {
+    const { rpcUrl } = listing.mock;
+    await pay({ ...order, rpcUrl }, listing, Keypair.generate().secretKey, () => folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
-/** A payment of an earlier run was refused. It may have been charged before, so whether another one is signed is for the user to say. */
-function spent(order: Order, call: PendingCall, answer: ServerAnswer): never {
-  order.pending.forget(call);
-  throw new BuyFault(
-    `The payment that was signed earlier for this call can no longer be used: ${errorOf(answer)}\nNo other payment was signed. Run the same command again to sign a new one. If the earlier one was charged, the new one is a second purchase.`,
-  );
-}
-
-/** Deletes a payment only if it certainly was not charged, or if its answer has been shown. */
-function finish(order: Order, call: PendingCall, answer: ServerAnswer): void {
-  if (isRefusal(answer) || isRefunded(answer)) order.pending.forget(call);
-  show(order, answer);
-  order.pending.forget(call);
-}
-
-/** Only these statuses prove that nothing was charged. A 502 or 504 may come from a gateway, which knows nothing of the payment. */
-function isRefusal(answer: ServerAnswer): boolean {
-  const refused = answer.status === 400 || answer.status === 402;
-  return refused && receiptOf(answer)?.success !== true;
-}
-
-/** The operator paid the money back. */
-function isRefunded(answer: ServerAnswer): boolean {
-  return receiptOf(answer)?.errorReason === 'refunded';
-}
-
-/** Requests the price and signs a payment. Any answer other than a price is returned. */
+/** @param folderOf where the wallet of a payer keeps its payments */
 async function pay(
   order: Order,
   listing: Listing,
   keypair: Uint8Array,
-): Promise<SignedPayment | ServerAnswer> {
-  const { url, init } = requestOf(listing, order.body);
-  const challenge = await send(url, init);
-  if (challenge.status !== 402) return challenge;
-  const { maxPrice, rpcUrl } = order;
-  const onPrice = (price: string): void => note('Price', `${price} USDC`, { priceUsdc: price });
-  const payment = await signPayment(challenge, { keypair, maxPrice, rpcUrl, onPrice });
-  note('Payer', payment.payer, { payer: payment.payer });
-  return payment;
+  folderOf: (payer: string) => string,
+): Promise<void> {
+  const { rpcUrl, maxPrice, timeoutMs, operationId, body, url } = order;
+  const signer = await createSigner(keypair, rpcUrl);
+  const purse = new Purse(folderOf(signer.address));
+  const limits = { maxPrice, budget: NO_BUDGET };
+  const buyer = new Buyer({ purse, signer, fates: new Fates(rpcUrl), limits, timeoutMs });
+  const name = createHash('sha256').update(`${listing.method} ${listing.url}\n${body}`).digest('hex');
+  const named = { name, shop: url, tool: operationId };
+  await adoptOldPayment(stateDir, { ...named, url: listing.url, body, keypair }, purse);
+  const call: Call<ServerAnswer> = {
+    ...named,
+    signal: new AbortController().signal,
+    send: (payment, withinMs) => withProgress(listing, () => sendCall(listing, body, payment, withinMs)),
+    onPrice(amount) {
+      note('Price', `${toDecimal(amount)} USDC`, { priceUsdc: toDecimal(amount) });
+      note('Payer', signer.address, { payer: signer.address });
+    },
+    onKept(_payment, resumed) {
+      if (resumed) tell('Continuing with a payment that was signed earlier for this call.');
+      money = `The payment is saved in ${purse.folder}. Run the same command again to get the answer without paying twice.`;
+    },
+    onWait: (error, waitMs) =>
+      tell(
+        `Waiting: ${withoutAdvice(error)} Sending the same payment again in ${Math.ceil(waitMs / 1000)} s.`,
+      ),
+    deliver: answer => show(order, answer),
+  };
+  end(order, await buyer.buy(call));
 }
 
-/** Sends one payment until it is answered. After a 503 or a lost connection, sends the same payment again, never a new one. */
-async function redeem(order: Order, listing: Listing, payment: SignedPayment): Promise<ServerAnswer> {
-  const deadline = Date.now() + order.timeoutMs;
-  for (let attempt = 0; ; attempt++) {
-    const { url, init } = requestOf(listing, order.body, payment.headers);
-    const sent = await withProgress(listing, () =>
-      send(url, init, deadline - Date.now()).catch((error: unknown) => {
-        if (error instanceof BuyFault) throw error;
-        return error;
-      }),
-    );
-    const answer = sent instanceof Error ? undefined : (sent as ServerAnswer);
-    if (answer && answer.status !== 503) return answer;
-    const waitMs = retryDelay(answer, attempt);
-    const why = answer ? withoutAdvice(errorOf(answer)) : lostBecause(sent);
-    if (Date.now() + waitMs > deadline) {
-      throw new BuyFault(
-        `No answer within ${order.timeoutMs / 1000} s: ${why}\nThe payment is kept: run the same command again to continue without paying twice.`,
-      );
-    }
-    tell(`Waiting: ${why} Sending the same payment again in ${Math.ceil(waitMs / 1000)} s.`);
-    await sleep(waitMs);
-  }
+/** Says how a purchase without an answer ended. */
+function end(order: Order, outcome: Outcome<ServerAnswer>): void {
+  const { kind, answer } = outcome;
+  if (kind === 'answered') return;
+  if (kind === 'unpriced') return show(order, answer);
+  if (kind === 'unpaid') throw new BuyFault(outcome.error);
+  if (kind === 'closed')
+    throw new BuyFault(`${outcome.error}\nThe same command, run again, is a new purchase.`);
+  const charged = answer && receiptOf(answer)?.success ? 'was charged and is kept' : 'is kept';
+  const next = `The payment ${charged}: run the same command again to continue without paying twice.`;
+  const waited = `No answer within ${order.timeoutMs / 1000} s: ${withoutAdvice(outcome.error)}`;
+  if (outcome.waiting) throw new BuyFault(`${waited}\n${next}`);
+  throw new BuyFault(answer ? failure(answer, next) : `${sentence(outcome.error)}\n${next}`);
+}
+
+function failure(answer: ServerAnswer, next: string): string {
+  const error = errorOf(answer);
+  return answer.status === 400
+    ? `The server rejected the body: ${withMoney(error)} Correct the body and run the command again.`
+    : `The server answered ${answer.status}: ${error} ${next}`;
 }
 
 /** On a terminal, counts the seconds of a call that takes more than two, and says what they are spent on. */
@@ -289,17 +266,11 @@ async function withProgress<T>({ upfront }: Listing, task: () => Promise<T>): Pr
   }
 }
 
-function retryDelay(answer: ServerAnswer | undefined, attempt: number): number {
-  const seconds = Number(answer?.headers.get('retry-after') ?? NaN);
-  if (Number.isFinite(seconds) && seconds > 0) return seconds * 1000;
-  return Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS);
-}
-
 function show(order: Order, answer: ServerAnswer): void {
   const receipt = receiptOf(answer);
   if (receipt?.success)
     note('Receipt', receipt.transaction || '(none)', { receipt: receipt.transaction || null });
-  if (answer.status !== 200) throw new BuyFault(describe(answer, receipt));
+  if (answer.status !== 200) throw new BuyFault(failure(answer, 'Nothing was paid.'));
   const type = answer.headers.get('content-type') ?? '';
   if (report) report.contentType = type;
   const json = /[/+]json(;|$)/.test(type);
@@ -331,22 +302,6 @@ function save({ out, operationId }: Order, body: Buffer, type: string): void {
   note(type.startsWith('audio/') ? 'Audio' : 'File', `${file} (${bytes} bytes)`, { file, bytes });
 }
 
-function describe(answer: ServerAnswer, receipt: ReturnType<typeof receiptOf>): string {
-  const taken = receipt?.success ? 'The payment was charged and is kept' : 'The payment is kept';
-  const charged = `${taken}: run the same command again to continue without paying twice.`;
-  const error = errorOf(answer);
-  if (isRefunded(answer))
-    return `There is no answer to this call: ${error}\nThe payment was dropped, and no other was signed. The same command, run again, is a new purchase.`;
-  switch (answer.status) {
-    case 400:
-      return `The server rejected the body: ${withMoney(error)} Correct the body and run the command again.`;
-    case 402:
-      return `The payment was refused: ${error}. This call was not charged.`;
-    default:
-      return `The server answered ${answer.status}: ${error} ${charged}`;
-  }
-}
-
 /** Removes the server's advice on what to do next, because this command follows it automatically. */
 function withoutAdvice(error: string): string {
   return error
@@ -359,11 +314,6 @@ function withMoney(error: string): string {
   const said = withoutAdvice(error);
   const isLost = /not charged/i.test(error) && !/not charged/i.test(said);
   return isLost ? `${said} You were not charged.` : said;
-}
-
-function lostBecause(error: unknown): string {
-  const timedOut = error instanceof Error && error.name === 'TimeoutError';
-  return timedOut ? 'no answer yet.' : `connection lost (${reasonOf(error)}).`;
 }
 
 async function run(order: Order): Promise<void> {
@@ -381,7 +331,10 @@ try {
   if (!order) writeOut(`${USAGE}\n`);
   else await run(order);
 } catch (error) {
-  const message = error instanceof BuyFault ? error.message : `The call failed: ${reasonOf(error)}`;
+  const message =
+    error instanceof BuyFault || error instanceof PurseFault
+      ? error.message
+      : `The call failed: ${reasonOf(error)}`;
   tell(message);
   if (report) report.error = message;
   process.exitCode = 1;

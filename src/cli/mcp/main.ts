@@ -8,11 +8,11 @@ import { toAtomic } from '../../contract/price.js';
 import { messageOf } from '../../ledger/fault.js';
 import { isLocal } from '../../net/host-names.js';
 import { KeyPairFault, readSecretKeyFile } from '../../rails/solana/key-pair.js';
-import { Fates } from './fate.js';
-import { Buyer } from './purchase.js';
-import { Purse, PurseFault } from './purse.js';
+import { Fates } from '../../wallet/fate.js';
+import { Purse, PurseFault } from '../../wallet/purse.js';
+import { createSigner } from '../../wallet/signer.js';
+import { PaidTools } from './paid-tools.js';
 import { Shop } from './shop-connection.js';
-import { createSigner } from './signer.js';
 import { walletServer } from './wallet-server.js';
 import { consoleOnStderr, writeErr, writeOut } from '../terminal.js';
 
@@ -112,9 +112,9 @@ async function run(values: ReturnType<typeof options>): Promise<void> {
   const signer = await createSigner(secretKeyOf(values.keypair), rpcUrl);
   const payer = signer.address;
   const purse = new Purse(resolve(values.state ?? join(homedir(), '.coinslot', 'wallets', payer)));
-  const buyer = new Buyer({ shop, purse, signer, fates: new Fates(rpcUrl), limits, timeoutMs });
+  const paid = new PaidTools({ shop, purse, signer, fates: new Fates(rpcUrl), limits, timeoutMs });
   const version = versionOf();
-  serveStdio(() => walletServer({ shop, buyer, purse, limits, payer, version }), {
+  serveStdio(() => walletServer({ shop, paid, purse, limits, payer, version }), {
     onerror: error => writeErr(`${error.message}\n`),
   });
 }

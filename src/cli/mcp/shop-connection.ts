@@ -9,10 +9,11 @@ import {
 } from '@modelcontextprotocol/client';
 import type { Json } from '../../contract/json.js';
 import { orAbort, withDeadline } from '../../net/deadline.js';
-import { challengeOfError, type Challenge, type ToolResult } from './tool-result.js';
+import type { Challenge } from '../../wallet/offer.js';
+import { challengeOfError, type ToolResult } from './tool-result.js';
 
 /** What became of one request. `lost`: the shop may have received it or not. `refused`: it answered with a JSON-RPC error. */
-export type Reply =
+export type ShopReply =
   | { kind: 'result'; result: ToolResult }
   | { kind: 'challenge'; challenge: Challenge }
   | { kind: 'refused'; error: string }
@@ -57,7 +58,7 @@ export class Shop {
   }
 
   /** Calls a tool once, on a connection of its own, so that a connection that is cut takes no other call with it. Never rejects. */
-  async call(name: string, args: Json, meta: Json, options: CallOptions): Promise<Reply> {
+  async call(name: string, args: Json, meta: Json, options: CallOptions): Promise<ShopReply> {
     const { withinMs, signal, onProgress } = options;
     const cut = new AbortController();
     try {
@@ -120,7 +121,7 @@ const boundedFetch: FetchLike = async (url, init) => {
   return new Response(answer.body.pipeThrough(counter), { status, statusText, headers });
 };
 
-function replyOf(error: unknown): Reply {
+function replyOf(error: unknown): ShopReply {
   if (error instanceof ProtocolError) {
     const challenge = challengeOfError(error.code, error.data);
     if (challenge) return { kind: 'challenge', challenge };

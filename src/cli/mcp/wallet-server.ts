@@ -9,14 +9,15 @@ import type { Json } from '../../contract/json.js';
 import { objectOf } from '../../contract/references.js';
 import { toDecimal } from '../../contract/price.js';
 import type { ToolResult } from './tool-result.js';
-import type { Buyer, Limits } from './purchase.js';
-import { PurseFault, type Purse } from './purse.js';
+import type { Limits } from '../../wallet/purchase.js';
+import { PurseFault, type Purse } from '../../wallet/purse.js';
+import type { PaidTools } from './paid-tools.js';
 import { errorResult } from './results.js';
 import { lostBecause, type Progress, type Shop } from './shop-connection.js';
 
 export type WalletParts = {
   shop: Shop;
-  buyer: Buyer;
+  paid: PaidTools;
   purse: Purse;
   limits: Limits;
   /** Base58. */
@@ -51,7 +52,7 @@ export function walletServer(parts: WalletParts): Server {
     };
     const { name, arguments: args } = params;
     const asked = { tool: name, args: objectOf(args), signal: mcpReq.signal, onProgress };
-    const result = name === STATEMENT ? statement(parts) : parts.buyer.call(asked);
+    const result = name === STATEMENT ? statement(parts) : parts.paid.call(asked);
     return (await result.catch(faultResult)) as { content: [] };
   });
   // A resource is an answer that is too long for a result. Only its buyer gets the link, so none are listed.
@@ -85,8 +86,8 @@ function statementTool(limits: Limits): Tool {
   };
 }
 
-async function statement({ buyer, purse, limits, payer }: WalletParts): Promise<ToolResult> {
-  await buyer.sweep();
+async function statement({ paid, purse, limits, payer }: WalletParts): Promise<ToolResult> {
+  await paid.sweep();
   const left = purse.left(limits.budget);
   const value: Json = {
     payer,

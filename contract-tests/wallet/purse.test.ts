@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { Purse, PurseFault } from '../../../src/cli/mcp/purse.js';
-import { aPayment } from '../../support/wallet-payment.js';
+import { Purse, PurseFault } from '../../src/wallet/purse.js';
+import { aPayment } from '../support/wallet-payment.js';
 
 const EVENING = Date.parse('2026-11-22T23:59:59Z');
 const CENT = 10_000n;
@@ -74,6 +74,16 @@ describe('the purse of the wallet', () => {
       kind: 'full',
     });
     expect(purse.find('long')).to.equal(undefined);
+  });
+
+  it('finds the payments that version 1.0.0 kept, and what it had spent', () => {
+    const [day] = new Date(EVENING).toISOString().split('T');
+    const kept = { ...aPayment({ id: 'old', call: 'old', signedAt: EVENING - 1_000 }), pickUp: 'its key' };
+    const state = { version: 1, spent: { [day!]: '10000' }, pending: [kept] };
+    writeFileSync(join(folder, 'wallet.json'), JSON.stringify(state));
+    expect(purse.find('old')).to.deep.equal(kept);
+    expect(purse.left(2n * CENT)).to.equal(CENT);
+    expect(add(purse, 'old')).to.deep.equal({ kind: 'known', pending: kept });
   });
 
   it('names each step in the statement, and survives a line that a crash left incomplete', () => {

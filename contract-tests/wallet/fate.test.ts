@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
-import { fateOf } from '../../../src/cli/mcp/fate.js';
-import { knownTransfers } from '../../../src/rails/solana/find-transfer.js';
-import type { ChainClock } from '../../../src/rails/solana/chain-clock.js';
-import { readTransaction } from '../../../src/rails/solana/message.js';
-import { aPayment } from '../../support/wallet-payment.js';
+import { fateOf } from '../../src/wallet/fate.js';
+import { knownTransfers } from '../../src/rails/solana/find-transfer.js';
+import type { ChainClock } from '../../src/rails/solana/chain-clock.js';
+import { readTransaction } from '../../src/rails/solana/message.js';
+import { aPayment } from '../support/wallet-payment.js';
 
 const MINUTE = 60_000;
 const NOW = Date.parse('2026-11-22T12:00:00Z');

@@ -3,10 +3,10 @@ import {
   knownTransfers,
   type ChainHistory,
   type KnownTransfers,
-} from '../../rails/solana/find-transfer.js';
-import { readChainClock, type ChainClock } from '../../rails/solana/chain-clock.js';
-import { createChain, type SolanaChain } from '../../rails/solana/rpc.js';
-import { NETWORKS } from '../../rails/solana/networks.js';
+} from '../rails/solana/find-transfer.js';
+import { readChainClock, type ChainClock } from '../rails/solana/chain-clock.js';
+import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
+import { NETWORKS } from '../rails/solana/networks.js';
 import type { PendingPayment } from './purse.js';
 
 /**

@@ -10,10 +10,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { Json } from '../../contract/json.js';
-import { toDecimal } from '../../contract/price.js';
-import { messageOf } from '../../ledger/fault.js';
-import type { ChainClock } from '../../rails/solana/chain-clock.js';
+import type { Json } from '../contract/json.js';
+import { toDecimal } from '../contract/price.js';
+import { messageOf } from '../ledger/fault.js';
+import type { ChainClock } from '../rails/solana/chain-clock.js';
 import { appendLine, lastLines, type StatementEvent, type StatementLine } from './statement.js';
 
 /** A payment that was signed for a call and whose answer is still missing. Amounts are atomic units of USDC as decimal strings. */
@@ -115,9 +115,13 @@ export class Purse {
    * Counts a signed payment against the budget of today and keeps it, unless something speaks against it. Once this has returned
    * undefined, the payment may leave.
    */
-  add(signed: Omit<PendingPayment, 'signedAt'>, budget: bigint): Refusal | undefined {
+  add(
+    signed: Omit<PendingPayment, 'signedAt'>,
+    budget: bigint,
+    signedAt: number = this.#now(),
+  ): Refusal | undefined {
     return this.#locked(() => {
-      const payment = { ...signed, signedAt: this.#now() };
+      const payment = { ...signed, signedAt };
       const state = this.#read();
       const known = state.pending.find(each => each.call === payment.call);
       if (known) return { kind: 'known', pending: known };

@@ -1,0 +1,316 @@
+import { toDecimal } from '../contract/price.js';
+import { messageOf } from '../ledger/fault.js';
+import { pause } from '../net/deadline.js';
+import type { Fate, Fates } from './fate.js';
+import { chooseOffer, reasonOf, type Challenge, type Offer } from './offer.js';
+import type { PendingPayment, Purse } from './purse.js';
+import type { Signed, Signer } from './signer.js';
+
+/** Amounts in atomic units of USDC: of one call, and of one day (UTC). */
+export type Limits = { maxPrice: bigint; budget: bigint };
+
+export type BuyerParts = {
+  purse: Purse;
+  signer: Signer;
+  fates: Pick<Fates, 'of' | 'chainClock'>;
+  limits: Limits;
+  /** How long one call may take, in ms. */
+  timeoutMs: number;
+};
+
+/**
+ * What a shop said to one request. `later`: no answer yet, or the connection was lost. `failed`: a final answer that is not the one that
+ * was bought; `owed`: the shop says that it was paid.
+ */
+export type Reply<A> = {
+  /** The signature of the transfer, if a receipt shows it. */
+  landed?: string | undefined;
+  /** The shop's key to the answer. */
+  pickUp?: string | undefined;
+} & (
+  | { kind: 'answer'; answer: A; link?: string | undefined }
+  | { kind: 'price'; challenge: Challenge }
+  | { kind: 'later'; error: string; afterMs?: number; answer?: A }
+  | { kind: 'refunded'; error: string; answer: A }
+  | { kind: 'failed'; error: string; owed: boolean; answer?: A }
+);
+
+/** One call of a shop, over any transport. */
+export type Call<A> = {
+  /** Two calls with one name are the same call, which has at most one payment without an answer. */
+  name: string;
+  shop: string;
+  tool: string;
+  signal: AbortSignal;
+  /** Sends the call once. Never rejects. */
+  send(payment: PendingPayment | undefined, withinMs: number): Promise<Reply<A>>;
+  /** Fetches the answer by its key. Never rejects. */
+  pickUp?(key: string, withinMs: number): Promise<Reply<A>>;
+  onPrice?(amount: bigint): void;
+  /** The payment is on disk, and is about to be sent. @param resumed it was signed by an earlier call */
+  onKept?(payment: PendingPayment, resumed: boolean): void;
+  onWait?(error: string, waitMs: number): void;
+  /** Hands the answer over, before its payment is closed. If it throws, the payment is kept. */
+  deliver?(answer: A): void;
+};
+
+/**
+ * How a call ended. The texts are sentences that say what happened to the money. `kept`: the same call goes on with the payment. `closed`:
+ * there is no answer any more and the payment counts as spent; the next call is a new purchase.
+ */
+export type Outcome<A> =
+  | { kind: 'unpriced'; answer: A }
+  | { kind: 'unpaid'; error: string; answer?: A | undefined }
+  | { kind: 'answered'; payment: PendingPayment; answer: A; landed: string | undefined }
+  | { kind: 'kept'; payment: PendingPayment; error: string; answer?: A | undefined; waiting?: true }
+  | { kind: 'closed'; payment: PendingPayment; error: string; answer?: A; landed?: string | undefined };
+
+const RETRY_MS = 500;
+const MAX_RETRY_MS = 10_000;
+/** With less time than this a further request to the shop is not worth its while. */
+const LEAST_MS = 1_000;
+const MINUTE_MS = 60_000;
+/**
+ * How long after its signature a payment is given up that is settled, or may be, and that the shop refuses, or answers with a failure. A
+ * shop that first took it for lost finds it on chain within minutes; a backend may be down for hours.
+ */
+const GIVE_UP_MS = { refused: 15 * MINUTE_MS, failed: 24 * 60 * MINUTE_MS };
+/** A refused payment of which the chain can't tell what became of it is given up after this time. */
+const UNSURE_MS = 24 * 60 * MINUTE_MS;
+/** After this time a payment is given up whatever the shop says: none keeps an answer for so long. */
+const FORGET_MS = 30 * 24 * 60 * MINUTE_MS;
+
+/**
+ * Calls a shop and pays what it costs. A call has at most one payment whose outcome is not known: it is sent again until the shop answers,
+ * or until the chain shows that it was not settled and never will be. Only then another one is signed.
+ */
+export class Buyer {
+  readonly #parts: BuyerParts;
+
+  constructor(parts: BuyerParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws PurseFault, and what `deliver` throws */
+  async buy<A>(call: Call<A>): Promise<Outcome<A>> {
+    const deadline = Date.now() + this.#parts.timeoutMs;
+    const known = this.#parts.purse.find(call.name);
+    if (known) return this.#continue(known, call, deadline);
+    const reply = await call.send(undefined, left(deadline));
+    if (reply.kind === 'price') return this.#sign(reply.challenge, call, deadline);
+    if (reply.answer !== undefined) return { kind: 'unpriced', answer: reply.answer };
+    const error = 'error' in reply ? reply.error : '';
+    return unpaid(`The shop ${call.shop} did not answer the call: ${error}`);
+  }
+
+  /** Signs a payment, keeps it, and only then sends it. */
+  async #sign<A>(challenge: Challenge, call: Call<A>, deadline: number): Promise<Outcome<A>> {
+    const { purse, signer, fates, limits } = this.#parts;
+    const offer = chooseOffer(challenge, signer.address);
+    if (typeof offer === 'string') return unpaid(`The shop can't be paid: ${offer}`);
+    call.onPrice?.(offer.amount);
+    const refused = await this.#overLimit<A>(offer);
+    if (refused) return refused;
+    const signedOnChain = await fates.chainClock(offer.network.caip2);
+    let signed: Signed;
+    try {
+      signed = await signer.sign(offer);
+    } catch (error) {
+      return unpaid(messageOf(error));
+    }
+    const { id, transaction, blockhash, payment } = signed;
+    const { name, shop, tool } = call;
+    const { network, amount, payTo } = offer;
+    const kept = {
+      ...{ id, call: name, shop, tool, amount: String(amount), network: network.caip2, payTo, blockhash },
+      ...{ transaction, ...(signedOnChain ? { signedOnChain } : {}) },
+      payment: challenge.base64 ? Buffer.from(JSON.stringify(payment)).toString('base64') : payment,
+    };
+    const speaks = purse.add(kept, limits.budget);
+    if (speaks?.kind === 'known') return this.#continue(speaks.pending, call, deadline);
+    if (speaks?.kind === 'budget') return overBudget(offer, speaks.left);
+    const found = purse.find(name);
+    if (speaks || !found) {
+      await this.sweep();
+      return unpaid('Too many payments of this wallet have no answer yet', ' Make the same calls again.');
+    }
+    call.onKept?.(found, false);
+    return this.#pay(found, call, deadline);
+  }
+
+  /** Why the offer is not paid. Payments that turn out not to have been settled are given back to the budget first. */
+  async #overLimit<A>(offer: Offer): Promise<Outcome<A> | undefined> {
+    const { purse, limits } = this.#parts;
+    const { maxPrice, budget } = limits;
+    if (offer.amount > maxPrice) {
+      const why = `The price is ${usdc(offer.amount)}, more than your limit of ${usdc(maxPrice)} for one call`;
+      return unpaid(why, " The wallet's owner can raise --max-price.");
+    }
+    if (offer.amount > purse.left(budget)) await this.sweep();
+    const rest = purse.left(budget);
+    return offer.amount > rest ? overBudget(offer, rest) : undefined;
+  }
+
+  /**
+   * Releases the payments of which the chain shows that they were not settled and never will be, and gives up those that are very old.
+   * A look at the chain takes a while, so each sweep looks for a few: those for which it has not been searched for longest.
+   */
+  async sweep(atMost = 3): Promise<void> {
+    const { purse } = this.#parts;
+    const unsure = purse.pending().filter(({ landed }) => landed === undefined);
+    const next = unsure.toSorted((a, b) => (a.lookedAt ?? 0) - (b.lookedAt ?? 0)).slice(0, atMost);
+    await Promise.all(next.map(each => this.#look(each)));
+    for (const { id, signedAt } of purse.pending())
+      if (Date.now() - signedAt > FORGET_MS) purse.unanswered(id, 'the shop gave no answer in 30 days');
+  }
+
+  /** Searches the chain for a payment, and records what it shows. */
+  async #look(payment: PendingPayment): Promise<Fate> {
+    const { purse, fates } = this.#parts;
+    const fate = await fates.of(payment);
+    if (fate.kind === 'dead') purse.release(payment.id);
+    if (fate.kind === 'landed') purse.update(payment.id, { landed: fate.signature });
+    if (fate.kind === 'open') purse.update(payment.id, { lookedAt: Date.now() });
+    return fate;
+  }
+
+  /** Goes on with a payment that was signed for this call before: its answer may be ready. */
+  async #continue<A>(payment: PendingPayment, call: Call<A>, deadline: number): Promise<Outcome<A>> {
+    call.onKept?.(payment, true);
+    if (payment.pickUp !== undefined && call.pickUp) {
+      const picked = await call.pickUp(payment.pickUp, left(deadline));
+      if (picked.kind === 'answer') return this.#answered(payment, picked, call);
+      if (picked.kind === 'refunded') return this.#refunded(payment, picked);
+    }
+    return this.#pay(payment, call, deadline);
+  }
+
+  /** Sends the payment until it is answered, refused, or the time is up. */
+  async #pay<A>(payment: PendingPayment, call: Call<A>, deadline: number): Promise<Outcome<A>> {
+    for (let attempt = 0; ; attempt++) {
+      const reply = await call.send(payment, left(deadline));
+      const { kind, landed, pickUp } = reply;
+      if (kind === 'price') return this.#refused(payment, reply.challenge, call, deadline);
+      if (kind === 'answer') return this.#answered(payment, reply, call);
+      if (kind === 'refunded') return this.#refunded(payment, reply);
+      if (pickUp || landed)
+        this.#parts.purse.update(payment.id, {
+          ...(pickUp ? { pickUp } : {}),
+          ...(landed ? { landed } : {}),
+        });
+      if (kind === 'failed') return this.#failed(payment, reply);
+      const { error, answer, afterMs = Math.min(RETRY_MS * 2 ** attempt, MAX_RETRY_MS) } = reply;
+      if (Date.now() + afterMs + LEAST_MS > deadline)
+        return { kind: 'kept', waiting: true, payment, error, answer };
+      call.onWait?.(error, afterMs);
+      await pause(afterMs, call.signal);
+    }
+  }
+
+  #answered<A>(
+    payment: PendingPayment,
+    { answer, landed, link }: Extract<Reply<A>, { kind: 'answer' }>,
+    call: Call<A>,
+  ): Outcome<A> {
+    const transfer = landed ?? payment.landed;
+    call.deliver?.(answer);
+    this.#parts.purse.answered(payment.id, transfer, link);
+    return { kind: 'answered', payment, answer, landed: transfer };
+  }
+
+  /** The shop refused the payment. That frees neither the call nor the money, because the shop could still settle it. */
+  async #refused<A>(
+    payment: PendingPayment,
+    challenge: Challenge,
+    call: Call<A>,
+    deadline: number,
+  ): Promise<Outcome<A>> {
+    const reason = reasonOf(challenge);
+    this.#parts.purse.refused(payment, reason);
+    const fate = await this.#look(payment);
+    const age = Date.now() - payment.signedAt;
+    if (fate.kind !== 'dead' && age > (fate.kind === 'landed' ? GIVE_UP_MS.refused : UNSURE_MS))
+      return this.#giveUp(payment, fate, reason);
+    if (fate.kind === 'landed') {
+      const error = `The shop refuses the payment (${reason}), though it was settled as ${fate.signature}`;
+      return { kind: 'kept', payment, error };
+    }
+    const error = sentence(`The shop refused the payment: ${reason}`);
+    if (fate.kind === 'open')
+      return {
+        kind: 'kept',
+        payment,
+        error: `${error} No other is signed for this call yet: ${fate.why}`,
+      };
+    if (deadline - Date.now() < LEAST_MS || call.signal.aborted) return neverSettled(error);
+    // Only once: a shop that refuses the new payment, too, finds it young.
+    return this.#sign(challenge, call, deadline);
+  }
+
+  /** A shop that says that it was paid owes the answer still. */
+  async #failed<A>(
+    payment: PendingPayment,
+    { error, owed, answer }: Extract<Reply<A>, { kind: 'failed' }>,
+  ): Promise<Outcome<A>> {
+    if (owed || Date.now() - payment.signedAt <= GIVE_UP_MS.failed)
+      return { kind: 'kept', payment, error, answer };
+    const fate = await this.#look(payment);
+    return fate.kind === 'dead' ? neverSettled(error, answer) : this.#giveUp(payment, fate, error);
+  }
+
+  /** Closes a payment for which there is no answer any more, and says so, once. */
+  #giveUp<A>(payment: PendingPayment, fate: Exclude<Fate, { kind: 'dead' }>, reason: string): Outcome<A> {
+    const { id, amount, signedAt } = payment;
+    this.#parts.purse.unanswered(id, reason);
+    const landed = fate.kind === 'landed' ? fate.signature : undefined;
+    const money =
+      fate.kind === 'landed'
+        ? `It was settled as ${fate.signature} and is spent`
+        : `Whether it was settled can't be seen (${fate.why}), so it counts as spent`;
+    const error = [
+      `There is no answer to this call any more: a payment of ${usdc(BigInt(amount))} was signed for it at ${new Date(signedAt).toISOString()}, and the shop says: ${sentence(reason)}`,
+      `${money}. The wallet has closed it; only the shop's operator can refund it. Nothing else was paid.`,
+    ].join(' ');
+    return { kind: 'closed', payment, error, landed };
+  }
+
+  /** The shop says that it paid the money back. Only the shop says so, so the payment stays counted. */
+  #refunded<A>(
+    payment: PendingPayment,
+    { error: said, answer }: Extract<Reply<A>, { kind: 'refunded' }>,
+  ): Outcome<A> {
+    this.#parts.purse.refunded(payment.id, said);
+    const price = usdc(BigInt(payment.amount));
+    const error = [
+      `There is no answer to this call: the shop says that it refunded the payment of ${price}: ${sentence(said)}`,
+      `The wallet has closed the payment; it stays counted in the budget of its day. Nothing else was paid.`,
+    ].join(' ');
+    return { kind: 'closed', payment, error, answer };
+  }
+}
+
+function left(deadline: number): number {
+  return Math.max(LEAST_MS, deadline - Date.now());
+}
+
+function unpaid<A>(why: string, next = '', answer?: A): Outcome<A> {
+  return { kind: 'unpaid', error: `${sentence(why)} Nothing was paid.${next}`, answer };
+}
+
+function neverSettled<A>(error: string, answer?: A): Outcome<A> {
+  const why = `${sentence(error)} The payment was not settled and never will be`;
+  return unpaid(why, ' Make the call again.', answer);
+}
+
+function overBudget<A>({ amount }: Offer, rest: bigint): Outcome<A> {
+  const why = `The price is ${usdc(amount)}, but only ${usdc(rest)} of today's budget is left`;
+  return unpaid(why, " The budget is whole again at 00:00 UTC; the wallet's owner can raise --budget.");
+}
+
+export function sentence(text: string): string {
+  return text.replace(/\.?$/, '.');
+}
+
+export function usdc(amount: bigint): string {
+  return `${toDecimal(amount)} USDC`;
+}

@@ -1,0 +1,102 @@
+import { createKeyPairSignerFromBytes } from '@solana/kit';
+import { getAssociatedTokenAddressSync } from '@solana/spl-token';
+import { Connection, PublicKey } from '@solana/web3.js';
+import { x402Client } from '@x402/core/client';
+import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
+import { ExactSvmScheme } from '@x402/svm/exact/client';
+import { ExactSvmSchemeV1 } from '@x402/svm/exact/v1/client';
+import { randomUUID } from 'node:crypto';
+import type { Json } from '../contract/json.js';
+import { objectOf } from '../contract/references.js';
+import { toDecimal } from '../contract/price.js';
+import { messageOf } from '../ledger/fault.js';
+import { TransactionChecker } from '../rails/solana/transaction.js';
+import { toAddress } from '../rails/solana/address.js';
+import { NETWORKS } from '../rails/solana/networks.js';
+import type { Offer } from './offer.js';
+
+/** A signed payment: x402's PaymentPayload and what of it is needed to find it on chain. */
+export type Signed = { id: string; payment: Json; transaction: string; blockhash: string };
+
+export type Signer = {
+  /** Base58. */
+  address: string;
+  /** Signs a payment of exactly this offer. @throws SigningFault */
+  sign(offer: Offer): Promise<Signed>;
+};
+
+/** There is no payment; the message says why, in a sentence. */
+export class SigningFault extends Error {}
+
+/** The x402 extension with which a buyer marks payments for the same purchase. */
+const IDENTIFIER = 'payment-identifier';
+
+/**
+ * Signs with the official x402 client.
+ * @param rpcUrl asked for the payer's balance, and for a blockhash if the challenge has none (by default the public server of the network)
+ */
+export async function createSigner(secretKey: Uint8Array, rpcUrl: string | undefined): Promise<Signer> {
+  const keyPair = await createKeyPairSignerFromBytes(secretKey);
+  const rpc = rpcUrl === undefined ? {} : { rpcUrl };
+  const [scheme, schemeV1] = [new ExactSvmScheme(keyPair, rpc), new ExactSvmSchemeV1(keyPair, rpc)];
+  const clientFor = (amount: bigint): x402Client => {
+    const client = new x402Client().register('solana:*', scheme);
+    for (const { v1 } of Object.values(NETWORKS)) client.registerV1(v1, schemeV1);
+    return client.setSpendControls({ maxAmountPerPayment: `$${toDecimal(amount)}` });
+  };
+  return {
+    address: keyPair.address,
+    async sign(offer) {
+      await checkFunds(offer, keyPair.address, rpcUrl);
+      const challenge = offer.required as unknown as PaymentRequired;
+      const payload = await clientFor(offer.amount)
+        .createPaymentPayload(challenge)
+        .catch((error: unknown) => {
+          throw new SigningFault(`The payment could not be signed: ${messageOf(error).slice(0, 300)}`);
+        });
+      return readSigned(withIdentifier(payload, challenge), offer);
+    },
+  };
+}
+
+/** What is kept of a signed payment. @throws SigningFault if it does not pay the offer */
+export async function readSigned(
+  payment: Json,
+  { network, payTo, amount }: Pick<Offer, 'network' | 'payTo' | 'amount'>,
+): Promise<Signed> {
+  const { transaction } = objectOf(payment.payload);
+  const expected = { asset: network.usdcMint, payTo, amount };
+  const checked = await new TransactionChecker().check(String(transaction), expected);
+  if (!checked.ok)
+    throw new SigningFault(
+      `The payment is not sent: the signed transaction does not pay the offer: ${checked.error}`,
+    );
+  const { id, blockhash, transaction: own } = checked.checked;
+  return { id, payment, transaction: own, blockhash: toAddress(Buffer.from(blockhash, 'latin1')) };
+}
+
+/** Gives the purchase an id, if the server supports it, so that it stays one sale even if connections fail. */
+function withIdentifier(payload: PaymentPayload, { extensions }: PaymentRequired): PaymentPayload {
+  const offered = extensions?.[IDENTIFIER] as { info?: object } | undefined;
+  if (!offered) return payload;
+  const identifier = { ...offered, info: { ...offered.info, id: `buy-${randomUUID()}` } };
+  return { ...payload, extensions: { ...payload.extensions, [IDENTIFIER]: identifier } };
+}
+
+/** Checks the balance first, because the client would also sign a payment that cannot be settled. */
+async function checkFunds(
+  { network, amount }: Offer,
+  payer: string,
+  rpcUrl: string | undefined,
+): Promise<void> {
+  if (rpcUrl === undefined) return;
+  const account = getAssociatedTokenAddressSync(new PublicKey(network.usdcMint), new PublicKey(payer));
+  const balance = await new Connection(rpcUrl).getTokenAccountBalance(account).then(
+    ({ value }) => BigInt(value.amount),
+    (error: unknown) => (/could not find account|invalid param/i.test(messageOf(error)) ? 0n : undefined),
+  );
+  if (balance === undefined || balance >= amount) return;
+  throw new SigningFault(
+    `Not enough USDC: ${payer} has ${toDecimal(balance)} USDC, the call costs ${toDecimal(amount)} USDC. Send USDC to it (mint ${network.usdcMint}, ${network.caip2}), or use another --keypair`,
+  );
+}
