@@ -51,16 +51,17 @@ export function freeAnswers(parts: FreeParts): FreeAnswers {
     getOpenapi: fixed(servedContract(contract, terms, siteUrl)),
     ...mapped(sections('discovery'), listing),
   };
+  const live: LiveAnswers = {
+    getHealth: answering(async () => health.report()),
+    ...mapped(sections('health'), ids => {
+      const backends = new Set(ids.flatMap(id => handlers[id]?.backend ?? []));
+      return answering(async () => health.report([...backends]));
+    }),
+    ...mapped(Object.entries(free), operation => answering(() => operation.call())),
+  };
   return {
     documents: new Map([...agentFiles(contract, terms, exposed), ...declared(contract, documents)]),
-    live: {
-      getHealth: answering(async () => health.report()),
-      ...mapped(sections('health'), ids => {
-        const backends = new Set(ids.flatMap(id => handlers[id]?.backend ?? []));
-        return answering(async () => health.report([...backends]));
-      }),
-      ...mapped(Object.entries(free), operation => answering(() => operation.call())),
-    },
+    live: Object.fromEntries(declared(contract, live)),
   };
 }
 
@@ -72,11 +73,10 @@ function mapped<A, B>(entries: [string, A][], map: (value: A) => B): Record<stri
   return Object.fromEntries(entries.map(([id, value]) => [id, map(value)]));
 }
 
-function declared({ free }: Contract, documents: Partial<Record<string, StaticDocument>>): StaticDocuments {
-  return new Map(
-    free.flatMap(({ id }) => {
-      const document = documents[id];
-      return document ? [[id, document] as const] : [];
-    }),
-  );
+/** Those of operations that the contract has: no shop need have a health or an index. */
+function declared<T>({ free }: Contract, answers: Partial<Record<string, T>>): [string, T][] {
+  return free.flatMap(({ id }): [string, T][] => {
+    const answer = answers[id];
+    return answer ? [[id, answer]] : [];
+  });
 }
