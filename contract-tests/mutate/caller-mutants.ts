@@ -116,6 +116,22 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'a caller whose payment is outrun by another one',
   },
   {
+    name: 'who waits for another payment, by identifier, is told the refusal of that one, which ran here',
+    file: 'src/sale/paid-request.js',
+    find: ' && !this.#refusesAnother(ended)',
+    replace: '',
+    test: 'sale/charge-same-identifier',
+    grep: 'by its settlement, at the same server',
+  },
+  {
+    name: 'who waits for another payment, by identifier, is told that that one was released',
+    file: 'src/sale/paid-request.js',
+    find: "row?.state === 'released' && this.#waitsForAnother",
+    replace: 'false',
+    test: 'sale/charge-same-identifier',
+    grep: 'by its settlement, at another server',
+  },
+  {
     name: 'a third ask',
     file: 'src/sale/paid-request.js',
     find: 'row.asks >= MAX_ASKS || ',

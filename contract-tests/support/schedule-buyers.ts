@@ -71,7 +71,7 @@ export class BuyerSide {
   }
 
   async #bought(record: Record): Promise<void> {
-    const { random, violations, reader } = this.#schedule;
+    const { random, violations } = this.#schedule;
     const { n } = record;
     await pause(random.roll('begin', n) * 1_000);
     let attempt = this.#schedule.sign(record);
@@ -96,8 +96,10 @@ export class BuyerSide {
         this.#trace(record, `signed ${attempt.id.slice(0, 8)} for ${attempt.amount}`);
       } else if (!hidden) attempt = this.#orOlder(record, attempt);
     }
+    // Not the reader of the beginning: its server may have been killed and closed since.
+    const story = await storyOf(this.#schedule.reader, record);
     violations.push(
-      `purchase ${n} never got an answer: ${record.sends} ${JSON.stringify(record.refusals)} ${await storyOf(reader, record)}`,
+      `purchase ${n} never got an answer: ${record.sends} ${JSON.stringify(record.refusals)} ${story}`,
     );
   }
 
@@ -283,21 +285,12 @@ export class BuyerSide {
     if (sent.kind === 'unavailable' && sent.error.startsWith(inProgress().error)) record.failures += 1;
     if (sent.kind !== 'refused') return;
     record.refusals.push(sent.error);
-    if (!pending || !(await this.#isUnproven(record, attempt))) return;
+    const row = pending ? await targetOf(this.#schedule.reader, attempt.id) : undefined;
+    if (!row || row.state === 'released') return;
     const story = await storyOf(this.#schedule.reader, record);
     this.#schedule.violations.push(
-      `a 402 after an open settlement without proof: ${sent.error} (${attempt.id.slice(0, 8)}) ${story}`,
+      `a 402 after an open settlement without proof: ${sent.error} (${attempt.id.slice(0, 8)} is ${row.state}) ${story}`,
     );
-  }
-
-  /** With a payment-identifier, the settlement that was open, and then proven to have failed, may be another payment's. */
-  async #isUnproven({ identifier, attempts }: Record, attempt: Attempt): Promise<boolean> {
-    const { reader } = this.#schedule;
-    const own = await targetOf(reader, attempt.id);
-    if (own === undefined || own.state === 'released') return false;
-    const others = identifier === undefined ? [] : attempts;
-    const rows = await Promise.all(others.map(({ id }) => targetOf(reader, id)));
-    return !rows.some(row => row?.state === 'released');
   }
 
   async #work(record: Record, id: string): Promise<Success> {

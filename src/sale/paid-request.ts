@@ -104,7 +104,7 @@ export class PaidRequest {
   async #serve(): Promise<SharedOutcome> {
     for (let polls = 0; ; polls++) {
       const ended = await this.#endOfRun();
-      if (ended !== 'reread') return ended;
+      if (ended !== 'reread' && !this.#refusesAnother(ended)) return ended;
       const shared = await this.#next(await this.#readNextStep());
       if (shared) return shared;
       if (polls >= MAX_IMMEDIATE_POLLS) await sleep(FIRST_POLL_MS);
@@ -133,6 +133,7 @@ export class PaidRequest {
     if (this.#waiting) {
       const row = await ledger.find(this.#waiting.caller.id);
       if (!row) this.#stopWaiting();
+      if (row?.state === 'released' && this.#waitsForAnother) return { kind: 'sell' };
       // Its payment became an alias of another one, and a newer copy of the request waits for that one.
       if (row && row.aliasOf !== null) return { kind: 'over', outcome: inProgress() };
       return nextStep({ row, target: undefined }, this.#asked, now());
@@ -187,10 +188,20 @@ export class PaidRequest {
 
   /** If the other payment with the same payment-identifier was not sold: stops waiting for it, so that its own may be sold. */
   async #returned(): Promise<boolean> {
-    if (!this.#waiting || this.#waiting.caller.id === this.#call.payment.checked.id) return false;
+    if (!this.#waiting || !this.#waitsForAnother) return false;
     await this.#waiting.leave();
     this.#waiting = undefined;
     return true;
+  }
+
+  /** Whether it waits for the answer of another payment than its own. */
+  get #waitsForAnother(): boolean {
+    return this.#waiting !== undefined && this.#waiting.caller.id !== this.#call.payment.checked.id;
+  }
+
+  /** Whether a run ended with a refusal of another payment, which says nothing about its own. */
+  #refusesAnother(ended: SharedOutcome): boolean {
+    return this.#waitsForAnother && ended({ network: '', sale: NO_SALE }).kind === 'refused';
   }
 
   #stopWaiting(): void {

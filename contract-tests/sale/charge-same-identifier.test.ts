@@ -1,0 +1,62 @@
+import { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import type { Charge } from '../../src/sale/charge.js';
+import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Outcome } from '../../src/sale/outcome.js';
+import { bodyOf, eachInANewWorld, Gate, ID, SIGNATURE, world } from '../support/charge-world.js';
+import { until } from '../support/faults.js';
+
+describe('a payment waits for another one with its payment-identifier, which is refused: it is sold itself', () => {
+  eachInANewWorld(true);
+
+  let first: Payment;
+  let second: Payment;
+  beforeEach(() => {
+    const payer = Keypair.generate();
+    first = world.payment({ payer, identifier: ID });
+    second = world.payment({ payer, identifier: ID });
+  });
+
+  /** Both are sent, the second while the first is at the gate. */
+  async function both(gate: Gate, server: Charge): Promise<[Outcome, Outcome]> {
+    const refused = world.redeem(first);
+    await gate.reached;
+    const answered = server.process(world.call(second));
+    await until('it waits', async () => (await world.ledger.find(first.checked.id))?.callers === 2);
+    gate.open();
+    return Promise.all([refused, answered]);
+  }
+
+  async function expectSoldItself([refused, answered]: [Outcome, Outcome]): Promise<void> {
+    expect(refused.kind).to.equal('refused');
+    expect(bodyOf(answered)).to.match(/^\{"summary"/);
+    expect(answered).to.have.nested.property('receipt.transaction', SIGNATURE);
+    expect(await world.stateOf(second)).to.equal('delivered');
+  }
+
+  for (const where of ['at the same server', 'at another server']) {
+    const server = (): Charge => (where === 'at the same server' ? world.charge : world.newCharge());
+
+    it(`by its settlement, ${where}`, async () => {
+      const gate = new Gate();
+      world.facilitator.onSettle = () => {
+        const { settles } = world.facilitator;
+        if (settles > 1) return { kind: 'settled', signature: SIGNATURE };
+        return gate.wait({ kind: 'refused', reason: 'insufficient_funds' });
+      };
+      await expectSoldItself(await both(gate, server()));
+      expect(await world.stateOf(first)).to.equal('released');
+      expect(world.facilitator.settles).to.equal(2);
+    });
+
+    it(`by its verification, ${where}`, async () => {
+      const gate = new Gate();
+      world.facilitator.onVerify = () => {
+        if (world.facilitator.verifies > 1) return { kind: 'valid' };
+        return gate.wait({ kind: 'refused', reason: 'insufficient_funds' });
+      };
+      await expectSoldItself(await both(gate, server()));
+      expect(world.facilitator.settles).to.equal(1);
+    });
+  }
+});
