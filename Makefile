@@ -116,11 +116,13 @@ lint: install ## check format, style, types, that the generated types are fresh,
 	$(BIN)/prettier --check --log-level warn .
 	$(BIN)/eslint .
 	$(BIN)/tsc --noEmit --incremental false
+	$(BIN)/tsc -p src/pages/assets
 	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED) --check
 	@$(MAKE) --no-print-directory lint-contract
 
 types: install ## check only the types
 	$(BIN)/tsc --noEmit --incremental false
+	$(BIN)/tsc -p src/pages/assets
 
 generate: ## write everything that is made from the contract, whether it was changed or not (make build does if it was)
 	@rm -f dist/types.cksum $(COMPILED)

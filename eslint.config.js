@@ -75,7 +75,31 @@ export default tseslint.config(
     },
   },
   {
+    // What browsers run. Its types are checked by src/pages/assets/tsconfig.json.
+    files: ['src/*/assets/*.js'],
+    extends: [tseslint.configs.disableTypeChecked],
+    rules: {
+      'max-lines-per-function': 'off',
+      'no-redeclare': ['error', { builtinGlobals: false }],
+      '@typescript-eslint/no-unused-vars': ['error', { varsIgnorePattern: '^exchangeToken$' }],
+    },
+    languageOptions: {
+      globals: Object.fromEntries(
+        `AbortSignal addEventListener atob clearInterval DOMParser document EventSource exchangeToken fetch FormData getSelection
+        history location MutationObserver navigator setInterval setTimeout TextDecoder URL URLSearchParams`
+          .split(/\s+/)
+          .map(name => [name, 'readonly']),
+      ),
+    },
+  },
+  {
+    files: ['src/*/assets/*.js'],
+    ignores: ['src/site/assets/reference.js'],
+    languageOptions: { sourceType: 'script' },
+  },
+  {
     files: ['**/*.js'],
+    ignores: ['src/*/assets/*.js'],
     extends: [tseslint.configs.disableTypeChecked],
     languageOptions: {
       globals: {

@@ -1,9 +1,11 @@
+import { browserScript, EXCHANGE_TOKEN } from '../pages/browser-script.js';
 import { escapeHtml } from '../pages/escape.js';
 import { brand, type EntrancePages, entrancePages, hidden, pageFrame } from '../pages/page-frame.js';
 
 /** What every page of a signed-in operator shows. */
 export type Frame = { shop: string; formKey: string };
 
+export const SCRIPT = browserScript(EXCHANGE_TOKEN, 'admin/assets/operator.js');
 const FILES = { style: '/style.css', script: '/operator.js' };
 
 /** The pages around the operator page of a shop. */

@@ -111,18 +111,6 @@ ${said}<form id="login" method="post" action="${action}">
 </form>`;
 }
 
-/** For the script of a page: signs in with the token after `#`, if the page has the form of `signIn`. */
-export const EXCHANGE_TOKEN = `  function exchangeToken() {
-    const form = document.getElementById('login');
-    let token = location.hash.slice(1);
-    try { token = decodeURIComponent(token); } catch { /* the token was not encoded */ }
-    if (!form || !token) return;
-    history.replaceState(null, '', location.pathname);
-    form.elements.token.value = token;
-    form.submit();
-  }
-`;
-
 /** A hidden field of a form. */
 export function hidden(name: string, value: string): string {
   return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;

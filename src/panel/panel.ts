@@ -12,15 +12,17 @@ import type { Respondents, SharedMeta } from '../upstreams/people/respondents.js
 import { tidyReply } from '../upstreams/people/reply-text.js';
 import { PageFault, readForm } from '../pages/form.js';
 import { RateLimit } from '../pages/rate-limit.js';
+import { browserScript, EXCHANGE_TOKEN } from '../pages/browser-script.js';
 import { LiveStreams } from '../pages/live.js';
 import { type Board, boardFragment, boardPage, type Card, type Fault, panelEntrance } from './board.js';
 import type { EntrancePages } from '../pages/page-frame.js';
 import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/page-responses.js';
 import { type Control, faultIn, NO_CHOICE, repeats, type ReplyFault } from './reply-faults.js';
-import { SCRIPT } from './script.js';
 import { type Session, Sessions } from '../pages/session.js';
 import { SignIn } from '../pages/sign-in.js';
 import { STYLE } from './style.js';
+
+const SCRIPT = browserScript(EXCHANGE_TOKEN, 'panel/assets/panel.js');
 
 export type PanelOptions = {
   /** The name of the product. */

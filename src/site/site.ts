@@ -14,10 +14,10 @@ import {
 import { servedContract } from '../documents/discovery.js';
 import { REFERENCE_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../methods/x402/requirements.js';
+import { browserScript } from '../pages/browser-script.js';
 import { anchor, landingPage, type LandingParts } from './landing-page.js';
 import { ownWords } from './own-words.js';
-import { PAGE_SCRIPT } from './page-script.js';
-import { readableContract, referencePage, REFERENCE_SCRIPT, REFERENCE_STYLE } from './reference-page.js';
+import { readableContract, referencePage, REFERENCE_STYLE } from './reference-page.js';
 import { siteStyle } from './site-style.js';
 
 export type SiteParts = {
@@ -62,10 +62,10 @@ export async function createSite(parts: SiteParts): Promise<Site> {
   const plain = await promisify(gunzip)(zipped);
   const documents: [string, StaticDocument][] = [
     ['/site/style.css', file(siteStyle(words), STYLE)],
-    ['/site/page.js', file(PAGE_SCRIPT, SCRIPT)],
+    ['/site/page.js', file(browserScript('site/assets/page.js'), SCRIPT)],
     [REFERENCE_PATH, page(referencePage(words), REFERENCE_POLICY)],
     ['/docs/style.css', file(REFERENCE_STYLE, STYLE)],
-    ['/docs/reference.js', file(REFERENCE_SCRIPT, SCRIPT)],
+    ['/docs/reference.js', file(browserScript('site/assets/reference.js'), SCRIPT)],
     ['/docs/redoc.js', compressedFileOf({ plain, gzip: zipped }, SCRIPT, exposed, FILE_HEADERS)],
     ['/docs/contract.json', documentOf(readable, exposed)],
   ];

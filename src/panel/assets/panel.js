@@ -1,10 +1,9 @@
-import { EXCHANGE_TOKEN } from '../pages/page-frame.js';
+'use strict';
 
 /**
  * The page's only script; the page also works without it. It signs in with a token after `#` in the URL, sends replies without
  * reloading the page, keeps the list up to date without touching what somebody writes, and shows times in the browser's zone.
  */
-export const SCRIPT = `'use strict';
 (() => {
   const list = document.getElementById('questions');
   const status = document.getElementById('status');
@@ -16,7 +15,6 @@ export const SCRIPT = `'use strict';
     return exchangeToken();
   }
 
-${EXCHANGE_TOKEN}
   // A reload shows the questions as they are, not once more what became of a reply.
   if (location.search) history.replaceState(null, '', location.pathname + location.hash);
 
@@ -27,25 +25,45 @@ ${EXCHANGE_TOKEN}
     return made;
   }
 
-  const announce = text => { live.textContent = ''; setTimeout(() => { live.textContent = text; }, 50); };
+  const announce = text => {
+    live.textContent = '';
+    setTimeout(() => {
+      live.textContent = text;
+    }, 50);
+  };
   const cards = () => [...list.querySelectorAll('article')];
   const detailsOf = card => card.querySelector('details');
-  const draftOf = card => { const area = card.querySelector('form textarea'); return area ? area.value.trim() : ''; };
+  const draftOf = card => {
+    const area = card.querySelector('form textarea');
+    return area ? area.value.trim() : '';
+  };
   const isInUse = card => card.querySelector('.body').contains(document.activeElement);
-  const nextOf = card => cards().find(each => each !== card && each.dataset.state === 'open' && each.querySelector('form'));
+  const nextOf = card =>
+    cards().find(each => each !== card && each.dataset.state === 'open' && each.querySelector('form'));
 
   /** Times in the zone of the browser, and how much time is left. */
   function localTimes() {
     const now = new Date();
     for (const card of cards()) {
+      /** @type {HTMLTimeElement} */
       const time = card.querySelector('.state time');
       if (!time) continue;
       const until = new Date(time.dateTime);
+      /** @type {Intl.DateTimeFormatOptions} */
       const day = until.toDateString() === now.toDateString() ? {} : { weekday: 'short' };
-      time.textContent = until.toLocaleString(undefined, { ...day, hour: 'numeric', minute: '2-digit', timeZoneName: 'short' });
-      const minutes = Math.ceil((until - now) / 60000);
+      time.textContent = until.toLocaleString(undefined, {
+        ...day,
+        hour: 'numeric',
+        minute: '2-digit',
+        timeZoneName: 'short',
+      });
+      const minutes = Math.ceil((until.getTime() - now.getTime()) / 60000);
       card.querySelector('.left').textContent =
-        minutes > 1 ? 'about ' + minutes + ' minutes left' : minutes === 1 ? 'less than a minute left' : 'its time is over';
+        minutes > 1
+          ? 'about ' + minutes + ' minutes left'
+          : minutes === 1
+            ? 'less than a minute left'
+            : 'its time is over';
     }
   }
 
@@ -66,7 +84,7 @@ ${EXCHANGE_TOKEN}
     if (text) {
       const own = make('div', 'foreign own', text);
       own.dir = 'auto';
-      if (text.length > 600 || text.split('\\n').length > 11) own.tabIndex = 0;
+      if (text.length > 600 || text.split('\n').length > 11) own.tabIndex = 0;
       done.append(make('p', 'soft', 'Your reply:'), own);
     }
     done.append(make('p', 'next', ''));
@@ -87,10 +105,16 @@ ${EXCHANGE_TOKEN}
       const card = place.closest('article');
       const next = nextOf(card);
       if (Boolean(next) === Boolean(place.querySelector('button')) && place.childNodes.length) continue;
-      if (!next) { place.textContent = NO_OTHER; continue; }
+      if (!next) {
+        place.textContent = NO_OTHER;
+        continue;
+      }
       const button = make('button', '', 'Next question');
       button.type = 'button';
-      button.addEventListener('click', () => { const target = nextOf(card); if (target) unfold(target); });
+      button.addEventListener('click', () => {
+        const target = nextOf(card);
+        if (target) unfold(target);
+      });
       place.replaceChildren(button);
     }
   }
@@ -150,9 +174,22 @@ ${EXCHANGE_TOKEN}
     full: 'Enough people have answered this question in the meantime.',
     answered: 'This question already has your reply.',
   };
-  const whyGone = card => Date.parse(card.dataset.until) <= Date.now()
-    ? 'The time for this question is over.'
-    : 'This question has closed: enough people have answered, or the operator ended it.';
+  const whyGone = card =>
+    Date.parse(card.dataset.until) <= Date.now()
+      ? 'The time for this question is over.'
+      : 'This question has closed: enough people have answered, or the operator ended it.';
+
+  const isUntouched = card =>
+    !draftOf(card) && !card.contains(document.activeElement) && !detailsOf(card).open;
+
+  function showState(card, fresh, state) {
+    card.dataset.state = state;
+    if (fresh) {
+      card.dataset.until = fresh.dataset.until;
+      card.querySelector('.state').innerHTML = fresh.querySelector('.state').innerHTML;
+    } else
+      card.querySelector('.state').textContent = card.dataset.done === 'answered' ? 'Answered' : 'Closed';
+  }
 
   /** Brings a card to the state that the server reports. What somebody wrote stays. */
   function change(card, fresh) {
@@ -160,18 +197,17 @@ ${EXCHANGE_TOKEN}
     if (card.querySelector('form[data-sending]')) return;
     const before = card.dataset.state;
     const state = fresh ? fresh.dataset.state : 'gone';
-    card.dataset.state = state;
-    if (fresh) {
-      card.dataset.until = fresh.dataset.until;
-      card.querySelector('.state').innerHTML = fresh.querySelector('.state').innerHTML;
-    } else card.querySelector('.state').textContent = card.dataset.done === 'answered' ? 'Answered' : 'Closed';
-    if (state === 'open' && card.querySelector('form.locked')) return card.dataset.refused === 'duplicate' ? undefined : unlock(card);
-    if (!fresh && !draftOf(card) && !card.contains(document.activeElement) && !detailsOf(card).open) return card.remove();
+    showState(card, fresh, state);
+    if (state === 'open' && card.querySelector('form.locked'))
+      return card.dataset.refused === 'duplicate' ? undefined : unlock(card);
+    if (!fresh && isUntouched(card)) return card.remove();
     // Why a reply was refused says more than what became of its question.
     if (before === state || card.dataset.done || card.dataset.refused) return;
     if (draftOf(card) || isInUse(card)) return lock(card, fresh ? WHY[state] : whyGone(card));
     if (!fresh) return showDone(card, 'closed', whyGone(card), '');
-    card.querySelector('.body').replaceChildren(...document.importNode(fresh.querySelector('.body'), true).childNodes);
+    card
+      .querySelector('.body')
+      .replaceChildren(...document.importNode(fresh.querySelector('.body'), true).childNodes);
   }
 
   function merge(fresh) {
@@ -181,7 +217,10 @@ ${EXCHANGE_TOKEN}
     for (const card of fresh.querySelectorAll('article')) {
       const old = known.get(card.id);
       known.delete(card.id);
-      if (old) { change(old, card); continue; }
+      if (old) {
+        change(old, card);
+        continue;
+      }
       if (dropped.has(card.id)) continue;
       const added = document.importNode(card, true);
       added.classList.add('new');
@@ -190,12 +229,23 @@ ${EXCHANGE_TOKEN}
       appeared++;
     }
     for (const card of known.values()) change(card, undefined);
+    /** @type {HTMLInputElement} */
     const key = fresh.querySelector('[name=form]');
-    if (key) document.querySelectorAll('[name=form]').forEach(field => { field.value = key.value; });
+    /** @type {NodeListOf<HTMLInputElement>} */
+    const fields = document.querySelectorAll('[name=form]');
+    if (key)
+      fields.forEach(field => {
+        field.value = key.value;
+      });
     const rest = fresh.querySelector('#rest').textContent;
     const empty = !list.querySelector('article');
-    document.getElementById('rest').textContent = empty ? rest || NO_OTHER : fresh.querySelector('article') ? rest : '';
-    if (appeared) announce(appeared === 1 ? 'There is a new question.' : 'There are ' + appeared + ' new questions.');
+    document.getElementById('rest').textContent = empty
+      ? rest || NO_OTHER
+      : fresh.querySelector('article')
+        ? rest
+        : '';
+    if (appeared)
+      announce(appeared === 1 ? 'There is a new question.' : 'There are ' + appeared + ' new questions.');
     tidy();
   }
 
@@ -216,7 +266,10 @@ ${EXCHANGE_TOKEN}
   }
 
   async function loadAll() {
-    do { again = false; await load(); } while (again);
+    do {
+      again = false;
+      await load();
+    } while (again);
     loading = undefined;
   }
 
@@ -226,9 +279,14 @@ ${EXCHANGE_TOKEN}
       if (answer.status === 401) ended();
       else if (answer.ok) {
         merge(new DOMParser().parseFromString(await answer.text(), 'text/html'));
-        if (status.dataset.ended) { status.textContent = ''; delete status.dataset.ended; }
+        if (status.dataset.ended) {
+          status.textContent = '';
+          delete status.dataset.ended;
+        }
       }
-    } catch { /* offline: the next refresh catches up */ }
+    } catch {
+      /* offline: the next refresh catches up */
+    }
   }
 
   /** A reload would lose what somebody wrote. */
@@ -239,26 +297,36 @@ ${EXCHANGE_TOKEN}
     const link = make('a', '', 'Sign in in a new window');
     link.href = '/panel/';
     link.target = '_blank';
-    status.replaceChildren('Your session has ended. Your text is still here. ', link, ', then come back and send it.');
+    status.replaceChildren(
+      'Your session has ended. Your text is still here. ',
+      link,
+      ', then come back and send it.',
+    );
   }
 
-  const post = form => fetch(form.action, {
-    method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams(new FormData(form)),
-    signal: AbortSignal.timeout(20000),
-  });
+  const post = form =>
+    fetch(form.action, {
+      method: 'POST',
+      headers: { Accept: 'application/json' },
+      body: new URLSearchParams(
+        /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form))),
+      ),
+      signal: AbortSignal.timeout(20000),
+    });
 
   /** Marks what is to be corrected: the text or the choice. */
   function mark(form, control) {
     for (const marked of form.querySelectorAll('[aria-invalid]')) marked.removeAttribute('aria-invalid');
-    const [marked, focused] = control === 'sentiment'
-      ? [form.querySelector('fieldset'), form.querySelector('fieldset input')]
-      : [form.elements[control], form.elements[control]];
+    const [marked, focused] =
+      control === 'sentiment'
+        ? [form.querySelector('fieldset'), form.querySelector('fieldset input')]
+        : [form.elements[control], form.elements[control]];
     marked?.setAttribute('aria-invalid', 'true');
     focused?.focus();
   }
 
   list.addEventListener('submit', async event => {
-    const form = event.target;
+    const form = /** @type {HTMLFormElement} */ (event.target);
     if (!form.matches('form[data-live]')) return;
     event.preventDefault();
     // Not disabled, which would take the focus away.
@@ -272,12 +340,19 @@ ${EXCHANGE_TOKEN}
     try {
       let answer = await post(form);
       // The session of this form has ended and somebody has signed in again: the list has the key of the new session.
-      if (answer.status === 403) { await refresh(); answer = await post(form); }
+      if (answer.status === 403) {
+        await refresh();
+        answer = await post(form);
+      }
       if (answer.status === 403) throw new Error('the form has no key of this session');
       const { message, outcome, control } = await answer.json();
-      if (outcome === 'added') { card.dataset.state = 'answered'; showDone(card, 'answered', message, text); }
-      else if (outcome === 'fault') { fault.textContent = message; mark(form, control); }
-      else {
+      if (outcome === 'added') {
+        card.dataset.state = 'answered';
+        showDone(card, 'answered', message, text);
+      } else if (outcome === 'fault') {
+        fault.textContent = message;
+        mark(form, control);
+      } else {
         card.dataset.refused = outcome;
         lock(card, message);
       }
@@ -289,21 +364,29 @@ ${EXCHANGE_TOKEN}
   });
 
   // Browsers that do not know a group of details: one form at a time all the same.
-  list.addEventListener('toggle', event => {
-    if (!event.target.open) return;
-    for (const other of list.querySelectorAll('details[open]')) if (other !== event.target) other.open = false;
-  }, true);
+  list.addEventListener(
+    'toggle',
+    event => {
+      const opened = /** @type {HTMLDetailsElement} */ (event.target);
+      if (!opened.open) return;
+      /** @type {NodeListOf<HTMLDetailsElement>} */
+      const all = list.querySelectorAll('details[open]');
+      for (const other of all) if (other !== opened) other.open = false;
+    },
+    true,
+  );
 
   // While somebody types, sample respondents do not take the place of the reply.
   const told = new Map();
   list.addEventListener('input', event => {
-    const form = event.target.closest('form[data-live]');
+    /** @type {HTMLFormElement} */
+    const form = /** @type {Element} */ (event.target).closest('form[data-live]');
     if (!form) return;
     form.closest('article').classList.toggle('draft', draftOf(form.closest('article')) !== '');
-    const question = form.elements.question.value;
+    const question = form.elements['question'].value;
     if (Date.now() - (told.get(question) || 0) < 10000) return;
     told.set(question, Date.now());
-    const body = new URLSearchParams({ form: form.elements.form.value, question });
+    const body = new URLSearchParams({ form: form.elements['form'].value, question });
     fetch('/panel/typing', { method: 'POST', headers: { Accept: 'application/json' }, body }).catch(() => {});
   });
 
@@ -312,10 +395,14 @@ ${EXCHANGE_TOKEN}
   let timer = setInterval(refresh, 30000);
   const stream = new EventSource('/panel/live');
   stream.addEventListener('change', refresh);
-  document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); });
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) refresh();
+  });
   stream.onerror = () => {
     // The server refused the live stream, for instance because too many are open: poll every 5 s instead.
-    if (stream.readyState === EventSource.CLOSED) { clearInterval(timer); timer = setInterval(refresh, 5000); }
+    if (stream.readyState === EventSource.CLOSED) {
+      clearInterval(timer);
+      timer = setInterval(refresh, 5000);
+    }
   };
 })();
-`;

@@ -1,10 +1,9 @@
-import { EXCHANGE_TOKEN } from '../pages/page-frame.js';
+'use strict';
 
 /**
  * The operator page's only script; the page also works without it. It signs in with a token after `#` in the URL, and keeps the overview
  * up to date without touching a part that is in use.
  */
-export const SCRIPT = `'use strict';
 (() => {
   if (document.getElementById('login')) {
     // A link that is opened on this page changes only what is after #.
@@ -12,7 +11,6 @@ export const SCRIPT = `'use strict';
     return exchangeToken();
   }
 
-${EXCHANGE_TOKEN}
   // The token stays out of the address bar of a signed-in browser, too.
   if (location.hash.length > 20) history.replaceState(null, '', location.pathname);
   if (!document.getElementById('headline')) return;
@@ -23,12 +21,20 @@ ${EXCHANGE_TOKEN}
       if (!old || old.innerHTML === part.innerHTML) continue;
       // What is focused or selected stays as it is until the next time.
       const selection = getSelection();
-      if (old.contains(document.activeElement) || (!selection.isCollapsed && selection.containsNode(old, true))) continue;
+      if (
+        old.contains(document.activeElement) ||
+        (!selection.isCollapsed && selection.containsNode(old, true))
+      )
+        continue;
       const open = [...old.querySelectorAll('details')].map(each => each.open);
       const scrolled = [...old.querySelectorAll('.scroll')].map(each => each.scrollTop);
       old.replaceChildren(...document.importNode(part, true).childNodes);
-      old.querySelectorAll('details').forEach((each, n) => { each.open = Boolean(open[n]); });
-      old.querySelectorAll('.scroll').forEach((each, n) => { each.scrollTop = scrolled[n] || 0; });
+      old.querySelectorAll('details').forEach((each, n) => {
+        each.open = Boolean(open[n]);
+      });
+      old.querySelectorAll('.scroll').forEach((each, n) => {
+        each.scrollTop = scrolled[n] || 0;
+      });
     }
   }
 
@@ -36,15 +42,23 @@ ${EXCHANGE_TOKEN}
   let again = false;
   async function refresh() {
     if (document.hidden) return;
-    if (loading) { again = true; return; }
+    if (loading) {
+      again = true;
+      return;
+    }
     loading = true;
     try {
       const answer = await fetch('/overview', { headers: { Accept: 'text/html' }, cache: 'no-store' });
       if (answer.status === 401) location.reload();
       else if (answer.ok) merge(new DOMParser().parseFromString(await answer.text(), 'text/html'));
-    } catch { /* offline: the next refresh catches up */ }
+    } catch {
+      /* offline: the next refresh catches up */
+    }
     loading = false;
-    if (again) { again = false; setTimeout(refresh, 1000); }
+    if (again) {
+      again = false;
+      setTimeout(refresh, 1000);
+    }
   }
 
   setInterval(refresh, 10000);
@@ -52,4 +66,3 @@ ${EXCHANGE_TOKEN}
   const live = new EventSource('/live');
   live.addEventListener('change', refresh);
 })();
-`;
