@@ -14,7 +14,8 @@ import { openObservation } from './observe/observation.js';
 import { createHttpOperations } from './upstreams/http-operations/http-operations.js';
 import { createHttpServer } from './http/server.js';
 import { serviceOf } from './methods/x402/service.js';
-import { loadShop } from './shop/load-shop.js';
+import { loadShop, type Shop } from './shop/load-shop.js';
+import { readSettings } from './shop/settings.js';
 import { isSandbox, type Base, type Disposer } from './compose/base.js';
 import { openOffering, type Offering } from './compose/offering.js';
 import { openSelling, type Selling } from './compose/selling.js';
@@ -34,6 +35,7 @@ export type Running = {
  */
 export async function compose(config: Config, onSandboxExit: () => void = () => {}): Promise<Running> {
   const shop = await loadShop(config.shopDir);
+  const settings = settingsOf(shop, config);
   const terminal = process.stdout.isTTY === true;
   const observation = await openObservation(shop.contract.paid, { level: config.logLevel, terminal });
   const { log, observer } = observation;
@@ -57,6 +59,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const terms = { ...termsOf(config, endpoints, publicUrl), service: serviceOf(shop.contract, publicUrl) };
     const base = {
       config,
+      settings,
       ...shop,
       apis,
       endpoints,
@@ -104,6 +107,14 @@ async function adminOf(
   const admin = await openAdmin(place, config.stateDir, { routes, page, log });
   disposers.unshift(() => admin.close());
   return admin;
+}
+
+/** @throws ConfigFault with everything that is wrong */
+function settingsOf({ handlers }: Shop, config: Config): Record<string, object> {
+  const reader = config.reader();
+  const settings = readSettings(handlers, reader, config.network.name);
+  reader.finish();
+  return settings;
 }
 
 async function closeAll(disposers: Disposer[]): Promise<void> {

@@ -64,10 +64,6 @@ export type Config = Readonly<{
   unsoldPerHour: number;
   /** Space for paid answers until they expire. While it is full, the server accepts no new payments. */
   answerBudgetBytes: number;
-  /** Who answers questions: the operator's own panel, the panel with sample respondents, or a marketplace. */
-  people: 'panel' | 'sandbox' | 'rapidata';
-  /** What becomes of an order that less than half of the people answered. */
-  partial: 'deliver' | 'owe';
   /** Signs people in to the panel page. If undefined, each start makes one and keeps its link in `panel.url` of the state folder. */
   panelToken: string | undefined;
   /** Orders are sold until this long after a respondent was last seen on the panel page. */
@@ -76,14 +72,12 @@ export type Config = Readonly<{
   orderMs: number;
   /** How often an order is attempted before only the operator can start another attempt. */
   orderAttempts: number;
-  rapidata: { clientId: string; clientSecret: string; budget: string } | undefined;
-  summarizer: { url: string; model: string; apiKey: string | undefined } | undefined;
-  piperUrl: string | undefined;
-  jupiterApiKey: string | undefined;
   /** Whether the APIs that the contract names (`x-upstream`) may have private addresses. */
   allowPrivateUpstreams: boolean;
   /** The value of an environment variable that the contract names; undefined if it is not set. */
   variable: (name: string) => string | undefined;
+  /** Reads the settings that the operations of the shop declare. */
+  reader: () => SettingReader;
   logLevel: string;
 }>;
 
@@ -118,22 +112,13 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     answerBudgetBytes: read.integer('ANSWER_STORE_MB', 4096, 64, 1_000_000) * 1024 * 1024,
     maxUnsettledPerPayer: read.integer('MAX_UNSETTLED_PER_PAYER', 256, 1, 1_000_000),
     unsoldPerHour: read.integer('UNSOLD_CALLS_PER_HOUR', 1_000, 20, 1_000_000),
-    people: read.oneOf(
-      'PEOPLE',
-      ['panel', 'sandbox', 'rapidata'] as const,
-      name === 'sandbox' ? 'sandbox' : 'panel',
-    ),
-    partial: read.oneOf('PARTIAL', ['deliver', 'owe'] as const, 'deliver'),
     panelToken: read.secret('PANEL_TOKEN', 16),
     respondentMs: read.integer('RESPONDENT_MINUTES', 10, 1, 10_080) * 60_000,
     orderMs: read.integer('ORDER_MINUTES', 30, 1, 1440) * 60_000,
     orderAttempts: read.integer('ORDER_ATTEMPTS', 5, 1, 100),
-    rapidata: readRapidata(read),
-    summarizer: readSummarizer(read),
-    piperUrl: read.url('PIPER_URL'),
-    jupiterApiKey: read.text('JUPITER_API_KEY'),
     allowPrivateUpstreams: read.oneOf('ALLOW_PRIVATE_UPSTREAMS', ['true', 'false'], 'false') === 'true',
     variable: variable => read.text(variable),
+    reader: () => new SettingReader(env),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
   };
   checkTogether(read, config);
@@ -158,16 +143,6 @@ function checkTogether(read: SettingReader, config: Config): void {
   if (sandbox && (read.text('SOLANA_RPC_URL') ? !read.text('FACILITATOR_URL') : needsChain)) {
     read.fault('SOLANA_RPC_URL and FACILITATOR_URL: in the sandbox, set both or neither');
   }
-  if (config.people === 'sandbox' && !sandbox) {
-    read.fault('PEOPLE: sample respondents are only available in the sandbox; set it to panel or rapidata');
-  }
-  if (config.people === 'rapidata') {
-    read.demand(
-      config.rapidata,
-      'RAPIDATA_CLIENT_ID',
-      'PEOPLE=rapidata needs RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET',
-    );
-  }
 }
 
 function readAdmin(read: SettingReader): AdminConfig {
@@ -176,28 +151,4 @@ function readAdmin(read: SettingReader): AdminConfig {
   if (token !== undefined && token === read.text('PANEL_TOKEN'))
     read.fault('ADMIN_TOKEN: must differ from PANEL_TOKEN, which respondents know');
   return { host: read.text('ADMIN_HOST') ?? '127.0.0.1', port, url: read.origin('ADMIN_URL'), token };
-}
-
-function readRapidata(read: SettingReader): Config['rapidata'] {
-  const clientId = read.text('RAPIDATA_CLIENT_ID');
-  const clientSecret = read.text('RAPIDATA_CLIENT_SECRET');
-  const budget = read.text('RAPIDATA_BUDGET') ?? '0.40';
-  if (!/^\d{1,6}(\.\d{1,6})?$/.test(budget)) {
-    read.fault(`RAPIDATA_BUDGET: '${budget}' is not an amount in dollars such as 0.40`);
-    return undefined;
-  }
-  if (!clientId && !clientSecret) return undefined;
-  if (clientId && clientSecret) return { clientId, clientSecret, budget };
-  read.fault('RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET: set both or neither');
-  return undefined;
-}
-
-function readSummarizer(read: SettingReader): Config['summarizer'] {
-  const url = read.url('SUMMARIZER_URL');
-  const model = read.text('SUMMARIZER_MODEL');
-  if (!url && !model) return undefined;
-  if (url && model) return { url, model, apiKey: read.text('SUMMARIZER_API_KEY') };
-  if (!read.text('SUMMARIZER_URL') || !model)
-    read.fault('SUMMARIZER_URL and SUMMARIZER_MODEL: set both or neither');
-  return undefined;
 }

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { STATUS_MEANINGS } from '../../src/documents/status-meanings.js';
+import { loadShop } from '../../src/shop/load-shop.js';
 import { load } from '../support/load-readme.js';
 import { RELEASED, SOLD } from '../support/sold.js';
 import { withPrices } from '../tools/readme.js';
@@ -66,12 +68,17 @@ describe('The README', () => {
     expect(text).to.include(`| status | what it means for your money |\n|---|---|\n${rows.join('')}\n`);
   });
 
-  it('names every variable that the server reads, in full or by its ending', () => {
+  it('names every variable that the server and its operations read, in full or by its ending', async () => {
     const names = [...config.matchAll(/(?:read\.\w+\(|Of\(read,|lamports\()\s*'([A-Z_]+)'/g)].map(
       match => match[1] ?? '',
     );
     expect(names.length).to.be.greaterThan(15);
-    const missing = [...new Set(names)].filter(name => !text.includes(name) && !name.startsWith('SANDBOX_'));
+    const { handlers } = await loadShop(fileURLToPath(ROOT));
+    const declared = Object.values(handlers).flatMap(({ settings = {} }) => Object.values(settings));
+    expect(declared.length).to.be.greaterThan(8);
+    const missing = [...new Set([...names, ...declared.map(({ name }) => name)])].filter(
+      name => !text.includes(name) && !name.startsWith('SANDBOX_'),
+    );
     expect(missing).to.deep.equal([]);
   });
 

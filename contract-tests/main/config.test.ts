@@ -38,9 +38,6 @@ describe('The configuration', () => {
       holdMs: 55_000,
       orderAttempts: 5,
       maxUnsettledPerPayer: 256,
-      summarizer: undefined,
-      piperUrl: undefined,
-      jupiterApiKey: undefined,
       allowPrivateUpstreams: false,
       logLevel: 'info',
     });
@@ -61,21 +58,12 @@ describe('The configuration', () => {
         'ORDER_ATTEMPTS',
         'LOG_LEVEL',
       ],
-      ...[
-        'SUMMARIZER_URL',
-        'SUMMARIZER_MODEL',
-        'SUMMARIZER_API_KEY',
-        'PIPER_URL',
-        'JUPITER_API_KEY',
-        'MAX_UNSETTLED_PER_PAYER',
-        'UNSOLD_CALLS_PER_HOUR',
-        'ALLOW_PRIVATE_UPSTREAMS',
-      ],
+      ...['MAX_UNSETTLED_PER_PAYER', 'UNSOLD_CALLS_PER_HOUR', 'ALLOW_PRIVATE_UPSTREAMS'],
     ];
-    const { variable, ...settings } = readConfig({ KEY: ' secret ' });
+    const { variable, reader, ...settings } = readConfig({ KEY: ' secret ' });
     for (const blank of ['', '  ']) {
       const config = readConfig(Object.fromEntries(names.map(name => [name, blank])));
-      expect({ ...config, variable }).to.deep.equal({ ...settings, variable });
+      expect({ ...config, variable, reader }).to.deep.equal({ ...settings, variable, reader });
       expect(config.variable('HOST')).to.equal(undefined);
     }
     expect(variable('KEY')).to.equal('secret');
@@ -116,8 +104,6 @@ describe('The configuration', () => {
       DATABASE_URL: 'postgres://u@h/db',
       HOLD_SECONDS: '7',
       ORDER_ATTEMPTS: '3',
-      SUMMARIZER_URL: 'http://s/v1',
-      SUMMARIZER_MODEL: 'm',
       ALLOW_PRIVATE_UPSTREAMS: 'true',
     });
     expect(config).to.include({
@@ -133,7 +119,6 @@ describe('The configuration', () => {
       { kind: 'http', url: 'https://g:3' },
     ]);
     expect(config.rpcUrls).to.deep.equal(['http://a:1', 'https://b/key?x=1']);
-    expect(config.summarizer).to.deep.equal({ url: 'http://s/v1', model: 'm', apiKey: undefined });
   });
 
   const faulty: [string, string][] = [
@@ -154,7 +139,6 @@ describe('The configuration', () => {
     ['PUBLIC_URL', 'https://pay.example/#top'],
     ['PUBLIC_URL', 'https://user:word@pay.example'],
     ['SITE_URL', 'ftp://site.example'],
-    ['PIPER_URL', 'localhost:5000'],
     ['DATABASE_URL', 'mysql://h/db'],
     ['DATABASE_URL', 'file:'],
     ['PAY_TO', '0x8ba1f109551bD432803012645Ac136ddd64DBA72'],
@@ -162,8 +146,6 @@ describe('The configuration', () => {
     ['NETWORK', 'Mainnet'],
     ['LOG_LEVEL', 'loud'],
     ['ALLOW_PRIVATE_UPSTREAMS', 'yes'],
-    ['SUMMARIZER_MODEL', 'm'],
-    ['SUMMARIZER_URL', 'nowhere'],
     ['SOLANA_RPC_URL', 'http://a:1'],
     ['FACILITATOR_URL', 'http://f'],
     ['FEE_PAYER_KEYPAIR', '/no/such/file'],
@@ -194,7 +176,6 @@ describe('The configuration', () => {
 
   it('does not call an unusable value unset as well', () => {
     expect(faultsOf({ NETWORK: 'mainnet', PAY_TO: 'me', PUBLIC_URL: 'x' })).to.have.length(2);
-    expect(faultsOf({ SUMMARIZER_URL: 'x', SUMMARIZER_MODEL: 'm' })).to.have.length(1);
     expect(faultsOf({ SOLANA_RPC_URL: 'x', FACILITATOR_URL: 'http://f', PAY_TO })).to.have.length(1);
   });
 
@@ -269,8 +250,8 @@ describe('The configuration', () => {
   });
 
   it('tells all faults at once', () => {
-    // These two are faults only where their partner is missing.
-    const alone = faulty.filter(([name]) => name !== 'SUMMARIZER_MODEL' && name !== 'FACILITATOR_URL');
+    // It is a fault only where its partner is missing.
+    const alone = faulty.filter(([name]) => name !== 'FACILITATOR_URL');
     const env = { ...Object.fromEntries(alone), SOLANA_RPC_URL: 'ws://a,,x' };
     const message = faultsOf({ ...env, FACILITATOR_URL: 'http://f' }).join('\n');
     for (const name of Object.keys(env)) expect(message).to.contain(name);

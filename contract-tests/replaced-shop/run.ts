@@ -18,17 +18,17 @@ const STEP_MS = 300_000;
 const TESTS_OF_THE_REPLACED = ['frozen', 'contract', 'contract-described', 'body-limits'].map(
   name => `contract-tests/contract/${name}.test.ts`,
 );
-const HANDLER = `import type { Handler } from 'coinslot';
+const HANDLER = `import type { Entry } from 'coinslot';
 import type { operations } from '../generated/openapi.js';
 
-/** Sells the number of words of a text. */
-export const wordCount: Handler<operations['wordCount']> = async ({ body }) => {
-  const words = body.text.match(/[\\p{L}\\p{N}]+/gu) ?? [];
-  return { status: 200, body: { words: words.length } };
-};
-
-/** Words can be counted at any time. */
-export async function readyWordCount(): Promise<void> {}
+/** Sells the number of words of a text. Words can be counted at any time. */
+export const wordCount: Entry<operations['wordCount']> = () => ({
+  call: async ({ body }) => {
+    const words = body.text.match(/[\\p{L}\\p{N}]+/gu) ?? [];
+    return { status: 200, body: { words: words.length } };
+  },
+  ready: async () => {},
+});
 `;
 
 /** The operations that are sold instead, with their settings for `make operation`. */

@@ -1,8 +1,9 @@
 import type { operations } from '../../generated/openapi.js';
 import {
+  setting,
   UpstreamFailure,
+  withSettings,
   type Body,
-  type Entry,
   type Handler,
   type HandlerContext,
   type OrderRef,
@@ -10,13 +11,14 @@ import {
   type PanelReply,
   type Ready,
   type ReplyStore,
+  type Served,
+  type ValuesOf,
 } from 'coinslot';
 import { countUnread, createBrandFeedback } from './aggregate.js';
 import { createPanelPeople } from './panel-people.js';
 import type { PartialRule, People } from './people.js';
 import { createSandboxPeople } from './sandbox-people.js';
 
-const DEFAULT_BUDGET = '0.40';
 const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 
 type BrandFeedback = operations['brandFeedback'];
@@ -27,14 +29,48 @@ export function respondentsWanted({ n }: Pick<Body<BrandFeedback>, 'n'>): number
   return n;
 }
 
+const SETTINGS = {
+  people: setting.oneOf(
+    'PEOPLE',
+    'who answers: the panel, its sample respondents (sandbox), or a marketplace',
+    {
+      values: ['panel', 'sandbox', 'rapidata'],
+    },
+  ),
+  partial: setting.oneOf('PARTIAL', 'what becomes of an order that less than half of the people answered', {
+    values: ['deliver', 'owe'],
+    default: 'deliver',
+  }),
+  clientId: setting.text('RAPIDATA_CLIENT_ID', 'the client of the marketplace'),
+  clientSecret: setting.text('RAPIDATA_CLIENT_SECRET', 'its secret', { secret: true }),
+  budget: setting.text('RAPIDATA_BUDGET', 'the most that an order may cost there, in dollars', {
+    default: '0.40',
+    pattern: /^\d{1,6}(\.\d{1,6})?$/,
+    form: 'an amount in dollars such as 0.40',
+  }),
+};
+type Values = ValuesOf<typeof SETTINGS>;
+
 /** Sells the opinions of people. */
-export const brandFeedback: Entry<BrandFeedback> = async context => {
+export const brandFeedback = withSettings(SETTINGS, open, faultsOf);
+
+function faultsOf({ people, clientId, clientSecret }: Values, network: string): string[] {
+  if ((clientId === undefined) !== (clientSecret === undefined))
+    return ['RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET: set both or neither'];
+  if (people === 'sandbox' && network !== 'sandbox')
+    return ['PEOPLE: sample respondents are only available in the sandbox; set it to panel or rapidata'];
+  return people === 'rapidata' && clientId === undefined
+    ? ['RAPIDATA_CLIENT_ID: must be set: PEOPLE=rapidata needs RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET']
+    : [];
+}
+
+async function open(context: HandlerContext<Values>): Promise<Served<BrandFeedback>> {
   const { replyStore, presence } = context.panel(async text =>
     (await import('./classify.js')).inferSentiment(text),
   );
   const people = await createPeople(context, { replyStore, presence });
   return {
-    call: brandFeedbackBy(people, replyStore, context.setting('PARTIAL') === 'owe' ? 'owe' : 'deliver'),
+    call: brandFeedbackBy(people, replyStore, context.settings.partial),
     ready: brandFeedbackReady(people),
     replies: ({ body }) => respondentsWanted(body),
     backend: 'people',
@@ -44,7 +80,7 @@ export const brandFeedback: Entry<BrandFeedback> = async context => {
     },
     close: () => people.close(),
   };
-};
+}
 
 /**
  * Asks until enough people have replied or the deadline has passed. If less than half of them have
@@ -98,13 +134,16 @@ export function brandFeedbackReady(people: People): Ready<BrandFeedback> {
 }
 
 /** Chooses who is asked. What is not used is not loaded. */
-async function createPeople({ network, setting }: HandlerContext, panel: Panel): Promise<People> {
-  const chosen = setting('PEOPLE') ?? (network.name === 'sandbox' ? 'sandbox' : 'panel');
-  const [clientId, clientSecret] = [setting('RAPIDATA_CLIENT_ID'), setting('RAPIDATA_CLIENT_SECRET')];
-  if (chosen === 'rapidata' && clientId !== undefined && clientSecret !== undefined) {
+async function createPeople({ network, settings }: HandlerContext<Values>, panel: Panel): Promise<People> {
+  const {
+    people = network.name === 'sandbox' ? 'sandbox' : 'panel',
+    clientId,
+    clientSecret,
+    budget,
+  } = settings;
+  if (people === 'rapidata' && clientId !== undefined && clientSecret !== undefined) {
     const { createRapidataPeople } = await import('./rapidata.js');
-    const budget = setting('RAPIDATA_BUDGET') ?? DEFAULT_BUDGET;
     return createRapidataPeople({ clientId, clientSecret, budget, replyStore: panel.replyStore });
   }
-  return chosen === 'sandbox' ? createSandboxPeople(panel) : createPanelPeople(panel);
+  return people === 'sandbox' ? createSandboxPeople(panel) : createPanelPeople(panel);
 }

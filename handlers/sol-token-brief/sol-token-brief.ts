@@ -1,4 +1,11 @@
-import type { Entry, Handler } from 'coinslot';
+import {
+  setting,
+  withSettings,
+  type Handler,
+  type HandlerContext,
+  type Served,
+  type ValuesOf,
+} from 'coinslot';
 import type { operations } from '../../generated/openapi.js';
 import { readMint } from '../mints/mint.js';
 import { createTokenBrief, type TokenBriefService } from './brief.js';
@@ -6,10 +13,20 @@ import { createMarketSources } from './sources.js';
 
 type SolTokenBrief = operations['solTokenBrief'];
 
+const SETTINGS = {
+  jupiterApiKey: setting.text('JUPITER_API_KEY', 'raises the limits of Jupiter', { secret: true }),
+};
+
 /** Sells a market snapshot of a token, with a one-line summary. */
-export const solTokenBrief: Entry<SolTokenBrief> = ({ chain, sandboxServices, setting }) => {
+export const solTokenBrief = withSettings(SETTINGS, open);
+
+function open({
+  chain,
+  sandboxServices,
+  settings,
+}: HandlerContext<ValuesOf<typeof SETTINGS>>): Served<SolTokenBrief> {
   const label = sandboxServices === undefined ? undefined : 'sandbox';
-  const jupiterApiKey = setting('JUPITER_API_KEY');
+  const { jupiterApiKey } = settings;
   const briefs = createTokenBrief({
     sources: createMarketSources({ marketUrl: sandboxServices, label, jupiterApiKey }),
     supplyOf: (mint, signal) => readMint(chain, mint, signal),
@@ -21,7 +38,7 @@ export const solTokenBrief: Entry<SolTokenBrief> = ({ chain, sandboxServices, se
     health: async () => marketsHealth(briefs),
     close: () => briefs.close(),
   };
-};
+}
 
 export function solTokenBriefBy(briefs: TokenBriefService): Handler<SolTokenBrief> {
   return async ({ body, signal }) => ({ status: 200, body: await briefs.brief(body.mint, signal) });

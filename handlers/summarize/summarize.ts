@@ -1,13 +1,26 @@
-import type { Entry, Handler, HandlerContext } from 'coinslot';
+import { setting, withSettings, type Handler, type Served, type ValuesOf } from 'coinslot';
 import type { operations } from '../../generated/openapi.js';
 import { createEmbeddedSummarizer } from './embedded.js';
 import type { Summarizer } from './summarizer.js';
 
 type Summarize = operations['summarize'];
 
+const SETTINGS = {
+  url: setting.url('SUMMARIZER_URL', 'base of an OpenAI-compatible API that writes the summaries'),
+  model: setting.text('SUMMARIZER_MODEL', 'the model of that API'),
+  apiKey: setting.text('SUMMARIZER_API_KEY', 'its key', { secret: true }),
+};
+type Values = ValuesOf<typeof SETTINGS>;
+
 /** Sells a summary of one to three sentences. */
-export const summarize: Entry<Summarize> = async context => {
-  const summarizer = await createSummarizer(context);
+export const summarize = withSettings(SETTINGS, open, ({ url, model }) =>
+  (url === undefined) === (model === undefined)
+    ? []
+    : ['SUMMARIZER_URL and SUMMARIZER_MODEL: set both or neither'],
+);
+
+async function open({ settings }: { settings: Values }): Promise<Served<Summarize>> {
+  const summarizer = await createSummarizer(settings);
   return {
     call: summarizeBy(summarizer),
     backend: 'summarizer',
@@ -17,7 +30,7 @@ export const summarize: Entry<Summarize> = async context => {
     },
     close: () => summarizer.close(),
   };
-};
+}
 
 export function summarizeBy(summarizer: Summarizer): Handler<Summarize> {
   return async ({ body, signal, caller }) => {
@@ -28,9 +41,8 @@ export function summarizeBy(summarizer: Summarizer): Handler<Summarize> {
 }
 
 /** The operator's model if there is one, otherwise the embedded summarizer. What is not used is not loaded. */
-async function createSummarizer({ setting }: HandlerContext): Promise<Summarizer> {
-  const [url, model] = [setting('SUMMARIZER_URL'), setting('SUMMARIZER_MODEL')];
+async function createSummarizer({ url, model, apiKey }: Values): Promise<Summarizer> {
   if (url === undefined || model === undefined) return createEmbeddedSummarizer();
   const { createOpenAiSummarizer } = await import('./openai.js');
-  return createOpenAiSummarizer({ url, model, apiKey: setting('SUMMARIZER_API_KEY') });
+  return createOpenAiSummarizer({ url, model, apiKey });
 }

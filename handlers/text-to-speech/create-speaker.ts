@@ -1,13 +1,21 @@
-import type { HandlerContext, Served } from 'coinslot';
+import { setting, type Served, type ValuesOf } from 'coinslot';
 import { createFliteSpeaker } from './flite.js';
 import type { Speaker } from './voices.js';
 
 /** Slightly less than the 20 s that work may take, so that waiting too long in a queue gives 503 and not 502. */
 const SPEECH_DEADLINE_MS = 19_000;
 
+/** Of every operation that uses a speaker. */
+export const SPEAKER_SETTINGS = {
+  url: setting.url('PIPER_URL', 'a Piper server that speaks instead of the embedded engine'),
+};
+
 /** The operator's Piper server if there is one, otherwise the embedded engine. What is not used is not loaded. */
-export async function createSpeaker({ setting }: HandlerContext): Promise<Speaker> {
-  const url = setting('PIPER_URL');
+export async function createSpeaker({
+  settings: { url },
+}: {
+  settings: ValuesOf<typeof SPEAKER_SETTINGS>;
+}): Promise<Speaker> {
   if (url === undefined) return createFliteSpeaker({ deadlineMs: SPEECH_DEADLINE_MS });
   const { createPiperSpeaker } = await import('./piper.js');
   return createPiperSpeaker({ url });

@@ -1,9 +1,12 @@
-import type { FreeEntry } from 'coinslot';
+import { withSettings, type ServedFree } from 'coinslot';
 import type { operations } from '../../generated/openapi.js';
-import { createSpeaker, servedBy } from './create-speaker.js';
+import { createSpeaker, servedBy, SPEAKER_SETTINGS } from './create-speaker.js';
 
 /** Lists the voices that textToSpeech has, for nothing. */
-export const listVoices: FreeEntry<operations['listVoices']> = async ({ shared }) => {
-  const speaker = await shared(createSpeaker);
-  return { call: () => speaker.voices(), ...servedBy(speaker) };
-};
+export const listVoices = withSettings(
+  SPEAKER_SETTINGS,
+  async ({ shared }): Promise<ServedFree<operations['listVoices']>> => {
+    const speaker = await shared(createSpeaker);
+    return { call: () => speaker.voices(), ...servedBy(speaker) };
+  },
+);

@@ -1,15 +1,18 @@
-import type { Entry, Handler } from 'coinslot';
+import { withSettings, type Handler, type Served } from 'coinslot';
 import type { operations } from '../../generated/openapi.js';
-import { createSpeaker, servedBy } from './create-speaker.js';
+import { createSpeaker, servedBy, SPEAKER_SETTINGS } from './create-speaker.js';
 import { OUTPUT_FORMAT, type Speaker } from './voices.js';
 
 type TextToSpeech = operations['textToSpeech'];
 
 /** Sells a text as speech: WAV, mono, 22.05 kHz. */
-export const textToSpeech: Entry<TextToSpeech> = async ({ shared }) => {
-  const speaker = await shared(createSpeaker);
-  return { call: textToSpeechBy(speaker), ...servedBy(speaker) };
-};
+export const textToSpeech = withSettings(
+  SPEAKER_SETTINGS,
+  async ({ shared }): Promise<Served<TextToSpeech>> => {
+    const speaker = await shared(createSpeaker);
+    return { call: textToSpeechBy(speaker), ...servedBy(speaker) };
+  },
+);
 
 export function textToSpeechBy(speaker: Speaker): Handler<TextToSpeech> {
   return async ({ body, signal, caller }) => {

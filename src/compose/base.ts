@@ -11,6 +11,8 @@ export type Disposer = () => Promise<unknown>;
 /** Shared by all other parts. */
 export type Base = Shop & {
   config: Config;
+  /** Of each operation, by operationId. */
+  settings: Readonly<Record<string, object>>;
   /** Sold by `x-upstream`. */
   apis: HttpOperations;
   endpoints: Endpoints;

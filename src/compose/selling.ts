@@ -108,19 +108,18 @@ type OpenPanel = Panel & { sentimentOf: SentimentOf };
 
 /** The handlers of the shop, and the panel if one of them opened it. */
 async function openEntries(
-  { config, contract, handlers, endpoints, terms, log, disposers }: Base,
+  { config, contract, handlers, settings, endpoints, terms, log, disposers }: Base,
   { chain, ledger }: Offering,
 ): Promise<{ shop: OpenHandlers; panel: OpenPanel | undefined }> {
   const presence = new Respondents({ notes: ledger, presentMs: config.respondentMs });
   const replies = { replyStore: replyStoreOf(ledger), presence };
   let panel: OpenPanel | undefined;
-  const shop = await openHandlers(contract, handlers, {
+  const shop = await openHandlers(contract, handlers, settings, {
     network: config.network,
     chain,
     log,
     publicUrl: terms.publicUrl,
     sandboxServices: endpoints.marketUrl,
-    setting: config.variable,
     panel: sentimentOf => {
       panel = { ...replies, sentimentOf };
       return replies;

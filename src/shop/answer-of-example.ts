@@ -2,8 +2,10 @@ import { Routes } from '../contract/routes.js';
 import type { PricedOperation } from '../contract/contract.js';
 import type { AnyAsked, AnyServed } from '../contract/operation.js';
 import type { HandlerContext } from './handler-context.js';
-import { contextOf, type ContextParts } from './open-handlers.js';
-import { loadShop } from './load-shop.js';
+import { SettingReader } from '../config/setting-reader.js';
+import { contexts, type ContextParts } from './open-handlers.js';
+import { readSettings } from './settings.js';
+import { loadShop, type HandlerTable } from './load-shop.js';
 
 /** An answer of a handler, and what the contract gives as its example. */
 export type ExampleAnswer = {
@@ -13,25 +15,28 @@ export type ExampleAnswer = {
   example: unknown;
 };
 
+/** `env`: what the settings of the operation are read from. */
+type Given = Partial<ContextParts> & { env?: Readonly<Record<string, string>> };
+
 const DEADLINE_MS = 20_000;
 
 /**
  * Calls a handler with the example of its operation in openapi.yaml, and checks its answer against the contract.
  * For tests: nothing is paid, and no server runs.
- * @param given what the handler uses of its context; `chain`, `network` and `panel` must be given where they are used
+ * @param given what the handler uses of its context; `chain`, `network` and `panel` must be given where they are used; `env`: its settings
  * @param folder of the shop, compiled
  * @throws Error if the handler does, or if the answer breaks the contract; ContractFault if the shop can't be loaded
  */
 export async function answerOfExample(
   operationId: string,
-  given: Partial<ContextParts> = {},
+  given: Given = {},
   folder: string = process.cwd(),
 ): Promise<ExampleAnswer> {
   const { contract, handlers } = await loadShop(folder);
   const operation = contract.paid.find(({ id }) => id === operationId);
   const create = handlers[operationId];
   if (!operation || !create) throw new Error(`No handler sells ${operationId}.`);
-  const served = (await create(contextFrom(given))) as AnyServed;
+  const served = await openWith(operationId, create, given);
   const asked = exampleOf(operation);
   const order = {
     id: 'example',
@@ -52,6 +57,18 @@ export async function answerOfExample(
   return { status, body, headers, example: form.example };
 }
 
+/** Calls the entry of an operation with the settings that the test gave, and with what else it gave of the context. */
+async function openWith(
+  id: string,
+  create: HandlerTable[string],
+  { env = {}, ...parts }: Given,
+): Promise<AnyServed> {
+  const reader = new SettingReader(env);
+  const { [id]: values = {} } = readSettings({ [id]: create }, reader, parts.network?.name ?? 'sandbox');
+  reader.finish();
+  return (await create(contextFrom(parts, values))) as AnyServed;
+}
+
 function exampleOf({ parameters, request }: PricedOperation): AnyAsked {
   const values = (place: 'path' | 'query'): Record<string, unknown> =>
     Object.fromEntries(
@@ -63,16 +80,15 @@ function exampleOf({ parameters, request }: PricedOperation): AnyAsked {
 }
 
 /** What nothing has to be given for. */
-const UNUSED: Pick<ContextParts, 'log' | 'publicUrl' | 'sandboxServices' | 'setting'> = {
+const UNUSED: Pick<ContextParts, 'log' | 'publicUrl' | 'sandboxServices'> = {
   log: { info: () => {}, warn: () => {}, error: () => {} },
   publicUrl: 'https://shop.example',
   sandboxServices: undefined,
-  setting: () => undefined,
 };
 
 /** Fails where a handler takes what the test did not give. */
-function contextFrom(given: Partial<ContextParts>): HandlerContext {
-  const parts: Partial<HandlerContext> = contextOf({ ...UNUSED, ...given } as ContextParts);
+function contextFrom(given: Partial<ContextParts>, values: object): HandlerContext {
+  const parts: Partial<HandlerContext> = contexts({ ...UNUSED, ...given } as ContextParts)(values);
   return new Proxy(parts, {
     get: (target, name) => {
       if (name in target) return target[name as keyof HandlerContext];

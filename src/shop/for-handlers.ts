@@ -19,6 +19,7 @@ export type {
 } from '../contract/operation.js';
 export type { Finding, Probe } from '../contract/probe.js';
 export type { ChainReads, Entry, FreeEntry, HandlerContext, HandlersOf, Panel } from './handler-context.js';
+export { setting, withSettings, type Setting, type Settings, type ValuesOf } from './settings.js';
 export { answerOfExample, type ExampleAnswer } from './answer-of-example.js';
 
 // How a handler fails, and what its answer says then.

@@ -14,8 +14,12 @@ export type Panel = { replyStore: ReplyStore; presence: Respondents };
 /** Infers what a reply without a choice says; undefined if it can't be told. */
 export type SentimentOf = (text: string) => Promise<Sentiment | undefined>;
 
-/** All that an operation gets of the server that sells it. What is not here is imported from 'coinslot'. */
-export type HandlerContext = {
+/**
+ * All that an operation gets of the server that sells it. What is not here is imported from 'coinslot'. `Values`: those of the settings
+ * that it declares (`withSettings`).
+ */
+export type HandlerContext<Values = Record<never, never>> = {
+  settings: Values;
   /** `caip2`: `solana:` and the first 32 characters of the genesis hash. */
   network: Pick<Network, 'name' | 'caip2'>;
   chain: ChainReads;
@@ -24,10 +28,8 @@ export type HandlerContext = {
   publicUrl: string;
   /** The sandbox's doubles of public services, each below a path of its name; undefined outside the sandbox. */
   sandboxServices: string | undefined;
-  /** The value of an environment variable without white space around it; undefined if there is none. */
-  setting: (name: string) => string | undefined;
   /** What several operations share: `make` is called once for each server, and what it returns is given to all who name it. */
-  shared: <T>(make: (context: HandlerContext) => T) => T;
+  shared: <T>(make: (context: HandlerContext<Values>) => T) => T;
   /** Opens the panel. */
   panel: (sentimentOf: SentimentOf) => Panel;
 };

@@ -5,10 +5,11 @@ import { checkHandlers } from '../contract/check-handlers.js';
 import { ContractFault, loadContract, type Contract } from '../contract/contract.js';
 import type { AnyFree, AnyServed } from '../contract/operation.js';
 import type { HandlerContext } from './handler-context.js';
+import type { Declared } from './settings.js';
 
 /** The handlers of a shop by operationId, as its handlers/index.ts exports them (see `HandlersOf`). */
 export type HandlerTable = Readonly<
-  Record<string, (context: HandlerContext) => AnyServed | AnyFree | Promise<AnyServed | AnyFree>>
+  Record<string, ((context: HandlerContext) => AnyServed | AnyFree | Promise<AnyServed | AnyFree>) & Declared>
 >;
 
 /** What a folder sells. */

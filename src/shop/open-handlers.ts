@@ -15,21 +15,25 @@ export type OpenHandlers = {
   close(): Promise<void>;
 };
 
-/** What every operation gets, but what they share among themselves. */
-export type ContextParts = Omit<HandlerContext, 'shared'>;
+/** What every operation gets alike. */
+export type ContextParts = Omit<HandlerContext, 'shared' | 'settings'>;
 
 /**
- * Calls every entry of the table with one context.
+ * Calls every entry of the table with a context.
+ * @param settings the values of what each entry declares, by operationId (`readSettings`)
  * @throws what an entry throws, once those that were opened are closed
  */
 export async function openHandlers(
   contract: Pick<Contract, 'paid'>,
   handlers: HandlerTable,
+  settings: Readonly<Record<string, object>>,
   parts: ContextParts,
 ): Promise<OpenHandlers> {
-  const context = contextOf(parts);
+  const contextOf = contexts(parts);
   const opened = await Promise.allSettled(
-    Object.entries(handlers).map(async ([id, open]) => [id, await open(context)] as const),
+    Object.entries(handlers).map(
+      async ([id, open]) => [id, await open(contextOf(settings[id] ?? {}))] as const,
+    ),
   );
   const all = opened.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));
   const close = async (): Promise<void> =>
@@ -52,17 +56,20 @@ export async function openHandlers(
   };
 }
 
-/** A context whose `shared` remembers what was made. */
-export function contextOf(parts: ContextParts): HandlerContext {
+/** Contexts that differ in their settings, and share what was made for all. */
+export function contexts(parts: ContextParts): (settings: object) => HandlerContext {
   const made = new Map<unknown, unknown>();
-  const context: HandlerContext = {
-    ...parts,
-    shared<T>(make: (context: HandlerContext) => T): T {
-      if (!made.has(make)) made.set(make, make(context));
-      return made.get(make) as T;
-    },
+  return settings => {
+    const context: HandlerContext = {
+      ...parts,
+      settings,
+      shared: <T>(make: (context: HandlerContext) => T): T => {
+        if (!made.has(make)) made.set(make, make(context));
+        return made.get(make) as T;
+      },
+    };
+    return context;
   };
-  return context;
 }
 
 /** A backend without a name has that of its operation. */

@@ -1,10 +1,15 @@
 import { expect } from 'chai';
-import { brandFeedbackBy, brandFeedbackReady } from '../../../handlers/brand-feedback/brand-feedback.js';
+import {
+  brandFeedback,
+  brandFeedbackBy,
+  brandFeedbackReady,
+} from '../../../handlers/brand-feedback/brand-feedback.js';
 import type { OpenOrder, OrderRef } from '../../../src/contract/operation.js';
 import type { PartialRule } from '../../../handlers/brand-feedback/people.js';
 import type { Question, Reply } from '../../../src/upstreams/people/people.js';
 import { aReply, createMemoryBook } from '../../support/memory-reply-store.js';
 import { failureOf } from '../../support/failure.js';
+import { settingFaults } from '../../support/setting-faults.js';
 
 const NEVER = new AbortController().signal;
 const EXTENDED: OrderRef = { id: 'o', deadline: 2_000, attempt: 2 };
@@ -134,4 +139,27 @@ describe('a question that nobody could read', () => {
         `${names} must contain at least one letter, digit or symbol`,
       ]);
     });
+});
+
+describe('The settings of brandFeedback', () => {
+  const client = { RAPIDATA_CLIENT_ID: 'a', RAPIDATA_CLIENT_SECRET: 'b' };
+  const refused: [Record<string, string>, string][] = [
+    [{ PEOPLE: 'nobody' }, 'PEOPLE'],
+    [{ PEOPLE: 'sandbox' }, 'PEOPLE'],
+    [{ PEOPLE: 'rapidata' }, 'RAPIDATA_CLIENT_ID'],
+    [{ RAPIDATA_CLIENT_ID: 'a' }, 'RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET'],
+    [{ ...client, RAPIDATA_BUDGET: '1e3' }, 'RAPIDATA_BUDGET'],
+    [{ PARTIAL: 'maybe' }, 'PARTIAL'],
+  ];
+  for (const [env, name] of refused)
+    it(`are refused where money is real: ${JSON.stringify(env)}`, () => {
+      const faults = settingFaults(brandFeedback, env, 'mainnet');
+      expect(faults).to.have.length(1);
+      expect(faults[0]).to.match(new RegExp(`^${name}: `));
+    });
+
+  it('need nothing', () => {
+    expect(settingFaults(brandFeedback, {})).to.deep.equal([]);
+    expect(settingFaults(brandFeedback, { ...client, PEOPLE: 'rapidata' }, 'mainnet')).to.deep.equal([]);
+  });
 });

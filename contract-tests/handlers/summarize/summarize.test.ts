@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { summarizeBy } from '../../../handlers/summarize/summarize.js';
+import { summarize, summarizeBy } from '../../../handlers/summarize/summarize.js';
 import type { Summarizer } from '../../../handlers/summarize/summarizer.js';
+import { settingFaults } from '../../support/setting-faults.js';
 
 const CONTRACT = new URL('../../../../openapi.yaml', import.meta.url);
 
@@ -18,4 +19,23 @@ describe('An answer of summarize', () => {
       };
       expect(components.schemas.Summary.properties.method.enum).to.include(method);
     });
+});
+
+describe('The settings of summarize', () => {
+  for (const env of [
+    { SUMMARIZER_URL: 'http://s/v1' },
+    { SUMMARIZER_MODEL: 'm' },
+    { SUMMARIZER_URL: 'nowhere', SUMMARIZER_MODEL: 'm' },
+  ])
+    it(`are refused if one is missing or wrong: ${JSON.stringify(env)}`, () => {
+      const [fault] = settingFaults(summarize, env as Record<string, string>);
+      expect(fault).to.match(/^SUMMARIZER_(URL|MODEL)/);
+    });
+
+  it('need nothing, or the two together', () => {
+    expect(settingFaults(summarize, {})).to.deep.equal([]);
+    expect(settingFaults(summarize, { SUMMARIZER_URL: 'http://s/v1', SUMMARIZER_MODEL: 'm' })).to.deep.equal(
+      [],
+    );
+  });
 });

@@ -18,7 +18,8 @@ import type { Terms } from '../../methods/x402/requirements.js';
 import { serviceOf } from '../../methods/x402/service.js';
 import { feePayerOf } from '../../sandbox/endpoints.js';
 import { isAlive, readInfo } from '../../sandbox/info.js';
-import { loadShop } from '../../shop/load-shop.js';
+import { loadShop, type HandlerTable } from '../../shop/load-shop.js';
+import { readSettings, settingsInWords } from '../../shop/settings.js';
 import { createChain } from '../../rails/solana/rpc.js';
 import { plain, toJson } from '../ledger/print.js';
 import { lookAtUpstreams } from './upstream-checks.js';
@@ -57,16 +58,32 @@ async function endpointsOf({
 }
 
 async function readContract(
-  shopDir: string,
+  config: Config,
 ): Promise<{ contract: Contract | undefined; findings: Finding[] }> {
   const subject = 'openapi.yaml';
   try {
-    const { contract } = await loadShop(shopDir);
+    const { contract, handlers } = await loadShop(config.shopDir);
     const found = `sells ${contract.paid.length} operations, each of which is served`;
-    return { contract, findings: [{ level: 'ok', subject, found }] };
+    return { contract, findings: [{ level: 'ok', subject, found }, ...lookAtSettings(handlers, config)] };
   } catch (error) {
     return { contract: undefined, findings: [{ level: 'error', subject, found: messageOf(error) }] };
   }
+}
+
+/** What the operations of the shop read from the environment, each with what is set. */
+function lookAtSettings(handlers: HandlerTable, config: Config): Finding[] {
+  const reader = config.reader();
+  readSettings(handlers, reader, config.network.name);
+  try {
+    reader.finish();
+  } catch (error) {
+    return [{ level: 'error', subject: 'settings', found: messageOf(error) }];
+  }
+  return settingsInWords(handlers, reader).map(({ id, found }) => ({
+    level: 'ok',
+    subject: `settings of ${id}`,
+    found,
+  }));
 }
 
 const LEDGER_STATES: Record<LedgerState['kind'], string> = {
@@ -112,7 +129,7 @@ function termsOf({ network, publicUrl, host, port }: Config, payTo: string): Ter
 }
 
 async function check(config: Config): Promise<Finding[]> {
-  const { contract, findings } = await readContract(config.shopDir);
+  const { contract, findings } = await readContract(config);
   const endpoints = await endpointsOf(config);
   // A sandbox that does not run has not said whom it pays.
   const payTo = endpoints?.payTo ?? config.payTo;

@@ -13,16 +13,18 @@ export const EXAMPLE: { operation: NewOperation; handler: string } = {
     request: { text: 'One coin, one call.' },
     answer: { words: 4, characters: 19 },
   },
-  handler: `import { UpstreamFailure, type Handler } from 'coinslot';
+  handler: `import { UpstreamFailure, type Entry } from 'coinslot';
 import type { operations } from '../generated/openapi.js';
 
 /** Sells the number of words and characters of a text. */
-export const textStats: Handler<operations['textStats']> = async ({ body }) => {
-  const words = body.text.match(/[\\p{L}\\p{N}]+/gu) ?? [];
-  // A call that is refused is not charged: 'invalid' becomes 400, 'failed' 502, 'unavailable' 503.
-  if (words.length === 0) throw new UpstreamFailure('invalid', 'text has no word');
-  return { status: 200, body: { words: words.length, characters: [...body.text].length } };
-};
+export const textStats: Entry<operations['textStats']> = () => ({
+  call: async ({ body }) => {
+    const words = body.text.match(/[\\p{L}\\p{N}]+/gu) ?? [];
+    // A call that is refused is not charged: 'invalid' becomes 400, 'failed' 502, 'unavailable' 503.
+    if (words.length === 0) throw new UpstreamFailure('invalid', 'text has no word');
+    return { status: 200, body: { words: words.length, characters: [...body.text].length } };
+  },
+});
 `,
 };
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { OperationFault } from './contract-text.js';
-import { schemaName, type NewOperation } from './describe-operation.js';
+import type { NewOperation } from './describe-operation.js';
 
 /** Split, so that this file is not taken for unfinished itself. */
 const UNFINISHED = 'TO' + 'DO';
@@ -86,16 +86,18 @@ function write(file: string, text: string): void {
 function handlerText({ id, summary, flow, answer }: NewOperation): string {
   const fields = Object.keys(answer).join(', ');
   const lines = [
-    "import { UpstreamFailure, type Handler } from 'coinslot';",
+    "import { UpstreamFailure, type Entry } from 'coinslot';",
     "import type { operations } from '../generated/openapi.js';",
     '',
     `/** Sells: ${summary}. */`,
-    `export const ${id}: Handler<operations['${id}']> = async call => {`,
-    `  // ${UNFINISHED}: do the work with call.body, and return { status: 200, body: { ${fields} } }.`,
-    '  call.signal.throwIfAborted();',
-    `  throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,
-    '};',
+    `export const ${id}: Entry<operations['${id}']> = () => ({`,
+    '  call: async ({ signal }) => {',
+    `    // ${UNFINISHED}: do the work with the call's body, and return { status: 200, body: { ${fields} } }.`,
+    '    signal.throwIfAborted();',
+    `    throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,
+    '  },',
     ...(flow === 'upfront' ? readyLines(id) : []),
+    '});',
   ];
   return `${lines.join('\n')}\n`;
 }
@@ -103,12 +105,11 @@ function handlerText({ id, summary, flow, answer }: NewOperation): string {
 /** An upfront call is paid before its handler runs, so this is what keeps it from being sold. */
 function readyLines(id: string): string[] {
   return [
-    '',
-    '/** Runs before the payment. What it throws refuses the call, uncharged. */',
-    `export async function ready${schemaName(id)}(): Promise<void> {`,
-    `  // ${UNFINISHED}: refuse what could not be delivered, or remove this function.`,
-    `  throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,
-    '}',
+    '  // Runs before the payment. What it throws refuses the call, uncharged.',
+    '  ready: async () => {',
+    `    // ${UNFINISHED}: refuse what could not be delivered, or remove this function.`,
+    `    throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,
+    '  },',
   ];
 }
 
@@ -140,7 +141,7 @@ test('${id} answers the example of the contract as the contract says', async () 
 const TABLE = 'export const handlers = {';
 const END = /^\} satisfies .*;$/;
 
-function withEntry(text: string, { id, flow }: NewOperation): string {
+function withEntry(text: string, { id }: NewOperation): string {
   const lines = text.replace(`${TABLE}}`, `${TABLE}\n}`).split('\n');
   const end = lines.findIndex(line => END.test(line));
   const lastImport = lines.findLastIndex(
@@ -150,10 +151,8 @@ function withEntry(text: string, { id, flow }: NewOperation): string {
     throw new OperationFault(
       `handlers/index.ts must have the lines '${TABLE}' and '} satisfies …;'. Nothing was changed.`,
     );
-  const ready = `ready${schemaName(id)}`;
-  const upfront = flow === 'upfront';
-  lines.splice(end, 0, `  ${id}: () => ({ call: ${id}${upfront ? `, ready: ${ready}` : ''} }),`);
-  lines.splice(lastImport + 1, 0, `import { ${upfront ? `${ready}, ${id}` : id} } from './${id}.js';`);
+  lines.splice(end, 0, `  ${id},`);
+  lines.splice(lastImport + 1, 0, `import { ${id} } from './${id}.js';`);
   return lines.join('\n');
 }
 

@@ -1,0 +1,126 @@
+import type { SettingReader } from '../config/setting-reader.js';
+import { shownUrl } from '../net/endpoint.js';
+import type { NetworkName } from '../rails/solana/networks.js';
+import type { HandlerContext } from './handler-context.js';
+
+/** An environment variable that an operation reads: declared once, it is in errors, in `npm run check` and in `context.settings`. */
+export type Setting<T> = {
+  readonly name: string;
+  /** What the operator decides by it. */
+  readonly what: string;
+  /** Never shown. */
+  readonly secret: boolean;
+  /** Reads the value. Reports one that is wrong to the reader, which names the variable. */
+  readonly read: (reader: SettingReader) => T;
+};
+
+export type Settings = Readonly<Record<string, Setting<unknown>>>;
+/** The values of settings, under the names that their operation gave them. */
+export type ValuesOf<S extends Settings> = { readonly [K in keyof S]: ReturnType<S[K]['read']> };
+
+/** What values are wrong together, each in a sentence that begins with the names of the variables; empty if none is. */
+export type FaultsOf<Values> = (values: Values, network: NetworkName) => string[];
+
+/** How an entry of the table declares what it reads. */
+export type Declared = { readonly settings?: Settings; readonly faults?: FaultsOf<never> };
+
+type Text = { secret?: boolean; pattern?: RegExp; form?: string };
+
+/** Kinds of settings. Without a `default`, the value of a variable that is not set is undefined. */
+export const setting = {
+  /** `pattern`: what the whole text must match; `form` says it in words, such as `an amount in dollars such as 0.40`. */
+  text<D extends string | undefined = undefined>(
+    name: string,
+    what: string,
+    { default: fallback, secret = false, pattern, form = 'valid' }: Text & { default?: D } = {},
+  ): Setting<string | D> {
+    const read = (reader: SettingReader): string | D => {
+      const text = reader.text(name);
+      if (text === undefined) return fallback as D;
+      if (pattern && !pattern.test(text))
+        reader.fault(`${name}: ${secret ? 'its value' : `'${text}'`} is not ${form}`);
+      return text;
+    };
+    return { name, what, secret, read };
+  },
+  /** An http(s) URL, without trailing slash. User, password and query are never shown. */
+  url(name: string, what: string): Setting<string | undefined> {
+    return { name, what, secret: false, read: reader => reader.url(name) };
+  },
+  /** One of several words. */
+  oneOf<T extends string, D extends T | undefined = undefined>(
+    name: string,
+    what: string,
+    { values, default: fallback }: { values: readonly T[]; default?: D },
+  ): Setting<T | D> {
+    const [first] = values as readonly [T, ...T[]];
+    const read = (reader: SettingReader): T | D =>
+      reader.text(name) === undefined ? (fallback as D) : reader.oneOf(name, values, first);
+    return { name, what, secret: false, read };
+  },
+  /** A whole number, from `min` to `max`. */
+  integer(
+    name: string,
+    what: string,
+    { min, max, default: fallback }: { min: number; max: number; default: number },
+  ): Setting<number> {
+    return { name, what, secret: false, read: reader => reader.integer(name, fallback, min, max) };
+  },
+};
+
+/**
+ * An entry of the handler table that reads settings: `open` finds their values in `context.settings`. `faults` says what is wrong with
+ * values together. What is wrong ends the start, before anything is opened.
+ */
+export function withSettings<S extends Settings, R>(
+  settings: S,
+  open: (context: HandlerContext<ValuesOf<S>>) => R,
+  faults: FaultsOf<ValuesOf<S>> = () => [],
+): ((context: HandlerContext) => R) & Declared {
+  // The server gives each entry the values of what it declares.
+  return Object.assign(open as (context: HandlerContext) => R, {
+    settings,
+    faults: faults,
+  });
+}
+
+/** The values of the settings of each operation. What is wrong is reported to the reader, which throws in `finish`. */
+export function readSettings(
+  handlers: Readonly<Record<string, Declared>>,
+  reader: SettingReader,
+  network: NetworkName,
+): Record<string, object> {
+  const known = new Map<Setting<unknown>, unknown>();
+  const valueOf = (one: Setting<unknown>): unknown => {
+    if (!known.has(one)) known.set(one, one.read(reader));
+    return known.get(one);
+  };
+  const all: Record<string, object> = {};
+  for (const [id, { settings = {}, faults }] of Object.entries(handlers)) {
+    const values = Object.fromEntries(Object.entries(settings).map(([key, one]) => [key, valueOf(one)]));
+    for (const fault of (faults as FaultsOf<object> | undefined)?.(values, network) ?? [])
+      reader.fault(fault);
+    all[id] = values;
+  }
+  return all;
+}
+
+/** A line per operation that reads settings, with those that are set; a secret without its value. */
+export function settingsInWords(
+  handlers: Readonly<Record<string, Declared>>,
+  reader: SettingReader,
+): { id: string; found: string }[] {
+  return Object.entries(handlers).flatMap(([id, { settings = {} }]) => {
+    const all = Object.values(settings);
+    if (all.length === 0) return [];
+    const found = all.map(({ name, secret }) => {
+      const text = reader.text(name);
+      return text === undefined
+        ? `${name} is not set`
+        : secret
+          ? `${name} is set`
+          : `${name}=${shownUrl(text)}`;
+    });
+    return [{ id, found: found.join(', ') }];
+  });
+}
