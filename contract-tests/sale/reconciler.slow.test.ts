@@ -184,7 +184,10 @@ describe('reconciler: the chain decides what nobody knows', function () {
       const bought = await buy();
       expectPending(bought.sent);
       const { claimHeight } = await rowOf(bought.id);
-      await until('it would be dead', () => testChain.sandbox.chain.slot('finalized') > claimHeight + 400);
+      await until(
+        'it would be dead',
+        () => testChain.sandbox.chain.slot('finalized') > claimHeight + EXPIRED_AFTER_BLOCKS + 100,
+      );
       expect((await rowOf(bought.id)).state).to.equal('settling');
       expect(foreign.count()).to.equal(foreign.count('getGenesisHash')).and.to.be.greaterThan(0);
       cluster.rpc.intervene(undefined);
@@ -237,7 +240,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     });
     await until(
       'the real chain is far ahead',
-      () => testChain.sandbox.chain.slot('finalized') > claimHeight + 360,
+      () => testChain.sandbox.chain.slot('finalized') > claimHeight + EXPIRED_AFTER_BLOCKS + 60,
     );
     expect((await rowOf(bought.id)).state).to.equal('settling');
     cluster.rpc.intervene(undefined);

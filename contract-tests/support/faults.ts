@@ -1,5 +1,6 @@
 import { VersionedTransaction } from '@solana/web3.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
+import { EXPIRED_AFTER_BLOCKS } from '../../src/ledger/maintenance.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import type { FacilitatorChain } from '../../src/facilitators/embedded-facilitator.js';
 import type { Intervention } from './proxy.js';
@@ -125,12 +126,14 @@ export type RpcFault = 'none' | 'slow' | 'dropAfter' | 'error' | 'lag' | 'noRow'
 type RpcResult = { result?: unknown; error?: unknown };
 type Latest = { context: { slot: number }; value: { lastValidBlockHeight: number } };
 
+/** So far behind, in slots, a server that is asked when a payment is dead by height does not show that it landed. */
+const LAG = EXPIRED_AFTER_BLOCKS + 200;
+
 /**
- * An RPC server that misbehaves at one call. `lag`: it is 400 slots behind; `noRow`: it has lost a transaction; `lost`: it accepts a
+ * An RPC server that misbehaves at one call. `lag`: it is `LAG` slots behind; `noRow`: it has lost a transaction; `lost`: it accepts a
  * transaction and loses it before it lands.
  */
 export function rpcFault(kind: RpcFault, testChain: TestChain): Intervention {
-  const lag = 400;
   return async ({ method, body, forward, respond, drop }) => {
     if (kind === 'error') return respond(500, '{}');
     if (kind === 'slow') await pause(100);
@@ -143,27 +146,21 @@ export function rpcFault(kind: RpcFault, testChain: TestChain): Intervention {
     if (kind !== 'lag') return respond(answer.status, answer.body);
     const { params } = JSON.parse(body.toString()) as { params?: unknown[] };
     const json = JSON.parse(answer.body.toString()) as RpcResult;
-    lagged(method, params ?? [], json, testChain.sandbox.chain.slot('processed') - lag, lag);
+    lagged(method, params ?? [], json, testChain.sandbox.chain.slot('processed') - LAG);
     respond(200, JSON.stringify(json));
   };
 }
 
-function lagged(
-  method: string | undefined,
-  params: unknown[],
-  json: RpcResult,
-  newest: number,
-  lag: number,
-): void {
+function lagged(method: string | undefined, params: unknown[], json: RpcResult, newest: number): void {
   const { minContextSlot } = (params[1] ?? {}) as { minContextSlot?: number };
   if (minContextSlot !== undefined && minContextSlot > newest - 32) {
     delete json.result;
     json.error = { code: -32016, message: 'Minimum context slot has not been reached' };
   } else if (method === 'getLatestBlockhash') {
     const latest = json.result as Latest;
-    latest.context.slot -= lag;
-    latest.value.lastValidBlockHeight -= lag;
-  } else if (method === 'getBlockHeight') json.result = (json.result as number) - lag;
+    latest.context.slot -= LAG;
+    latest.value.lastValidBlockHeight -= LAG;
+  } else if (method === 'getBlockHeight') json.result = (json.result as number) - LAG;
   else if (method === 'getSignaturesForAddress') {
     json.result = (json.result as { slot: number }[]).filter(({ slot }) => slot <= newest);
   } else if (method === 'isBlockhashValid') {
