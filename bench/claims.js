@@ -21,7 +21,7 @@ function request(number) {
     payer: payers[number % PAYERS],
     amount: 10_000n,
     network: NETWORK,
-    x402Version: 2,
+    method: 'x402-v2',
     transaction: randomBytes(300).toString('base64'),
     flow: 'authorization',
     slot: 1_000,

@@ -13,6 +13,8 @@ import { bannerOf } from './observe/banner.js';
 import { openObservation } from './observe/observation.js';
 import { createHttpOperations } from './upstreams/http-operations/http-operations.js';
 import { createHttpServer } from './http/server.js';
+import { Methods } from './methods/methods.js';
+import { x402Methods } from './methods/x402/x402.js';
 import { serviceOf } from './methods/x402/service.js';
 import { loadShop, type Shop } from './shop/load-shop.js';
 import { readSettings } from './shop/settings.js';
@@ -64,6 +66,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
       apis,
       endpoints,
       terms,
+      methods: new Methods(x402Methods(terms)),
       log,
       observation,
       closing: closing.signal,

@@ -92,9 +92,9 @@ describe('The contract explains itself', () => {
       service: serviceOf(contract, publicUrl),
     };
     const live = { feePayer: String(extra.feePayer), recentBlockhash: String(extra.recentBlockhash) };
-    const { body, header } = renderChallenge(operation!, terms, live);
+    const { body, headers } = renderChallenge(operation!, terms, live);
     expect(example).to.deep.equal(JSON.parse(body.toString()));
-    expect(header).to.have.length.at.most(MAX_HEADER_BYTES);
+    expect(headers['PAYMENT-REQUIRED']).to.have.length.at.most(MAX_HEADER_BYTES);
   });
 });
 

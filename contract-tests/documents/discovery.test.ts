@@ -7,6 +7,7 @@ import { parseContract } from '../../src/contract/contract.js';
 import { discoveryOf, indexOf, servedContract } from '../../src/documents/discovery.js';
 import type { Terms } from '../../src/methods/x402/requirements.js';
 import { RELEASED, SOLD } from '../support/sold.js';
+import { sellingOf } from '../support/selling.js';
 
 /** Its prices and operations stay as they are. */
 const contract = RELEASED;
@@ -29,7 +30,7 @@ function expectKept(schema: string, value: unknown): void {
 }
 
 describe('The discovery document', () => {
-  const all = discoveryOf(contract.paid, TERMS);
+  const all = discoveryOf(contract.paid, sellingOf(TERMS));
 
   it('lists the paid operations under our public address', () => {
     expectKept('Discovery', all);
@@ -66,7 +67,7 @@ describe('The discovery document', () => {
   it('of one upstream lists and describes its operations alone', () => {
     const audio = discoveryOf(
       contract.paid.filter(operation => operation.tags.includes('Audio')),
-      TERMS,
+      sellingOf(TERMS),
     );
     expectKept('Discovery', audio);
     expect(audio.resources).to.deep.equal(['https://pay.example/v1/tts']);
@@ -102,7 +103,7 @@ describe('The service index', () => {
 
 describe('The served description', () => {
   const before = JSON.stringify(contract.document);
-  const served = servedContract(contract, TERMS, SITE) as Json & {
+  const served = servedContract(contract, sellingOf(TERMS), SITE) as Json & {
     info: Json;
     paths: Record<string, Record<string, Json>>;
   };
@@ -111,7 +112,7 @@ describe('The served description', () => {
     expectKept('OpenApiDocument', served);
     expect(served.servers).to.deep.equal([{ url: 'https://pay.example' }]);
     expect(served.info.contact).to.deep.equal({ name: 'Coinslot', url: SITE });
-    expect(served.info['x-guidance']).to.equal(discoveryOf(contract.paid, TERMS).instructions);
+    expect(served.info['x-guidance']).to.equal(discoveryOf(contract.paid, sellingOf(TERMS)).instructions);
   });
 
   it('says of each paid operation, and of no other, how it is paid', () => {
@@ -155,12 +156,12 @@ describe('The served description', () => {
   });
 
   it('has the answers of its own documents as examples, and says how large a body may be', () => {
-    const document = servedContract(SOLD, TERMS, SITE) as typeof served;
+    const document = servedContract(SOLD, sellingOf(TERMS), SITE) as typeof served;
     const exampleAt = (path: string): unknown =>
       (document.paths[path]!.get!.responses as Record<string, { content: Record<string, Json> }>)['200']!
         .content['application/json']!.example;
     expect(exampleAt('/')).to.deep.equal(indexOf(SOLD, SITE));
-    expect(exampleAt('/.well-known/x402')).to.deep.equal(discoveryOf(SOLD.paid, TERMS));
+    expect(exampleAt('/.well-known/x402')).to.deep.equal(discoveryOf(SOLD.paid, sellingOf(TERMS)));
     expect((exampleAt('/tts/.well-known/x402') as Json).resources).to.deep.equal([
       'https://pay.example/v1/tts',
     ]);

@@ -3,6 +3,7 @@ import { parseContract } from '../../src/contract/contract.js';
 import { serverJson } from '../../src/documents/mcp-server-json.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { SOLD } from '../support/sold.js';
+import { sellingOf } from '../support/selling.js';
 
 const termsAt = (publicUrl: string) => ({
   network: 'solana:x',
@@ -27,7 +28,7 @@ function expectValid(entry: Record<string, unknown>): void {
 
 describe('The entry for the MCP registry, server.json', () => {
   it('is made from the contract and PUBLIC_URL', () => {
-    const entry = serverJson(SOLD, termsAt('https://shop.example.com'));
+    const entry = serverJson(SOLD, sellingOf(termsAt('https://shop.example.com')));
     expectValid(entry);
     expect(entry).to.deep.include({
       name: 'com.example.shop/coinslot',
@@ -47,11 +48,11 @@ describe('The entry for the MCP registry, server.json', () => {
       ...shop,
       document: { info: { title: `${'Ümläut '.repeat(40)}`, version: '2.1.0', summary: 'word '.repeat(40) } },
     };
-    expectValid(serverJson(shop, termsAt('https://example.com')));
-    const entry = serverJson(long, termsAt('https://example.com/shop'));
+    expectValid(serverJson(shop, sellingOf(termsAt('https://example.com'))));
+    const entry = serverJson(long, sellingOf(termsAt('https://example.com/shop')));
     expectValid(entry);
     expect(entry['description']).to.match(/word…$/);
-    const nameAt = (url: string): unknown => serverJson(SOLD, termsAt(url))['name'];
+    const nameAt = (url: string): unknown => serverJson(SOLD, sellingOf(termsAt(url)))['name'];
     expect(nameAt('http://127.0.0.1:8402')).to.equal('127.0.0.1/coinslot');
     expect(nameAt('http://localhost:8402')).to.equal('localhost/coinslot');
     expect(nameAt('http://[::1]:8402')).to.equal('1/coinslot');

@@ -8,6 +8,7 @@ import { serviceOf } from '../../src/methods/x402/service.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { SOLD } from '../support/sold.js';
 import { call, openWorld, post, signFor, TEXT, type World } from '../support/world.js';
+import { sellingOf } from '../support/selling.js';
 
 type Raw = { status: number; headers: Record<string, string | undefined>; body: Buffer };
 
@@ -185,12 +186,12 @@ describe('The files of another shop', () => {
 
   it('come from its contract, and give way to a path that it declares itself', () => {
     const contract = parseContract(ANY_SHOP);
-    const text = agentFiles(contract, terms, '').get('/llms.txt')?.plain.body.toString() ?? '';
+    const text = agentFiles(contract, sellingOf(terms), '').get('/llms.txt')?.plain.body.toString() ?? '';
     for (const { examplePath } of contract.paid) expect(text).to.contain(`(${publicUrl}${examplePath})`);
     expect(text).not.to.match(/summarize|undefined/);
     const [operation] = contract.free;
     const own = { ...contract, free: [{ ...operation!, path: '/robots.txt' }] };
-    expect([...agentFiles(own, terms, '').keys()]).not.to.include('/robots.txt');
+    expect([...agentFiles(own, sellingOf(terms), '').keys()]).not.to.include('/robots.txt');
   });
 
   it('its name and icon are those of its info, in what x402 accepts', () => {

@@ -15,6 +15,7 @@ import { Offers } from '../../src/offers/offers.js';
 import type { PaidCall } from '../../src/sale/paid-call.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { call, challengeOf, type Answer } from '../support/world.js';
+import { sellingOf } from '../support/selling.js';
 
 const contract = parseContract(ANY_SHOP);
 const NEVER = new AbortController().signal;
@@ -176,7 +177,7 @@ describe('A server of any contract', () => {
   const calls: AnyCall[] = [];
 
   before(async () => {
-    offers = new Offers(contract.paid, TERMS, TERMS.payTo);
+    offers = new Offers(contract.paid, sellingOf(TERMS), TERMS.payTo);
     const routes = await Routes.create(contract);
     const replies: Record<string, AnyReply> = {
       quote: { status: 200, body: { price: 2 } },
@@ -191,9 +192,9 @@ describe('A server of any contract', () => {
       ]),
     );
     routes.register(handlers);
-    const payment = { version: 2, identifier: null, checked: { id: 'p', payer: 'q' } };
+    const payment = { method: offers.methods.first, identifier: null, checked: { id: 'p', payer: 'q' } };
     const charge = {
-      checkPayment: (headers: Record<string, string>) =>
+      checkPayment: ({ headers }: { headers: Record<string, string> }) =>
         'x-payment' in headers ? { kind: 'payment', payment } : { kind: 'unpaid' },
       moneyNote: async () => 'Nothing was charged.',
       process: async (paid: PaidCall) => {
@@ -215,7 +216,7 @@ describe('A server of any contract', () => {
         return { kind: 'answer', answer: (answer as { answer: object }).answer };
       },
     };
-    const exposed = exposedHeaders(contract);
+    const exposed = exposedHeaders(contract, sellingOf(TERMS).methods);
     const parts = {
       ...{ handlers, routes, log, charge, offers, exposed },
       bodies: new BodyReader(),

@@ -40,10 +40,10 @@ async function openApp() {
     },
   } as unknown as Serving;
   const charge = {
-    checkPayment: (headers: IncomingHttpHeaders) => ({
+    checkPayment: ({ headers }: { headers: IncomingHttpHeaders }) => ({
       kind: 'payment',
       payment: {
-        version: 2,
+        method: { receiptHeaders: () => ({}) },
         identifier: null,
         checked: { id: headers['x-payment'], payer: headers['x-payment'] },
       },
@@ -60,6 +60,7 @@ async function openApp() {
     bodies: new BodyReader(),
     panel: (_ctx: unknown, next: () => unknown) => next(),
     exposed: '',
+    offers: { methods: { areIn: () => true, askedBy: () => ({}) } },
     closing: NEVER,
   };
   const callback = createApp({

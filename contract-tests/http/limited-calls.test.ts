@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { servePaidCall, type ArrivedCall, type PaidCallParts } from '../../src/http/paid-calls.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
-import type { PaymentCheck } from '../../src/methods/x402/check-payment.js';
+import type { PaymentCheck } from '../../src/sale/check-payment.js';
 import {
   facilitatorDown,
   failedToProcess,
@@ -45,7 +45,7 @@ function limitedBy({ check, outcome, known = false }: { check: object; outcome?:
   const call = {
     route: {},
     operation,
-    headers: {},
+    carrier: { headers: {} },
     transport: 'mcp',
     requestId: 'r',
     traceHeaders: {},

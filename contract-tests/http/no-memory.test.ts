@@ -59,6 +59,7 @@ describe('a sold answer for which there is no memory', () => {
       kind: 'found',
       kept: { id: 'payment', number: 1 },
       payer: 'payer',
+      method: { receiptMeta: () => ({}) },
       outcome: { kind: 'answer', answer: ANSWER, receipt: RECEIPT, sale },
     };
     const parts = {

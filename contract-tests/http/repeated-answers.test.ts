@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { Methods } from '../../src/methods/methods.js';
 import { randomBytes } from 'node:crypto';
 import { PickUps } from '../../src/http/serve-pick-up.js';
 import { AnswerKeys } from '../../src/sale/answer-keys.js';
@@ -67,7 +68,8 @@ describe('a paid answer that is sent again', () => {
   it('uses up nothing of what the buyer’s key may be asked for, and neither do keys of strangers', async () => {
     const [id, keys] = [randomBytes(32).toString('hex'), new AnswerKeys(randomBytes(32), undefined)];
     const charge = { pickUp: async () => ({ kind: 'nothing', error: 'gone' }) as const };
-    const pickUps = new PickUps(RELEASED, keys, charge);
+    const methods = { first: {}, named: () => ({}) } as unknown as Methods;
+    const pickUps = new PickUps(RELEASED, keys, charge, methods);
     const pickedUp = (number: number) => pickUps.get(keys.linkOf({ id, number }).key);
     for (let copies = 0; copies < 20; copies++) expect(pickUps.takeAgain(id, 300_000)).to.equal(0);
     expect(pickUps.takeAgain(id, 300_000)).to.be.greaterThan(0);

@@ -99,7 +99,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         payer: 'Payer111',
         amount: 10_000n,
         network: OWNER.network,
-        x402Version: 2,
+        method: 'x402-v2',
         transaction: 'AAAA',
         identifier: 'order-1',
         flow: 'upfront',

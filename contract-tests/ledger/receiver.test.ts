@@ -113,6 +113,7 @@ function binding(): void {
       "update meta set value = '5' where key = 'schema'",
       // What later versions have added.
       'drop index payments_settled',
+      'alter table payments drop column method',
       'alter table orders drop column extended',
       ...['next_attempt_at', 'tries', 'starts', 'failure'].map(
         name => `alter table orders drop column ${name}`,

@@ -80,7 +80,7 @@ function readable(row: Row): Row {
 /** Every row of 1.0.0 had one caller as far as is known, and what was written was written to that one. */
 function counted(row: Row): Row {
   const written = row['written_at'] !== null;
-  return { ...row, callers: 1, written_to: written ? 1 : null, unwritten: written ? 0 : 1 };
+  return { ...row, method: null, callers: 1, written_to: written ? 1 : null, unwritten: written ? 0 : 1 };
 }
 
 /** No order of 1.0.0 was extended. One that failed may be attempted again when its buyer asks. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { runHandler, type HandlerParts } from '../../src/http/run-handler.js';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import { OrderWorker } from '../../src/sale/order-worker.js';
 import type { Answer, Outcome } from '../../src/sale/outcome.js';

@@ -19,7 +19,7 @@ describe('A tool with path parameters', () => {
     const routes = await Routes.create(contract);
     const handlers = { quote: { call: async () => ({ status: 200, body: { price: 1 } }) } };
     routes.register(handlers);
-    const payment = { version: 2, identifier: null, checked: { id: 'p', payer: 'q' } };
+    const payment = { method: {}, identifier: null, checked: { id: 'p', payer: 'q' } };
     const charge = {
       checkPayment: async () => ({ kind: 'payment', payment }),
       moneyNote: async () => 'Nothing was charged.',

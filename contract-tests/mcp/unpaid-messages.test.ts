@@ -67,7 +67,8 @@ it('what a stranger writes is logged at debug, cut, and once for all messages of
     void lines.push({ level, text: JSON.stringify(fields) + message });
   const written = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
   const log = withoutRepeats(written);
-  const parts = { contract: RELEASED, log, siteUrl: 'https://shop.example' };
+  const offers = { methods: { all: [] } };
+  const parts = { contract: RELEASED, offers, log, siteUrl: 'https://shop.example' };
   const protocol = createProtocol(parts as unknown as Parameters<typeof createProtocol>[0], () => undefined);
   for (let times = 0; times < 20; times++) {
     const text = `${times} ${'strange '.repeat(2_000)}`;

@@ -13,8 +13,8 @@ export const callerMutants: readonly Mutant[] = [
   {
     name: 'a copy that is sent away unread is told the key of the answer',
     file: 'src/sale/charge.js',
-    find: 'return this.#useUp(payment, unfinished(worth)({ network, sale: NO_SALE }));',
-    replace: 'return { ...unfinished(worth)({ network, sale: NO_SALE }), kept: { id, number: 0 } };',
+    find: 'return this.#useUp(payment, unfinished(worth)(NO_SALE));',
+    replace: 'return { ...unfinished(worth)(NO_SALE), kept: { id, number: 0 } };',
     test: 'sale/{callers,charge-*}',
     grep: 'who sends the payment and holds back the call',
   },

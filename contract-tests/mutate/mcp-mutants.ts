@@ -98,8 +98,8 @@ export const mcpMutants: readonly Mutant[] = [
   {
     name: 'MCP: a settlement that was refused has no receipt',
     file: 'src/mcp/call-tool.js',
-    find: 'offers.refusal(operation, 2, error, fresh, payment.checked), receipt)',
-    replace: 'offers.refusal(operation, 2, error, fresh, payment.checked))',
+    find: 'refusal, receipt && method.receiptMeta(receipt))',
+    replace: 'refusal)',
     test: 'mcp/paid-tools',
     grep: 'refused when it is settled',
   },

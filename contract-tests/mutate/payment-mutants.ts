@@ -409,7 +409,7 @@ const answered = [
   ...of('sale/shared-outcome', 'sale/{callers,charge-*}', [
     {
       name: 'a receipt without its amount',
-      find: ', network, amount: amount.toString() }',
+      find: ', amount: amount.toString() }',
       replace: ", network, amount: '0' }",
       grep: 'the receipt of the price that was paid',
     },
@@ -417,8 +417,8 @@ const answered = [
   ...of('sale/shared-outcome', 'sale/charge-*', [
     {
       name: 'a doubt has the receipt of a success',
-      find: "receipt: failed(paid, network, 'settlement_pending')",
-      replace: 'receipt: success(paid, network)',
+      find: "receipt: failed(paid, 'settlement_pending')",
+      replace: 'receipt: success(paid)',
       grep: 'on every resend, across a restart, asked once',
     },
   ]),

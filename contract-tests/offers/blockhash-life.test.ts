@@ -10,6 +10,7 @@ import { FEE_PAYER, paid, TERMS } from '../support/charge-world.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { challengeOf, openWorld, post, TEXT, type World } from '../support/world.js';
 import { priceOf } from '../support/sold.js';
+import { sellingOf } from '../support/selling.js';
 
 const hash = (): string => Keypair.generate().publicKey.toBase58();
 
@@ -25,7 +26,7 @@ describe('How long a blockhash still lives', () => {
     now = 1_000_000;
     reads = 0;
     listed = hashes.map(bytesOf);
-    offers = new Offers(paid, TERMS, FEE_PAYER, [], () => now);
+    offers = new Offers(paid, sellingOf(TERMS), FEE_PAYER, [], () => now);
     life = new BlockhashLife({
       offers,
       closing: new AbortController().signal,

@@ -8,6 +8,7 @@ import { DEVNET, DEVNET_USDC } from '../support/craft.js';
 import { pause } from '../support/faults.js';
 import { PLACES, type LedgerPlace } from '../support/ledger-places.js';
 import { RELEASED } from '../support/sold.js';
+import { sellingOf } from '../support/selling.js';
 
 const { paid } = RELEASED;
 const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
@@ -42,7 +43,13 @@ for (const { name, make } of PLACES) {
         ? await openLedger({ url: place.url, payTo: PAY_TO, network: DEVNET, now: () => clock })
         : ledgers[0]!;
       if (own) ledgers.push(ledger);
-      const offers = new Offers(paid, TERMS, feePayer, await rememberedFeePayers(ledger), () => clock);
+      const offers = new Offers(
+        paid,
+        sellingOf(TERMS),
+        feePayer,
+        await rememberedFeePayers(ledger),
+        () => clock,
+      );
       const counted = {
         offerFeePayer: ledger.offerFeePayer,
         offeredFeePayers: () => {
@@ -81,9 +88,9 @@ for (const { name, make } of PLACES) {
 
     it('is in the ledger before any challenge names it', async () => {
       const { offers, feePayers } = await server(X);
-      const named = offers.challenge(paid[0]!, 2);
+      const named = offers.challenge(paid[0]!, offers.methods.first);
       const offering = feePayers.offer(Y);
-      expect(offers.challenge(paid[0]!, 2)).to.equal(named);
+      expect(offers.challenge(paid[0]!, offers.methods.first)).to.equal(named);
       await offering;
       expect(offers.feePayer).to.equal(Y);
     });

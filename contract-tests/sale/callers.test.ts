@@ -2,7 +2,7 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
 import type { Charge } from '../../src/sale/charge.js';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import type { Answer, Outcome } from '../../src/sale/outcome.js';
 import {
   answer,

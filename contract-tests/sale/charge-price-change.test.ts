@@ -1,6 +1,6 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import type { Facilitator } from '../../src/facilitators/facilitator.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import {
@@ -26,7 +26,10 @@ describe('a price that changed judges unknown payments only', () => {
 
   /** The payment as a server with another price reads it. */
   async function under(header: string): Promise<Payment> {
-    const checkedPayment = await world.charge.checkPayment({ 'payment-signature': header }, dearer);
+    const checkedPayment = await world.charge.checkPayment(
+      { headers: { 'payment-signature': header } },
+      dearer,
+    );
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expect(checkedPayment.error).to.match(/the price is 0.02 USDC/);
     return checkedPayment.payment;
@@ -54,7 +57,7 @@ describe('a price that changed judges unknown payments only', () => {
     const elsewhere = { ...TERMS, payTo: Keypair.generate().publicKey.toBase58() };
     const offers = world.newDesk(FEE_PAYER, elsewhere);
     const charge = world.newCharge({ offers });
-    const checkedPayment = await charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
+    const checkedPayment = await charge.checkPayment({ headers: { 'payment-signature': header } }, SUMMARIZE);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expect(bodyOf(await charge.process(world.call(checkedPayment.payment)))).to.equal(bodyOf(first));
     offers.close();
@@ -79,7 +82,7 @@ describe('a price that changed judges unknown payments only', () => {
     const offers = world.newDesk(FEE_PAYER, elsewhere);
     const ledger = { ...world.ledger, receivers: [elsewhere.payTo, TERMS.payTo] };
     const charge = world.newCharge({ offers, ledger, facilitator, askAgainAfterMs: 0 });
-    const checkedPayment = await charge.checkPayment({ 'payment-signature': header }, SUMMARIZE);
+    const checkedPayment = await charge.checkPayment({ headers: { 'payment-signature': header } }, SUMMARIZE);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expectPending(await charge.process(world.call(checkedPayment.payment, { holdMs: 1_000 })));
     expect(askedFor).to.deep.equal([TERMS.payTo, TERMS.payTo]);
@@ -103,7 +106,10 @@ describe('a price that changed judges unknown payments only', () => {
   it('an offer of the new price is sold at the new price', async () => {
     const { transaction } = craftPayment({ ...RECIPE, amount: 20_000n });
     const header = v2Header(requirementsOf(dearer, TERMS, FEE_PAYER), transaction);
-    const checkedPayment = await world.charge.checkPayment({ 'payment-signature': header }, dearer);
+    const checkedPayment = await world.charge.checkPayment(
+      { headers: { 'payment-signature': header } },
+      dearer,
+    );
     if (checkedPayment.kind !== 'payment') throw new Error(checkedPayment.kind);
     const outcome = await world.redeem(checkedPayment.payment, { operation: dearer });
     expect(outcome).to.have.nested.property('receipt.amount', '20000');

@@ -183,7 +183,7 @@ describe('charge: promise 10, once the money moved the answer goes out', () => {
           payer: checked.payer,
           amount: 10_000n,
           network: DEVNET,
-          x402Version: 2,
+          method: 'x402-v2',
           transaction: checked.transaction,
           flow: 'authorization',
           slot: 1,

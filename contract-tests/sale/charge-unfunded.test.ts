@@ -1,6 +1,6 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import type { Answer } from '../../src/sale/outcome.js';
 import {

@@ -16,7 +16,7 @@ function row(change: Partial<Payment> = {}): Payment {
     payer: 'payer',
     amount: 10_000n,
     network: 'solana:x',
-    x402Version: 2,
+    method: 'x402-v2',
     transaction: '',
     identifier: null,
     flow: 'authorization',

@@ -349,7 +349,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
       payer: 'p',
       amount: 10_000n,
       network: testChain.terms.network,
-      x402Version: 2,
+      method: 'x402-v2',
       transaction: 'AAAA',
       flow: 'authorization',
       slot: 1,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { EXPIRED_AFTER_BLOCKS } from '../../src/ledger/maintenance.js';
 import type { ChainHistory } from '../../src/rails/solana/find-transfer.js';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import {
   loadFacilitatorTrust,
   type StoredFacilitatorTrust,

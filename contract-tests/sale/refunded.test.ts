@@ -1,10 +1,9 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import type { Outcome } from '../../src/sale/outcome.js';
 import { pickUp } from '../../src/sale/pick-up.js';
 import { bodyOf, eachInANewWorld, ID, SIGNATURE, world } from '../support/charge-world.js';
-import { DEVNET } from '../support/craft.js';
 import { aRefund, paymentIn } from '../support/ledger-places.js';
 
 /** A payment whose call failed after it was paid, and that the operator paid back. */
@@ -33,7 +32,6 @@ describe('charge: a payment that the operator paid back', () => {
       success: false,
       errorReason: 'refunded',
       transaction: SIGNATURE,
-      network: DEVNET,
       payer: payment.checked.payer,
     };
     expect(receiptOf(outcome)).to.deep.equal(receipt);

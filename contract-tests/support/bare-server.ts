@@ -6,6 +6,7 @@ import { Routes } from '../../src/contract/routes.js';
 import { createHttpServer, type HttpDeadlines, type Listener } from '../../src/http/server.js';
 import { Offers } from '../../src/offers/offers.js';
 import { SUMMARIZE } from './test-chain.js';
+import { sellingOf } from './selling.js';
 
 /** The HTTP server with one priced operation, and whatever handler a test gives it. */
 export type BareServer = { server: Server; url: string; close(): void };
@@ -19,7 +20,7 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
     payTo: address,
     publicUrl: 'http://127.0.0.1',
   };
-  const offers = new Offers([SUMMARIZE], terms, address);
+  const offers = new Offers([SUMMARIZE], sellingOf(terms), address);
   const routes = await Routes.create({ document: { info: {}, paths: {} }, paid: [SUMMARIZE], free: [] });
   const parts = { app: handle, offers, routes, documents: new Map(), exposed: '' };
   const server = createHttpServer(parts, deadlines);

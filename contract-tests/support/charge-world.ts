@@ -7,7 +7,7 @@ import type { PricedOperation } from '../../src/contract/contract.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge, type ChargeParts } from '../../src/sale/charge.js';
 import { Offers } from '../../src/offers/offers.js';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import type { Facilitator, SettleResult, VerifyResult } from '../../src/facilitators/facilitator.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { fingerprint } from '../../src/sale/fingerprint.js';
@@ -25,6 +25,7 @@ import {
   withIdentifier,
   type Recipe,
 } from './craft.js';
+import { sellingOf } from './selling.js';
 
 export const { paid } = RELEASED;
 export const operation = (id: string): PricedOperation => operationIn(RELEASED, id);
@@ -139,7 +140,7 @@ export class World {
   }
 
   newDesk(feePayer = FEE_PAYER, terms = TERMS): Offers {
-    const offers = new Offers(paid, terms, feePayer, [], this.clock);
+    const offers = new Offers(paid, sellingOf(terms), feePayer, [], this.clock);
     offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
     return offers;
   }

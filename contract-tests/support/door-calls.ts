@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import type { Transport } from '../../src/observe/observer.js';
 import type { Sale } from '../../src/sale/outcome.js';
-import type { Receipt } from '../../src/methods/x402/wire.js';
+import type { Receipt } from '../../src/methods/method.js';
 import { within } from './faults.js';
 import { CUT, type Sent } from './test-server.js';
 

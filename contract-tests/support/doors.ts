@@ -84,7 +84,7 @@ export class Doors {
     const parts = {
       ...{ contract, routes, charge, handlers, answerKeys, log: SILENT, holdMs: HOLD_MS },
       offers: testServer.offers,
-      pickUps: new PickUps(contract, answerKeys, charge),
+      pickUps: new PickUps(contract, answerKeys, charge, testServer.offers.methods),
       bodies: new BodyReader(),
       deliveries: new Deliveries(),
       limits: new SourceLimits({ trustedProxies: 0 }),

@@ -56,7 +56,7 @@ export function claimRequest(overrides: Partial<ClaimRequest> = {}): ClaimReques
     payer: 'Payer111',
     amount: 500_000n,
     network: 'solana:test',
-    x402Version: 2,
+    method: 'x402-v2',
     transaction: 'AAAA',
     flow: 'upfront',
     request: '{"brand":"Acme"}',

@@ -12,7 +12,7 @@ export function payment(overrides: Partial<ClaimRequest> = {}): ClaimRequest {
     payer: 'Payer111',
     amount: 10_000n,
     network: OWNER.network,
-    x402Version: 2,
+    method: 'x402-v2',
     transaction: 'AAAA',
     flow: 'authorization',
     slot: 1_000,

@@ -1,13 +1,23 @@
 import { createHash } from 'node:crypto';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import { decodePayment } from '../../src/methods/x402/wire.js';
+import { DEVNET, DEVNET_USDC, DEVNET_V1 } from './craft.js';
+import { sellingOf, x402In } from './selling.js';
 import { toAddress } from '../../src/rails/solana/address.js';
 import { readTransaction } from '../../src/rails/solana/message.js';
 import { MEMO_PROGRAM } from '../../src/rails/solana/networks.js';
 
+const SELLING = sellingOf({
+  network: DEVNET,
+  v1Network: DEVNET_V1,
+  asset: DEVNET_USDC,
+  payTo: '',
+  publicUrl: '',
+});
+
 /** A well-formed payment as the charge sees it once it is checked. Checks nothing itself, so that tests need not wait for it. */
 export function paymentOf(header: string): Payment {
-  const decoded = decodePayment({ 'payment-signature': header });
+  const decoded = decodePayment({ headers: { 'payment-signature': header } });
   if (decoded.kind !== 'payment') throw new Error(`decoded: ${JSON.stringify(decoded)}`);
   const { version, identifier = null, transaction } = decoded.payment;
   const bytes = Buffer.from(transaction, 'base64');
@@ -15,7 +25,7 @@ export function paymentOf(header: string): Payment {
   const addressOf = (key = ''): string => toAddress(Buffer.from(key, 'latin1'));
   bytes.fill(0, 1, 65);
   return {
-    version,
+    method: x402In(SELLING, version),
     identifier,
     checked: {
       id: createHash('sha256').update(message).digest('hex'),

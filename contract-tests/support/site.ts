@@ -11,6 +11,7 @@ import { indexOf } from '../../src/documents/discovery.js';
 import { Offers } from '../../src/offers/offers.js';
 import { createSite, type SiteParts } from '../../src/site/site.js';
 import { ANY_SHOP } from './any-shop.js';
+import { sellingOf } from './selling.js';
 
 export const TERMS = {
   network: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1',
@@ -38,15 +39,15 @@ export async function serveSite(
   contract: Contract,
   more: Partial<SiteParts> = {},
 ): Promise<{ url: string; close(): void }> {
-  const exposed = exposedHeaders(contract);
+  const exposed = exposedHeaders(contract, sellingOf(TERMS).methods);
   const routes = await Routes.create(contract);
   const isTaken = (path: string): boolean => routes.match('GET', path).kind !== 'notFound';
   const siteUrl = TERMS.publicUrl;
   const site = await createSite({
-    ...{ contract, terms: TERMS, siteUrl, network: 'mainnet', hasWallet: false, exposed, isTaken },
+    ...{ contract, ...sellingOf(TERMS), siteUrl, network: 'mainnet', hasWallet: false, exposed, isTaken },
     ...more,
   });
-  const offers = new Offers(contract.paid, TERMS, TERMS.payTo);
+  const offers = new Offers(contract.paid, sellingOf(TERMS), TERMS.payTo);
   const index = documentOf(indexOf(contract, siteUrl), exposed, { Vary: 'Accept' });
   const hasIndex = contract.free.some(({ path }) => path === '/');
   const server: Server = createHttpServer({

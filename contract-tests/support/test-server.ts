@@ -5,7 +5,7 @@ import type { Observer } from '../../src/observe/observer.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge } from '../../src/sale/charge.js';
 import { Offers } from '../../src/offers/offers.js';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import { EMBEDDED } from '../../src/facilitators/embedded-facilitator.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { facilitatorName, httpFacilitator } from '../../src/facilitators/http-facilitator.js';
@@ -31,6 +31,7 @@ import { paymentOf } from './payment-of.js';
 import { ownFacilitator } from './own-facilitator.js';
 import { countingProxy, type CountingProxy, type Intervention } from './proxy.js';
 import { OPERATIONS, sha256, SUMMARIZE, type TestChain } from './test-chain.js';
+import { sellingOf } from './selling.js';
 
 /** What these fast chains make at most, with room to spare. */
 const STAGE_BLOCKS_PER_SECOND = 200;
@@ -173,7 +174,12 @@ export class TestServer {
     const heights = new ChainHeights(real, { blocksPerSecond: STAGE_BLOCKS_PER_SECOND });
     const priced = pricesTimes(options.priceFactor ?? 1n);
     const feePayer = embedded?.keyPair.address ?? options.feePayer ?? testChain.sandbox.info.feePayer;
-    const offers = new Offers([...priced.values()], terms, feePayer, await rememberedFeePayers(real));
+    const offers = new Offers(
+      [...priced.values()],
+      sellingOf(terms),
+      feePayer,
+      await rememberedFeePayers(real),
+    );
     await new SharedFeePayers({ ledger: real, offers, facilitators: facilitator, log }).share();
     const feePayers = new SharedFeePayers({
       ledger: mortal(ledgerOffers(real), state),
@@ -275,7 +281,10 @@ export class TestServer {
   ): Promise<Sent> {
     if (this.dead) return CUT;
     const priced = this.priced(operation);
-    const checkedPayment = await this.charge.checkPayment({ 'payment-signature': header }, priced);
+    const checkedPayment = await this.charge.checkPayment(
+      { headers: { 'payment-signature': header } },
+      priced,
+    );
     if (checkedPayment.kind === 'unpaid' || checkedPayment.kind === 'refused')
       throw new Error(`checked: ${JSON.stringify(checkedPayment)}`);
     const { payment } = checkedPayment;

@@ -36,6 +36,7 @@ import type { HostCircuitOptions } from '../../src/upstreams/http-operations/hos
 import { asked, FakeFacilitator, FEE_PAYER, RECIPE, TERMS } from './charge-world.js';
 import { craftPayment, v2Header } from './craft.js';
 import { call, type Answer } from './world.js';
+import { sellingOf } from './selling.js';
 
 /** How orders are attempted. */
 type OrderOptions = Pick<ConstructorParameters<typeof OrderWorker>[0], 'maxAttempts' | 'firstPauseMs'>;
@@ -230,7 +231,7 @@ export class UpstreamShop {
 
   /** The document that buyers see. */
   get openapi(): string {
-    return JSON.stringify(servedContract(this.contract, TERMS, TERMS.publicUrl));
+    return JSON.stringify(servedContract(this.contract, sellingOf(TERMS), TERMS.publicUrl));
   }
 
   health(): HealthReport {
@@ -287,7 +288,7 @@ export class UpstreamShop {
     const handlers = calls.observe({ ...http.served, ...own });
     routes.register(handlers);
     const parts = { routes, handlers, log, calls };
-    const offers = new Offers(contract.paid, TERMS, FEE_PAYER, []);
+    const offers = new Offers(contract.paid, sellingOf(TERMS), FEE_PAYER, []);
     offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
     const sales = saleLog(log);
     const observer = { ...UNOBSERVED, tell: (event: Event) => void sales.hear(event) };
@@ -312,7 +313,7 @@ export class UpstreamShop {
     });
     this.charge = charge;
     this.#health = new Health('1.0.0', http.probes, calls);
-    const exposed = exposedHeaders(contract);
+    const exposed = exposedHeaders(contract, sellingOf(TERMS).methods);
     const answerKeys = await AnswerKeys.open(ledger, ANSWERS_URL);
     const callback = createApp({
       ...parts,
@@ -320,7 +321,7 @@ export class UpstreamShop {
       charge,
       offers,
       answerKeys,
-      pickUps: new PickUps(contract, answerKeys, charge),
+      pickUps: new PickUps(contract, answerKeys, charge, offers.methods),
       bodies: new BodyReader(),
       deliveries: new Deliveries(),
       limits: new SourceLimits({ trustedProxies: 0 }),

@@ -144,7 +144,11 @@ const DOCUMENT_CHECKS: Record<string, (text: string) => boolean> = {
   'the start of the server': text => {
     try {
       const { paid } = parseContract(text);
-      return paid.some(operation => renderChallenge(operation, TERMS, LIVE).header.length > MAX_HEADER_BYTES);
+      return paid.some(
+        operation =>
+          String(renderChallenge(operation, TERMS, LIVE).headers['PAYMENT-REQUIRED']).length >
+          MAX_HEADER_BYTES,
+      );
     } catch {
       return true;
     }

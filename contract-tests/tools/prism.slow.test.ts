@@ -2,12 +2,13 @@ import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { expect } from 'chai';
+import { sellingOf } from '../support/selling.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { loadContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
-import { PaymentChecker } from '../../src/methods/x402/check-payment.js';
+import { PaymentChecker } from '../../src/sale/check-payment.js';
 import { exampleCall } from '../support/example-call.js';
 import { call, openWorld, post, signFor, TEXT, type Answer, type World } from '../support/world.js';
 import { noPrism, prismVersion, startMock, startProxy, type Prism } from './prism.js';
@@ -109,8 +110,10 @@ describe(`A mock of the description that a server serves${skipped}`, function ()
       const answer = await pay(mock.url + operation.examplePath + query, init);
       // Prism can't serve the WAV, but it says so only once it took the payment.
       if (operation.answers[0].mimeType === 'application/json') expect(answer.status).to.equal(200);
-      const examiner = new PaymentChecker({ network, v1Network, asset, payTo, publicUrl: world.url });
-      const checkedPayment = await examiner.check(Object.fromEntries(paid ?? []), operation);
+      const examiner = new PaymentChecker(
+        sellingOf({ network, v1Network, asset, payTo, publicUrl: world.url }),
+      );
+      const checkedPayment = await examiner.check({ headers: Object.fromEntries(paid ?? []) }, operation);
       expect(checkedPayment, JSON.stringify(checkedPayment)).to.have.property('kind', 'payment');
     });
   }

@@ -2,7 +2,9 @@ import type { Contract } from '../contract/contract.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { NetworkName } from '../rails/solana/networks.js';
 import { clockCheck, receiverCheck, rpcCheck } from './chain-checks.js';
-import { MAX_HEADER_BYTES, renderChallenge } from '../methods/x402/challenge.js';
+import { MAX_HEADER_BYTES } from '../methods/x402/challenge.js';
+import type { Challenge } from '../methods/method.js';
+import type { Methods } from '../methods/methods.js';
 import { facilitatorCheck } from './facilitator-checks.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import type { Check, Finding } from './preflight.js';
@@ -14,6 +16,7 @@ const LONGEST_ADDRESS = 'z'.repeat(44);
 export type StartupParts = {
   contract: Contract;
   terms: Terms;
+  methods: Methods;
   network: NetworkName;
   chain: SolanaChain;
   facilitators: Facilitators;
@@ -26,7 +29,7 @@ export type StartupParts = {
 
 /** The checks of every start, and of `npm run check`. */
 export function startupChecks(parts: StartupParts): Check[] {
-  const { contract, terms, network, chain, facilitators, hadFeePayer, durability, reach } = parts;
+  const { contract, terms, methods, network, chain, facilitators, hadFeePayer, durability, reach } = parts;
   return [
     rpcCheck(chain, terms),
     clockCheck(chain),
@@ -34,7 +37,7 @@ export function startupChecks(parts: StartupParts): Check[] {
     facilitatorCheck(facilitators, chain, terms, hadFeePayer),
     databaseCheck(durability),
     publicUrlCheck(terms.publicUrl, network, reach),
-    headerCheck(contract, terms),
+    headerCheck(contract, methods),
   ];
 }
 
@@ -45,7 +48,7 @@ export function databaseCheck(durability: StartupParts['durability']): Check {
 }
 
 /** Whether every challenge fits into a header, including the blockhash that is added later. */
-export function headerCheck(contract: Contract, terms: Terms): Check {
+export function headerCheck(contract: Contract, methods: Methods): Check {
   const subject = 'PUBLIC_URL';
   return {
     subject,
@@ -53,7 +56,7 @@ export function headerCheck(contract: Contract, terms: Terms): Check {
       const live = { feePayer: LONGEST_ADDRESS, recentBlockhash: LONGEST_ADDRESS };
       const sizes = contract.paid.map(operation => ({
         id: operation.id,
-        bytes: renderChallenge(operation, terms, live).header.length,
+        bytes: largestHeader(methods.challenges(methods.first, operation, live)),
       }));
       const [largest] = sizes.sort((a, b) => b.bytes - a.bytes);
       if (!largest) return [];
@@ -72,4 +75,8 @@ export function headerCheck(contract: Contract, terms: Terms): Check {
       return [{ level: 'error', subject, found }];
     },
   };
+}
+
+function largestHeader({ headers }: Challenge): number {
+  return Math.max(0, ...Object.values(headers).map(value => value.length));
 }

@@ -2,6 +2,7 @@ import type { Log } from '../net/log.js';
 import type { Config } from '../config.js';
 import type { Endpoints } from '../sandbox/endpoints.js';
 import type { Terms } from '../methods/x402/requirements.js';
+import type { Methods } from '../methods/methods.js';
 import type { Observation } from '../observe/observation.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
 import type { Shop } from '../shop/load-shop.js';
@@ -17,6 +18,7 @@ export type Base = Shop & {
   apis: HttpOperations;
   endpoints: Endpoints;
   terms: Terms;
+  methods: Methods;
   log: Log;
   observation: Observation;
   /** Aborts when the server shuts down. */

@@ -48,7 +48,7 @@ export type Selling = Omit<HttpParts, 'offers'> & {
 
 /** Builds the request handling, and checks unresolved payments once. */
 export async function openSelling(base: Base, offering: Offering): Promise<Selling> {
-  const { config, contract, apis, terms, log, closing, disposers } = base;
+  const { config, contract, apis, terms, methods, log, closing, disposers } = base;
   const { observer } = base.observation;
   const { chain, ledger, offers, heights, trust } = offering;
   const { shop, panel } = await openEntries(base, offering);
@@ -70,13 +70,21 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const health = healthOf(base, offering, shop, calls);
   disposers.unshift(async () => health.stop());
   const siteUrl = config.siteUrl ?? terms.publicUrl;
-  const exposed = exposedHeaders(contract);
-  const { live, ...answers } = freeAnswers({ ...base, siteUrl, health, handlers, free, exposed });
+  const exposed = exposedHeaders(contract, methods);
+  const { live, ...answers } = freeAnswers({
+    ...base,
+    selling: { publicUrl: terms.publicUrl, methods },
+    siteUrl,
+    health,
+    handlers,
+    free,
+    exposed,
+  });
   routes.register(live);
   const limits = new SourceLimits({ ...config, log, observer });
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries(), limits };
   const answerKeys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
-  const pickUps = new PickUps(contract, answerKeys, charge);
+  const pickUps = new PickUps(contract, answerKeys, charge, methods);
   const sampleMint = readInfo(config.stateDir)?.mints.classic;
   const from = { ...offering, ...base, ...memory, sampleMint, siteUrl, exposed, answers, routes };
   const pages = await openPages(from);

@@ -2,24 +2,27 @@ import type { Json } from '../contract/json.js';
 import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
+import type { Challenge } from '../methods/method.js';
+import type { Methods } from '../methods/methods.js';
 import { callShape } from '../methods/x402/describe-call.js';
-import { exampleChallenge } from '../methods/x402/challenge.js';
-import { resourceUrl, type Terms } from '../methods/x402/requirements.js';
+import { resourceUrl } from '../methods/x402/requirements.js';
 import { SCHEMATHESIS_PATH } from './schemathesis-config.js';
 
-const INTRO =
-  'A call without payment returns a 402 descriptor: the challenge, in the ' +
-  'JSON body and base64-encoded in the PAYMENT-REQUIRED header, with price, asset, network and payTo. Pay with the x402 scheme ' +
-  'exact in USDC on Solana: sign the payment with an x402 client and repeat the same call with it in the PAYMENT-SIGNATURE ' +
-  '(v2) or X-PAYMENT (v1) header. Clients that know only x402 v1 add ?x402Version=1 to the URL. The same payment sent again with the same call returns the same answer and is not charged again.';
+const SENT_AGAIN =
+  'The same payment sent again with the same call returns the same answer and is not charged again.';
+
+/** What the documents say where the shop sells: its public URL, and how it is paid. */
+export type Selling = { publicUrl: string; methods: Methods };
 
 /** The discovery document of the given operations (`getDiscovery` in openapi.yaml). */
-export function discoveryOf(operations: PricedOperation[], terms: Terms): Json {
+export function discoveryOf(operations: PricedOperation[], selling: Selling): Json {
+  const { publicUrl, methods } = selling;
+  const howToPay = methods.all.map(method => method.documents().instructions).join(' ');
   return {
     version: 1,
-    resources: operations.map(operation => resourceUrl(operation, terms)),
+    resources: operations.map(operation => resourceUrl(operation, selling)),
     instructions: [
-      `${howToCall(operations)} ${INTRO} Agents that speak MCP find the same operations as tools at ${terms.publicUrl}${MCP_PATH}.`,
+      `${howToCall(operations)} ${howToPay} ${SENT_AGAIN} Agents that speak MCP find the same operations as tools at ${publicUrl}${MCP_PATH}.`,
       ...operations.map(sentenceOf),
     ].join('\n'),
   };
@@ -46,32 +49,35 @@ type Response = Json & { headers?: Record<string, Json>; content?: Record<string
  * The OpenAPI document as served: the contract with this server's address, `x-payment-info`, guidance for crawlers, and an example
  * 402 for each paid operation that a client of a mock server can pay.
  */
-export function servedContract(contract: Contract, terms: Terms, siteUrl: string): Json {
+export function servedContract(contract: Contract, selling: Selling, siteUrl: string): Json {
+  const { publicUrl, methods } = selling;
+  const protocols = methods.all.flatMap(method => method.documents().protocol ?? []);
   const document = structuredClone(contract.document) as {
     info: Json & { contact?: Json };
     servers: Json[];
     paths: Record<string, Record<string, Json>>;
   };
-  document.servers = [{ url: terms.publicUrl }];
+  document.servers = [{ url: publicUrl }];
   document.info.contact = { ...document.info.contact, url: siteUrl };
-  document.info['x-guidance'] = discoveryOf(contract.paid, terms).instructions;
-  document.info['x-schemathesis'] = terms.publicUrl + SCHEMATHESIS_PATH;
-  for (const [path, example] of freeExamples(contract, terms, siteUrl)) showExample(document, path, example);
+  document.info['x-guidance'] = discoveryOf(contract.paid, selling).instructions;
+  document.info['x-schemathesis'] = publicUrl + SCHEMATHESIS_PATH;
+  for (const [path, example] of freeExamples(contract, selling, siteUrl))
+    showExample(document, path, example);
   for (const operation of contract.paid) {
     const { mode, currency, amount } = operation.price;
     const described = document.paths[operation.path]?.[operation.method.toLowerCase()];
     if (!described) continue;
     // How the seller gets the answer is no business of the buyer.
     delete described['x-upstream'];
-    described['x-payment-info'] = { price: { mode, currency, amount }, protocols: [{ x402: {} }] };
+    described['x-payment-info'] = { price: { mode, currency, amount }, protocols };
     const { description } = described;
     const text = typeof description === 'string' ? `${description.trim()} ` : '';
-    described.description = `${text}${priceNote(operation)}`;
+    described.description = `${text}${priceNote(operation, methods)}`;
     const { request } = operation;
     if (request) showLimit(described.requestBody, request.maxBytes);
     const responses = described.responses as Record<string, Json>;
     const response = follow(document, responses['402'] ?? {}) as Response;
-    responses['402'] = withChallenge(document, response, exampleChallenge(operation, terms));
+    responses['402'] = withChallenge(document, response, methods.first.example(operation));
   }
   return document;
 }
@@ -82,17 +88,21 @@ function showLimit(body: unknown, maxBytes: number): void {
 }
 
 /** What this server answers at the paths of its own documents. */
-function freeExamples(contract: Contract, terms: Terms, siteUrl: string): [path: string, example: Json][] {
+function freeExamples(
+  contract: Contract,
+  selling: Selling,
+  siteUrl: string,
+): [path: string, example: Json][] {
   return contract.free.flatMap(({ id, path, discovery }): [string, Json][] => {
     if (id === 'getIndex') return [[path, indexOf(contract, siteUrl)]];
-    if (id === 'getDiscovery') return [[path, discoveryOf(contract.paid, terms)]];
+    if (id === 'getDiscovery') return [[path, discoveryOf(contract.paid, selling)]];
     if (!discovery) return [];
     return [
       [
         path,
         discoveryOf(
           contract.paid.filter(each => discovery.includes(each.id)),
-          terms,
+          selling,
         ),
       ],
     ];
@@ -110,24 +120,28 @@ function showExample(
   if (form.schema && form.example === undefined && form.examples === undefined) form.example = example;
 }
 
-/** A copy of a 402 response with its challenge in body and header. */
-function withChallenge(document: Json, response: Response, challenge: { body: Json; header: string }): Json {
-  const name = 'PAYMENT-REQUIRED';
+/** A copy of a 402 response with its challenge in body and headers. */
+function withChallenge(document: Json, response: Response, { headers, body }: Challenge): Json {
   const json = 'application/json';
+  const shown = Object.entries(headers).map(([name, example]) => [
+    name,
+    { ...follow(document, response.headers?.[name]), example },
+  ]);
   return {
     ...response,
-    headers: {
-      ...response.headers,
-      [name]: { ...follow(document, response.headers?.[name]), example: challenge.header },
+    headers: { ...response.headers, ...(Object.fromEntries(shown) as Json) },
+    content: {
+      ...response.content,
+      [json]: { ...response.content?.[json], example: JSON.parse(body.toString('utf8')) as Json },
     },
-    content: { ...response.content, [json]: { ...response.content?.[json], example: challenge.body } },
   };
 }
 
 /** The price as text, because renderers do not show `x-price`. */
-export function priceNote({ price, flow }: PricedOperation): string {
+export function priceNote({ price, flow }: PricedOperation, methods: Methods): string {
+  const by = methods.all.flatMap(method => method.documents().phrase ?? []).join(' or ');
   const when = flow === 'upfront' ? 'paid before the work' : 'charged only for an answer';
-  return `Price: ${price.amount} USDC a call, ${when}, by x402 on Solana.`;
+  return `Price: ${price.amount} USDC a call, ${when}, by ${by}.`;
 }
 
 /** The service index (`getIndex` in openapi.yaml), with paths relative to this server. */

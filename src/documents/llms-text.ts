@@ -3,9 +3,8 @@ import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
 import { bodyFields, callShape, typeText } from '../methods/x402/describe-call.js';
-import { exampleChallenge } from '../methods/x402/challenge.js';
-import { priceNote } from './discovery.js';
-import { resourceUrl, type Terms } from '../methods/x402/requirements.js';
+import { priceNote, type Selling } from './discovery.js';
+import { resourceUrl } from '../methods/x402/requirements.js';
 import { STATUS_MEANINGS } from './status-meanings.js';
 
 /**
@@ -14,12 +13,12 @@ import { STATUS_MEANINGS } from './status-meanings.js';
  */
 export type LlmsTexts = { short: string; full: string };
 
-export function llmsTexts(contract: Contract, terms: Terms): LlmsTexts {
-  const head = [...introduction(contract), ...howToPay(terms)];
-  const links = [...paidLinks(contract, terms), ...documentLinks(contract, terms)];
+export function llmsTexts(contract: Contract, selling: Selling): LlmsTexts {
+  const head = [...introduction(contract), ...howToPay(selling)];
+  const links = [...paidLinks(contract, selling), ...documentLinks(contract, selling)];
   const details = [
-    ...contract.paid.flatMap(operation => operationText(contract, operation, terms)),
-    ...answersText(contract, terms),
+    ...contract.paid.flatMap(operation => operationText(contract, operation, selling)),
+    ...answersText(contract, selling),
   ];
   return { short: pageOf([...head, ...links]), full: pageOf([...head, ...links, ...details]) };
 }
@@ -37,32 +36,26 @@ function introduction({ document }: Contract): string[] {
   return [`# ${line(title)}`, `> ${line(summary) || text}`, ...(line(summary) && text ? [text] : [])];
 }
 
-function howToPay({ network, asset }: Terms): string[] {
+function howToPay({ methods }: Selling): string[] {
+  const [first, ...others] = methods.all.map(method => method.documents().steps.join('\n'));
   return [
     'How to buy a call:',
-    [
-      '1. Call the operation as listed below, without payment. The answer is 402 with a challenge (JSON in the body, the same in base64 ' +
-        'in the header `PAYMENT-REQUIRED`): price, token, network, receiver.',
-      `2. Sign one of its \`accepts\` with an x402 client: scheme \`exact\`, USDC (mint \`${asset}\`) on \`${network}\`. The server's ` +
-        'facilitator pays the network fee, so the wallet needs USDC only.',
-      '3. Repeat the same call with the payment in the header `PAYMENT-SIGNATURE` (x402 v2) or `X-PAYMENT` (x402 v1). The answer is ' +
-        '200, with a receipt in `PAYMENT-RESPONSE`.',
-    ].join('\n'),
+    first ?? '',
     'What an answer means for the money:',
     [
       ...STATUS_MEANINGS.map(([status, meaning]) => `- ${status}: ${meaning}`),
       '- `Location` of an answer: where it can be fetched again, free and without the payment. Keep it secret.',
     ].join('\n'),
-    'Clients that know only x402 v1 add `?x402Version=1` to the URL.',
+    ...others,
   ];
 }
 
-function paidLinks({ paid }: Contract, terms: Terms): string[] {
-  return ['## Paid operations', paid.map(operation => paidLink(operation, terms)).join('\n')];
+function paidLinks({ paid }: Contract, selling: Selling): string[] {
+  return ['## Paid operations', paid.map(operation => paidLink(operation, selling)).join('\n')];
 }
 
 /** The link, the price and the call, with an example that can be sent as it stands. */
-function paidLink(operation: PricedOperation, terms: Terms): string {
+function paidLink(operation: PricedOperation, selling: Selling): string {
   const { summary, price, method, request, answers, flow } = operation;
   const [{ mimeType }] = answers;
   const example = request
@@ -70,13 +63,13 @@ function paidLink(operation: PricedOperation, terms: Terms): string {
     : ` Example: \`${method} ${operation.examplePath}\`.`;
   const upfront = flow === 'upfront' ? ' Paid before the work, which can take minutes.' : '';
   return (
-    `- [${line(summary)}](${resourceUrl(operation, terms)}): ${price.amount} USDC. \`${callShape(operation)}\`, answers ` +
+    `- [${line(summary)}](${resourceUrl(operation, selling)}): ${price.amount} USDC. \`${callShape(operation)}\`, answers ` +
     `\`${mimeType}\`.${upfront}${example}`
   );
 }
 
-function documentLinks({ free, paid, document }: Contract, terms: Terms): string[] {
-  const { publicUrl } = terms;
+function documentLinks({ free, paid, document }: Contract, selling: Selling): string[] {
+  const { publicUrl } = selling;
   const paths = objectOf(document.paths);
   const link = (path: string): string => {
     const { summary, description } = objectOf(objectOf(paths[path]).get);
@@ -103,7 +96,7 @@ function documentLinks({ free, paid, document }: Contract, terms: Terms): string
   ];
 }
 
-function operationText({ document }: Contract, operation: PricedOperation, terms: Terms): string[] {
+function operationText({ document }: Contract, operation: PricedOperation, selling: Selling): string[] {
   const { id, path, method, summary, parameters, request, answers } = operation;
   const { description } = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
   const [{ mimeType, kind, example }] = answers;
@@ -113,8 +106,8 @@ function operationText({ document }: Contract, operation: PricedOperation, terms
   const inBody = request ? bodyFields(request.plain).map(field) : [];
   return [
     `## ${id}: ${line(summary)}`,
-    `${line(description)} ${priceNote(operation)}`.trim(),
-    `Call: \`${callShape(operation)}\` at ${resourceUrl(operation, terms)}`,
+    `${line(description)} ${priceNote(operation, selling.methods)}`.trim(),
+    `Call: \`${callShape(operation)}\` at ${resourceUrl(operation, selling)}`,
     ...(inUrl.length + inBody.length > 0 ? [[...inUrl, ...inBody].join('\n')] : []),
     ...(request ? ['Example of the body:', fenced(request.example)] : []),
     ...(kind === 'json' && example !== undefined
@@ -151,13 +144,13 @@ function limitsOf(schema: Json): string[] {
   });
 }
 
-function answersText({ paid }: Contract, terms: Terms): string[] {
+function answersText({ paid }: Contract, { methods }: Selling): string[] {
   const [operation] = paid;
   if (!operation) return [];
   return [
     '## An example of a challenge',
     `The 402 of \`${operation.id}\`; yours has other addresses and extensions.`,
-    fenced(exampleChallenge(operation, terms).body),
+    fenced(JSON.parse(methods.first.example(operation).body.toString('utf8'))),
     '## How long answers are kept',
     'The same payment with the same body gets the same answer for 10 minutes after its delivery, for 24 hours where the payment ' +
       'carries a payment-identifier (an id of the buyer’s choice, 16 to 128 letters, digits, `_` and `-`, in ' +

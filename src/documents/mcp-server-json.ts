@@ -2,7 +2,7 @@ import type { Contract } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
-import type { Terms } from '../methods/x402/requirements.js';
+import type { Selling } from './discovery.js';
 import { serviceOf } from '../methods/x402/service.js';
 
 /** Where the entry of this service for an MCP registry is served. */
@@ -17,8 +17,8 @@ const MAX_TEXT = 100;
  * The entry of this service for the MCP registry (its `server.json`), which `mcp-publisher` publishes. Its name is that of the host in
  * reverse order, which its owner proves, and the title: `com.example.shop/petstore`.
  */
-export function serverJson(contract: Contract, terms: Terms): Json {
-  const { publicUrl } = terms;
+export function serverJson(contract: Contract, selling: Selling): Json {
+  const { publicUrl } = selling;
   const { title, version, summary, description } = objectOf(contract.document.info);
   const { name } = serviceOf(contract, publicUrl);
   const [about] = [summary, description, title].filter(text => typeof text === 'string' && text !== '');
@@ -32,7 +32,7 @@ export function serverJson(contract: Contract, terms: Terms): Json {
     remotes: [{ type: 'streamable-http', url: `${publicUrl}${MCP_PATH}` }],
     _meta: {
       [PUBLISHER]: {
-        payment: { protocol: 'x402', scheme: 'exact', network: terms.network, asset: terms.asset },
+        payment: selling.methods.first.documents().terms,
         prices: Object.fromEntries(contract.paid.map(({ id, price }) => [id, `${price.amount} USDC`])),
       },
     },

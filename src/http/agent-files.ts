@@ -1,8 +1,7 @@
 import type { Contract } from '../contract/contract.js';
-import { discoveryOf } from '../documents/discovery.js';
+import { discoveryOf, type Selling } from '../documents/discovery.js';
 import { serverJson, SERVER_JSON_PATH } from '../documents/mcp-server-json.js';
 import { llmsTexts } from '../documents/llms-text.js';
-import type { Terms } from '../methods/x402/requirements.js';
 import { SCHEMATHESIS_CONFIG, SCHEMATHESIS_PATH } from '../documents/schemathesis-config.js';
 import { ICON_PATH } from '../methods/x402/service.js';
 import { documentOf, fileOf, type StaticDocuments } from './documents.js';
@@ -19,15 +18,15 @@ const FAVICON_PIXELS = 32;
  * declares is the contract's.
  * @param exposed the headers that a page of another origin may read
  */
-export function agentFiles(contract: Contract, terms: Terms, exposed: string): StaticDocuments {
-  const { short, full } = llmsTexts(contract, terms);
+export function agentFiles(contract: Contract, selling: Selling, exposed: string): StaticDocuments {
+  const { short, full } = llmsTexts(contract, selling);
   const file = (content: string | Buffer, type: string) => fileOf(content, type, exposed, HEADERS);
   const files = new Map([
     ['/llms.txt', file(short, TEXT)],
     ['/llms-full.txt', file(full, TEXT)],
-    ['/robots.txt', file(robots(contract, terms), TEXT)],
-    ['/.well-known/x402.json', documentOf(discoveryOf(contract.paid, terms), exposed)],
-    [SERVER_JSON_PATH, documentOf(serverJson(contract, terms), exposed)],
+    ['/robots.txt', file(robots(contract, selling), TEXT)],
+    ['/.well-known/x402.json', documentOf(discoveryOf(contract.paid, selling), exposed)],
+    [SERVER_JSON_PATH, documentOf(serverJson(contract, selling), exposed)],
     [SCHEMATHESIS_PATH, file(SCHEMATHESIS_CONFIG, 'application/toml; charset=utf-8')],
     ['/icon.svg', file(ICON_SVG, 'image/svg+xml')],
     [ICON_PATH, file(iconPng(ICON_PIXELS), 'image/png')],
@@ -39,7 +38,7 @@ export function agentFiles(contract: Contract, terms: Terms, exposed: string): S
 }
 
 /** Paid paths stay open, because crawlers read their prices there; `X-Robots-Tag` keeps them out of search results. */
-function robots(contract: Contract, { publicUrl }: Terms): string {
+function robots(contract: Contract, { publicUrl }: Selling): string {
   const answers = answersUrl(contract, '');
   return [
     `# Agents: start at ${publicUrl}/llms.txt`,

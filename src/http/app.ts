@@ -4,8 +4,6 @@ import { MAX_HOLD_SECONDS } from '../config.js';
 import type { PricedOperation } from '../contract/contract.js';
 import { rawParameters } from '../contract/paths.js';
 import { UNOBSERVED } from '../observe/observer.js';
-import { challengeVersion } from '../methods/x402/challenge.js';
-import { carriesPayment } from '../methods/x402/headers.js';
 import { BodiesFull, type BodyReader } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { StaticDocuments } from './documents.js';
@@ -97,7 +95,7 @@ function keyOf({ operation, path }: Routed): string {
 /** Reported to the observer if the request carries a payment. @throws Halt */
 async function refuseMethod(ctx: Context, parts: AppParts, route: MethodNotAllowed): Promise<void> {
   const { priced } = route;
-  if (!priced || !carriesPayment(ctx.req.rawHeaders)) throw notAllowed(ctx, route);
+  if (!priced || !parts.offers.methods.areIn(ctx.req.rawHeaders)) throw notAllowed(ctx, route);
   const requestId = tellRequestId(ctx);
   const asked = { operation: priced.id, transport: 'http', requestId, amount: priced.price.atomic } as const;
   const result = await told(parts.observer ?? UNOBSERVED, asked, async () => {
@@ -131,11 +129,11 @@ async function servePaid(
   operation: PricedOperation,
 ): Promise<void> {
   const { offers, holdMs } = parts;
-  const asked = challengeVersion(ctx.querystring);
+  const asked = offers.methods.askedBy(ctx.querystring);
   const requestId = tellRequestId(ctx);
   const result = await servePaidCall(parts, {
     operation,
-    headers: ctx.req.headers,
+    carrier: { headers: ctx.req.headers },
     transport: 'http',
     requestId,
     traceHeaders: ctx.req.headers,

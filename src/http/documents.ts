@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHash } from 'node:crypto';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import type { Json } from '../contract/json.js';
-import { hasHeader } from '../methods/x402/headers.js';
+import { hasHeader } from '../net/raw-headers.js';
 import { JSON_TYPE } from './run-handler.js';
 
 /** One encoding of a document: its bytes, a strong ETag, and the complete headers of 200 and 304. */

@@ -1,26 +1,20 @@
 import type { Contract } from '../contract/contract.js';
+import type { Methods } from '../methods/methods.js';
 import { follow, objectOf } from '../contract/references.js';
 
 /** The headers that the server itself adds to answers. */
-const OWN = [
-  'PAYMENT-REQUIRED',
-  'PAYMENT-RESPONSE',
-  'X-PAYMENT-RESPONSE',
-  'Retry-After',
-  'Location',
-  'ETag',
-  'X-Request-Id',
-];
+const OWN = ['Retry-After', 'Location', 'ETag', 'X-Request-Id'];
 
 /** The headers of answers that a page of another origin may read: the server's own, and those that the contract declares. */
-export function exposedHeaders({ document, paid }: Contract): string {
-  const names = [...OWN];
+export function exposedHeaders({ document, paid }: Contract, methods: Methods): string {
+  const own = [...methods.all.flatMap(({ answerHeaders }) => answerHeaders), ...OWN];
+  const names = [...own];
   for (const { path, method } of paid) {
     const item = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
     for (const response of Object.values(objectOf(item.responses)))
       names.push(...Object.keys(objectOf(follow(document, response).headers)));
   }
   const seen = new Map(names.map(name => [name.toLowerCase(), name]));
-  for (const name of OWN) seen.set(name.toLowerCase(), name);
+  for (const name of own) seen.set(name.toLowerCase(), name);
   return [...seen.values()].join(', ');
 }

@@ -4,8 +4,7 @@ import type { Serving, ServingFree } from '../contract/operation.js';
 import type { OperationHandler } from '../contract/routes.js';
 import { agentFiles } from './agent-files.js';
 import { documentOf, type StaticDocument, type StaticDocuments } from './documents.js';
-import { discoveryOf, indexOf, servedContract } from '../documents/discovery.js';
-import type { Terms } from '../methods/x402/requirements.js';
+import { discoveryOf, indexOf, servedContract, type Selling } from '../documents/discovery.js';
 import type { Health } from './health.js';
 
 /** What builds answers for each request, by operationId. */
@@ -16,7 +15,7 @@ export type FreeAnswers = { documents: StaticDocuments; live: LiveAnswers };
 
 export type FreeParts = {
   contract: Contract;
-  terms: Terms;
+  selling: Selling;
   /** The URL of the human site. */
   siteUrl: string;
   health: Health;
@@ -30,7 +29,7 @@ export type FreeParts = {
 
 /** Builds the answers of the free operations. */
 export function freeAnswers(parts: FreeParts): FreeAnswers {
-  const { contract, terms, siteUrl, health, handlers, free, exposed } = parts;
+  const { contract, selling, siteUrl, health, handlers, free, exposed } = parts;
   const fixed = (value: Json): StaticDocument => documentOf(value, exposed);
   const sections = (key: 'discovery' | 'health'): [string, string[]][] =>
     contract.free.flatMap((operation: FreeOperation) => {
@@ -41,14 +40,14 @@ export function freeAnswers(parts: FreeParts): FreeAnswers {
     fixed(
       discoveryOf(
         contract.paid.filter(({ id }) => ids.includes(id)),
-        terms,
+        selling,
       ),
     );
   const documents: Partial<Record<string, StaticDocument>> = {
     // Browsers get a page at the same path.
     getIndex: documentOf(indexOf(contract, siteUrl), exposed, { Vary: 'Accept' }),
-    getDiscovery: fixed(discoveryOf(contract.paid, terms)),
-    getOpenapi: fixed(servedContract(contract, terms, siteUrl)),
+    getDiscovery: fixed(discoveryOf(contract.paid, selling)),
+    getOpenapi: fixed(servedContract(contract, selling, siteUrl)),
     ...mapped(sections('discovery'), listing),
   };
   const live: LiveAnswers = {
@@ -60,7 +59,7 @@ export function freeAnswers(parts: FreeParts): FreeAnswers {
     ...mapped(Object.entries(free), operation => answering(() => operation.call())),
   };
   return {
-    documents: new Map([...agentFiles(contract, terms, exposed), ...declared(contract, documents)]),
+    documents: new Map([...agentFiles(contract, selling, exposed), ...declared(contract, documents)]),
     live: Object.fromEntries(declared(contract, live)),
   };
 }

@@ -3,7 +3,8 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { AnyAsked } from '../contract/operation.js';
 import type { Charge } from '../sale/charge.js';
 import { UNOBSERVED, type Observer, type Spent, type Transport } from '../observe/observer.js';
-import type { Payment } from '../methods/x402/check-payment.js';
+import type { Carrier } from '../methods/method.js';
+import type { Payment } from '../sale/check-payment.js';
 import { fingerprint, requestText, TooDeep } from '../sale/fingerprint.js';
 import type { Outcome } from '../sale/outcome.js';
 import type { PaidCall } from '../sale/paid-call.js';
@@ -29,7 +30,7 @@ export type PaidCallParts = HandlerParts & {
 export type ArrivedCall = {
   operation: PricedOperation;
   /** May carry the payment. */
-  headers: IncomingHttpHeaders;
+  carrier: Carrier;
   transport: Transport;
   requestId: string;
   /** The headers of the request that may name a trace. */
@@ -61,7 +62,7 @@ export function servePaidCall(parts: PaidCallParts, call: ArrivedCall): Promise<
 async function served(parts: PaidCallParts, call: ArrivedCall, spent: Spent): Promise<PaidCallResult> {
   const { charge, limits } = parts;
   const { source } = call;
-  const check = await charge.checkPayment(call.headers, call.operation);
+  const check = await charge.checkPayment(call.carrier, call.operation);
   if (check.kind === 'unpaid') return throttledIf(limits.takeUnpaid(source)) ?? check;
   if (check.kind === 'refused' || (check.kind === 'mismatch' && !(await charge.isKnown(check.payment))))
     return countFailed(limits, source) ?? { kind: 'rejected', error: check.error };

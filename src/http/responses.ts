@@ -2,27 +2,22 @@ import type { Context } from 'koa';
 import type { Readable } from 'node:stream';
 import { HttpFault } from '../net/http-fault.js';
 import { JSON_TYPE } from './run-handler.js';
-import type { Challenge } from '../methods/x402/challenge.js';
+import type { Challenge } from '../methods/method.js';
 
 /** Answered with the error object of the contract. */
 export class Halt extends HttpFault {}
 
 export function sendChallenge(
   ctx: Context,
-  { body, ...challenge }: Challenge,
+  { body, headers: own }: Challenge,
   headers: Record<string, string> = {},
 ): void {
   send(ctx, 402, body, {
     ...headers,
-    ...challengeHeader(challenge),
+    ...own,
     'Content-Type': JSON_TYPE,
     'Cache-Control': 'no-store',
   });
-}
-
-/** The PAYMENT-REQUIRED header of a challenge. A v1 challenge has none: clients take it to mean v2. */
-function challengeHeader({ version, header }: Omit<Challenge, 'body'>): Record<string, string> {
-  return version === 1 ? {} : { 'PAYMENT-REQUIRED': header };
 }
 
 /** Search engines must not list what is paid for. */

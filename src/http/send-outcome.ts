@@ -1,11 +1,10 @@
 import type { Context } from 'koa';
 import type { PricedOperation } from '../contract/contract.js';
-import type { ChallengeVersion } from '../methods/x402/challenge.js';
-import type { Payment } from '../methods/x402/check-payment.js';
+import type { Method } from '../methods/method.js';
+import type { Payment } from '../sale/check-payment.js';
 import type { AnswerKeys, AnswerLink } from '../sale/answer-keys.js';
 import type { Offers } from '../offers/offers.js';
 import type { Outcome } from '../sale/outcome.js';
-import { receiptHeader, type Receipt } from '../methods/x402/wire.js';
 import type { BudgetOwner } from './byte-budget.js';
 import { send, sendChallenge, sendError } from './responses.js';
 import { sendSold, type SellingParts } from './send-sold.js';
@@ -16,7 +15,8 @@ export type SendParts = SellingParts & { offers: Offers; answerKeys: AnswerKeys 
 export type ChargedCall = {
   priced: PricedOperation;
   payment: Payment;
-  asked: ChallengeVersion;
+  /** Whose challenge a refusal is. */
+  asked: Method;
   owner: BudgetOwner;
 };
 
@@ -31,7 +31,7 @@ export async function sendOutcome(
   const { priced, payment, asked, owner } = call;
   const link = 'kept' in outcome && outcome.kept ? parts.answerKeys.linkOf(outcome.kept) : undefined;
   const own = {
-    ...receiptHeaders(payment, 'receipt' in outcome ? outcome.receipt : undefined),
+    ...('receipt' in outcome && outcome.receipt ? payment.method.receiptHeaders(outcome.receipt) : {}),
     ...(link?.url === undefined ? {} : { Location: link.url }),
   };
   switch (outcome.kind) {
@@ -60,8 +60,4 @@ function withLink(error: string, link: AnswerLink | undefined): string {
   return link?.url === undefined
     ? error
     : `${error} Or fetch the answer, free and without the payment: GET ${link.url}`;
-}
-
-function receiptHeaders(payment: Payment, receipt: Receipt | undefined): Record<string, string> {
-  return receipt ? receiptHeader(payment.version, receipt) : {};
 }

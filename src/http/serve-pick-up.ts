@@ -6,7 +6,8 @@ import type { AnswerKeys } from '../sale/answer-keys.js';
 import type { Charge } from '../sale/charge.js';
 import { unavailable } from '../sale/outcome.js';
 import type { PickedUp } from '../sale/pick-up.js';
-import { receiptHeader } from '../methods/x402/wire.js';
+import type { Method } from '../methods/method.js';
+import type { Methods } from '../methods/methods.js';
 import type { SourceLimits } from './source-limits.js';
 import { Halt, send, sendError } from './responses.js';
 import { sendSold, type SellingParts } from './send-sold.js';
@@ -27,18 +28,29 @@ export function answersUrl({ free }: Contract, publicUrl: string): string | unde
   return path === undefined ? undefined : publicUrl + path.replace(/\{[^{}]*\}.*$/, '');
 }
 
+type Nothing = Extract<PickedUp, { kind: 'nothing' }>;
+type Found = Omit<Extract<PickedUp, { kind: 'found' }>, 'method'> & { method: Method };
+type Fetched = (Nothing | Found) & { kept: Caller };
+
 /** Fetches answers by their keys, without the payment, over HTTP and MCP alike. */
 export class PickUps {
   /** The free operation of the contract that serves them. */
   readonly operation: string | undefined;
   readonly #keys: AnswerKeys;
   readonly #charge: Pick<Charge, 'pickUp'>;
+  readonly #methods: Pick<Methods, 'first' | 'named'>;
   readonly #asked = new LeakyBuckets(LIMIT);
 
-  constructor({ free }: Contract, keys: AnswerKeys, charge: Pick<Charge, 'pickUp'>) {
+  constructor(
+    { free }: Contract,
+    keys: AnswerKeys,
+    charge: Pick<Charge, 'pickUp'>,
+    methods: Pick<Methods, 'first' | 'named'>,
+  ) {
     this.operation = free.find(({ answers }) => answers)?.id;
     this.#keys = keys;
     this.#charge = charge;
+    this.#methods = methods;
   }
 
   /**
@@ -57,15 +69,17 @@ export class PickUps {
   }
 
   /** @param key or its URL. @returns the caller that was given the key, too */
-  async get(key: string): Promise<PickedUp & { kept: Caller }> {
+  async get(key: string): Promise<Fetched> {
     const kept = this.#keys.callerOf(key);
     if (kept === undefined) return { kind: 'nothing', error: UNKNOWN, kept: { id: '', number: 0 } };
     const wait = this.#take(`${kept.id} ${kept.number === 0 ? 'stranger' : 'buyer'}`, 1);
     if (wait > 0) {
       const outcome = unavailable('This answer is asked for too often', wait);
-      return { kind: 'found', version: 2, payer: '', outcome, kept };
+      return { kind: 'found', method: this.#methods.first, payer: '', outcome, kept };
     }
-    return { ...(await this.#charge.pickUp(kept)), kept };
+    const found = await this.#charge.pickUp(kept);
+    if (found.kind === 'nothing') return { ...found, kept };
+    return { ...found, method: this.#methods.named(found.method), kept };
   }
 }
 
@@ -75,8 +89,8 @@ export type PickUpParts = SellingParts & { limits: SourceLimits; pickUps: PickUp
 export async function servePickUp(ctx: Context, parts: PickUpParts, key: string): Promise<void> {
   const found = await parts.pickUps.get(key);
   if (found.kind === 'nothing') throw new Halt(404, found.error, { 'Cache-Control': 'no-store' });
-  const { kept, payer, version, outcome } = found;
-  const own: Record<string, string> = outcome.receipt ? receiptHeader(version, outcome.receipt) : {};
+  const { kept, payer, method, outcome } = found;
+  const own: Record<string, string> = outcome.receipt ? method.receiptHeaders(outcome.receipt) : {};
   if (outcome.kind === 'unavailable')
     return sendError(ctx, 503, outcome.error, {
       ...own,

@@ -9,10 +9,9 @@ import {
 import type { Duplex } from 'node:stream';
 import { Connections } from './connections.js';
 import type { Route, Routes } from '../contract/routes.js';
-import { challengeVersion } from '../methods/x402/challenge.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import type { Offers } from '../offers/offers.js';
-import { carriesPayment, hasHeader } from '../methods/x402/headers.js';
+import { hasHeader } from '../net/raw-headers.js';
 import { sendDocument, type StaticDocument, type StaticDocuments } from './documents.js';
 import { serveLanding } from './landing.js';
 import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';
@@ -149,7 +148,7 @@ function refuseUnpaid(
     limits: SourceLimits | undefined;
   },
 ): boolean {
-  if (route.kind !== 'operation' || !route.priced || carriesPayment(request.rawHeaders)) return false;
+  if (route.kind !== 'operation' || !route.priced || offers.methods.areIn(request.rawHeaders)) return false;
   const operation = route.priced;
   const wait = limits?.takeUnpaid(limits.of(request)) ?? 0;
   if (wait > 0) {
@@ -157,14 +156,13 @@ function refuseUnpaid(
     return true;
   }
   observer.unpaid(operation.id);
-  const version = query === undefined ? 2 : challengeVersion(query);
-  const challenge = offers.challenge(operation, version);
+  const challenge = offers.challenge(operation, offers.methods.askedBy(query));
   response.writeHead(402, [
     'Content-Type',
     'application/json; charset=utf-8',
     'Content-Length',
     String(challenge.body.length),
-    ...(version === 1 ? [] : ['PAYMENT-REQUIRED', challenge.header]),
+    ...Object.entries(challenge.headers).flat(),
     'Cache-Control',
     'no-store',
     'X-Robots-Tag',

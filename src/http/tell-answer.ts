@@ -2,7 +2,7 @@ import type { Answered, Observer } from '../observe/observer.js';
 import type { Outcome } from '../sale/outcome.js';
 import { Halt } from './responses.js';
 import type { BudgetOwner } from './byte-budget.js';
-import type { Payment } from '../methods/x402/check-payment.js';
+import type { Payment } from '../sale/check-payment.js';
 
 /**
  * `rejected`: the payment can't be read or is for another offer, and nothing was sold for it: 402. `throttled`: the same or unpaid, but

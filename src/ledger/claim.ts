@@ -21,7 +21,8 @@ export type ClaimRequest = {
   /** Atomic units, at most 10^16 (ten billion USDC). */
   amount: bigint;
   network: string;
-  x402Version: 1 | 2;
+  /** The name of the method that carried the payment. */
+  method: string;
   /** The signed transaction, base64. */
   transaction: string;
   /** The buyer's `payment-identifier`. */
@@ -191,7 +192,8 @@ function takeQuery(
     payer: request.payer,
     amount: request.amount.toString(),
     network: request.network,
-    x402_version: request.x402Version,
+    method: request.method,
+    x402_version: request.method === 'x402-v1' ? 1 : 2,
     signed_transaction: request.transaction,
     identifier: request.identifier ?? null,
     flow: request.flow,

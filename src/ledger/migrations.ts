@@ -13,6 +13,7 @@ export const MIGRATIONS: readonly Migration[] = [
   salesInOrder,
   extensionsOfOrders,
   attemptsOfOrders,
+  methodsByName,
 ];
 
 /** The schema version this program writes. */
@@ -155,4 +156,9 @@ function attemptsOfOrders(): string[] {
     'alter table orders add column failure text',
     'update orders set next_attempt_at = finished_at where finished_at is not null',
   ];
+}
+
+/** How a payment was carried, by name. `x402_version` is still written, for servers of the version before. */
+function methodsByName(): string[] {
+  return ['alter table payments add column method text'];
 }

@@ -13,7 +13,8 @@ export type Payment = {
   readonly payer: string;
   readonly amount: bigint;
   readonly network: string;
-  readonly x402Version: 1 | 2;
+  /** The name of the method that carried it. */
+  readonly method: string;
   /** The signed transaction, base64. */
   readonly transaction: string;
   readonly identifier: string | null;
@@ -64,7 +65,7 @@ export function paymentOf(row: PaymentView): Payment {
     payer: row.payer,
     amount: BigInt(row.amount),
     network: row.network,
-    x402Version: row.x402_version === 1 ? 1 : 2,
+    method: row.method ?? `x402-v${row.x402_version === 1 ? 1 : 2}`,
     transaction: row.signed_transaction,
     identifier: row.identifier,
     flow: row.flow,

@@ -16,7 +16,10 @@ export type PaymentRow = {
   payer: string;
   amount: string;
   network: string;
+  /** 1 or 2, for servers of earlier versions; they write no `method`. */
   x402_version: number;
+  /** The name of the method that carried the payment. */
+  method: string | null;
   /** The signed transaction, base64. */
   signed_transaction: string;
   identifier: string | null;

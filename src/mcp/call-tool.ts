@@ -12,9 +12,9 @@ import { TOO_MANY_CALLS } from '../http/source-limits.js';
 import type { Caller } from '../ledger/store.js';
 import type { Outcome } from '../sale/outcome.js';
 import type { AnswerKeys } from '../sale/answer-keys.js';
+import type { Method } from '../methods/method.js';
 import type { Offers } from '../offers/offers.js';
 import type { Exchange } from './mcp-exchange.js';
-import { paymentHeaders } from './payment-meta.js';
 import { withProgress, type Notify } from './progress.js';
 import { requestOf, type ToolRequest } from './tool-arguments.js';
 import {
@@ -83,7 +83,7 @@ async function callPaid(
   let paymentId: string | undefined;
   const served = servePaidCall(parts, {
     operation,
-    headers: paymentHeaders(meta),
+    carrier: { meta },
     transport: 'mcp',
     requestId,
     traceHeaders: exchange.headers,
@@ -98,15 +98,19 @@ async function callPaid(
     holdMs,
   });
   const result = await withProgress(served, parts.charge, () => paymentId, notify);
-  if (result.kind === 'unpaid') return challengeResult(operation, offers.challenge(operation, 2));
+  if (result.kind === 'unpaid')
+    return challengeResult(operation, offers.challenge(operation, offers.methods.first));
   if (result.kind === 'throttled') return errorResult(503, TOO_MANY_CALLS, result);
   if (result.kind === 'rejected')
-    return challengeResult(operation, offers.refusal(operation, 2, result.error, true));
+    return challengeResult(operation, offers.refusal(operation, offers.methods.first, result.error, true));
   const { outcome, payment, owner } = result;
   if (outcome.kind === 'invalid') return errorResult(400, outcome.error);
-  if (outcome.kind !== 'refused') return resultOf(parts, exchange, { outcome, owner, kept: outcome.kept });
+  const { method } = payment;
+  if (outcome.kind !== 'refused')
+    return resultOf(parts, exchange, { outcome, method, owner, kept: outcome.kept });
   const { error, fresh, receipt } = outcome;
-  return challengeResult(operation, offers.refusal(operation, 2, error, fresh, payment.checked), receipt);
+  const refusal = offers.refusal(operation, offers.methods.first, error, fresh, payment.checked);
+  return challengeResult(operation, refusal, receipt && method.receiptMeta(receipt));
 }
 
 /** As over HTTP, where some texts in a path name another operation. */
@@ -127,9 +131,9 @@ function checkRequest(
 async function callPickUp(parts: CallToolParts, exchange: Exchange, { key }: Json): Promise<ToolResult> {
   const found = await parts.pickUps.get(typeof key === 'string' ? key : '');
   if (found.kind === 'nothing') return errorResult(404, found.error);
-  const { kept, payer, outcome } = found;
+  const { kept, payer, method, outcome } = found;
   const owner = { payment: kept.id, payer, source: exchange.source };
-  return resultOf(parts, exchange, { outcome, owner, kept });
+  return resultOf(parts, exchange, { outcome, method, owner, kept });
 }
 
 /** The answer that a resource link names; undefined if there is none, or no memory for it. */
@@ -152,6 +156,7 @@ export async function readAnswer(
 
 type Kept = {
   outcome: Exclude<Outcome, { kind: 'refused' | 'invalid' }>;
+  method: Method;
   owner: BudgetOwner;
   kept: Caller | undefined;
 };
@@ -160,19 +165,19 @@ type Kept = {
 async function resultOf(
   { deliveries, answerKeys }: CallToolParts,
   exchange: Exchange,
-  { outcome, owner, kept }: Kept,
+  { outcome, method, owner, kept }: Kept,
 ): Promise<ToolResult> {
-  const { receipt } = outcome;
+  const receipt = outcome.receipt && method.receiptMeta(outcome.receipt);
   const link = kept && answerKeys.linkOf(kept);
-  if (outcome.kind === 'unavailable') return errorResult(503, outcome.error, { ...outcome, link });
+  if (outcome.kind === 'unavailable') return errorResult(503, outcome.error, { ...outcome, receipt, link });
   if (!('sale' in outcome)) return failureResult(outcome.answer, receipt, link);
   const { answer, sale } = outcome;
   if (link?.url !== undefined && isLinked(answer))
-    return linkResult(answer, outcome.receipt, { ...link, url: link.url }, await sale.linked());
+    return linkResult(answer, receipt, { ...link, url: link.url }, await sale.linked());
   const result = exchange.carry(deliveries, owner, {
     bytes: GROWTH * answer.body.length,
     sale,
-    build: () => answerResult(answer, outcome.receipt, link),
+    build: () => answerResult(answer, receipt, link),
   });
   if (result) return result;
   await sale.lost();

@@ -36,7 +36,7 @@ function serverFactory(
   parts: CallToolParts & OwnHosts,
   exchangeOf: (request: Request) => Exchange | undefined,
 ): () => Server {
-  const { contract, siteUrl } = parts;
+  const { contract, offers, siteUrl } = parts;
   const { title, version } = objectOf(contract.document.info);
   const info = { name: 'coinslot', title: String(title), version: String(version), websiteUrl: siteUrl };
   const options = {
@@ -45,7 +45,7 @@ function serverFactory(
     // The default would build a validator for each request. Only answers of users are validated, and none is asked.
     jsonSchemaValidator: { getValidator: () => () => ({ valid: false, errorMessage: 'not used' }) as never },
   };
-  const tools = toolsOf(contract);
+  const tools = toolsOf(contract, offers.methods);
   return () => {
     const server = new Server(info, options);
     server.setRequestHandler('tools/list', () => ({ tools }));

@@ -4,11 +4,9 @@ import { readRetryAfter } from '../net/failure.js';
 import type { PricedOperation } from '../contract/contract.js';
 import { isObject } from '../contract/references.js';
 import type { AnswerLink } from '../sale/answer-keys.js';
-import type { Challenge } from '../methods/x402/challenge.js';
+import type { Challenges } from '../methods/methods.js';
 import type { Failure, Success } from '../sale/outcome.js';
-import type { Receipt } from '../methods/x402/wire.js';
 import { exampleArguments, inputSchemaOf } from './tool-arguments.js';
-import { challengeMeta, linkMeta, receiptMeta } from './payment-meta.js';
 
 export type Content =
   | { type: 'text'; text: string }
@@ -19,83 +17,32 @@ export type Content =
 /** The result of a tool call, as MCP has it. */
 export type ToolResult = { content: Content[]; structuredContent?: Json; isError?: true; _meta?: Json };
 
-/**
- * The price of a tool: x402's PaymentRequired as an error result, in every place in which a client looks for it. Its resource is the
- * tool, and its discovery extension describes the tool instead of the HTTP call.
- */
+/** The price of a tool as an error result: what the first method says, and the metadata of all. */
 export function challengeResult(
   operation: PricedOperation,
-  challenge: Challenge,
-  receipt?: Receipt,
+  { each }: Challenges,
+  receipt?: Json,
 ): ToolResult {
-  const required = requiredBy(operation, challenge);
+  const tool = { inputSchema: inputSchemaOf(operation), example: exampleArguments(operation) };
+  const parts = each.map(({ method, challenge }) => method.toolChallenge(operation, challenge, tool));
+  const structured = parts[0]?.structured ?? {};
   return {
     isError: true,
-    content: [{ type: 'text', text: JSON.stringify(required) }],
-    structuredContent: required,
-    _meta: { ...challengeMeta(required), ...receiptMeta(receipt) },
+    content: [{ type: 'text', text: JSON.stringify(structured) }],
+    structuredContent: structured,
+    _meta: { ...(Object.assign({}, ...parts.map(({ meta }) => meta)) as Json), ...receipt },
   };
 }
 
-const MCP_RESOURCE = 'mcp://tool/';
-
-function requiredBy(operation: PricedOperation, { body }: Challenge): Json {
-  const challenge = JSON.parse(body.toString('utf8')) as {
-    resource: Json;
-    accepts: Json[];
-    extensions: Json;
-  };
-  const url = `${MCP_RESOURCE}${operation.id}`;
-  return {
-    ...challenge,
-    resource: { ...challenge.resource, url },
-    accepts: challenge.accepts.map(option => ({ ...option, resource: url })),
-    extensions: { ...challenge.extensions, bazaar: mcpBazaarOf(operation) },
-  };
-}
-
-/** The `bazaar` (discovery) extension of x402 v2 in its form for MCP tools. */
-function mcpBazaarOf(operation: PricedOperation): Json {
-  const { id, summary, answers } = operation;
-  const [{ kind, mimeType }] = answers;
-  const input = {
-    type: 'mcp',
-    toolName: id,
-    description: summary,
-    transport: 'streamable-http',
-    inputSchema: inputSchemaOf(operation),
-    example: exampleArguments(operation),
-  };
-  const fixed = (value: string): Json => ({ type: 'string', const: value });
-  return {
-    info: { input, output: { type: kind, ...(kind === 'json' ? {} : { format: mimeType }) } },
-    schema: {
-      $schema: 'https://json-schema.org/draft/2020-12/schema',
-      type: 'object',
-      properties: {
-        input: {
-          type: 'object',
-          properties: {
-            type: fixed('mcp'),
-            toolName: fixed(id),
-            description: { type: 'string' },
-            transport: { type: 'string', enum: ['streamable-http', 'sse'] },
-            inputSchema: { type: 'object' },
-            example: { type: 'object' },
-          },
-          required: ['type', 'toolName', 'inputSchema'],
-          additionalProperties: false,
-        },
-        output: { type: 'object', properties: { type: { type: 'string' } }, required: ['type'] },
-      },
-      required: ['input'],
-    },
-  };
+/** Not x402's: how to fetch the answer without the payment. */
+function linkMeta(link: AnswerLink | undefined): Json {
+  return link ? { 'coinslot/pick-up': link } : {};
 }
 
 type More = {
   retryAfterSeconds?: number;
-  receipt?: Receipt | undefined;
+  /** As the metadata of a result has it. */
+  receipt?: Json | undefined;
   /** How to fetch the answer without the payment. */
   link?: AnswerLink | undefined;
 };
@@ -117,13 +64,13 @@ export function errorResult(
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
       ...(link ? { pickUp: link } : {}),
     },
-    _meta: { ...receiptMeta(receipt), ...linkMeta(link) },
+    _meta: { ...receipt, ...linkMeta(link) },
   };
 }
 
 export function failureResult(
   { status, headers, body }: Failure,
-  receipt?: Receipt,
+  receipt?: Json,
   link?: AnswerLink,
 ): ToolResult {
   const { error } = JSON.parse(body.toString('utf8')) as { error: string };
@@ -138,10 +85,10 @@ export function failureResult(
 /** A sold answer. */
 export function answerResult(
   { headers, body }: Pick<Success, 'headers' | 'body'>,
-  receipt: Receipt,
+  receipt: Json | undefined,
   link: AnswerLink | undefined,
 ): ToolResult {
-  return { ...contentOf(headers, body), _meta: { ...receiptMeta(receipt), ...linkMeta(link) } };
+  return { ...contentOf(headers, body), _meta: { ...receipt, ...linkMeta(link) } };
 }
 
 /** Beyond this, hosts refuse results or fill their model's context with base64. */
@@ -155,7 +102,7 @@ export function isLinked({ headers, body }: Pick<Success, 'headers' | 'body'>): 
 /** A link in place of a sold answer. @param keptUntil in ms since 1970 */
 export function linkResult(
   { headers, body: { length: size } }: Pick<Success, 'headers' | 'body'>,
-  receipt: Receipt,
+  receipt: Json | undefined,
   link: AnswerLink & { url: string },
   keptUntil: number | undefined,
 ): ToolResult {
@@ -168,7 +115,7 @@ export function linkResult(
       { type: 'resource_link', uri, name: 'answer', mimeType, size },
       { type: 'text', text },
     ],
-    _meta: { ...receiptMeta(receipt), ...linkMeta(link) },
+    _meta: { ...receipt, ...linkMeta(link) },
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
+import type { Methods } from '../methods/methods.js';
 import { objectOf } from '../contract/references.js';
 import { PICK_UP } from '../contract/reserved-names.js';
 import { priceNote } from '../documents/discovery.js';
@@ -14,23 +15,20 @@ export type ToolDescription = {
   annotations: { title: string; readOnlyHint: boolean; idempotentHint: boolean; openWorldHint: boolean };
 };
 
-const HOW_TO_PAY =
-  'Without a payment it returns the price as an error result (x402 PaymentRequired); call it again with the same arguments and the ' +
-  'signed payment in _meta["x402/payment"].';
-
 /**
  * The tools of a contract: one for each paid operation, and one for each free operation that is marked `x-mcp`. Paid tools have no
  * output schema: clients would apply it to the price, too.
  */
-export function toolsOf(contract: Contract): ToolDescription[] {
+export function toolsOf(contract: Contract, methods: Methods): ToolDescription[] {
   return [
-    ...contract.paid.map(operation => paidTool(contract, operation)),
+    ...contract.paid.map(operation => paidTool(contract, operation, methods)),
     ...contract.free.flatMap(operation => (operation.mcp ? [freeTool(operation, operation.mcp)] : [])),
     pickUpTool(),
   ];
 }
 
-function paidTool({ document }: Contract, operation: PricedOperation): ToolDescription {
+function paidTool({ document }: Contract, operation: PricedOperation, methods: Methods): ToolDescription {
+  const howToPay = methods.all.flatMap(method => method.documents().tool ?? []).join(' ');
   const { id, path, method, summary, price } = operation;
   const { description } = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
   const text = typeof description === 'string' ? description.trim() : `${summary}.`;
@@ -38,7 +36,7 @@ function paidTool({ document }: Contract, operation: PricedOperation): ToolDescr
   return {
     name: id,
     title,
-    description: `${text} ${priceNote(operation)} ${HOW_TO_PAY}`,
+    description: `${text} ${priceNote(operation, methods)} ${howToPay}`,
     inputSchema: inputSchemaOf(operation),
     // It spends money, so a host that asks its user only about tools that change something asks about this one.
     annotations: { title, readOnlyHint: false, idempotentHint: false, openWorldHint: true },

@@ -4,13 +4,8 @@ import { LRUCache } from 'lru-cache';
 import type { PaymentRequirements } from '@x402/core/types';
 import type { PricedOperation } from '../contract/contract.js';
 import type { OfferedFeePayer } from '../ledger/store.js';
-import {
-  renderChallenge,
-  MAX_HEADER_BYTES,
-  type Challenge,
-  type ChallengeVersion,
-  type OfferState,
-} from '../methods/x402/challenge.js';
+import type { Method, OfferState } from '../methods/method.js';
+import type { Challenges, Methods } from '../methods/methods.js';
 import { SharedBucket } from '../admission/admission.js';
 import type { Key } from '../rails/solana/message.js';
 import { requirementsOf, type Terms } from '../methods/x402/requirements.js';
@@ -34,13 +29,14 @@ const MAX_SEEN = 256;
 const MAX_FEE_PAYERS = 64;
 const MAX_REQUIREMENTS = 1_024;
 
-type Prebuilt = Map<string, Record<ChallengeVersion, Challenge>>;
+/** By operationId, then by the method that was asked for. A method whose challenges are all different has none. */
+type Prebuilt = Map<string, Map<Method, Challenges>>;
 
 /** The transaction that used a blockhash. */
 type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 
 /**
- * The current offers: fee payer, blockhash, one prebuilt challenge per operation and version, and the fee payers that were offered
+ * The current offers: fee payer, blockhash, one prebuilt challenge per operation and method, and the fee payers that were offered
  * recently. Challenges are rebuilt when the fee payer or the blockhash changes, never per request.
  *
  * Two payments without a nonce, of the same payer and price with the same blockhash, are the same transaction. A blockhash that such a
@@ -49,6 +45,7 @@ type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 export class Offers {
   readonly #operations: PricedOperation[];
   readonly #terms: Terms;
+  readonly methods: Methods;
   readonly #now: () => number;
   #live: OfferState;
   #offered: OfferedFeePayer[];
@@ -71,13 +68,14 @@ export class Offers {
 
   constructor(
     operations: PricedOperation[],
-    terms: Terms,
+    { terms, methods }: { terms: Terms; methods: Methods },
     feePayer: string,
     offered: OfferedFeePayer[] = [],
     now: () => number = Date.now,
   ) {
     this.#operations = operations;
     this.#terms = terms;
+    this.methods = methods;
     this.#now = now;
     this.#unproven = new SharedBucket({ ...UNPROVEN_USES, now });
     this.#live = { feePayer };
@@ -101,11 +99,11 @@ export class Offers {
   }
 
   /** The challenge for a call without payment. */
-  challenge(operation: PricedOperation, version: ChallengeVersion): Challenge {
+  challenge(operation: PricedOperation, asked: Method): Challenges {
     this.#asked = true;
-    const prebuilt = this.#challenges.get(operation.id);
-    if (!prebuilt) throw new Error(`no challenge for ${operation.id}`);
-    return prebuilt[version];
+    return (
+      this.#challenges.get(operation.id)?.get(asked) ?? this.methods.challenges(asked, operation, this.#live)
+    );
   }
 
   /**
@@ -114,17 +112,15 @@ export class Offers {
    */
   refusal(
     operation: PricedOperation,
-    version: ChallengeVersion,
+    asked: Method,
     error: string,
     fresh: boolean,
     payment?: Signed,
-  ): Challenge {
+  ): Challenges {
     this.#asked = true;
     const another = payment !== undefined && !payment.hasNonce && payment.blockhash !== this.#offeredHash;
     const live = fresh || another ? this.#live : { feePayer: this.#live.feePayer };
-    const render = (text: string) => renderChallenge(operation, this.#terms, live, version, text);
-    const room = (MAX_HEADER_BYTES / 4) * 3 - render('').body.length;
-    return render(cutToJsonBytes(error, room));
+    return this.methods.challenges(asked, operation, live, error);
   }
 
   /** Sets the fee payer that the facilitator named. */
@@ -254,26 +250,10 @@ export class Offers {
   }
 
   #build(live: OfferState): Prebuilt {
-    return new Map(
-      this.#operations.map(operation => [
-        operation.id,
-        {
-          1: renderChallenge(operation, this.#terms, live, 1),
-          2: renderChallenge(operation, this.#terms, live, 2),
-        },
-      ]),
-    );
+    const { methods } = this;
+    const alike = methods.all.filter(asked => !methods.beside(asked).some(({ fresh }) => fresh));
+    const builtFor = (operation: PricedOperation): Map<Method, Challenges> =>
+      new Map(alike.map(asked => [asked, methods.challenges(asked, operation, live)]));
+    return new Map(this.#operations.map(operation => [operation.id, builtFor(operation)]));
   }
-}
-
-/** The longest beginning of a text that takes at most `room` bytes within a JSON string. */
-function cutToJsonBytes(text: string, room: number): string {
-  let used = 0;
-  let end = 0;
-  for (const character of text) {
-    used += Buffer.byteLength(JSON.stringify(character)) - 2;
-    if (used > room) break;
-    end += character.length;
-  }
-  return text.slice(0, end);
 }

@@ -1,13 +1,13 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
-import type { IncomingHttpHeaders } from 'node:http';
 import type { PricedOperation } from '../contract/contract.js';
 import type { Caller, Ledger } from '../ledger/store.js';
 import { SharedBucket } from '../admission/admission.js';
 import { WaitingCallers } from './waiting-callers.js';
 import type { Offers } from '../offers/offers.js';
-import { PaymentChecker, type PaymentCheck, type Payment } from '../methods/x402/check-payment.js';
+import type { Carrier } from '../methods/method.js';
+import { PaymentChecker, type PaymentCheck, type Payment } from './check-payment.js';
 import type { SharedFeePayers } from '../offers/shared-fee-payers.js';
 import { Flows } from './flows.js';
 import { HeldOrders } from './held-orders.js';
@@ -18,7 +18,6 @@ import { unavailable, type Outcome } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
 import { NO_SALE, PaidRequest, unfinished, type PaidRequestParts } from './paid-request.js';
 import { pickUp, progressOf, type PickedUp } from './pick-up.js';
-import { networkName } from '../methods/x402/requirements.js';
 import { Seller } from './seller.js';
 import type { Confirm, FindDenied } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
@@ -79,7 +78,7 @@ export class Charge {
     this.#offers = offers;
     this.#feePayers = parts.feePayers;
     this.#log = log;
-    this.#paymentChecker = new PaymentChecker(offers.terms);
+    this.#paymentChecker = new PaymentChecker(offers);
     const callers = new WaitingCallers({ ledger, log, now, emptied: id => void this.#abandon(id) });
     const unsoldWork = new UnsoldWork({
       log,
@@ -121,8 +120,8 @@ export class Charge {
   }
 
   /** Reads and checks the payment of a request locally. Never rejects. */
-  checkPayment(headers: IncomingHttpHeaders, operation: PricedOperation): Promise<PaymentCheck> {
-    return this.#paymentChecker.check(headers, operation);
+  checkPayment(carrier: Carrier, operation: PricedOperation): Promise<PaymentCheck> {
+    return this.#paymentChecker.check(carrier, operation);
   }
 
   /** Whether a payment that does not match the current offer was accepted under an earlier one. True if the ledger can't be read. */
@@ -165,9 +164,8 @@ export class Charge {
         return unavailable(`${why}. ${NOT_CHARGED}; send the same payment again`, retryAfterSeconds);
       await this.#parts.callers.turnAway(id, payer);
       if (worth.state === 'settling' || worth.state === 'owed') {
-        const network = networkName(this.#offers.terms, payment.version);
         // Nothing but the transaction was compared with the ledger, and once it has landed anybody can send that: no key is given.
-        return this.#useUp(payment, unfinished(worth)({ network, sale: NO_SALE }));
+        return this.#useUp(payment, unfinished(worth)(NO_SALE));
       }
     } catch (error) {
       this.#log.warn({ error }, 'could not look up a payment in the ledger');

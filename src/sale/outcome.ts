@@ -2,7 +2,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Caller, ClaimLimit } from '../ledger/store.js';
 import type { Fault } from '../net/failure.js';
 import type { UsedUp } from '../admission/unsold-work.js';
-import type { Receipt } from '../methods/x402/wire.js';
+import type { Receipt } from '../methods/method.js';
 
 type Bytes = { headers: Record<string, string>; body: Buffer };
 

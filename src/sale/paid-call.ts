@@ -1,6 +1,6 @@
 import type { PricedOperation } from '../contract/contract.js';
 import type { Spent } from '../observe/observer.js';
-import type { Payment } from '../methods/x402/check-payment.js';
+import type { Payment } from './check-payment.js';
 import type { Answer, Failure } from './outcome.js';
 import type { Party } from '../admission/unsold-work.js';
 

@@ -12,7 +12,6 @@ import type { KeptAnswers } from './kept-answers.js';
 import type { OrderWorker } from './order-worker.js';
 import { failedToProcess, inProgress, overLimit, refused, type Outcome, type Sale } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
-import { networkName } from '../methods/x402/requirements.js';
 import type { RunResult } from './run.js';
 import type { Seller } from './seller.js';
 import type { SingleFlight } from './single-flight.js';
@@ -319,10 +318,9 @@ export class PaidRequest {
 
   /** Records in the ledger that the caller leaves before it is answered. A caller with a sold answer waits until it is written out. */
   async #conclude(shared: SharedOutcome, failed = false): Promise<Outcome> {
-    const { callers, offers } = this.#parts;
+    const { callers } = this.#parts;
     this.#arrived();
-    const network = networkName(offers.terms, this.#call.payment.version);
-    const outcome = withKept(shared({ network, sale: this.#waiting ?? NO_SALE }), this.#waiting?.caller);
+    const outcome = withKept(shared(this.#waiting ?? NO_SALE), this.#waiting?.caller);
     if ('sale' in outcome) return outcome;
     const sentAway = outcome.kind === 'unavailable' || (outcome.kind === 'refused' && outcome.fresh);
     if (sentAway && !this.#waiting && (this.#mayBeKnown || failed)) {

@@ -2,7 +2,6 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Caller, Payment as Row } from '../ledger/store.js';
 import { inProgress, type Outcome } from './outcome.js';
 import type { PaidRequestParts } from './paid-request.js';
-import { networkName } from '../methods/x402/requirements.js';
 import { idleOrder, pending, refunded, sold, stillOwed, type SharedOutcome } from './shared-outcome.js';
 
 /** What a paid call would be answered with now, or why there is nothing. */
@@ -10,29 +9,30 @@ export type PickedUp =
   | { kind: 'nothing'; error: string }
   | {
       kind: 'found';
-      version: 1 | 2;
+      /** The name of the method that carried the payment. */
+      method: string;
       payer: string;
       outcome: Exclude<Outcome, { kind: 'refused' | 'invalid' }>;
     };
 
-type Parts = Pick<PaidRequestParts, 'ledger' | 'answers' | 'orders' | 'offers' | 'callers'>;
+type Parts = Pick<PaidRequestParts, 'ledger' | 'answers' | 'orders' | 'callers'>;
 
 /**
  * What a payment is worth, for somebody who has the key that one of its callers was given. No work starts, and nobody counts as a caller
  * that waits. An answer that is fetched whole counts as written to that caller, if it is still the newest one.
  */
 export async function pickUp(parts: Parts, { id, number }: Caller): Promise<PickedUp> {
-  const { ledger, offers, callers } = parts;
+  const { ledger, callers } = parts;
   const own = await ledger.find(id);
   const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;
   if (!own || !row) return nothing('There is no call with this key any more. Nothing is kept for it.');
   const shared = await worthOf(parts, row);
   if (typeof shared === 'string') return nothing(shared);
-  const { x402Version: version, payer } = own;
+  const { method, payer } = own;
   const sale = callers.fetching({ id: row.id, number: row === own ? number : 0 });
-  const outcome = shared({ network: networkName(offers.terms, version), sale });
+  const outcome = shared(sale);
   if (outcome.kind === 'refused' || outcome.kind === 'invalid') return nothing(outcome.error);
-  return { kind: 'found', version, payer, outcome };
+  return { kind: 'found', method, payer, outcome };
 }
 
 /** The outcome for a caller who asks now, or why there is nothing. */

@@ -119,7 +119,7 @@ export class Seller {
       payer: payment.checked.payer,
       amount: operation.price.atomic,
       network: offers.terms.network,
-      x402Version: payment.version,
+      method: payment.method.name,
       transaction: payment.checked.transaction,
       identifier: payment.identifier,
       flow: operation.flow,

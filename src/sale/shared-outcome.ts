@@ -10,13 +10,10 @@ import {
   type Unsold,
 } from './outcome.js';
 import type { OrderPause } from './order-worker.js';
-import type { Receipt } from '../methods/x402/wire.js';
+import type { Receipt } from '../methods/method.js';
 
-/** The recipient of an outcome: `network` is our network's name in its x402 version; `sale` records whether the answer was written out. */
-export type Recipient = { network: string; sale: Sale };
-
-/** The outcome for all requests for one payment, rendered for each in its own x402 version. */
-export type SharedOutcome = (to: Recipient) => Outcome;
+/** The outcome for all requests for one payment. `sale` records whether the answer was written out to one of them. */
+export type SharedOutcome = (sale: Sale) => Outcome;
 
 /** A payment as a receipt shows it. `amount` in atomic units; `settlement` is the transfer's base58 signature, or empty. */
 export type Paid = { payer: string; amount: bigint; settlement: string | null };
@@ -30,7 +27,7 @@ export function sameForAll(outcome: Unsold): SharedOutcome {
 
 /** Paid, with the answer. */
 export function sold(paid: Paid, answer: Success): SharedOutcome {
-  return ({ network, sale }) => ({ kind: 'answer', answer, receipt: success(paid, network), sale });
+  return sale => ({ kind: 'answer', answer, receipt: success(paid), sale });
 }
 
 /** Paid and delivered, and asked for again too often. */
@@ -39,13 +36,13 @@ export function sentTooOften(paid: Paid, retryAfterSeconds: number): SharedOutco
     'Paid, and the answer was sent too often in a short time. It is kept: send the same payment again later',
     retryAfterSeconds,
   );
-  return ({ network }) => ({ ...outcome, receipt: success(paid, network) });
+  return () => ({ ...outcome, receipt: success(paid) });
 }
 
 /** Paid, but the work failed: the answer stays owed. */
 export function failedOwed(paid: Paid, error: string): SharedOutcome {
   const answer: Failure = failure(502, error);
-  return ({ network }) => ({ kind: 'answer', answer, receipt: success(paid, network) });
+  return () => ({ kind: 'answer', answer, receipt: success(paid) });
 }
 
 /** Paid, but the work failed too often in a short time. */
@@ -54,7 +51,7 @@ export function owedTooOften(paid: Paid, retryAfterSeconds: number): SharedOutco
     `The backend failed too often. This call is paid and stays owed: send the same payment again in ${retryAfterSeconds} s`,
     retryAfterSeconds,
   );
-  return ({ network }) => ({ ...outcome, receipt: success(paid, network), throttled: true });
+  return () => ({ ...outcome, receipt: success(paid), throttled: true });
 }
 
 /** Paid, and the answer is still to come. Orders are worked on by themselves, other calls only while a request asks for them. */
@@ -63,17 +60,17 @@ export function stillOwed(paid: Paid & Pick<Row, 'flow' | 'leased'>): SharedOutc
   const what = inProgress ? 'Paid, and in progress' : 'Paid, but the answer must be made again';
   const outcome = unavailable(`${what}: send the same payment again`, ORDER_RETRY_SECONDS);
   const reported = paid.flow === 'upfront' ? { reported: true as const } : {};
-  return ({ network }) => ({ ...outcome, receipt: success(paid, network), ...reported });
+  return () => ({ ...outcome, receipt: success(paid), ...reported });
 }
 
 /** Paid, and nobody works on it: the next attempt is not due yet (503), or only the operator can start one (502). */
 export function idleOrder(paid: Paid, { error, seconds }: OrderPause): SharedOutcome {
   if (seconds === undefined) {
     const answer = failure(502, `${error}.`);
-    return ({ network }) => ({ kind: 'answer', answer, receipt: success(paid, network), reported: true });
+    return () => ({ kind: 'answer', answer, receipt: success(paid), reported: true });
   }
   const outcome = unavailable(error, Math.max(seconds, 1));
-  return ({ network }) => ({ ...outcome, receipt: success(paid, network), reported: true });
+  return () => ({ ...outcome, receipt: success(paid), reported: true });
 }
 
 /** The money may have moved. */
@@ -82,12 +79,12 @@ export function pending(paid: Paid): SharedOutcome {
     'The settlement of this payment is not yet certain. Do not sign a new one: send the same payment again',
     PENDING_RETRY_SECONDS,
   );
-  return ({ network }) => ({ ...outcome, receipt: failed(paid, network, 'settlement_pending') });
+  return () => ({ ...outcome, receipt: failed(paid, 'settlement_pending') });
 }
 
 /** The facilitator refused to settle. The same message is never settled later, so the buyer must sign a different one. */
 export function refusedSettlement(paid: Paid, error: string, reason: string): SharedOutcome {
-  return ({ network }) => ({ ...refused(error, false), receipt: failed(paid, network, reason) });
+  return () => ({ ...refused(error, false), receipt: failed(paid, reason) });
 }
 
 /** The operator paid the money back: the payment buys nothing any more, and its payment-identifier is free again. */
@@ -96,13 +93,13 @@ export function refunded(paid: Paid & { reason: string | null }): SharedOutcome 
     502,
     `This payment was refunded (${paid.reason ?? 'by the operator'}): sign a new one`,
   );
-  return ({ network }) => ({ kind: 'answer', answer, receipt: failed(paid, network, 'refunded') });
+  return () => ({ kind: 'answer', answer, receipt: failed(paid, 'refunded') });
 }
 
-function success({ payer, amount, settlement }: Paid, network: string): Receipt {
-  return { success: true, payer, transaction: settlement ?? '', network, amount: amount.toString() };
+function success({ payer, amount, settlement }: Paid): Receipt {
+  return { success: true, payer, transaction: settlement ?? '', amount: amount.toString() };
 }
 
-function failed({ payer, settlement }: Paid, network: string, errorReason: string): Receipt {
-  return { success: false, errorReason, payer, transaction: settlement ?? '', network };
+function failed({ payer, settlement }: Paid, errorReason: string): Receipt {
+  return { success: false, errorReason, payer, transaction: settlement ?? '' };
 }

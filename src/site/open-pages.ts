@@ -4,7 +4,7 @@ import type { Routes } from '../contract/routes.js';
 import { openSandboxWallet, type SandboxWallet, type WalletParts } from './sandbox-wallet.js';
 import { createSite, type Site, type SiteParts } from './site.js';
 
-export type PagesParts = Pick<SiteParts, 'contract' | 'terms' | 'siteUrl' | 'exposed'> &
+export type PagesParts = Pick<SiteParts, 'contract' | 'terms' | 'methods' | 'siteUrl' | 'exposed'> &
   Pick<WalletParts, 'offers' | 'chain' | 'bodies' | 'closing' | 'log'> & {
     config: Pick<Config, 'network' | 'stateDir'>;
     endpoints: { rpcUrls: readonly string[] };
@@ -17,11 +17,19 @@ export type PagesParts = Pick<SiteParts, 'contract' | 'terms' | 'siteUrl' | 'exp
 
 /** The pages, all static documents of the server, and in the sandbox the wallet with which the page pays. */
 export async function openPages(parts: PagesParts): Promise<Site & { wallet: SandboxWallet | undefined }> {
-  const { contract, terms, siteUrl, exposed, config, answers, routes, sampleMint } = parts;
+  const { contract, terms, methods, siteUrl, exposed, config, answers, routes, sampleMint } = parts;
   const isSandbox = config.network.name === 'sandbox';
   const wallet = isSandbox ? await walletOf(parts) : undefined;
   const site = await createSite({
-    ...{ contract, terms, siteUrl, exposed, network: config.network.name, hasWallet: wallet !== undefined },
+    ...{
+      contract,
+      terms,
+      methods,
+      siteUrl,
+      exposed,
+      network: config.network.name,
+      hasWallet: wallet !== undefined,
+    },
     ...(isSandbox && sampleMint !== undefined ? { sampleMint } : {}),
     isTaken: path => answers.documents.has(path) || routes.match('GET', path).kind !== 'notFound',
   });

@@ -17,7 +17,7 @@ import { foreignPage } from './own-page.js';
 
 export type WalletParts = {
   contract: Contract;
-  offers: Pick<Offers, 'challenge'>;
+  offers: Pick<Offers, 'challenge' | 'methods'>;
   bodies: BodyReader;
   publicUrl: string;
   /** Of the sandbox's chain. */
@@ -128,7 +128,8 @@ export class SandboxWallet {
       // Loaded with the first payment: a server that sells does not sign.
       const { createSigner, SigningFault } = await import('../wallet/signer.js');
       const signer = await createSigner(keypair, rpcUrl);
-      const required = JSON.parse(offers.challenge(operation, 2).body.toString()) as Challenge['required'];
+      const { body } = offers.challenge(operation, offers.methods.first);
+      const required = JSON.parse(body.toString()) as Challenge['required'];
       const offer = chooseOffer({ required }, signer.address);
       if (typeof offer === 'string')
         return fault(503, `The sandbox wallet can't pay: ${offer}.`, { 'Retry-After': '5' });

@@ -13,6 +13,7 @@ import {
 } from '../http/documents.js';
 import { servedContract } from '../documents/discovery.js';
 import { REFERENCE_PATH } from '../contract/reserved-names.js';
+import type { Methods } from '../methods/methods.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import { browserScript } from '../pages/browser-script.js';
 import { anchor, landingPage, type LandingParts } from './landing-page.js';
@@ -23,6 +24,7 @@ import { siteStyle } from './site-style.js';
 export type SiteParts = {
   contract: Contract;
   terms: Terms;
+  methods: Methods;
   siteUrl: string;
   network: LandingParts['network'];
   hasWallet: boolean;
@@ -50,13 +52,13 @@ const REFERENCE_POLICY = `${OWN_ONLY}; style-src 'self' 'unsafe-inline'; img-src
 
 /** Builds the pages of a shop from its contract, once. */
 export async function createSite(parts: SiteParts): Promise<Site> {
-  const { contract, terms, siteUrl, exposed, isTaken } = parts;
+  const { contract, terms, methods, siteUrl, exposed, isTaken } = parts;
   const words = ownWords(contract, terms.publicUrl);
   const page = (html: string, policy: string, more: Record<string, string> = {}): StaticDocument =>
     fileOf(html, HTML, exposed, { ...PAGE_HEADERS, 'Content-Security-Policy': policy, ...more });
   const file = (text: string, type: string): StaticDocument => fileOf(text, type, exposed, FILE_HEADERS);
   const hasIndex = contract.free.some(({ id, path }) => id === 'getIndex' && path === '/');
-  const served: Json = servedContract(contract, terms, siteUrl);
+  const served: Json = servedContract(contract, { publicUrl: terms.publicUrl, methods }, siteUrl);
   const readable = readableContract(served, contract, operation => `/#${anchor(operation)}`);
   const zipped = await readFile(BUNDLE);
   const plain = await promisify(gunzip)(zipped);

@@ -4,12 +4,14 @@ import addFormatsModule from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import { loadContract, type PricedOperation } from '../../../src/contract/contract.js';
-import { MAX_HEADER_BYTES, renderChallenge, type Challenge } from '../../../src/methods/x402/challenge.js';
+import type { Challenge } from '../../../src/methods/method.js';
+import { MAX_HEADER_BYTES, renderChallenge } from '../../../src/methods/x402/challenge.js';
 import { Offers } from '../../../src/offers/offers.js';
 import { bazaarOf } from '../../../src/methods/x402/describe-call.js';
 import type { Terms } from '../../../src/methods/x402/requirements.js';
 import { serviceOf } from '../../../src/methods/x402/service.js';
 import { bytesOf } from '../../../src/rails/solana/transaction.js';
+import { sellingOf, x402In } from '../../support/selling.js';
 
 const { document, paid } = loadContract(new URL('../../../../openapi.yaml', import.meta.url));
 
@@ -45,8 +47,11 @@ ajv.addSchema(document, 'contract');
 const keepsContract = ajv.compile({ $ref: 'contract#/components/schemas/PaymentChallenge' });
 
 function expectSound(challenge: Challenge): Parsed {
-  const { header, body } = challenge;
-  expect(header).to.equal(body.toString('base64'));
+  const { headers, body } = challenge;
+  const header = body.toString('base64');
+  // Clients take the header to mean v2.
+  const v1 = (JSON.parse(body.toString('utf8')) as Json)['x402Version'] === 1;
+  expect(headers).to.deep.equal(v1 ? {} : { 'PAYMENT-REQUIRED': header });
   expect(header).to.have.length.at.most(MAX_HEADER_BYTES);
   const parsed = parse(challenge);
   expect(keepsContract(parsed), ajv.errorsText(keepsContract.errors)).to.equal(true);
@@ -109,7 +114,9 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         const { success, data } = parsePaymentRequired(challenge);
         expect(success && data.x402Version === 2 && data.resource).to.deep.equal(challenge.resource);
         expect((challenge.extensions as Json).bazaar).to.deep.equal(bazaarOf(operation, true));
-        const free = 4096 - renderChallenge(operation, { ...terms, service }, LIVE).header.length;
+        const free =
+          4096 -
+          String(renderChallenge(operation, { ...terms, service }, LIVE).headers['PAYMENT-REQUIRED']).length;
         expect(free, 'room for the reason of a refusal').to.be.above(200);
       });
 
@@ -210,25 +217,25 @@ describe('The offers', () => {
   let clock = 1_000_000;
   let offers: Offers;
   const open = (...rest: [{ feePayer: string; lastOfferedAt: number }[]?]): Offers =>
-    (offers = new Offers(paid, SANDBOX, FEE_PAYER, rest[0] ?? [], () => clock));
+    (offers = new Offers(paid, sellingOf(SANDBOX), FEE_PAYER, rest[0] ?? [], () => clock));
   const blockhashes = (): unknown[] =>
-    parse(offers.challenge(operation, 2)).accepts.map(option => option.extra.recentBlockhash);
+    parse(offers.challenge(operation, x402In(offers, 2))).accepts.map(option => option.extra.recentBlockhash);
 
   afterEach(() => offers.close());
 
   it('keeps its challenges until fee payer or blockhash change', () => {
     open();
-    const first = offers.challenge(operation, 2);
-    expect(offers.challenge(operation, 2)).to.equal(first);
+    const first = offers.challenge(operation, x402In(offers, 2));
+    expect(offers.challenge(operation, x402In(offers, 2))).to.equal(first);
     offers.setFeePayer(FEE_PAYER);
     clock += 60_000;
-    expect(offers.challenge(operation, 2)).to.equal(first);
+    expect(offers.challenge(operation, x402In(offers, 2))).to.equal(first);
     offers.setView(VIEW);
-    expect(offers.challenge(operation, 2)).not.to.equal(first);
+    expect(offers.challenge(operation, x402In(offers, 2))).not.to.equal(first);
     expect(blockhashes()).to.deep.equal([BLOCKHASH]);
     offers.setFeePayer(OTHER_FEE_PAYER);
     for (const version of [1, 2] as const) {
-      for (const { extra } of parse(offers.challenge(operation, version)).accepts) {
+      for (const { extra } of parse(offers.challenge(operation, x402In(offers, version))).accepts) {
         expect(extra).to.deep.equal({
           feePayer: OTHER_FEE_PAYER,
           recentBlockhash: BLOCKHASH,
@@ -355,7 +362,7 @@ describe('The offers', () => {
       offers.setView(VIEW);
       for (const sold of [operation, upfront]) {
         for (const version of [1, 2] as const) {
-          const challenge = expectSound(offers.refusal(sold, version, error, true));
+          const challenge = expectSound(offers.refusal(sold, x402In(offers, version), error, true));
           expect(challenge.error).to.be.a('string').and.to.have.length.at.least(Math.min(error.length, 80));
           expect(error.startsWith(String(challenge.error))).to.equal(true);
           const half = /[\ud800-\udbff](?![\udc00-\udfff])/;
@@ -374,14 +381,14 @@ describe('The offers', () => {
 
   it('offers a blockhash no more once a payment without a nonce was signed over it, at once and with nothing to build', () => {
     open();
-    const without = offers.challenge(operation, 2);
+    const without = offers.challenge(operation, x402In(offers, 2));
     offers.setView(VIEW);
     let told = 0;
     offers.onUsedUp = () => told++;
     offers.markBlockhashUsed(signedOver(BLOCKHASH, true), true);
     expect(blockhashes(), 'with a nonce').to.deep.equal([BLOCKHASH]);
     offers.markBlockhashUsed(signedOver(BLOCKHASH), false);
-    expect(offers.challenge(operation, 2)).to.equal(without);
+    expect(offers.challenge(operation, x402In(offers, 2))).to.equal(without);
     expect(told).to.equal(1);
     next(BLOCKHASH);
     expect(blockhashes(), 'the same one, read again').to.deep.equal([undefined]);
@@ -419,7 +426,7 @@ describe('The offers', () => {
     open();
     offers.setView(VIEW);
     expect(offers.nextReadAfterMs()).to.equal(10_000);
-    offers.challenge(operation, 2);
+    offers.challenge(operation, x402In(offers, 2));
     expect(offers.nextReadAfterMs()).to.equal(2_000);
     next(FEE_PAYER);
     expect(offers.nextReadAfterMs()).to.equal(10_000);
@@ -435,7 +442,7 @@ describe('The offers', () => {
     open();
     offers.setView(VIEW);
     const offered = (payment: { payer: string; blockhash: string; hasNonce: boolean }): unknown[] =>
-      parse(offers.refusal(operation, 2, 'spent', false, payment)).accepts.map(
+      parse(offers.refusal(operation, x402In(offers, 2), 'spent', false, payment)).accepts.map(
         option => option.extra.recentBlockhash,
       );
     expect(offered(signedOver(BLOCKHASH))).to.deep.equal([undefined]);
@@ -446,7 +453,9 @@ describe('The offers', () => {
     open();
     offers.setView(VIEW);
     const extras = (withBlockhash: boolean): Json[] =>
-      parse(offers.refusal(operation, 2, 'spent', withBlockhash)).accepts.map(option => option.extra);
+      parse(offers.refusal(operation, x402In(offers, 2), 'spent', withBlockhash)).accepts.map(
+        option => option.extra,
+      );
     expect(extras(false).some(extra => 'recentBlockhash' in extra)).to.equal(false);
     expect(extras(true).every(extra => extra.recentBlockhash === BLOCKHASH)).to.equal(true);
     expect(blockhashes()).to.deep.equal([BLOCKHASH]);

@@ -7,6 +7,7 @@ import { bazaarOf, callShape, outputSchemaOf, typeText } from '../../../src/meth
 import { discoveryOf, indexOf, servedContract } from '../../../src/documents/discovery.js';
 import { ANY_SHOP } from '../../support/any-shop.js';
 import { operationIn } from '../../support/sold.js';
+import { sellingOf } from '../../support/selling.js';
 
 const contract = parseContract(ANY_SHOP);
 const operation = (id: string): PricedOperation => operationIn(contract, id);
@@ -30,7 +31,7 @@ describe('The description of a call', () => {
       'POST /trees/{id}.json path {"id": integer} {"name": string, "kids"?: any[]}',
       'POST /print {"width": integer, "colour"?: "red" | "blue" | string}',
     ]);
-    const { instructions } = discoveryOf(contract.paid, TERMS);
+    const { instructions } = discoveryOf(contract.paid, sellingOf(TERMS));
     expect(instructions).to.contain('listed below').and.to.contain('The answer is text/plain.');
     expect(typeText({ type: ['string', 'null'] })).to.equal('string | null');
     expect(typeText({ enum: Array.from({ length: 50 }, (_, value) => value) })).to.equal('any');
@@ -112,11 +113,13 @@ describe('The description of a call', () => {
       type: 'object',
     });
     for (const version of [1, 2] as const)
-      expect(renderChallenge(wide, TERMS, LIVE, version).header).to.have.length.at.most(MAX_HEADER_BYTES);
+      expect(renderChallenge(wide, TERMS, LIVE, version).body.toString('base64')).to.have.length.at.most(
+        MAX_HEADER_BYTES,
+      );
     const huge = { ...wide, request: { ...wide.request, example: { name: 'a'.repeat(4_000) } } };
     expect(challenge(huge).extensions).to.have.all.keys('payment-identifier');
     const refusal = renderChallenge(wide, TERMS, LIVE, 2, 'x'.repeat(160));
-    expect(refusal.header).to.have.length.at.most(MAX_HEADER_BYTES);
+    expect(refusal.headers['PAYMENT-REQUIRED']).to.have.length.at.most(MAX_HEADER_BYTES);
   });
 });
 
@@ -125,7 +128,7 @@ describe('The documents of any contract', () => {
     const trees = contract.free.find(({ id }) => id === 'treesForSale')!;
     expect(trees.discovery).to.deep.equal(['latest', 'growTree', 'print']);
     expect(contract.free.find(({ id }) => id === 'marketsHealth')!.health).to.deep.equal(['quote']);
-    expect(discoveryOf(contract.paid, TERMS).resources).to.deep.equal(
+    expect(discoveryOf(contract.paid, sellingOf(TERMS)).resources).to.deep.equal(
       ['/quotes/SOL', '/quotes/latest', '/trees/7.json', '/print'].map(path => TERMS.publicUrl + path),
     );
     expect(indexOf(contract, TERMS.publicUrl)).to.deep.include({
@@ -146,7 +149,7 @@ describe('The documents of any contract', () => {
       "x-upstream: { url: 'https://secret.example/{symbol}', headers: { key: '${SECRET}' } }\n      parameters:\n        - { name: days";
     const text = ANY_SHOP.replace('parameters:\n        - { name: days', upstream);
     expect(text).to.include('secret.example');
-    const served = JSON.stringify(servedContract(parseContract(text), TERMS, TERMS.publicUrl));
+    const served = JSON.stringify(servedContract(parseContract(text), sellingOf(TERMS), TERMS.publicUrl));
     expect(served).not.to.match(/secret|x-upstream/i);
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { carriesPayment } from '../../../src/methods/x402/headers.js';
-import { decodePayment, receiptHeader, type WirePayment } from '../../../src/methods/x402/wire.js';
+import { decodePayment, type WirePayment } from '../../../src/methods/x402/wire.js';
+import { sellingOf } from '../../support/selling.js';
 import { facilitatorRequest } from '../../support/http-facilitator.js';
 import {
   base64Json,
@@ -13,18 +13,25 @@ import {
   withIdentifier,
 } from '../../support/craft.js';
 
+const { methods: METHODS } = sellingOf({
+  network: DEVNET,
+  v1Network: DEVNET_V1,
+  asset: DEVNET_USDC,
+  payTo: 'Receiver',
+  publicUrl: 'http://127.0.0.1',
+});
 const { requirements: ACCEPTED } = facilitatorRequest('FeePayer');
 const V2 = v2Header(ACCEPTED, 'AAAA');
 const V1 = v1Header(DEVNET_V1, 'AAAA');
 
 function read(headers: Record<string, string>): WirePayment {
-  const decoded = decodePayment(headers);
+  const decoded = decodePayment({ headers });
   if (decoded.kind !== 'payment') throw new Error(`not a payment: ${JSON.stringify(decoded)}`);
   return decoded.payment;
 }
 
 function faultOf(headers: Record<string, string>): string {
-  const decoded = decodePayment(headers);
+  const decoded = decodePayment({ headers });
   if (decoded.kind !== 'fault') throw new Error(`no fault: ${decoded.kind}`);
   return decoded.error;
 }
@@ -45,10 +52,10 @@ describe('wire: a payment is read by its shape, not by the name of its header', 
   }
 
   it('is none without a header', () => {
-    expect(decodePayment({}).kind).to.equal('none');
-    expect(carriesPayment(['Authorization', 'x', 'X-Other', 'X-PAYMENT'])).to.equal(false);
-    expect(carriesPayment(['Host', 'a', 'X-PAYMENT', ''])).to.equal(true);
-    expect(carriesPayment(['Payment-Signature', V2])).to.equal(true);
+    expect(decodePayment({ headers: {} }).kind).to.equal('none');
+    expect(METHODS.areIn(['Authorization', 'x', 'X-Other', 'X-PAYMENT'])).to.equal(false);
+    expect(METHODS.areIn(['Host', 'a', 'X-PAYMENT', ''])).to.equal(true);
+    expect(METHODS.areIn(['Payment-Signature', V2])).to.equal(true);
   });
 
   it('reads the same payment in both headers once, and refuses two different ones', () => {
@@ -194,7 +201,7 @@ describe('wire: a payment that does not decode is refused, and told why', () => 
     );
     fc.assert(
       fc.property(value, text => {
-        const decoded = decodePayment({ 'payment-signature': text });
+        const decoded = decodePayment({ headers: { 'payment-signature': text } });
         if (decoded.kind === 'fault') expect(decoded.error.length).to.be.below(400);
       }),
       { numRuns: 400 },
@@ -236,12 +243,15 @@ describe('wire: payment-identifier', () => {
 
 describe('wire: receipts', () => {
   it('travel in the header of the version they answer', () => {
-    const receipt = { success: true, payer: 'p', transaction: 's', network: DEVNET };
-    const v2 = receiptHeader(2, receipt);
+    const receipt = { success: true, payer: 'p', transaction: 's' };
+    const v2 = METHODS.named('x402-v2').receiptHeaders(receipt);
     expect(Object.keys(v2)).to.deep.equal(['PAYMENT-RESPONSE']);
-    expect(Object.keys(receiptHeader(1, receipt))).to.deep.equal(['X-PAYMENT-RESPONSE']);
-    expect(JSON.parse(Buffer.from(String(v2['PAYMENT-RESPONSE']), 'base64').toString())).to.deep.equal(
-      receipt,
-    );
+    expect(Object.keys(METHODS.named('x402-v1').receiptHeaders(receipt))).to.deep.equal([
+      'X-PAYMENT-RESPONSE',
+    ]);
+    expect(JSON.parse(Buffer.from(String(v2['PAYMENT-RESPONSE']), 'base64').toString())).to.deep.equal({
+      ...receipt,
+      network: DEVNET,
+    });
   });
 });

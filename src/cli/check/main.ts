@@ -14,6 +14,8 @@ import { createFacilitators } from '../../facilitators/create-facilitators.js';
 import { runChecks, sentenceOf, type Check, type Finding } from '../../checks/preflight.js';
 import { databaseCheck, headerCheck, startupChecks } from '../../checks/startup-checks.js';
 import { publicUrlCheck } from '../../checks/public-url-check.js';
+import { Methods } from '../../methods/methods.js';
+import { x402Methods } from '../../methods/x402/x402.js';
 import type { Terms } from '../../methods/x402/requirements.js';
 import { serviceOf } from '../../methods/x402/service.js';
 import { feePayerOf } from '../../sandbox/endpoints.js';
@@ -140,6 +142,7 @@ async function check(config: Config): Promise<Finding[]> {
   const earlier = [...looked, ...(await lookAtUpstreams(contract, { variable, allowPrivate }))];
   const offered = termsOf(config, payTo ?? config.network.usdcMint);
   const terms = { ...offered, service: serviceOf(contract, offered.publicUrl) };
+  const methods = new Methods(x402Methods(terms));
   const { name: network } = config.network;
   const durability = () => durabilityOf(config.databaseUrl, config.answerBudgetBytes);
   if (!endpoints) {
@@ -148,7 +151,7 @@ async function check(config: Config): Promise<Finding[]> {
     const local: Check[] = [
       databaseCheck(durability),
       publicUrlCheck(terms.publicUrl, network),
-      headerCheck(contract, terms),
+      headerCheck(contract, methods),
     ];
     return [...earlier, { level: 'ok', subject, found }, ...(await runChecks(local))];
   }
@@ -158,7 +161,7 @@ async function check(config: Config): Promise<Finding[]> {
   const facilitators = await createFacilitators(endpoints.facilitators, own);
   try {
     const hadFeePayer = ledger?.hasFeePayer ?? false;
-    const parts = { contract, terms, network, chain, facilitators, hadFeePayer, durability, reach };
+    const parts = { contract, terms, methods, network, chain, facilitators, hadFeePayer, durability, reach };
     return [...earlier, ...(await runChecks(startupChecks(parts)))];
   } finally {
     await Promise.all([facilitators.close(), chain.close()]);

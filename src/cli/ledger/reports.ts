@@ -231,7 +231,7 @@ function publicPayment(payment: Payment, withTransaction: boolean): Record<strin
     usdc: toDecimal(payment.amount),
     network: payment.network,
     flow: payment.flow,
-    x402Version: payment.x402Version,
+    method: payment.method,
     identifier: payment.identifier,
     requestHash: payment.requestHash,
     request: payment.request,

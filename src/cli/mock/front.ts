@@ -1,17 +1,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { PricedOperation } from '../../contract/contract.js';
 import type { Routes } from '../../contract/routes.js';
-import { challengeVersion, renderChallenge } from '../../methods/x402/challenge.js';
-import { PaymentChecker } from '../../methods/x402/check-payment.js';
-import { carriesPayment } from '../../methods/x402/headers.js';
-import { networkName, type Terms } from '../../methods/x402/requirements.js';
-import { decodePayment, receiptHeader } from '../../methods/x402/wire.js';
+import type { Method } from '../../methods/method.js';
+import type { Methods } from '../../methods/methods.js';
+import type { Terms } from '../../methods/x402/requirements.js';
+import { PaymentChecker, type PaymentCheck } from '../../sale/check-payment.js';
 import { MOCK_RPC_PATH } from './mock-document.js';
 import { answerRpc, randomBlockhash } from './stub-chain.js';
 import { tone } from './tone.js';
 
 /** `prismUrl`: where Prism serves the document of this mock. */
-export type FrontParts = { routes: Routes; terms: Terms; prismUrl: string };
+export type FrontParts = { routes: Routes; terms: Terms; methods: Methods; prismUrl: string };
 
 type Answer = { status: number; headers: Record<string, string>; body: Buffer };
 
@@ -59,19 +58,19 @@ async function answerOf(parts: FrontParts, request: IncomingMessage): Promise<An
   const priced = route.kind === 'operation' ? route.priced : undefined;
   if (!priced) return askPrism(parts, request, body);
   const preferred = preferredStatus(request);
-  const paid = carriesPayment(request.rawHeaders);
+  const paid = parts.methods.areIn(request.rawHeaders);
   if (preferred === 402 || (preferred === undefined && !paid))
-    return challengeFor(parts.terms, priced, query, paid ? REFUSED : UNPAID);
+    return challengeFor(parts.methods, priced, query, paid ? REFUSED : UNPAID);
   return paidAnswer(parts, request, body, priced);
 }
 
-function challengeFor(terms: Terms, priced: PricedOperation, query: string, error: string): Answer {
-  const asked = challengeVersion(query);
+function challengeFor(methods: Methods, priced: PricedOperation, query: string, error: string): Answer {
+  const asked = methods.askedBy(query);
   const live = { feePayer: FEE_PAYER, recentBlockhash: randomBlockhash() };
-  const { body, header } = renderChallenge(priced, terms, live, asked, asked === 2 ? error : undefined);
-  const headers: Record<string, string> = { 'Content-Type': JSON_TYPE };
-  if (asked === 2) headers['PAYMENT-REQUIRED'] = header;
-  return { status: 402, headers, body };
+  // Without an error of its own, an older challenge has none at all.
+  const said = asked === methods.first ? error : undefined;
+  const { headers, body } = methods.challenges(asked, priced, live, said);
+  return { status: 402, headers: { ...headers, 'Content-Type': JSON_TYPE }, body };
 }
 
 /** What Prism answers, with the receipt of this call, this mock's address, and a sound that plays. */
@@ -93,23 +92,24 @@ async function paidAnswer(
   return { status: answer.status, headers: { ...headers, ...receipt }, body: audio ? tone() : answer.body };
 }
 
-/** The version and payer of the payment, if it can be read: a mock takes any. */
+/** A mock takes any payment, also one that can't be read. */
 async function receiptFor(
-  { terms }: FrontParts,
+  { terms, methods }: FrontParts,
   { headers }: IncomingMessage,
   priced: PricedOperation,
 ): Promise<Record<string, string>> {
-  const decoded = decodePayment(headers);
-  const byHeader = headers['x-payment'] === undefined ? 2 : 1;
-  const version = decoded.kind === 'payment' ? decoded.payment.version : byHeader;
-  const check = await new PaymentChecker(terms).check(headers, priced);
-  return receiptHeader(version, {
+  const check = await new PaymentChecker({ terms, methods }).check({ headers }, priced);
+  return methodOf(check, methods).receiptHeaders({
     success: true,
     payer: 'payment' in check ? check.payment.checked.payer : PAYER,
     transaction: TRANSACTION,
-    network: networkName(terms, version),
     amount: priced.price.atomic.toString(),
   });
+}
+
+function methodOf(check: PaymentCheck, methods: Methods): Method {
+  if ('payment' in check) return check.payment.method;
+  return check.kind === 'refused' ? check.method : methods.first;
 }
 
 async function askPrism(parts: FrontParts, request: IncomingMessage, body: Buffer): Promise<Answer> {

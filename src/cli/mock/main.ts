@@ -11,7 +11,7 @@ import { listen } from '../../http/listen.js';
 import { Routes } from '../../contract/routes.js';
 import { shopFiles } from '../../shop/load-shop.js';
 import { createFront } from './front.js';
-import { mockDocument, MOCK_RPC_PATH, mockTerms } from './mock-document.js';
+import { mockDocument, MOCK_RPC_PATH, mockSelling } from './mock-document.js';
 import { findPrism, PRISM_PACKAGE, PrismFault, startPrism } from './prism-process.js';
 import { writeErr, writeOut } from '../terminal.js';
 
@@ -49,14 +49,14 @@ async function serve(port: number): Promise<void> {
     );
   const contract = loadContract(pathToFileURL(shopFiles(folder).contract));
   const routes = await Routes.create(contract);
-  const parts = { routes, terms: mockTerms(contract, `http://${HOST}:${port}`), prismUrl: '' };
+  const parts = { routes, ...mockSelling(contract, `http://${HOST}:${port}`), prismUrl: '' };
   const server = createFront(parts);
   await listen(server, HOST, port, '--port');
   const url = `http://${HOST}:${(server.address() as AddressInfo).port}`;
-  parts.terms = mockTerms(contract, url);
+  Object.assign(parts, mockSelling(contract, url));
   const scratch = mkdtempSync(join(tmpdir(), 'coinslot-mock-'));
   const document = join(scratch, 'openapi.json');
-  writeFileSync(document, JSON.stringify(mockDocument(contract, parts.terms)));
+  writeFileSync(document, JSON.stringify(mockDocument(contract, parts)));
   // Until the end: Prism watches the file, and a change of it while it begins to do so ends it.
   process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
   const running = await startPrism(prism, document);

@@ -1,9 +1,11 @@
-import { discoveryOf, indexOf, servedContract } from '../../documents/discovery.js';
+import { discoveryOf, indexOf, servedContract, type Selling } from '../../documents/discovery.js';
 import { NETWORKS } from '../../rails/solana/networks.js';
 import type { Contract } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
 import { follow, isObject } from '../../contract/references.js';
 import { serviceOf } from '../../methods/x402/service.js';
+import { Methods } from '../../methods/methods.js';
+import { x402Methods } from '../../methods/x402/x402.js';
 import type { Terms } from '../../methods/x402/requirements.js';
 
 /** The path at which a mock answers what a buyer asks an RPC server before it signs. No contract may sell it (see `isMockPath`). */
@@ -18,20 +20,26 @@ type Response = { headers?: Record<string, Header>; content?: Record<string, Jso
 type Described = { operationId: string; responses: Record<string, Json> };
 type Paths = { paths: Record<string, Record<string, unknown>> };
 
-/** The terms of a mock: an address that nobody owns, on the chain that costs nobody money. */
-export function mockTerms(contract: Contract, publicUrl: string): Terms {
+/** How a mock sells. */
+export type MockSelling = { terms: Terms; methods: Methods };
+
+/** To an address that nobody owns, on the chain that costs nobody money. */
+export function mockSelling(contract: Contract, publicUrl: string): MockSelling {
   const { caip2: network, v1: v1Network, usdcMint: asset } = NETWORKS.devnet;
   const payTo = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
-  return { network, v1Network, asset, payTo, publicUrl, service: serviceOf(contract, publicUrl) };
+  const service = serviceOf(contract, publicUrl);
+  const terms = { network, v1Network, asset, payTo, publicUrl, service };
+  return { terms, methods: new Methods(x402Methods(terms)) };
 }
 
 /**
  * The contract with an example for every answer and header, so that Prism says what the server would. The free documents are rendered by
  * the code that the server runs. Only one network and the address of this mock are named in it.
  */
-export function mockDocument(contract: Contract, terms: Terms): Json {
-  const document = servedContract(contract, terms, terms.publicUrl) as Json & Paths;
-  const examples = freeExamples(contract, terms);
+export function mockDocument(contract: Contract, { terms, methods }: MockSelling): Json {
+  const selling = { publicUrl: terms.publicUrl, methods };
+  const document = servedContract(contract, selling, terms.publicUrl) as Json & Paths;
+  const examples = freeExamples(contract, selling);
   for (const operation of operationsOf(document)) {
     for (const [status, declared] of Object.entries(operation.responses)) {
       const response = structuredClone(follow(document, declared)) as Response;
@@ -68,11 +76,11 @@ function onOneNetwork(document: Json, { network, asset, publicUrl }: Terms): Jso
 }
 
 /** The documents and health reports that the server makes itself; other free operations have the example of the contract. */
-function freeExamples(contract: Contract, terms: Terms): Record<string, Json> {
+function freeExamples(contract: Contract, selling: Selling): Record<string, Json> {
   const listing = (ids: string[]): Json =>
     discoveryOf(
       contract.paid.filter(({ id }) => ids.includes(id)),
-      terms,
+      selling,
     );
   const health = (names: string[]): Json => ({
     status: 'ok',
@@ -85,16 +93,16 @@ function freeExamples(contract: Contract, terms: Terms): Record<string, Json> {
     return ids ? [[id, health(ids)]] : [];
   });
   return {
-    getIndex: indexOf(contract, terms.publicUrl),
-    getDiscovery: discoveryOf(contract.paid, terms),
-    getOpenapi: asMock(servedContract(contract, terms, terms.publicUrl), terms),
+    getIndex: indexOf(contract, selling.publicUrl),
+    getDiscovery: discoveryOf(contract.paid, selling),
+    getOpenapi: asMock(servedContract(contract, selling, selling.publicUrl), selling),
     getHealth: health(['facilitator', 'ledger']),
     ...Object.fromEntries(sections),
   };
 }
 
 /** Says in `info` that this is a mock, and where the chain is that its buyers sign for. `coinslot buy` reads it. */
-function asMock(document: Json, { publicUrl }: Terms): Json {
+function asMock(document: Json, { publicUrl }: Selling): Json {
   return {
     ...document,
     info: { ...(document.info as Json), 'x-mock': { rpcUrl: publicUrl + MOCK_RPC_PATH } },

@@ -71,6 +71,7 @@ export type NewClaim = Pick<
   | 'amount'
   | 'network'
   | 'x402_version'
+  | 'method'
   | 'signed_transaction'
   | 'identifier'
   | 'flow'
@@ -84,10 +85,10 @@ export type ClaimedRow = { claim: number; runs: number; callers: number };
 
 export const insert = (p: NewClaim & At) =>
   one<ClaimedRow>`
-    insert into payments (id, operation, request_hash, request, payer, amount, network, x402_version, signed_transaction, identifier,
-      flow, state, claim, owner, lease_until, callers, caller_until, runs, asks, claim_slot, claim_height, created_at)
+    insert into payments (id, operation, request_hash, request, payer, amount, network, x402_version, method, signed_transaction,
+      identifier, flow, state, claim, owner, lease_until, callers, caller_until, runs, asks, claim_slot, claim_height, created_at)
     values (${idBytes(p.id)}, ${p.operation}, ${p.request_hash}, ${p.request}, ${p.payer}, ${p.amount}, ${p.network}, ${p.x402_version},
-      ${p.signed_transaction}, ${p.identifier}, ${p.flow}, 'claimed', ${p.fresh}, ${p.owner}, ${p.now} + ${p.lease_ms}, 1,
+      ${p.method}, ${p.signed_transaction}, ${p.identifier}, ${p.flow}, 'claimed', ${p.fresh}, ${p.owner}, ${p.now} + ${p.lease_ms}, 1,
       ${p.now} + ${p.live_ms}, 1, 0, ${p.claim_slot}, ${p.claim_height}, ${p.now})
     on conflict do nothing returning claim, runs, callers`;
 
@@ -95,7 +96,7 @@ export const insert = (p: NewClaim & At) =>
 export const retake = (p: NewClaim & At) =>
   one<ClaimedRow>`
     update payments set operation = ${p.operation}, request_hash = ${p.request_hash}, request = ${p.request},
-      x402_version = ${p.x402_version}, signed_transaction = ${p.signed_transaction}, identifier = ${p.identifier},
+      x402_version = ${p.x402_version}, method = ${p.method}, signed_transaction = ${p.signed_transaction}, identifier = ${p.identifier},
       flow = ${p.flow}, callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms}, ${takenOver(p)}
     where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null and lease_until <= ${p.now}
     returning claim, runs, callers`;

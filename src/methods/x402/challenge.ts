@@ -4,27 +4,16 @@ import { tagsOf } from './service.js';
 import { networkName, requirementsOf, resourceUrl, type Terms } from './requirements.js';
 import { USDC_DECIMALS } from '../../contract/price.js';
 import { bazaarOf, outputSchemaOf, PAYMENT_IDENTIFIER } from './describe-call.js';
+import type { Challenge, OfferState } from '../method.js';
 import { TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 
-/**
- * A 402 answer that is ready to send: the body, and its base64 for the PAYMENT-REQUIRED header. A v1 challenge is sent without the
- * header, because clients take the header to mean v2; `header` is then only what it would take.
- */
-export type Challenge = { version: ChallengeVersion; body: Buffer; header: string };
-
-/** The parts of an offer that change while the server runs: the fee payer and a recent blockhash (at most 20 s old). */
-export type OfferState = { feePayer: string; recentBlockhash?: string | undefined };
-
-/** The x402 version in which a buyer asked for the challenge. */
+/** The version of x402 that a challenge is in. */
 export type ChallengeVersion = 1 | 2;
-
-/** Reads the version of the challenge from the query. Any value other than `1` counts as absent. */
-export function challengeVersion(query: string): ChallengeVersion {
-  return query && new URLSearchParams(query).get('x402Version') === '1' ? 1 : 2;
-}
 
 /** nginx and other proxies truncate longer response headers. */
 export const MAX_HEADER_BYTES = 4096;
+/** The body that takes so many bytes in base64. */
+const MAX_BODY_BYTES = (MAX_HEADER_BYTES / 4) * 3;
 
 const UNPAID =
   'Payment required: sign one of the accepted payments and repeat the call with it (clients of x402 v1: add ?x402Version=1)';
@@ -33,7 +22,8 @@ const UNPAID =
  * Renders the challenge of an operation (x402 v2 PaymentRequired, v1 PaymentRequirementsResponse).
  * It has one option, with the fields of both versions. The network is the CAIP-2 name in the v2 challenge and the v1 name in the v1
  * challenge, because the v2 schema and the closed network list of first-generation clients each reject the other's name. The v1
- * challenge has no text in `error` unless a payment was refused.
+ * challenge has no text in `error` unless a payment was refused; a text that does not fit is cut. A v1 challenge is sent without the
+ * PAYMENT-REQUIRED header, because clients take the header to mean v2.
  */
 export function renderChallenge(
   operation: PricedOperation,
@@ -42,10 +32,29 @@ export function renderChallenge(
   version: ChallengeVersion = 2,
   error?: string,
 ): Challenge {
-  const body = Buffer.from(
-    challengeText(operation, terms, live, version, forCrawlers(operation, terms), error),
+  const crawlers = forCrawlers(operation, terms);
+  const render = (text?: string): Buffer =>
+    Buffer.from(challengeText(operation, terms, live, version, crawlers, text));
+  const body = render(
+    error === undefined ? error : cutToJsonBytes(error, MAX_BODY_BYTES - render('').length),
   );
-  return { version, body, header: body.toString('base64') };
+  return inVersion(version, body);
+}
+
+function inVersion(version: ChallengeVersion, body: Buffer): Challenge {
+  return { headers: version === 2 ? { 'PAYMENT-REQUIRED': body.toString('base64') } : {}, body };
+}
+
+/** The longest beginning of a text that takes at most `room` bytes within a JSON string. */
+function cutToJsonBytes(text: string, room: number): string {
+  let used = 0;
+  let end = 0;
+  for (const character of text) {
+    used += Buffer.byteLength(JSON.stringify(character)) - 2;
+    if (used > room) break;
+    end += character.length;
+  }
+  return text.slice(0, end);
 }
 
 function challengeText(
@@ -53,7 +62,7 @@ function challengeText(
   terms: Terms,
   live: OfferState,
   version: ChallengeVersion,
-  { outputSchema, extensions }: ForCrawlers,
+  { outputSchema, extensions }: Partial<ForCrawlers>,
   error?: string,
 ): string {
   const reason = error ?? (version === 2 ? UNPAID : undefined);
@@ -63,7 +72,7 @@ function challengeText(
     ...(reason === undefined ? {} : { error: reason }),
     ...(version === 2 ? { resource: resourceOf(operation, terms) } : {}),
     accepts: [version === 1 && outputSchema ? { ...offered, outputSchema } : offered],
-    ...(version === 2 ? { extensions } : {}),
+    ...(version === 2 && extensions ? { extensions } : {}),
   });
 }
 
@@ -73,11 +82,13 @@ const EXAMPLE_LIVE: OfferState = {
   recentBlockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N',
 };
 
-/** A v2 challenge for documents. Clients of a mock can pay it; a real challenge has other addresses and extensions. */
-export function exampleChallenge(operation: PricedOperation, terms: Terms): { body: Json; header: string } {
-  const whole = JSON.parse(renderChallenge(operation, terms, EXAMPLE_LIVE).body.toString()) as Json;
-  const body = Object.fromEntries(Object.entries(whole).filter(([name]) => name !== 'extensions'));
-  return { body, header: Buffer.from(JSON.stringify(body)).toString('base64') };
+/** For documents; a real challenge has other addresses and extensions. */
+export function exampleChallenge(
+  operation: PricedOperation,
+  terms: Terms,
+  version: ChallengeVersion,
+): Challenge {
+  return inVersion(version, Buffer.from(challengeText(operation, terms, EXAMPLE_LIVE, version, {})));
 }
 
 function resourceOf(operation: PricedOperation, terms: Terms): Json {
@@ -134,7 +145,7 @@ function forCrawlers(operation: PricedOperation, terms: Terms): ForCrawlers {
 }
 
 function largestThatFits(operation: PricedOperation, terms: Terms): ForCrawlers {
-  const room = (MAX_HEADER_BYTES / 4) * 3 - ROOM_FOR_ERROR;
+  const room = MAX_BODY_BYTES - ROOM_FOR_ERROR;
   const fits = (version: ChallengeVersion, crawlers: ForCrawlers): boolean =>
     Buffer.byteLength(challengeText(operation, terms, LONGEST_LIVE, version, crawlers)) <= room;
   const bazaars = [true, false].map(whole => ({

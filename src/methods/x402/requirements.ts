@@ -21,13 +21,19 @@ export type Terms = {
 export const MAX_TIMEOUT_SECONDS = 60;
 
 /** The name of the chain in each version of x402. */
-export function networkName({ network, v1Network }: Terms, version: 1 | 2): string {
+export function networkName(
+  { network, v1Network }: Pick<Terms, 'network' | 'v1Network'>,
+  version: 1 | 2,
+): string {
   return version === 2 ? network : v1Network;
 }
 
 /** The URL of a paid operation; of one with path parameters, the URL with the examples of these. */
-export function resourceUrl({ examplePath }: Pick<PricedOperation, 'examplePath'>, terms: Terms): string {
-  return terms.publicUrl + examplePath;
+export function resourceUrl(
+  { examplePath }: Pick<PricedOperation, 'examplePath'>,
+  { publicUrl }: Pick<Terms, 'publicUrl'>,
+): string {
+  return publicUrl + examplePath;
 }
 
 /**

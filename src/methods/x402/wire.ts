@@ -1,6 +1,15 @@
 import { Ajv } from 'ajv';
 import type { IncomingHttpHeaders } from 'node:http';
-import { PAYMENT_HEADERS } from './headers.js';
+import type { Json } from '../../contract/json.js';
+import type { Carrier } from '../method.js';
+
+/**
+ * The headers that carry a payment. Node joins a repeated header with commas, which are not base64, so the joined value is rejected.
+ */
+export const PAYMENT_HEADERS = ['payment-signature', 'x-payment'] as const;
+
+/** Where the metadata of an MCP call has it. The first is x402's; the second is that of a client package that some hosts use. */
+const PAYMENT_KEYS = ['x402/payment', 'x402.payment'] as const;
 
 /** The parts of a decoded payment that the server uses. Everything else in it is ignored. */
 export type WirePayment = {
@@ -26,7 +35,9 @@ export type Accepted = {
 };
 
 export type Decoded =
-  { kind: 'none' } | { kind: 'payment'; payment: WirePayment } | { kind: 'fault'; error: string };
+  | { kind: 'none' }
+  | { kind: 'payment'; payment: WirePayment }
+  | { kind: 'fault'; version: 1 | 2; error: string };
 
 type V1 = { x402Version: number; scheme: string; network: string; payload: { transaction: string } };
 type V2 = {
@@ -93,16 +104,24 @@ const isV2 = ajv.compile<V2>({
 
 /**
  * Reads the payment of a request. Its shape decides the version (`accepted` present → v2), not the name of its header.
- * A malformed payment is rejected without a network call and without reading the body.
+ * What can't be read has the version of its header. A malformed payment is rejected without a network call and without reading the body.
  */
-export function decodePayment(headers: IncomingHttpHeaders): Decoded {
-  const values = PAYMENT_HEADERS.map(name => headers[name]).filter(value => value !== undefined);
-  const [first, second] = values;
+export function decodePayment(carrier: Carrier): Decoded {
+  const decoded = decodeFirst(carrier);
+  if (decoded.kind !== 'fault') return decoded;
+  const version = 'meta' in carrier || carrier.headers[PAYMENT_HEADERS[0]] !== undefined ? 2 : 1;
+  return { ...decoded, version };
+}
+
+type Fault = { kind: 'fault'; error: string };
+
+function decodeFirst(carrier: Carrier): Exclude<Decoded, { kind: 'fault' }> | Fault {
+  const [first, second] = 'meta' in carrier ? carriedByMeta(carrier.meta) : carriedByHeaders(carrier.headers);
   if (first === undefined) return { kind: 'none' };
   if (second !== undefined && second !== first) {
     return fault('PAYMENT-SIGNATURE and X-PAYMENT carry two different payments: send one');
   }
-  const json = decodeBase64(String(first));
+  const json = decodeBase64(first);
   if (json === undefined) return fault('the payment header is not base64');
   let value: unknown;
   try {
@@ -113,7 +132,22 @@ export function decodePayment(headers: IncomingHttpHeaders): Decoded {
   return readPayload(value);
 }
 
-function readPayload(value: unknown): Decoded {
+function carriedByHeaders(headers: IncomingHttpHeaders): string[] {
+  return PAYMENT_HEADERS.map(name => headers[name])
+    .filter(value => value !== undefined)
+    .map(String);
+}
+
+/** A payment is an object, or the base64 of one as a header has it. */
+function carriedByMeta(meta: Json): string[] {
+  return PAYMENT_KEYS.map(key => meta[key])
+    .filter(payment => payment !== undefined)
+    .map(payment =>
+      typeof payment === 'string' ? payment : Buffer.from(JSON.stringify(payment)).toString('base64'),
+    );
+}
+
+function readPayload(value: unknown): Exclude<Decoded, { kind: 'fault' }> | Fault {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return fault('the payment is not a JSON object: send an x402 PaymentPayload');
   }
@@ -155,7 +189,7 @@ function shapeFault(errors: typeof isV1.errors): string {
   return first ? `${first.instancePath || 'it'} ${first.message}` : 'wrong shape';
 }
 
-function fault(error: string): Decoded {
+function fault(error: string): Fault {
   return { kind: 'fault', error };
 }
 
@@ -170,21 +204,4 @@ function decodeBase64(value: string): string | undefined {
   const bytes = Buffer.from(trimmed, 'base64');
   const whole = end > 0 && end % 4 !== 1 && bytes.length === Math.floor((end * 3) / 4);
   return whole ? bytes.toString('utf8') : undefined;
-}
-
-/** x402's SettlementResponse, as sent in the PAYMENT-RESPONSE and X-PAYMENT-RESPONSE headers. */
-export type Receipt = {
-  success: boolean;
-  errorReason?: string;
-  payer: string;
-  /** Base58 signature of the transfer, empty if unknown. */
-  transaction: string;
-  network: string;
-  amount?: string;
-};
-
-/** The header that carries a receipt, by the version of the payment. */
-export function receiptHeader(version: 1 | 2, receipt: Receipt): Record<string, string> {
-  const value = Buffer.from(JSON.stringify(receipt)).toString('base64');
-  return version === 2 ? { 'PAYMENT-RESPONSE': value } : { 'X-PAYMENT-RESPONSE': value };
 }

@@ -1,14 +1,4 @@
 /**
- * The headers that carry a payment. Node joins a repeated header with commas, which are not base64, so the joined value is rejected.
- */
-export const PAYMENT_HEADERS = ['payment-signature', 'x-payment'] as const;
-
-/** Whether a request carries a payment. */
-export function carriesPayment(rawHeaders: string[]): boolean {
-  return PAYMENT_HEADERS.some(name => hasHeader(rawHeaders, name));
-}
-
-/**
  * Whether a request has a header. Takes the raw headers, because Node builds its header object on first access.
  * @param name in lower case
  */

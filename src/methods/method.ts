@@ -1,0 +1,89 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { PricedOperation } from '../contract/contract.js';
+import type { Json } from '../contract/json.js';
+
+/** What may carry a payment: the headers of an HTTP request, or the `_meta` of an MCP tool call. */
+export type Carrier = { headers: IncomingHttpHeaders } | { meta: Json };
+
+/** A payment as a request carried it. What it moves has not been checked. */
+export type Credential = {
+  method: Method;
+  /** The half-signed transaction, base64. */
+  transaction: string;
+  /** The id under which the buyer can find its answer again; null if it gave none. */
+  identifier: string | null;
+  /** Why it does not match the current offer. It may have been accepted under an earlier one. */
+  mismatch?: string;
+};
+
+export type Reading =
+  | { kind: 'credential'; credential: Credential }
+  /** It can't be read, or no offer of this server was ever like it. */
+  | { kind: 'refused'; method: Method; error: string };
+
+/** The parts of an offer that change while the server runs: the fee payer and a recent blockhash (at most 20 s old). */
+export type OfferState = { feePayer: string; recentBlockhash?: string | undefined };
+
+/** A 402 answer that is ready to send: headers beside the content type, and the body. */
+export type Challenge = { headers: Record<string, string>; body: Buffer };
+
+/** How a payment ended, for its buyer. */
+export type Receipt = {
+  success: boolean;
+  /** Why it moved no money, or why that is not yet certain. */
+  errorReason?: string;
+  payer: string;
+  /** Base58 signature of the transfer, empty if unknown. */
+  transaction: string;
+  /** Atomic units. */
+  amount?: string;
+};
+
+/** How a tool of MCP is called. */
+export type ToolShape = { inputSchema: Json; example: Json };
+
+/** A challenge or a receipt as an MCP result has it. */
+export type ToolPart = { structured: Json; meta: Json };
+
+/** What the documents of a shop say about a method. */
+export type MethodDocuments = {
+  /** Its entry of `protocols` in `x-payment-info`; undefined if another method of its protocol has it. */
+  protocol?: Json;
+  /** How its challenge is read and its payment sent, as sentences. */
+  instructions: string;
+  /** The same as numbered steps. */
+  steps: string[];
+  /** How a tool of MCP is paid, for its description. */
+  tool?: string;
+  /** In a few words, after "by": `x402 on Solana`. */
+  phrase?: string;
+  /** For registries: protocol, scheme, network and asset. */
+  terms?: Json;
+};
+
+/** How a buyer carries a payment: the challenge, the payment in a request, and the receipt. One instance for each version of a protocol. */
+export interface Method {
+  /** As the ledger writes it, for example `x402-v2`. */
+  readonly name: string;
+  /** Methods of one protocol are alternatives: a challenge is of one of them, the first unless the caller asks for another. */
+  readonly protocol: string;
+  /** The headers that may carry its payment, in lower case. */
+  readonly requestHeaders: readonly string[];
+  /** The headers that it adds to answers. */
+  readonly answerHeaders: readonly string[];
+  /** Whether no two of its challenges are alike, so that none is built in advance. */
+  readonly fresh: boolean;
+  /** Whether the query of a call without payment asks for its challenge. */
+  isAskedBy(query: string): boolean;
+  /** The payment of a request; undefined if it carries none of this method. Reads nothing but the carrier. */
+  read(carrier: Carrier, operation: PricedOperation): Reading | undefined;
+  /** @param error why the payment of the call was refused; cut if it is too long */
+  challenge(operation: PricedOperation, live: OfferState, error?: string): Challenge;
+  /** A challenge for documents, with placeholders for what changes. Clients of a mock can pay it. */
+  example(operation: PricedOperation): Challenge;
+  /** Its challenge in the result of a tool call. */
+  toolChallenge(operation: PricedOperation, challenge: Challenge, tool: ToolShape): ToolPart;
+  receiptHeaders(receipt: Receipt): Record<string, string>;
+  receiptMeta(receipt: Receipt): Json;
+  documents(): MethodDocuments;
+}

@@ -1,0 +1,64 @@
+import type { PricedOperation } from '../contract/contract.js';
+import { hasHeader } from '../net/raw-headers.js';
+import type { Carrier, Challenge, Method, OfferState, Reading } from './method.js';
+
+/** The challenges of one 402 answer by method, and how HTTP sends them: all headers, and the body of the first. */
+export type Challenges = Challenge & { each: readonly { method: Method; challenge: Challenge }[] };
+
+/** The methods of a shop. The first is offered to callers that ask for none. */
+export class Methods {
+  readonly all: readonly [Method, ...Method[]];
+  readonly #requestHeaders: readonly string[];
+
+  constructor(all: readonly [Method, ...Method[]]) {
+    this.all = all;
+    this.#requestHeaders = [...new Set(all.flatMap(({ requestHeaders }) => requestHeaders))];
+  }
+
+  get first(): Method {
+    return this.all[0];
+  }
+
+  /** Of an earlier payment, by the name in the ledger; the first if the shop has that method no more. */
+  named(name: string): Method {
+    return this.all.find(method => method.name === name) ?? this.first;
+  }
+
+  /** The method whose challenge a call asks for. `query` has no question mark. */
+  askedBy(query: string | undefined): Method {
+    return (query && this.all.find(method => method.isAskedBy(query))) || this.first;
+  }
+
+  /** Whether an HTTP request carries a payment. */
+  areIn(rawHeaders: string[]): boolean {
+    return this.#requestHeaders.some(name => hasHeader(rawHeaders, name));
+  }
+
+  /** The payment of a request; undefined if it carries none. */
+  read(carrier: Carrier, operation: PricedOperation): Reading | undefined {
+    for (const method of this.all) {
+      const reading = method.read(carrier, operation);
+      if (reading) return reading;
+    }
+    return undefined;
+  }
+
+  /** Those whose challenges go out together: the one that was asked for, and the first of every other protocol. */
+  beside(asked: Method): readonly Method[] {
+    const protocols = new Set([asked.protocol]);
+    const others = this.all.filter(({ protocol }) => !protocols.has(protocol) && protocols.add(protocol));
+    return [asked, ...others];
+  }
+
+  challenges(asked: Method, operation: PricedOperation, live: OfferState, error?: string): Challenges {
+    const each = this.beside(asked).map(method => ({
+      method,
+      challenge: method.challenge(operation, live, error),
+    }));
+    const headers = Object.assign(
+      {},
+      ...each.map(({ challenge }) => challenge.headers),
+    ) as Challenge['headers'];
+    return { headers, body: each[0]?.challenge.body ?? Buffer.alloc(0), each };
+  }
+}

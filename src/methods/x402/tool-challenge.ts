@@ -1,0 +1,66 @@
+import type { PricedOperation } from '../../contract/contract.js';
+import type { Json } from '../../contract/json.js';
+import type { Challenge, ToolPart, ToolShape } from '../method.js';
+
+/** Where some clients look for the challenge instead of in the result. */
+const CHALLENGE_KEY = 'x402/error';
+const MCP_RESOURCE = 'mcp://tool/';
+
+/**
+ * x402's PaymentRequired for a tool of MCP, in every place in which a client looks for it. Its resource is the tool, and its discovery
+ * extension describes the tool instead of the HTTP call.
+ */
+export function toolChallenge(operation: PricedOperation, { body }: Challenge, tool: ToolShape): ToolPart {
+  const challenge = JSON.parse(body.toString('utf8')) as {
+    resource: Json;
+    accepts: Json[];
+    extensions: Json;
+  };
+  const url = `${MCP_RESOURCE}${operation.id}`;
+  const structured = {
+    ...challenge,
+    resource: { ...challenge.resource, url },
+    accepts: challenge.accepts.map(option => ({ ...option, resource: url })),
+    extensions: { ...challenge.extensions, bazaar: bazaarOfTool(operation, tool) },
+  };
+  return { structured, meta: { [CHALLENGE_KEY]: structured } };
+}
+
+/** The `bazaar` (discovery) extension of x402 v2 in its form for MCP tools. */
+function bazaarOfTool(operation: PricedOperation, { inputSchema, example }: ToolShape): Json {
+  const { id, summary, answers } = operation;
+  const [{ kind, mimeType }] = answers;
+  const input = {
+    type: 'mcp',
+    toolName: id,
+    description: summary,
+    transport: 'streamable-http',
+    inputSchema,
+    example,
+  };
+  const fixed = (value: string): Json => ({ type: 'string', const: value });
+  return {
+    info: { input, output: { type: kind, ...(kind === 'json' ? {} : { format: mimeType }) } },
+    schema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        input: {
+          type: 'object',
+          properties: {
+            type: fixed('mcp'),
+            toolName: fixed(id),
+            description: { type: 'string' },
+            transport: { type: 'string', enum: ['streamable-http', 'sse'] },
+            inputSchema: { type: 'object' },
+            example: { type: 'object' },
+          },
+          required: ['type', 'toolName', 'inputSchema'],
+          additionalProperties: false,
+        },
+        output: { type: 'object', properties: { type: { type: 'string' } }, required: ['type'] },
+      },
+      required: ['input'],
+    },
+  };
+}
