@@ -24,7 +24,9 @@ import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import { saleLog } from '../../src/observe/sale-log.js';
 import { AnswerKeys } from '../../src/sale/answer-keys.js';
 import { Charge } from '../../src/sale/charge.js';
-import { servedContract } from '../../src/documents/discovery.js';
+import { servedContract, type Selling } from '../../src/documents/discovery.js';
+import { McpEndpoint } from '../../src/mcp/mcp-endpoint.js';
+import type { Methods } from '../../src/methods/methods.js';
 import { Offers } from '../../src/offers/offers.js';
 import { OrderWorker } from '../../src/sale/order-worker.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
@@ -182,6 +184,8 @@ export type ShopOptions = {
   breaker?: HostCircuitOptions;
   allowPrivate?: boolean;
   orders?: OrderOptions;
+  /** How it is paid. Default: by x402. */
+  methods?: Methods;
   /** Handlers that serve operations in place of their upstreams. */
   handlers?: Serving;
   /** Told of every response before it is written. */
@@ -203,6 +207,7 @@ export class UpstreamShop {
   url = '';
   charge: Charge | undefined;
   #health: Health | undefined;
+  #methods = sellingOf(TERMS).methods;
 
   private constructor(contract: Contract, ledger: Ledger, folder: string) {
     this.contract = contract;
@@ -225,13 +230,18 @@ export class UpstreamShop {
       network: TERMS.network,
     });
     const shop = new UpstreamShop(contract, ledger, folder);
+    shop.#methods = options.methods ?? shop.#methods;
     await shop.#serve(http, options);
     return shop;
   }
 
   /** The document that buyers see. */
   get openapi(): string {
-    return JSON.stringify(servedContract(this.contract, sellingOf(TERMS), TERMS.publicUrl));
+    return JSON.stringify(servedContract(this.contract, this.#selling, TERMS.publicUrl));
+  }
+
+  get #selling(): Selling {
+    return { publicUrl: TERMS.publicUrl, methods: this.#methods };
   }
 
   health(): HealthReport {
@@ -288,7 +298,7 @@ export class UpstreamShop {
     const handlers = calls.observe({ ...http.served, ...own });
     routes.register(handlers);
     const parts = { routes, handlers, log, calls };
-    const offers = new Offers(contract.paid, sellingOf(TERMS), FEE_PAYER, []);
+    const offers = new Offers(contract.paid, { terms: TERMS, methods: this.#methods }, FEE_PAYER, []);
     offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
     const sales = saleLog(log);
     const observer = { ...UNOBSERVED, tell: (event: Event) => void sales.hear(event) };
@@ -313,9 +323,9 @@ export class UpstreamShop {
     });
     this.charge = charge;
     this.#health = new Health('1.0.0', http.probes, calls);
-    const exposed = exposedHeaders(contract, sellingOf(TERMS).methods);
+    const exposed = exposedHeaders(contract, this.#methods);
     const answerKeys = await AnswerKeys.open(ledger, ANSWERS_URL);
-    const callback = createApp({
+    const serving = {
       ...parts,
       observer,
       charge,
@@ -329,11 +339,14 @@ export class UpstreamShop {
       documents: new Map(),
       holdMs: 10_000,
       closing: new AbortController().signal,
-    }).callback();
+    };
+    const callback = createApp(serving).callback();
+    const addresses = { publicUrl: TERMS.publicUrl, siteUrl: TERMS.publicUrl, trustedProxies: 0 };
+    const mcp = new McpEndpoint({ ...serving, contract, ...addresses });
     const server = createHttpServer({
       app: (request, response) => {
         watch(response);
-        void callback(request, response);
+        void (mcp.serves(request) ? mcp.serve(request, response) : callback(request, response));
       },
       offers,
       routes,
@@ -347,6 +360,7 @@ export class UpstreamShop {
       () => ledger.close(),
       () => http.close(),
       () => offers.close(),
+      () => mcp.close(),
       () => charge.idle(),
       () => orders.stop(),
       () => {
