@@ -1,7 +1,7 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { Charge } from '../../src/sale/charge.js';
-import type { Payment } from '../../src/methods/x402/check-payment.js';
+import type { Payment } from '../../src/sale/check-payment.js';
 import type { Outcome } from '../../src/sale/outcome.js';
 import { bodyOf, eachInANewWorld, Gate, ID, SIGNATURE, world } from '../support/charge-world.js';
 import { until } from '../support/faults.js';

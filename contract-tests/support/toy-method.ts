@@ -16,8 +16,8 @@ export function toyMethod(): Method {
     isAskedBy: () => false,
     read(carrier, operation) {
       const sent = 'meta' in carrier ? carrier.meta['toy'] : carrier.headers['toy'];
-      if (sent === undefined) return undefined;
-      const [nonce = '', transaction = ''] = String(sent).split(' ');
+      if (typeof sent !== 'string') return undefined;
+      const [nonce = '', transaction = ''] = sent.split(' ');
       if (!open.has(nonce)) return { kind: 'refused', method: toy, error: `toy: ${nonce} was never offered` };
       const mismatch = nonce.startsWith(`${operation.id}.`) ? {} : { mismatch: 'toy: of another operation' };
       return { kind: 'credential', credential: { method: toy, transaction, identifier: null, ...mismatch } };

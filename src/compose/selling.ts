@@ -54,8 +54,8 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const { shop, panel } = await openEntries(base, offering);
   const routes = await Routes.create(contract);
   const calls = new RecentCalls(undefined, observer);
-  const { free } = shop;
-  const handlers = calls.observe({ ...shop.serving, ...apis.served });
+  const { free, serving: own } = shop;
+  const handlers = calls.observe({ ...own, ...apis.served });
   routes.register(handlers);
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
@@ -71,15 +71,8 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   disposers.unshift(async () => health.stop());
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const exposed = exposedHeaders(contract, methods);
-  const { live, ...answers } = freeAnswers({
-    ...base,
-    selling: { publicUrl: terms.publicUrl, methods },
-    siteUrl,
-    health,
-    handlers,
-    free,
-    exposed,
-  });
+  const selling = { publicUrl: terms.publicUrl, methods };
+  const { live, ...answers } = freeAnswers({ ...base, selling, siteUrl, health, handlers, free, exposed });
   routes.register(live);
   const limits = new SourceLimits({ ...config, log, observer });
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries(), limits };

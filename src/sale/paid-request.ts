@@ -200,7 +200,7 @@ export class PaidRequest {
 
   /** Whether a run ended with a refusal of another payment, which says nothing about its own. */
   #refusesAnother(ended: SharedOutcome): boolean {
-    return this.#waitsForAnother && ended({ network: '', sale: NO_SALE }).kind === 'refused';
+    return this.#waitsForAnother && ended(NO_SALE).kind === 'refused';
   }
 
   #stopWaiting(): void {
