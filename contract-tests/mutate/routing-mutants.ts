@@ -49,7 +49,7 @@ export const routingMutants: readonly Mutant[] = [
   ...of('contract/routes', 'contract/path-index', [
     {
       name: 'openapi-backend sees all operations but the last',
-      find: 'this.#candidates = this.#index.candidates(path);',
+      find: 'this.#candidates = candidates;',
       replace: 'this.#candidates = this.#all.slice(0, -1);',
       grep: 'never changes what it finds',
     },

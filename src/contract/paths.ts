@@ -56,8 +56,8 @@ export function rawParameters(template: string, path: string): Record<string, st
 }
 
 /**
- * Narrows the values that the templates matching a raw path can have, so that the router need not try a thousand templates for each
- * request: it finds every one that may match and decides nothing. The time grows with the number of segments.
+ * Finds the values whose templates match a raw path, so that the router need not try a thousand templates for each request: exactly
+ * these, and it does not decide between them. The time grows with the number of segments.
  */
 export class PathIndex<T extends { path: string }> {
   readonly #all: readonly T[];

@@ -44,9 +44,8 @@ const METHODS = new Map([
   ['POST', 'post'],
 ]);
 const NOT_FOUND = { kind: 'notFound' } as const;
-/** Of matches that are kept, and of the characters of a path that is. */
+/** Of answers of openapi-backend that are kept. */
 const MAX_MATCHES = 2_000;
-const MAX_KEPT_PATH = 256;
 
 /**
  * The operations of the contract: openapi-backend finds the one that a request names, validates what is asked for and what is
@@ -59,7 +58,8 @@ export class Routes {
   readonly #index: PathIndex<Operation>;
   readonly #priced: ReadonlyMap<string, PricedOperation>;
   readonly #operations: ReadonlyMap<string, Operation>;
-  readonly #matches = new Map<string, Routed>();
+  /** What openapi-backend answered, by the method and the operations that it saw; null if none of them. */
+  readonly #matches = new Map<string, Operation | null>();
   readonly #declared: ReadonlyMap<string, Record<string, DeclaredResponse>>;
   readonly #answered: Ajv2020;
   readonly #alone = new WeakMap<Json, ValidateFunction>();
@@ -133,30 +133,32 @@ export class Routes {
   match(method: string, path: string): Route {
     // openapi-backend trims a path, completes its slash and cuts its query; what is sold has one spelling.
     if (!path.startsWith('/') || path.includes('?') || path.trim() !== path) return NOT_FOUND;
+    const candidates = this.#index.candidates(path);
+    if (candidates.length === 0) return NOT_FOUND;
     const verb = METHODS.get(method);
-    const found = verb && this.#find(verb, path);
+    const found = verb && this.#find(verb, path, candidates);
     if (found) return found;
-    const methods = new Set(this.#index.candidates(path).map(each => each.method));
-    const others = ['get', 'post'].flatMap(other => (methods.has(other) && this.#find(other, path)) || []);
+    const others = ['get', 'post'].flatMap(other => this.#find(other, path, candidates) ?? []);
     if (others.length === 0) return NOT_FOUND;
     const priced = others.find(each => each.priced)?.priced;
     return { kind: 'methodNotAllowed', allow: allowed(others), priced };
   }
 
-  /** Asks openapi-backend, once per path as long as there is room: it builds its patterns anew for every match. */
-  #find(verb: string, path: string): Routed | undefined {
-    const key = `${verb} ${path}`;
-    const known = this.#matches.get(key);
-    if (known) return known;
-    this.#candidates = this.#index.candidates(path);
-    const operation = this.#api.router.matchOperation({ method: verb, path, headers: {} });
-    this.#candidates = this.#all;
-    if (!operation) return undefined;
-    // The path as sent may keep a long URL in memory.
-    const found = this.#routed(operation, key.slice(verb.length + 1));
-    if (this.#matches.size >= MAX_MATCHES) this.#matches.clear();
-    if (path.length <= MAX_KEPT_PATH) this.#matches.set(key, found);
-    return found;
+  /**
+   * openapi-backend decides between the operations whose templates match. Which it takes does not depend on what the parameters hold,
+   * so it is asked once: it builds its patterns anew for every match.
+   */
+  #find(verb: string, path: string, candidates: Operation[]): Routed | undefined {
+    const key = candidates.reduce((ids, { operationId }) => `${ids} ${operationId}`, verb);
+    let operation = this.#matches.get(key);
+    if (operation === undefined) {
+      this.#candidates = candidates;
+      operation = this.#api.router.matchOperation({ method: verb, path, headers: {} }) ?? null;
+      this.#candidates = this.#all;
+      if (this.#matches.size >= MAX_MATCHES) this.#matches.clear();
+      this.#matches.set(key, operation);
+    }
+    return operation ? this.#routed(operation, path) : undefined;
   }
 
   #routed(operation: Operation, path: string): Routed {
