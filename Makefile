@@ -40,7 +40,7 @@ test-contract: build ## run the tests of the contract and of the handlers
 
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
-	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter dot -g PostgreSQL \
+	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter dot -g PostgreSQL --parallel --jobs 3 \
 	  --ignore '**/faults.slow.test.js' 'dist/contract-tests/**/*.test.js'
 
 .PHONY: faults
@@ -55,6 +55,10 @@ mutate: build ## break payments and ledger in some hundred ways, and fail if the
 .PHONY: model
 model: ## try every order of events in a model of who waits for a payment (minutes and 6 GB; QUICK=1: half a minute)
 	@exec node --max-old-space-size=6000 contract-tests/model/charge-model.js $(if $(QUICK),quick)
+
+.PHONY: node-lines
+node-lines: build ## start the server and buy on each line of Node that has long-term support (Linux on x64; binaries from npm)
+	@exec node dist/contract-tests/node-lines/run.js
 
 .PHONY: ops-check
 ops-check: build ## run every query of ops/ against a Prometheus that scrapes a server under load (needs Debian's package prometheus)
