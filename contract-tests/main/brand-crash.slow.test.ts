@@ -254,7 +254,7 @@ describe('the worker of paid orders', () => {
     await ledger.saveAnswer(id, row?.claim ?? 0, answer);
     const how = { settlement: 'sig', answerExpiresAt: Date.now() + attemptMs };
     expect(await ledger.deliver(id, row?.claim ?? 0, how)).to.equal(true);
-    const work: OrderWork = { replies: () => 1, work: async () => ({ kind: 'answer', answer }) };
+    const work: OrderWork = { wanted: () => 1, work: async () => ({ kind: 'answer', answer }) };
     const orders = new OrderWorker({ ledger, work, log, attemptMs });
     orders.start();
     for (const end = Date.now() + 5_000; (await ledger.openOrders()).length && Date.now() < end;)
@@ -279,7 +279,7 @@ describe('the worker of paid orders', () => {
     const fresh = await paymentIn(ledger, 'owed');
     const worked: string[] = [];
     const work: OrderWork = {
-      replies: () => 1,
+      wanted: () => 1,
       work: async ({ id }) => {
         worked.push(id);
         return { kind: 'answer', answer };
@@ -299,7 +299,7 @@ describe('the worker of paid orders', () => {
     const place = await sqlitePlace();
     const ledger = await openLedger({ url: place.url, ...terms });
     const id = await paymentIn(ledger, 'owed');
-    const work: OrderWork = { replies: () => 1, work: async () => ({ kind: 'failed', error: 'It broke.' }) };
+    const work: OrderWork = { wanted: () => 1, work: async () => ({ kind: 'failed', error: 'It broke.' }) };
     const orders = new OrderWorker({ ledger, work, log, attemptMs });
     orders.start();
     const why = await orders.wait(id, 8_000, new AbortController().signal);

@@ -127,7 +127,7 @@ describe('money that a facilitator reports is believed only as far as it was see
   /** Buys an order: a charge that asks again at once shows whether a doubt was taken for certain. */
   function order(change: Parameters<typeof world.newCharge>[0]): Promise<Outcome> {
     const work = {
-      replies: () => 1,
+      wanted: () => 1,
       work: async () => ({ kind: 'failed' as const, error: 'nobody was to be asked.' }),
     };
     const orders = new OrderWorker({ ledger: world.ledger, work, log: silent, attemptMs: MINUTE });

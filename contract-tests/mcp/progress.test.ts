@@ -6,17 +6,14 @@ type Notified = { progress: number; total?: number; message: string };
 const EVERY_MS = 5;
 
 /** The progress told until there are `count` notifications; then the answer comes. */
-async function toldUntil(
-  count: number,
-  repliesAt: (told: number) => number | undefined,
-): Promise<Notified[]> {
+async function toldUntil(count: number, doneAt: (told: number) => number | undefined): Promise<Notified[]> {
   const told: Notified[] = [];
   let finish: (answer: string) => void = () => {};
   const answer = new Promise<string>(resolve => (finish = resolve));
   const charge = {
     progressOf: async () => {
-      const replies = repliesAt(told.length);
-      return replies === undefined ? undefined : { replies, wanted: 5 };
+      const done = doneAt(told.length);
+      return done === undefined ? undefined : { done, wanted: 5 };
     },
   };
   const notify = async (progress: Notified): Promise<void> => {
@@ -28,9 +25,9 @@ async function toldUntil(
 }
 
 describe('progress of a call over MCP', () => {
-  it('is the replies so far, and each number is greater than the one before', async () => {
+  it('is the parts that are done, and each number is greater than the one before', async () => {
     const told = await toldUntil(6, sent => Math.floor(sent / 2));
-    expect(told[5]).to.deep.include({ total: 5, message: '2 of 5 replies' });
+    expect(told[5]).to.deep.include({ total: 5, message: '2 of 5 done' });
     for (let at = 1; at < told.length; at++)
       expect(told[at]?.progress).to.be.greaterThan(told[at - 1]?.progress ?? Infinity);
   });

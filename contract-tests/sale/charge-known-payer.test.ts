@@ -45,7 +45,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
 
   it('an order is settled without verify', async () => {
     const brand = operation('brandFeedback');
-    const work = { replies: () => 1, work: async () => ({ kind: 'failed' as const, error: 'nobody.' }) };
+    const work = { wanted: () => 1, work: async () => ({ kind: 'failed' as const, error: 'nobody.' }) };
     const log = { info: () => {}, warn: () => {}, error: () => {} };
     const orders = new OrderWorker({ ledger: world.ledger, work, log, attemptMs: 1_000 });
     world.charge = world.newCharge({ orders, confirm: async () => true });

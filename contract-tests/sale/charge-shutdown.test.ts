@@ -42,7 +42,7 @@ describe('a server that stops says “not charged” only where the ledger does'
   });
 
   it('an order that is worked on: 503 with the receipt of its payment', async () => {
-    const work: OrderWork = { replies: () => 1, work: () => new Promise(() => {}) };
+    const work: OrderWork = { wanted: () => 1, work: () => new Promise(() => {}) };
     const log = { info: () => {}, warn: () => {}, error: () => {} };
     const orders = new OrderWorker({ ledger: world.ledger, work, log, attemptMs: 60_000 });
     world.charge = world.newCharge({ orders, confirm: async () => true });

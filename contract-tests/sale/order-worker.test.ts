@@ -48,7 +48,7 @@ onEachEngine('orders of two servers on one ledger', make => {
       new Promise<OrderResult>(end => begun.push({ attempt, signal, end }));
     const worker = new OrderWorker({
       ledger,
-      work: { replies: () => 1, work },
+      work: { wanted: () => 1, work },
       log,
       attemptMs: ATTEMPT_MS,
       leaseMs,
@@ -153,7 +153,7 @@ onEachEngine('orders of two servers on one ledger', make => {
       const limits = { maxAttempts: 3, firstPauseMs: 0 };
       const worker = new OrderWorker({
         ledger: on,
-        work: { replies: () => 1, work },
+        work: { wanted: () => 1, work },
         log,
         attemptMs: 1,
         ...limits,
@@ -259,7 +259,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     const observer = { ...UNOBSERVED, tell: (event: Event) => void told.push(event) };
     const worker = new OrderWorker({
       ledger,
-      work: { replies: () => 1, work },
+      work: { wanted: () => 1, work },
       log,
       observer,
       attemptMs: ATTEMPT_MS,

@@ -148,7 +148,7 @@ describe('the key of an answer leads somewhere', () => {
     const orders = new OrderWorker({
       ledger: world.ledger,
       work: {
-        replies: () => 0,
+        wanted: () => 0,
         work: async ({ id }) =>
           id < '8' ? { kind: 'failed', error: 'Nobody answered.' } : { kind: 'answer', answer: answer('{}') },
       },

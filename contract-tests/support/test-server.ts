@@ -357,7 +357,7 @@ function orderWork(
   begun: (request: string) => string | void = () => {},
 ): ConstructorParameters<typeof OrderWorker>[0]['work'] {
   return {
-    replies: () => 1,
+    wanted: () => 1,
     work: async ({ request }) => {
       const error = begun(request);
       await pause(30);

@@ -72,7 +72,7 @@ async function open(context: HandlerContext<Values>): Promise<Served<BrandFeedba
   return {
     call: brandFeedbackBy(people, replyStore, context.settings.partial),
     ready: brandFeedbackReady(people),
-    replies: ({ body }) => respondentsWanted(body),
+    wanted: ({ body }) => respondentsWanted(body),
     backend: 'people',
     health: async () => {
       const { status, detail } = await people.health();

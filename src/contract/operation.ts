@@ -94,8 +94,11 @@ export type Served<O> = {
   call(call: Call<O>): Promise<Reply<O>>;
   /** Only for `upfront` operations; without it, every order is accepted. */
   ready?(asked: Asked<O>): Promise<void>;
-  /** Only for `upfront` operations that ask people: how many replies an order asks for. Such orders are shown on the panel page. */
-  replies?(asked: Asked<O>): number;
+  /**
+   * Only for `upfront` operations whose work comes in parts, such as replies of people: how many an order asks for. Its caller is told how
+   * many are done, and the panel shows such orders.
+   */
+  wanted?(asked: Asked<O>): number;
 } & Backed;
 
 /** The backend that does the work of an operation. */
@@ -138,7 +141,7 @@ export type AnyReply = { status: number; body: unknown; headers?: Record<string,
 export type AnyServed = {
   call(call: AnyCall): Promise<AnyReply>;
   ready?(asked: AnyAsked & { caller: string }): Promise<void>;
-  replies?(asked: AnyAsked): number;
+  wanted?(asked: AnyAsked): number;
   /** The host of the API that does the work, which is never shown. */
   host?: string;
 } & Backed;

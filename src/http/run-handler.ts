@@ -108,7 +108,7 @@ function withCharset(mimeType: string): string {
 export function orderWork(handlerParts: HandlerParts): OrderWork {
   const { routes, handlers } = handlerParts;
   return {
-    replies: ({ operation, request }) => handlers[operation]?.replies?.(readRequestText(request)) ?? 0,
+    wanted: ({ operation, request }) => handlers[operation]?.wanted?.(readRequestText(request)) ?? 0,
     work: async ({ id, payer, operation, request, deadline, attempt, extend }, signal) => {
       if (!routes.routeOf(operation)?.priced)
         return { kind: 'failed', error: 'This operation is no longer sold.' };

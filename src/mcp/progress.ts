@@ -5,11 +5,11 @@ export type Notify = (progress: { progress: number; total?: number; message: str
 
 /** Well below the time after which hosts end a call in which nothing happens. */
 const EVERY_MS = 5_000;
-/** MCP demands that each number is greater than the one before, whether a reply has come or not. */
+/** MCP demands that each number is greater than the one before, whether another part is done or not. */
 const STEP = 0.001;
 
 /**
- * Tells a caller how far its call is, until `answer` is there: the replies so far, where people answer, otherwise the seconds.
+ * Tells a caller how far its call is, until `answer` is there: the parts that are done, where its work has parts, otherwise the seconds.
  * @param payment returns the id of the call's payment once it is known
  */
 export async function withProgress<T>(
@@ -26,10 +26,10 @@ export async function withProgress<T>(
     seconds += everyMs / 1_000;
     const id = payment();
     const order = id === undefined ? undefined : await charge.progressOf(id);
-    last = Math.max(order ? order.replies : seconds, last + STEP);
+    last = Math.max(order ? order.done : seconds, last + STEP);
     await notify(
       order
-        ? { progress: last, total: order.wanted, message: `${order.replies} of ${order.wanted} replies` }
+        ? { progress: last, total: order.wanted, message: `${order.done} of ${order.wanted} done` }
         : { progress: last, message: 'in progress' },
     );
   };

@@ -17,7 +17,7 @@ import type { OrderWorker } from './order-worker.js';
 import { unavailable, type Outcome } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
 import { NO_SALE, PaidRequest, unfinished, type PaidRequestParts } from './paid-request.js';
-import { pickUp, progressOf, type PickedUp } from './pick-up.js';
+import { pickUp, progressOf, type PickedUp, type Progress } from './pick-up.js';
 import { Seller } from './seller.js';
 import type { Confirm, FindDenied } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
@@ -179,8 +179,8 @@ export class Charge {
     return pickUp(this.#parts, caller);
   }
 
-  /** How many replies the order of a payment has, of how many (`pick-up.ts`). */
-  progressOf(id: string): Promise<{ replies: number; wanted: number } | undefined> {
+  /** How far the order of a payment is (`pick-up.ts`). */
+  progressOf(id: string): Promise<Progress | undefined> {
     return progressOf(this.#parts, id);
   }
 

@@ -33,8 +33,8 @@ export type OrderResult =
 export type OrderPause = { error: string; seconds?: number };
 
 export type OrderWork = {
-  /** The number of people's replies that the order asks for; 0 if it asks nobody. */
-  replies(order: Pick<Attempt, 'operation' | 'request'>): number;
+  /** The number of parts that the order asks for; 0 if its work has none. */
+  wanted(order: Pick<Attempt, 'operation' | 'request'>): number;
   /** Works until there is an answer or the deadline has passed. Can be called again after a crash. Never rejects. */
   work(attempt: Attempt, signal: AbortSignal): Promise<OrderResult>;
 };
@@ -234,7 +234,7 @@ export class OrderWorker {
     if (state !== 'owed' || request === null) return undefined;
     const attemptMs = this.#attemptMs;
     const deadline = this.#now() + attemptMs;
-    const wanted = this.#work.replies({ operation, request });
+    const wanted = this.#work.wanted({ operation, request });
     const order = await this.#ledger.openOrder({ payment: id, request, wanted, deadline });
     return order.finishedAt === null ? this.#ledger.beginOrder(id, { deadline, attemptMs }) : undefined;
   }

@@ -57,16 +57,19 @@ async function worthOf({ answers, orders }: Parts, row: Row): Promise<SharedOutc
   }
 }
 
-/** How many replies of people an order has, of how many; undefined if the payment has no order that is in progress or asks people. */
+/** How many parts of an order are done, of how many. */
+export type Progress = { done: number; wanted: number };
+
+/** Undefined if the payment has no order that is in progress, or the work of its order has no parts. */
 export async function progressOf(
   { ledger }: Pick<Parts, 'ledger'>,
   id: string,
-): Promise<{ replies: number; wanted: number } | undefined> {
+): Promise<Progress | undefined> {
   const own = await ledger.find(id);
   const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;
   const order = row?.state === 'owed' ? await ledger.order(row.id) : undefined;
   if (!order || order.wanted === 0) return undefined;
-  return { replies: (await ledger.replies(order.payment)).length, wanted: order.wanted };
+  return { done: (await ledger.replies(order.payment)).length, wanted: order.wanted };
 }
 
 function nothing(error: string): PickedUp {

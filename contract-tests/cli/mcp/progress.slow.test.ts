@@ -35,7 +35,7 @@ describe('progress while people answer, through the wallet', function () {
     expect(ofPeople.length).to.be.at.least(1);
     for (const { progress, total, message } of ofPeople) {
       expect(total).to.equal(5);
-      expect(message).to.match(/^[0-5] of 5 replies$/);
+      expect(message).to.match(/^[0-5] of 5 done$/);
       expect(Math.floor(progress)).to.equal(Number(message?.[0]));
     }
     for (const [at, { progress }] of told.entries())
