@@ -15,9 +15,12 @@ import { SOLD } from '../support/sold.js';
 
 const STEP_MS = 300_000;
 /** They hold what the operations that ship promise. */
-const TESTS_OF_THE_REPLACED = ['frozen', 'contract', 'contract-described', 'body-limits'].map(
-  name => `contract-tests/contract/${name}.test.ts`,
-);
+const TESTS_OF_THE_REPLACED = [
+  ...['frozen', 'contract', 'contract-described', 'body-limits'].map(
+    name => `contract-tests/contract/${name}.test.ts`,
+  ),
+  'contract-tests/handlers/sol-mint-info/accounts.test.ts',
+];
 const HANDLER = `import type { Entry } from 'coinslot';
 import type { operations } from '../generated/openapi.js';
 
