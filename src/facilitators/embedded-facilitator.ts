@@ -1,3 +1,4 @@
+import { messageOf } from '../ledger/fault.js';
 import { setMaxListeners } from 'node:events';
 import type { Log } from '../net/log.js';
 import { pause, withAbortAfter } from '../net/deadline.js';
@@ -271,8 +272,4 @@ const SIGNATURE_BYTES = 64;
 function signatureOf(base64: string): string | undefined {
   const slot = Buffer.from(base64, 'base64').subarray(1, 1 + SIGNATURE_BYTES);
   return slot.some(byte => byte !== 0) ? base58.encode(slot) : undefined;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message || error.name : String(error);
 }

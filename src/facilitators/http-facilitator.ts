@@ -1,3 +1,4 @@
+import { messageOf } from '../ledger/fault.js';
 import type { PaymentRequirements } from '@x402/core/types';
 import { isSignature, readAddress } from '../rails/solana/address.js';
 import { plain } from './reason-text.js';
@@ -276,8 +277,4 @@ function readSettlement({ status, json, trouble }: JsonAnswer): SettleResult {
   }
   const failed = trouble ?? withoutVerdict(ok, json);
   return { kind: 'unknown', reason: plain(reason), signature, ...(failed ? { trouble: failed } : {}) };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message || error.name : String(error);
 }

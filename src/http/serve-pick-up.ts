@@ -59,20 +59,14 @@ export class PickUps {
    * @returns 0, or whole seconds until it may
    */
   takeAgain(id: string, bytes: number): number {
-    return this.#take(`${id} payment`, Math.min(1, Math.max(LEAST, bytes / WHOLE_BYTES)));
-  }
-
-  #take(whose: string, amount: number): number {
-    const wait = Math.ceil(this.#asked.wait(whose, amount));
-    if (wait === 0) this.#asked.add(whose, amount);
-    return wait;
+    return this.#asked.take(`${id} payment`, Math.min(1, Math.max(LEAST, bytes / WHOLE_BYTES)));
   }
 
   /** @param key or its URL. @returns the caller that was given the key, too */
   async get(key: string): Promise<Fetched> {
     const kept = this.#keys.callerOf(key);
     if (kept === undefined) return { kind: 'nothing', error: UNKNOWN, kept: { id: '', number: 0 } };
-    const wait = this.#take(`${kept.id} ${kept.number === 0 ? 'stranger' : 'buyer'}`, 1);
+    const wait = this.#asked.take(`${kept.id} ${kept.number === 0 ? 'stranger' : 'buyer'}`, 1);
     if (wait > 0) {
       const outcome = unavailable('This answer is asked for too often', wait);
       return { kind: 'found', method: this.#methods.first, payer: '', outcome, kept };

@@ -20,5 +20,5 @@ export class LedgerFault extends Error {
 
 /** @returns the message of anything thrown. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return error instanceof Error ? error.message || error.name : String(error);
 }

@@ -11,17 +11,28 @@ export type BucketOptions = {
   lowest?: number;
   /** The number of keys that are tracked; the least recently used one is dropped. */
   maxKeys: number;
+  /** A limit of all keys together. */
+  overall?: { capacity: number; perSecond: number };
   now?: () => number;
 };
 
+/** So many events a minute, at once or one after another. */
+export function perMinute(events: number): { capacity: number; perSecond: number } {
+  return { capacity: events, perSecond: events / 60 };
+}
+
+const ALL = '';
+
 /** Tracks the recent use of many keys with a leaky bucket for each. */
 export class LeakyBuckets {
-  readonly #options: Required<BucketOptions>;
+  readonly #options: Required<Omit<BucketOptions, 'overall'>>;
+  readonly #overall: LeakyBuckets | undefined;
   readonly #buckets: LRUCache<string, { level: number; at: number }>;
 
-  constructor(options: BucketOptions) {
+  constructor({ overall, ...options }: BucketOptions) {
     this.#options = { highest: options.capacity, lowest: 0, now: Date.now, ...options };
     this.#buckets = new LRUCache({ max: options.maxKeys });
+    this.#overall = overall && new LeakyBuckets({ ...overall, maxKeys: 1, now: this.#options.now });
   }
 
   /** The current level of a key's bucket. */
@@ -38,6 +49,15 @@ export class LeakyBuckets {
   wait(key: string, amount = 1): number {
     const { capacity, perSecond } = this.#options;
     return Math.max(0, this.level(key) + amount - capacity) / perSecond;
+  }
+
+  /** Uses `amount` if `key`, and all keys together, may now. @returns 0, or after how many whole seconds they may */
+  take(key: string, amount = 1): number {
+    const wait = Math.max(this.wait(key, amount), this.#overall?.wait(ALL, amount) ?? 0);
+    if (wait > 0) return Math.ceil(wait);
+    this.add(key, amount);
+    this.#overall?.add(ALL, amount);
+    return 0;
   }
 
   /** `highest`: a limit for this addition, which never lowers the level. */

@@ -1,3 +1,5 @@
+import { messageOf } from '../ledger/fault.js';
+
 /** Each resolves to why nothing can be sold, in words for the operator, or to undefined. */
 export type ReadinessCheck = () => Promise<string | undefined> | string | undefined;
 
@@ -26,7 +28,7 @@ export function readinessOf(
         try {
           return await each();
         } catch (error) {
-          return error instanceof Error ? error.message : String(error);
+          return messageOf(error);
         }
       }),
     );

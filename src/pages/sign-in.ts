@@ -1,7 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { PageFault, readForm } from './form.js';
-import { RateLimit } from './rate-limit.js';
+import { LeakyBuckets, perMinute } from '../net/leaky-buckets.js';
 import type { EntrancePages } from './page-frame.js';
 import { html, see } from './page-responses.js';
 import type { Session, Sessions } from './session.js';
@@ -21,6 +21,8 @@ export type SignInOptions = {
   entrance: EntrancePages;
 };
 
+/** Of an address, and of all. */
+const WRONG_TOKENS = { ...perMinute(10), overall: perMinute(200), maxKeys: 1_000 };
 /** After too many wrong tokens, answers to further ones are delayed by this long; at most 50 answers wait at a time. */
 const HOLD_BACK_MS = 1_000;
 const MAX_HELD_BACK = 50;
@@ -28,12 +30,12 @@ const MAX_HELD_BACK = 50;
 /** Signs browsers in with a token, and checks their sessions and forms. */
 export class SignIn {
   readonly #options: SignInOptions;
-  readonly #bad: RateLimit;
+  readonly #bad: LeakyBuckets;
   #heldBack = 0;
 
   constructor(options: SignInOptions) {
     this.#options = options;
-    this.#bad = new RateLimit(10, 200, options.now);
+    this.#bad = new LeakyBuckets({ ...WRONG_TOKENS, now: options.now });
   }
 
   /**
@@ -108,7 +110,7 @@ export class SignIn {
     if (wait === 0) return html(ctx, 401, entrance.signIn({ kind: 'failed', text: incorrect }));
     if (this.#heldBack < MAX_HELD_BACK) {
       this.#heldBack++;
-      await pause(HOLD_BACK_MS, undefined, { ref: false });
+      await sleep(HOLD_BACK_MS, undefined, { ref: false });
       this.#heldBack--;
     }
     ctx.set('Retry-After', String(wait));

@@ -11,7 +11,7 @@ import {
 import type { Respondents, SharedMeta } from '../upstreams/people/respondents.js';
 import { tidyReply } from '../upstreams/people/reply-text.js';
 import { PageFault, readForm } from '../pages/form.js';
-import { RateLimit } from '../pages/rate-limit.js';
+import { LeakyBuckets, perMinute } from '../net/leaky-buckets.js';
 import { browserScript, EXCHANGE_TOKEN } from '../pages/browser-script.js';
 import { LiveStreams } from '../pages/live.js';
 import { type Board, boardFragment, boardPage, type Card, type Fault, panelEntrance } from './board.js';
@@ -95,7 +95,7 @@ class Panel {
   readonly #live: LiveStreams;
   readonly #now: () => number;
   readonly #signIn: SignIn;
-  readonly #replies: RateLimit;
+  readonly #replies: LeakyBuckets;
 
   constructor(options: PanelOptions) {
     const { shop, replyStore, presence, notes, token, sentimentOf, now = Date.now, secure, signal } = options;
@@ -117,7 +117,7 @@ class Panel {
       incorrect: 'Incorrect token. Ask the operator for the token.',
       entrance: this.#entrance,
     });
-    this.#replies = new RateLimit(30, 600, now);
+    this.#replies = new LeakyBuckets({ ...perMinute(30), overall: perMinute(600), maxKeys: 1_000, now });
   }
 
   readonly guard: Middleware = async (ctx, next) => {

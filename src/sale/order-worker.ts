@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { commandLine } from '../config/command-line.js';
 import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer, type OrderChanged } from '../observe/observer.js';
@@ -46,6 +47,8 @@ const MAX_RUNNING = 256;
 const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
 const MAX_REMEMBERED = 1_000;
 const MAX_ATTEMPTS = 5;
+/** The process may end meanwhile. */
+const UNREF = { ref: false };
 /** After the first attempt that failed. Each further pause is nine times as long: 5 s, 45 s, 7 minutes, an hour. */
 const FIRST_PAUSE_MS = 5_000;
 const PAUSE_GROWTH = 9;
@@ -113,7 +116,7 @@ export class OrderWorker {
     clearInterval(this.#timer);
     this.#stop.abort(new Error('the server is shutting down'));
     // Does not wait for work that ignores its signal; its lease will expire.
-    await Promise.race([Promise.allSettled(this.#running.values()), pause(STOP_MS)]);
+    await Promise.race([Promise.allSettled(this.#running.values()), sleep(STOP_MS, undefined, UNREF)]);
   }
 
   /**
@@ -153,8 +156,8 @@ export class OrderWorker {
         const left = until - this.#now();
         if (left <= 0) break;
         await Promise.race([
-          this.#running.get(id) ?? pause(POLL_MS),
-          pause(Math.min(left, POLL_MS)),
+          this.#running.get(id) ?? sleep(POLL_MS, undefined, UNREF),
+          sleep(Math.min(left, POLL_MS), undefined, UNREF),
           leaving,
         ]);
         if (this.#running.has(id)) continue;
@@ -311,8 +314,4 @@ export class OrderWorker {
 /** What the operator can do about an order that nobody attempts any more. */
 function whatNow(id: string): string {
   return `Retry or refund it, on the operator page or with: ${commandLine('ledger')} retry ${id}`;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms).unref());
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../ledger/fault.js';
 import '../rails/solana/silence-bigint-warning.js';
 import type { SandboxInfo } from './info.js';
 import { startSandbox, type Sandbox, type SandboxOptions } from './start.js';
@@ -69,5 +70,5 @@ try {
   report({ type: 'ready', sandbox: sandbox.info });
 } catch (error) {
   process.exitCode = 1;
-  report({ type: 'failed', error: error instanceof Error ? error.message : String(error) });
+  report({ type: 'failed', error: messageOf(error) });
 }

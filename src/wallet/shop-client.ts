@@ -1,3 +1,4 @@
+import { messageOf } from '../ledger/fault.js';
 import { startCommand } from '../config/command-line.js';
 import type { Json } from '../contract/json.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
@@ -213,10 +214,8 @@ export function receiptOf(
 
 /** The innermost cause of an error; fetch puts it in `cause`. */
 export function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error && error.cause.message
-    ? error.cause.message
-    : error.message || error.name;
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && cause.message ? cause.message : messageOf(error);
 }
 
 /** The JSON value; undefined if it is none. */

@@ -1,3 +1,4 @@
+import { reasonOf } from '../../wallet/shop-client.js';
 import {
   Client,
   ProtocolError,
@@ -133,9 +134,6 @@ function replyOf(error: unknown): ShopReply {
 /** Why a request got no answer, in a few words. */
 export function lostBecause(error: unknown): string {
   if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) return 'no answer in time';
-  if (!(error instanceof Error)) return String(error).slice(0, 200);
-  if (error.name === 'TimeoutError') return 'no answer in time';
-  const { cause } = error;
-  const message = cause instanceof Error && cause.message ? cause.message : error.message;
-  return (message || error.name).slice(0, 200);
+  if (error instanceof Error && error.name === 'TimeoutError') return 'no answer in time';
+  return reasonOf(error).slice(0, 200);
 }

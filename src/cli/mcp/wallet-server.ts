@@ -1,3 +1,4 @@
+import { messageOf } from '../../ledger/fault.js';
 import {
   ProtocolError,
   ProtocolErrorCode,
@@ -110,6 +111,7 @@ async function statement({ paid, purse, limits, payer }: WalletParts): Promise<T
 
 function faultResult(error: unknown): ToolResult {
   if (error instanceof PurseFault) return errorResult(error.message);
-  const { message } = error instanceof Error ? error : { message: String(error) };
-  return errorResult(`The wallet failed: ${message.slice(0, 300)}. wallet_statement shows what was paid.`);
+  return errorResult(
+    `The wallet failed: ${messageOf(error).slice(0, 300)}. wallet_statement shows what was paid.`,
+  );
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../ledger/fault.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -85,6 +86,6 @@ try {
   else await serve(port);
 } catch (error) {
   const known = error instanceof PrismFault || error instanceof ConfigFault || error instanceof ContractFault;
-  writeErr(`${error instanceof Error ? error.message : String(error)}${known ? '' : `\n\n${USAGE}`}\n`);
+  writeErr(`${messageOf(error)}${known ? '' : `\n\n${USAGE}`}\n`);
   process.exit(1);
 }

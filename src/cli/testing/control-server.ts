@@ -1,3 +1,4 @@
+import { messageOf } from '../../ledger/fault.js';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -84,7 +85,7 @@ async function answer(
       return [404, { error: `There is no ${name}. There are ${Object.keys(commands).join(', ')}.` }];
     return [200, await command(await jsonOf(request))];
   } catch (error) {
-    return [400, { error: error instanceof Error ? error.message : String(error) }];
+    return [400, { error: messageOf(error) }];
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { BLOCKHASH_LIFE_BLOCKS } from './blocks.js';
 import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
@@ -148,7 +149,7 @@ export async function confirmTransfer(
   while (!signal.aborted) {
     const seen = await isTransfer(chain, row, signature, 'confirmed', signal).catch(() => undefined);
     if (seen !== undefined) return seen;
-    await new Promise(resolve => setTimeout(resolve, pollMs));
+    await sleep(pollMs);
   }
   return false;
 }
@@ -163,7 +164,7 @@ export async function findDenied(
   minContextSlot: number,
   { afterMs = DENIED_AFTER_MS, deadlineMs = DENIED_DEADLINE_MS } = {},
 ): Promise<SearchResult> {
-  await new Promise(resolve => setTimeout(resolve, afterMs));
+  await sleep(afterMs);
   const how = { finality: 'confirmed' as const, minContextSlot };
   return findTransfer(chain, row, how, AbortSignal.timeout(deadlineMs));
 }

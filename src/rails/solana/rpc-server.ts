@@ -1,3 +1,4 @@
+import { messageOf } from '../../ledger/fault.js';
 import { orAbort } from '../../net/deadline.js';
 import { HttpClient } from '../../net/http-client.js';
 import { failureKind, readRetryAfter } from '../../net/failure.js';
@@ -129,7 +130,7 @@ function believe<T>(check: (result: T) => void, result: T): void {
   try {
     check(result);
   } catch (error) {
-    throw new UntrustedAnswer(error instanceof Error ? error.message : String(error), { cause: error });
+    throw new UntrustedAnswer(messageOf(error), { cause: error });
   }
 }
 

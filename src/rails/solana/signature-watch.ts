@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { orAbort, withAbortAfter } from '../../net/deadline.js';
 import type { SolanaChain } from './rpc.js';
 
@@ -92,7 +93,7 @@ export class SignatureWatch {
   }
 
   async #rest(): Promise<void> {
-    await new Promise<void>(done => setTimeout(done, Math.min(LEAST_MS, this.#everyMs)));
+    await sleep(Math.min(LEAST_MS, this.#everyMs));
     if (this.#newcomer || this.#watched.size === 0 || this.#watched.size > MAX_SIGNATURES) return;
     await new Promise<void>(done => {
       const timer = setTimeout(done, this.#everyMs - LEAST_MS);
