@@ -5,9 +5,9 @@ import { parse } from 'yaml';
 
 export const ROOT = new URL('../../../', import.meta.url);
 export const PAGE = new URL('docs/conformance.md', ROOT);
-export const SECTION = '## The specification, row by row';
+const SECTION = '## The specification, row by row';
 
-export type Verdict = 'holds' | 'in part' | 'differs' | 'not shown';
+type Verdict = 'holds' | 'in part' | 'differs' | 'not shown';
 
 export type Row = {
   says: string;

@@ -154,7 +154,7 @@ export class Aggregators {
 
 export let market: Aggregators;
 
-export let opened: { close(): Promise<void> }[];
+let opened: { close(): Promise<void> }[];
 
 export type Options = Parameters<typeof createMarketSources>[0];
 

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-export const MAIN = fileURLToPath(new URL('../../src/cli/ledger/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../src/cli/ledger/main.js', import.meta.url));
 /** Every command is a process, and a slow machine starts them slowly. */
 export const SLOW_MS = 90_000;
 

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 type Json = Record<string, unknown>;
 
 /** What the relay knows of a message. `payment`: its payment as JSON text, if it carries one. */
-export type Relayed = {
+type Relayed = {
   tool: string | undefined;
   payment: string | undefined;
   pass: () => Promise<Response>;
   /** The shop's challenge with this error, as if it did not take the payment, which does not reach it. */
   refuse: (error: string) => Promise<Response>;
 };
-export type Relay = (message: Relayed) => Promise<Response | 'drop'>;
+type Relay = (message: Relayed) => Promise<Response | 'drop'>;
 
 export type McpRelay = {
   url: string;

@@ -17,7 +17,7 @@ import { SUMMARIZE, type TestChain } from './test-chain.js';
 export const WIDE: FeePayerLimits = { floor: 1_000_000n, hourlyCap: 1_000_000_000n };
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 /** Such that a transaction that an RPC server lost is sent again within a test. */
-export const BRISK: EmbeddedTiming = {
+const BRISK: EmbeddedTiming = {
   verifyMs: 4_000,
   signMs: 4_000,
   settleMs: 8_000,

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 
 export type Labeler = { answer: string; id?: string; age?: string };
-export type FakeJob = {
+type FakeJob = {
   jobId: string;
   name: string;
   definitionId: string;

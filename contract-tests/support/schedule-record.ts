@@ -7,7 +7,7 @@ import type { Sent, TestServer } from './test-server.js';
 export type Attempt = { id: string; header: string; landedHeader: string; amount: bigint; pending: boolean };
 
 /** A link to an answer, and whether it came with the receipt of a payment, or of one that may have been made. */
-export type GivenLink = { link: string; receipt: boolean };
+type GivenLink = { link: string; receipt: boolean };
 
 /** What a buyer wants once, and what came of it. */
 export type Record = {

@@ -55,7 +55,7 @@ export function readCorpus(): CorpusText[] {
 }
 
 /** Lower case, one kind of digits and quotes, single spaces: a summary is not marked down for its typography. */
-export const plain = (text: string): string =>
+const plain = (text: string): string =>
   text.normalize('NFKC').toLowerCase().replaceAll('’', "'").replace(/\s+/g, ' ');
 
 export function wordCount(text: string, language: string): number {

@@ -25,7 +25,7 @@ import type { LedgerPlace } from './ledger-places.js';
 import { operationIn, RELEASED } from './sold.js';
 
 export const { paid: OPERATIONS } = RELEASED;
-export const operationOf = (id: string): PricedOperation => operationIn(RELEASED, id);
+const operationOf = (id: string): PricedOperation => operationIn(RELEASED, id);
 export const SUMMARIZE = operationOf('summarize');
 export const BRAND = operationOf('brandFeedback');
 

@@ -110,7 +110,7 @@ function upstreamSettings(): Record<string, string> {
 export type Payer = Pick<World, 'url' | 'buyer'> & { sandbox: { rpc: { url: string } } };
 
 /** The official client, with the buyer's key and the local chain. */
-export async function buyerOf(world: Payer): Promise<x402HTTPClient> {
+async function buyerOf(world: Payer): Promise<x402HTTPClient> {
   const signer = await createKeyPairSignerFromBytes(world.buyer);
   const rpcUrl = world.sandbox.rpc.url;
   const client = new x402Client()

@@ -24,7 +24,7 @@ const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 type BrandFeedback = operations['brandFeedback'];
 
 /** How many people an order asks. The default is in the contract, and is set before a handler is called. */
-export function respondentsWanted({ n }: Pick<Body<BrandFeedback>, 'n'>): number {
+function respondentsWanted({ n }: Pick<Body<BrandFeedback>, 'n'>): number {
   if (n === undefined) throw new Error('n of brandFeedback must have a default in openapi.yaml');
   return n;
 }

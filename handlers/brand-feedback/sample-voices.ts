@@ -1,7 +1,7 @@
 import type { Sentiment } from 'coinslot';
 
 /** A remark before, the opinion, a remark after. Any of each go together. */
-export type Voice = { openings: string[]; opinions: string[]; endings: string[] };
+type Voice = { openings: string[]; opinions: string[]; endings: string[] };
 type Voices = Record<Sentiment, Voice>;
 
 const ENGLISH: Voices = {

@@ -16,7 +16,7 @@ import {
 import type { AskingOptions } from './panel-people.js';
 import { ReplyWaiter } from './reply-waiter.js';
 
-export type SandboxPresence = Pick<Respondents, 'isPageOpen' | 'isTyping'>;
+type SandboxPresence = Pick<Respondents, 'isPageOpen' | 'isTyping'>;
 
 export type SandboxPeopleOptions = AskingOptions & {
   presence: SandboxPresence;

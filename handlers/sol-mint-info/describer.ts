@@ -6,7 +6,7 @@ import type { MintFacts } from '../mints/mint.js';
 /** What one extension says: its fields with their sentence, and what holders must be warned of. */
 export type Description = { extensions: Omit<MintExtensions, 'unknown' | 'unreadable'>; warnings: string[] };
 
-export type ExtensionOf<K extends Extension['__kind']> = Extract<Extension, { __kind: K }>;
+type ExtensionOf<K extends Extension['__kind']> = Extract<Extension, { __kind: K }>;
 
 /** One function per extension of mints. Each throws `RangeError` if the values are ones that the program would never store. */
 export type Describers = {

@@ -11,7 +11,7 @@ export const solMintInfo: Entry<SolMintInfo> = ({ chain, network }) => ({
 });
 
 /** `network` is the CAIP-2 id of the chain, for example `solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp`. */
-export function solMintInfoFrom(chain: ChainReads, network: string): Handler<SolMintInfo> {
+function solMintInfoFrom(chain: ChainReads, network: string): Handler<SolMintInfo> {
   return async ({ body, signal }) => {
     const report = await reportMint(chain, body.mint, signal);
     return { status: 200, body: { ...report, network, sources: ['solana-rpc'] } };

@@ -8,7 +8,7 @@ import { briefWarnings } from './warnings.js';
 import type { MarketQuote, MarketSource, PricedSource, SourceHealth } from './source.js';
 
 /** The answer of `solTokenBrief` (openapi.yaml). Amounts are in US dollars; null if no source knows them. */
-export type TokenBrief = {
+type TokenBrief = {
   mint: string;
   symbol?: string;
   name?: string;
@@ -45,7 +45,7 @@ export type TokenBrief = {
  * A mint's total supply as a decimal string with `decimals` fractional digits.
  * @throws UpstreamFailure `invalid` if the chain has no such mint
  */
-export type SupplyOf = (mint: string, signal: AbortSignal) => Promise<{ supply: string; decimals: number }>;
+type SupplyOf = (mint: string, signal: AbortSignal) => Promise<{ supply: string; decimals: number }>;
 
 export type TokenBriefOptions = {
   /** In order of preference for names. */

@@ -40,7 +40,7 @@ function open({
   };
 }
 
-export function solTokenBriefBy(briefs: TokenBriefService): Handler<SolTokenBrief> {
+function solTokenBriefBy(briefs: TokenBriefService): Handler<SolTokenBrief> {
   return async ({ body, signal }) => ({ status: 200, body: await briefs.brief(body.mint, signal) });
 }
 

@@ -14,7 +14,7 @@ export const textToSpeech = withSettings(
   },
 );
 
-export function textToSpeechBy(speaker: Speaker): Handler<TextToSpeech> {
+function textToSpeechBy(speaker: Speaker): Handler<TextToSpeech> {
   return async ({ body, signal, caller }) => {
     const { wav, voiceId, bandwidthHz } = await speaker.speak(body.text, body.voice_id, signal, caller);
     const headers = {

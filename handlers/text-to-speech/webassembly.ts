@@ -1,7 +1,7 @@
 /** The part of the WebAssembly interface that is used here; only the browser's types declare it, not Node's. */
 export type WasmModule = object;
 
-export type WasmInstance = { exports: Record<string, unknown> };
+type WasmInstance = { exports: Record<string, unknown> };
 
 type WebAssemblyInterface = {
   compile(bytes: Uint8Array): Promise<WasmModule>;

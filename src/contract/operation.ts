@@ -8,11 +8,6 @@ import type { Finding } from './probe.js';
 /** The description of one operation, or of all of them, that openapi-typescript generates. */
 type Responses<O> = O extends { responses: infer R } ? R : never;
 
-/** Ids of the operations that cost money: the ones that can answer 402. */
-export type PaidOperationId<Operations> = {
-  [K in keyof Operations]: 402 extends keyof Responses<Operations[K]> ? K : never;
-}[keyof Operations];
-
 type NothingDeclared = Record<never, never>;
 type Part<O, Name extends 'path' | 'query'> = O extends { parameters: infer P }
   ? P extends { [N in Name]?: infer Declared }

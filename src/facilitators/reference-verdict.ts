@@ -3,7 +3,7 @@ import { MAX_COMPUTE_UNITS, MAX_MICROLAMPORTS_PER_UNIT, SIGNATURES } from '../ra
 import type { FacilitatorRequest, VerifyResult } from './facilitator.js';
 
 /** Simulates a transaction (base64). @returns why it would fail; null if it would succeed. Throws if the chain can't be asked. */
-export type Simulate = (transaction: string) => Promise<string | null>;
+type Simulate = (transaction: string) => Promise<string | null>;
 
 export type ReferenceVerdict = (request: FacilitatorRequest, simulate: Simulate) => Promise<VerifyResult>;
 

@@ -8,7 +8,7 @@ import { discoveryOf, indexOf, servedContract, type Selling } from '../documents
 import type { Health } from './health.js';
 
 /** What builds answers for each request, by operationId. */
-export type LiveAnswers = Record<string, OperationHandler>;
+type LiveAnswers = Record<string, OperationHandler>;
 
 /** The answers of free operations: some are constant while the server runs, others are built for each request. */
 export type FreeAnswers = { documents: StaticDocuments; live: LiveAnswers };

@@ -7,7 +7,7 @@ const waiting = new WeakMap<Socket, Set<() => void>>();
  * Calls back once, when the response or its connection has closed. Node emits no event on a response that waits behind another
  * one when their connection closes.
  */
-export function onClose({ socket }: IncomingMessage, response: ServerResponse, then: () => void): void {
+function onClose({ socket }: IncomingMessage, response: ServerResponse, then: () => void): void {
   if (response.closed || response.destroyed || socket.destroyed) return then();
   let others = waiting.get(socket);
   if (!others) {

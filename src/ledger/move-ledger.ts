@@ -11,7 +11,7 @@ import { list, raw, sql } from './sql.js';
 import type { Query, Value } from './sql.js';
 
 /** The number of rows that were copied, and the exclusive or of their sha256 hashes, hex. */
-export type MovedTable = { table: string; rows: number; hash: string };
+type MovedTable = { table: string; rows: number; hash: string };
 
 export type MoveResult = {
   /** The new URL of the ledger, without a password. */

@@ -40,7 +40,7 @@ export type Order = {
 };
 
 /** How an attempt failed. `againMs`: from now until a call may start the next one; null: only the operator may. */
-export type FailedAttempt = { attempt: number; failure: string; againMs: number | null };
+type FailedAttempt = { attempt: number; failure: string; againMs: number | null };
 
 export type Reply = {
   /** Unique within its order. */

@@ -56,10 +56,10 @@ export type Undecided = Record<
   { payments: number; amount: bigint; since: number | undefined }
 >;
 
-export type Counts = Record<State, { payments: number; amount: bigint }>;
+type Counts = Record<State, { payments: number; amount: bigint }>;
 
 /** The payments that were settled on one UTC day (days since 1970) and are in one state. */
-export type Turnover = { day: number; operation: string; state: State; payments: number; amount: bigint };
+type Turnover = { day: number; operation: string; state: State; payments: number; amount: bigint };
 
 /** A payment whose money has moved. Amount in atomic units; `settledAt`, in ms since 1970, is when that was known. */
 export type Sale = {

@@ -16,7 +16,7 @@ import { settlePayment } from './settle.js';
 import type { SettleRequest, SettleDecision } from './settle.js';
 
 /** How a payment was settled. */
-export type SettlementRecord = {
+type SettlementRecord = {
   /** Signature of the transaction that moved the money. */
   settlement: string;
   /** The transfer was found on chain. Only this proof can revive a released payment. */
@@ -24,7 +24,7 @@ export type SettlementRecord = {
 };
 
 /** `payerKnown`: the payer was already known at the claim, so there is nothing to record. */
-export type DeliveryRecord = SettlementRecord & { answerExpiresAt: number; payerKnown?: boolean };
+type DeliveryRecord = SettlementRecord & { answerExpiresAt: number; payerKnown?: boolean };
 
 /**
  * The transitions of payments. The claim number grows with every claim of a row, and every transition and every answer must present it.

@@ -8,7 +8,7 @@ import type { Challenges } from '../methods/methods.js';
 import type { Failure, Success } from '../sale/outcome.js';
 import { exampleArguments, inputSchemaOf } from './tool-arguments.js';
 
-export type Content =
+type Content =
   | { type: 'text'; text: string }
   | { type: 'audio' | 'image'; data: string; mimeType: string }
   | { type: 'resource_link'; uri: string; name: string; mimeType: string; size: number }

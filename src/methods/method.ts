@@ -6,7 +6,7 @@ import type { Json } from '../contract/json.js';
 export type Carrier = { headers: IncomingHttpHeaders } | { meta: Json };
 
 /** A payment as a request carried it. What it moves has not been checked. */
-export type Credential = {
+type Credential = {
   method: Method;
   /** The half-signed transaction, base64. */
   transaction: string;

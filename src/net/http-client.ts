@@ -20,7 +20,7 @@ export type HttpClientOptions = {
   publicOnly?: boolean;
 };
 
-export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export type HttpRequest = {
   method: HttpMethod;

@@ -26,7 +26,7 @@ const GLOBAL_V6 = blockList('ipv6', ['2000::/3']);
 const SPECIAL_V6 = blockList('ipv6', ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']);
 
 /** A connection was refused because its address is not public. */
-export class PrivateAddress extends Error {
+class PrivateAddress extends Error {
   readonly code = 'ERR_PRIVATE_ADDRESS';
 
   constructor() {

@@ -19,14 +19,14 @@ export type Step = 'claim' | 'verify' | 'work' | 'settle';
 /** How long the steps of a call took so far, in ms. */
 export type Spent = Partial<Record<Step, number>>;
 
-export type ObservedCall = {
+type ObservedCall = {
   operation: { id: string };
   requestId?: string | undefined;
   /** Filled in by `step`. */
   spent?: Spent | undefined;
 };
 
-export type CallStart = {
+type CallStart = {
   operation: string;
   requestId: string;
   transport: Transport;
@@ -83,7 +83,7 @@ export type Answered = {
 };
 
 /** What comes next for a payment. For the log at level `debug`. */
-export type Decided = { kind: 'decided'; requestId?: string | undefined; payment: string; next: string };
+type Decided = { kind: 'decided'; requestId?: string | undefined; payment: string; next: string };
 
 /**
  * `paid`: it begins; `delivered`: its answer is stored; `failed`: this attempt failed, and the next one can start later; `given up`: it
@@ -102,7 +102,7 @@ export type OrderChanged = {
 };
 
 /** A call was turned away before any work, because its address was over its limit. */
-export type Throttled = { kind: 'throttled' };
+type Throttled = { kind: 'throttled' };
 
 /** The chain has shown that an unresolved payment was not charged. */
 export type Released = {
@@ -115,7 +115,7 @@ export type Released = {
 };
 
 /** A facilitator reported this payment as settled, and the chain has shown that it was not. */
-export type FalseSettlement = {
+type FalseSettlement = {
   kind: 'false settlement';
   operation: string;
   payment: string;
@@ -146,7 +146,7 @@ export type UpstreamAnswered = {
 };
 
 /** Why the ledger's database did not serve a write or a read. A full store or queue is no failure of it. */
-export type LedgerFailed = { kind: 'ledger'; failed: string };
+type LedgerFailed = { kind: 'ledger'; failed: string };
 
 export type Listener = {
   hear(event: Event): void;

@@ -54,7 +54,7 @@ export type Entrance = {
 };
 
 /** Why signing in failed, why it is needed again, or a confirmation of signing out. */
-export type EntranceMessage = { kind: 'failed' | 'again' | 'signed out'; text: string };
+type EntranceMessage = { kind: 'failed' | 'again' | 'signed out'; text: string };
 
 export type EntrancePages = {
   signIn(message?: EntranceMessage): string;

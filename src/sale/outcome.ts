@@ -34,7 +34,7 @@ export type Outcome =
  * 503. The same payment may be sent again. `throttled`: its source is over its limit, or too much work of its payer was not sold.
  * `reported`: the operator learns of it from what happens to its order, not from each call.
  */
-export type Unavailable = {
+type Unavailable = {
   kind: 'unavailable';
   error: string;
   retryAfterSeconds: number;

@@ -17,7 +17,7 @@ import {
 } from './http-call.js';
 
 /** One way to pay, of either version. */
-export type Option = Json & { scheme: string; network: string; payTo: string; asset: string; extra?: Json };
+type Option = Json & { scheme: string; network: string; payTo: string; asset: string; extra?: Json };
 /** What a 402 asks for: x402's PaymentRequired (v2) or PaymentRequirementsResponse (v1). */
 export type Challenge = Json & { x402Version: number; accepts: Option[]; resource?: Json; extensions?: Json };
 

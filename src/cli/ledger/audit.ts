@@ -24,7 +24,7 @@ const AUDIT_MS = 30 * 60_000;
 const YOUNG_MS = 120_000;
 export const MAX_TRANSACTIONS = 100_000;
 
-export type Difference = {
+type Difference = {
   /**
    * - `missing`: settled in the ledger, not on chain;
    * - `failed`: settled in the ledger, its transaction failed on chain;

@@ -24,7 +24,7 @@ export type WirePayment = {
   identifier: string | undefined;
 };
 
-export type Accepted = {
+type Accepted = {
   scheme: string;
   network: string;
   amount?: string;

@@ -1,7 +1,7 @@
 /** The blocks per second that are allowed before anything was measured, and always: Solana makes about 2.5. */
 export const LEAST_BLOCKS_PER_SECOND = 4;
 /** No reading allows more: twice the blocks of a chain of 200 ms slots. */
-export const MOST_BLOCKS_PER_SECOND = 10;
+const MOST_BLOCKS_PER_SECOND = 10;
 /** What a chain may be faster for a while than it was when it was measured. */
 const MARGIN = 1.25;
 /** A server's rate is the median of its last readings, so that one that catches up, or a clock that jumps, changes nothing. */

@@ -25,7 +25,7 @@ import {
 import { RpcServer, type Query, type RpcLog } from './rpc-server.js';
 
 /** The result of a probe: how many RPC servers answer, and the latency of the first one that did. */
-export type ChainHealth = { answering: number; servers: number; latencyMs: number | null };
+type ChainHealth = { answering: number; servers: number; latencyMs: number | null };
 
 /**
  * Reads from a Solana chain. Every method throws `UpstreamFailure`: `unavailable` if no RPC server can be reached or all of them are
