@@ -168,13 +168,13 @@ const settled = [
     },
     {
       name: 'what the facilitator signed is not stored before it is sent',
-      find: ', ...signed });',
-      replace: ' });',
+      find: ', ...signed?.stored }',
+      replace: ' }',
       grep: 'signature and bytes are in the ledger before anything is sent',
     },
     {
       name: 'the buyer’s transaction is sent in place of the signed one',
-      find: 'signed ? { ...request, transaction: signed.transaction } : request',
+      find: 'signed ? { ...request, transaction: signed.stored.transaction } : request',
       replace: 'request',
       grep: 'signature and bytes are in the ledger before anything is sent',
     },
