@@ -14,7 +14,7 @@ export const SUMMARIZE = { path: '/v1/summarize', body: JSON.stringify({ text: t
 const OF_THE_CONNECTION = /^(date|connection|keep-alive)$/i;
 
 /** @param {import('./processes.js').Server} server @param {{ method: string, path: string, body?: string }} what */
-async function recordAnswer(server, what) {
+export async function recordAnswer(server, what) {
   const { status, rawHeaders, body } = await fetchOnce({ port: server.port, ...what });
   const headers = rawHeaders.filter((_, index) => !OF_THE_CONNECTION.test(rawHeaders[index - (index % 2)]));
   return { method: what.method, path: what.path, status, headers, body: body.toString('base64') };

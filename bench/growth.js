@@ -13,13 +13,14 @@ import { Partner, runFolder, SERVER_CORE, startOurs } from './processes.js';
 /** @typedef {import('./measure.js').Bench} Bench */
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
+const ID = { name: 'id', in: 'path', required: true, schema: { type: 'string' }, example: 'a' };
 const MANY_ROWS = amount(1_000_000, 1_000_000);
 
 /**
- * A shop with a longer contract: the paid operations again and again under other paths and names.
+ * A shop with a longer contract: the paid operations again and again under other paths and names, every second one with a parameter.
  * @param {number} wanted operations in all @returns {string} the folder
  */
-function withOperations(wanted) {
+export function withOperations(wanted) {
   const folder = runFolder(`operations-${wanted}`);
   mkdirSync(join(folder, 'dist'));
   cpSync(join(ROOT, 'dist/handlers'), join(folder, 'dist/handlers'), { recursive: true });
@@ -33,7 +34,8 @@ function withOperations(wanted) {
   for (let number = 0; Object.keys(contract.paths).length < wanted; number++) {
     const [path, { post }] = models[number % models.length];
     const operationId = `${post.operationId}${number}`;
-    contract.paths[`${path}-${number}`] = { post: { ...post, operationId } };
+    if (number % 2 === 0) contract.paths[`${path}-${number}`] = { post: { ...post, operationId } };
+    else contract.paths[`${path}-${number}/{id}`] = { post: { ...post, operationId, parameters: [ID] } };
   }
   const text = stringify(contract, { aliasDuplicateObjects: false });
   writeFileSync(join(folder, 'openapi.yaml'), text);

@@ -18,6 +18,9 @@ import { bodyStart, contentLength } from './wire.js';
  * }} Result latencies in ms; `cpu`: share of one core that the generator itself used; `kept`: the first body in base64
  */
 
+/** What a path holds of which no two requests are to be alike. */
+const NEW = '{new}';
+
 /** @type {Map<string, Payments>} */
 const pools = new Map();
 
@@ -38,6 +41,10 @@ function requestsOf(job) {
     (method === 'GET'
       ? ''
       : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`);
+  if (path.includes(NEW)) {
+    let sent = 0;
+    return () => Buffer.from(`${head.replace(NEW, `n${++sent}`)}\r\n${body}`);
+  }
   if (!paid) {
     const request = Buffer.from(`${head}\r\n${body}`);
     return () => request;

@@ -6,6 +6,7 @@ import { PREPARED } from './measure.js';
 import { observation } from './observation.js';
 import { mcp } from './over-mcp.js';
 import { PACE } from './pace.js';
+import { paths } from './paths.js';
 import { prepareSignatures } from './payments.js';
 import { cleanRuns, Partner } from './processes.js';
 import { Report } from './report.js';
@@ -23,6 +24,7 @@ const SCENARIOS = {
   summaries,
   speech,
   operations,
+  paths,
   ledger,
   starts,
   memory,

@@ -190,10 +190,12 @@ const settled = [
       replace: 'refusedSettlement(paid, explain(reason), reason)',
       grep: 'a refusal that arrives after somebody else took the payment over',
     },
+  ]),
+  ...of('facilitators/facilitators', 'sale/charge-*', [
     {
-      name: 'a facilitator that throws breaks the charge off',
-      find: "return { kind: 'unknown', reason: String(error), signature: '' };",
-      replace: "return { kind: 'refused', reason: String(error) };",
+      name: 'a facilitator that throws while it settles has refused',
+      find: "return { kind: 'unknown', reason, signature: '', trouble };",
+      replace: "return { kind: 'refused', reason };",
       grep: 'a facilitator that throws: 503',
     },
   ]),

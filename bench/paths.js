@@ -1,0 +1,65 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ratio, record, table } from './figures.js';
+import { BRIEF, recordAnswer } from './fleet.js';
+import { withOperations } from './growth.js';
+import { interleave, unpaid } from './measure.js';
+import { rounds, seconds } from './pace.js';
+import { runFolder, startFixed, startOurs } from './processes.js';
+
+/** @typedef {import('./measure.js').Bench} Bench */
+
+/** How many operations a shop has, at least two of them with a parameter in the path. */
+const SHORT = 20;
+const LONG = 1_000;
+const KINDS = [
+  { name: 'exact path', path: BRIEF.path, status: 402 },
+  { name: 'a parameter with always another value', path: '/v1/sol-token-brief-1/{new}', status: 402 },
+  { name: 'always another unknown path', path: '/v1/nothing/{new}', status: 404 },
+];
+
+/** Unpaid calls by the kind of their path, beside bare node:http which answers the same bytes to all. @param {Bench} bench */
+export async function paths(bench) {
+  const ours = [];
+  const others = [];
+  try {
+    for (const count of [SHORT, LONG]) {
+      const { server } = await startOurs(bench.stubs, { shop: withOperations(count) });
+      server.name = `${count} operations`;
+      ours.push(server);
+    }
+    const exact = await recordAnswer(ours[0], { method: 'POST', ...BRIEF });
+    for (const { name, path, status } of KINDS) {
+      const same = await recordAnswer(ours[0], {
+        method: 'POST',
+        ...BRIEF,
+        path: path.replace('{new}', 'n1'),
+      });
+      const file = join(runFolder('recorded'), 'fixed.json');
+      writeFileSync(file, JSON.stringify([exact, { ...same, path: '*' }]));
+      const { server: bare } = await startFixed('bare', file);
+      others.push(bare);
+      const servers = [...ours, bare];
+      const of = table(`Unpaid calls, ${name} (${status}), 100 connections`, 'calls/s');
+      const spent = table(`Processor time of the server per unpaid call, ${name} (${status})`, 'µs', 'less');
+      const job = { ...BRIEF, path, status, connections: 100 };
+      for (const server of servers) await unpaid(bench, server, { ...job, seconds: seconds(1, 0.5) });
+      await interleave(of, servers, rounds(7, 5), async server => {
+        const before = server.cpuSeconds();
+        const { answers, seconds: took } = await unpaid(bench, server, { ...job, seconds: seconds(5, 2) });
+        const after = server.cpuSeconds();
+        if (before !== undefined && after !== undefined)
+          record(spent, server.name, ((after - before) * 1e6) / answers);
+        return answers / took;
+      });
+      bench.report.add(of);
+      bench.report.add(spent);
+      for (const { name: row } of ours) {
+        const value = ratio(of, row, 'node:http');
+        bench.report.gate(`${status}, ${name}, ${row} / bare node:http`, value, 'least', 0.9);
+      }
+    }
+  } finally {
+    await Promise.all([...ours, ...others].map(server => server.stop()));
+  }
+}
