@@ -4,6 +4,7 @@ import { machineRoutes } from './admin/machine-routes.js';
 import { operatorPageOf } from './admin/operator-parts.js';
 import type { Config } from './config.js';
 import { buyCommand } from './config/command-line.js';
+import type { Contract } from './contract/contract.js';
 import { ConfigFault } from './config/setting-reader.js';
 import { resolveEndpoints, type Endpoints } from './sandbox/endpoints.js';
 import { drain, findFreePort, listen } from './http/listen.js';
@@ -58,16 +59,15 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
   try {
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
     disposers.unshift(() => endpoints.stop());
-    const terms = { ...termsOf(config, endpoints, publicUrl), service: serviceOf(shop.contract, publicUrl) };
+    const terms = termsOf(config, endpoints, shop.contract, publicUrl);
+    const methods = new Methods(x402Methods(terms));
     const base = {
       config,
       settings,
       ...shop,
       apis,
       endpoints,
-      terms,
-      methods: new Methods(x402Methods(terms)),
-      log,
+      ...{ terms, methods, log },
       observation,
       closing: closing.signal,
       disposers,
@@ -130,7 +130,8 @@ async function makeStateDir(stateDir: string): Promise<void> {
   });
 }
 
-function termsOf(config: Config, { payTo }: Endpoints, publicUrl: string): Terms {
+function termsOf(config: Config, { payTo }: Endpoints, contract: Contract, publicUrl: string): Terms {
   const { caip2, v1, usdcMint } = config.network;
-  return { network: caip2, v1Network: v1, asset: usdcMint, payTo, publicUrl };
+  const service = serviceOf(contract, publicUrl);
+  return { network: caip2, v1Network: v1, asset: usdcMint, payTo, publicUrl, service };
 }
