@@ -177,7 +177,7 @@ describe('A server of any contract', () => {
   const calls: AnyCall[] = [];
 
   before(async () => {
-    offers = new Offers(contract.paid, sellingOf(TERMS), TERMS.payTo);
+    offers = new Offers(sellingOf(TERMS), TERMS.payTo);
     const routes = await Routes.create(contract);
     const replies: Record<string, AnyReply> = {
       quote: { status: 200, body: { price: 2 } },

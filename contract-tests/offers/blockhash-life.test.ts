@@ -6,7 +6,7 @@ import { BlockhashLife } from '../../src/offers/blockhash-life.js';
 import { Offers } from '../../src/offers/offers.js';
 import { bytesOf } from '../../src/rails/solana/transaction.js';
 import { recentBlockhashes } from '../../src/rails/solana/recent-blockhashes.js';
-import { FEE_PAYER, paid, TERMS } from '../support/charge-world.js';
+import { FEE_PAYER, TERMS } from '../support/charge-world.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { challengeOf, openWorld, post, TEXT, type World } from '../support/world.js';
 import { priceOf } from '../support/sold.js';
@@ -26,7 +26,7 @@ describe('How long a blockhash still lives', () => {
     now = 1_000_000;
     reads = 0;
     listed = hashes.map(bytesOf);
-    offers = new Offers(paid, sellingOf(TERMS), FEE_PAYER, [], () => now);
+    offers = new Offers(sellingOf(TERMS), FEE_PAYER, [], () => now);
     life = new BlockhashLife({
       offers,
       closing: new AbortController().signal,

@@ -43,13 +43,7 @@ for (const { name, make } of PLACES) {
         ? await openLedger({ url: place.url, payTo: PAY_TO, network: DEVNET, now: () => clock })
         : ledgers[0]!;
       if (own) ledgers.push(ledger);
-      const offers = new Offers(
-        paid,
-        sellingOf(TERMS),
-        feePayer,
-        await rememberedFeePayers(ledger),
-        () => clock,
-      );
+      const offers = new Offers(sellingOf(TERMS), feePayer, await rememberedFeePayers(ledger), () => clock);
       const counted = {
         offerFeePayer: ledger.offerFeePayer,
         offeredFeePayers: () => {

@@ -20,7 +20,7 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
     payTo: address,
     publicUrl: 'http://127.0.0.1',
   };
-  const offers = new Offers([SUMMARIZE], sellingOf(terms), address);
+  const offers = new Offers(sellingOf(terms), address);
   const routes = await Routes.create({ document: { info: {}, paths: {} }, paid: [SUMMARIZE], free: [] });
   const parts = { app: handle, offers, routes, documents: new Map(), exposed: '' };
   const server = createHttpServer(parts, deadlines);

@@ -140,7 +140,7 @@ export class World {
   }
 
   newDesk(feePayer = FEE_PAYER, terms = TERMS): Offers {
-    const offers = new Offers(paid, sellingOf(terms), feePayer, [], this.clock);
+    const offers = new Offers(sellingOf(terms), feePayer, [], this.clock);
     offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
     return offers;
   }

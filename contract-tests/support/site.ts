@@ -47,7 +47,7 @@ export async function serveSite(
     ...{ contract, ...sellingOf(TERMS), siteUrl, network: 'mainnet', hasWallet: false, exposed, isTaken },
     ...more,
   });
-  const offers = new Offers(contract.paid, sellingOf(TERMS), TERMS.payTo);
+  const offers = new Offers(sellingOf(TERMS), TERMS.payTo);
   const index = documentOf(indexOf(contract, siteUrl), exposed, { Vary: 'Accept' });
   const hasIndex = contract.free.some(({ path }) => path === '/');
   const server: Server = createHttpServer({

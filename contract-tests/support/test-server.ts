@@ -174,12 +174,7 @@ export class TestServer {
     const heights = new ChainHeights(real, { blocksPerSecond: STAGE_BLOCKS_PER_SECOND });
     const priced = pricesTimes(options.priceFactor ?? 1n);
     const feePayer = embedded?.keyPair.address ?? options.feePayer ?? testChain.sandbox.info.feePayer;
-    const offers = new Offers(
-      [...priced.values()],
-      sellingOf(terms),
-      feePayer,
-      await rememberedFeePayers(real),
-    );
+    const offers = new Offers(sellingOf(terms), feePayer, await rememberedFeePayers(real));
     await new SharedFeePayers({ ledger: real, offers, facilitators: facilitator, log }).share();
     const feePayers = new SharedFeePayers({
       ledger: mortal(ledgerOffers(real), state),

@@ -298,7 +298,7 @@ export class UpstreamShop {
     const handlers = calls.observe({ ...http.served, ...own });
     routes.register(handlers);
     const parts = { routes, handlers, log, calls };
-    const offers = new Offers(contract.paid, { terms: TERMS, methods: this.#methods }, FEE_PAYER, []);
+    const offers = new Offers({ terms: TERMS, methods: this.#methods }, FEE_PAYER, []);
     offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
     const sales = saleLog(log);
     const observer = { ...UNOBSERVED, tell: (event: Event) => void sales.hear(event) };

@@ -58,7 +58,7 @@ export async function openOffering(base: Base): Promise<Offering> {
     durability: () => durabilityOf(url, answerBudgetBytes),
   });
   heed(await runChecks(checks), { isSandbox: isSandbox(config), log });
-  const offers = new Offers(contract.paid, base, firstFeePayer(facilitator, remembered), remembered);
+  const offers = new Offers(base, firstFeePayer(facilitator, remembered), remembered);
   const heights = new ChainHeights(ledger);
   const feePayers = new SharedFeePayers({ ledger, offers, facilitators: facilitator, log });
   const watch = new OfferRefresher({ offers, chain, heights, feePayers, facilitator, ledger, log });

@@ -71,7 +71,7 @@ export interface Method {
   readonly requestHeaders: readonly string[];
   /** The headers that it adds to answers. */
   readonly answerHeaders: readonly string[];
-  /** Whether no two of its challenges are alike, so that none is built in advance. */
+  /** Whether no two of its challenges are alike, so that none is kept. */
   readonly fresh: boolean;
   /** Whether the query of a call without payment asks for its challenge. */
   isAskedBy(query: string): boolean;

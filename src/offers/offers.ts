@@ -29,29 +29,28 @@ const MAX_SEEN = 256;
 const MAX_FEE_PAYERS = 64;
 const MAX_REQUIREMENTS = 1_024;
 
-/** By operationId, then by the method that was asked for. A method whose challenges are all different has none. */
-type Prebuilt = Map<string, Map<Method, Challenges>>;
+/** What was built for an operation and the method that was asked for. */
+type Built = Map<PricedOperation, Map<Method, Challenges>>;
 
 /** The transaction that used a blockhash. */
 type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 
 /**
- * The current offers: fee payer, blockhash, one prebuilt challenge per operation and method, and the fee payers that were offered
- * recently. Challenges are rebuilt when the fee payer or the blockhash changes, never per request.
+ * The current offers: fee payer, blockhash, the fee payers that were offered recently, and the challenges. A challenge is
+ * built when it is first asked for, and kept until the fee payer or the blockhash changes.
  *
  * Two payments without a nonce, of the same payer and price with the same blockhash, are the same transaction. A blockhash that such a
  * payment has used is therefore no longer offered.
  */
 export class Offers {
-  readonly #operations: PricedOperation[];
   readonly #terms: Terms;
   readonly methods: Methods;
   readonly #now: () => number;
   #live: OfferState;
   #offered: OfferedFeePayer[];
   /** The current challenges, with or without a blockhash. */
-  #challenges: Prebuilt = new Map();
-  #withoutBlockhash: Prebuilt = new Map();
+  #withoutBlockhash: Built = new Map();
+  #challenges = this.#withoutBlockhash;
   /** The offered blockhash, as a key. */
   #offeredHash: string | undefined;
   readonly #used = new Set<string>();
@@ -67,20 +66,17 @@ export class Offers {
   #blockhashTimer: NodeJS.Timeout | undefined;
 
   constructor(
-    operations: PricedOperation[],
     { terms, methods }: { terms: Terms; methods: Methods },
     feePayer: string,
     offered: OfferedFeePayer[] = [],
     now: () => number = Date.now,
   ) {
-    this.#operations = operations;
     this.#terms = terms;
     this.methods = methods;
     this.#now = now;
     this.#unproven = new SharedBucket({ ...UNPROVEN_USES, now });
     this.#live = { feePayer };
     this.#offered = offered.filter(entry => entry.feePayer !== feePayer);
-    this.#rebuild();
   }
 
   get terms(): Terms {
@@ -101,9 +97,13 @@ export class Offers {
   /** The challenge for a call without payment. */
   challenge(operation: PricedOperation, asked: Method): Challenges {
     this.#asked = true;
-    return (
-      this.#challenges.get(operation.id)?.get(asked) ?? this.methods.challenges(asked, operation, this.#live)
-    );
+    let built = this.#challenges.get(operation);
+    if (!built) this.#challenges.set(operation, (built = new Map<Method, Challenges>()));
+    let challenges = built.get(asked);
+    if (challenges) return challenges;
+    challenges = this.methods.challenges(asked, operation, this.#live);
+    if (!challenges.each.some(({ method }) => method.fresh)) built.set(asked, challenges);
+    return challenges;
   }
 
   /**
@@ -128,7 +128,8 @@ export class Offers {
     if (feePayer === this.#live.feePayer) return;
     this.#offered = this.offeredFeePayers().filter(entry => entry.feePayer !== feePayer);
     this.#live = { ...this.#live, feePayer };
-    this.#rebuild();
+    this.#withoutBlockhash = new Map();
+    this.#challenges = this.#live.recentBlockhash ? new Map() : this.#withoutBlockhash;
   }
 
   /** Sets the view of the chain. A view whose slot has not advanced does not renew the previous one. */
@@ -230,30 +231,17 @@ export class Offers {
     this.#usedUp = false;
     this.#offeredHash = key;
     this.#live = { feePayer: this.#live.feePayer, recentBlockhash };
-    this.#challenges = this.#build(this.#live);
+    this.#challenges = new Map();
     clearTimeout(this.#blockhashTimer);
     this.#blockhashTimer = setTimeout(() => this.#withdraw(), BLOCKHASH_LIFE_MS);
     this.#blockhashTimer.unref();
   }
 
-  /** Switches to the challenges without a blockhash. They are prebuilt, because this happens while calls come in. */
+  /** Switches to the challenges without a blockhash. */
   #withdraw(): void {
     clearTimeout(this.#blockhashTimer);
     this.#offeredHash = undefined;
     this.#live = { feePayer: this.#live.feePayer };
     this.#challenges = this.#withoutBlockhash;
-  }
-
-  #rebuild(): void {
-    this.#withoutBlockhash = this.#build({ feePayer: this.#live.feePayer });
-    this.#challenges = this.#live.recentBlockhash ? this.#build(this.#live) : this.#withoutBlockhash;
-  }
-
-  #build(live: OfferState): Prebuilt {
-    const { methods } = this;
-    const alike = methods.all.filter(asked => !methods.beside(asked).some(({ fresh }) => fresh));
-    const builtFor = (operation: PricedOperation): Map<Method, Challenges> =>
-      new Map(alike.map(asked => [asked, methods.challenges(asked, operation, live)]));
-    return new Map(this.#operations.map(operation => [operation.id, builtFor(operation)]));
   }
 }

@@ -217,7 +217,7 @@ describe('The offers', () => {
   let clock = 1_000_000;
   let offers: Offers;
   const open = (...rest: [{ feePayer: string; lastOfferedAt: number }[]?]): Offers =>
-    (offers = new Offers(paid, sellingOf(SANDBOX), FEE_PAYER, rest[0] ?? [], () => clock));
+    (offers = new Offers(sellingOf(SANDBOX), FEE_PAYER, rest[0] ?? [], () => clock));
   const blockhashes = (): unknown[] =>
     parse(offers.challenge(operation, x402In(offers, 2))).accepts.map(option => option.extra.recentBlockhash);
 
