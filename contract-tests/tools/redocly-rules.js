@@ -30,7 +30,7 @@ function challengeFitsAHeader() {
         const contract = readContract(location.source.body, report, location);
         for (const operation of contract?.paid ?? []) {
           const terms = { ...TERMS, service: serviceOf(contract, TERMS.publicUrl) };
-          const { length } = renderChallenge(operation, terms, LIVE).header;
+          const { length } = renderChallenge(operation, terms, LIVE).headers['PAYMENT-REQUIRED'];
           if (length > MAX_HEADER_BYTES) {
             report({
               message: `The challenge of ${operation.id} takes ${length} header bytes, at most ${MAX_HEADER_BYTES} pass: shorten its summary, request schema or example.`,
