@@ -2,6 +2,7 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import type { ChainHistory } from '../../../src/rails/solana/find-transfer.js';
+import { EXPIRED_AFTER_BLOCKS } from '../../../src/ledger/maintenance.js';
 import { Reconciler } from '../../../src/sale/reconciler.js';
 import { sharedHistory } from '../../../src/rails/solana/shared-history.js';
 import { loadFacilitatorTrust } from '../../../src/facilitators/facilitator-trust.js';
@@ -18,7 +19,7 @@ function strangersOnly(): { chain: ChainHistory; asked: Record<keyof ChainHistor
   const chain: ChainHistory = {
     latestBlockhash: async () => {
       asked.latestBlockhash += 1;
-      return { slot: 2_000, lastValidBlockHeight: 900 + 301 + 150 };
+      return { slot: 2_000, lastValidBlockHeight: 900 + EXPIRED_AFTER_BLOCKS + 1 + 150 };
     },
     signaturesFor: async () => {
       asked.signaturesFor += 1;
