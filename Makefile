@@ -40,7 +40,7 @@ test-contract: build ## run the tests of the contract and of the handlers
 
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
-	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter dot -g PostgreSQL --parallel --jobs 3 \
+	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter dot -g PostgreSQL \
 	  --ignore '**/faults.slow.test.js' 'dist/contract-tests/**/*.test.js'
 
 .PHONY: faults
