@@ -36,9 +36,10 @@ const WORK = {
   },
   async mint() {
     const { createChain } = await import('../../dist/src/rails/solana/rpc.js');
-    const { solMintInfoFrom } = await import('../../dist/handlers/sol-mint-info/sol-mint-info.js');
+    const { solMintInfo } = await import('../../dist/handlers/sol-mint-info/sol-mint-info.js');
     const chain = createChain({ urls: [env.SOLANA_RPC_URL] });
-    return { path: '/v1/sol-mint-info', handle: solMintInfoFrom(chain, env.NETWORK_ID) };
+    const { call: handle } = await solMintInfo({ chain, network: { caip2: env.NETWORK_ID } });
+    return { path: '/v1/sol-mint-info', handle };
   },
   async summarize() {
     const { summarizeBy } = await import('../../dist/handlers/summarize/summarize.js');

@@ -14,7 +14,8 @@ export const textToSpeech = withSettings(
   },
 );
 
-function textToSpeechBy(speaker: Speaker): Handler<TextToSpeech> {
+/** @public for the benchmarks */
+export function textToSpeechBy(speaker: Speaker): Handler<TextToSpeech> {
   return async ({ body, signal, caller }) => {
     const { wav, voiceId, bandwidthHz } = await speaker.speak(body.text, body.voice_id, signal, caller);
     const headers = {
