@@ -129,7 +129,8 @@ export class Offers {
     this.#offered = this.offeredFeePayers().filter(entry => entry.feePayer !== feePayer);
     this.#live = { ...this.#live, feePayer };
     this.#withoutBlockhash = new Map();
-    this.#challenges = this.#live.recentBlockhash ? new Map() : this.#withoutBlockhash;
+    if (this.#live.recentBlockhash) this.#challenges = new Map();
+    else this.#challenges = this.#withoutBlockhash;
   }
 
   /** Sets the view of the chain. A view whose slot has not advanced does not renew the previous one. */
