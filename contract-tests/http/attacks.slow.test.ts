@@ -313,11 +313,11 @@ describe('attacks with signed payments', function () {
 
 (DATABASE ? describe : describe.skip)('promise 1 over four processes on PostgreSQL', function () {
   this.timeout(600_000);
-  const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? 500);
+  const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? repeated(500, 100));
   const COPIES = 20;
   const PROCESSES = 4;
-  /** A settlement in doubt is decided when its blockhash has expired, after 150 slots of 200 ms. */
-  const DECIDED_MS = 150_000;
+  /** A settlement in doubt is decided when its absence is proven: 450 blocks of 200 ms, and the sweep after them. */
+  const DECIDED_MS = 240_000;
   let folder: string;
   let place: LedgerPlace;
   let sandbox: Sandbox;
@@ -359,7 +359,7 @@ describe('attacks with signed payments', function () {
     return served.url;
   }
 
-  it(`${PAYMENTS * COPIES} requests with copies of ${PAYMENTS} payments: ${PAYMENTS} transfers, ${PAYMENTS} runs, equal answers`, async () => {
+  it(`${PAYMENTS * COPIES} requests with copies of ${PAYMENTS} payments: as many transfers and runs, equal answers`, async () => {
     const urls = await Promise.all(Array.from({ length: PROCESSES }, (_, n) => serveAs(n)));
     const pools = urls.map(url => new Pool(url, { connections: 100 }));
     const buyer = await keypairOf(folder);
@@ -394,21 +394,39 @@ describe('attacks with signed payments', function () {
     await Promise.all(Array.from({ length: 400 }, worker));
     const seconds = (Date.now() - began) / 1_000;
     process.stdout.write(`      ${PAYMENTS * COPIES} requests took ${seconds.toFixed(1)} s\n`);
-    expect([...statuses.keys()].filter(status => status !== 200 && status !== 503)).to.deep.equal([]);
-    for (let n = 0; n < PAYMENTS; n++)
+    expect([...statuses.keys()].filter(status => ![200, 402, 503].includes(status))).to.deep.equal([]);
+    // On a busy machine a blockhash may expire before its payment is settled: then all servers refuse it, and nothing was paid.
+    const sold: boolean[] = [];
+    for (let n = 0; n < PAYMENTS; n++) {
+      const decided = new Set<number>();
       await Promise.all(
         urls.map((_, at) =>
-          until(`server ${at} has the answer ${n}`, async () => (await send(at, n)) === 200, DECIDED_MS),
+          until(
+            `server ${at} has decided payment ${n}`,
+            async () => {
+              const status = await send(at, n);
+              if (status !== 503) decided.add(status);
+              return status !== 503;
+            },
+            DECIDED_MS,
+          ),
         ),
       );
-    for (const equal of answers) expect(equal.size).to.equal(1);
-    expect(facilitator.count('/settle')).to.equal(PAYMENTS);
-    expect((await earned()) - before).to.equal(BigInt(PAYMENTS) * SUMMARIZE.price.atomic);
+      expect([...decided], `of payment ${n}`).to.be.deep.oneOf([[200], [402]]);
+      sold[n] = decided.has(200);
+    }
+    const landed = sold.filter(Boolean).length;
+    expect(landed).to.be.at.least(0.9 * PAYMENTS);
+    answers.forEach((equal, n) => expect(equal.size).to.equal(sold[n] ? 1 : 0));
+    expect(facilitator.count('/settle')).to.be.within(landed, PAYMENTS);
+    expect((await earned()) - before).to.equal(BigInt(landed) * SUMMARIZE.price.atomic);
     const reader = await openLedgerReader({ url: place.url });
     const rows = await reader.list();
     await reader.close();
-    expect(rows).to.have.lengthOf(PAYMENTS);
-    for (const row of rows) expect(row).to.include({ state: 'delivered', runs: 1, asks: 1, aliasOf: null });
+    const delivered = rows.filter(({ state }) => state === 'delivered');
+    expect(delivered).to.have.lengthOf(landed);
+    for (const row of delivered) expect(row).to.include({ runs: 1, asks: 1, aliasOf: null });
+    for (const row of rows) expect(row.state).to.be.oneOf(['delivered', 'released']);
     await Promise.all(pools.map(pool => pool.close()));
   });
 });
