@@ -163,20 +163,20 @@ tools: build $(TOOLS_STAMP) ## run every tool on the contract, and write the tab
 	@$(MAKE) --no-print-directory conformance-table
 
 .PHONY: summaries
-summaries: build $(TOOLS_STAMP) ## score the embedded summarizer on 60 texts, and write docs/summaries.md (SHOW=1: print the summaries instead)
+summaries: build $(TOOLS_STAMP) ## score the embedded summarizer on 60 texts, and write docs/reports/summaries.md (SHOW=1: print the summaries instead)
 	@node --no-deprecation dist/$(TOOLS)/summaries.js $(if $(SHOW),--show)
 
 .PHONY: speech-check
 speech-check: build ## have a speech recogniser write down 30 spoken texts, and count the wrong words (PIPER=1: of a Piper server, too; SHOW=1)
 	@node --no-deprecation dist/contract-tests/speech/run.js $(if $(PIPER),--piper) $(if $(SHOW),--show)
 
-conformance-table: build ## write docs/conformance.md from the last results of the tools
+conformance-table: build ## write docs/reports/conformance.md from the last results of the tools
 	@node dist/$(TOOLS)/table.js
 
 conformance-rows: build ## write only its rows of the specification, from contract-tests/specification/rows.yaml
 	@node dist/$(TOOLS)/table.js --rows
 
-conformance-check: build ## print that table, and fail if docs/conformance.md differs
+conformance-check: build ## print that table, and fail if docs/reports/conformance.md differs
 	@node dist/$(TOOLS)/table.js --check
 
 format: install ## format every file

@@ -16,9 +16,9 @@ const INSTALL = [
   '--prefer-offline',
 ];
 
-/** The paid test of docs/testing.md, and the commands of its workflow for continuous integration. */
+/** The paid test of docs/how-to/testing.md, and the commands of its workflow for continuous integration. */
 function paidTest(): { test: string; commands: string[] } {
-  const guide = readFileSync(new URL('../../../docs/testing.md', import.meta.url), 'utf8');
+  const guide = readFileSync(new URL('../../../docs/how-to/testing.md', import.meta.url), 'utf8');
   const [, test = ''] = /^```ts\n([^`]*?coinslot\/testing[^]*?)^```$/m.exec(guide) ?? [];
   const [, workflow = ''] = /^```yaml\n([^]*?)^```$/m.exec(guide) ?? [];
   return { test, commands: [...workflow.matchAll(/^ *- run: (.*)$/gm)].map(([, command = '']) => command) };

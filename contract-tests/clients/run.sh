@@ -8,7 +8,7 @@
 #   SERVER=dist/src/main.js the server's program
 #
 # One line per step: `ok`, `FAILED`, or `not run: <tool>, <why>`. The last line counts them; the status is 1 after a failure.
-# A step is named `<what it does>: <tools>`; contract-tests/tools/clients.ts turns the steps into rows of docs/conformance.md.
+# A step is named `<what it does>: <tools>`; contract-tests/tools/clients.ts turns the steps into rows of docs/reports/conformance.md.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

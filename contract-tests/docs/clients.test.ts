@@ -29,8 +29,8 @@ function* textsIn(folder: string): Generator<string> {
   }
 }
 
-describe('The code in docs/clients.md', () => {
-  const blocks = blocksOf(readFileSync(join(ROOT, 'docs/clients.md'), 'utf8'));
+describe('The code in docs/how-to/clients.md', () => {
+  const blocks = blocksOf(readFileSync(join(ROOT, 'docs/how-to/clients.md'), 'utf8'));
 
   it('shows how to pay in each language', () => {
     expect(new Set(blocks.map(({ language }) => language))).to.deep.equal(new Set(LANGUAGES));

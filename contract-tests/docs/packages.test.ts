@@ -7,7 +7,7 @@ const read = (file: string): string => readFileSync(`${ROOT}${file}`, 'utf8');
 
 /** The rows of the table "The packages": a package, and the files and folders that import it. */
 function rows(): [string, string[]][] {
-  const [, section = ''] = read('docs/design.md').split('\n## The packages\n');
+  const [, section = ''] = read('docs/explanation/design.md').split('\n## The packages\n');
   const [own = ''] = section.split('\n## ');
   return [...own.matchAll(/^\| `([^`]+)` \| ([^|]+) \|/gm)].map(([, name = '', places = '']) => [
     name,
@@ -24,7 +24,7 @@ function importersOf(name: string): string[] {
   return sources.filter(file => imports.some(each => read(file).includes(each)));
 }
 
-describe('The packages of docs/design.md', () => {
+describe('The packages of docs/explanation/design.md', () => {
   it('are those that the server was asked to be built on', () => {
     const names = rows().map(([name]) => name);
     const { dependencies } = JSON.parse(read('package.json')) as { dependencies: object };

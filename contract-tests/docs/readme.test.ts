@@ -94,10 +94,4 @@ describe('The README', () => {
     );
     expect(untested).to.deep.equal([]);
   });
-
-  it('links to files that exist', () => {
-    for (const [, link] of text.matchAll(/\]\((?!https?:)([^)]+)\)/g)) {
-      expect(() => readFileSync(new URL(link ?? '', ROOT)), link).not.to.throw();
-    }
-  });
 });

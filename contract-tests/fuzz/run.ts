@@ -17,7 +17,7 @@ import { call, openWorld, post, signFor, type Payer } from '../support/world.js'
 import { stockLines, wordsForSt } from './stock-lines.js';
 
 /**
- * Runs Schemathesis against a server: with the line that docs/testing.md has for everybody, without payments, and with a payment for
+ * Runs Schemathesis against a server: with the line that docs/how-to/testing.md has for everybody, without payments, and with a payment for
  * every case. The server is one of its own in the sandbox, or the one that runs at `URL`; that is only paid if it is of the sandbox
  * in `STATE_DIR`. With `--install` it only sees to it that there is a Schemathesis. The last line counts the runs.
  */
@@ -44,7 +44,7 @@ type Target = {
 /** How `st` is started in a folder: the words before its own arguments. */
 type Tool = { how: string; command: (env: Record<string, string>, folder: string) => string[] };
 const CHECKED: Record<Mode, string> = {
-  stock: 'the line of docs/testing.md, with the settings that the server publishes, finds no fault',
+  stock: 'the line of docs/how-to/testing.md, with the settings that the server publishes, finds no fault',
   unpaid: 'every unpaid call gets its price, as the contract says',
   paid: 'every paid call is answered as the contract says, and the receipts agree with the chain',
 };
@@ -176,7 +176,7 @@ async function prepare(mode: Mode, folder: string, { url }: Target): Promise<voi
   await writeFile(settings, mode === 'stock' ? published : UNPAID_BEFORE + published + UNPAID_AFTER);
 }
 
-/** The words after `st`. The stock line is the one that docs/testing.md gives to Docker, with this server's address. */
+/** The words after `st`. The stock line is the one that docs/how-to/testing.md gives to Docker, with this server's address. */
 function wordsOf(mode: Mode, { url }: Target, cases: string, seed: string): string[] {
   const [run = '', , ...options] = wordsForSt(stockLines().docker);
   const limits = ['--max-examples', cases, '--seed', seed];

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 
-const GUIDE = new URL('../../../docs/testing.md', import.meta.url);
+const GUIDE = new URL('../../../docs/how-to/testing.md', import.meta.url);
 
-/** The lines with which docs/testing.md runs Schemathesis, as words: without Docker, and with it. */
+/** The lines with which docs/how-to/testing.md runs Schemathesis, as words: without Docker, and with it. */
 export function stockLines(): { st: string[]; docker: string[] } {
   const lines = readFileSync(GUIDE, 'utf8').split('\n');
   const words = (start: string): string[] => {
     const line = lines.map(each => each.trim()).find(each => each.startsWith(start));
-    if (line === undefined) throw new Error(`docs/testing.md has no line that begins with ${start}`);
+    if (line === undefined) throw new Error(`docs/how-to/testing.md has no line that begins with ${start}`);
     return line.split(/\s+/);
   };
   return { st: words('st run '), docker: words('docker run ') };

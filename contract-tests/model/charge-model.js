@@ -1,5 +1,5 @@
 /* eslint-disable max-lines-per-function, complexity */
-// A model of how the server decides whether a payment may still be settled (docs/design.md, "Who waits for a payment"). Plain Node:
+// A model of how the server decides whether a payment may still be settled (docs/explanation/design.md, "Who waits for a payment"). Plain Node:
 //   node contract-tests/model/charge-model.js              all checks: a table, and the shortest trace of every counterexample
 //   node contract-tests/model/charge-model.js quick        those that take seconds
 //   node contract-tests/model/charge-model.js fixed any    one protocol, one check (see PROTOCOLS and CHECKS); MAX=<states> bounds it
@@ -890,7 +890,7 @@ const PLAN = [
   ['fixed-note', 'proxy'],
   ['fixed-early', 'stranger'],
 ];
-/** What no protocol can do (docs/promises.md, "What is not promised"). */
+/** What no protocol can do (docs/explanation/promises.md, "What is not promised"). */
 const BEYOND = ['any', 'late', 'two-pause'];
 /** Of each kind of check one that takes seconds. */
 const QUICK = [

@@ -119,7 +119,7 @@ describe('The specification of the service, row by row', () => {
     expect([...silent, ...unshown].map(({ says }) => says)).to.deep.equal([]);
   });
 
-  it('is in docs/conformance.md as make conformance-rows writes it', () => {
+  it('is in docs/reports/conformance.md as make conformance-rows writes it', () => {
     expect(writtenSection(readFileSync(PAGE, 'utf8'))).to.equal(sectionLines(parts).join('\n'));
   });
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
-/** The rows of rows.yaml, and the section of docs/conformance.md that they become. */
+/** The rows of rows.yaml, and the section of docs/reports/conformance.md that they become. */
 
 export const ROOT = new URL('../../../', import.meta.url);
-export const PAGE = new URL('docs/conformance.md', ROOT);
+export const PAGE = new URL('docs/reports/conformance.md', ROOT);
 const SECTION = '## The specification, row by row';
 
 type Verdict = 'holds' | 'in part' | 'differs' | 'not shown';
@@ -41,7 +41,7 @@ function shownBy({ contract, atomic, packages, package: own, tests = [], at = []
     const { file, title } = namedTest(text);
     return title ? `\`${file}\` “${title}”` : `\`${file}\``;
   });
-  return [...compared, ...named, ...at.map(file => `[${file}](../${file})`)].filter(Boolean).join('; ');
+  return [...compared, ...named, ...at.map(file => `[${file}](../../${file})`)].filter(Boolean).join('; ');
 }
 
 const VERDICTS: Verdict[] = ['holds', 'in part', 'differs', 'not shown'];

@@ -16,12 +16,12 @@ import { TEXTS } from './texts.js';
 /**
  * Speaks the thirty texts with both embedded voices, with espeak-ng where it is installed, and with `--piper` through a real Piper
  * server from PyPI; has CMU PocketSphinx write down what it hears, and prints how many words are wrong. With all four voices, the
- * figures go into docs/speech.md. Fails if an embedded voice is understood worse than `MOST_WRONG`.
+ * figures go into docs/reports/speech.md. Fails if an embedded voice is understood worse than `MOST_WRONG`.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDER = join(ROOT, 'contract-tests', 'speech');
-const PAGE = join(ROOT, 'docs', 'speech.md');
+const PAGE = join(ROOT, 'docs', 'reports', 'speech.md');
 const FROM = '<!-- figures: written by make speech-check PIPER=1 -->';
 const TO = '<!-- end of figures -->';
 const HEARING_RATE_HZ = 16_000;
@@ -184,11 +184,13 @@ async function report(voices: Voice[], python: string, folder: string): Promise<
     process.exitCode = 1;
   }
   say(rows.join('\n'));
-  if (voices.length < 4) return say('docs/speech.md was left as it is: it has figures of all four voices.');
+  if (voices.length < 4)
+    return say('docs/reports/speech.md was left as it is: it has figures of all four voices.');
   const page = readFileSync(PAGE, 'utf8');
   const [before, rest] = page.split(FROM);
   const after = rest?.split(TO)[1];
-  if (before === undefined || after === undefined) throw new Error(`docs/speech.md has no ${FROM} … ${TO}`);
+  if (before === undefined || after === undefined)
+    throw new Error(`docs/reports/speech.md has no ${FROM} … ${TO}`);
   writeFileSync(PAGE, `${before}${FROM}\n\n${rows.join('\n')}\n\n${TO}${after}`);
 }
 

@@ -74,7 +74,7 @@ function countings(summary: string, language: string): string[][] {
   );
 }
 
-/** Where `summary` breaks the form that the contract and docs/promises.md state. */
+/** Where `summary` breaks the form that the contract and docs/explanation/promises.md state. */
 export function formFaults(summary: string, language: string): string[] {
   const faults: string[] = [];
   for (const sentences of countings(summary, language)) {

@@ -16,9 +16,9 @@ const PATIENCE_MS = 60_000;
 
 type Row = { fault: Fault; call: string; status: number; charged: string; later: number; inAll: string };
 
-/** The table of docs/testing.md: what a buyer sees under each fault, and what the same payment gets once it has passed. */
+/** The table of docs/how-to/testing.md: what a buyer sees under each fault, and what the same payment gets once it has passed. */
 function rows(): Row[] {
-  const text = readFileSync(new URL('docs/testing.md', ROOT), 'utf8');
+  const text = readFileSync(new URL('docs/how-to/testing.md', ROOT), 'utf8');
   const row =
     /^\| `(?<fault>[\w-]+)` \| `(?<call>\w+)` \| (?<status>\d+)\b[^|]*\| (?<charged>nothing|the price) \| (?<later>\d+) \| (?<inAll>nothing|the price) \|/gm;
   return [...text.matchAll(row)].map(({ groups = {} }) => ({
@@ -75,7 +75,7 @@ describe('coinslot/testing', function () {
     await expectFault(wrong, /ended before it was ready. It said:[^]*HOLD_SECONDS: 'long'/);
   });
 
-  it('the table of docs/testing.md has every fault', async () => {
+  it('the table of docs/how-to/testing.md has every fault', async () => {
     const refusal = await shop.inject('fire' as Fault).catch((error: Error) => error.message);
     const [, list = ''] = /Faults: (.*)\.$/.exec(String(refusal)) ?? [];
     expect([...new Set(rows().map(({ fault }) => fault))].sort()).to.deep.equal(list.split(', ').sort());

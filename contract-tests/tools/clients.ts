@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { record, recordMissing } from './record.js';
 
 /**
- * Notes what `make clients` saw, one row of docs/conformance.md for each tool. Reads the file that run.sh writes: a line for each
+ * Notes what `make clients` saw, one row of docs/reports/conformance.md for each tool. Reads the file that run.sh writes: a line for each
  * step, `ok`, `FAILED` or `not run`, then `<what it does>: <tools>`, then why it was not run, with tabs between.
  */
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** What one tool found, for the table of docs/conformance.md. */
+/** What one tool found, for the table of docs/reports/conformance.md. */
 export type Finding = {
   tool: string;
   version: string;

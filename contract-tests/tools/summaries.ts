@@ -16,11 +16,11 @@ import {
 
 /**
  * Scores the embedded summarizer on the corpus beside the first three sentences, a beginning of the same length, and the npm package
- * `textrank`; prints the tables and writes them into docs/summaries.md. `--show` prints every summary of the texts that are not held back.
+ * `textrank`; prints the tables and writes them into docs/reports/summaries.md. `--show` prints every summary of the texts that are not held back.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const PAGE = join(ROOT, 'docs', 'summaries.md');
+const PAGE = join(ROOT, 'docs', 'reports', 'summaries.md');
 const FROM = '<!-- figures: written by make summaries -->';
 const TO = '<!-- end of figures -->';
 
@@ -157,6 +157,6 @@ if (!process.argv.includes('--show')) {
   const [before, rest] = page.split(FROM);
   const after = rest?.split(TO)[1];
   if (before === undefined || after === undefined)
-    throw new Error(`docs/summaries.md has no ${FROM} … ${TO}`);
+    throw new Error(`docs/reports/summaries.md has no ${FROM} … ${TO}`);
   writeFileSync(PAGE, `${before}${FROM}\n\n${figures}\n\n${TO}${after}`);
 }

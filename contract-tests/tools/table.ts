@@ -4,7 +4,7 @@ import { CLIENTS, noteOf } from './clients.js';
 import { recorded, recordedMutations } from './record.js';
 
 /**
- * Writes docs/conformance.md from what the tools reported on their last runs and from the rows of the specification; with `--rows`, only
+ * Writes docs/reports/conformance.md from what the tools reported on their last runs and from the rows of the specification; with `--rows`, only
  * these. With `--print`, prints only the table of tools; with `--check`, also fails where the page differs from the last run of a tool in
  * its version or result, or in a row.
  */

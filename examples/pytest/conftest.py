@@ -1,4 +1,4 @@
-"""A shop in a sandbox for the tests of this folder: `shop.url` is its address, the other methods command it (docs/testing.md)."""
+"""A shop in a sandbox for the tests of this folder: `shop.url` is its address, the other methods command it (docs/how-to/testing.md)."""
 
 import json
 import os

@@ -11,7 +11,7 @@ import {
 
 /**
  * Spans and W3C trace context (https://www.w3.org/TR/trace-context/). All of it does nothing until the operator attaches an SDK of
- * OpenTelemetry (docs/operating.md, "Traces").
+ * OpenTelemetry (docs/how-to/operating.md, "Traces").
  */
 const NAME = 'coinslot';
 const tracer = trace.getTracer(NAME);

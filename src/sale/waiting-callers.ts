@@ -66,7 +66,7 @@ type CallersLedger = Pick<
 
 /**
  * The requests of this server that wait for payments. The ledger records each of them, renewed while its connection is open, because a
- * payment is only settled while a caller waits for it at some server (see docs/design.md, "Who waits for a payment").
+ * payment is only settled while a caller waits for it at some server (see docs/explanation/design.md, "Who waits for a payment").
  */
 export class WaitingCallers {
   readonly #ledger: CallersLedger;

@@ -1,6 +1,6 @@
 /*
  * What `import … from 'coinslot'` gives to the handlers of a shop, and to their tests: all of Coinslot that they may use.
- * docs/sell-your-own.md shows their use. A worker thread of a handler imports only types from here, because the rest loads the server.
+ * docs/tutorial/sell-your-own.md shows their use. A worker thread of a handler imports only types from here, because the rest loads the server.
  */
 
 export type {

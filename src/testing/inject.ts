@@ -2,7 +2,7 @@ import type { Deployed, Deployment } from './deployment.js';
 import type { Passing } from './fault-proxy.js';
 import type { Services } from './services.js';
 
-/** What QA must have seen. docs/testing.md says what a buyer gets from each. */
+/** What QA must have seen. docs/how-to/testing.md says what a buyer gets from each. */
 export type Fault =
   | 'settle-unknown'
   | 'settle-answer-lost'

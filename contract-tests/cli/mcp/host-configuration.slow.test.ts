@@ -32,9 +32,9 @@ function commandsIn(page: string): Started[] {
   return [...json, ...toml, ...shell];
 }
 
-describe('the configuration of hosts in docs/mcp.md', function () {
+describe('the configuration of hosts in docs/how-to/mcp.md', function () {
   this.timeout(60_000);
-  const commands = commandsIn(readFileSync(join(ROOT, 'docs/mcp.md'), 'utf8'));
+  const commands = commandsIn(readFileSync(join(ROOT, 'docs/how-to/mcp.md'), 'utf8'));
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-hosts-'));

@@ -29,7 +29,7 @@ An MCP server over stdio for hosts that can't pay: it offers the tools of a shop
   --allow-http       pay a shop on another machine without TLS, where anybody on the way can change who is paid
   --help             print this text
 
-docs/mcp.md has the configuration of the common hosts.`;
+docs/how-to/mcp.md has the configuration of the common hosts.`;
 
 const MAX_SECONDS = 3_600;
 

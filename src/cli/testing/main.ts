@@ -22,7 +22,7 @@ control takes JSON over HTTP and answers JSON:
   POST /clear   ends every fault
   GET /spent    what the buyer has paid so far
   GET /         the line of JSON again
-docs/testing.md says what a buyer sees under each fault.`;
+docs/how-to/testing.md says what a buyer sees under each fault.`;
 
 type Options = { port: number; settings: Record<string, string>; log: boolean };
 
