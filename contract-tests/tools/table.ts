@@ -103,13 +103,13 @@ else process.stdout.write(`${toolRows().join('\n')}\n`);
 if (mode === '--check' && untrue().length) {
   const lines = untrue().join('\n');
   process.stdout.write(
-    `\ndocs/conformance.md differs from the last runs in these rows (make tools updates it):\n${lines}\n`,
+    `\ndocs/reports/conformance.md differs from the last runs in these rows (make tools updates it):\n${lines}\n`,
   );
   process.exitCode = 1;
 }
 if (mode === '--check' && writtenSection(readFileSync(PAGE, 'utf8')) !== rowsText) {
   process.stdout.write(
-    '\ndocs/conformance.md has old rows of the specification (make conformance-rows updates them)\n',
+    '\ndocs/reports/conformance.md has old rows of the specification (make conformance-rows updates them)\n',
   );
   process.exitCode = 1;
 }
