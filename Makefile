@@ -129,9 +129,10 @@ types: install ## check only the types
 	$(BIN)/tsc --noEmit --incremental false
 	$(BIN)/tsc -p src/pages/assets
 
-generate: ## write everything that is made from the contract, whether it was changed or not (make build does if it was)
+generate: ## write everything that is made from the contract, whether it was changed or not (make build does if it was), and docs/reference
 	@rm -f dist/types.cksum $(COMPILED)
 	@$(MAKE) --no-print-directory build
+	@node dist/$(TOOLS)/reference.js
 
 lint-contract: build $(TOOLS_STAMP) ## check openapi.yaml with Redocly, Spectral and our own rules for them
 	@node dist/$(TOOLS)/lint.js

@@ -84,11 +84,10 @@ export type Config = Readonly<{
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
 /**
- * Reads the environment.
+ * Reads the environment. `read`: a reader of it that records what it is asked for.
  * @throws ConfigFault that lists all errors together.
  */
-export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
-  const read = new SettingReader(env);
+export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new SettingReader(env)): Config {
   const name = read.oneOf('NETWORK', ['sandbox', 'devnet', 'mainnet'] as const, 'sandbox');
   const stateDir = resolve(read.text('STATE_DIR') ?? '.coinslot');
   const config: Config = {

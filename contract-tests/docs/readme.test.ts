@@ -1,8 +1,5 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { STATUS_MEANINGS } from '../../src/documents/status-meanings.js';
-import { loadShop } from '../../src/shop/load-shop.js';
 import { load } from '../support/load-readme.js';
 import { RELEASED, SOLD } from '../support/sold.js';
 import { withPrices } from '../tools/readme.js';
@@ -32,9 +29,6 @@ const textOf = (file: string): string => readFileSync(new URL(file, ROOT), 'utf8
 
 describe('The README', () => {
   const text = readFileSync(new URL('README.md', ROOT), 'utf8');
-  const config = ['src/config.ts', 'src/config/facilitator-settings.ts']
-    .map(file => readFileSync(new URL(file, ROOT), 'utf8'))
-    .join('\n');
 
   it('has the calls and prices of the contract: make build writes them', () => {
     expect(withPrices(text, SOLD.paid)).to.equal(text);
@@ -63,23 +57,8 @@ describe('The README', () => {
     expect(table).not.to.include('| `solTokenBrief` |');
   });
 
-  it('says of each status what the server and its pages say', () => {
-    const rows = STATUS_MEANINGS.map(([status, meaning]) => `| ${status} | ${meaning} |\n`);
-    expect(text).to.include(`| status | what it means for your money |\n|---|---|\n${rows.join('')}\n`);
-  });
-
-  it('names every variable that the server and its operations read, in full or by its ending', async () => {
-    const names = [...config.matchAll(/(?:read\.\w+\(|Of\(read,|lamports\()\s*'([A-Z_]+)'/g)].map(
-      match => match[1] ?? '',
-    );
-    expect(names.length).to.be.greaterThan(15);
-    const { handlers } = await loadShop(fileURLToPath(ROOT));
-    const declared = Object.values(handlers).flatMap(({ settings = {} }) => Object.values(settings));
-    expect(declared.length).to.be.greaterThan(8);
-    const missing = [...new Set([...names, ...declared.map(({ name }) => name)])].filter(
-      name => !text.includes(name) && !name.startsWith('SANDBOX_'),
-    );
-    expect(missing).to.deep.equal([]);
+  it('is short: 900 words at most', () => {
+    expect(text.split(/\s+/).filter(Boolean).length).to.be.at.most(900);
   });
 
   it('has no command that no test runs', () => {

@@ -23,7 +23,7 @@ const USAGE = [
   ...Object.entries(COMMANDS).map(([name, [, summary]]) => `  ${name.padEnd(12)} ${summary}`),
   '',
   'coinslot <command> --help says more. The shop is the current folder. Settings (NETWORK, PAY_TO, PORT, …) come from the',
-  'environment or from a file .env in it; the README lists them.',
+  'environment or from a file .env in it; docs/reference/settings.md lists them.',
 ].join('\n');
 
 /** Those that take everything from the environment. */

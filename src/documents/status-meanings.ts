@@ -1,6 +1,6 @@
 /**
- * What each status of a paid call means for the money of its caller. `/llms.txt` and the pages show these texts; a test holds the README
- * to them. Backticks mark names.
+ * What each status of a paid call means for the money of its caller. `/llms.txt` and the pages show these texts; docs/reference/errors.md
+ * has them too. Backticks mark names.
  */
 export const STATUS_MEANINGS: readonly [status: string, meaning: string][] = [
   [

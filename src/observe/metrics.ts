@@ -50,8 +50,8 @@ const LAMPORTS_PER_SOL = 1e9;
 export function createMetrics(
   operations: readonly SoldOperation[],
   source: () => MetricsSource | undefined,
+  registry = new Registry(),
 ): Metrics {
-  const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const counts = countsIn(registry, operations);
   const times = timesIn(registry);
@@ -130,8 +130,12 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     challenges: count('challenges_total', 'Unpaid calls that were answered with 402, by operation.', [
       'operation',
     ]),
-    sales: count('sales_total', 'Calls that were paid, by operation.', ['operation']),
-    revenue: usdcCounter(registry, 'coinslot_revenue_usdc_total', 'USDC that was earned, by operation.'),
+    sales: count('sales_total', 'Calls that this process sold, by operation.', ['operation']),
+    revenue: usdcCounter(
+      registry,
+      'coinslot_revenue_usdc_total',
+      'USDC that this process earned, by operation. Exact: sums are kept in atomic units.',
+    ),
     answers: count('answers_total', 'Answers to requests with a payment, resent ones included.', [
       'operation',
       'transport',
@@ -151,17 +155,18 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ]),
     falseSettlements: count(
       'false_settlements_total',
-      'Calls that a facilitator reported as paid and that were not.',
+      'Calls that a facilitator reported as paid, and that the chain shows were not.',
       ['operation'],
     ),
     throttled: count(
       'throttled_total',
-      'Calls that were turned away, because their address was over its limit.',
+      'Calls that were turned away: their address was over its limit, or too many calls of their wallet, address or backend ended unsold.',
     ),
-    facilitatorErrors: count('facilitator_errors_total', 'Requests without a usable answer.', [
-      'facilitator',
-      'request',
-    ]),
+    facilitatorErrors: count(
+      'facilitator_errors_total',
+      'Requests to a facilitator (supported, verify, sign, settle) without a usable answer.',
+      ['facilitator', 'request'],
+    ),
     upstreamErrors: count('upstream_errors_total', 'Calls in which a backend failed.', ['upstream']),
     ledgerErrors: count('ledger_errors_total', 'Operations that the database failed to carry out.'),
   };
@@ -178,13 +183,22 @@ function timesIn(registry: Registry) {
   const durations = (name: string, help: string, labelNames: string[], bounds = SECONDS): Durations =>
     durationsIn(registry, { name: `coinslot_${name}`, help, labelNames }, bounds);
   return {
-    step: durations('step_seconds', 'How long the steps of paid calls took.', ['step', 'operation']),
-    facilitator: durations('facilitator_request_seconds', 'How long facilitators took to answer.', [
-      'facilitator',
-      'request',
+    step: durations('step_seconds', 'How long the steps of paid calls took: claim, verify, work, settle.', [
+      'step',
+      'operation',
     ]),
+    facilitator: durations(
+      'facilitator_request_seconds',
+      'How long facilitators took to answer: supported, verify, sign, settle.',
+      ['facilitator', 'request'],
+    ),
     upstream: durations('upstream_seconds', 'How long backends worked on calls.', ['upstream', 'result']),
-    commit: durations('ledger_commit_seconds', 'How long commits of the ledger took.', [], COMMIT_SECONDS),
+    commit: durations(
+      'ledger_commit_seconds',
+      'How long commits of the ledger took; the count is the number of commits asked for.',
+      [],
+      COMMIT_SECONDS,
+    ),
   };
 }
 
@@ -192,17 +206,35 @@ function gaugesIn(registry: Registry) {
   const gauge = <T extends string>(name: string, help: string, labelNames: T[]): Gauge<T> =>
     new Gauge({ name: `coinslot_${name}`, help, labelNames, registers: [registry] });
   return {
-    payments: gauge('undecided_payments', 'Payments that are unresolved or owed.', ['state']),
+    payments: gauge(
+      'undecided_payments',
+      'Payments that are unresolved or owed, in the whole ledger, by whichever server.',
+      ['state'],
+    ),
     usdc: gauge('undecided_usdc', 'USDC in payments that are unresolved or owed.', ['state']),
     oldest: gauge('undecided_oldest_seconds', 'Age of the oldest payment that is unresolved or owed.', [
       'state',
     ]),
-    breaker: gauge('breaker_open', '1 while a service is not asked, because it failed.', ['service']),
-    feePayer: gauge('fee_payer_sol', 'SOL of the fee payer of the embedded facilitator.', ['address']),
+    breaker: gauge(
+      'breaker_open',
+      '1 while a facilitator, or the host of an operation with x-upstream, is not asked, because it failed.',
+      ['service'],
+    ),
+    feePayer: gauge('fee_payer_sol', 'SOL of the fee payer; only with the embedded facilitator.', [
+      'address',
+    ]),
     stored: gauge('answer_store_bytes', 'Bytes of stored answers.', []),
-    budget: gauge('answer_store_budget_bytes', 'Bytes at which nothing new is sold (ANSWER_STORE_MB).', []),
+    budget: gauge(
+      'answer_store_budget_bytes',
+      'Bytes of stored answers at which nothing new is sold (ANSWER_STORE_MB).',
+      [],
+    ),
     upstream: gauge('upstream_ok', '1 where /health says ok.', ['upstream']),
-    chainAge: gauge('chain_view_age_seconds', 'Age of what the server knows of the chain.', []),
+    chainAge: gauge(
+      'chain_view_age_seconds',
+      'Age of what the server knows of the chain. Over 40 s nothing is sold.',
+      [],
+    ),
     ready: gauge('ready', '1 while calls can be sold; what /ready says.', []),
   };
 }

@@ -1,16 +1,19 @@
-/** The words with which refusals begin (see `PaymentChecker` and `explain`); what begins otherwise counts as `other`. */
-const REASONS = [
-  'amount',
-  'asset',
-  'blockhash',
-  'funds',
-  'network',
-  'payTo',
-  'paymentFlow',
-  'refused by the facilitator',
-  'scheme',
-  'transaction',
-] as const;
+/** The words with which refusals begin (see `PaymentChecker` and `explain`), each with its meaning; what begins otherwise is `other`. */
+export const REFUSAL_REASONS = {
+  amount: 'the payment names another amount than the price',
+  asset: 'the payment names another token than the USDC of this network',
+  blockhash: 'the blockhash of the transaction is expired or unknown',
+  funds: 'the payer has too little USDC, or no USDC account',
+  network: 'the payment is for another network',
+  payTo: 'the payment is to another receiver',
+  paymentFlow: 'the payment was made for the other payment flow',
+  'refused by the facilitator': 'the facilitator refused the payment; its own words follow',
+  scheme: 'the payment has another scheme than `exact`',
+  transaction:
+    'the transaction cannot be decoded, is not the single transfer that was asked for, is signed wrongly, names a fee payer that was not offered, or would fail on chain',
+} as const;
+
+const REASONS = Object.keys(REFUSAL_REASONS);
 
 /** The reason of a refusal, as one of few words, for a label. */
 export function reasonOf(error: string): string {

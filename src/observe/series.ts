@@ -88,6 +88,7 @@ export function durationsIn(
   const metric = {
     name,
     help,
+    labelNames,
     async get() {
       const values = [...series.entries()].flatMap(([labels, value]) =>
         samplesOf(name, bounds, named(labelNames, labels), value),

@@ -1,0 +1,128 @@
+/**
+ * What the operator decides by each environment variable that the server itself reads: the source of docs/reference/settings.md.
+ * `values` and `fallback` say in words what `readConfig` cannot show; `see` is the page of docs/ that says more.
+ */
+type SettingText = { what: string; values?: string; fallback?: string; see?: string };
+
+const FACILITATOR_CREDENTIALS: SettingText = { what: '', see: 'how-to/backends.md#facilitators' };
+const FEE_PAYER: SettingText = { what: '', see: 'how-to/backends.md#your-own-facilitator' };
+const ADMIN: SettingText = { what: '', see: 'how-to/operating.md#the-admin-listener' };
+
+export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
+  NETWORK: { what: 'the Solana network on which the server is paid' },
+  PAY_TO: {
+    what: 'the address that receives the USDC. Required outside the sandbox',
+    values: 'Solana address',
+    see: 'how-to/backends.md#changing-the-receiver',
+  },
+  PUBLIC_URL: {
+    what: 'the URL at which agents reach the server, without a path. Required outside the sandbox',
+    values: 'URL',
+    fallback: 'from `HOST` and `PORT`',
+  },
+  HOST: { what: 'the address on which the server listens', fallback: '`127.0.0.1`' },
+  PORT: { what: 'the port on which the server listens; 0 is any free one' },
+  SITE_URL: {
+    what: 'the URL of your site for people, which the documents name',
+    values: 'URL',
+    fallback: '`PUBLIC_URL`',
+  },
+  ADMIN_HOST: { ...ADMIN, what: 'the address of the listener for operators', fallback: '`127.0.0.1`' },
+  ADMIN_PORT: {
+    ...ADMIN,
+    what: 'the port of the listener for operators; 0 is any free one, as is the default with `PORT=0`',
+    values: '0–65535',
+    fallback: '8404',
+  },
+  ADMIN_URL: { ...ADMIN, what: 'the URL at which a proxy shows that listener', values: 'URL' },
+  ADMIN_TOKEN: {
+    ...ADMIN,
+    what: 'opens the operator page; other than `PANEL_TOKEN`',
+    values: 'at least 16 characters',
+    fallback: 'generated',
+  },
+  TRUST_PROXY: {
+    what: "how many proxies stand in front, each of which appends its caller's address to `X-Forwarded-For`",
+    see: 'how-to/operating.md#limits-per-address',
+  },
+  SHOP_DIR: {
+    what: 'the directory of the shop: its `openapi.yaml`, and its handlers, compiled in `dist/`',
+    fallback: 'the current directory',
+  },
+  STATE_DIR: {
+    what: "the directory of the ledger, and of the sandbox's chain and keys",
+    fallback: '`.coinslot`',
+  },
+  DATABASE_URL: {
+    what: 'where the ledger is; PostgreSQL to run several processes or machines',
+    values: '`file:…`, `postgres://…`',
+    fallback: 'SQLite in `STATE_DIR`',
+  },
+  SOLANA_RPC_URL: {
+    what: 'Solana RPC servers in order of preference. A server of another network is named in the log and never used. User, password and query are sent with each request and never shown',
+    values: 'URLs, comma-separated',
+    fallback: "the network's public server",
+    see: 'how-to/backends.md#rpc-servers',
+  },
+  FACILITATOR_URL: {
+    what: 'x402 v2 facilitators for Solana in order of preference. User, password and query are sent with each request and never shown',
+    values: 'URLs or `embedded`, comma-separated',
+    fallback: 'a public one without keys',
+    see: 'how-to/backends.md#facilitators',
+  },
+  'FACILITATOR_<n>_HEADER': {
+    ...FACILITATOR_CREDENTIALS,
+    what: 'a header for the requests to the n-th facilitator',
+    values: '`Name: value`',
+  },
+  'FACILITATOR_<n>_RATE': {
+    ...FACILITATOR_CREDENTIALS,
+    what: 'how many requests per second the n-th facilitator allows',
+    values: '1–1000000',
+  },
+  CDP_API_KEY_ID: { ...FACILITATOR_CREDENTIALS, what: "the id of the key for Coinbase's facilitator" },
+  CDP_API_KEY_SECRET: { ...FACILITATOR_CREDENTIALS, what: 'its secret' },
+  FEE_PAYER_KEYPAIR: {
+    ...FEE_PAYER,
+    what: 'with `embedded` in `FACILITATOR_URL`: the file with the key pair that pays the fees',
+    fallback: 'made in the sandbox',
+  },
+  FEE_PAYER_FLOOR: { ...FEE_PAYER, what: 'the lamports below which that key signs nothing' },
+  FEE_PAYER_HOURLY_CAP: { ...FEE_PAYER, what: 'the lamports that it spends in an hour at most' },
+  ORDER_ATTEMPTS: {
+    what: 'how often an order is attempted before only the operator can retry it',
+    see: 'how-to/operating.md#orders-that-failed',
+  },
+  HOLD_SECONDS: {
+    what: 'how long the server holds a call that waits for an order, or for work that another request began',
+  },
+  ORDER_MINUTES: { what: 'how long respondents may take', see: 'how-to/people.md' },
+  PANEL_TOKEN: {
+    what: 'opens the page on which people answer; the link of a generated one is in `panel.url` of the state folder. It rejects no replies, `ADMIN_TOKEN` does',
+    values: 'at least 16 characters',
+    fallback: 'generated',
+    see: 'how-to/people.md',
+  },
+  RESPONDENT_MINUTES: {
+    what: 'with `PEOPLE=panel`, questions are sold until this long after a respondent was last on the panel page',
+    see: 'how-to/people.md',
+  },
+  MAX_UNSETTLED_PER_PAYER: { what: 'how many unsettled calls one payer may have' },
+  UNSOLD_CALLS_PER_HOUR: {
+    what: 'how many calls an hour of one backend may end without a sale, beyond the share of those who buy',
+    see: 'how-to/sell-an-existing-api.md#what-unsold-calls-cost',
+  },
+  ANSWER_STORE_MB: {
+    what: 'space in the ledger for paid answers until they expire. A speech of 2 500 characters typically takes 7 MB for 10 minutes, or for a day if it was given as a link over MCP (no longer while more than half the space is used). When the space is used up, calls get 503',
+  },
+  ALLOW_PRIVATE_UPSTREAMS: {
+    what: '`true` lets the APIs that the contract sells have private addresses',
+    see: 'how-to/sell-an-existing-api.md#addresses',
+  },
+  SANDBOX_RPC_PORT: { what: "the port of the sandbox's chain" },
+  SANDBOX_FACILITATOR_PORT: { what: "the port of the sandbox's facilitator" },
+  LOG_LEVEL: {
+    what: 'lines to read on a terminal, otherwise JSON lines, on stdout; `debug` shows what is decided for each payment',
+    see: 'how-to/operating.md#the-log',
+  },
+};
