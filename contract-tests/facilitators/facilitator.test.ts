@@ -3,8 +3,8 @@ import {
   FacilitatorFault,
   FacilitatorUnreachable,
   type Facilitator,
-  type SettleResult,
 } from '../../src/facilitators/facilitator.js';
+import type { SettleResult } from '../../src/rails/rail.js';
 import { httpFacilitator } from '../../src/facilitators/http-facilitator.js';
 import { DEVNET } from '../support/craft.js';
 import { facilitatorRequest, FakeHttpFacilitator } from '../support/http-facilitator.js';

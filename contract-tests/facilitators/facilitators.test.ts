@@ -5,10 +5,8 @@ import {
   FacilitatorFault,
   FacilitatorUnreachable,
   type Facilitator,
-  type SettleResult,
-  type Trouble,
-  type VerifyResult,
 } from '../../src/facilitators/facilitator.js';
+import type { SettleResult, Trouble, VerifyResult } from '../../src/rails/rail.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { facilitatorName } from '../../src/facilitators/http-facilitator.js';
 import { DEVNET } from '../support/craft.js';

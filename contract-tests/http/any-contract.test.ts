@@ -12,6 +12,7 @@ import { SourceLimits } from '../../src/http/source-limits.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { orderWork } from '../../src/http/run-handler.js';
 import { Offers } from '../../src/offers/offers.js';
+import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import type { PaidCall } from '../../src/sale/paid-call.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { call, challengeOf, type Answer } from '../support/world.js';
@@ -172,12 +173,14 @@ describe('The router of any contract', () => {
 describe('A server of any contract', () => {
   let server: Server;
   let url: string;
+  let hints: SolanaHints;
   let offers: Offers;
   const sold: PaidCall[] = [];
   const calls: AnyCall[] = [];
 
   before(async () => {
-    offers = new Offers(sellingOf(TERMS), TERMS.payTo);
+    hints = new SolanaHints(TERMS.payTo);
+    offers = new Offers(sellingOf(TERMS).methods, hints);
     const routes = await Routes.create(contract);
     const replies: Record<string, AnyReply> = {
       quote: { status: 200, body: { price: 2 } },
@@ -234,7 +237,7 @@ describe('A server of any contract', () => {
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   });
   after(() => {
-    offers.close();
+    hints.close();
     server.closeAllConnections();
     server.close();
   });

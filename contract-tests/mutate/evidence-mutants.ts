@@ -53,19 +53,21 @@ export const evidenceMutants: readonly Mutant[] = [
       grep: 'until it has lied',
     },
   ]),
-  ...of('sale/reconciler', 'sale/reconciler', [
+  ...of('rails/solana/transfer-fates', 'sale/reconciler', [
     {
       name: 'a failed transfer that was reported as settled is no lie',
-      find: "if (finding.kind === 'absent' || finding.failed)",
-      replace: "if (finding.kind === 'absent')",
+      find: 'return finding.failed\n',
+      replace: 'return false\n',
       grep: 'a success that was reported for a transfer that failed is a lie',
     },
     {
       name: 'an absent transfer that was reported as settled is no lie',
-      find: "if (finding.kind === 'absent' || finding.failed)",
-      replace: "if (finding.kind === 'found' && finding.failed)",
+      find: "if (finding.kind === 'unclear')",
+      replace: "if (finding.kind !== 'found')",
       grep: 'a success that was reported for a transfer that is not there is a lie',
     },
+  ]),
+  ...of('sale/reconciler', 'sale/reconciler', [
     {
       name: 'a payer that the chain proves unpaid stays known',
       find: 'await this.#ledger.recordRefusal(row.payer);',

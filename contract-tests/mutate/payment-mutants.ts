@@ -98,13 +98,16 @@ const worked = of('sale/work', 'sale/{callers,charge-*}', [
   },
 ]);
 
-const verified = of('sale/work', 'sale/charge-*', [
+const tooOld = of('rails/solana/solana-rail', 'sale/charge-*', [
   {
     name: 'work begins on a blockhash that dies before it is done',
     find: 'left !== undefined && left < WORK_BLOCKS',
     replace: 'left !== undefined && left < WORK_BLOCKS - 1',
     grep: 'is not begun on a blockhash that dies before it is done',
   },
+]);
+
+const verified = of('sale/work', 'sale/charge-*', [
   {
     name: 'work for unknown payers begins before verify',
     find: 'const early = verification.mayWorkFirst(run);',
@@ -174,8 +177,8 @@ const settled = [
     },
     {
       name: 'the buyer’s transaction is sent in place of the signed one',
-      find: 'signed ? { ...request, transaction: signed.stored.transaction } : request',
-      replace: 'request',
+      find: 'this.#ask(run, signed?.stored.transaction)',
+      replace: 'this.#ask(run)',
       grep: 'signature and bytes are in the ledger before anything is sent',
     },
     {
@@ -186,8 +189,8 @@ const settled = [
     },
     {
       name: 'a refusal that could not be recorded is a refusal',
-      find: 'released ? refusedSettlement(paid, explain(reason), reason) : pending(paid)',
-      replace: 'refusedSettlement(paid, explain(reason), reason)',
+      find: 'released ? refusedSettlement(paid, rail.explain(reason), reason) : pending(paid)',
+      replace: 'refusedSettlement(paid, rail.explain(reason), reason)',
       grep: 'a refusal that arrives after somebody else took the payment over',
     },
   ]),
@@ -229,7 +232,7 @@ const settled = [
   ...of('sale/settlement', 'main/paid-promises', [
     {
       name: 'a lie changes nothing',
-      find: 'if (trust?.lied(run.call.payment.checked.feePayer) && ',
+      find: 'if (rail.isDoubted(checked) && ',
       replace: 'if (false && ',
       grep: 'after a lie the answer waits for the chain',
     },
@@ -291,8 +294,8 @@ const settled = [
 const down = of('sale/seller', 'sale/charge-outage', [
   {
     name: 'a facilitator that is down is asked',
-    find: 'if (outage) {',
-    replace: 'if (false) {',
+    find: 'if (outage)',
+    replace: 'if (false)',
     grep: 'known to be down',
   },
 ]);
@@ -300,8 +303,8 @@ const down = of('sale/seller', 'sale/charge-outage', [
 const downLater = of('sale/verification', 'sale/charge-outage', [
   {
     name: 'a settlement is asked of a facilitator that went down during the work',
-    find: 'if (!outage)',
-    replace: 'if (true)',
+    find: 'if (outage)',
+    replace: 'if (false)',
     grep: 'that went down during the work',
   },
 ]);
@@ -309,7 +312,7 @@ const downLater = of('sale/verification', 'sale/charge-outage', [
 const spared = of('sale/verification', 'sale/charge-known-payer', [
   {
     name: 'a payment is settled unverified although the facilitator was in trouble',
-    find: 'return this.#parts.facilitator.isHealthy(call.payment.checked.feePayer);',
+    find: 'return this.#parts.rail.isHealthy(call.payment.checked);',
     replace: 'return true;',
     grep: 'after a failure of the facilitator verify comes first',
   },
@@ -354,14 +357,17 @@ const denied = of('sale/settlement', 'sale/charge-known-payer', [
   },
   {
     name: 'a transfer that the chain does not rule out is refused',
-    find: "found.kind === 'absent'",
+    find: "fate.kind === 'absent'",
     replace: 'true',
     grep: '503, unresolved, if the chain',
   },
+]);
+
+const failedTransfer = of('rails/solana/transfer-fates', 'sale/charge-known-payer', [
   {
-    name: 'a transfer that failed is one',
-    find: "found.kind === 'found' && !found.failed",
-    replace: "found.kind === 'found'",
+    name: 'a transfer that failed is final before it is finalized',
+    find: "finding.kind === 'found' && finding.failed ? UNKNOWN : ",
+    replace: '',
     grep: 'shows a transfer that failed',
   },
 ]);
@@ -443,6 +449,7 @@ const answered = [
 export const paymentMutants: readonly Mutant[] = [
   ...judged,
   ...worked,
+  ...tooOld,
   ...verified,
   ...asked,
   ...several,
@@ -452,14 +459,15 @@ export const paymentMutants: readonly Mutant[] = [
   ...bounded,
   ...released,
   ...denied,
+  ...failedTransfer,
   ...settled,
   ...answered,
   ...callerMutants,
   {
     name: 'a settlement is requested again with the present receiver',
-    file: 'src/sale/facilitator-requests.js',
-    find: 'this.#receivers.get(destinationAccountOf(transaction)) ?? terms.payTo',
-    replace: 'terms.payTo',
+    file: 'src/offers/facilitator-requests.js',
+    find: 'this.#receivers.get(destinationAccountOf(transaction)) ?? this.#terms.payTo',
+    replace: 'this.#terms.payTo',
     test: 'sale/charge-price-change',
     grep: 'with the receiver that was paid',
   },

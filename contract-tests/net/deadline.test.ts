@@ -42,6 +42,7 @@ describe('A deadline', function () {
   it('ends a look of the reconciler at a chain that hangs, although garbage is collected meanwhile', async () => {
     const said = await run(`
       import { Reconciler } from ${imported('sale/reconciler.js')};
+      import { SolanaRail } from ${imported('rails/solana/solana-rail.js')};
       const rows = Array.from({ length: 8 }, (_, n) => ({
         id: String(n), payer: 'payer', state: 'released', claim: 1, auditedAt: null, createdAt: 0, claimHeight: 0, claimSlot: 0,
       }));
@@ -62,8 +63,8 @@ describe('A deadline', function () {
         }),
       };
       const log = { info() {}, warn() { ended++; }, error() {} };
-      const trust = { lied: () => false, refresh: async () => {}, distrust: async () => {} };
-      const reconciler = new Reconciler({ ledger, chain, trust, log, timing: { look: 100 } });
+      const rail = new SolanaRail({ chain, terms: {} });
+      const reconciler = new Reconciler({ ledger, rail, log, timing: { look: 100 } });
       await Promise.race([reconciler.reconcile(), collect(2000)]);
       console.log(left, ended);
       process.exit();

@@ -1,24 +1,14 @@
 import { expect } from 'chai';
 import { Keypair } from '@solana/web3.js';
 import { openLedger, type Ledger, type OfferedFeePayer } from '../../src/ledger/store.js';
-import { Offers } from '../../src/offers/offers.js';
+import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import { SharedFeePayers } from '../../src/offers/shared-fee-payers.js';
 import { rememberedFeePayers } from '../../src/offers/refresh-offers.js';
-import { DEVNET, DEVNET_USDC } from '../support/craft.js';
+import { DEVNET } from '../support/craft.js';
 import { pause } from '../support/faults.js';
 import { PLACES, type LedgerPlace } from '../support/ledger-places.js';
-import { RELEASED } from '../support/sold.js';
-import { sellingOf } from '../support/selling.js';
 
-const { paid } = RELEASED;
 const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
-const TERMS = {
-  network: DEVNET,
-  v1Network: 'solana-devnet',
-  asset: DEVNET_USDC,
-  payTo: PAY_TO,
-  publicUrl: 'https://pay.example',
-};
 const [X, Y, Z] = Array.from({ length: 3 }, () => Keypair.generate().publicKey.toBase58()) as [
   string,
   string,
@@ -37,13 +27,13 @@ for (const { name, make } of PLACES) {
     let reads: number;
 
     /** A server that offers `feePayer`. On SQLite there is one ledger for all, on PostgreSQL each server has its own. */
-    async function server(feePayer: string): Promise<{ offers: Offers; feePayers: SharedFeePayers }> {
+    async function server(feePayer: string): Promise<{ hints: SolanaHints; feePayers: SharedFeePayers }> {
       const own = name === 'PostgreSQL' || ledgers.length === 0;
       const ledger = own
         ? await openLedger({ url: place.url, payTo: PAY_TO, network: DEVNET, now: () => clock })
         : ledgers[0]!;
       if (own) ledgers.push(ledger);
-      const offers = new Offers(sellingOf(TERMS), feePayer, await rememberedFeePayers(ledger), () => clock);
+      const hints = new SolanaHints(feePayer, await rememberedFeePayers(ledger), () => clock);
       const counted = {
         offerFeePayer: ledger.offerFeePayer,
         offeredFeePayers: () => {
@@ -51,9 +41,9 @@ for (const { name, make } of PLACES) {
           return ledger.offeredFeePayers();
         },
       };
-      const feePayers = new SharedFeePayers({ ledger: counted, offers, log: quiet, lookEveryMs: 300 });
+      const feePayers = new SharedFeePayers({ ledger: counted, hints, log: quiet, lookEveryMs: 300 });
       await feePayers.share();
-      return { offers, feePayers };
+      return { hints, feePayers };
     }
 
     beforeEach(async () => {
@@ -69,38 +59,38 @@ for (const { name, make } of PLACES) {
     it('what A offered B takes: it looks into the ledger before it refuses', async () => {
       const a = await server(X);
       const b = await server(Y);
-      expect(a.offers.isOffered(Y)).to.equal(false);
+      expect(a.hints.isOffered(Y)).to.equal(false);
       await a.feePayers.lookUp(Y);
-      expect(a.offers.isOffered(Y)).to.equal(true);
+      expect(a.hints.isOffered(Y)).to.equal(true);
       await b.feePayers.offer(Z);
       await a.feePayers.lookUp(Z);
-      expect([X, Y, Z].map(each => a.offers.isOffered(each))).to.deep.equal([true, true, true]);
-      expect(a.offers.feePayer, 'and goes on with its own').to.equal(X);
+      expect([X, Y, Z].map(each => a.hints.isOffered(each))).to.deep.equal([true, true, true]);
+      expect(a.hints.feePayer, 'and goes on with its own').to.equal(X);
       await a.feePayers.lookUp(PAY_TO);
-      expect(a.offers.isOffered(PAY_TO)).to.equal(false);
+      expect(a.hints.isOffered(PAY_TO)).to.equal(false);
     });
 
     it('is in the ledger before any challenge names it', async () => {
-      const { offers, feePayers } = await server(X);
-      const named = offers.challenge(paid[0]!, offers.methods.first);
+      const { hints, feePayers } = await server(X);
+      const named = hints.hints();
       const offering = feePayers.offer(Y);
-      expect(offers.challenge(paid[0]!, offers.methods.first)).to.equal(named);
+      expect(hints.hints()).to.equal(named);
       await offering;
-      expect(offers.feePayer).to.equal(Y);
+      expect(hints.feePayer).to.equal(Y);
     });
 
     it('servers overwrite nothing of each other, and learn from each other as time goes on', async () => {
       const servers = [await server(X), await server(Y), await server(Z)];
       await Promise.all(servers.map(({ feePayers }) => feePayers.share()));
-      for (const { offers, feePayers } of servers) {
+      for (const { hints, feePayers } of servers) {
         await feePayers.share();
-        expect([X, Y, Z].map(each => offers.isOffered(each))).to.deep.equal([true, true, true]);
+        expect([X, Y, Z].map(each => hints.isOffered(each))).to.deep.equal([true, true, true]);
       }
       clock += 4 * MINUTE;
       await servers[1]!.feePayers.share();
       await servers[0]!.feePayers.share();
       clock += 2 * MINUTE;
-      const taken = [X, Y, Z].map(each => servers[0]!.offers.isOffered(each));
+      const taken = [X, Y, Z].map(each => servers[0]!.hints.isOffered(each));
       expect(taken, 'what nobody offered for five minutes is not').to.deep.equal([true, true, false]);
     });
 
@@ -125,7 +115,7 @@ for (const { name, make } of PLACES) {
       await pause(50);
       await b.feePayers.offer(Z);
       await waiting;
-      expect(a.offers.isOffered(Z)).to.equal(true);
+      expect(a.hints.isOffered(Z)).to.equal(true);
     });
 
     it('a restart goes on with what was offered last, and a day later what nobody offers is forgotten', async () => {
@@ -149,8 +139,8 @@ for (const { name, make } of PLACES) {
         choice: Y,
         feePayers: [],
       };
-      const { offers } = await server(X);
-      const asB = new SharedFeePayers({ ledger, offers, facilitators, log: quiet });
+      const { hints } = await server(X);
+      const asB = new SharedFeePayers({ ledger, hints, facilitators, log: quiet });
       clock += 1;
       await asB.offer(Y);
       await feePayers.share();
@@ -168,7 +158,7 @@ for (const { name, make } of PLACES) {
         choice: undefined,
         feePayers: [],
       };
-      await new SharedFeePayers({ ledger, offers, facilitators: other, log: quiet }).share();
+      await new SharedFeePayers({ ledger, hints, facilitators: other, log: quiet }).share();
       expect(learned.find(({ feePayer }) => feePayer === Y)?.facilitator).to.equal('b.example/x402');
       clock += 24 * 60 * MINUTE + 1;
       await feePayers.share();

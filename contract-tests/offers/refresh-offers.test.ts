@@ -21,7 +21,7 @@ describe('the refresh of the offers', () => {
       heights: async () => [height, height],
     };
     const heights = new ChainHeights(ledger, { now: () => now });
-    const offers = { setView: () => {}, view: () => undefined, nextReadAfterMs: () => Infinity, terms: {} };
+    const hints = { setView: () => {}, view: () => undefined, nextReadAfterMs: () => Infinity };
     const facilitator = { refresh: async () => [], probe: async () => {} };
     const feePayers = { follow: async () => {}, share: async () => {} };
     const found: string[] = [];
@@ -30,7 +30,7 @@ describe('the refresh of the offers', () => {
       warn: (_fields: object, text: string) => found.push(text),
     };
     mock.timers.enable({ apis: ['setInterval'] });
-    const parts = { offers, chain, heights, feePayers, facilitator, ledger, log } as unknown as Parts;
+    const parts = { hints, chain, heights, feePayers, facilitator, ledger, log } as unknown as Parts;
     const watch = new OfferRefresher(parts);
     try {
       await watch.start();

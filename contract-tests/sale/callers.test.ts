@@ -396,7 +396,7 @@ describe('a settlement that nobody knows is asked for once more, while somebody 
     const early = await doubted(60_000);
     expectPending(await world.redeem(early));
     world.charge = world.newCharge({ confirm, askAgainAfterMs: 0 });
-    world.offers.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 900 + 151 });
+    world.hints.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 900 + 151 });
     expectPending(await world.redeem(early));
     expect(world.facilitator.settles).to.equal(1);
   });

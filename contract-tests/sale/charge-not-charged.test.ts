@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { VerifyResult } from '../../src/facilitators/facilitator.js';
+import type { VerifyResult } from '../../src/rails/rail.js';
 import type { Answer } from '../../src/sale/outcome.js';
 import {
   bodyOf,

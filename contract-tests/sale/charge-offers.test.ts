@@ -28,10 +28,10 @@ describe('charge: offers', () => {
   it('a fee payer that is no longer offered: refused, but what was delivered is handed out', async () => {
     const [sold, unsold] = [world.payment(), world.payment()];
     await world.redeem(sold);
-    world.offers.setFeePayer(Keypair.generate().publicKey.toBase58());
+    world.hints.setFeePayer(Keypair.generate().publicKey.toBase58());
     expect((await world.redeem(world.payment())).kind, 'for five minutes it still counts').to.equal('answer');
     world.now += 5 * MINUTE + 1;
-    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    world.hints.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
     expectRefused(await world.redeem(unsold), /fee payer .* was not offered/, true);
     expect(bodyOf(await world.redeem(sold))).to.equal('{"summary":"run 1"}');
   });
@@ -41,12 +41,12 @@ describe('charge: offers', () => {
     const payment = world.payment();
     const first = world.redeem(payment, { work: () => gate.wait(answer('{}')) });
     await gate.reached;
-    const offers = world.newDesk(Keypair.generate().publicKey.toBase58());
-    const other = world.newCharge({ offers });
+    const hints = world.newHints(Keypair.generate().publicKey.toBase58());
+    const other = world.newCharge({ hints });
     const second = other.process(world.call(payment));
     gate.open();
     expect(bodyOf(await second)).to.equal(bodyOf(await first));
-    offers.close();
+    hints.close();
   });
 
   it('a fee payer that was never offered is refused', async () => {
@@ -65,7 +65,7 @@ describe('charge: offers', () => {
     const payment = world.checkedPayment(v2Header(ACCEPTED, transaction));
     const facilitator = asked(world.facilitator);
     const lookUp = async (wanted: string): Promise<void> =>
-      world.offers.addOfferedElsewhere(facilitator.learn([{ feePayer: wanted, lastOfferedAt: world.now }]));
+      world.hints.addOfferedElsewhere(facilitator.learn([{ feePayer: wanted, lastOfferedAt: world.now }]));
     const charge = world.newCharge({ facilitator, feePayers: { lookUp } });
     expect((await charge.process(world.call(payment))).kind).to.equal('answer');
   });

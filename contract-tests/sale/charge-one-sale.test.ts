@@ -98,7 +98,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     expect(asSent(again)).to.deep.equal(asSent(first));
     expect((again as Outcome & { kind: 'answer' }).answer.body.equals(bytes)).to.equal(true);
     world.now += 5_001;
-    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    world.hints.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
     expectRefused(await world.redeem(payment), /no longer kept/, false);
     await world.ledger.prune();
     expectRefused(await world.redeem(payment), /no longer kept/, false);
@@ -135,10 +135,10 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     await world.redeem(large, { work: async () => answer(Buffer.alloc(256 * 1024)) });
     world.now += 24 * 60 * MINUTE - 5_000;
     expect(bodyOf(await world.redeem(small))).to.equal('{"summary":"run 1"}');
-    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    world.hints.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
     expectRefused(await world.redeem(large), /no longer kept/, false);
     world.now += 5_001;
-    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    world.hints.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
     expectRefused(await world.redeem(small), /no longer kept/, false);
   });
 
@@ -194,7 +194,7 @@ describe('charge: promise 11, payment-identifier', () => {
     const payer = Keypair.generate();
     await world.redeem(world.payment({ payer, identifier: ID }));
     world.now += 25 * 60 * MINUTE;
-    world.offers.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
+    world.hints.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
     const outcome = await world.redeem(world.payment({ payer, identifier: ID }));
     expect(outcome).to.include({ kind: 'invalid' });
     expect(outcome)

@@ -1,6 +1,6 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
-import type { VerifyResult } from '../../src/facilitators/facilitator.js';
+import type { VerifyResult } from '../../src/rails/rail.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import {
   answer,
@@ -11,6 +11,7 @@ import {
   expectUnavailable,
   FakeFacilitator,
   FEE_PAYER,
+  TERMS,
   world,
 } from '../support/charge-world.js';
 import { until } from '../support/faults.js';
@@ -39,7 +40,7 @@ describe('charge: a facilitator that is down', () => {
     world.facilitator.onVerify = () => GONE;
     expectUnavailable(await world.redeem(world.payment()), /can't be reached/);
     await until('it rests', () => facilitators.outage(FEE_PAYER) !== undefined);
-    world.offers.setFeePayer(offered);
+    world.hints.setFeePayer(offered);
     world.facilitator.verifies = 0;
   }
 
@@ -104,7 +105,7 @@ describe('charge: a facilitator that is down', () => {
     expectPending(await world.redeem(payment));
     expect(world.facilitator.settles, 'the second ask is kept for later').to.equal(1);
     await until('it answers', async () => {
-      await facilitators.probe(world.offers.terms.network);
+      await facilitators.probe(TERMS.network);
       return facilitators.outage(FEE_PAYER) === undefined;
     });
     expect((await world.redeem(payment)).kind).to.equal('answer');

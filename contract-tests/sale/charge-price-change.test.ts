@@ -55,12 +55,10 @@ describe('a price that changed judges unknown payments only', () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     const first = await world.redeem(world.checkedPayment(header));
     const elsewhere = { ...TERMS, payTo: Keypair.generate().publicKey.toBase58() };
-    const offers = world.newDesk(FEE_PAYER, elsewhere);
-    const charge = world.newCharge({ offers });
+    const charge = world.newCharge({ terms: elsewhere });
     const checkedPayment = await charge.checkPayment({ headers: { 'payment-signature': header } }, SUMMARIZE);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expect(bodyOf(await charge.process(world.call(checkedPayment.payment)))).to.equal(bodyOf(first));
-    offers.close();
   });
 
   it('another receiver: a settlement is requested again with the receiver that was paid', async () => {
@@ -79,14 +77,12 @@ describe('a price that changed judges unknown payments only', () => {
     world.charge = world.newCharge({ facilitator });
     expectPending(await world.redeem(world.checkedPayment(header)));
     const elsewhere = { ...TERMS, payTo: Keypair.generate().publicKey.toBase58() };
-    const offers = world.newDesk(FEE_PAYER, elsewhere);
     const ledger = { ...world.ledger, receivers: [elsewhere.payTo, TERMS.payTo] };
-    const charge = world.newCharge({ offers, ledger, facilitator, askAgainAfterMs: 0 });
+    const charge = world.newCharge({ terms: elsewhere, ledger, facilitator, askAgainAfterMs: 0 });
     const checkedPayment = await charge.checkPayment({ headers: { 'payment-signature': header } }, SUMMARIZE);
     if (checkedPayment.kind !== 'mismatch') throw new Error(checkedPayment.kind);
     expectPending(await charge.process(world.call(checkedPayment.payment, { holdMs: 1_000 })));
     expect(askedFor).to.deep.equal([TERMS.payTo, TERMS.payTo]);
-    offers.close();
   });
 
   it('unknown: refused by today’s price, also where its work failed before', async () => {

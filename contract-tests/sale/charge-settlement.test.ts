@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import type { FacilitatorRequest, SettleResult, SignResult } from '../../src/facilitators/facilitator.js';
+import type { FacilitatorRequest } from '../../src/facilitators/facilitator.js';
+import type { SettleResult, SignResult } from '../../src/rails/rail.js';
 import {
   answer,
   asked,
@@ -184,7 +185,7 @@ describe('charge: promise 10, once the money moved the answer goes out', () => {
           amount: 10_000n,
           network: DEVNET,
           method: 'x402-v2',
-          transaction: checked.transaction,
+          transaction: checked.evidence,
           flow: 'authorization',
           slot: 1,
           height: 1,

@@ -41,7 +41,7 @@ describe('work that is not paid for', () => {
     expect(world.facilitator.verifies, 'the facilitator is not asked').to.equal(verifies);
     expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('answer');
     world.now += 60_000;
-    world.offers.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 950 });
+    world.hints.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 950 });
     const later = await world.redeem(world.payment({ payer }), { text: 'another' });
     expect(later.kind, 'it is forgiven').to.equal('answer');
     expect(world.facilitator.settles).to.equal(2);

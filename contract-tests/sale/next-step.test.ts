@@ -4,7 +4,12 @@ import { nextStep, nextStepForIdentifier, moneyNote, type RequestedCall } from '
 
 const NOW = 1_800_000_000_000;
 const HASH = 'a'.repeat(64);
-const ASKED: RequestedCall = { operation: 'summarize', requestHash: HASH, identifier: null };
+const ASKED: RequestedCall = {
+  operation: 'summarize',
+  requestHash: HASH,
+  identifier: null,
+  another: 'a memo',
+};
 const IDENTIFIER = 'order-0000000000001';
 
 function row(change: Partial<Payment> = {}): Payment {

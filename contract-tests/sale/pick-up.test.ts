@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Caller, Payment as Row } from '../../src/ledger/store.js';
 import type { Charge } from '../../src/sale/charge.js';
 import type { Payment } from '../../src/sale/check-payment.js';
-import type { SettleResult } from '../../src/facilitators/facilitator.js';
+import type { SettleResult } from '../../src/rails/rail.js';
 import { OrderWorker } from '../../src/sale/order-worker.js';
 import type { Outcome, Success } from '../../src/sale/outcome.js';
 import {

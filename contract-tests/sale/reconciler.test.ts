@@ -28,7 +28,7 @@ function chainWith(
   const [one] = landed.map(({ payment, failed }) => ({
     slot: 1_500,
     failed,
-    message: readTransaction(Buffer.from(payment.checked.transaction, 'base64')).message,
+    message: readTransaction(Buffer.from(payment.checked.evidence, 'base64')).message,
   }));
   return {
     latestBlockhash: async () => ({ slot: 2_000, lastValidBlockHeight: height + 150 }),
@@ -46,8 +46,7 @@ describe('what the reconciler makes of what the chain shows', () => {
     const timing = { rest: 0, auditAfter: 0 };
     const reconciler = new Reconciler({
       ledger: world.ledger,
-      chain,
-      trust,
+      rail: world.newRail({ chain, trust }),
       log: SILENT,
       timing,
       now: world.clock,

@@ -5,6 +5,7 @@ import { Keypair } from '@solana/web3.js';
 import { Routes } from '../../src/contract/routes.js';
 import { createHttpServer, type HttpDeadlines, type Listener } from '../../src/http/server.js';
 import { Offers } from '../../src/offers/offers.js';
+import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import { SUMMARIZE } from './test-chain.js';
 import { sellingOf } from './selling.js';
 
@@ -20,14 +21,15 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
     payTo: address,
     publicUrl: 'http://127.0.0.1',
   };
-  const offers = new Offers(sellingOf(terms), address);
+  const hints = new SolanaHints(address);
+  const offers = new Offers(sellingOf(terms).methods, hints);
   const routes = await Routes.create({ document: { info: {}, paths: {} }, paid: [SUMMARIZE], free: [] });
   const parts = { app: handle, offers, routes, documents: new Map(), exposed: '' };
   const server = createHttpServer(parts, deadlines);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const close = (): void => {
-    offers.close();
+    hints.close();
     server.closeAllConnections();
     server.close();
   };

@@ -7,8 +7,10 @@ import type { PricedOperation } from '../../src/contract/contract.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { Charge, type ChargeParts } from '../../src/sale/charge.js';
 import { Offers } from '../../src/offers/offers.js';
+import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import type { Payment } from '../../src/sale/check-payment.js';
-import type { Facilitator, SettleResult, VerifyResult } from '../../src/facilitators/facilitator.js';
+import type { Facilitator } from '../../src/facilitators/facilitator.js';
+import type { Rail, SettleResult, VerifyResult } from '../../src/rails/rail.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { fingerprint } from '../../src/sale/fingerprint.js';
 import { requirementsOf, type Terms } from '../../src/methods/x402/requirements.js';
@@ -26,6 +28,7 @@ import {
   type Recipe,
 } from './craft.js';
 import { sellingOf } from './selling.js';
+import { solanaRail, type RailOptions } from './solana-rail.js';
 
 export const { paid } = RELEASED;
 export const operation = (id: string): PricedOperation => operationIn(RELEASED, id);
@@ -44,7 +47,10 @@ export const TERMS: Terms = {
   payTo: Keypair.generate().publicKey.toBase58(),
   publicUrl: 'http://127.0.0.1:8402',
 };
+const METHODS = sellingOf(TERMS).methods;
 export const MINUTE = 60_000;
+
+type RailParts = Parameters<typeof solanaRail>[0];
 export const ID = 'order-0000000000001';
 
 /** A facilitator that does what a test says, and counts. */
@@ -103,7 +109,8 @@ export class World {
   readonly facilitator = new FakeFacilitator();
   readonly logged: string[] = [];
   ledger: Ledger;
-  offers: Offers;
+  readonly hints: SolanaHints;
+  readonly offers: Offers;
   charge: Charge;
   runs = 0;
   readonly #time: { ahead: number };
@@ -114,7 +121,8 @@ export class World {
     this.#time = time;
     this.folder = folder;
     this.ledger = ledger;
-    this.offers = this.newDesk();
+    this.hints = this.newHints();
+    this.offers = new Offers(METHODS, this.hints);
     this.charge = this.newCharge();
   }
 
@@ -139,19 +147,25 @@ export class World {
     this.#time.ahead = now - Date.now();
   }
 
-  newDesk(feePayer = FEE_PAYER, terms = TERMS): Offers {
-    const offers = new Offers(sellingOf(terms), feePayer, [], this.clock);
-    offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
-    return offers;
+  newHints(feePayer = FEE_PAYER): SolanaHints {
+    const hints = new SolanaHints(feePayer, [], this.clock);
+    hints.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
+    return hints;
   }
 
-  newCharge(options: Partial<ChargeParts> = {}): Charge {
+  /** Solana's rail for this world's ledger and facilitator, or others. */
+  newRail(options: Partial<RailParts> & RailOptions = {}): Rail {
+    const { ledger, hints } = this;
+    const own = { ledger, hints, terms: TERMS, facilitator: asked(this.facilitator) };
+    return solanaRail({ ...own, ...options }, options);
+  }
+
+  newCharge(options: Partial<ChargeParts & RailParts> & RailOptions = {}): Charge {
     const note = (_fields: object, message: string): void => void this.logged.push(message);
     return new Charge({
       ledger: this.ledger,
-      facilitator: asked(this.facilitator),
-      findDenied: async () => ({ kind: 'absent' }),
-      offers: this.offers,
+      rail: this.newRail(options),
+      methods: sellingOf(options.terms ?? TERMS).methods,
       log: { info: note, warn: note, error: note },
       maxUnsettledPerPayer: 256,
       now: this.clock,
@@ -173,7 +187,7 @@ export class World {
   }
 
   async close(): Promise<void> {
-    this.offers.close();
+    this.hints.close();
     await this.charge.idle();
     await this.ledger.close();
     await rm(this.folder, { recursive: true, force: true });

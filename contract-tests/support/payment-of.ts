@@ -3,6 +3,7 @@ import type { Payment } from '../../src/sale/check-payment.js';
 import { decodePayment } from '../../src/methods/x402/wire.js';
 import { DEVNET, DEVNET_USDC, DEVNET_V1 } from './craft.js';
 import { sellingOf, x402In } from './selling.js';
+import type { CheckedTransaction } from '../../src/rails/solana/transaction.js';
 import { toAddress } from '../../src/rails/solana/address.js';
 import { readTransaction } from '../../src/rails/solana/message.js';
 import { MEMO_PROGRAM } from '../../src/rails/solana/networks.js';
@@ -16,7 +17,7 @@ const SELLING = sellingOf({
 });
 
 /** A well-formed payment as the charge sees it once it is checked. Checks nothing itself, so that tests need not wait for it. */
-export function paymentOf(header: string): Payment {
+export function paymentOf(header: string): Payment & { checked: CheckedTransaction } {
   const decoded = decodePayment({ headers: { 'payment-signature': header } });
   if (decoded.kind !== 'payment') throw new Error(`decoded: ${JSON.stringify(decoded)}`);
   const { version, identifier = null, transaction } = decoded.payment;
@@ -31,7 +32,7 @@ export function paymentOf(header: string): Payment {
       id: createHash('sha256').update(message).digest('hex'),
       payer: addressOf(keys[1]),
       feePayer: addressOf(keys[0]),
-      transaction: bytes.toString('base64'),
+      evidence: bytes.toString('base64'),
       blockhash,
       hasNonce: instructions.some(
         ({ program, data }) => addressOf(keys[program]) === MEMO_PROGRAM && data.length > 0,

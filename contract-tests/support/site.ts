@@ -9,6 +9,7 @@ import { Routes } from '../../src/contract/routes.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { indexOf } from '../../src/documents/discovery.js';
 import { Offers } from '../../src/offers/offers.js';
+import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import { createSite, type SiteParts } from '../../src/site/site.js';
 import { ANY_SHOP } from './any-shop.js';
 import { sellingOf } from './selling.js';
@@ -47,7 +48,8 @@ export async function serveSite(
     ...{ contract, ...sellingOf(TERMS), siteUrl, network: 'mainnet', hasWallet: false, exposed, isTaken },
     ...more,
   });
-  const offers = new Offers(sellingOf(TERMS), TERMS.payTo);
+  const hints = new SolanaHints(TERMS.payTo);
+  const offers = new Offers(sellingOf(TERMS).methods, hints);
   const index = documentOf(indexOf(contract, siteUrl), exposed, { Vary: 'Accept' });
   const hasIndex = contract.free.some(({ path }) => path === '/');
   const server: Server = createHttpServer({
@@ -57,7 +59,7 @@ export async function serveSite(
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const close = (): void => {
-    offers.close();
+    hints.close();
     server.closeAllConnections();
     server.close();
   };

@@ -17,7 +17,9 @@ import { OrderWorker } from '../../src/sale/order-worker.js';
 import type { Outcome, Success } from '../../src/sale/outcome.js';
 import { refused } from '../../src/sale/outcome.js';
 import type { PaidCall } from '../../src/sale/paid-call.js';
-import { confirmTransfer, findDenied } from '../../src/rails/solana/find-transfer.js';
+import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
+import { SolanaRail } from '../../src/rails/solana/solana-rail.js';
+import { FacilitatorRequests } from '../../src/offers/facilitator-requests.js';
 import { Reconciler } from '../../src/sale/reconciler.js';
 import {
   loadFacilitatorTrust,
@@ -54,8 +56,8 @@ const TIMING = {
   rest: 100,
   longestRest: 500,
   auditAfter: 300,
-  watchBlocks: 60,
 };
+const WATCH_BLOCKS = 60;
 /** Between two looks for the fee payers of other servers. */
 const FEE_PAYERS_MS = 50;
 const DENIED = { afterMs: 100, deadlineMs: 2_000 };
@@ -174,39 +176,35 @@ export class TestServer {
     const heights = new ChainHeights(real, { blocksPerSecond: STAGE_BLOCKS_PER_SECOND });
     const priced = pricesTimes(options.priceFactor ?? 1n);
     const feePayer = embedded?.keyPair.address ?? options.feePayer ?? testChain.sandbox.info.feePayer;
-    const offers = new Offers(sellingOf(terms), feePayer, await rememberedFeePayers(real));
-    await new SharedFeePayers({ ledger: real, offers, facilitators: facilitator, log }).share();
+    const hints = new SolanaHints(feePayer, await rememberedFeePayers(real));
+    await new SharedFeePayers({ ledger: real, hints, facilitators: facilitator, log }).share();
     const feePayers = new SharedFeePayers({
       ledger: mortal(ledgerOffers(real), state),
-      offers,
+      hints,
       facilitators: facilitator,
       log,
       lookEveryMs: FEE_PAYERS_MS,
     });
     const look = async (): Promise<void> => {
       const view = await readView(chain, heights, AbortSignal.timeout(2_000));
-      if (!state.dead) offers.setView(view);
+      if (!state.dead) hints.setView(view);
     };
     const trust = await loadFacilitatorTrust(real, facilitator, log);
     const work = orderWork(options.ordered);
     const orders = new OrderWorker({ ledger, work, log, attemptMs: 60_000, firstPauseMs: 0 });
+    const rail = new SolanaRail({
+      ...{ terms, hints, facilitator, feePayers, trust },
+      requests: new FacilitatorRequests(terms, real.receivers),
+      chain: mortal(boundedHistory(chain, heights), state),
+      timing: { confirm: CONFIRM, denied: DENIED, watchBlocks: WATCH_BLOCKS },
+    });
+    const offers = new Offers(sellingOf(terms).methods, rail);
     const charge = new Charge({
       ledger,
-      facilitator,
-      offers,
-      feePayers,
+      rail,
+      methods: offers.methods,
       log,
-      trust,
       orders,
-      confirm: async (id, signature) => {
-        const row = await ledger.find(id);
-        return row !== undefined && confirmTransfer(mortal(chain, state), row, signature, CONFIRM);
-      },
-      findDenied: async id => {
-        const [row, view] = [await ledger.find(id), offers.view()];
-        if (!row || !view) return { kind: 'unclear' };
-        return findDenied(mortal(chain, state), row, view.slot, DENIED);
-      },
       maxUnsettledPerPayer: 256,
       unsoldPerPayer: UNSOLD_PER_PAYER,
       leaseMs: LEASE_MS,
@@ -214,8 +212,7 @@ export class TestServer {
     });
     const reconciler = new Reconciler({
       ledger,
-      chain: mortal(boundedHistory(chain, heights), state),
-      trust,
+      rail,
       log,
       ...(options.observer ? { observer: options.observer } : {}),
       timing: TIMING,
@@ -236,7 +233,7 @@ export class TestServer {
     const closers = [
       async () => clearInterval(viewing),
       async () => (state.dead ? undefined : Promise.all([reconciler.stop(), orders.stop()])),
-      async () => offers.close(),
+      async () => hints.close(),
       () => http.close(),
       async () => embedded?.close(),
       () => chain.close(),

@@ -17,15 +17,18 @@ export function toyMethod(): Method {
     read(carrier, operation) {
       const sent = 'meta' in carrier ? carrier.meta['toy'] : carrier.headers['toy'];
       if (typeof sent !== 'string') return undefined;
-      const [nonce = '', transaction = ''] = sent.split(' ');
+      const [nonce = '', evidence = ''] = sent.split(' ');
       if (!open.has(nonce)) return { kind: 'refused', method: toy, error: `toy: ${nonce} was never offered` };
       const mismatch = nonce.startsWith(`${operation.id}.`) ? {} : { mismatch: 'toy: of another operation' };
-      return { kind: 'credential', credential: { method: toy, transaction, identifier: null, ...mismatch } };
+      return { kind: 'credential', credential: { method: toy, evidence, identifier: null, ...mismatch } };
     },
-    challenge(operation, { feePayer }, error = '') {
+    challenge(operation, hints, error = '') {
       const nonce = `${operation.id}.${randomUUID()}`;
       open.add(nonce);
-      return { headers: { 'Toy-Challenge': `${nonce} ${feePayer} ${error}` }, body: Buffer.from('{}') };
+      return {
+        headers: { 'Toy-Challenge': `${nonce} ${Object.values(hints).join()} ${error}` },
+        body: Buffer.from('{}'),
+      };
     },
     example: () => ({ headers: { 'Toy-Challenge': 'a-number an-address' }, body: Buffer.from('{}') }),
     toolChallenge: (_operation, { headers }) => ({

@@ -28,6 +28,7 @@ import { servedContract, type Selling } from '../../src/documents/discovery.js';
 import { McpEndpoint } from '../../src/mcp/mcp-endpoint.js';
 import type { Methods } from '../../src/methods/methods.js';
 import { Offers } from '../../src/offers/offers.js';
+import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import { OrderWorker } from '../../src/sale/order-worker.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import {
@@ -39,6 +40,7 @@ import { asked, FakeFacilitator, FEE_PAYER, RECIPE, TERMS } from './charge-world
 import { craftPayment, v2Header } from './craft.js';
 import { call, type Answer } from './world.js';
 import { sellingOf } from './selling.js';
+import { solanaRail } from './solana-rail.js';
 
 /** How orders are attempted. */
 type OrderOptions = Pick<ConstructorParameters<typeof OrderWorker>[0], 'maxAttempts' | 'firstPauseMs'>;
@@ -298,8 +300,8 @@ export class UpstreamShop {
     const handlers = calls.observe({ ...http.served, ...own });
     routes.register(handlers);
     const parts = { routes, handlers, log, calls };
-    const offers = new Offers({ terms: TERMS, methods: this.#methods }, FEE_PAYER, []);
-    offers.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
+    const hints = new SolanaHints(FEE_PAYER);
+    hints.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
     const sales = saleLog(log);
     const observer = { ...UNOBSERVED, tell: (event: Event) => void sales.hear(event) };
     const orders = new OrderWorker({
@@ -311,14 +313,15 @@ export class UpstreamShop {
       ...timing,
     });
     const confirm = async (): Promise<boolean> => true;
+    const from = { hints, facilitator: asked(facilitator), ledger, terms: TERMS };
+    const rail = solanaRail(from, { confirm });
+    const offers = new Offers(this.#methods, rail);
     const charge = new Charge({
       ledger,
-      facilitator: asked(facilitator),
-      findDenied: async () => ({ kind: 'absent' }),
-      offers,
+      rail,
+      methods: this.#methods,
       log,
       orders,
-      confirm,
       maxUnsettledPerPayer: 256,
     });
     this.charge = charge;
@@ -359,7 +362,7 @@ export class UpstreamShop {
     this.#closers.push(
       () => ledger.close(),
       () => http.close(),
-      () => offers.close(),
+      () => hints.close(),
       () => mcp.close(),
       () => charge.idle(),
       () => orders.stop(),

@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { loadContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
 import { PaymentChecker } from '../../src/sale/check-payment.js';
+import type { Rail } from '../../src/rails/rail.js';
+import { TransactionChecker } from '../../src/rails/solana/transaction.js';
 import { exampleCall } from '../support/example-call.js';
 import { call, openWorld, post, signFor, TEXT, type Answer, type World } from '../support/world.js';
 import { noPrism, prismVersion, startMock, startProxy, type Prism } from './prism.js';
@@ -110,9 +112,10 @@ describe(`A mock of the description that a server serves${skipped}`, function ()
       const answer = await pay(mock.url + operation.examplePath + query, init);
       // Prism can't serve the WAV, but it says so only once it took the payment.
       if (operation.answers[0].mimeType === 'application/json') expect(answer.status).to.equal(200);
-      const examiner = new PaymentChecker(
-        sellingOf({ network, v1Network, asset, payTo, publicUrl: world.url }),
-      );
+      const terms = { network, v1Network, asset, payTo, publicUrl: world.url };
+      const check: Rail['check'] = (transaction, amount) =>
+        new TransactionChecker().check(transaction, { ...terms, amount });
+      const examiner = new PaymentChecker({ rail: { check }, methods: sellingOf(terms).methods });
       const checkedPayment = await examiner.check({ headers: Object.fromEntries(paid ?? []) }, operation);
       expect(checkedPayment, JSON.stringify(checkedPayment)).to.have.property('kind', 'payment');
     });

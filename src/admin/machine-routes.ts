@@ -6,14 +6,14 @@ import type { Observation } from '../observe/observation.js';
 import { readinessOf, type Readiness } from '../observe/readiness.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import type { FeePayerGuard } from '../facilitators/fee-payer-guard.js';
-import type { Offers } from '../offers/offers.js';
+import type { SolanaHints } from '../rails/solana/solana-hints.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
 import type { MachineRoute } from './admin-server.js';
 
 type MachineParts = {
   observation: Pick<Observation, 'metrics' | 'readFrom'>;
   ledger: Pick<Ledger, 'check' | 'undecided' | 'answerBytes'>;
-  offers: Pick<Offers, 'view' | 'viewAge'>;
+  hints: Pick<SolanaHints, 'view' | 'viewAge'>;
   facilitator: Pick<Facilitators, 'choice' | 'breakers' | 'names'>;
   backends: readonly string[];
   apis: Pick<HttpOperations, 'breakers'>;
@@ -55,20 +55,20 @@ export function machineRoutes(parts: MachineParts): MachineRoute[] {
   ];
 }
 
-function readinessIn({ closing, ledger, offers, facilitator }: MachineParts): () => Promise<Readiness> {
+function readinessIn({ closing, ledger, hints, facilitator }: MachineParts): () => Promise<Readiness> {
   return readinessOf([
     () => (closing.aborted ? 'the server is shutting down' : undefined),
     async () => {
       await withDeadline(LEDGER_TRY_MS, NEVER, () => ledger.check());
       return undefined;
     },
-    () => (offers.view() ? undefined : 'no Solana RPC server has given a usable answer for 40 s'),
+    () => (hints.view() ? undefined : 'no Solana RPC server has given a usable answer for 40 s'),
     () => (facilitator.choice === undefined ? 'no facilitator answers' : undefined),
   ]);
 }
 
 function sourceIn(parts: MachineParts, readiness: () => Promise<Readiness>): MetricsSource {
-  const { ledger, offers, facilitator, backends, apis, health, guard, config } = parts;
+  const { ledger, hints, facilitator, backends, apis, health, guard, config } = parts;
   return {
     services: () => ({ facilitators: facilitator.names, backends }),
     undecided: () => ledger.undecided(),
@@ -84,7 +84,7 @@ function sourceIn(parts: MachineParts, readiness: () => Promise<Readiness>): Met
         Object.entries(upstreams).map(([name, { status }]) => [name, status === 'ok']),
       );
     },
-    chainAge: () => offers.viewAge(),
+    chainAge: () => hints.viewAge(),
     isReady: async () => (await readiness()).ready,
   };
 }

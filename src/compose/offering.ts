@@ -6,7 +6,13 @@ import type { FeePayerGuard } from '../facilitators/fee-payer-guard.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import { SharedFeePayers } from '../offers/shared-fee-payers.js';
-import { ChainHeights } from '../rails/solana/chain-heights.js';
+import { boundedHistory, ChainHeights } from '../rails/solana/chain-heights.js';
+import { BlockhashLife } from '../rails/solana/blockhash-life.js';
+import { recentBlockhashes } from '../rails/solana/recent-blockhashes.js';
+import { SolanaHints } from '../rails/solana/solana-hints.js';
+import { SolanaRail } from '../rails/solana/solana-rail.js';
+import type { Rail } from '../rails/rail.js';
+import { FacilitatorRequests } from '../offers/facilitator-requests.js';
 import { ledgerWatch } from '../observe/ledger-watch.js';
 import { heed, runChecks } from '../checks/preflight.js';
 import { startupChecks } from '../checks/startup-checks.js';
@@ -21,9 +27,9 @@ export type Offering = {
   chain: SolanaChain;
   ledger: Ledger;
   facilitator: Facilitators;
-  heights: ChainHeights;
+  hints: SolanaHints;
+  rail: Rail;
   offers: Offers;
-  feePayers: SharedFeePayers;
   trust: StoredFacilitatorTrust;
   /** Of the embedded facilitator's fee payer. */
   guard: FeePayerGuard | undefined;
@@ -58,15 +64,25 @@ export async function openOffering(base: Base): Promise<Offering> {
     durability: () => durabilityOf(url, answerBudgetBytes),
   });
   heed(await runChecks(checks), { isSandbox: isSandbox(config), log });
-  const offers = new Offers(base, firstFeePayer(facilitator, remembered), remembered);
+  const hints = new SolanaHints(firstFeePayer(facilitator, remembered), remembered);
   const heights = new ChainHeights(ledger);
-  const feePayers = new SharedFeePayers({ ledger, offers, facilitators: facilitator, log });
-  const watch = new OfferRefresher({ offers, chain, heights, feePayers, facilitator, ledger, log });
+  const feePayers = new SharedFeePayers({ ledger, hints, facilitators: facilitator, log });
+  const watch = new OfferRefresher({ hints, network, chain, heights, feePayers, facilitator, ledger, log });
   disposers.unshift(async () => {
     watch.stop();
-    offers.close();
+    hints.close();
   });
   await watch.start();
   const trust = await loadFacilitatorTrust(ledger, facilitator, log);
-  return { chain, ledger, facilitator, heights, offers, feePayers, trust, guard };
+  const recent = (signal: AbortSignal): ReturnType<typeof recentBlockhashes> =>
+    recentBlockhashes(chain, signal);
+  const life = new BlockhashLife({ hints, recent, closing: base.closing });
+  const rail = new SolanaRail({
+    ...{ terms, hints, facilitator, feePayers, trust },
+    requests: new FacilitatorRequests(terms, ledger.receivers),
+    chain: boundedHistory(chain, heights),
+    blocksLeft: blockhash => life.blocksLeft(blockhash),
+  });
+  const offers = new Offers(base.methods, rail);
+  return { chain, ledger, facilitator, hints, rail, offers, trust, guard };
 }

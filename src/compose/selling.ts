@@ -14,7 +14,7 @@ import { McpEndpoint, type McpParts } from '../mcp/mcp-endpoint.js';
 import { openPanel } from '../panel/open-panel.js';
 import { AnswerKeys } from '../sale/answer-keys.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
-import { boundedHistory } from '../rails/solana/chain-heights.js';
+import { Charge } from '../sale/charge.js';
 import { OrderWorker } from '../sale/order-worker.js';
 import { Reconciler } from '../sale/reconciler.js';
 import { RecentCalls } from '../http/recent-calls.js';
@@ -28,7 +28,6 @@ import type { Panel, SentimentOf } from '../shop/handler-context.js';
 import { openPages } from '../site/open-pages.js';
 import { Respondents } from '../upstreams/people/respondents.js';
 import type { Base } from './base.js';
-import { createCharge } from './create-charge.js';
 import type { Offering } from './offering.js';
 
 const FIRST_LOOK_MS = 5_000;
@@ -50,7 +49,7 @@ export type Selling = Omit<HttpParts, 'offers'> & {
 export async function openSelling(base: Base, offering: Offering): Promise<Selling> {
   const { config, contract, apis, terms, methods, log, closing, disposers } = base;
   const { observer } = base.observation;
-  const { chain, ledger, offers, heights, trust } = offering;
+  const { ledger, offers, rail } = offering;
   const { shop, panel } = await openEntries(base, offering);
   const routes = await Routes.create(contract);
   const calls = new RecentCalls(undefined, observer);
@@ -61,8 +60,10 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const work = orderWork(handlerParts);
   const { orderMs: attemptMs, orderAttempts: maxAttempts } = config;
   const orders = new OrderWorker({ ledger, work, log, observer, attemptMs, maxAttempts });
-  const charge = createCharge(base, offering, orders);
-  const reconciler = new Reconciler({ ledger, chain: boundedHistory(chain, heights), trust, log, observer });
+  const { maxUnsettledPerPayer, unsoldPerHour } = config;
+  const sale = { ledger, rail, log, observer };
+  const charge = new Charge({ ...sale, methods, orders, maxUnsettledPerPayer, unsoldPerHour });
+  const reconciler = new Reconciler(sale);
   disposers.unshift(() => reconciler.stop());
   await reconciler.start(FIRST_LOOK_MS);
   orders.start();

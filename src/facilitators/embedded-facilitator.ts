@@ -9,14 +9,8 @@ import type { KeyPair } from '../rails/solana/key-pair.js';
 import { isSane, MessageFault, readTransaction, type SolanaTransaction } from '../rails/solana/message.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import { SignatureWatch, type Landing } from '../rails/solana/signature-watch.js';
-import {
-  FacilitatorUnreachable,
-  type Facilitator,
-  type FacilitatorRequest,
-  type SettleResult,
-  type SignResult,
-  type VerifyResult,
-} from './facilitator.js';
+import { FacilitatorUnreachable, type Facilitator, type FacilitatorRequest } from './facilitator.js';
+import type { SettleResult, SignResult, VerifyResult } from '../rails/rail.js';
 import type { FeePayerGuard } from './fee-payer-guard.js';
 import { FundsInFlight, type SignedTransfer } from './funds-in-flight.js';
 import type { ReferenceVerdict } from './reference-verdict.js';

@@ -1,5 +1,5 @@
 import { Circuit } from '../net/circuit.js';
-import type { Trouble } from './facilitator.js';
+import type { Trouble } from '../rails/rail.js';
 
 /** After this many failures in a row it rests; then one question for what it supports decides whether it is asked for more. */
 const FAILURES = 3;

@@ -1,46 +1,8 @@
 import type { PaymentRequirements } from '@x402/core/types';
+import type { SettleResult, SignResult, Trouble, VerifyResult } from '../rails/rail.js';
 
 /** A request to the facilitator: our own offer and our own encoding of the buyer's transaction; nothing is echoed from the buyer. */
 export type FacilitatorRequest = { transaction: string; requirements: PaymentRequirements };
-
-/** A failure of the facilitator itself, not of one payment. */
-export type Trouble = {
-  /** It can't be connected to, or asked to wait: it is not asked again before it has rested. */
-  rest: boolean;
-  /** How long it asked to wait, from 1 to 120. */
-  seconds?: number;
-  /** It answered, but uselessly: with a status such as 500, or without JSON. A single payment may be the reason. */
-  answered?: true;
-};
-
-export type VerifyResult =
-  | { kind: 'valid' }
-  /** The facilitator refused the payment. */
-  | { kind: 'refused'; reason: string }
-  /** The facilitator could not be reached or gave no usable answer. */
-  | { kind: 'unavailable'; detail: string; trouble?: Trouble };
-
-/** The answer of a facilitator that sends the transaction itself, before it does. */
-export type SignResult =
-  /**
-   * `transaction`: fully signed, base64; `signature`: base58, under which the chain will list it. `withdraw`: it was stored nowhere and
-   * is not sent, so that nothing need be set aside for it any more.
-   */
-  | { kind: 'signed'; transaction: string; signature: string; withdraw?: () => void }
-  | { kind: 'refused'; reason: string }
-  | { kind: 'unavailable'; detail: string }
-  /** Only from `Facilitators`: the facilitator of this payment signs when it settles. */
-  | { kind: 'not-needed' };
-
-export type SettleResult =
-  | { kind: 'settled'; signature: string }
-  /**
-   * A reason from the fixed list of refusals before signing: this request has not moved the money and will not. `mayHaveLanded`: another
-   * one may have, for instance if a proxy in front of the facilitator sent this request twice.
-   */
-  | { kind: 'refused'; reason: string; mayHaveLanded?: true }
-  /** Anything else: the money may have moved. */
-  | { kind: 'unknown'; reason: string; signature: string; trouble?: Trouble };
 
 /** The v2 kind of our network as `/supported` lists it. `signers`: all addresses that the facilitator pays fees with, as far as it says. */
 export type Supported = { feePayer: string; signers?: readonly string[] };

@@ -6,12 +6,9 @@ import {
   FacilitatorUnreachable,
   type Facilitator,
   type FacilitatorRequest,
-  type SettleResult,
-  type SignResult,
   type Supported,
-  type Trouble,
-  type VerifyResult,
 } from './facilitator.js';
+import type { SettleResult, SignResult, Trouble, VerifyResult } from '../rails/rail.js';
 import { FacilitatorHealth } from './facilitator-health.js';
 
 /**

@@ -13,11 +13,9 @@ import {
   REFUSALS_OF_LANDED_TRANSFERS,
   type Facilitator,
   type FacilitatorRequest,
-  type SettleResult,
   type Supported,
-  type Trouble,
-  type VerifyResult,
 } from './facilitator.js';
+import type { SettleResult, Trouble, VerifyResult } from '../rails/rail.js';
 
 /** The reference facilitator waits up to 30 s for the confirmation of a settlement. */
 const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, settleMs: 45_000 };

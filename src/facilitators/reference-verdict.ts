@@ -1,6 +1,7 @@
 import type { FacilitatorSvmSigner } from '@x402/svm';
 import { MAX_COMPUTE_UNITS, MAX_MICROLAMPORTS_PER_UNIT, SIGNATURES } from '../rails/solana/fee-limits.js';
-import type { FacilitatorRequest, VerifyResult } from './facilitator.js';
+import type { FacilitatorRequest } from './facilitator.js';
+import type { VerifyResult } from '../rails/rail.js';
 
 /** Simulates a transaction (base64). @returns why it would fail; null if it would succeed. Throws if the chain can't be asked. */
 type Simulate = (transaction: string) => Promise<string | null>;

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
+import type { Hints } from '../rails/rail.js';
 
 /** What may carry a payment: the headers of an HTTP request, or the `_meta` of an MCP tool call. */
 export type Carrier = { headers: IncomingHttpHeaders } | { meta: Json };
@@ -8,8 +9,8 @@ export type Carrier = { headers: IncomingHttpHeaders } | { meta: Json };
 /** A payment as a request carried it. What it moves has not been checked. */
 type Credential = {
   method: Method;
-  /** The half-signed transaction, base64. */
-  transaction: string;
+  /** What the rail checks, as text in the rail's own form; for example a half-signed transaction in base64. */
+  evidence: string;
   /** The id under which the buyer can find its answer again; null if it gave none. */
   identifier: string | null;
   /** Why it does not match the current offer. It may have been accepted under an earlier one. */
@@ -20,9 +21,6 @@ export type Reading =
   | { kind: 'credential'; credential: Credential }
   /** It can't be read, or no offer of this server was ever like it. */
   | { kind: 'refused'; method: Method; error: string };
-
-/** The parts of an offer that change while the server runs: the fee payer and a recent blockhash (at most 20 s old). */
-export type OfferState = { feePayer: string; recentBlockhash?: string | undefined };
 
 /** A 402 answer that is ready to send: headers beside the content type, and the body. */
 export type Challenge = { headers: Record<string, string>; body: Buffer };
@@ -78,7 +76,7 @@ export interface Method {
   /** The payment of a request; undefined if it carries none of this method. Reads nothing but the carrier. */
   read(carrier: Carrier, operation: PricedOperation): Reading | undefined;
   /** @param error why the payment of the call was refused; cut if it is too long */
-  challenge(operation: PricedOperation, live: OfferState, error?: string): Challenge;
+  challenge(operation: PricedOperation, hints: Hints, error?: string): Challenge;
   /** A challenge for documents, with placeholders for what changes. Clients of a mock can pay it. */
   example(operation: PricedOperation): Challenge;
   /** Its challenge in the result of a tool call. */

@@ -1,6 +1,7 @@
 import type { PricedOperation } from '../contract/contract.js';
 import { hasHeader } from '../net/raw-headers.js';
-import type { Carrier, Challenge, Method, OfferState, Reading } from './method.js';
+import type { Carrier, Challenge, Method, Reading } from './method.js';
+import type { Hints } from '../rails/rail.js';
 
 /** The challenges of one 402 answer by method, and how HTTP sends them: all headers, and the body of the first. */
 export type Challenges = Challenge & { each: readonly { method: Method; challenge: Challenge }[] };
@@ -50,10 +51,10 @@ export class Methods {
     return [asked, ...others];
   }
 
-  challenges(asked: Method, operation: PricedOperation, live: OfferState, error?: string): Challenges {
+  challenges(asked: Method, operation: PricedOperation, hints: Hints, error?: string): Challenges {
     const each = this.beside(asked).map(method => ({
       method,
-      challenge: method.challenge(operation, live, error),
+      challenge: method.challenge(operation, hints, error),
     }));
     const headers = Object.assign(
       {},

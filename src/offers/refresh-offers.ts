@@ -1,6 +1,6 @@
 import type { Log } from '../net/log.js';
 import type { Ledger, OfferedFeePayer } from '../ledger/store.js';
-import type { ChainView, Offers } from './offers.js';
+import type { ChainView, SolanaHints } from '../rails/solana/solana-hints.js';
 import { FacilitatorFault } from '../facilitators/facilitator.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import type { SharedFeePayers } from './shared-fee-payers.js';
@@ -61,7 +61,8 @@ export async function readView(
 }
 
 type OfferRefresherParts = {
-  offers: Offers;
+  hints: SolanaHints;
+  network: string;
   chain: SolanaChain;
   heights: ChainHeights;
   feePayers: SharedFeePayers;
@@ -87,10 +88,10 @@ export class OfferRefresher {
   /** Refreshes everything once and schedules the next refreshes. Resolves after the first one, even if it failed. */
   async start(): Promise<void> {
     const look = this.#every(TICK_MS, () => this.#readChainWhenDue());
-    this.#parts.offers.onUsedUp = look;
+    this.#parts.hints.onUsedUp = look;
     this.#parts.facilitator.onChoice = () => void this.#parts.feePayers.follow();
     this.#every(FACILITATORS_INTERVAL_MS, () => this.#askFacilitators());
-    this.#every(PROBE_INTERVAL_MS, () => this.#parts.facilitator.probe(this.#parts.offers.terms.network));
+    this.#every(PROBE_INTERVAL_MS, () => this.#parts.facilitator.probe(this.#parts.network));
     this.#every(SHARE_INTERVAL_MS, () => this.#shareFeePayers());
     this.#every(UPKEEP_INTERVAL_MS, () => this.#runMaintenance());
     this.#every(MEASURE_INTERVAL_MS, () => this.#measureChain());
@@ -116,14 +117,14 @@ export class OfferRefresher {
   }
 
   async #readChainWhenDue(): Promise<void> {
-    if (performance.now() - this.#lookedAt >= this.#parts.offers.nextReadAfterMs()) await this.#readChain();
+    if (performance.now() - this.#lookedAt >= this.#parts.hints.nextReadAfterMs()) await this.#readChain();
   }
 
   async #readChain(): Promise<void> {
-    const { chain, offers, heights, log } = this.#parts;
+    const { chain, hints, heights, log } = this.#parts;
     this.#lookedAt = performance.now();
     try {
-      offers.setView(await readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)));
+      hints.setView(await readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)));
       if (this.#chainDownSince === undefined) return;
       const seconds = Math.round((performance.now() - this.#chainDownSince) / 1_000);
       log.info({ seconds }, `the Solana RPC answers again after ${seconds} s`);
@@ -153,8 +154,8 @@ export class OfferRefresher {
   }
 
   async #askFacilitators(): Promise<void> {
-    const { facilitator, offers, feePayers, log } = this.#parts;
-    for (const [name, error] of await facilitator.refresh(offers.terms.network))
+    const { facilitator, network, feePayers, log } = this.#parts;
+    for (const [name, error] of await facilitator.refresh(network))
       log.warn(
         { facilitator: name, error: (error as Error).message },
         'a facilitator did not say what it supports',
@@ -172,9 +173,9 @@ export class OfferRefresher {
   }
 
   async #runMaintenance(): Promise<void> {
-    const { ledger, offers, log } = this.#parts;
+    const { ledger, hints, log } = this.#parts;
     try {
-      const view = offers.view();
+      const view = hints.view();
       for (let slice = 0; view && slice < MAX_SLICES; slice++)
         if (!(await ledger.deleteExpiredClaims({ height: view.height }))) break;
       for (let slice = 0; slice < MAX_SLICES; slice++) if (!(await ledger.prune())) break;

@@ -2,7 +2,7 @@ import type { Log } from '../net/log.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ledger } from '../ledger/store.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
-import type { Offers } from './offers.js';
+import type { SolanaHints } from '../rails/solana/solana-hints.js';
 
 /** The interval between lookups of unknown fee payers, and the longest that a request waits for one. */
 const LOOK_EVERY_MS = 1_000;
@@ -19,7 +19,7 @@ type KnownFacilitators = Pick<Facilitators, 'nameOf' | 'learn' | 'choice' | 'fee
  */
 export class SharedFeePayers {
   readonly #ledger: Pick<Ledger, 'offerFeePayer' | 'offeredFeePayers'>;
-  readonly #offers: Offers;
+  readonly #hints: SolanaHints;
   readonly #facilitators: KnownFacilitators | undefined;
   readonly #log: Log;
   readonly #lookEveryMs: number;
@@ -32,7 +32,7 @@ export class SharedFeePayers {
 
   constructor(options: {
     ledger: Pick<Ledger, 'offerFeePayer' | 'offeredFeePayers'>;
-    offers: Offers;
+    hints: SolanaHints;
     /** Without it, the ledger does not learn whose fee payers these are. */
     facilitators?: KnownFacilitators;
     log: Log;
@@ -40,7 +40,7 @@ export class SharedFeePayers {
     lookEveryMs?: number;
   }) {
     this.#ledger = options.ledger;
-    this.#offers = options.offers;
+    this.#hints = options.hints;
     this.#facilitators = options.facilitators;
     this.#log = options.log;
     this.#lookEveryMs = options.lookEveryMs ?? LOOK_EVERY_MS;
@@ -48,10 +48,10 @@ export class SharedFeePayers {
 
   /** Offers a fee payer from now on. Other servers can read it before any challenge names it. */
   async offer(feePayer: string): Promise<void> {
-    const former = this.#offers.feePayer;
+    const former = this.#hints.feePayer;
     const recordedAt = this.#recorded.get(feePayer) ?? -Infinity;
     if (performance.now() - recordedAt > RECORD_LASTS_MS) await this.#record(feePayer);
-    this.#offers.setFeePayer(feePayer);
+    this.#hints.setFeePayer(feePayer);
     if (former !== feePayer) await this.#record(former);
   }
 
@@ -65,14 +65,14 @@ export class SharedFeePayers {
 
   /** Stores what this server offers or may offer next, and reads what the others offer. */
   async share(): Promise<void> {
-    const own = new Set([this.#offers.feePayer, ...(this.#facilitators?.feePayers ?? [])]);
+    const own = new Set([this.#hints.feePayer, ...(this.#facilitators?.feePayers ?? [])]);
     for (const feePayer of own) await this.#record(feePayer);
     await this.#refresh();
   }
 
   /** Looks up a fee payer that was not offered here in the ledger, at most once per second for all requests. */
   async lookUp(feePayer: string): Promise<void> {
-    if (this.#offers.isOffered(feePayer) || this.#waiting >= MAX_WAITING) return;
+    if (this.#hints.isOffered(feePayer) || this.#waiting >= MAX_WAITING) return;
     this.#waiting += 1;
     try {
       await (this.#look ??= this.#lookSoon());
@@ -87,7 +87,7 @@ export class SharedFeePayers {
     try {
       for (;;) {
         const choice = this.#facilitators?.choice;
-        if (choice === undefined || choice === this.#offers.feePayer) return;
+        if (choice === undefined || choice === this.#hints.feePayer) return;
         const facilitator = this.#facilitators?.nameOf(choice);
         this.#log.info({ facilitator, feePayer: choice }, 'new challenges name another fee payer');
         await this.offer(choice);
@@ -116,6 +116,6 @@ export class SharedFeePayers {
 
   async #refresh(): Promise<void> {
     const offered = await this.#ledger.offeredFeePayers();
-    this.#offers.addOfferedElsewhere(this.#facilitators?.learn(offered) ?? offered);
+    this.#hints.addOfferedElsewhere(this.#facilitators?.learn(offered) ?? offered);
   }
 }

@@ -5,10 +5,10 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { Caller, Ledger } from '../ledger/store.js';
 import { SharedBucket } from '../admission/admission.js';
 import { WaitingCallers } from './waiting-callers.js';
-import type { Offers } from '../offers/offers.js';
 import type { Carrier } from '../methods/method.js';
+import type { Methods } from '../methods/methods.js';
+import type { Rail } from '../rails/rail.js';
 import { PaymentChecker, type PaymentCheck, type Payment } from './check-payment.js';
-import type { SharedFeePayers } from '../offers/shared-fee-payers.js';
 import { Flows } from './flows.js';
 import { HeldOrders } from './held-orders.js';
 import { moneyNote } from './next-step.js';
@@ -19,32 +19,21 @@ import type { PaidCall } from './paid-call.js';
 import { NO_SALE, PaidRequest, unfinished, type PaidRequestParts } from './paid-request.js';
 import { pickUp, progressOf, type PickedUp, type Progress } from './pick-up.js';
 import { Seller } from './seller.js';
-import type { Confirm, FindDenied } from './settlement.js';
 import { SingleFlight } from './single-flight.js';
-import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import { UnsoldWork, type PayerAllowance } from '../admission/unsold-work.js';
-import type { AskedFacilitators } from './verification.js';
-import type { BlocksLeft } from './work.js';
 
 /** Shared by all payers that have never paid, because their wallets may be empty. */
 const NEW_PAYERS = { rate: 50, burst: 500 };
 
 export type ChargeParts = {
   ledger: Ledger;
-  facilitator: AskedFacilitators;
-  offers: Offers;
-  /** Without it, only fee payers that this server offered are accepted. */
-  feePayers?: Pick<SharedFeePayers, 'lookUp'>;
+  rail: Rail;
+  methods: Methods;
   log: Log;
   observer?: Observer;
   maxUnsettledPerPayer: number;
   /** Without it, `upfront` operations answer 503. */
   orders?: OrderWorker;
-  confirm?: Confirm;
-  findDenied?: FindDenied;
-  trust?: FacilitatorTrust;
-  /** The number of blocks in which a transaction can still land. Without it, a new payer's work starts however few are left. */
-  blocksLeft?: BlocksLeft;
   unknownPayers?: { rate: number; burst: number };
   /** How many calls an hour may end unsold beyond the share of their payers, for each backend. Default 1 000. */
   unsoldPerHour?: number | undefined;
@@ -66,19 +55,17 @@ export type ChargeParts = {
  */
 export class Charge {
   readonly #ledger: Ledger;
-  readonly #offers: Offers;
-  readonly #feePayers: ChargeParts['feePayers'];
+  readonly #rail: Rail;
   readonly #log: Log;
   readonly #paymentChecker: PaymentChecker;
   readonly #parts: PaidRequestParts;
 
   constructor(parts: ChargeParts) {
-    const { ledger, offers, log, now = Date.now, unknownPayers = NEW_PAYERS, observer = UNOBSERVED } = parts;
+    const { ledger, rail, log, now = Date.now, unknownPayers = NEW_PAYERS, observer = UNOBSERVED } = parts;
     this.#ledger = ledger;
-    this.#offers = offers;
-    this.#feePayers = parts.feePayers;
+    this.#rail = rail;
     this.#log = log;
-    this.#paymentChecker = new PaymentChecker(offers);
+    this.#paymentChecker = new PaymentChecker(parts);
     const callers = new WaitingCallers({ ledger, log, now, emptied: id => void this.#abandon(id) });
     const unsoldWork = new UnsoldWork({
       log,
@@ -97,7 +84,7 @@ export class Charge {
     });
     this.#parts = {
       ledger,
-      offers,
+      rail,
       log,
       observer,
       now,
@@ -145,9 +132,8 @@ export class Charge {
 
   /** Exchanges a payment for the answer of a call. Never rejects. */
   async process(call: PaidCall): Promise<Outcome> {
-    const { checked } = call.payment;
-    this.#offers.markBlockhashUsed(checked, false);
-    if (this.#feePayers) await this.#feePayers.lookUp(checked.feePayer);
+    const arriving = this.#rail.arrived(call.payment.checked);
+    if (arriving) await arriving;
     return this.#useUp(call.payment, await new PaidRequest(this.#parts, call).outcome());
   }
 
@@ -164,7 +150,7 @@ export class Charge {
         return unavailable(`${why}. ${NOT_CHARGED}; send the same payment again`, retryAfterSeconds);
       await this.#parts.callers.turnAway(id, payer);
       if (worth.state === 'settling' || worth.state === 'owed') {
-        // Nothing but the transaction was compared with the ledger, and once it has landed anybody can send that: no key is given.
+        // Nothing but the payment was compared with the ledger, and once it has landed anybody can send that: no key is given.
         return this.#useUp(payment, unfinished(worth)(NO_SALE));
       }
     } catch (error) {
@@ -189,9 +175,9 @@ export class Charge {
     return this.#parts.runs.idle();
   }
 
-  /** Stops offering the blockhash of a transaction whose money moved or may have moved. */
+  /** A receipt says that the money moved or may have moved. */
   #useUp({ checked }: Payment, outcome: Outcome): Outcome {
-    if ('receipt' in outcome && outcome.receipt) this.#offers.markBlockhashUsed(checked, true);
+    if ('receipt' in outcome && outcome.receipt) this.#rail.moved(checked);
     return outcome;
   }
 

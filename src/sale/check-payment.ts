@@ -1,14 +1,13 @@
 import type { PricedOperation } from '../contract/contract.js';
 import type { Carrier, Method } from '../methods/method.js';
 import type { Methods } from '../methods/methods.js';
-import type { Terms } from '../methods/x402/requirements.js';
-import { TransactionChecker, type CheckedTransaction } from '../rails/solana/transaction.js';
+import type { Checked, Rail } from '../rails/rail.js';
 
-/** A payment whose transaction passed the local check. Neither ledger nor facilitator has seen it yet. */
+/** A payment that passed the local check of its rail. Neither ledger nor facilitator has seen it yet. */
 export type Payment = {
   method: Method;
   identifier: string | null;
-  checked: CheckedTransaction;
+  checked: Checked;
   /** Why it does not match the current offer. It may have been accepted under an earlier one. */
   mismatch?: string;
 };
@@ -22,12 +21,11 @@ export type PaymentCheck =
 
 /** Reads and checks payments locally. */
 export class PaymentChecker {
-  readonly #terms: Pick<Terms, 'asset' | 'payTo'>;
+  readonly #rail: Pick<Rail, 'check'>;
   readonly #methods: Methods;
-  readonly #checker = new TransactionChecker();
 
-  constructor({ terms, methods }: { terms: Pick<Terms, 'asset' | 'payTo'>; methods: Methods }) {
-    this.#terms = terms;
+  constructor({ rail, methods }: { rail: Pick<Rail, 'check'>; methods: Methods }) {
+    this.#rail = rail;
     this.#methods = methods;
   }
 
@@ -36,12 +34,11 @@ export class PaymentChecker {
     const reading = this.#methods.read(carrier, operation);
     if (!reading) return { kind: 'unpaid' };
     if (reading.kind === 'refused') return reading;
-    const { method, transaction, identifier, mismatch } = reading.credential;
-    const { asset, payTo } = this.#terms;
-    const check = await this.#checker.check(transaction, { asset, payTo, amount: operation.price.atomic });
-    const { checked } = check;
+    const { method, evidence, identifier, mismatch } = reading.credential;
+    const check = await this.#rail.check(evidence, operation.price.atomic);
     const fault = check.ok ? undefined : check.error;
-    if (!checked) return { kind: 'refused', method, error: fault ?? 'transaction: cannot be decoded' };
+    const { checked } = check;
+    if (!checked) return { kind: 'refused', method, error: fault ?? 'the payment cannot be read' };
     const payment = { method, identifier, checked };
     const error = mismatch ?? fault;
     return error === undefined

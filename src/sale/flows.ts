@@ -1,22 +1,19 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
-import type { Ledger, Payment } from '../ledger/store.js';
+import type { Ledger } from '../ledger/store.js';
 import type { SharedBucket } from '../admission/admission.js';
 import type { WaitingCallers } from './waiting-callers.js';
-import type { Offers } from '../offers/offers.js';
 import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
 import { partyOf, type PaidCall } from './paid-call.js';
 import { tellSold } from './record-landed.js';
 import { RunEnded, paidBy, RunCleanup, type RunResult, type Run } from './run.js';
-import { FacilitatorRequests } from './facilitator-requests.js';
-import { Settlement, type Confirm, type FindDenied } from './settlement.js';
+import { Settlement } from './settlement.js';
+import type { Rail } from '../rails/rail.js';
 import { failedOwed, owedTooOften, pending, sold, sameForAll } from './shared-outcome.js';
-import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
-import { feePayerOf } from '../rails/solana/transaction.js';
 import type { UnsoldWork, Working } from '../admission/unsold-work.js';
-import { Verification, type AskedFacilitators } from './verification.js';
-import { Work, type BlocksLeft } from './work.js';
+import { Verification } from './verification.js';
+import { Work } from './work.js';
 
 /** Longer than verify, work and settle may take together, so that a live claim never looks abandoned. */
 const LEASE_MS = 90_000;
@@ -25,12 +22,8 @@ const STILL_OWED =
 
 export type FlowParts = {
   ledger: Ledger;
-  facilitator: AskedFacilitators;
-  offers: Offers;
+  rail: Rail;
   callers: WaitingCallers;
-  confirm?: Confirm;
-  findDenied?: FindDenied;
-  trust?: FacilitatorTrust;
   /** Without it, `upfront` operations are not sold. */
   orders?: object;
   log: Log;
@@ -38,18 +31,16 @@ export type FlowParts = {
   now: () => number;
   newPayersWork: SharedBucket;
   unsoldWork: UnsoldWork;
-  blocksLeft?: BlocksLeft;
   workDeadlineMs?: number;
   leaseMs?: number;
 };
 
-/** The two payment flows of x402, step by step, and the cleanup of each after a failure. */
+/** The two payment flows, step by step, and the cleanup of each after a failure. */
 export class Flows {
   readonly leaseMs: number;
   readonly #ledger: Ledger;
   readonly #log: Log;
   readonly #observer: Observer;
-  readonly #facilitator: AskedFacilitators;
   readonly #now: () => number;
   readonly #takesOrders: boolean;
   readonly #unsoldWork: UnsoldWork;
@@ -63,18 +54,12 @@ export class Flows {
     this.#ledger = parts.ledger;
     this.#log = parts.log;
     this.#observer = parts.observer;
-    this.#facilitator = parts.facilitator;
     this.#now = parts.now;
     this.#takesOrders = parts.orders !== undefined;
     this.#unsoldWork = parts.unsoldWork;
     this.#cleanup = new RunCleanup(parts);
     const { leaseMs } = this;
-    const asking = {
-      ...parts,
-      cleanup: this.#cleanup,
-      requests: new FacilitatorRequests(parts.offers, parts.ledger.receivers),
-      leaseMs,
-    };
+    const asking = { ...parts, cleanup: this.#cleanup, leaseMs };
     this.#verification = new Verification(asking);
     const shared = { ...asking, verification: this.#verification };
     this.#work = new Work(shared);
@@ -105,11 +90,6 @@ export class Flows {
       await this.#cleanup.endLease(run);
       return 'reread';
     });
-  }
-
-  /** False while the facilitator of the payment is known to be down. */
-  mayAskAgain({ transaction }: Payment): boolean {
-    return this.#facilitator.outage(feePayerOf(transaction)) === undefined;
   }
 
   /** The payment is in `settling` and its settlement is unresolved: sends a second settle request. */

@@ -3,7 +3,13 @@ import type { Payment as Row, PaymentLookup } from '../ledger/store.js';
 import { refused, type Unsold } from './outcome.js';
 
 /** The parts of a call that decide what a payment is worth for it. */
-export type RequestedCall = { operation: string; requestHash: string; identifier: string | null };
+export type RequestedCall = {
+  operation: string;
+  requestHash: string;
+  identifier: string | null;
+  /** What makes a payment another one (see `Rail`). */
+  another: string;
+};
 
 /**
  * The next step for a request with a payment:
@@ -27,7 +33,7 @@ export function nextStep(
   now: number,
 ): NextStep {
   if (!row || (row.state === 'claimed' && row.aliasOf === null && !row.leased)) return { kind: 'sell' };
-  if (!isSameCall(row, asked)) return over(otherCall(asked.operation, row.operation));
+  if (!isSameCall(row, asked)) return over(otherCall(asked, row.operation));
   if (row.identifier !== null && row.identifier !== asked.identifier) {
     return over(
       refused('this payment carried a payment-identifier and is redeemed only with that same id', false),
@@ -96,10 +102,10 @@ function isExpired(row: Row, now: number): boolean {
   return row.state === 'delivered' && (row.answerExpiresAt ?? 0) <= now;
 }
 
-function otherCall(asked: string, operation: string): Unsold {
-  const what = operation === asked ? 'with another body' : `of ${operation}`;
+function otherCall(asked: RequestedCall, operation: string): Unsold {
+  const what = operation === asked.operation ? 'with another body' : `of ${operation}`;
   return refused(
-    `the same transaction was sent for another call, ${what}: sign a new one for this call, with the new blockhash or a unique memo`,
+    `the same transaction was sent for another call, ${what}: sign a new one for this call, with ${asked.another}`,
     false,
   );
 }

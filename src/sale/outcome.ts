@@ -3,6 +3,7 @@ import type { Caller, ClaimLimit } from '../ledger/store.js';
 import type { Fault } from '../net/failure.js';
 import type { UsedUp } from '../admission/unsold-work.js';
 import type { Receipt } from '../methods/method.js';
+import type { Outage } from '../rails/rail.js';
 
 type Bytes = { headers: Record<string, string>; body: Buffer };
 
@@ -24,7 +25,7 @@ export type Outcome =
   | { kind: 'answer'; answer: Success; receipt: Receipt; sale: Sale; kept?: Caller }
   /** A failure; with a receipt if the money has moved. `reported`: as in `Unavailable`. */
   | { kind: 'answer'; answer: Failure; receipt?: Receipt; kept?: Caller; reported?: true }
-  /** 402. `fresh`: the buyer may sign again with the offered blockhash. `ours`: it is no fault of the payment or its sender. */
+  /** 402. `fresh`: the buyer may sign again with what this payment was signed with. `ours`: it is no fault of the payment or its sender. */
   | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt; ours?: true }
   /** 400: the body is invalid, or it is valid but its payment-identifier belongs to another call. */
   | { kind: 'invalid'; error: string }
@@ -95,19 +96,16 @@ export function failedToProcess(): Outcome & { kind: 'unavailable' } {
   return unavailable('The payment could not be processed. Send the same payment again', 5);
 }
 
-/**
- * The facilitator that the payment names is down, and was not asked.
- * @param another whether the challenge names one that answers
- */
-export function facilitatorDown(
-  name: string,
-  another: boolean,
-  retryAfterSeconds: number,
-): Outcome & { kind: 'refused' | 'unavailable' } {
+/** Whoever settles the payment is down, and was not asked. */
+export function facilitatorDown({
+  name,
+  retryAfterSeconds,
+  instead,
+}: Outage): Outcome & { kind: 'refused' | 'unavailable' } {
   const down = `The facilitator ${name} can't be reached. ${NOT_CHARGED}`;
-  return another
-    ? { ...refused(`${down}; sign a new payment with the fee payer in this challenge`), ours: true }
-    : unavailable(`${down}; send the same payment again`, retryAfterSeconds);
+  return instead === undefined
+    ? unavailable(`${down}; send the same payment again`, retryAfterSeconds)
+    : { ...refused(`${down}; ${instead}`), ours: true };
 }
 
 export function tooManyNewPayers(): Outcome & { kind: 'unavailable' } {
@@ -146,21 +144,4 @@ export function overLimit(reason: ClaimLimit): Unsold {
     `${what} unsettled payments of this payer. ${NOT_CHARGED}; send the same payment again`,
     2,
   );
-}
-
-/** Translates simulation failures that a buyer can correct. */
-export function explain(reason: string): string {
-  if (/blockhash not found|BlockhashNotFound/i.test(reason)) {
-    return `blockhash: expired or unknown, sign a new payment (${reason})`;
-  }
-  if (/insufficient|custom program error: #?(0x)?1\b|Custom":\s*"?1\b/i.test(reason)) {
-    return `funds: the payer has too little USDC (${reason})`;
-  }
-  if (/AccountNotFound|InvalidAccountData|could not find account/i.test(reason)) {
-    return `funds: the payer has no USDC account (${reason})`;
-  }
-  if (reason.endsWith('_simulation_failed')) {
-    return `transaction: it would fail on chain, for instance because the payer has too little USDC or the blockhash has expired (${reason})`;
-  }
-  return `refused by the facilitator: ${reason}`;
 }

@@ -1,10 +1,9 @@
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
-import { BLOCKHASH_LIFE_BLOCKS } from '../rails/solana/blocks.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller, Claim, Ledger, Payment as Row } from '../ledger/store.js';
 import type { WaitingCallers, WaitingCaller } from './waiting-callers.js';
-import type { Offers } from '../offers/offers.js';
+import type { Rail } from '../rails/rail.js';
 import type { Flows } from './flows.js';
 import type { HeldOrders } from './held-orders.js';
 import { nextStep, nextStepForIdentifier, type RequestedCall, type NextStep } from './next-step.js';
@@ -42,7 +41,7 @@ export const NO_SALE: Sale = { written: () => {}, linked: async () => undefined,
 
 export type PaidRequestParts = {
   ledger: Ledger;
-  offers: Offers;
+  rail: Rail;
   seller: Seller;
   flows: Flows;
   callers: WaitingCallers;
@@ -84,7 +83,8 @@ export class PaidRequest {
     const { operation, requestHash, payment } = call;
     this.#parts = parts;
     this.#call = call;
-    this.#asked = { operation: operation.id, requestHash, identifier: payment.identifier };
+    const { another } = parts.rail;
+    this.#asked = { operation: operation.id, requestHash, identifier: payment.identifier, another };
     this.#until = parts.now() + call.holdMs;
   }
 
@@ -255,12 +255,9 @@ export class PaidRequest {
 
   /** The settlement is unresolved: sends a second settle request while the payment can still land. */
   #askAgain(row: Row): SharedOutcome | undefined {
-    const { offers, flows, runs, now, askAgainAfterMs = ASK_AGAIN_AFTER_MS } = this.#parts;
-    const height = offers.view()?.height ?? Infinity;
+    const { rail, flows, runs, now, askAgainAfterMs = ASK_AGAIN_AFTER_MS } = this.#parts;
     const due = now() - (row.settlingAt ?? 0) >= askAgainAfterMs;
-    const alive = height <= row.claimHeight + BLOCKHASH_LIFE_BLOCKS;
-    const able = flows.mayAskAgain(row);
-    if (row.asks >= MAX_ASKS || !due || !alive || !able) return pending(row);
+    if (row.asks >= MAX_ASKS || !due || !rail.maySettleAgain(row)) return pending(row);
     runs.start(row.id, () => this.#safely(flows.askAgain(row.id)));
     return undefined;
   }

@@ -1,23 +1,12 @@
 import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { LRUCache } from 'lru-cache';
-import { EXPIRED_AFTER_BLOCKS } from '../ledger/maintenance.js';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 import { withAbortAfter } from '../net/deadline.js';
 import { recordLanded } from './record-landed.js';
-import {
-  expiredSince,
-  findTransfer,
-  isTransfer,
-  knownTransfers,
-  type ChainHistory,
-  type SearchResult,
-} from '../rails/solana/find-transfer.js';
-import { sharedHistory } from '../rails/solana/shared-history.js';
-import type { StoredFacilitatorTrust } from '../facilitators/facilitator-trust.js';
-import { feePayerOf } from '../rails/solana/transaction.js';
+import type { Fate, Rail } from '../rails/rail.js';
 
-/** In ms unless noted otherwise. */
+/** In ms. */
 type Timing = {
   /** Between two rounds. */
   interval: number;
@@ -30,8 +19,6 @@ type Timing = {
   longestRest: number;
   /** A settlement is final some 13 s after it landed. */
   auditAfter: number;
-  /** In blocks: how long a payment that was proven absent is still watched, in case an RPC server answered wrongly. */
-  watchBlocks: number;
 };
 
 const TIMING: Timing = {
@@ -41,7 +28,6 @@ const TIMING: Timing = {
   rest: 4_000,
   longestRest: 60_000,
   auditAfter: 20_000,
-  watchBlocks: EXPIRED_AFTER_BLOCKS,
 };
 const PARALLEL = 8;
 const PAGE = 500;
@@ -57,20 +43,16 @@ type Place = { createdAt: number; id: string };
 const BEGINNING: Place = { createdAt: 0, id: '' };
 
 /**
- * Resolves `settling` payments from the chain, watches `released` ones until their blockhash has expired, and audits settlements at
- * `finalized`. A lease in the ledger lets one server at a time check a payment, and expires after a crash.
+ * Resolves `settling` payments by what their rail proves, watches `released` ones until they can't be paid any more, and audits reported
+ * settlements. A lease in the ledger lets one server at a time check a payment, and expires after a crash.
  */
 export class Reconciler {
   readonly #ledger: Ledger;
-  readonly #chain: ChainHistory;
-  /** The chain of this round. */
-  #history: ChainHistory;
-  readonly #trust: StoredFacilitatorTrust;
+  readonly #rail: Rail;
   readonly #log: Log;
   readonly #observer: Observer;
   readonly #now: () => number;
   readonly #timing: Timing;
-  readonly #known = knownTransfers();
   readonly #restUntil = new LRUCache<string, number>({ max: MAX_RESTING });
   readonly #watched = new Map<string, Row>();
   readonly #stop = new AbortController();
@@ -82,18 +64,14 @@ export class Reconciler {
 
   constructor(options: {
     ledger: Ledger;
-    chain: ChainHistory;
-    /** Records that a facilitator reported a settlement that is not on chain. */
-    trust: StoredFacilitatorTrust;
+    rail: Rail;
     log: Log;
     observer?: Observer;
     timing?: Partial<Timing>;
     now?: () => number;
   }) {
     this.#ledger = options.ledger;
-    this.#chain = options.chain;
-    this.#history = sharedHistory(options.chain);
-    this.#trust = options.trust;
+    this.#rail = options.rail;
     this.#log = options.log;
     this.#observer = options.observer ?? UNOBSERVED;
     this.#timing = { ...TIMING, ...options.timing };
@@ -123,9 +101,8 @@ export class Reconciler {
   }
 
   async #rounds(): Promise<void> {
-    this.#history = sharedHistory(this.#chain);
     try {
-      await this.#trust.refresh();
+      await this.#rail.beginRound();
       await this.#each(await this.#undecided(), row => this.#resolve(row));
       await this.#each(await this.#unwatched(), row => this.#watch(row));
       await this.#each(await this.#unaudited(), row => this.#bounded(signal => this.#audit(row, signal)));
@@ -210,22 +187,17 @@ export class Reconciler {
   }
 
   async #decide(row: Row, signal: AbortSignal): Promise<void> {
-    const finding = await this.#find(row, { finality: 'confirmed' }, signal);
-    if (finding.kind === 'found' && !finding.failed) return this.#landed(row, finding.signature);
-    const slot = await expiredSince(this.#history, row, signal);
-    if (slot === undefined) return;
-    const proof = await this.#find(row, { finality: 'finalized', minContextSlot: slot }, signal);
-    if (proof.kind === 'found' && !proof.failed) return this.#landed(row, proof.signature);
-    if (proof.kind === 'unclear') return;
-    const reason =
-      proof.kind === 'found' ? 'the transaction failed on chain' : 'the transaction never landed';
-    if (await this.#ledger.release(row.id, row.claim, reason)) {
-      // A failed transaction is final. An absent one is looked for once more when it is twice as old.
-      if (proof.kind === 'found') await this.#ledger.audited(row.id);
-      const { id: payment, operation, payer, amount } = row;
-      this.#observer.tell({ kind: 'released', operation, payment, payer, amount, why: reason });
-      await this.#ledger.recordRefusal(row.payer);
-    }
+    const fate = await this.#rail.fate(row, signal);
+    if (fate.kind === 'paid') return this.#landed(row, fate.settlement);
+    if (fate.kind === 'absent') await this.#release(row, fate);
+  }
+
+  async #release(row: Row, { why, final }: Fate & { kind: 'absent' }): Promise<void> {
+    if (!(await this.#ledger.release(row.id, row.claim, why))) return;
+    if (final) await this.#ledger.audited(row.id);
+    const { id: payment, operation, payer, amount } = row;
+    this.#observer.tell({ kind: 'released', operation, payment, payer, amount, why });
+    await this.#ledger.recordRefusal(row.payer);
   }
 
   async #landed(row: Row, settlement: string): Promise<void> {
@@ -244,41 +216,22 @@ export class Reconciler {
   }
 
   async #lookAgain(row: Row, signal: AbortSignal): Promise<void> {
-    const minContextSlot = await expiredSince(this.#history, row, signal, this.#timing.watchBlocks);
-    const dead = minContextSlot !== undefined;
-    const how = dead
-      ? { finality: 'finalized' as const, minContextSlot }
-      : { finality: 'confirmed' as const };
-    const finding = await this.#find(row, how, signal);
-    if (finding.kind === 'found' && !finding.failed) await this.#landed(row, finding.signature);
-    else if (dead && finding.kind !== 'unclear') await this.#ledger.audited(row.id);
+    const fate = await this.#rail.fate(row, signal);
+    if (fate.kind === 'paid') await this.#landed(row, fate.settlement);
+    else if (fate.kind === 'absent') await this.#ledger.audited(row.id);
   }
 
   async #audit(row: Row, signal: AbortSignal): Promise<void> {
-    const real = await isTransfer(this.#history, row, row.settlement ?? '', 'finalized', signal).catch(
-      () => undefined,
-    );
-    if (real === true) return void (await this.#ledger.audited(row.id));
-    const minContextSlot = await expiredSince(this.#history, row, signal);
-    if (minContextSlot === undefined) return;
-    const finding = await this.#find(row, { finality: 'finalized', minContextSlot }, signal);
-    if (finding.kind === 'unclear') return;
-    if (finding.kind === 'absent' || finding.failed) {
+    const fate = await this.#rail.fate(row, signal);
+    if (fate.kind === 'unknown') return;
+    if (fate.kind === 'absent') {
       const { id: payment, operation, payer, amount, settlement } = row;
       const told = { operation, payment, payer, amount, settlement: settlement ?? '' };
       this.#observer.tell({ kind: 'false settlement', ...told });
       // Before the row is marked as audited: if this can't be stored, the audit is repeated.
-      await this.#trust.distrust(feePayerOf(row.transaction));
+      await this.#rail.distrust(row);
     }
     await this.#ledger.audited(row.id);
-  }
-
-  #find(
-    row: Row,
-    how: { finality: 'confirmed' | 'finalized'; minContextSlot?: number },
-    signal: AbortSignal,
-  ): Promise<SearchResult> {
-    return findTransfer(this.#history, row, how, signal, this.#known);
   }
 
   /** Runs one check of a payment, which ends at its deadline and when the server stops. */

@@ -2,7 +2,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import { LRUCache } from 'lru-cache';
 import type { Caller, ClaimResult, ClaimRequest, Ledger } from '../ledger/store.js';
 import type { SharedBucket } from '../admission/admission.js';
-import type { Offers } from '../offers/offers.js';
+import type { Rail } from '../rails/rail.js';
 import {
   facilitatorDown,
   MAX_RUNS,
@@ -14,7 +14,6 @@ import {
 } from './outcome.js';
 import { partyOf, type PaidCall } from './paid-call.js';
 import type { UnsoldWork, UsedUp } from '../admission/unsold-work.js';
-import type { AskedFacilitators } from './verification.js';
 
 /** The most that one payer may have in unsettled payments, in atomic units: 100 USDC. */
 const MAX_UNSETTLED_AMOUNT = 100_000_000n;
@@ -28,8 +27,7 @@ export class Seller {
   readonly #regulars = new LRUCache<string, true>(REGULARS);
   readonly #parts: {
     ledger: Ledger;
-    facilitator: Pick<AskedFacilitators, 'outage'>;
-    offers: Offers;
+    rail: Rail;
     newPayers: SharedBucket;
     unsoldWork: UnsoldWork;
     maxUnsettledPerPayer: number;
@@ -38,8 +36,7 @@ export class Seller {
 
   constructor(parts: {
     ledger: Ledger;
-    facilitator: Pick<AskedFacilitators, 'outage'>;
-    offers: Offers;
+    rail: Rail;
     /** Bounds the verify requests for all payers that have never paid. */
     newPayers: SharedBucket;
     unsoldWork: UnsoldWork;
@@ -59,25 +56,19 @@ export class Seller {
   }
 
   #refusal(call: PaidCall, payerKnown: boolean, usedUp: UsedUp | undefined): Unsold | undefined {
-    const { facilitator, offers, newPayers } = this.#parts;
+    const { rail, newPayers } = this.#parts;
     const { checked, mismatch } = call.payment;
     if (call.closing?.aborted) {
       return unavailable(`The server is shutting down. ${NOT_CHARGED}; send the same payment again`, 5);
     }
     if (mismatch !== undefined) return refused(mismatch);
-    if (!offers.view()) {
+    if (!rail.position()) {
       return unavailable(`The chain can't be reached. ${NOT_CHARGED}; send the same payment again`, 5);
     }
-    if (!offers.isOffered(checked.feePayer)) {
-      return refused(
-        `transaction: fee payer ${checked.feePayer} was not offered, sign a new payment with the fee payer in this challenge`,
-      );
-    }
-    const outage = facilitator.outage(checked.feePayer);
-    if (outage) {
-      const another = facilitator.outage(offers.feePayer) === undefined;
-      return facilitatorDown(outage.name, another, outage.retryAfterSeconds);
-    }
+    const refusal = rail.refusal(checked);
+    if (refusal !== undefined) return refused(refusal);
+    const outage = rail.outage(checked);
+    if (outage) return facilitatorDown(outage);
     if (usedUp) return tooMuchUnsoldWork(usedUp);
     if (!payerKnown && !newPayers.take(call.source ?? '')) return tooManyNewPayers();
     return undefined;
@@ -109,23 +100,23 @@ export class Seller {
   }
 
   #request({ operation, payment, requestHash, upfront }: PaidCall): ClaimRequest {
-    const { offers, maxUnsettledPerPayer, leaseMs } = this.#parts;
-    const view = offers.view();
-    if (!view) throw new Error('the view of the chain is too old');
+    const { rail, maxUnsettledPerPayer, leaseMs } = this.#parts;
+    const position = rail.position();
+    if (!position) throw new Error('the view of the chain is too old');
     return {
       id: payment.checked.id,
       operation: operation.id,
       requestHash,
       payer: payment.checked.payer,
       amount: operation.price.atomic,
-      network: offers.terms.network,
+      network: rail.network,
       method: payment.method.name,
-      transaction: payment.checked.transaction,
+      transaction: payment.checked.evidence,
       identifier: payment.identifier,
       flow: operation.flow,
       request: upfront?.request ?? null,
-      slot: view.slot,
-      height: view.height,
+      slot: position.slot,
+      height: position.height,
       leaseMs,
       limits: {
         maxUnsettledPerPayer,

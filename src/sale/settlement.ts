@@ -5,44 +5,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from '../ledger/store.js';
 import type { Ledger, SettleRequest } from '../ledger/store.js';
 import type { WaitingCallers } from './waiting-callers.js';
-import type { FacilitatorRequest, SettleResult as Settled } from '../facilitators/facilitator.js';
-import type { FacilitatorRequests } from './facilitator-requests.js';
-import type { SearchResult } from '../rails/solana/find-transfer.js';
+import type { Fate, Rail, SettleResult as Settled } from '../rails/rail.js';
 import { recordLanded } from './record-landed.js';
-import { explain, inProgress, overLimit, type Success } from './outcome.js';
+import { inProgress, overLimit, type Success } from './outcome.js';
 import { RunEnded, paidBy, type RunResult, type Run, type RunCleanup } from './run.js';
 import { pending, refusedSettlement, sameForAll } from './shared-outcome.js';
-import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
-import type { AskedFacilitators, Verification } from './verification.js';
-
-/**
- * Checks on chain that a transfer took effect (commitment `confirmed`): true once it did, false if it did not within the time that
- * a confirmation may take.
- */
-export type Confirm = (id: string, signature: string) => Promise<boolean>;
-
-/** Looks for the transfer of a payment that the facilitator refused because it would fail, which is also what it says of a landed one. */
-export type FindDenied = (id: string) => Promise<SearchResult>;
+import type { Verification } from './verification.js';
 
 /** Within this time the caller of an equal payment has been seen again, or counts as gone. */
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
 
-/** The longest wait before a second settle request: well within the hold of a call, its lease, and the life of its blockhash. */
+/** The longest wait before a second settle request: well within the hold of a call, its lease, and the life of a payment. */
 const MAX_ASK_LATER_MS = 20_000;
 
 type Unknown = Settled & { kind: 'unknown' };
 
 export type SettlementParts = {
   ledger: Ledger;
-  facilitator: AskedFacilitators;
+  rail: Rail;
   verification: Verification;
-  requests: FacilitatorRequests;
   callers: WaitingCallers;
   cleanup: RunCleanup;
-  confirm?: Confirm;
-  /** Without it, such a payment is unresolved. */
-  findDenied?: FindDenied;
-  trust?: FacilitatorTrust;
   log: Log;
   observer: Observer;
   now: () => number;
@@ -57,20 +40,19 @@ export class Settlement {
     this.#parts = parts;
   }
 
-  /** Stores the answer and settles while a caller waits. Settle verifies the payment again by itself. @returns the signature of the transfer */
+  /** Stores the answer and settles while a caller waits. Settle verifies the payment again by itself. @returns the name of the transfer */
   async settle(run: Run, answer?: Success): Promise<string> {
-    const { requests, trust, verification, observer } = this.#parts;
-    const request = requests.request(run);
+    const { rail, verification, observer } = this.#parts;
+    const { checked } = run.call.payment;
     await verification.mayAsk(run, answer !== undefined);
     const signed = await verification.sign(run);
     await this.#toSettlingSigned(run, { ...(answer ? { answer } : {}), ...signed?.stored }, signed);
-    const sent = signed ? { ...request, transaction: signed.stored.transaction } : request;
-    const asked = await observer.step('settle', run.call, () => this.#ask(sent));
+    const asked = await observer.step('settle', run.call, () => this.#ask(run, signed?.stored.transaction));
     const settled = await this.#checkDenial(run, asked);
     if (settled.kind === 'unknown' && settled.trouble?.seconds) await this.#askLater(run, settled);
     if (settled.kind !== 'settled') return this.#notSettled(run, settled);
     const { signature } = settled;
-    if (trust?.lied(run.call.payment.checked.feePayer) && !(await this.confirmed(run.id, signature)))
+    if (rail.isDoubted(checked) && !(await this.confirmed(run.id, signature)))
       return this.inDoubt(run, signature);
     return signature;
   }
@@ -82,11 +64,11 @@ export class Settlement {
 
   /** Sends a second settle request for an unresolved payment. Only a success counts; any other answer may be about the first request. */
   async askAgain(id: string): Promise<RunResult> {
-    const { ledger, facilitator, requests, cleanup, now, observer, leaseMs } = this.#parts;
+    const { ledger, rail, cleanup, now, observer, leaseMs } = this.#parts;
     const row = await ledger.askAgain(id, leaseMs);
     if (!row) return 'reread';
     try {
-      const settled = await facilitator.settle(requests.repeatRequest(row));
+      const settled = await rail.settleAgain(row);
       if (settled.kind !== 'settled') return pending(row);
       const { signature } = settled;
       if (!(await this.confirmed(id, signature))) return pending({ ...row, settlement: signature });
@@ -117,26 +99,34 @@ export class Settlement {
     throw new RunEnded(ended);
   }
 
-  async confirmed(id: string, signature: string): Promise<boolean> {
-    return (await this.#parts.confirm?.(id, signature)) ?? false;
+  /** Waits until the transfer can be seen. */
+  async confirmed(id: string, settlement: string): Promise<boolean> {
+    const { ledger, rail } = this.#parts;
+    const row = await ledger.find(id);
+    return row !== undefined && rail.confirm(row, settlement);
   }
 
-  async #ask(request: FacilitatorRequest): Promise<Settled> {
+  async #ask({ call }: Run, signed: string | undefined): Promise<Settled> {
     try {
-      return await this.#parts.facilitator.settle(request);
+      return await this.#parts.rail.settle(call.payment.checked, call.operation, signed);
     } catch (error) {
       return { kind: 'unknown', reason: String(error), signature: '' };
     }
   }
 
-  /** A refusal that is also that of a landed transfer counts only if the chain does not show the transfer. */
+  /** A refusal that is also that of a landed transfer counts only if the rail does not show the transfer. */
   async #checkDenial(run: Run, settled: Settled): Promise<Settled> {
     if (settled.kind !== 'refused' || !settled.mayHaveLanded) return settled;
-    const unclear: SearchResult = { kind: 'unclear' };
-    const found = (await this.#parts.findDenied?.(run.id).catch(() => unclear)) ?? unclear;
-    if (found.kind === 'absent') return settled;
-    if (found.kind === 'found' && !found.failed) return { kind: 'settled', signature: found.signature };
+    const fate = await this.#fateOfDenied(run.id).catch((): Fate => ({ kind: 'unknown' }));
+    if (fate.kind === 'absent') return settled;
+    if (fate.kind === 'paid') return { kind: 'settled', signature: fate.settlement };
     return { kind: 'unknown', reason: settled.reason, signature: '' };
+  }
+
+  async #fateOfDenied(id: string): Promise<Fate> {
+    const { ledger, rail } = this.#parts;
+    const row = await ledger.find(id);
+    return row ? rail.fateOfDenied(row) : { kind: 'unknown' };
   }
 
   /** Leaves the row to the reconciler, to copies of this payment, and to newly signed payments for the same call. */
@@ -202,7 +192,7 @@ export class Settlement {
   }
 
   async #notSettled(run: Run, settled: Exclude<Settled, { kind: 'settled' }>): Promise<never> {
-    const { ledger, log } = this.#parts;
+    const { ledger, rail, log } = this.#parts;
     const { reason } = settled;
     await this.#countUnpaid(run, settled.kind === 'unknown' ? 'backend' : 'caller');
     if (settled.kind === 'unknown') {
@@ -211,7 +201,7 @@ export class Settlement {
     }
     const released = await ledger.release(run.id, run.claim, reason);
     const paid = paidBy(run, '');
-    throw new RunEnded(released ? refusedSettlement(paid, explain(reason), reason) : pending(paid));
+    throw new RunEnded(released ? refusedSettlement(paid, rail.explain(reason), reason) : pending(paid));
   }
 
   /** A settlement that nobody knows may be there, and most often nobody who calls is to blame: it counts as a failure of the backend does. */

@@ -2,25 +2,17 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
 import type { Ledger } from '../ledger/store.js';
-import type { SignResult, VerifyResult } from '../facilitators/facilitator.js';
-import type { FacilitatorRequests } from './facilitator-requests.js';
-import type { Facilitators } from '../facilitators/facilitators.js';
-import type { Offers } from '../offers/offers.js';
-import { explain, facilitatorDown, refused, unavailable } from './outcome.js';
+import type { Rail, SignResult, VerifyResult } from '../rails/rail.js';
+import { facilitatorDown, refused, unavailable } from './outcome.js';
 import { RunEnded, type Run, type RunCleanup } from './run.js';
 import { sameForAll } from './shared-outcome.js';
 import type { UnsoldWork } from '../admission/unsold-work.js';
 import type { WaitingCallers } from './waiting-callers.js';
 
-/** What the charge needs of the facilitators. */
-export type AskedFacilitators = Pick<Facilitators, 'verify' | 'sign' | 'settle' | 'isHealthy' | 'outage'>;
-
 export type VerificationParts = {
   ledger: Ledger;
-  facilitator: AskedFacilitators;
-  offers: Offers;
+  rail: Rail;
   unsoldWork: UnsoldWork;
-  requests: FacilitatorRequests;
   callers: Pick<WaitingCallers, 'removeAll'>;
   cleanup: RunCleanup;
   log: Log;
@@ -48,7 +40,7 @@ export class Verification {
    */
   mayWorkFirst({ call, payerKnown, number, verified, abandoned }: Run): boolean {
     if (!payerKnown || number !== 1 || verified || abandoned.aborted) return false;
-    return this.#parts.facilitator.isHealthy(call.payment.checked.feePayer);
+    return this.#parts.rail.isHealthy(call.payment.checked);
   }
 
   /**
@@ -64,22 +56,20 @@ export class Verification {
 
   /** Ends the run if the payment's facilitator is known to be down. Nothing has been asked for then. */
   async mayAsk(run: Run, worked: boolean): Promise<void> {
-    const { facilitator, offers, cleanup } = this.#parts;
-    const outage = facilitator.outage(run.call.payment.checked.feePayer);
-    if (!outage) return;
-    const another = facilitator.outage(offers.feePayer) === undefined;
-    const down = facilitatorDown(outage.name, another, outage.retryAfterSeconds);
-    return cleanup.endRun(run, sameForAll(down), worked);
+    const { rail, cleanup } = this.#parts;
+    const outage = rail.outage(run.call.payment.checked);
+    if (outage) return cleanup.endRun(run, sameForAll(facilitatorDown(outage)), worked);
   }
 
   /** Has the facilitator verify the payment. `working`: the work has already started. */
   async verify(run: Run, working = false): Promise<void> {
-    const { cleanup, facilitator, requests, now, observer } = this.#parts;
+    const { cleanup, rail, now, observer } = this.#parts;
+    const { payment, operation } = run.call;
     const givenUp = (): boolean => run.abandoned.aborted && !working;
     if (run.verified) return;
     if (givenUp()) return cleanup.endRun(run, 'reread', false);
     const began = now();
-    const asked = async (): Promise<VerifyResult> => facilitator.verify(requests.request(run));
+    const asked = async (): Promise<VerifyResult> => rail.verify(payment.checked, operation);
     const verdict = await orUnavailable(observer.step('verify', run.call, asked));
     if (verdict.kind !== 'valid') return this.#end(run, verdict, { working, askedAt: began });
     if (givenUp()) return cleanup.endRun(run, 'reread', false);
@@ -88,9 +78,10 @@ export class Verification {
 
   /** Has a facilitator that sends transactions itself sign. @returns undefined if this payment's facilitator is not of that kind */
   async sign(run: Run): Promise<Signed | undefined> {
-    const { facilitator, requests, now } = this.#parts;
+    const { rail, now } = this.#parts;
+    const { payment, operation } = run.call;
     const askedAt = now();
-    const signed: SignResult = await orUnavailable(facilitator.sign(requests.request(run)));
+    const signed: SignResult = await orUnavailable(rail.sign(payment.checked, operation));
     if (signed.kind === 'not-needed') return undefined;
     if (signed.kind === 'signed') {
       const { transaction, signature: settlement, withdraw } = signed;
@@ -105,7 +96,7 @@ export class Verification {
       await this.#delete(run, now() - askedAt);
       run.working?.unsold('caller');
       if (run.payerKnown) await cleanup.distrust(run);
-      throw new RunEnded(sameForAll(refused(explain(no.reason))));
+      throw new RunEnded(sameForAll(refused(this.#parts.rail.explain(no.reason))));
     }
     log.warn({ payment: run.id, error: no.detail }, 'no usable answer from the facilitator');
     const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;

@@ -2,7 +2,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
 import type { SharedBucket } from '../admission/admission.js';
-import type { BlockhashLife } from '../offers/blockhash-life.js';
+import type { Rail } from '../rails/rail.js';
 import {
   failure,
   refused,
@@ -18,12 +18,6 @@ import type { UnsoldWork } from '../admission/unsold-work.js';
 import type { Verification } from './verification.js';
 
 const WORK_DEADLINE_MS = 20_000;
-/** The number of blocks that the longest work takes. A transaction with fewer left may expire before it is settled. */
-const WORK_BLOCKS = 50;
-
-export type BlocksLeft = BlockhashLife['blocksLeft'];
-
-const TOO_OLD = `the blockhash would expire before the work is done. ${NOT_CHARGED}; sign again with the blockhash in this challenge`;
 
 /** The work was not done by its deadline. */
 export class TooLate extends Error {}
@@ -37,7 +31,7 @@ export type WorkParts = {
   /** Shared by all payers that have never paid, because their wallets may be empty. */
   newPayersWork: SharedBucket;
   unsoldWork: UnsoldWork;
-  blocksLeft?: BlocksLeft;
+  rail: Rail;
   workDeadlineMs?: number;
 };
 
@@ -110,12 +104,11 @@ export class Work {
   }
 
   async #mayBeginNew(run: Run): Promise<void> {
-    const { newPayersWork, cleanup, blocksLeft } = this.#parts;
+    const { newPayersWork, cleanup, rail } = this.#parts;
     const { payment, source = '' } = run.call;
-    const left = await blocksLeft?.(payment.checked.blockhash);
+    const tooOld = await rail.tooOld(payment.checked);
     // The freed row stays, so that a late copy finds what happened to the call.
-    if (left !== undefined && left < WORK_BLOCKS)
-      return cleanup.endRun(run, sameForAll(refused(TOO_OLD)), false);
+    if (tooOld !== undefined) return cleanup.endRun(run, sameForAll(refused(tooOld)), false);
     if (!newPayersWork.take(source)) await cleanup.endRun(run, sameForAll(tooManyNewPayers()), false);
   }
 

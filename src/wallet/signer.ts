@@ -71,7 +71,7 @@ export async function readSigned(
     throw new SigningFault(
       `The payment is not sent: the signed transaction does not pay the offer: ${checked.error}`,
     );
-  const { id, blockhash, transaction: own } = checked.checked;
+  const { id, blockhash, evidence: own } = checked.checked;
   return { id, payment, transaction: own, blockhash: toAddress(Buffer.from(blockhash, 'latin1')) };
 }
 

@@ -10,7 +10,8 @@ import { Offers } from '../../../src/offers/offers.js';
 import { bazaarOf } from '../../../src/methods/x402/describe-call.js';
 import type { Terms } from '../../../src/methods/x402/requirements.js';
 import { serviceOf } from '../../../src/methods/x402/service.js';
-import { bytesOf } from '../../../src/rails/solana/transaction.js';
+import { SolanaHints } from '../../../src/rails/solana/solana-hints.js';
+import { bytesOf, type CheckedTransaction } from '../../../src/rails/solana/transaction.js';
 import { sellingOf, x402In } from '../../support/selling.js';
 
 const { document, paid } = loadContract(new URL('../../../../openapi.yaml', import.meta.url));
@@ -215,25 +216,28 @@ describe('The offers', () => {
   const [operation] = paid as [PricedOperation];
   const VIEW = { blockhash: BLOCKHASH, slot: 7, height: 5 };
   let clock = 1_000_000;
+  let hints: SolanaHints;
   let offers: Offers;
-  const open = (...rest: [{ feePayer: string; lastOfferedAt: number }[]?]): Offers =>
-    (offers = new Offers(sellingOf(SANDBOX), FEE_PAYER, rest[0] ?? [], () => clock));
+  const open = (...rest: [{ feePayer: string; lastOfferedAt: number }[]?]): void => {
+    hints = new SolanaHints(FEE_PAYER, rest[0] ?? [], () => clock);
+    offers = new Offers(sellingOf(SANDBOX).methods, hints);
+  };
   const blockhashes = (): unknown[] =>
     parse(offers.challenge(operation, x402In(offers, 2))).accepts.map(option => option.extra.recentBlockhash);
 
-  afterEach(() => offers.close());
+  afterEach(() => hints.close());
 
   it('keeps its challenges until fee payer or blockhash change', () => {
     open();
     const first = offers.challenge(operation, x402In(offers, 2));
     expect(offers.challenge(operation, x402In(offers, 2))).to.equal(first);
-    offers.setFeePayer(FEE_PAYER);
+    hints.setFeePayer(FEE_PAYER);
     clock += 60_000;
     expect(offers.challenge(operation, x402In(offers, 2))).to.equal(first);
-    offers.setView(VIEW);
+    hints.setView(VIEW);
     expect(offers.challenge(operation, x402In(offers, 2))).not.to.equal(first);
     expect(blockhashes()).to.deep.equal([BLOCKHASH]);
-    offers.setFeePayer(OTHER_FEE_PAYER);
+    hints.setFeePayer(OTHER_FEE_PAYER);
     for (const version of [1, 2] as const) {
       for (const { extra } of parse(offers.challenge(operation, x402In(offers, version))).accepts) {
         expect(extra).to.deep.equal({
@@ -269,10 +273,10 @@ describe('The offers', () => {
     globalThis.clearTimeout = ((timer?: { id: number }) =>
       void (timer && timers.delete(timer.id))) as typeof clearTimeout;
     try {
-      offers.setView(VIEW);
+      hints.setView(VIEW);
       pass(19_999);
       expect(blockhashes()).to.deep.equal([BLOCKHASH]);
-      offers.setView({ ...VIEW, slot: VIEW.slot + 1, blockhash: FEE_PAYER });
+      hints.setView({ ...VIEW, slot: VIEW.slot + 1, blockhash: FEE_PAYER });
       pass(19_999);
       expect(blockhashes()).to.deep.equal([FEE_PAYER]);
       pass(1);
@@ -286,47 +290,44 @@ describe('The offers', () => {
 
   it('begins no payment on a view of the chain older than 40 s', () => {
     open();
-    expect(offers.view()).to.equal(undefined);
-    offers.setView(VIEW);
-    expect(offers.view()).to.include(VIEW);
+    expect(hints.view()).to.equal(undefined);
+    hints.setView(VIEW);
+    expect(hints.view()).to.include(VIEW);
     clock += 40_000;
-    expect(offers.view()).to.include(VIEW);
+    expect(hints.view()).to.include(VIEW);
     clock += 1;
-    expect(offers.view()).to.equal(undefined);
+    expect(hints.view()).to.equal(undefined);
   });
 
   it('a node whose slot stands still shows nothing new: its view grows old like any other', () => {
     open();
-    offers.setView(VIEW);
+    hints.setView(VIEW);
     for (let look = 0; look < 4; look++) {
       clock += 10_000;
-      offers.setView({ ...VIEW, blockhash: FEE_PAYER });
+      hints.setView({ ...VIEW, blockhash: FEE_PAYER });
     }
-    expect(offers.view()).to.include(VIEW);
+    expect(hints.view()).to.include(VIEW);
     clock += 1;
-    expect(offers.view()).to.equal(undefined);
-    offers.setView({ ...VIEW, slot: VIEW.slot - 1 });
-    expect(offers.view()).to.equal(undefined);
-    offers.setView({ ...VIEW, slot: VIEW.slot + 1 });
-    expect(offers.view()?.slot).to.equal(VIEW.slot + 1);
+    expect(hints.view()).to.equal(undefined);
+    hints.setView({ ...VIEW, slot: VIEW.slot - 1 });
+    expect(hints.view()).to.equal(undefined);
+    hints.setView({ ...VIEW, slot: VIEW.slot + 1 });
+    expect(hints.view()?.slot).to.equal(VIEW.slot + 1);
   });
 
   it('takes a fee payer for five minutes after it stopped naming it', () => {
     open();
     clock += 3_600_000;
-    offers.setFeePayer(OTHER_FEE_PAYER);
-    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => offers.isOffered(key))).to.deep.equal([true, true]);
+    hints.setFeePayer(OTHER_FEE_PAYER);
+    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => hints.isOffered(key))).to.deep.equal([true, true]);
     clock += 300_000;
-    expect(offers.isOffered(FEE_PAYER)).to.equal(true);
+    expect(hints.isOffered(FEE_PAYER)).to.equal(true);
     clock += 1;
-    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => offers.isOffered(key))).to.deep.equal([false, true]);
-    expect(offers.isOffered(BLOCKHASH)).to.equal(false);
-    offers.setFeePayer(FEE_PAYER);
-    expect(offers.isOffered(OTHER_FEE_PAYER)).to.equal(true);
-    expect(offers.offeredFeePayers().map(entry => entry.feePayer)).to.deep.equal([
-      FEE_PAYER,
-      OTHER_FEE_PAYER,
-    ]);
+    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => hints.isOffered(key))).to.deep.equal([false, true]);
+    expect(hints.isOffered(BLOCKHASH)).to.equal(false);
+    hints.setFeePayer(FEE_PAYER);
+    expect(hints.isOffered(OTHER_FEE_PAYER)).to.equal(true);
+    expect(hints.offeredFeePayers().map(entry => entry.feePayer)).to.deep.equal([FEE_PAYER, OTHER_FEE_PAYER]);
   });
 
   it('remembers across a restart what it offered, within the same five minutes and within bounds', () => {
@@ -339,9 +340,9 @@ describe('The offers', () => {
       { feePayer: 'stale', lastOfferedAt: clock - 300_001 },
       ...former,
     ]);
-    expect(offers.isOffered('former0')).to.equal(true);
-    expect(offers.isOffered('stale')).to.equal(false);
-    const kept = offers.offeredFeePayers();
+    expect(hints.isOffered('former0')).to.equal(true);
+    expect(hints.isOffered('stale')).to.equal(false);
+    const kept = hints.offeredFeePayers();
     expect(kept).to.have.length(64);
     expect(kept.filter(entry => entry.feePayer === FEE_PAYER)).to.deep.equal([
       { feePayer: FEE_PAYER, lastOfferedAt: clock },
@@ -359,7 +360,7 @@ describe('The offers', () => {
   for (const [name, error] of errors) {
     it(`refuses within the size of the header when the error is ${name}`, () => {
       open();
-      offers.setView(VIEW);
+      hints.setView(VIEW);
       for (const sold of [operation, upfront]) {
         for (const version of [1, 2] as const) {
           const challenge = expectSound(offers.refusal(sold, x402In(offers, version), error, true));
@@ -372,22 +373,25 @@ describe('The offers', () => {
     });
   }
 
-  const signedOver = (blockhash: string, hasNonce = false) => ({
+  const signedOver = (blockhash: string, hasNonce = false): CheckedTransaction => ({
+    id: '',
+    evidence: '',
+    feePayer: FEE_PAYER,
     payer: FEE_PAYER,
     blockhash: bytesOf(blockhash),
     hasNonce,
   });
-  const next = (blockhash: string, slot = VIEW.slot + 1) => offers.setView({ ...VIEW, slot, blockhash });
+  const next = (blockhash: string, slot = VIEW.slot + 1) => hints.setView({ ...VIEW, slot, blockhash });
 
   it('offers a blockhash no more once a payment without a nonce was signed over it, at once and with nothing to build', () => {
     open();
     const without = offers.challenge(operation, x402In(offers, 2));
-    offers.setView(VIEW);
+    hints.setView(VIEW);
     let told = 0;
-    offers.onUsedUp = () => told++;
-    offers.markBlockhashUsed(signedOver(BLOCKHASH, true), true);
+    hints.onUsedUp = () => told++;
+    hints.markBlockhashUsed(signedOver(BLOCKHASH, true), true);
     expect(blockhashes(), 'with a nonce').to.deep.equal([BLOCKHASH]);
-    offers.markBlockhashUsed(signedOver(BLOCKHASH), false);
+    hints.markBlockhashUsed(signedOver(BLOCKHASH), false);
     expect(offers.challenge(operation, x402In(offers, 2))).to.equal(without);
     expect(told).to.equal(1);
     next(BLOCKHASH);
@@ -398,50 +402,50 @@ describe('The offers', () => {
 
   it('offers another blockhash of the same slot in place of one that was used up', () => {
     open();
-    offers.setView(VIEW);
-    offers.markBlockhashUsed(signedOver(BLOCKHASH), true);
+    hints.setView(VIEW);
+    hints.markBlockhashUsed(signedOver(BLOCKHASH), true);
     clock += 1_000;
     next(FEE_PAYER, VIEW.slot);
     expect(blockhashes()).to.deep.equal([FEE_PAYER]);
     clock += 39_001;
-    expect(offers.view(), 'which makes the view no younger').to.equal(undefined);
+    expect(hints.view(), 'which makes the view no younger').to.equal(undefined);
   });
 
   it('lets payments that nobody has paid yet use up one blockhash in 2 s, and paid ones all', () => {
     open();
-    offers.setView(VIEW);
-    offers.markBlockhashUsed(signedOver(BLOCKHASH), false);
+    hints.setView(VIEW);
+    hints.markBlockhashUsed(signedOver(BLOCKHASH), false);
     next(FEE_PAYER);
-    offers.markBlockhashUsed(signedOver(FEE_PAYER), false);
+    hints.markBlockhashUsed(signedOver(FEE_PAYER), false);
     expect(blockhashes()).to.deep.equal([FEE_PAYER]);
-    offers.markBlockhashUsed(signedOver(FEE_PAYER), true);
+    hints.markBlockhashUsed(signedOver(FEE_PAYER), true);
     expect(blockhashes()).to.deep.equal([undefined]);
     next(OTHER_FEE_PAYER, VIEW.slot + 2);
     clock += 2_000;
-    offers.markBlockhashUsed(signedOver(OTHER_FEE_PAYER), false);
+    hints.markBlockhashUsed(signedOver(OTHER_FEE_PAYER), false);
     expect(blockhashes()).to.deep.equal([undefined]);
   });
 
   it('looks at the chain every 2 s while calls come, sooner where a blockhash was used up, else every 10 s', () => {
     open();
-    offers.setView(VIEW);
-    expect(offers.nextReadAfterMs()).to.equal(10_000);
+    hints.setView(VIEW);
+    expect(hints.nextReadAfterMs()).to.equal(10_000);
     offers.challenge(operation, x402In(offers, 2));
-    expect(offers.nextReadAfterMs()).to.equal(2_000);
+    expect(hints.nextReadAfterMs()).to.equal(2_000);
     next(FEE_PAYER);
-    expect(offers.nextReadAfterMs()).to.equal(10_000);
-    offers.markBlockhashUsed(signedOver(FEE_PAYER), true);
-    expect(offers.nextReadAfterMs()).to.equal(400);
+    expect(hints.nextReadAfterMs()).to.equal(10_000);
+    hints.markBlockhashUsed(signedOver(FEE_PAYER), true);
+    expect(hints.nextReadAfterMs()).to.equal(400);
     next(FEE_PAYER, VIEW.slot + 2);
-    expect(offers.nextReadAfterMs()).to.equal(400);
+    expect(hints.nextReadAfterMs()).to.equal(400);
     next(BLOCKHASH, VIEW.slot + 3);
-    expect(offers.nextReadAfterMs()).to.equal(10_000);
+    expect(hints.nextReadAfterMs()).to.equal(10_000);
   });
 
   it('puts into the refusal of a payment without a nonce a blockhash only if it is another one', () => {
     open();
-    offers.setView(VIEW);
-    const offered = (payment: { payer: string; blockhash: string; hasNonce: boolean }): unknown[] =>
+    hints.setView(VIEW);
+    const offered = (payment: CheckedTransaction): unknown[] =>
       parse(offers.refusal(operation, x402In(offers, 2), 'spent', false, payment)).accepts.map(
         option => option.extra.recentBlockhash,
       );
@@ -451,7 +455,7 @@ describe('The offers', () => {
 
   it('leaves the blockhash out of a refusal that must not lead to the same transaction', () => {
     open();
-    offers.setView(VIEW);
+    hints.setView(VIEW);
     const extras = (withBlockhash: boolean): Json[] =>
       parse(offers.refusal(operation, x402In(offers, 2), 'spent', withBlockhash)).accepts.map(
         option => option.extra,

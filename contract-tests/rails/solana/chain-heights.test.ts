@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ChainHeights, resetHeight, seenHeight } from '../../../src/rails/solana/chain-heights.js';
-import type { ChainView } from '../../../src/offers/offers.js';
+import type { ChainView } from '../../../src/rails/solana/solana-hints.js';
 import { readView } from '../../../src/offers/refresh-offers.js';
 
 const HOUR = 3_600_000;

@@ -47,8 +47,7 @@ describe('What one round of looks at payments asks the chain', () => {
     const trust = await loadFacilitatorTrust(world.ledger, { names: [], nameOf: () => undefined }, SILENT);
     const reconciler = new Reconciler({
       ledger: world.ledger,
-      chain,
-      trust,
+      rail: world.newRail({ chain, trust }),
       log: SILENT,
       timing: { rest: 0 },
     });

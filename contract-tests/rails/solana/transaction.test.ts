@@ -29,13 +29,13 @@ describe('transaction: what pays our price is accepted', () => {
       const checked = await accept(payment.transaction);
       expect(checked.payer).to.equal(PAYER.publicKey.toBase58());
       expect(checked.feePayer).to.equal(FEE_PAYER);
-      expect(checked.transaction).to.equal(payment.transaction);
+      expect(checked.evidence).to.equal(payment.transaction);
     });
   }
 
   it('says which token account the money leaves', async () => {
     const source = stranger();
-    expect(sourceAccountOf((await accept(craft({ source }))).transaction)).to.equal(source.toBase58());
+    expect(sourceAccountOf((await accept(craft({ source }))).evidence)).to.equal(source.toBase58());
   });
 });
 
@@ -46,7 +46,7 @@ describe('transaction: identity', () => {
     dirty.fill(0xab, 1, 65);
     const [one, other] = [await accept(clean.transaction), await accept(dirty.toString('base64'))];
     expect(other).to.deep.equal(one);
-    expect(other.transaction).to.equal(clean.transaction);
+    expect(other.evidence).to.equal(clean.transaction);
   });
 
   it('is the same for the same message, signed again', async () => {

@@ -4,6 +4,8 @@ import type { Routes } from '../../contract/routes.js';
 import type { Method } from '../../methods/method.js';
 import type { Methods } from '../../methods/methods.js';
 import type { Terms } from '../../methods/x402/requirements.js';
+import type { Rail } from '../../rails/rail.js';
+import { TransactionChecker } from '../../rails/solana/transaction.js';
 import { PaymentChecker, type PaymentCheck } from '../../sale/check-payment.js';
 import { MOCK_RPC_PATH } from './mock-document.js';
 import { answerRpc, randomBlockhash } from './stub-chain.js';
@@ -66,10 +68,10 @@ async function answerOf(parts: FrontParts, request: IncomingMessage): Promise<An
 
 function challengeFor(methods: Methods, priced: PricedOperation, query: string, error: string): Answer {
   const asked = methods.askedBy(query);
-  const live = { feePayer: FEE_PAYER, recentBlockhash: randomBlockhash() };
+  const hints = { feePayer: FEE_PAYER, recentBlockhash: randomBlockhash() };
   // Without an error of its own, an older challenge has none at all.
   const said = asked === methods.first ? error : undefined;
-  const { headers, body } = methods.challenges(asked, priced, live, said);
+  const { headers, body } = methods.challenges(asked, priced, hints, said);
   return { status: 402, headers: { ...headers, 'Content-Type': JSON_TYPE }, body };
 }
 
@@ -98,13 +100,19 @@ async function receiptFor(
   { headers }: IncomingMessage,
   priced: PricedOperation,
 ): Promise<Record<string, string>> {
-  const check = await new PaymentChecker({ terms, methods }).check({ headers }, priced);
+  const check = await new PaymentChecker({ rail: railOf(terms), methods }).check({ headers }, priced);
   return methodOf(check, methods).receiptHeaders({
     success: true,
     payer: 'payment' in check ? check.payment.checked.payer : PAYER,
     transaction: TRANSACTION,
     amount: priced.price.atomic.toString(),
   });
+}
+
+/** It checks payments like the real one, and moves no money. */
+function railOf({ asset, payTo }: Terms): Pick<Rail, 'check'> {
+  const checker = new TransactionChecker();
+  return { check: (transaction, amount) => checker.check(transaction, { asset, payTo, amount }) };
 }
 
 function methodOf(check: PaymentCheck, methods: Methods): Method {

@@ -4,7 +4,8 @@ import { tagsOf } from './service.js';
 import { networkName, requirementsOf, resourceUrl, type Terms } from './requirements.js';
 import { USDC_DECIMALS } from '../../contract/price.js';
 import { bazaarOf, outputSchemaOf, PAYMENT_IDENTIFIER } from './describe-call.js';
-import type { Challenge, OfferState } from '../method.js';
+import type { Challenge } from '../method.js';
+import type { Hints } from '../../rails/rail.js';
 import { TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 
 /** The version of x402 that a challenge is in. */
@@ -28,7 +29,7 @@ const UNPAID =
 export function renderChallenge(
   operation: PricedOperation,
   terms: Terms,
-  live: OfferState,
+  live: Hints,
   version: ChallengeVersion = 2,
   error?: string,
 ): Challenge {
@@ -60,7 +61,7 @@ function cutToJsonBytes(text: string, room: number): string {
 function challengeText(
   operation: PricedOperation,
   terms: Terms,
-  live: OfferState,
+  live: Hints,
   version: ChallengeVersion,
   { outputSchema, extensions }: Partial<ForCrawlers>,
   error?: string,
@@ -77,7 +78,7 @@ function challengeText(
 }
 
 /** Placeholders for the parts that change while a server runs: an unused address and a blockhash of no chain. */
-const EXAMPLE_LIVE: OfferState = {
+const EXAMPLE_LIVE: Hints = {
   feePayer: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb',
   recentBlockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N',
 };
@@ -104,8 +105,9 @@ function resourceOf(operation: PricedOperation, terms: Terms): Json {
   };
 }
 
-function option(operation: PricedOperation, terms: Terms, live: OfferState, version: ChallengeVersion): Json {
-  const { amount, extra, ...requirements } = requirementsOf(operation, terms, live.feePayer);
+function option(operation: PricedOperation, terms: Terms, live: Hints, version: ChallengeVersion): Json {
+  const { feePayer = '' } = live;
+  const { amount, extra, ...requirements } = requirementsOf(operation, terms, feePayer);
   return {
     ...requirements,
     network: networkName(terms, version),
@@ -119,7 +121,7 @@ function option(operation: PricedOperation, terms: Terms, live: OfferState, vers
 }
 
 /** The facts about mint and chain that a buyer would otherwise read from an RPC server before signing. */
-function hintsOf({ recentBlockhash }: OfferState): Json {
+function hintsOf({ recentBlockhash }: Hints): Json {
   return {
     decimals: USDC_DECIMALS,
     tokenProgram: TOKEN_PROGRAM,
@@ -132,7 +134,7 @@ type ForCrawlers = { outputSchema?: Json; extensions: Json };
 
 const described = new WeakMap<Terms, WeakMap<PricedOperation, ForCrawlers>>();
 const LONGEST_ADDRESS = 'z'.repeat(44);
-const LONGEST_LIVE: OfferState = { feePayer: LONGEST_ADDRESS, recentBlockhash: LONGEST_ADDRESS };
+const LONGEST_LIVE: Hints = { feePayer: LONGEST_ADDRESS, recentBlockhash: LONGEST_ADDRESS };
 /** Room for a sentence that says why a payment was refused. */
 const ROOM_FOR_ERROR = 160;
 

@@ -54,7 +54,7 @@ function methodOf(version: ChallengeVersion, terms: Terms, decode: (carrier: Car
     if (error !== undefined) return { kind: 'refused', method, error };
     const { transaction, identifier = null } = payment;
     const mismatch = mismatchOf(terms, payment, operation);
-    const credential = { method, transaction, identifier };
+    const credential = { method, evidence: transaction, identifier };
     return {
       kind: 'credential',
       credential: mismatch === undefined ? credential : { ...credential, mismatch },

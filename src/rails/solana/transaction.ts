@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { createPublicKey, hash, verify, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import { toDecimal } from '../../contract/price.js';
+import type { Check, Checked } from '../rail.js';
 import { keyOf, programAddress, toAddress } from './address.js';
 import { feeFault, usesFeePayer } from './fee-limits.js';
 import {
@@ -15,27 +16,21 @@ import {
 import { ASSOCIATED_TOKEN_PROGRAM, LIGHTHOUSE_PROGRAM, MEMO_PROGRAM, TOKEN_PROGRAM } from './networks.js';
 import { USDC_DECIMALS } from '../../contract/price.js';
 
-/** A transaction that passed the local check of layout, mint, amount, receiver and payer's signature. */
-export type CheckedTransaction = {
-  /** The payment's id: hex sha256 of the message bytes that the payer's signature covers. */
-  id: string;
-  /** Base58 address whose money moves. */
-  payer: string;
-  feePayer: string;
-  /** Base64 of the transaction as it is sent to the facilitator: our own encoding, with an empty fee payer signature. */
-  transaction: string;
+/**
+ * A transaction that passed the local check of layout, mint, amount, receiver and payer's signature. Its id is the hex sha256 of the message
+ * bytes that the payer's signature covers; its evidence the base64 of the transaction as it is sent to the facilitator: our own encoding,
+ * with an empty fee payer signature.
+ */
+export type CheckedTransaction = Checked & {
+  readonly feePayer: string;
   /** Its blockhash, as a key. */
-  blockhash: Key;
+  readonly blockhash: Key;
   /** Whether a memo distinguishes it from payments of the same payer and price with the same blockhash. */
-  hasNonce: boolean;
+  readonly hasNonce: boolean;
 };
 
 /** The transfer that pays an offer. Amount in atomic units. */
 export type Expected = { asset: string; payTo: string; amount: bigint };
-
-/** A valid transaction that does not pay the offer still has `checked`, because it may pay an earlier offer. */
-export type TransactionCheck =
-  { ok: true; checked: CheckedTransaction } | { ok: false; error: string; checked?: CheckedTransaction };
 
 const MAX_TRANSACTION_BYTES = 1232;
 const SIGNATURE_BYTES = 64;
@@ -60,7 +55,7 @@ export class TransactionChecker {
    * Checks a half-signed transaction against an offer locally (x402 scheme `exact` on SVM, but stricter: two signers, no lookup
    * tables, canonical bytes). Never rejects; `error` names the fault.
    */
-  async check(base64: string, expected: Expected): Promise<TransactionCheck> {
+  async check(base64: string, expected: Expected): Promise<Check<CheckedTransaction>> {
     try {
       return await this.#check(base64, expected);
     } catch (error) {
@@ -70,7 +65,7 @@ export class TransactionChecker {
     }
   }
 
-  async #check(base64: string, expected: Expected): Promise<TransactionCheck> {
+  async #check(base64: string, expected: Expected): Promise<Check<CheckedTransaction>> {
     const bytes = decodeBytes(base64);
     const transaction = readTransaction(bytes);
     checkLayout(transaction);
@@ -86,7 +81,7 @@ export class TransactionChecker {
       id: hash('sha256', transaction.message),
       payer: nameOf(payer),
       feePayer: nameOf(transaction.keys[0]),
-      transaction: bytes.toString('base64'),
+      evidence: bytes.toString('base64'),
       blockhash: transaction.blockhash,
       hasNonce: hasMemo(transaction),
     };

@@ -1,23 +1,22 @@
-import type { Account } from '../../src/rails/solana/rpc-types.js';
+import type { Account } from '../../../src/rails/solana/rpc-types.js';
 import { Keypair, PublicKey, SYSVAR_RECENT_BLOCKHASHES_PUBKEY } from '@solana/web3.js';
 import { expect } from 'chai';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BlockhashLife } from '../../src/offers/blockhash-life.js';
-import { Offers } from '../../src/offers/offers.js';
-import { bytesOf } from '../../src/rails/solana/transaction.js';
-import { recentBlockhashes } from '../../src/rails/solana/recent-blockhashes.js';
-import { FEE_PAYER, TERMS } from '../support/charge-world.js';
-import { craftPayment, v2Header } from '../support/craft.js';
-import { challengeOf, openWorld, post, TEXT, type World } from '../support/world.js';
-import { priceOf } from '../support/sold.js';
-import { sellingOf } from '../support/selling.js';
+import { BlockhashLife } from '../../../src/rails/solana/blockhash-life.js';
+import { SolanaHints } from '../../../src/rails/solana/solana-hints.js';
+import { bytesOf } from '../../../src/rails/solana/transaction.js';
+import { recentBlockhashes } from '../../../src/rails/solana/recent-blockhashes.js';
+import { FEE_PAYER } from '../../support/charge-world.js';
+import { craftPayment, v2Header } from '../../support/craft.js';
+import { challengeOf, openWorld, post, TEXT, type World } from '../../support/world.js';
+import { priceOf } from '../../support/sold.js';
 
 const hash = (): string => Keypair.generate().publicKey.toBase58();
 
 describe('How long a blockhash still lives', () => {
   let now: number;
   let reads: number;
-  let offers: Offers;
+  let hints: SolanaHints;
   let listed: string[] | undefined | Error;
   let life: BlockhashLife;
   const hashes = Array.from({ length: 150 }, hash);
@@ -26,9 +25,9 @@ describe('How long a blockhash still lives', () => {
     now = 1_000_000;
     reads = 0;
     listed = hashes.map(bytesOf);
-    offers = new Offers(sellingOf(TERMS), FEE_PAYER, [], () => now);
+    hints = new SolanaHints(FEE_PAYER, [], () => now);
     life = new BlockhashLife({
-      offers,
+      hints,
       closing: new AbortController().signal,
       now: () => now,
       recent: async () => {
@@ -38,17 +37,17 @@ describe('How long a blockhash still lives', () => {
       },
     });
   });
-  afterEach(() => offers.close());
+  afterEach(() => hints.close());
 
   const left = (blockhash: string): Promise<number | undefined> => life.blocksLeft(bytesOf(blockhash));
 
   it('one that a look of ours saw asks nobody, and ages with the chain and with the time since', async () => {
     const [first, second] = [hash(), hash()];
-    offers.setView({ blockhash: first, slot: 1_000, height: 900 });
+    hints.setView({ blockhash: first, slot: 1_000, height: 900 });
     expect(await left(first)).to.equal(150);
     now += 40_000;
     expect(await left(first)).to.equal(50);
-    offers.setView({ blockhash: second, slot: 1_130, height: 1_020 });
+    hints.setView({ blockhash: second, slot: 1_130, height: 1_020 });
     expect(await left(first)).to.equal(30);
     expect(await left(second)).to.equal(150);
     expect(reads).to.equal(0);

@@ -1,8 +1,7 @@
-import { blocksWithin } from '../rails/solana/blocks.js';
-import { BLOCKHASH_LIFE_BLOCKS } from '../rails/solana/blocks.js';
-import { withDeadline } from '../net/deadline.js';
-import type { Offers } from './offers.js';
-import type { Key } from '../rails/solana/message.js';
+import { BLOCKHASH_LIFE_BLOCKS, blocksWithin } from './blocks.js';
+import { withDeadline } from '../../net/deadline.js';
+import type { SolanaHints } from './solana-hints.js';
+import type { Key } from './message.js';
 
 /** The chain's recent blockhashes as keys, newest first, one per block; undefined if the chain does not serve them. */
 export type RecentBlockhashes = (signal: AbortSignal) => Promise<Key[] | undefined>;
@@ -12,19 +11,19 @@ const READ_DEADLINE_MS = 1_000;
 
 /** Computes how long a blockhash stays valid, from the blockhashes that this server has read, else from the chain's recent ones. */
 export class BlockhashLife {
-  readonly #offers: Offers;
+  readonly #hints: SolanaHints;
   readonly #recent: RecentBlockhashes;
   readonly #closing: AbortSignal;
   readonly #now: () => number;
   #read: { at: number; ages: Promise<ReadonlyMap<Key, number>> } | undefined;
 
   constructor(parts: {
-    offers: Offers;
+    hints: SolanaHints;
     recent: RecentBlockhashes;
     closing: AbortSignal;
     now?: () => number;
   }) {
-    this.#offers = parts.offers;
+    this.#hints = parts.hints;
     this.#recent = parts.recent;
     this.#closing = parts.closing;
     this.#now = parts.now ?? Date.now;
@@ -32,7 +31,7 @@ export class BlockhashLife {
 
   /** The number of blocks in which a transaction with this blockhash can still land; undefined if unknown. Never rejects. */
   async blocksLeft(blockhash: Key): Promise<number | undefined> {
-    const seen = this.#offers.blockhashAge(blockhash);
+    const seen = this.#hints.blockhashAge(blockhash);
     if (seen !== undefined) return BLOCKHASH_LIFE_BLOCKS - seen;
     const { at, ages } = this.#ages();
     const age = (await ages).get(blockhash);

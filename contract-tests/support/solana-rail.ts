@@ -1,0 +1,50 @@
+import type { Ledger } from '../../src/ledger/store.js';
+import type { Terms } from '../../src/methods/x402/requirements.js';
+import { FacilitatorRequests } from '../../src/offers/facilitator-requests.js';
+import type { FacilitatorRequest } from '../../src/facilitators/facilitator.js';
+import type { Rail } from '../../src/rails/rail.js';
+import type { ChainHistory, SearchResult } from '../../src/rails/solana/find-transfer.js';
+import type { SolanaHints } from '../../src/rails/solana/solana-hints.js';
+import { SolanaRail, type SolanaRailParts } from '../../src/rails/solana/solana-rail.js';
+import type { CheckedTransaction } from '../../src/rails/solana/transaction.js';
+import { fateOfDenied } from '../../src/rails/solana/transfer-fates.js';
+
+type Parts = SolanaRailParts<FacilitatorRequest>;
+type Trust = NonNullable<Parts['trust']>;
+
+/** What a test says in place of the chain. */
+export type RailOptions = Partial<Pick<Parts, 'feePayers' | 'blocksLeft' | 'timing'>> & {
+  trust?: Pick<Trust, 'lied'> & Partial<Trust>;
+  chain?: ChainHistory;
+  /** Whether a reported transfer is seen. */
+  confirm?: (id: string) => Promise<boolean>;
+  /** What is found of a payment that was refused because it would fail. */
+  findDenied?: () => Promise<SearchResult>;
+};
+
+/** Solana's rail. Without a chain, no transfer is ever seen, and a denied one is absent. */
+export function solanaRail(
+  from: {
+    hints: SolanaHints;
+    facilitator: Parts['facilitator'];
+    ledger: Pick<Ledger, 'receivers'>;
+    terms: Terms;
+  },
+  { trust, chain, confirm, findDenied, ...options }: RailOptions = {},
+): Rail<CheckedTransaction> {
+  const { hints, facilitator, ledger, terms } = from;
+  const rail = new SolanaRail({
+    ...{ hints, facilitator, terms, ...options },
+    requests: new FacilitatorRequests(terms, ledger.receivers),
+    chain: chain ?? NO_CHAIN,
+    trust: trust && { refresh: async () => {}, distrust: async () => {}, ...trust },
+  });
+  if (chain) return rail;
+  return Object.assign(rail, {
+    confirm: async ({ id }: { id: string }) => confirm?.(id) ?? false,
+    fateOfDenied: async () => fateOfDenied((await findDenied?.()) ?? { kind: 'absent' }),
+  });
+}
+
+const down = (): Promise<never> => Promise.reject(new Error('there is no chain'));
+const NO_CHAIN: ChainHistory = { latestBlockhash: down, signaturesFor: down, transaction: down };

@@ -1,0 +1,50 @@
+import { LRUCache } from 'lru-cache';
+import type { PaymentRequirements } from '@x402/core/types';
+import type { PricedOperation } from '../contract/contract.js';
+import type { Payment as Row } from '../ledger/store.js';
+import type { FacilitatorRequest } from '../facilitators/facilitator.js';
+import { requirementsOf, type Terms } from '../methods/x402/requirements.js';
+import {
+  destinationAccountOf,
+  feePayerOf,
+  receiverAccount,
+  type CheckedTransaction,
+} from '../rails/solana/transaction.js';
+
+const MAX_REQUIREMENTS = 1_024;
+
+/** Builds requests to the facilitators. */
+export class FacilitatorRequests {
+  readonly #terms: Terms;
+  /** By token account. */
+  readonly #receivers: ReadonlyMap<string, string>;
+  /** By operation and fee payer: the same object for the same offer, so that its text can be cached. */
+  readonly #requirements = new LRUCache<string, PaymentRequirements>({ max: MAX_REQUIREMENTS });
+
+  /** @param receivers the present receiver and those that earlier payments of the ledger were paid to */
+  constructor(terms: Terms, receivers: readonly string[]) {
+    this.#terms = terms;
+    const { asset } = terms;
+    this.#receivers = new Map(receivers.map(payTo => [receiverAccount({ asset, payTo }), payTo]));
+  }
+
+  request(operation: PricedOperation, { evidence, feePayer }: CheckedTransaction): FacilitatorRequest {
+    const key = `${operation.id} ${feePayer}`;
+    let requirements = this.#requirements.get(key);
+    if (!requirements) {
+      requirements = requirementsOf(operation, this.#terms, feePayer);
+      this.#requirements.set(key, requirements);
+    }
+    return { transaction: evidence, requirements };
+  }
+
+  /** With the offer under which the payment was claimed, whatever price and receiver are now. */
+  repeatRequest({ transaction, flow, amount }: Row): FacilitatorRequest {
+    const offered = { flow, price: { atomic: amount } };
+    const payTo = this.#receivers.get(destinationAccountOf(transaction)) ?? this.#terms.payTo;
+    return {
+      transaction,
+      requirements: requirementsOf(offered, { ...this.#terms, payTo }, feePayerOf(transaction)),
+    };
+  }
+}

@@ -1,0 +1,200 @@
+import type { OfferedFeePayer } from '../../ledger/store.js';
+import { SharedBucket } from '../../admission/admission.js';
+import type { Hinting, Hints } from '../rail.js';
+import { BLOCKHASH_LIFE_BLOCKS, blocksWithin } from './blocks.js';
+import type { Key } from './message.js';
+import { bytesOf, type CheckedTransaction } from './transaction.js';
+
+/** The state of the chain at the last read, at commitment `confirmed`. */
+export type ChainView = { blockhash: string; slot: number; height: number };
+
+/** How long a fee payer is accepted after challenges stopped naming it. */
+const OFFER_LIFE_MS = 5 * 60_000;
+/** A blockhash is valid for 60 to 90 s, and the buyer needs most of that. */
+const BLOCKHASH_LIFE_MS = 20_000;
+/** No payment is claimed on an older view of the chain; see `EXPIRED_AFTER_BLOCKS`. */
+const VIEW_LIFE_MS = 40_000;
+/** The interval between reads of the chain: while calls come in, otherwise, and after the offered blockhash was used. */
+const LOOK_MS = { busy: 2_000, idle: 10_000, usedUp: 400 };
+/** Limits how often unpaid requests can use up the offered blockhash, since clients without an RPC server depend on it. */
+const UNPROVEN_USES = { rate: 0.5, burst: 1 };
+const MAX_USED = 256;
+const MAX_SEEN = 256;
+const MAX_FEE_PAYERS = 64;
+
+/** The transaction that used a blockhash. */
+type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
+
+/**
+ * What buyers on Solana sign with now: the fee payer and a recent blockhash; the fee payers that were offered recently; and the view of
+ * the chain.
+ *
+ * Two payments without a nonce, of the same payer and price with the same blockhash, are the same transaction. A blockhash that such a
+ * payment has used is therefore no longer offered.
+ */
+export class SolanaHints implements Hinting<CheckedTransaction> {
+  readonly #now: () => number;
+  #offered: OfferedFeePayer[];
+  #feePayer: string;
+  /** Without a blockhash: the same object until the fee payer changes. */
+  #bare: Hints;
+  #live: Hints;
+  /** The offered blockhash, as a key. */
+  #offeredHash: string | undefined;
+  readonly #used = new Set<string>();
+  /** The heights of the blockhashes that this server has read. */
+  readonly #seen = new Map<Key, number>();
+  readonly #unproven: SharedBucket;
+  #asked = false;
+  #usedUp = false;
+  /** Called when the offered blockhash was used up, so that the chain is read again. */
+  onUsedUp: () => void = () => {};
+  #view: (ChainView & { readAt: number }) | undefined;
+  #blockhashTimer: NodeJS.Timeout | undefined;
+
+  constructor(feePayer: string, offered: OfferedFeePayer[] = [], now: () => number = Date.now) {
+    this.#now = now;
+    this.#unproven = new SharedBucket({ ...UNPROVEN_USES, now });
+    this.#feePayer = feePayer;
+    this.#bare = { feePayer };
+    this.#live = this.#bare;
+    this.#offered = offered.filter(entry => entry.feePayer !== feePayer);
+  }
+
+  /** For the challenge of a call without payment. */
+  hints(): Hints {
+    this.#asked = true;
+    return this.#live;
+  }
+
+  /**
+   * For the challenge after a refusal.
+   * @param fresh whether the buyer may use the blockhash of that payment again; otherwise there is none unless it is another
+   */
+  hintsAfter(fresh: boolean, payment?: CheckedTransaction): Hints {
+    this.#asked = true;
+    const another = payment !== undefined && !payment.hasNonce && payment.blockhash !== this.#offeredHash;
+    return fresh || another ? this.#live : this.#bare;
+  }
+
+  /** Sets the fee payer that the facilitator named. */
+  setFeePayer(feePayer: string): void {
+    if (feePayer === this.#feePayer) return;
+    this.#offered = this.offeredFeePayers().filter(entry => entry.feePayer !== feePayer);
+    const { recentBlockhash } = this.#live;
+    this.#feePayer = feePayer;
+    this.#bare = { feePayer };
+    this.#live = recentBlockhash === undefined ? this.#bare : { feePayer, recentBlockhash };
+  }
+
+  /** Sets the view of the chain. A view whose slot has not advanced does not renew the previous one. */
+  setView(view: ChainView): void {
+    this.#asked = false;
+    this.#see(view);
+    const another = view.slot === this.#view?.slot && this.#usedUp;
+    if (this.#view && view.slot <= this.#view.slot && !another) return;
+    if (!another) this.#view = { ...view, readAt: this.#now() };
+    const key = bytesOf(view.blockhash);
+    if (!this.#used.has(key)) this.#offer(view.blockhash, key);
+  }
+
+  /**
+   * Stops offering the blockhash of a payment without a nonce.
+   * @param paid whether its money moved or may have moved; otherwise the rate is limited, since unpaid requests cost nothing
+   */
+  markBlockhashUsed({ payer, blockhash, hasNonce }: Signed, paid: boolean): void {
+    if (hasNonce || this.#used.has(blockhash)) return;
+    const offered = blockhash === this.#offeredHash;
+    // A blockhash that is not offered now may come back with the next read: reads in one slot return the same one.
+    if (!paid && (!offered || !this.#unproven.take(payer))) return;
+    const [oldest] = this.#used;
+    if (this.#used.size >= MAX_USED && oldest !== undefined) this.#used.delete(oldest);
+    this.#used.add(blockhash);
+    if (!offered) return;
+    this.#usedUp = true;
+    this.#withdraw();
+    this.onUsedUp();
+  }
+
+  /** The time from the last read of the chain to the next one, in ms. */
+  nextReadAfterMs(): number {
+    if (!this.#asked && !this.#usedUp) return LOOK_MS.idle;
+    return this.#usedUp ? LOOK_MS.usedUp : LOOK_MS.busy;
+  }
+
+  /** The last view of the chain, unless it is too old to claim a payment on. */
+  view(): ChainView | undefined {
+    return this.#view && this.#now() - this.#view.readAt <= VIEW_LIFE_MS ? this.#view : undefined;
+  }
+
+  /** How old the last view of the chain is, in ms; undefined if there was none. */
+  viewAge(): number | undefined {
+    return this.#view && this.#now() - this.#view.readAt;
+  }
+
+  /** How many blocks ago a blockhash was the newest; undefined if this server has not read it. */
+  blockhashAge(blockhash: Key): number | undefined {
+    const height = this.#seen.get(blockhash);
+    if (height === undefined || !this.#view) return undefined;
+    const passed = blocksWithin(this.#now() - this.#view.readAt);
+    return Math.max(0, this.#view.height + passed - height);
+  }
+
+  /** The fee payer in the current challenges. */
+  get feePayer(): string {
+    return this.#feePayer;
+  }
+
+  /** Adds the fee payers that other servers on the ledger have offered. */
+  addOfferedElsewhere(offers: readonly OfferedFeePayer[]): void {
+    const now = this.#now();
+    const known = new Map(this.offeredFeePayers().map(entry => [entry.feePayer, entry.lastOfferedAt]));
+    for (const { feePayer, lastOfferedAt } of offers)
+      known.set(feePayer, Math.max(Math.min(lastOfferedAt, now), known.get(feePayer) ?? 0));
+    known.delete(this.feePayer);
+    this.#offered = [...known]
+      .map(([feePayer, lastOfferedAt]) => ({ feePayer, lastOfferedAt }))
+      .sort((a, b) => b.lastOfferedAt - a.lastOfferedAt)
+      .slice(0, MAX_FEE_PAYERS);
+  }
+
+  /** Whether this fee payer was offered in the last five minutes. */
+  isOffered(feePayer: string): boolean {
+    return feePayer === this.feePayer || this.offeredFeePayers().some(entry => entry.feePayer === feePayer);
+  }
+
+  /** All fee payers that are accepted, the current one first. */
+  offeredFeePayers(): OfferedFeePayer[] {
+    const now = this.#now();
+    const former = this.#offered.filter(entry => now - entry.lastOfferedAt <= OFFER_LIFE_MS);
+    return [{ feePayer: this.#feePayer, lastOfferedAt: now }, ...former].slice(0, MAX_FEE_PAYERS);
+  }
+
+  close(): void {
+    clearTimeout(this.#blockhashTimer);
+  }
+
+  #see({ blockhash, height }: ChainView): void {
+    this.#seen.set(bytesOf(blockhash), height);
+    for (const [key, seen] of this.#seen) {
+      if (this.#seen.size <= MAX_SEEN && seen + BLOCKHASH_LIFE_BLOCKS >= height) break;
+      this.#seen.delete(key);
+    }
+  }
+
+  #offer(recentBlockhash: string, key: string): void {
+    this.#usedUp = false;
+    this.#offeredHash = key;
+    this.#live = { feePayer: this.#feePayer, recentBlockhash };
+    clearTimeout(this.#blockhashTimer);
+    this.#blockhashTimer = setTimeout(() => this.#withdraw(), BLOCKHASH_LIFE_MS);
+    this.#blockhashTimer.unref();
+  }
+
+  /** Offers no blockhash until the next read. */
+  #withdraw(): void {
+    clearTimeout(this.#blockhashTimer);
+    this.#offeredHash = undefined;
+    this.#live = this.#bare;
+  }
+}

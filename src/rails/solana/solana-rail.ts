@@ -1,0 +1,192 @@
+import type { PricedOperation } from '../../contract/contract.js';
+import { NOT_CHARGED } from '../../contract/not-charged.js';
+import { EXPIRED_AFTER_BLOCKS } from '../../ledger/maintenance.js';
+import type { Payment as Row } from '../../ledger/store.js';
+import type {
+  Check,
+  Fate,
+  Hints,
+  Outage,
+  Position,
+  Rail,
+  SettleResult,
+  SignResult,
+  VerifyResult,
+} from '../rail.js';
+import { BLOCKHASH_LIFE_BLOCKS } from './blocks.js';
+import type { BlockhashLife } from './blockhash-life.js';
+import { explainRefusal } from './explain-refusal.js';
+import { confirmTransfer, findDenied, type ChainHistory } from './find-transfer.js';
+import type { SolanaHints } from './solana-hints.js';
+import { feePayerOf, TransactionChecker, type CheckedTransaction } from './transaction.js';
+import { fateOfDenied, TransferFates } from './transfer-fates.js';
+
+/** Those who verify and settle on Solana. The fee payer that a buyer signed for names one of them. `Ask`: what they are asked with. */
+type Settlers<Ask> = {
+  verify(ask: Ask): Promise<VerifyResult>;
+  sign(ask: Ask): Promise<SignResult>;
+  settle(ask: Ask): Promise<SettleResult>;
+  outage(feePayer: string): { name: string; retryAfterSeconds: number } | undefined;
+  isHealthy(feePayer: string): boolean;
+};
+
+/** How they are asked: on the terms of today's offer, or on those of an earlier claim. */
+type Asks<Ask> = {
+  request(operation: PricedOperation, payment: CheckedTransaction): Ask;
+  repeatRequest(row: Row): Ask;
+};
+
+type Trust = {
+  lied(feePayer: string): boolean;
+  distrust(feePayer: string): Promise<void>;
+  refresh(): Promise<void>;
+};
+
+export type SolanaRailParts<Ask> = {
+  terms: { network: string; asset: string; payTo: string };
+  hints: SolanaHints;
+  facilitator: Settlers<Ask>;
+  requests: Asks<Ask>;
+  chain: ChainHistory;
+  /** Without it, only fee payers that this server offered are accepted. */
+  feePayers?: { lookUp(feePayer: string): Promise<void> } | undefined;
+  /** Without it, every report of a settlement is believed. */
+  trust?: Trust | undefined;
+  /** Without it, a new payer's work starts however few blocks are left. */
+  blocksLeft?: BlockhashLife['blocksLeft'] | undefined;
+  timing?: Partial<SolanaTiming> | undefined;
+};
+
+/** Waits for the chain; see find-transfer.ts. `watchBlocks`: how many blocks longer than others a released payment is watched. */
+export type SolanaTiming = {
+  confirm: { deadlineMs: number; pollMs: number };
+  denied: { afterMs: number; deadlineMs: number };
+  watchBlocks: number;
+};
+
+/** The number of blocks that the longest work takes. A transaction with fewer left may expire before it is settled. */
+const WORK_BLOCKS = 50;
+const TOO_OLD = `the blockhash would expire before the work is done. ${NOT_CHARGED}; sign again with the blockhash in this challenge`;
+
+/** USDC on Solana: half-signed transactions that name a fee payer, which the facilitators have. */
+export class SolanaRail<Ask extends { transaction: string }> implements Rail<CheckedTransaction> {
+  readonly network: string;
+  readonly another = 'the new blockhash or a unique memo';
+  readonly #parts: SolanaRailParts<Ask>;
+  readonly #checker = new TransactionChecker();
+  readonly #fates: TransferFates;
+
+  constructor(parts: SolanaRailParts<Ask>) {
+    this.#parts = parts;
+    this.network = parts.terms.network;
+    this.#fates = new TransferFates(parts.chain, parts.timing?.watchBlocks ?? EXPIRED_AFTER_BLOCKS);
+  }
+
+  check(transaction: string, amount: bigint): Promise<Check<CheckedTransaction>> {
+    const { asset, payTo } = this.#parts.terms;
+    return this.#checker.check(transaction, { asset, payTo, amount });
+  }
+
+  hints(): Hints {
+    return this.#parts.hints.hints();
+  }
+
+  hintsAfter(fresh: boolean, payment?: CheckedTransaction): Hints {
+    return this.#parts.hints.hintsAfter(fresh, payment);
+  }
+
+  arrived(payment: CheckedTransaction): Promise<void> | undefined {
+    const { hints, feePayers } = this.#parts;
+    hints.markBlockhashUsed(payment, false);
+    return hints.isOffered(payment.feePayer) ? undefined : feePayers?.lookUp(payment.feePayer);
+  }
+
+  moved(payment: CheckedTransaction): void {
+    this.#parts.hints.markBlockhashUsed(payment, true);
+  }
+
+  position(): Position | undefined {
+    return this.#parts.hints.view();
+  }
+
+  refusal({ feePayer }: CheckedTransaction): string | undefined {
+    if (this.#parts.hints.isOffered(feePayer)) return undefined;
+    return `transaction: fee payer ${feePayer} was not offered, sign a new payment with the fee payer in this challenge`;
+  }
+
+  async tooOld({ blockhash }: CheckedTransaction): Promise<string | undefined> {
+    const left = await this.#parts.blocksLeft?.(blockhash);
+    return left !== undefined && left < WORK_BLOCKS ? TOO_OLD : undefined;
+  }
+
+  outage({ feePayer }: CheckedTransaction): Outage | undefined {
+    const { facilitator, hints } = this.#parts;
+    const outage = facilitator.outage(feePayer);
+    if (!outage || facilitator.outage(hints.feePayer) !== undefined) return outage;
+    return { ...outage, instead: 'sign a new payment with the fee payer in this challenge' };
+  }
+
+  isHealthy({ feePayer }: CheckedTransaction): boolean {
+    return this.#parts.facilitator.isHealthy(feePayer);
+  }
+
+  verify(payment: CheckedTransaction, operation: PricedOperation): Promise<VerifyResult> {
+    const { facilitator, requests } = this.#parts;
+    return facilitator.verify(requests.request(operation, payment));
+  }
+
+  sign(payment: CheckedTransaction, operation: PricedOperation): Promise<SignResult> {
+    const { facilitator, requests } = this.#parts;
+    return facilitator.sign(requests.request(operation, payment));
+  }
+
+  settle(payment: CheckedTransaction, operation: PricedOperation, signed?: string): Promise<SettleResult> {
+    const { facilitator, requests } = this.#parts;
+    const request = requests.request(operation, payment);
+    return facilitator.settle(signed === undefined ? request : { ...request, transaction: signed });
+  }
+
+  maySettleAgain({ claimHeight, transaction }: Row): boolean {
+    const { hints, facilitator } = this.#parts;
+    const height = hints.view()?.height ?? Infinity;
+    const alive = height <= claimHeight + BLOCKHASH_LIFE_BLOCKS;
+    return alive && facilitator.outage(feePayerOf(transaction)) === undefined;
+  }
+
+  settleAgain(row: Row): Promise<SettleResult> {
+    const { facilitator, requests } = this.#parts;
+    return facilitator.settle(requests.repeatRequest(row));
+  }
+
+  explain(reason: string): string {
+    return explainRefusal(reason);
+  }
+
+  isDoubted({ feePayer }: CheckedTransaction): boolean {
+    return this.#parts.trust?.lied(feePayer) ?? false;
+  }
+
+  confirm(row: Row, settlement: string): Promise<boolean> {
+    return confirmTransfer(this.#parts.chain, row, settlement, this.#parts.timing?.confirm);
+  }
+
+  async fateOfDenied(row: Row): Promise<Fate> {
+    const { chain, hints, timing } = this.#parts;
+    const view = hints.view();
+    if (!view) return { kind: 'unknown' };
+    return fateOfDenied(await findDenied(chain, row, view.slot, timing?.denied));
+  }
+
+  async beginRound(): Promise<void> {
+    this.#fates.beginRound();
+    await this.#parts.trust?.refresh();
+  }
+
+  fate(row: Row, signal: AbortSignal): Promise<Fate> {
+    return this.#fates.of(row, signal);
+  }
+
+  async distrust({ transaction }: Row): Promise<void> {
+    await this.#parts.trust?.distrust(feePayerOf(transaction));
+  }
+}

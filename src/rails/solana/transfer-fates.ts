@@ -1,0 +1,90 @@
+import type { Payment as Row } from '../../ledger/store.js';
+import type { Fate } from '../rail.js';
+import {
+  expiredSince,
+  findTransfer,
+  isTransfer,
+  knownTransfers,
+  type ChainHistory,
+  type SearchOptions,
+  type SearchResult,
+} from './find-transfer.js';
+import { sharedHistory } from './shared-history.js';
+
+const UNKNOWN: Fate = { kind: 'unknown' };
+const NOT_LANDED = 'the transaction never landed';
+const FAILED = 'the transaction failed on chain';
+
+/** What the chain proves about payments. All payments of one round share its reads. */
+export class TransferFates {
+  readonly #chain: ChainHistory;
+  /** In blocks: how long a payment that was proven absent is still watched, in case an RPC server answered wrongly. */
+  readonly #watchBlocks: number;
+  readonly #known = knownTransfers();
+  #history: ChainHistory;
+
+  constructor(chain: ChainHistory, watchBlocks: number) {
+    this.#chain = chain;
+    this.#watchBlocks = watchBlocks;
+    this.#history = sharedHistory(chain);
+  }
+
+  beginRound(): void {
+    this.#history = sharedHistory(this.#chain);
+  }
+
+  of(row: Row, signal: AbortSignal): Promise<Fate> {
+    if (row.state === 'settling') return this.#ofUnresolved(row, signal);
+    return row.state === 'released' ? this.#ofReleased(row, signal) : this.#ofSettled(row, signal);
+  }
+
+  async #ofUnresolved(row: Row, signal: AbortSignal): Promise<Fate> {
+    const finding = await this.#find(row, { finality: 'confirmed' }, signal);
+    return hasLanded(finding) ? fateIn(finding) : this.#proof(row, signal);
+  }
+
+  /** It is looked for once more when it is twice as old. */
+  async #ofReleased(row: Row, signal: AbortSignal): Promise<Fate> {
+    const minContextSlot = await expiredSince(this.#history, row, signal, this.#watchBlocks);
+    const dead = minContextSlot !== undefined;
+    const how = dead
+      ? { finality: 'finalized' as const, minContextSlot }
+      : { finality: 'confirmed' as const };
+    const finding = await this.#find(row, how, signal);
+    return dead || hasLanded(finding) ? fateIn(finding) : UNKNOWN;
+  }
+
+  async #ofSettled(row: Row, signal: AbortSignal): Promise<Fate> {
+    const settlement = row.settlement ?? '';
+    const real = await isTransfer(this.#history, row, settlement, 'finalized', signal).catch(() => undefined);
+    return real === true ? { kind: 'paid', settlement } : this.#proof(row, signal);
+  }
+
+  async #proof(row: Row, signal: AbortSignal): Promise<Fate> {
+    const minContextSlot = await expiredSince(this.#history, row, signal);
+    if (minContextSlot === undefined) return UNKNOWN;
+    return fateIn(await this.#find(row, { finality: 'finalized', minContextSlot }, signal));
+  }
+
+  #find(row: Row, how: SearchOptions, signal: AbortSignal): Promise<SearchResult> {
+    return findTransfer(this.#history, row, how, signal, this.#known);
+  }
+}
+
+/** Of a transfer that was looked for once: a failed one is not final yet. */
+export function fateOfDenied(finding: SearchResult): Fate {
+  return finding.kind === 'found' && finding.failed ? UNKNOWN : fateIn(finding);
+}
+
+function hasLanded(finding: SearchResult): boolean {
+  return finding.kind === 'found' && !finding.failed;
+}
+
+/** A failed transaction is final; an absent one may be an RPC server's error. */
+function fateIn(finding: SearchResult): Fate {
+  if (finding.kind === 'unclear') return UNKNOWN;
+  if (finding.kind === 'absent') return { kind: 'absent', why: NOT_LANDED, final: false };
+  return finding.failed
+    ? { kind: 'absent', why: FAILED, final: true }
+    : { kind: 'paid', settlement: finding.signature };
+}
