@@ -43,7 +43,8 @@ export async function paths(bench) {
       const of = table(`Unpaid calls, ${name} (${status}), 100 connections`, 'calls/s');
       const spent = table(`Processor time of the server per unpaid call, ${name} (${status})`, 'µs', 'less');
       const job = { ...BRIEF, path, status, connections: 100 };
-      for (const server of servers) await unpaid(bench, server, { ...job, seconds: seconds(1, 0.5) });
+      // The validators of a thousand operations are compiled after the start, one a turn of the event loop.
+      for (const server of servers) await unpaid(bench, server, { ...job, seconds: seconds(8, 5) });
       await interleave(of, servers, rounds(7, 5), async server => {
         const before = server.cpuSeconds();
         const { answers, seconds: took } = await unpaid(bench, server, { ...job, seconds: seconds(5, 2) });
@@ -56,7 +57,8 @@ export async function paths(bench) {
       bench.report.add(spent);
       for (const { name: row } of ours) {
         const value = ratio(of, row, 'node:http');
-        bench.report.gate(`${status}, ${name}, ${row} / bare node:http`, value, 'least', 0.9);
+        // A page beside the contract may have any path, so a 404 goes through Koa; it sells nothing.
+        if (status === 402) bench.report.gate(`402, ${name}, ${row} / bare node:http`, value, 'least', 0.9);
       }
     }
   } finally {
