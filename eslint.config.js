@@ -76,7 +76,7 @@ export default tseslint.config(
   },
   {
     // What browsers run. Its types are checked by src/pages/assets/tsconfig.json.
-    files: ['src/*/assets/*.js'],
+    files: ['{src,handlers}/*/assets/*.js'],
     extends: [tseslint.configs.disableTypeChecked],
     rules: {
       'max-lines-per-function': 'off',
@@ -93,13 +93,13 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/*/assets/*.js'],
+    files: ['{src,handlers}/*/assets/*.js'],
     ignores: ['src/site/assets/reference.js'],
     languageOptions: { sourceType: 'script' },
   },
   {
     files: ['**/*.js'],
-    ignores: ['src/*/assets/*.js'],
+    ignores: ['{src,handlers}/*/assets/*.js'],
     extends: [tseslint.configs.disableTypeChecked],
     languageOptions: {
       globals: {

@@ -9,6 +9,7 @@ import { ConfigFault } from './config/setting-reader.js';
 import { resolveEndpoints, type Endpoints } from './sandbox/endpoints.js';
 import { drain, findFreePort, listen } from './http/listen.js';
 import { hostInUrl } from './net/host-names.js';
+import type { Log } from './net/log.js';
 import type { Terms } from './methods/x402/requirements.js';
 import { bannerOf } from './observe/banner.js';
 import { openObservation } from './observe/observation.js';
@@ -18,7 +19,7 @@ import { Methods } from './methods/methods.js';
 import { x402Methods } from './methods/x402/x402.js';
 import { serviceOf } from './methods/x402/service.js';
 import { loadShop, type Shop } from './shop/load-shop.js';
-import { readSettings } from './shop/settings.js';
+import { readSettings, tokensSet } from './shop/settings.js';
 import { isSandbox, type Base, type Disposer } from './compose/base.js';
 import { openOffering, type Offering } from './compose/offering.js';
 import { openSelling, type Selling } from './compose/selling.js';
@@ -47,12 +48,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
   for (const warning of apis.warnings) log.warn({}, warning);
   await makeStateDir(config.stateDir);
   const port = await findFreePort(config.host, config.port);
-  const adminPlace = await placeAdmin({
-    ...config,
-    anyPort: config.port === 0,
-    isSandbox: isSandbox(config),
-    log,
-  });
+  const adminPlace = await adminPlaceOf(shop, config, log);
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
   const disposers: Disposer[] = [() => adminPlace.close(), () => apis.close()];
   const closing = new AbortController();
@@ -78,7 +74,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const server = createHttpServer({ ...selling, offers: offering.offers, observer });
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
-    const links = { panel: selling.panelLink, operator: admin.link, buy: buyCommand(config.stateDir) };
+    const links = { pages: selling.pageLinks, operator: admin.link, buy: buyCommand(config.stateDir) };
     if (terminal)
       process.stdout.write(bannerOf(publicUrl, links, isSandbox(config) ? shop.contract.paid : []));
     const close = async (): Promise<void> => {
@@ -95,6 +91,17 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     await closeAll(disposers);
     throw error;
   }
+}
+
+function adminPlaceOf({ handlers }: Shop, config: Config, log: Log): Promise<AdminPlace> {
+  const pageTokens = tokensSet(handlers, config.reader());
+  return placeAdmin({
+    ...config,
+    anyPort: config.port === 0,
+    pageTokens,
+    isSandbox: isSandbox(config),
+    log,
+  });
 }
 
 /** Closes after open requests have ended and before everything else, so that it can be read while the server drains. */

@@ -64,11 +64,7 @@ export type Config = Readonly<{
   unsoldPerHour: number;
   /** Space for paid answers until they expire. While it is full, the server accepts no new payments. */
   answerBudgetBytes: number;
-  /** Signs people in to the panel page. If undefined, each start makes one and keeps its link in `panel.url` of the state folder. */
-  panelToken: string | undefined;
-  /** Orders are sold until this long after a respondent was last seen on the panel page. */
-  respondentMs: number;
-  /** How long respondents may take; as long again, once, if less than half of them have replied by then. */
+  /** How long an attempt at an order may take. A handler may extend it, once. */
   orderMs: number;
   /** How often an order is attempted before only the operator can start another attempt. */
   orderAttempts: number;
@@ -111,8 +107,6 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     answerBudgetBytes: read.integer('ANSWER_STORE_MB', 4096, 64, 1_000_000) * 1024 * 1024,
     maxUnsettledPerPayer: read.integer('MAX_UNSETTLED_PER_PAYER', 256, 1, 1_000_000),
     unsoldPerHour: read.integer('UNSOLD_CALLS_PER_HOUR', 1_000, 20, 1_000_000),
-    panelToken: read.secret('PANEL_TOKEN', 16),
-    respondentMs: read.integer('RESPONDENT_MINUTES', 10, 1, 10_080) * 60_000,
     orderMs: read.integer('ORDER_MINUTES', 30, 1, 1440) * 60_000,
     orderAttempts: read.integer('ORDER_ATTEMPTS', 5, 1, 100),
     allowPrivateUpstreams: read.oneOf('ALLOW_PRIVATE_UPSTREAMS', ['true', 'false'], 'false') === 'true',
@@ -147,7 +141,5 @@ function checkTogether(read: SettingReader, config: Config): void {
 function readAdmin(read: SettingReader): AdminConfig {
   const port = read.text('ADMIN_PORT') === undefined ? undefined : read.integer('ADMIN_PORT', 0, 0, 65535);
   const token = read.secret('ADMIN_TOKEN', 16);
-  if (token !== undefined && token === read.text('PANEL_TOKEN'))
-    read.fault('ADMIN_TOKEN: must differ from PANEL_TOKEN, which respondents know');
   return { host: read.text('ADMIN_HOST') ?? '127.0.0.1', port, url: read.origin('ADMIN_URL'), token };
 }

@@ -84,8 +84,8 @@ describeInCi(
           [`/payments/${failed}`, '.history'],
           [`/payments/${failed}/retry`, 'form'],
           [`/payments/${failed}/refund`, '#tx'],
-          [`/payments/${open}`, '.replies'],
-          [`/payments/${open}/replies/first-reply/reject`, 'form .button'],
+          [`/payments/${open}`, '.items'],
+          [`/payments/${open}/reject/first-reply`, 'form .button'],
         ];
         for (const [path, ready] of pages) {
           await go(path, ready);

@@ -43,7 +43,7 @@ describe('the operator page, of the replies to a question', () => {
   }
 
   const keyIn = (page: string): string => /name="form" value="([^"]+)"/.exec(page)?.[1] ?? '';
-  const rejectionOf = (reply: string): string => `/payments/${id}/replies/${reply}/reject`;
+  const rejectionOf = (reply: string): string => `/payments/${id}/reject/${reply}`;
   const texts = async (): Promise<string[]> => (await world.ledger.replies(id)).map(({ text }) => text);
 
   it('shows them with their opinion, and who wrote and labelled them', async () => {
@@ -123,7 +123,7 @@ describe('the operator page, of the replies to a question', () => {
     });
     const late = await ask(rejectionOf(reply?.id ?? ''), { form });
     expect(late.status).to.equal(409);
-    expect(late.page).to.contain('its replies can’t be rejected any more. Nothing was changed.');
+    expect(late.page).to.contain('this can’t be done any more. Nothing was changed.');
     expect(world.logged).to.deep.equal([]);
     expect(await texts()).to.have.length(1);
   });
@@ -157,14 +157,14 @@ describe('the operator page, of the replies to a question', () => {
     const form = keyIn((await ask(rejectionOf(reply?.id ?? ''))).page);
     expect((await ask(rejectionOf(reply?.id ?? ''), {})).status).to.equal(403);
     expect((await ask(rejectionOf('no-such-reply'), { form })).status).to.equal(404);
-    expect((await ask(`/payments/${'0'.repeat(64)}/replies/x/reject`, { form })).status).to.equal(404);
+    expect((await ask(`/payments/${'0'.repeat(64)}/reject/x`, { form })).status).to.equal(404);
     const row = (await world.ledger.adopt(id, 60_000)) ?? expect.fail('another one held it');
     await world.ledger.saveAnswer(id, row.claim, { status: 200, headers: {}, body: Buffer.from('{}') });
     const how = { settlement: '5'.repeat(88), answerExpiresAt: world.clock.now + 60_000 };
     expect(await world.ledger.deliver(id, row.claim, how)).to.equal(true);
     const late = await ask(rejectionOf(reply?.id ?? ''), { form });
     expect(late.status).to.equal(409);
-    expect(late.page).to.contain('its replies can’t be rejected any more. Nothing was changed.');
+    expect(late.page).to.contain('this can’t be done any more. Nothing was changed.');
     expect((await ask(`/payments/${id}`)).page).to.not.contain('Reject…');
     expect(await texts()).to.have.length(1);
   });

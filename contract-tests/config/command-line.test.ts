@@ -5,7 +5,7 @@ import { buyCommand, commandLine, startCommand } from '../../src/config/command-
 import { bannerOf } from '../../src/observe/banner.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url)).replace(/\/$/, '');
-const LINKS = { operator: 'http://127.0.0.1:8404/?token=x', panel: undefined, buy: 'npx coinslot buy' };
+const LINKS = { operator: 'http://127.0.0.1:8404/?token=x', pages: [], buy: 'npx coinslot buy' };
 const SOLD = [{ id: 'quote', request: { example: { text: "It's one." } } }] as unknown as Parameters<
   typeof bannerOf
 >[2];

@@ -223,7 +223,7 @@ describe('A server of any contract', () => {
     const parts = {
       ...{ handlers, routes, log, charge, offers, exposed },
       bodies: new BodyReader(),
-      panel: (_ctx: unknown, next: () => unknown) => next(),
+      pages: [],
       holdMs: 0,
       closing: NEVER,
     };

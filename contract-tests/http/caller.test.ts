@@ -58,7 +58,7 @@ async function openApp() {
     log: { info: () => {}, warn: () => {}, error: () => {} },
     charge,
     bodies: new BodyReader(),
-    panel: (_ctx: unknown, next: () => unknown) => next(),
+    pages: [],
     exposed: '',
     offers: { methods: { areIn: () => true, askedBy: () => ({}) } },
     closing: NEVER,

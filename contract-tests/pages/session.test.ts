@@ -4,7 +4,7 @@ import { createMemoryNotes } from '../support/memory-reply-store.js';
 
 describe('the sessions of a page', () => {
   it('refuse a token that is short enough to be guessed', () => {
-    expect(() => new Sessions('short', createMemoryNotes(), Date.now)).to.throw(RangeError, '16');
+    expect(() => new Sessions('short', createMemoryNotes(), Date.now, 'panel')).to.throw(RangeError, '16');
   });
 
   it('of one page open no other with the same token', async () => {

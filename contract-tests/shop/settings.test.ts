@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { SettingReader } from '../../src/config/setting-reader.js';
 import { openHandlers } from '../../src/shop/open-handlers.js';
-import { readSettings, setting, settingsInWords, withSettings } from '../../src/shop/settings.js';
+import { readSettings, setting, settingsInWords, tokensSet, withSettings } from '../../src/shop/settings.js';
 import { settingFaults } from '../support/setting-faults.js';
 
 const SETTINGS = {
@@ -35,7 +35,7 @@ function open(handlers: Parameters<typeof openHandlers>[1], env: Record<string, 
   const reader = new SettingReader(env);
   const settings = readSettings(handlers, reader, 'sandbox');
   reader.finish();
-  return openHandlers({ paid: [] }, handlers, settings, CONTEXT);
+  return openHandlers({ paid: [], free: [{ id: 'sold', path: '/sold/{id}' }] }, handlers, settings, CONTEXT);
 }
 
 describe('The settings that an operation declares', () => {
@@ -68,6 +68,48 @@ describe('The settings that an operation declares', () => {
       id: 'tea',
       found: 'TEA_URL=https://a/b, TEA_KEY is set, TEA_KIND is not set, TEA_CUPS is not set',
     });
+  });
+});
+
+describe('The token of a page', () => {
+  const entry = withSettings({ token: setting.token('PAGE_TOKEN', 'signs people in') }, () => ({
+    call: async () => ({ status: 200, body: {} }),
+  }));
+  const LONG = 'a-token-that-nobody-guesses';
+
+  it('is long, and not the operator’s', () => {
+    expect(settingFaults(entry, { PAGE_TOKEN: 'short' }).join()).to.include(
+      'PAGE_TOKEN: must have at least 16 characters',
+    );
+    expect(settingFaults(entry, { PAGE_TOKEN: LONG, ADMIN_TOKEN: LONG }).join()).to.include(
+      'ADMIN_TOKEN: must differ from PAGE_TOKEN',
+    );
+    expect(settingFaults(entry, { PAGE_TOKEN: LONG, ADMIN_TOKEN: `${LONG}-other` })).to.deep.equal([]);
+    expect(tokensSet({ entry }, new SettingReader({ PAGE_TOKEN: LONG }))).to.deep.equal(['PAGE_TOKEN']);
+    expect(tokensSet({ entry }, new SettingReader({}))).to.deep.equal([]);
+  });
+});
+
+describe('The pages of a shop', () => {
+  const pagesAt = (path: string) => () => ({
+    call: async () => ({ status: 200, body: {} }),
+    pages: { path, name: 'Tea', routes: [] },
+  });
+
+  for (const path of ['tea', '/', '/tea/cups', '/mcp', '/docs', '/sold'])
+    it(`are not at ${path}, where they or an operation would never be reached`, async () => {
+      const fault = await open({ tea: pagesAt(path) }).catch((error: Error) => error.message);
+      expect(fault)
+        .to.match(/^The pages of tea are at /)
+        .and.include(path);
+    });
+
+  it('each have a path of their own', async () => {
+    const both = await open({ tea: pagesAt('/tea'), coffee: pagesAt('/tea') }).catch(
+      (error: Error) => error.message,
+    );
+    expect(both).to.include('where those of tea are, too');
+    expect((await open({ tea: pagesAt('/tea'), coffee: pagesAt('/coffee') })).pages).to.have.length(2);
   });
 });
 

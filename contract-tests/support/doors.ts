@@ -90,6 +90,7 @@ export class Doors {
       limits: new SourceLimits({ trustedProxies: 0 }),
       closing: new AbortController().signal,
       documents: new Map(),
+      pages: [],
       exposed: '',
       ...{ publicUrl: URL_OF_ALL, siteUrl: URL_OF_ALL, trustedProxies: 0 },
     };

@@ -1,5 +1,6 @@
 import type { Question, Reply, ReplyStore } from '../../src/upstreams/people/people.js';
-import { Respondents, type SharedMeta } from '../../src/upstreams/people/respondents.js';
+import { Respondents } from '../../handlers/brand-feedback/respondents.js';
+import type { SharedNotes } from '../../src/pages/session.js';
 
 type Page = {
   question: Question;
@@ -14,8 +15,6 @@ export type MemoryReplyStore = ReplyStore & {
   put(question: Question): Question;
   /** Closes it, as a delivered or refunded order does. */
   finish(id: string): void;
-  /** Rejects a reply in the ledger, as the operator page does: its respondent can't answer this question again. */
-  reject(id: string, replyId: string): Promise<boolean>;
   /** While true, every read fails, as with a ledger that can't be reached. */
   broken: boolean;
   /** Called after each saved intent, so that a test can crash there. */
@@ -87,7 +86,7 @@ export function createMemoryBook(now: () => number = Date.now): MemoryReplyStore
   return replyStore;
 }
 
-export type MemoryNotes = SharedMeta & {
+export type MemoryNotes = SharedNotes & {
   /** While true, nothing can be read or written. */
   broken: boolean;
   writes: number;

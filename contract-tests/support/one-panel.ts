@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import Koa from 'koa';
 import { ICON_SVG } from '../../src/http/icon.js';
-import { createPanel, type PanelOptions } from '../../src/panel/panel.js';
+import { createPanel, type PanelOptions } from '../../handlers/brand-feedback/panel.js';
+import { servePages } from '../../src/http/handler-pages.js';
 import { inferSentiment } from '../../handlers/brand-feedback/classify.js';
-import { Respondents } from '../../src/upstreams/people/respondents.js';
+import { Respondents } from '../../handlers/brand-feedback/respondents.js';
 import {
   createMemoryBook,
   createMemoryNotes,
@@ -34,7 +35,7 @@ export async function startPanel(
   const notes = options.notes ?? createMemoryNotes();
   const presence = new Respondents({ notes, now: () => time.now });
   const end = new AbortController();
-  const router = createPanel({
+  const pages = createPanel({
     shop: 'Coinslot',
     replyStore,
     presence,
@@ -52,7 +53,7 @@ export async function startPanel(
     ctx.set('Access-Control-Allow-Origin', '*');
     await next();
   });
-  app.use(router.routes() as Koa.Middleware);
+  app.use(servePages(pages));
   app.use(ctx => {
     if (ctx.path === '/icon.svg') return void Object.assign(ctx, { type: 'image/svg+xml', body: ICON_SVG });
     ctx.status = 404;

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createAdminServer } from '../../src/admin/admin-server.js';
 import { createOperatorPage, type OperatorParts } from '../../src/admin/operator-page.js';
+import { orderReplies } from '../../handlers/brand-feedback/order-replies.js';
+import { replyStoreOf } from '../../src/upstreams/people/reply-store.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { paymentIn, sqlitePlace, type LedgerPlace } from './ledger-places.js';
 import { OWNER } from './ledgers.js';
@@ -39,6 +41,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
   const page = createOperatorPage({
     ledger,
     shop: 'Coinslot',
+    sections: { brandFeedback: orderReplies(replyStoreOf(ledger)) },
     network: 'sandbox',
     payTo: '9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM',
     publicUrl: 'https://pay.example',

@@ -340,6 +340,7 @@ export class UpstreamShop {
       limits: new SourceLimits({ trustedProxies: 0 }),
       exposed,
       documents: new Map(),
+      pages: [],
       holdMs: 10_000,
       closing: new AbortController().signal,
     };

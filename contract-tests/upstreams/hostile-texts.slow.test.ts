@@ -6,7 +6,7 @@ import { cleanName } from '../../handlers/mints/clean-text.js';
 import { createBrandFeedback } from '../../handlers/brand-feedback/aggregate.js';
 import { classify } from '../../handlers/brand-feedback/classify.js';
 import { MAX_REPLY_CHARACTERS } from '../../src/upstreams/people/people.js';
-import { tidyReply } from '../../src/upstreams/people/reply-text.js';
+import { tidyReply } from '../../handlers/brand-feedback/reply-text.js';
 import { createEmbeddedSummarizer } from '../../handlers/summarize/embedded.js';
 import type { Summarizer } from '../../handlers/summarize/summarizer.js';
 import { createFliteSpeaker } from '../../handlers/text-to-speech/flite.js';

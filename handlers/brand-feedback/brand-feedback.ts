@@ -7,7 +7,6 @@ import {
   type Handler,
   type HandlerContext,
   type OrderRef,
-  type Panel,
   type PanelReply,
   type Ready,
   type ReplyStore,
@@ -15,8 +14,11 @@ import {
   type ValuesOf,
 } from 'coinslot';
 import { countUnread, createBrandFeedback } from './aggregate.js';
-import { createPanelPeople } from './panel-people.js';
+import { openPanel } from './open-panel.js';
+import { orderReplies } from './order-replies.js';
+import { createPanelPeople, type PanelPeopleOptions } from './panel-people.js';
 import type { PartialRule, People } from './people.js';
+import { Respondents } from './respondents.js';
 import { createSandboxPeople } from './sandbox-people.js';
 
 const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
@@ -41,6 +43,12 @@ const SETTINGS = {
     values: ['deliver', 'owe'],
     default: 'deliver',
   }),
+  panelToken: setting.token('PANEL_TOKEN', 'signs people in to the panel, the page on which they answer'),
+  respondentMinutes: setting.integer(
+    'RESPONDENT_MINUTES',
+    'orders are sold until this long after somebody was last seen on the panel',
+    { min: 1, max: 10_080, default: 10 },
+  ),
   clientId: setting.text('RAPIDATA_CLIENT_ID', 'the client of the marketplace'),
   clientSecret: setting.text('RAPIDATA_CLIENT_SECRET', 'its secret', { secret: true }),
   budget: setting.text('RAPIDATA_BUDGET', 'the most that an order may cost there, in dollars', {
@@ -65,12 +73,11 @@ function faultsOf({ people, clientId, clientSecret }: Values, network: string): 
 }
 
 async function open(context: HandlerContext<Values>): Promise<Served<BrandFeedback>> {
-  const { replyStore, presence } = context.panel(async text =>
-    (await import('./classify.js')).inferSentiment(text),
-  );
+  const { replyStore, settings, notes, shopName, publicUrl } = context;
+  const presence = new Respondents({ notes, presentMs: settings.respondentMinutes * 60_000 });
   const people = await createPeople(context, { replyStore, presence });
   return {
-    call: brandFeedbackBy(people, replyStore, context.settings.partial),
+    call: brandFeedbackBy(people, replyStore, settings.partial),
     ready: brandFeedbackReady(people),
     wanted: ({ body }) => respondentsWanted(body),
     backend: 'people',
@@ -78,6 +85,14 @@ async function open(context: HandlerContext<Values>): Promise<Served<BrandFeedba
       const { status, detail } = await people.health();
       return status === 'ok' ? { detail: people.name } : { status, detail: `${people.name}: ${detail}` };
     },
+    pages: openPanel({
+      ...{ replyStore, presence, notes, publicUrl },
+      shop: shopName,
+      panelToken: settings.panelToken,
+      sentimentOf: async text => (await import('./classify.js')).inferSentiment(text),
+      signal: context.closing,
+    }),
+    admin: orderReplies(replyStore),
     close: () => people.close(),
   };
 }
@@ -134,7 +149,10 @@ export function brandFeedbackReady(people: People): Ready<BrandFeedback> {
 }
 
 /** Chooses who is asked. What is not used is not loaded. */
-async function createPeople({ network, settings }: HandlerContext<Values>, panel: Panel): Promise<People> {
+async function createPeople(
+  { network, settings }: HandlerContext<Values>,
+  panel: PanelPeopleOptions,
+): Promise<People> {
   const {
     people = network.name === 'sandbox' ? 'sandbox' : 'panel',
     clientId,

@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events';
-import { type ReplyStore, type Respondents, UpstreamFailure, withEither } from 'coinslot';
+import { type ReplyStore, UpstreamFailure, withEither } from 'coinslot';
 import type { People } from './people.js';
 import { ReplyWaiter } from './reply-waiter.js';
+import type { Respondents } from './respondents.js';
 
 export type PanelPeopleOptions = AskingOptions & {
   /** Whether respondents are present. */

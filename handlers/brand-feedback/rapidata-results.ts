@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { inferSentiment } from './classify.js';
-import { type PanelReply, tidyReply } from 'coinslot';
+import type { PanelReply } from 'coinslot';
+import { tidyReply } from './reply-text.js';
 import { isJson, type Json } from './rapidata-api.js';
 
 /** Limits the work on one result file. */

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Question, type ReplyStore, type Respondents, UpstreamFailure, withEither } from 'coinslot';
+import { type Question, type ReplyStore, UpstreamFailure, withEither } from 'coinslot';
 import type { People } from './people.js';
+import type { Respondents } from './respondents.js';
 import { sampleReply } from './sample-respondents.js';
 import { VOICES } from './sample-voices.js';
 import {

@@ -34,8 +34,8 @@ type PlaceOptions = {
   /** Servers on any free port have their listener on a free one, too. */
   anyPort: boolean;
   isSandbox: boolean;
-  /** Of the respondents, if it was set. */
-  panelToken?: string | undefined;
+  /** The variables with tokens of pages that are set. */
+  pageTokens?: readonly string[];
   stateDir: string;
   log: Log;
 };
@@ -58,13 +58,13 @@ export async function placeAdmin(options: PlaceOptions): Promise<AdminPlace> {
   return { host: admin.host, port, url, token, isTokenMade, listener, close: () => closeServer(server) };
 }
 
-/** Who has set a token for respondents needs to know where the operator's tasks are. */
-function warnOfMissingToken({ admin, panelToken, stateDir, log }: PlaceOptions): void {
-  if (panelToken === undefined || admin.token !== undefined) return;
+/** An operator who sets a token for a page must know that it does not open the operator page. */
+function warnOfMissingToken({ admin, pageTokens = [], stateDir, log }: PlaceOptions): void {
+  if (pageTokens.length === 0 || admin.token !== undefined) return;
   const file = join(stateDir, LINK_FILE);
   log.warn(
     { file },
-    `ADMIN_TOKEN: not set. Replies are rejected on the operator page, which PANEL_TOKEN does not open; the link that opens it is in ${file}`,
+    `ADMIN_TOKEN: not set. ${pageTokens.join(', ')} does not open the operator page; the link that opens it is in ${file}`,
   );
 }
 

@@ -5,7 +5,7 @@ import { brand, type EntrancePages, entrancePages, hidden, pageFrame } from '../
 /** What every page of a signed-in operator shows. */
 export type Frame = { shop: string; formKey: string };
 
-export const SCRIPT = browserScript(EXCHANGE_TOKEN, 'admin/assets/operator.js');
+export const SCRIPT = `${EXCHANGE_TOKEN}\n${browserScript('admin/assets/operator.js')}`;
 const FILES = { style: '/style.css', script: '/operator.js' };
 
 /** The pages around the operator page of a shop. */

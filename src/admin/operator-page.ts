@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
-import { LRUCache } from 'lru-cache';
 import type { Context, Middleware } from 'koa';
 import type { HealthReport } from '../http/health.js';
 import { LedgerFault } from '../ledger/fault.js';
-import type { Ledger, Payment, Reply } from '../ledger/store.js';
+import type { Ledger, Payment } from '../ledger/store.js';
 import { UpstreamFailure } from '../net/failure.js';
 import type { Log } from '../net/log.js';
 import { PageFault, readForm } from '../pages/form.js';
@@ -15,13 +14,21 @@ import { Sessions, type Session } from '../pages/session.js';
 import { SignIn } from '../pages/sign-in.js';
 import type { FacilitatorState } from '../facilitators/facilitators.js';
 import { isSignature } from '../rails/solana/address.js';
-import type { SharedMeta } from '../upstreams/people/respondents.js';
+import { endedSessions } from './ended-sessions.js';
 import { framed, operatorEntrance, SCRIPT } from './operator-layout.js';
 import { STYLE } from './operator-style.js';
-import { inItsPlace, rejectHtml } from './order-replies.js';
+import {
+  askHtml,
+  doneMessage,
+  noSuchItem,
+  openTask,
+  sectionHtml,
+  type OpenTask,
+  type Sections,
+} from './order-tasks.js';
 import { overviewHtml, type Overview } from './overview.js';
 import { oldestOwed, paymentsInProgress } from './owed-payments.js';
-import { mayReject, mayRetry, paymentFacts, type PaymentFacts } from './payment-facts.js';
+import { mayRetry, paymentFacts, type PaymentFacts } from './payment-facts.js';
 import { paymentHtml, refundHtml, retryHtml } from './payment-page.js';
 import { SalesHistory } from './sales-history.js';
 import { OperatorFault } from '../operator/operator-fault.js';
@@ -43,6 +50,8 @@ export type OperatorParts = {
    * @throws OperatorFault, UpstreamFailure, LedgerFault: nothing was changed
    */
   refund: (id: string, tx: string) => Promise<unknown>;
+  /** What operations show of their orders. */
+  sections: Sections;
   /** Starts another attempt at an owed order. @returns false if one is in progress */
   retry: (payment: Payment) => Promise<boolean>;
   log: Log;
@@ -62,13 +71,11 @@ type OperatorOptions = OperatorParts & {
 
 const MAX_LISTED = 50;
 const MAX_NEWEST = 20;
-const MAX_ENDED_SESSIONS = 10_000;
 /** Each waits up to two minutes for the chain. */
 const MAX_REFUNDS = 4;
 const SAID = {
   retry: 'Another attempt has been started.',
   refund: 'The refund has been recorded.',
-  reject: 'The reply has been rejected.',
 };
 const NOT_READ = 'The ledger cannot be read at the moment';
 
@@ -86,8 +93,8 @@ export function createOperatorPage(options: OperatorOptions): Middleware {
   router.post('/payments/:id/retry', page.retry);
   router.get('/payments/:id/refund', page.askRefund);
   router.post('/payments/:id/refund', page.refund);
-  router.get('/payments/:id/replies/:reply/reject', page.askReject);
-  router.post('/payments/:id/replies/:reply/reject', page.reject);
+  router.get('/payments/:id/:task/:item', page.askTask);
+  router.post('/payments/:id/:task/:item', page.doTask);
   router.get('/style.css', ctx => asset(ctx, 'text/css; charset=utf-8', STYLE));
   router.get('/operator.js', ctx => asset(ctx, 'text/javascript; charset=utf-8', SCRIPT));
   router.get('/favicon.ico', ctx => void (ctx.status = 204));
@@ -182,9 +189,10 @@ class OperatorPage {
     const session = await this.#signIn.demand(ctx);
     const facts = await this.#facts(ctx);
     const said = String(ctx.query['said']);
-    const message = Object.hasOwn(SAID, said) ? SAID[said as keyof typeof SAID] : '';
-    const next = said === 'reject' && mayReject(facts) ? ` ${inItsPlace(facts)}` : '';
-    this.#send(ctx, session, 'Payment', paymentHtml(facts, message + next));
+    const { sections } = this.#options;
+    const own = Object.hasOwn(SAID, said) ? SAID[said as keyof typeof SAID] : undefined;
+    const message = own ?? doneMessage(sections, facts, said);
+    this.#send(ctx, session, 'Payment', paymentHtml(facts, await sectionHtml(sections, facts), message));
   };
 
   readonly askRetry = async (ctx: Context): Promise<void> => {
@@ -201,23 +209,23 @@ class OperatorPage {
     see(ctx, `/payments/${payment.id}?said=retry`);
   };
 
-  readonly askReject = async (ctx: Context): Promise<void> => {
+  readonly askTask = async (ctx: Context): Promise<void> => {
     const session = await this.#signIn.demand(ctx);
-    const { facts, reply } = await this.#rejectable(ctx);
-    this.#send(ctx, session, 'Reject a reply', rejectHtml(facts, reply, this.#sessions.formKey(session)));
+    const open = await this.#openTask(ctx);
+    const html = await askHtml(open, itemOf(ctx), this.#sessions.formKey(session));
+    this.#send(ctx, session, open.task.title, html);
   };
 
-  readonly reject = async (ctx: Context): Promise<void> => {
+  readonly doTask = async (ctx: Context): Promise<void> => {
     await this.#signIn.form(ctx);
-    const { facts, reply } = await this.#rejectable(ctx);
-    const { id } = facts.payment;
-    if (!(await this.#options.ledger.rejectReply(id, reply.id))) {
+    const { task, order } = await this.#openTask(ctx);
+    if (!(await task.run(order, itemOf(ctx)))) {
       // Says what has changed since the look above.
-      await this.#rejectable(ctx);
-      throw noSuchReply();
+      await this.#openTask(ctx);
+      throw noSuchItem();
     }
-    this.#options.log.info({ payment: id, reply: reply.id }, 'the operator rejected a reply');
-    see(ctx, `/payments/${id}?said=reject`);
+    this.#options.log.info({ payment: order.id, item: itemOf(ctx) }, task.logged);
+    see(ctx, `/payments/${order.id}?said=${taskNameOf(ctx)}`);
   };
 
   readonly askRefund = async (ctx: Context): Promise<void> => {
@@ -264,17 +272,9 @@ class OperatorPage {
     throw new PageFault(409, NOT_RETRYABLE);
   }
 
-  /** @throws PageFault if the reply cannot be rejected */
-  async #rejectable(ctx: Context): Promise<{ facts: PaymentFacts; reply: Reply }> {
-    const facts = await this.#facts(ctx);
-    if (!mayReject(facts))
-      throw new PageFault(
-        409,
-        'The order has ended: its replies can’t be rejected any more. Nothing was changed.',
-      );
-    const reply = facts.replies.find(({ id }) => id === paramsOf(ctx)['reply']);
-    if (!reply) throw noSuchReply();
-    return { facts, reply };
+  /** @throws PageFault if it cannot be done now */
+  async #openTask(ctx: Context): Promise<OpenTask> {
+    return openTask(this.#options.sections, await this.#facts(ctx), taskNameOf(ctx), itemOf(ctx));
   }
 
   /** @throws PageFault if it cannot be refunded */
@@ -366,8 +366,12 @@ class OperatorPage {
   }
 }
 
-function noSuchReply(): PageFault {
-  return new PageFault(404, 'There is no such reply; perhaps it was rejected before. Nothing was changed.');
+function taskNameOf(ctx: Context): string {
+  return paramsOf(ctx)['task'] ?? '';
+}
+
+function itemOf(ctx: Context): string {
+  return paramsOf(ctx)['item'] ?? '';
 }
 
 function paramsOf(ctx: Context): Record<string, string> {
@@ -389,10 +393,4 @@ async function orWhy<T>(value: Promise<T>): Promise<T | string> {
   } catch (error) {
     return `${NOT_READ}: ${error instanceof LedgerFault ? error.message : 'unexpected error, see the log'}`;
   }
-}
-
-/** Ended sessions live as long as this listener, so that signing in does not need the ledger. */
-function endedSessions(): SharedMeta {
-  const ended = new LRUCache<string, string>({ max: MAX_ENDED_SESSIONS });
-  return { getMeta: async key => ended.get(key), setMeta: async (key, value) => void ended.set(key, value) };
 }

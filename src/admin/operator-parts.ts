@@ -10,6 +10,7 @@ import type { FacilitatorState, Facilitators } from '../facilitators/facilitator
 import type { OrderWorker } from '../sale/order-worker.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
 import type { AdminPlace } from './admin-listener.js';
+import type { Sections } from './order-tasks.js';
 import { createOperatorPage } from './operator-page.js';
 
 type Parts = {
@@ -23,6 +24,7 @@ type Parts = {
   apis: Pick<HttpOperations, 'breakers'>;
   health: Pick<Health, 'report'>;
   orders: Pick<OrderWorker, 'retry'>;
+  sections: Sections;
   log: Log;
   /** Aborts when the server shuts down. */
   closing: AbortSignal;
@@ -30,13 +32,27 @@ type Parts = {
 
 /** The operator page of a server. */
 export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middleware {
-  const { config, contract, endpoints, terms, ledger, facilitator, trust, apis, health, orders, log } = parts;
+  const {
+    config,
+    contract,
+    endpoints,
+    terms,
+    ledger,
+    facilitator,
+    trust,
+    apis,
+    health,
+    orders,
+    log,
+    sections,
+  } = parts;
   return createOperatorPage({
     token,
     url,
     payTo: terms.payTo,
     publicUrl: terms.publicUrl,
     ledger,
+    sections,
     shop: productName(contract),
     network: config.network.name,
     health: () => health.report(),

@@ -59,9 +59,9 @@ a.button {
   border: 1px solid var(--deep); background: var(--deep); color: var(--on-deep); text-decoration: none;
 }
 a.button.quiet { background: transparent; color: var(--ink); border-color: var(--line); font-weight: 400; }
-ol.replies { list-style: none; margin: 0; padding: 0; }
-ol.replies li { border-top: 1px solid var(--edge); padding: .6rem 0; }
-ol.replies li:first-child { border-top: 0; padding-top: 0; }
+ol.items { list-style: none; margin: 0; padding: 0; }
+ol.items li { border-top: 1px solid var(--edge); padding: .6rem 0; }
+ol.items li:first-child { border-top: 0; padding-top: 0; }
 .given { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: .25rem 1rem; }
 .given p { margin: 0; }
 .quoted { background: var(--ground); border-radius: .4rem; padding: .6rem .75rem; margin: .75rem 0; }

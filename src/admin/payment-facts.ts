@@ -45,7 +45,7 @@ export function mayRetry({ payment, order, pausedUntil }: OrderFacts): boolean {
   return payment.state === 'owed' && payment.flow === 'upfront' && idle;
 }
 
-/** Whether replies can still be rejected: as long as the buyer has not got them, and no answer that holds them is saved. */
-export function mayReject({ payment, order, answer }: PaymentFacts): boolean {
+/** Whether the work of an order can still be changed: as long as the buyer has not got it, and no answer is saved. */
+export function mayChange({ payment, order, answer }: PaymentFacts): boolean {
   return payment.state === 'owed' && order !== undefined && answer === undefined;
 }

@@ -1,14 +1,13 @@
 import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
-import { repliesHtml } from './order-replies.js';
 import { mayRetry, type PaymentFacts } from './payment-facts.js';
 import { at, badge, list, paymentLink } from './operator-layout.js';
 import { toDecimal } from '../contract/price.js';
 
 type Step = { at: number; text: string };
 
-/** Everything about one payment but its request, its answer and its signed transaction. */
-export function paymentHtml(facts: PaymentFacts, message = ''): string {
+/** Everything about one payment but its request, its answer and its signed transaction. `section`: what its operation shows. */
+export function paymentHtml(facts: PaymentFacts, section: string, message = ''): string {
   const { payment } = facts;
   const said = message ? `<p class="said" role="status">${escapeHtml(message)}</p>` : '';
   return `<h1>Payment <span class="id">${payment.id.slice(0, 12)}…</span></h1>
@@ -17,7 +16,7 @@ ${said}
 <p>${escapeHtml(meaningOf(facts))}</p>
 ${actions(facts)}
 </section>
-${repliesHtml(facts)}<section class="card" aria-labelledby="h-history"><h2 id="h-history">History <span class="soft">(UTC)</span></h2>
+${section}<section class="card" aria-labelledby="h-history"><h2 id="h-history">History <span class="soft">(UTC)</span></h2>
 <ol class="history">${historyOf(facts)
     .map(step => `<li>${at(step.at)} <span>${step.text}</span></li>`)
     .join('\n')}</ol></section>

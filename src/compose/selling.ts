@@ -1,4 +1,5 @@
 import type { Json } from '../contract/json.js';
+import { productName } from '../contract/product-name.js';
 import type { Finding, Probe } from '../contract/probe.js';
 import { createApp } from '../http/app.js';
 import { BodyReader } from '../http/body.js';
@@ -6,12 +7,11 @@ import { exposedHeaders } from '../http/exposed-headers.js';
 import { Deliveries } from '../http/deliveries.js';
 import { readInfo } from '../sandbox/info.js';
 import { freeAnswers } from '../http/free-answers.js';
+import { servePages } from '../http/handler-pages.js';
 import { orderWork } from '../http/run-handler.js';
 import { Health } from '../http/health.js';
-import type { Ledger } from '../ledger/store.js';
 import type { OwnHosts } from '../mcp/allowed-hosts.js';
 import { McpEndpoint, type McpParts } from '../mcp/mcp-endpoint.js';
-import { openPanel } from '../panel/open-panel.js';
 import { AnswerKeys } from '../sale/answer-keys.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import { Charge } from '../sale/charge.js';
@@ -24,9 +24,8 @@ import { Routes } from '../contract/routes.js';
 import { SourceLimits } from '../http/source-limits.js';
 import type { HttpParts } from '../http/server.js';
 import { openHandlers, type OpenHandlers } from '../shop/open-handlers.js';
-import type { Panel, SentimentOf } from '../shop/handler-context.js';
+import { keepPageLinks } from '../shop/page-links.js';
 import { openPages } from '../site/open-pages.js';
-import { Respondents } from '../upstreams/people/respondents.js';
 import type { Base } from './base.js';
 import type { Offering } from './offering.js';
 
@@ -41,8 +40,10 @@ export type Selling = Omit<HttpParts, 'offers'> & {
   orders: OrderWorker;
   /** The backends of the operations. */
   backends: string[];
-  /** Opens the panel; undefined if nobody is asked. */
-  panelLink: string | undefined;
+  /** What operations show on the operator page, by operationId. */
+  sections: OpenHandlers['sections'];
+  /** Open the pages of operations. */
+  pageLinks: readonly { name: string; url: string }[];
 };
 
 /** Builds the request handling, and checks unresolved payments once. */
@@ -50,11 +51,10 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const { config, contract, apis, terms, methods, log, closing, disposers } = base;
   const { observer } = base.observation;
   const { ledger, offers, rail } = offering;
-  const { shop, panel } = await openEntries(base, offering);
+  const shop = await openEntries(base, offering);
   const routes = await Routes.create(contract);
   const calls = new RecentCalls(undefined, observer);
-  const { free, serving: own } = shop;
-  const handlers = calls.observe({ ...own, ...apis.served });
+  const handlers = calls.observe({ ...shop.serving, ...apis.served });
   routes.register(handlers);
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
@@ -73,7 +73,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const siteUrl = config.siteUrl ?? terms.publicUrl;
   const exposed = exposedHeaders(contract, methods);
   const selling = { publicUrl: terms.publicUrl, methods };
-  const { live, ...answers } = freeAnswers({ ...base, selling, siteUrl, health, handlers, free, exposed });
+  const { live, ...answers } = freeAnswers({ ...base, ...shop, selling, siteUrl, health, handlers, exposed });
   routes.register(live);
   const limits = new SourceLimits({ ...config, log, observer });
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries(), limits };
@@ -85,16 +85,15 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const { documents } = pages;
   const paying = { charge, offers, closing, answerKeys, pickUps };
   const serving = { ...handlerParts, ...memory, ...paying, observer, exposed };
-  // Without a handler that opens the panel, there is none.
-  const page = panel && (await pageOf(base, ledger, panel));
-  const callback = createApp({ ...serving, documents, holdMs: config.holdMs, ...page }).callback();
+  const { holdMs } = config;
+  const app = createApp({ ...serving, documents, holdMs, pages: shop.pages.map(servePages) }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   const beside = pages.wallet ? [mcp, pages.wallet] : [mcp];
   void routes.warm();
   return {
     app: (request, response) => {
       const server = beside.find(each => each.serves(request));
-      void (server ? server.serve(request, response) : callback(request, response));
+      void (server ? server.serve(request, response) : app(request, response));
     },
     ...{ ...memory, routes, documents, exposed },
     ...(pages.landing ? { landing: pages.landing } : {}),
@@ -102,33 +101,29 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
     orders,
     backends: [...new Set(Object.values(handlers).flatMap(({ backend }) => backend ?? []))],
     idle: () => charge.idle(),
-    panelLink: page?.link,
+    sections: shop.sections,
+    pageLinks: await keepPageLinks(shop.pages, config.stateDir, log),
   };
 }
 
-type OpenPanel = Panel & { sentimentOf: SentimentOf };
-
-/** The handlers of the shop, and the panel if one of them opened it. */
+/** The handlers of the shop. */
 async function openEntries(
-  { config, contract, handlers, settings, endpoints, terms, log, disposers }: Base,
+  { config, contract, handlers, settings, endpoints, terms, log, closing, disposers }: Base,
   { chain, ledger }: Offering,
-): Promise<{ shop: OpenHandlers; panel: OpenPanel | undefined }> {
-  const presence = new Respondents({ notes: ledger, presentMs: config.respondentMs });
-  const replies = { replyStore: replyStoreOf(ledger), presence };
-  let panel: OpenPanel | undefined;
+): Promise<OpenHandlers> {
   const shop = await openHandlers(contract, handlers, settings, {
     network: config.network,
     chain,
     log,
+    shopName: productName(contract),
     publicUrl: terms.publicUrl,
     sandboxServices: endpoints.marketUrl,
-    panel: sentimentOf => {
-      panel = { ...replies, sentimentOf };
-      return replies;
-    },
+    notes: { getMeta: key => ledger.getMeta(key), setMeta: (key, value) => ledger.setMeta(key, value) },
+    replyStore: replyStoreOf(ledger),
+    closing,
   });
   disposers.unshift(() => shop.close());
-  return { shop, panel };
+  return shop;
 }
 
 function healthOf(
@@ -165,22 +160,4 @@ function mcpOf(
   const mcp = new McpEndpoint({ ...serving, contract, publicUrl, siteUrl, trustedProxies, holdMs });
   disposers.unshift(() => mcp.close());
   return mcp;
-}
-
-function pageOf(
-  { config, contract, terms, log, closing: signal }: Base,
-  ledger: Ledger,
-  panel: OpenPanel,
-): ReturnType<typeof openPanel> {
-  const { panelToken, stateDir } = config;
-  return openPanel({
-    ...panel,
-    contract,
-    notes: ledger,
-    panelToken,
-    publicUrl: terms.publicUrl,
-    stateDir,
-    log,
-    signal,
-  });
 }

@@ -37,7 +37,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   ADMIN_URL: { ...ADMIN, what: 'the URL at which a proxy shows that listener', values: 'URL' },
   ADMIN_TOKEN: {
     ...ADMIN,
-    what: 'opens the operator page; other than `PANEL_TOKEN`',
+    what: 'opens the operator page; other than the tokens of pages, such as `PANEL_TOKEN`',
     values: 'at least 16 characters',
     fallback: 'generated',
   },
@@ -96,15 +96,8 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   HOLD_SECONDS: {
     what: 'how long the server holds a call that waits for an order, or for work that another request began',
   },
-  ORDER_MINUTES: { what: 'how long respondents may take', see: 'how-to/people.md' },
-  PANEL_TOKEN: {
-    what: 'opens the page on which people answer; the link of a generated one is in `panel.url` of the state folder. It rejects no replies, `ADMIN_TOKEN` does',
-    values: 'at least 16 characters',
-    fallback: 'generated',
-    see: 'how-to/people.md',
-  },
-  RESPONDENT_MINUTES: {
-    what: 'with `PEOPLE=panel`, questions are sold until this long after a respondent was last on the panel page',
+  ORDER_MINUTES: {
+    what: 'how long an attempt at an order may take, such as the people who are asked; a handler may extend it once',
     see: 'how-to/people.md',
   },
   MAX_UNSETTLED_PER_PAYER: { what: 'how many unsettled calls one payer may have' },

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument, type Document } from 'yaml';
 import { parameterNames, unnamed } from './paths.js';
-import { MCP_PATH, PANEL_PATH, PICK_UP } from './reserved-names.js';
+import { MCP_PATH, PICK_UP } from './reserved-names.js';
 import { readPriced, type PricedOperation } from './read-operation.js';
 import type { Fault, Place } from './read-parameters.js';
 import { isObject, objectOf } from './references.js';
@@ -183,11 +183,6 @@ function reserved({ paid, free }: Contract, fault: Fault): void {
   for (const { id, path } of [...paid, ...free]) {
     if (path === MCP_PATH)
       fault(['paths', path], 'the server itself answers here, to MCP clients: choose another path');
-    if (path === PANEL_PATH || path.startsWith(`${PANEL_PATH}/`))
-      fault(
-        ['paths', path],
-        'the server itself answers here, to people who answer questions: choose another path',
-      );
     if (id === PICK_UP)
       fault(['paths', path], `${PICK_UP} is an MCP tool of the server itself: choose another operationId`);
   }

@@ -91,7 +91,7 @@ export type Served<O> = {
   ready?(asked: Asked<O>): Promise<void>;
   /**
    * Only for `upfront` operations whose work comes in parts, such as replies of people: how many an order asks for. Its caller is told how
-   * many are done, and the panel shows such orders.
+   * many are done.
    */
   wanted?(asked: Asked<O>): number;
 } & Backed;
@@ -112,15 +112,15 @@ export type ServedFree<O> = {
 } & Backed;
 
 /**
- * The handlers of a shop by operationId, each built from a context. What `Operations` does not have is a compile error;
+ * The handlers of a shop by operationId, each built from a context; `More` is what people see of them. What `Operations` does not have is a compile error;
  * an operation that is missing here must name an `x-upstream` in the contract (see `checkHandlers`).
  */
-export type TableOf<Operations, Context> = {
+export type TableOf<Operations, Context, More> = {
   readonly [K in keyof Operations]?: (
     context: Context,
   ) => 402 extends keyof Responses<Operations[K]>
-    ? Served<Operations[K]> | Promise<Served<Operations[K]>>
-    : ServedFree<Operations[K]> | Promise<ServedFree<Operations[K]>>;
+    ? (Served<Operations[K]> & More) | Promise<Served<Operations[K]> & More>
+    : (ServedFree<Operations[K]> & More) | Promise<ServedFree<Operations[K]> & More>;
 };
 
 /** A call of any operation, as everything between socket and handler sees it. */

@@ -17,14 +17,20 @@ const FAVICON_PIXELS = 32;
  * The files that agents, crawlers and browsers ask for by convention, beside the operations of the contract. A path that the contract
  * declares is the contract's.
  * @param exposed the headers that a page of another origin may read
+ * @param pages of operations, which are for people who sign in
  */
-export function agentFiles(contract: Contract, selling: Selling, exposed: string): StaticDocuments {
+export function agentFiles(
+  contract: Contract,
+  selling: Selling,
+  exposed: string,
+  pages: readonly { path: string }[] = [],
+): StaticDocuments {
   const { short, full } = llmsTexts(contract, selling);
   const file = (content: string | Buffer, type: string) => fileOf(content, type, exposed, HEADERS);
   const files = new Map([
     ['/llms.txt', file(short, TEXT)],
     ['/llms-full.txt', file(full, TEXT)],
-    ['/robots.txt', file(robots(contract, selling), TEXT)],
+    ['/robots.txt', file(robots(contract, selling, pages), TEXT)],
     ['/.well-known/x402.json', documentOf(discoveryOf(contract.paid, selling), exposed)],
     [SERVER_JSON_PATH, documentOf(serverJson(contract, selling), exposed)],
     [SCHEMATHESIS_PATH, file(SCHEMATHESIS_CONFIG, 'application/toml; charset=utf-8')],
@@ -38,13 +44,13 @@ export function agentFiles(contract: Contract, selling: Selling, exposed: string
 }
 
 /** Paid paths stay open, because crawlers read their prices there; `X-Robots-Tag` keeps them out of search results. */
-function robots(contract: Contract, { publicUrl }: Selling): string {
+function robots(contract: Contract, { publicUrl }: Selling, pages: readonly { path: string }[]): string {
   const answers = answersUrl(contract, '');
   return [
     `# Agents: start at ${publicUrl}/llms.txt`,
     'User-agent: *',
     'Allow: /',
-    'Disallow: /panel/',
+    ...pages.map(({ path }) => `Disallow: ${path}/`),
     ...(answers === undefined ? [] : [`Disallow: ${answers}`]),
     '',
   ].join('\n');

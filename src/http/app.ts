@@ -29,19 +29,19 @@ export type AppParts = ServeFreeParts &
     /** The headers of answers that a page of another origin may read. */
     exposed: string;
     documents: StaticDocuments;
-    /** The page on which people answer, if any are asked; mounted after the routes of the contract. */
-    panel?: Middleware;
+    /** The pages of operations, mounted after the routes of the contract. */
+    pages: readonly Middleware[];
   };
 
 const HEAD_SELLS_NOTHING = 'HEAD has no body, so it sells nothing: send it with GET';
 
-/** The Koa app behind the fast path: the operations of the contract, and the panel. */
+/** The Koa app behind the fast path: the operations of the contract, and their pages. */
 export function createApp(parts: AppParts): Koa {
   const app = new Koa();
   app.silent = true;
   app.use(reportFaults(parts));
   app.use((ctx, next) => serve(ctx, parts, next));
-  if (parts.panel) app.use(parts.panel);
+  for (const page of parts.pages) app.use(page);
   app.use(outsideTheContract(parts.documents));
   app.use(ctx => {
     throw new Halt(404, `${shown(ctx)} does not exist. GET / lists all operations.`);

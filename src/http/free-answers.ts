@@ -23,13 +23,15 @@ export type FreeParts = {
   handlers: Serving;
   /** The free operations that the shop itself serves. */
   free: ServingFree;
+  /** Of operations; crawlers are told to leave them alone. */
+  pages: readonly { path: string }[];
   /** The headers that a page of another origin may read. */
   exposed: string;
 };
 
 /** Builds the answers of the free operations. */
 export function freeAnswers(parts: FreeParts): FreeAnswers {
-  const { contract, selling, siteUrl, health, handlers, free, exposed } = parts;
+  const { contract, selling, siteUrl, health, handlers, free, exposed, pages } = parts;
   const fixed = (value: Json): StaticDocument => documentOf(value, exposed);
   const sections = (key: 'discovery' | 'health'): [string, string[]][] =>
     contract.free.flatMap((operation: FreeOperation) => {
@@ -59,7 +61,7 @@ export function freeAnswers(parts: FreeParts): FreeAnswers {
     ...mapped(Object.entries(free), operation => answering(() => operation.call())),
   };
   return {
-    documents: new Map([...agentFiles(contract, selling, exposed), ...declared(contract, documents)]),
+    documents: new Map([...agentFiles(contract, selling, exposed, pages), ...declared(contract, documents)]),
     live: Object.fromEntries(declared(contract, live)),
   };
 }

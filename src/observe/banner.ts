@@ -7,14 +7,14 @@ import type { PricedOperation } from '../contract/contract.js';
  */
 export function bannerOf(
   url: string,
-  links: { operator: string; panel: string | undefined; buy: string },
+  links: { operator: string; pages: readonly { name: string; url: string }[]; buy: string },
   sold: readonly Pick<PricedOperation, 'id' | 'request'>[],
 ): string {
   const lines = [
     ['Server', url],
     ['Operator', links.operator],
   ];
-  if (links.panel !== undefined) lines.push(['Panel', links.panel]);
+  for (const { name, url: opens } of links.pages) lines.push([name, opens]);
   const first = sold.find(({ request }) => request !== undefined);
   if (first?.request)
     lines.push(['Buy a call', `${links.buy} ${first.id} ${quoted(JSON.stringify(first.request.example))}`]);

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 
 const SRC = new URL('../../../src/', import.meta.url);
 
-/** A script of a page, from files below src/. They are not compiled, so they are not in dist/. */
-export function browserScript(...files: string[]): string {
-  return files.map(file => readFileSync(new URL(file, SRC), 'utf8')).join('\n');
+/** A script of a page, from a file below src/. It is not compiled, so it is not in dist/. */
+export function browserScript(file: string): string {
+  return readFileSync(new URL(file, SRC), 'utf8');
 }
 
-/** Signs in with the token after `#` of the URL. It comes before the script of a page with `signIn`. */
-export const EXCHANGE_TOKEN = 'pages/assets/exchange-token.js';
+/** A script that signs in with the token after `#` of the URL. It comes before the script of a page with a sign-in. */
+export const EXCHANGE_TOKEN = browserScript('pages/assets/exchange-token.js');

@@ -26,7 +26,7 @@ export function escapeHtml(text: string): string {
 /** Longer texts are cut, with a note that they are. */
 const MAX_SHOWN_CHARACTERS = 20_000;
 
-/** A block for text that callers or respondents wrote: shown as written, with a text direction of its own. */
+/** A block for text that callers or other people wrote: shown as written, with a text direction of its own. */
 export function foreignBlock(text: string, className = ''): string {
   const shown =
     text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}… (shortened)` : text;

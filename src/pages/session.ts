@@ -1,16 +1,21 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { SharedMeta } from '../upstreams/people/respondents.js';
+
+/** Short texts by key, the same at all servers of a ledger. A key begins with a name of the one who writes it. */
+export type SharedNotes = {
+  getMeta(key: string): Promise<string | undefined>;
+  setMeta(key: string, value: string): Promise<void>;
+};
 
 /** A browser that signed in with the operator's token. */
 export type Session = {
-  /** Random id of the person, kept after signing out; each person can answer a question once. */
-  respondent: string;
+  /** Random id of the person, kept after signing out; a page may let each person do something once. */
+  visitor: string;
   /** End of the session, ms since 1970; 0 after signing out. */
   until: number;
 };
 
 const SESSION_MS = 7 * 24 * 3_600_000;
-const RESPONDENT = /^[A-Za-z0-9_-]{22}$/;
+const VISITOR = /^[A-Za-z0-9_-]{22}$/;
 /** Shorter tokens can be guessed despite the rate limit. */
 const MIN_TOKEN_CHARACTERS = 16;
 
@@ -21,14 +26,15 @@ const MIN_TOKEN_CHARACTERS = 16;
 export class Sessions {
   readonly #token: Buffer;
   readonly #key: Buffer;
-  readonly #notes: SharedMeta;
+  readonly #notes: SharedNotes;
+  readonly #page: string;
   readonly #now: () => number;
 
   /**
-   * @param page sessions of one page do not open another, not even with the same token
+   * @param page its name; sessions of one page do not open another, not even with the same token
    * @throws RangeError if the token has fewer than 16 characters.
    */
-  constructor(token: string, notes: SharedMeta, now: () => number, page = 'panel') {
+  constructor(token: string, notes: SharedNotes, now: () => number, page: string) {
     if (token.length < MIN_TOKEN_CHARACTERS)
       throw new RangeError(
         `The token of a page must have at least ${MIN_TOKEN_CHARACTERS} characters; use 32 random ones.`,
@@ -36,6 +42,7 @@ export class Sessions {
     this.#token = digest(token);
     this.#key = createHmac('sha256', token).update(`coinslot ${page} session v1`).digest();
     this.#notes = notes;
+    this.#page = page;
     this.#now = now;
   }
 
@@ -44,10 +51,10 @@ export class Sessions {
     return timingSafeEqual(digest(token), this.#token);
   }
 
-  /** Begins a session. A returning respondent keeps the same id. Rejects if the ledger cannot be read. */
+  /** Begins a session. A returning visitor keeps the same id. Rejects if the ledger cannot be read. */
   async begin(before: Session | undefined): Promise<Session> {
     const until = this.#now() + SESSION_MS;
-    if (before === undefined) return { respondent: randomBytes(16).toString('base64url'), until };
+    if (before === undefined) return { visitor: randomBytes(16).toString('base64url'), until };
     // Must be later than every ended session, even if another server's clock is ahead.
     return { ...before, until: Math.max(until, (await this.#endedUntil(before)) + 1) };
   }
@@ -57,33 +64,33 @@ export class Sessions {
     return session.until > this.#now() && session.until > (await this.#endedUntil(session));
   }
 
-  /** Ends all sessions of the respondent, on every server. Resolves when this is stored. */
-  async end({ respondent, until }: Session): Promise<void> {
-    await this.#notes.setMeta(endedKey(respondent), String(until));
+  /** Ends all sessions of the visitor, on every server. Resolves when this is stored. */
+  async end({ visitor, until }: Session): Promise<void> {
+    await this.#notes.setMeta(this.#endedKey(visitor), String(until));
   }
 
-  /** The latest `until` among the ended sessions of the respondent. */
-  async #endedUntil({ respondent }: Session): Promise<number> {
-    return Number((await this.#notes.getMeta(endedKey(respondent))) ?? 0);
+  /** The latest `until` among the ended sessions of the visitor. */
+  async #endedUntil({ visitor }: Session): Promise<number> {
+    return Number((await this.#notes.getMeta(this.#endedKey(visitor))) ?? 0);
   }
 
   /** The cookie value. It is signed and contains no secret. */
-  write({ respondent, until }: Session): string {
-    const text = `${respondent}.${until}`;
+  write({ visitor, until }: Session): string {
+    const text = `${visitor}.${until}`;
     return `${text}.${this.#sign(`session ${text}`)}`;
   }
 
   /** The session of a cookie value, whether or not it has ended; undefined if the signature is wrong. */
   read(cookie: string | undefined): Session | undefined {
-    const [respondent = '', until = '', signature = '', ...rest] = (cookie ?? '').slice(0, 200).split('.');
-    if (rest.length > 0 || !RESPONDENT.test(respondent) || !/^\d{1,15}$/.test(until)) return undefined;
-    if (!same(signature, this.#sign(`session ${respondent}.${until}`))) return undefined;
-    return { respondent, until: Number(until) };
+    const [visitor = '', until = '', signature = '', ...rest] = (cookie ?? '').slice(0, 200).split('.');
+    if (rest.length > 0 || !VISITOR.test(visitor) || !/^\d{1,15}$/.test(until)) return undefined;
+    if (!same(signature, this.#sign(`session ${visitor}.${until}`))) return undefined;
+    return { visitor, until: Number(until) };
   }
 
   /** The key that every form of this session must contain, so that other sites cannot send one (CSRF). */
-  formKey({ respondent, until }: Session): string {
-    return this.#sign(`form ${respondent}.${until}`);
+  formKey({ visitor, until }: Session): string {
+    return this.#sign(`form ${visitor}.${until}`);
   }
 
   checkFormKey(session: Session, key: string): boolean {
@@ -94,13 +101,13 @@ export class Sessions {
     return SESSION_MS;
   }
 
+  #endedKey(visitor: string): string {
+    return `${this.#page}-session-ended:${visitor}`;
+  }
+
   #sign(text: string): string {
     return createHmac('sha256', this.#key).update(text).digest('base64url');
   }
-}
-
-function endedKey(respondent: string): string {
-  return `panel-session-ended:${respondent}`;
 }
 
 function digest(text: string): Buffer {

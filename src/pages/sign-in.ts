@@ -56,11 +56,11 @@ export class SignIn {
     return true;
   }
 
-  /** Ends the session of a form that signs out. The respondent's id stays in the cookie: signing in again makes no second person. */
+  /** Ends the session of a form that signs out. The visitor's id stays in the cookie: signing in again makes no second person. */
   async leave(ctx: Context): Promise<void> {
     const { session } = await this.form(ctx);
     await this.#options.sessions.end(session);
-    this.#setCookie(ctx, { respondent: session.respondent, until: 0 });
+    this.#setCookie(ctx, { visitor: session.visitor, until: 0 });
   }
 
   /** For a browser without a session. */

@@ -14,11 +14,18 @@ export type {
   Query,
   Ready,
   Reply,
-  Served,
-  ServedFree,
 } from '../contract/operation.js';
 export type { Finding, Probe } from '../contract/probe.js';
-export type { ChainReads, Entry, FreeEntry, HandlerContext, HandlersOf, Panel } from './handler-context.js';
+export { NOT_CHARGED } from '../contract/not-charged.js';
+export type {
+  ChainReads,
+  Entry,
+  FreeEntry,
+  HandlerContext,
+  HandlersOf,
+  Served,
+  ServedFree,
+} from './handler-context.js';
 export { setting, withSettings, type Setting, type Settings, type ValuesOf } from './settings.js';
 export { answerOfExample, type ExampleAnswer } from './answer-of-example.js';
 
@@ -56,14 +63,27 @@ export type { Account } from '../rails/solana/rpc-types.js';
 export { readAddress, toAddress } from '../rails/solana/address.js';
 export { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 
-// The panel, on which people answer what an order asks.
+// Pages for people, below a path of the operation's own, and its section on the operator page.
+export type { AdminSection, OrderView } from './admin-section.js';
+export type { PageContext, PageRoute, Pages } from './pages.js';
+export { BASE_STYLE } from '../pages/base-style.js';
+export { EXCHANGE_TOKEN } from '../pages/browser-script.js';
+export { escapeHtml, foreignBlock } from '../pages/escape.js';
+export { PageFault, readForm } from '../pages/form.js';
+export { LiveStreams } from '../pages/live.js';
+export { brand, entrancePages, hidden, ICON, pageFrame, type EntrancePages } from '../pages/page-frame.js';
+export { asset, events, html, see } from '../pages/page-responses.js';
+export { Sessions, type Session, type SharedNotes } from '../pages/session.js';
+export { SignIn } from '../pages/sign-in.js';
+export { LeakyBuckets, perMinute } from '../net/leaky-buckets.js';
+
+// The replies of people.
 export {
   MAX_REPLY_CHARACTERS,
   SENTIMENTS,
   type Question,
+  type Added,
   type Reply as PanelReply,
   type ReplyStore,
   type Sentiment,
 } from '../upstreams/people/people.js';
-export { tidyReply } from '../upstreams/people/reply-text.js';
-export type { Respondents } from '../upstreams/people/respondents.js';

@@ -1,18 +1,14 @@
-import type { Served, ServedFree, TableOf } from '../contract/operation.js';
+import type { Served as Paid, ServedFree as Free, TableOf } from '../contract/operation.js';
 import type { Log } from '../net/log.js';
+import type { SharedNotes } from '../pages/session.js';
 import type { Network } from '../rails/solana/networks.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
-import type { ReplyStore, Sentiment } from '../upstreams/people/people.js';
-import type { Respondents } from '../upstreams/people/respondents.js';
+import type { ReplyStore } from '../upstreams/people/people.js';
+import type { AdminSection } from './admin-section.js';
+import type { Pages } from './pages.js';
 
 /** What a handler may read from the chain. */
 export type ChainReads = Pick<SolanaChain, 'account' | 'balance' | 'signaturesFor' | 'transaction'>;
-
-/** The page on which people answer the orders whose `replies` say how many are wanted. */
-export type Panel = { replyStore: ReplyStore; presence: Respondents };
-
-/** Infers what a reply without a choice says; undefined if it can't be told. */
-export type SentimentOf = (text: string) => Promise<Sentiment | undefined>;
 
 /**
  * All that an operation gets of the server that sells it. What is not here is imported from 'coinslot'. `Values`: those of the settings
@@ -24,15 +20,28 @@ export type HandlerContext<Values = Record<never, never>> = {
   network: Pick<Network, 'name' | 'caip2'>;
   chain: ChainReads;
   log: Log;
+  /** The name of the shop, as its pages show it. */
+  shopName: string;
   /** Where callers reach this server, without trailing slash. */
   publicUrl: string;
   /** The sandbox's doubles of public services, each below a path of its name; undefined outside the sandbox. */
   sandboxServices: string | undefined;
+  notes: SharedNotes;
+  /** The replies of people to open orders. */
+  replyStore: ReplyStore;
+  /** Aborts when the server shuts down: what a page keeps open must end then. */
+  closing: AbortSignal;
   /** What several operations share: `make` is called once for each server, and what it returns is given to all who name it. */
   shared: <T>(make: (context: HandlerContext<Values>) => T) => T;
-  /** Opens the panel. */
-  panel: (sentimentOf: SentimentOf) => Panel;
 };
+
+/** What people see of an operation: pages on the public server, and a section on the operator page. */
+export type Shown = { pages?: Pages; admin?: AdminSection };
+
+/** How a paid operation is served. */
+export type Served<O> = Paid<O> & Shown;
+/** How a free operation of the shop is served. */
+export type ServedFree<O> = Free<O> & Shown;
 
 /** Builds what sells an operation, once for each server. It does no slow work: a call or `health` does. */
 export type Entry<O> = (context: HandlerContext) => Served<O> | Promise<Served<O>>;
@@ -40,4 +49,4 @@ export type Entry<O> = (context: HandlerContext) => Served<O> | Promise<Served<O
 export type FreeEntry<O> = (context: HandlerContext) => ServedFree<O> | Promise<ServedFree<O>>;
 
 /** The handlers of a shop by operationId (`export const handlers = { … } satisfies HandlersOf<operations>` in handlers/index.ts). */
-export type HandlersOf<Operations> = TableOf<Operations, HandlerContext>;
+export type HandlersOf<Operations> = TableOf<Operations, HandlerContext, Shown>;

@@ -4,13 +4,16 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { checkHandlers } from '../contract/check-handlers.js';
 import { ContractFault, loadContract, type Contract } from '../contract/contract.js';
 import type { AnyFree, AnyServed } from '../contract/operation.js';
-import type { HandlerContext } from './handler-context.js';
+import type { HandlerContext, Shown } from './handler-context.js';
 import type { Declared } from './settings.js';
 
 /** The handlers of a shop by operationId, as its handlers/index.ts exports them (see `HandlersOf`). */
 export type HandlerTable = Readonly<
-  Record<string, ((context: HandlerContext) => AnyServed | AnyFree | Promise<AnyServed | AnyFree>) & Declared>
+  Record<string, ((context: HandlerContext) => AnyOpened | Promise<AnyOpened>) & Declared>
 >;
+
+/** What an entry returns, whatever its operation. */
+export type AnyOpened = (AnyServed | AnyFree) & Shown;
 
 /** What a folder sells. */
 export type Shop = { contract: Contract; handlers: HandlerTable };

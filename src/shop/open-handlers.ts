@@ -1,8 +1,11 @@
-import type { Contract } from '../contract/contract.js';
-import type { AnyFree, AnyServed, Serving, ServingFree } from '../contract/operation.js';
+import { ContractFault, type Contract } from '../contract/contract.js';
+import type { AnyServed, Serving, ServingFree } from '../contract/operation.js';
 import type { Probe } from '../contract/probe.js';
 import type { HandlerContext } from './handler-context.js';
-import type { HandlerTable } from './load-shop.js';
+import type { AdminSection } from './admin-section.js';
+import type { AnyOpened, HandlerTable } from './load-shop.js';
+import { pageFaults } from './page-paths.js';
+import type { Pages } from './pages.js';
 
 /** The handlers of a shop, as the server calls them. */
 export type OpenHandlers = {
@@ -11,6 +14,9 @@ export type OpenHandlers = {
   free: ServingFree;
   /** By their names in /health. */
   probes: Record<string, Probe>;
+  pages: readonly Pages[];
+  /** By operationId. */
+  sections: Readonly<Record<string, AdminSection>>;
   /** Never rejects. */
   close(): Promise<void>;
 };
@@ -21,10 +27,10 @@ export type ContextParts = Omit<HandlerContext, 'shared' | 'settings'>;
 /**
  * Calls every entry of the table with a context.
  * @param settings the values of what each entry declares, by operationId (`readSettings`)
- * @throws what an entry throws, once those that were opened are closed
+ * @throws what an entry throws, or a ContractFault if pages have a path that is taken, once those that were opened are closed
  */
 export async function openHandlers(
-  contract: Pick<Contract, 'paid'>,
+  contract: Pick<Contract, 'paid' | 'free'>,
   handlers: HandlerTable,
   settings: Readonly<Record<string, object>>,
   parts: ContextParts,
@@ -43,6 +49,12 @@ export async function openHandlers(
     await close();
     throw refused.reason;
   }
+  const pages = all.flatMap(([id, served]) => (served.pages ? [{ id, ...served.pages }] : []));
+  const faults = pageFaults(contract, pages);
+  if (faults.length > 0) {
+    await close();
+    throw new ContractFault(faults.join('\n'));
+  }
   const paid = new Set(contract.paid.map(({ id }) => id));
   const serving = all
     .filter(([id]) => paid.has(id))
@@ -52,6 +64,8 @@ export async function openHandlers(
     serving: Object.fromEntries(serving) as Serving,
     free: Object.fromEntries(free) as ServingFree,
     probes: probesOf(all),
+    pages,
+    sections: Object.fromEntries(all.flatMap(([id, { admin }]) => (admin ? [[id, admin]] : []))),
     close,
   };
 }
@@ -77,7 +91,7 @@ function named(id: string, served: AnyServed): AnyServed {
   return served.health && served.backend === undefined ? { ...served, backend: id } : served;
 }
 
-function probesOf(all: readonly (readonly [string, AnyServed | AnyFree])[]): Record<string, Probe> {
+function probesOf(all: readonly (readonly [string, AnyOpened])[]): Record<string, Probe> {
   const probes: Record<string, Probe> = {};
   for (const [id, served] of all)
     if (served.health) probes[served.backend ?? id] = async signal => served.health?.(signal);

@@ -10,6 +10,8 @@ export type Setting<T> = {
   readonly what: string;
   /** Never shown. */
   readonly secret: boolean;
+  /** Whether it signs people in who must not be the operator. */
+  readonly isToken?: true;
   /** Reads the value. Reports one that is wrong to the reader, which names the variable. */
   readonly read: (reader: SettingReader) => T;
 };
@@ -25,6 +27,8 @@ export type FaultsOf<Values> = (values: Values, network: NetworkName) => string[
 export type Declared = { readonly settings?: Settings; readonly faults?: FaultsOf<never> };
 
 type Text = { secret?: boolean; pattern?: RegExp; form?: string };
+
+const MIN_TOKEN_CHARACTERS = 16;
 
 /** Kinds of settings. Without a `default`, the value of a variable that is not set is undefined. */
 export const setting = {
@@ -42,6 +46,16 @@ export const setting = {
       return text;
     };
     return { name, what, secret, read };
+  },
+  /** A secret of at least 16 characters that signs people in to a page. It can't be the operator's own. */
+  token(name: string, what: string): Setting<string | undefined> {
+    const read = (reader: SettingReader): string | undefined => {
+      const token = reader.secret(name, MIN_TOKEN_CHARACTERS);
+      if (token !== undefined && token === reader.text('ADMIN_TOKEN'))
+        reader.fault(`ADMIN_TOKEN: must differ from ${name}, which others than the operator know`);
+      return token;
+    };
+    return { name, what, secret: true, isToken: true, read };
   },
   /** An http(s) URL, without trailing slash. User, password and query are never shown. */
   url(name: string, what: string): Setting<string | undefined> {
@@ -103,6 +117,17 @@ export function readSettings(
     all[id] = values;
   }
   return all;
+}
+
+/** The variables with tokens of pages that are set. */
+export function tokensSet(
+  handlers: Readonly<Record<string, Declared>>,
+  reader: Pick<SettingReader, 'text'>,
+): string[] {
+  const all = Object.values(handlers).flatMap(({ settings = {} }) => Object.values(settings));
+  return all
+    .filter(({ isToken, name }) => isToken && reader.text(name) !== undefined)
+    .map(({ name }) => name);
 }
 
 /** A line per operation that reads settings, with those that are set; a secret without its value. */

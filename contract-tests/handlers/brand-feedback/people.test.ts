@@ -6,10 +6,10 @@ import { createBrandFeedback } from '../../../handlers/brand-feedback/aggregate.
 import { classify } from '../../../handlers/brand-feedback/classify.js';
 import { sampleReply } from '../../../handlers/brand-feedback/sample-respondents.js';
 import { createPanelPeople } from '../../../handlers/brand-feedback/panel-people.js';
-import { Respondents } from '../../../src/upstreams/people/respondents.js';
+import { Respondents } from '../../../handlers/brand-feedback/respondents.js';
 import { SENTIMENTS } from '../../../src/upstreams/people/people.js';
 import { languageOf } from '../../../handlers/brand-feedback/language.js';
-import { charactersOf, tidyReply } from '../../../src/upstreams/people/reply-text.js';
+import { charactersOf, tidyReply } from '../../../handlers/brand-feedback/reply-text.js';
 import { createSandboxPeople } from '../../../handlers/brand-feedback/sandbox-people.js';
 import {
   aQuestion,

@@ -45,6 +45,8 @@ export type ReplyStore = {
    * `duplicate` is also returned for a known reply id, and for a respondent whose reply was rejected.
    */
   add(id: string, reply: Reply): Promise<Added>;
+  /** Rejects a reply: its place is free again, but its respondent can't reply again. @returns false if there is none, or its order was answered */
+  reject(id: string, reply: string): Promise<boolean>;
   /** What was, or is about to be, requested from an external provider; opaque to the store. */
   intent(id: string): Promise<string | null>;
   /** Resolves when the intent is on disk. Only then is the request sent to the provider. */

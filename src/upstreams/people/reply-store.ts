@@ -8,6 +8,7 @@ export function replyStoreOf(ledger: Ledger): ReplyStore {
       (await ledger.openOrders()).map(order => ({ ...questionOf(order), replies: order.replies })),
     replies: id => ledger.replies(id),
     add: (id, reply) => ledger.addReply(id, reply),
+    reject: (id, reply) => ledger.rejectReply(id, reply),
     intent: id => ledger.intent(id),
     saveIntent: (id, intent) => ledger.saveIntent(id, intent),
   };

@@ -1,4 +1,4 @@
-import { MAX_REPLY_CHARACTERS } from './people.js';
+import { MAX_REPLY_CHARACTERS } from 'coinslot';
 
 /**
  * Cleans a reply: unified line ends, no characters that a database or page cannot store (control characters are removed, lone

@@ -1,28 +1,39 @@
 import { randomBytes } from 'node:crypto';
-import Router, { type RouterMiddleware } from '@koa/router';
-import type { Context, Middleware } from 'koa';
+import { readFileSync } from 'node:fs';
 import {
   type Added,
+  asset,
+  type EntrancePages,
+  events,
+  EXCHANGE_TOKEN,
+  html,
+  LeakyBuckets,
+  LiveStreams,
+  PageFault,
+  type PageContext as Context,
+  type PageRoute,
+  type Pages,
+  perMinute,
   type Question,
-  type Reply,
+  readForm,
+  type PanelReply as Reply,
   type ReplyStore,
+  see,
   type Sentiment,
-} from '../upstreams/people/people.js';
-import type { Respondents, SharedMeta } from '../upstreams/people/respondents.js';
-import { tidyReply } from '../upstreams/people/reply-text.js';
-import { PageFault, readForm } from '../pages/form.js';
-import { LeakyBuckets, perMinute } from '../net/leaky-buckets.js';
-import { browserScript, EXCHANGE_TOKEN } from '../pages/browser-script.js';
-import { LiveStreams } from '../pages/live.js';
+  type Session,
+  Sessions,
+  type SharedNotes,
+  SignIn,
+} from 'coinslot';
 import { type Board, boardFragment, boardPage, type Card, type Fault, panelEntrance } from './board.js';
-import type { EntrancePages } from '../pages/page-frame.js';
-import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/page-responses.js';
 import { type Control, faultIn, NO_CHOICE, repeats, type ReplyFault } from './reply-faults.js';
-import { type Session, Sessions } from '../pages/session.js';
-import { SignIn } from '../pages/sign-in.js';
+import { tidyReply } from './reply-text.js';
+import type { Respondents } from './respondents.js';
 import { STYLE } from './style.js';
 
-const SCRIPT = browserScript(EXCHANGE_TOKEN, 'panel/assets/panel.js');
+/** It is not compiled, so it is not in dist/. */
+const OWN_SCRIPT = new URL('../../../handlers/brand-feedback/assets/panel.js', import.meta.url);
+const SCRIPT = `${EXCHANGE_TOKEN}\n${readFileSync(OWN_SCRIPT, 'utf8')}`;
 
 export type PanelOptions = {
   /** The name of the product. */
@@ -31,7 +42,7 @@ export type PanelOptions = {
   /** Records when a signed-in respondent was last seen. */
   presence: Respondents;
   /** Stores ended sessions for all servers. */
-  notes: SharedMeta;
+  notes: SharedNotes;
   /** The token of the respondents, at least 16 characters. */
   token: string;
   /** What a reply without a choice says; undefined if that can't be told. */
@@ -61,24 +72,28 @@ const SAID: Record<Added, string> = {
 /**
  * The page at /panel/ on which people answer the open questions. Nobody sees the replies of others here, and nobody can reject one:
  * that is for the operator page. Works without JavaScript.
- * Requests outside /panel are passed on.
  * @throws RangeError if the token is too short to be safe.
  */
-export function createPanel(options: PanelOptions): Router {
+export function createPanel(options: PanelOptions): Pages {
   const panel = new Panel(options);
-  const router = new Router({ strict: true, sensitive: true });
-  router.use(panel.guard as RouterMiddleware);
-  router.get('/panel', ctx => see(ctx, '/panel/'));
-  router.get('/panel/', panel.show);
-  router.get('/panel/questions', panel.list);
-  router.get('/panel/live', panel.live);
-  router.get('/panel/style.css', ctx => asset(ctx, 'text/css; charset=utf-8', STYLE));
-  router.get('/panel/panel.js', ctx => asset(ctx, 'text/javascript; charset=utf-8', SCRIPT));
-  router.post('/panel/login', panel.login);
-  router.post('/panel/logout', panel.logout);
-  router.post('/panel/reply', panel.reply);
-  router.post('/panel/typing', panel.typing);
-  return router;
+  const get = (path: string, serve: PageRoute['serve']): PageRoute => ({ method: 'GET', path, serve });
+  const post = (path: string, serve: PageRoute['serve']): PageRoute => ({ method: 'POST', path, serve });
+  return {
+    path: '/panel',
+    name: 'Panel',
+    failed: panel.failed,
+    routes: [
+      get('/', panel.show),
+      get('/questions', panel.list),
+      get('/live', panel.live),
+      get('/style.css', ctx => asset(ctx, 'text/css; charset=utf-8', STYLE)),
+      get('/panel.js', ctx => asset(ctx, 'text/javascript; charset=utf-8', SCRIPT)),
+      post('/login', panel.login),
+      post('/logout', panel.logout),
+      post('/reply', panel.reply),
+      post('/typing', panel.typing),
+    ],
+  };
 }
 
 function wantsJson(ctx: Context): boolean {
@@ -104,7 +119,7 @@ class Panel {
     this.#entrance = panelEntrance(shop);
     this.#replyStore = replyStore;
     this.#presence = presence;
-    this.#sessions = new Sessions(token, notes, now);
+    this.#sessions = new Sessions(token, notes, now, 'panel');
     this.#live = new LiveStreams(async () => stateOf(await replyStore.open()), signal);
     this.#now = now;
     this.#signIn = new SignIn({
@@ -119,23 +134,6 @@ class Panel {
     });
     this.#replies = new LeakyBuckets({ ...perMinute(30), overall: perMinute(600), maxKeys: 1_000, now });
   }
-
-  readonly guard: Middleware = async (ctx, next) => {
-    // Other sites must not read the panel, even where CORS is open for the rest of the server.
-    ctx.remove('Access-Control-Allow-Origin');
-    ctx.remove('Access-Control-Expose-Headers');
-    ctx.set(PAGE_HEADERS);
-    try {
-      if (ctx.method === 'POST' && fromElsewhere(ctx))
-        throw new PageFault(
-          403,
-          'This form was sent from another site. Open the panel and send it from there.',
-        );
-      await next();
-    } catch (error) {
-      this.#fail(ctx, error);
-    }
-  };
 
   /** GET /panel/. A token in `?token=` is exchanged for a session and removed from the URL. */
   readonly show = async (ctx: Context): Promise<void> => {
@@ -177,7 +175,7 @@ class Panel {
 
   readonly reply = async (ctx: Context): Promise<void> => {
     const { session, form } = await this.#signIn.form(ctx, await this.#attend(ctx));
-    this.#throttle(session.respondent);
+    this.#throttle(session.visitor);
     const question = form.get('question') ?? '';
     const raw = form.get('text') ?? '';
     const chosen = form.get('sentiment') ?? '';
@@ -188,7 +186,7 @@ class Panel {
     const open = (await this.#replyStore.open()).some(({ id }) => id === question);
     if (!open) return this.#tooLate(ctx, session, 'closed', raw);
     const text = tidyReply(raw);
-    const { respondent } = session;
+    const { visitor: respondent } = session;
     if (repeats(text, respondent, await this.#replyStore.replies(question)))
       return correct({
         message: 'Someone has given the same reply word for word. Please use your own words.',
@@ -208,11 +206,25 @@ class Panel {
   /** Sent by the page's script every ten seconds while somebody types. */
   readonly typing = async (ctx: Context): Promise<void> => {
     const { session, form } = await this.#signIn.form(ctx, await this.#attend(ctx));
-    this.#throttle(session.respondent);
+    this.#throttle(session.visitor);
     const question = form.get('question') ?? '';
     const open = (await this.#replyStore.open()).some(({ id }) => id === question);
     if (open) await this.#presence.recordTyping(question);
     ctx.status = 204;
+  };
+
+  readonly failed = (ctx: Context, error: unknown): void => {
+    const fault =
+      error instanceof PageFault
+        ? error
+        : new PageFault(503, 'The questions cannot be read at the moment. Try again in a minute.', {
+            'Retry-After': '60',
+          });
+    ctx.set(fault.headers);
+    const { status, message: text } = fault;
+    if (wantsJson(ctx)) return json(ctx, status, text, 'fault');
+    if (status === 401) return html(ctx, 401, this.#entrance.signIn({ kind: 'again', text }));
+    html(ctx, status, this.#entrance.notice('Request failed', text));
   };
 
   async #correct(ctx: Context, session: Session, fault: Fault): Promise<void> {
@@ -246,38 +258,24 @@ class Panel {
   }
 
   /** The first 20 questions; those that this person can still answer come first. `kept` is always shown. */
-  async #board({ respondent, ...rest }: Session, kept?: string): Promise<Board> {
+  async #board(session: Session, kept?: string): Promise<Board> {
     const open = await this.#replyStore.open();
     const cards: Card[] = [];
     const later: Card[] = [];
     for (const question of this.#inOrder(open, kept)) {
       if (cards.length >= MAX_CARDS) break;
       const replies = await this.#replyStore.replies(question.id);
-      const own = replies.find(reply => reply.respondent === respondent);
+      const own = replies.find(reply => reply.respondent === session.visitor);
       const done = own !== undefined || replies.length >= question.wanted;
       (done && question.id !== kept ? later : cards).push({ question, replies: replies.length, own });
     }
     const shown = [...cards, ...later].slice(0, MAX_CARDS);
-    const formKey = this.#sessions.formKey({ respondent, ...rest });
+    const formKey = this.#sessions.formKey(session);
     return { shop: this.#shop, cards: shown, more: open.length - shown.length, formKey, now: this.#now() };
   }
 
   #inOrder(open: OpenQuestion[], kept: string | undefined): OpenQuestion[] {
     return open.filter(({ id }) => id === kept).concat(open.filter(({ id }) => id !== kept));
-  }
-
-  #fail(ctx: Context, error: unknown): void {
-    const fault =
-      error instanceof PageFault
-        ? error
-        : new PageFault(503, 'The questions cannot be read at the moment. Try again in a minute.', {
-            'Retry-After': '60',
-          });
-    ctx.set(fault.headers);
-    const { status, message: text } = fault;
-    if (wantsJson(ctx)) return json(ctx, status, text, 'fault');
-    if (status === 401) return html(ctx, 401, this.#entrance.signIn({ kind: 'again', text }));
-    html(ctx, status, this.#entrance.notice('Request failed', text));
   }
 }
 

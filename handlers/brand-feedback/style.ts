@@ -1,4 +1,4 @@
-import { BASE_STYLE } from '../pages/base-style.js';
+import { BASE_STYLE } from 'coinslot';
 
 /** The style sheet of the panel. */
 export const STYLE = `${BASE_STYLE}

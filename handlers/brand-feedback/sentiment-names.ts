@@ -1,4 +1,4 @@
-import type { Sentiment } from '../upstreams/people/people.js';
+import type { Sentiment } from 'coinslot';
 
 /** How pages call the sentiments. */
 export const SENTIMENT_NAMES: Record<Sentiment, string> = {

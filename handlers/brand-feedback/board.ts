@@ -1,8 +1,19 @@
-import { MAX_REPLY_CHARACTERS, type Question, type Reply, SENTIMENTS } from '../upstreams/people/people.js';
-import { escapeHtml, foreignBlock } from '../pages/escape.js';
-import { brand, type EntrancePages, entrancePages, hidden, ICON, pageFrame } from '../pages/page-frame.js';
+import {
+  brand,
+  type EntrancePages,
+  entrancePages,
+  escapeHtml,
+  foreignBlock,
+  hidden,
+  ICON,
+  MAX_REPLY_CHARACTERS,
+  pageFrame,
+  type Question,
+  type PanelReply as Reply,
+  SENTIMENTS,
+} from 'coinslot';
 import type { ReplyFault } from './reply-faults.js';
-import { SENTIMENT_NAMES } from '../pages/sentiment-names.js';
+import { SENTIMENT_NAMES } from './sentiment-names.js';
 
 /** One open question as one respondent sees it. It holds no reply of anybody else. */
 export type Card = {

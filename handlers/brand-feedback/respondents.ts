@@ -1,14 +1,7 @@
-import { NOT_CHARGED } from '../../contract/not-charged.js';
-import { UpstreamFailure } from '../../net/failure.js';
-
-/** Key-value storage shared by all servers of one ledger. */
-export type SharedMeta = {
-  getMeta(key: string): Promise<string | undefined>;
-  setMeta(key: string, value: string): Promise<void>;
-};
+import { NOT_CHARGED, UpstreamFailure, type SharedNotes } from 'coinslot';
 
 export type RespondentsOptions = {
-  notes: SharedMeta;
+  notes: SharedNotes;
   /** Respondents count as present for this long after they were last seen. Default 10 minutes. */
   presentMs?: number;
   /** ms since 1970. Default: the system clock. */
@@ -29,7 +22,7 @@ const MINUTE_MS = 60_000;
 
 /** Records when a signed-in respondent was last seen on the panel page of any server. */
 export class Respondents {
-  readonly #notes: SharedMeta;
+  readonly #notes: SharedNotes;
   readonly #presentMs: number;
   readonly #now: () => number;
   #writtenAt = -Infinity;

@@ -1,0 +1,49 @@
+import Router, { type RouterMiddleware } from '@koa/router';
+import type { Middleware } from 'koa';
+import { HttpFault } from '../net/http-fault.js';
+import { PageFault } from '../pages/form.js';
+import { fromElsewhere, PAGE_HEADERS } from '../pages/page-responses.js';
+import type { PageContext, Pages } from '../shop/pages.js';
+
+const UNAVAILABLE = 'This page cannot be shown at the moment. Try again in a minute.';
+
+/** Serves the pages of an operation. Requests outside their path are passed on. */
+export function servePages(pages: Pages): Middleware {
+  const { path, routes } = pages;
+  const router = new Router({ strict: true, sensitive: true });
+  router.use(guard(pages) as RouterMiddleware);
+  router.get(path, ctx => ctx.redirect(`${path}/`));
+  for (const { method, path: below, serve } of routes) {
+    const answer: RouterMiddleware = async ctx => serve(ctx);
+    if (method === 'GET') router.get(path + below, answer);
+    else router.post(path + below, answer);
+  }
+  return router.routes() as Middleware;
+}
+
+function guard({ failed = sayFault }: Pages): Middleware {
+  return async (ctx, next) => {
+    // Other sites must not read the pages, even where CORS is open for the rest of the server.
+    ctx.remove('Access-Control-Allow-Origin');
+    ctx.remove('Access-Control-Expose-Headers');
+    ctx.set(PAGE_HEADERS);
+    try {
+      if (ctx.method === 'POST' && fromElsewhere(ctx))
+        throw new PageFault(
+          403,
+          'This form was sent from another site. Open the page here and send the form from there.',
+        );
+      await next();
+    } catch (error) {
+      failed(ctx as PageContext, error);
+    }
+  };
+}
+
+function sayFault(ctx: PageContext, error: unknown): void {
+  const fault = error instanceof HttpFault ? error : undefined;
+  ctx.status = fault?.status ?? 503;
+  ctx.set(fault?.headers ?? { 'Retry-After': '60' });
+  ctx.type = 'text/plain; charset=utf-8';
+  ctx.body = `${fault?.message ?? UNAVAILABLE}\n`;
+}
