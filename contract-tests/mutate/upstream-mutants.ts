@@ -279,6 +279,27 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'costs the buyer nothing: its own address in its error',
     },
   ]),
+  // Speech queued whatever came, and dropped it near its deadline.
+  ...of('upstreams/fair-queue', 'upstreams/fair-queue', [
+    {
+      name: 'what can not end in time takes a place',
+      find: 'this.#requireTime(share, expected);',
+      replace: '',
+      grep: 'what can not end in time is refused at once',
+    },
+    {
+      name: 'jobs come in the order in which they were asked for',
+      find: 'share.waiting.findIndex(({ ms }) => ms > waiter.ms)',
+      replace: '-1',
+      grep: 'a short job comes before longer ones',
+    },
+    {
+      name: 'what would begin too late is begun',
+      find: 'if (this.#now() + waiter.ms > waiter.until)',
+      replace: 'if (false)',
+      grep: 'a job that would begin too late is refused',
+    },
+  ]),
   ...of('documents/discovery', OF_UPSTREAMS, [
     {
       name: 'the served contract names the upstream',
