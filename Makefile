@@ -116,10 +116,9 @@ operation-remove: build ## sell one less: NAME=textStats (or several: NAME='text
 package: install ## pack Coinslot for other folders: coinslot-<version>.tgz (.npmrc forbids scripts, so npm pack alone compiles nothing)
 	@npm pack --ignore-scripts=false --loglevel=error
 
-lint: install $(TOOLS_STAMP) ## check format, style, types, exports that nothing imports, that the generated types are fresh, and the contract
+lint: build $(TOOLS_STAMP) ## check format, style, types, exports that nothing imports, that the generated types are fresh, and the contract
 	$(BIN)/prettier --check --log-level warn .
 	$(BIN)/eslint .
-	$(BIN)/tsc --noEmit --incremental false
 	$(BIN)/tsc -p src/pages/assets
 	$(TOOLS)/node_modules/.bin/knip --no-progress
 	$(BIN)/openapi-typescript openapi.yaml --output $(GENERATED) --check
