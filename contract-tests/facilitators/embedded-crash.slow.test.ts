@@ -43,7 +43,7 @@ onEachEngine('a server that dies between the row and the transaction', make => {
     const row = await other.reader.find(payment.id);
     expect(row).to.include({ state: 'settling', asks: 1 });
     expect(row?.settlement).to.be.a('string').with.length.above(80);
-    expect(row?.transaction, 'fully signed').to.not.equal(payment.transaction);
+    expect(row?.evidence, 'fully signed').to.not.equal(payment.transaction);
     expect(cluster.rpc.count('sendTransaction')).to.equal(0);
     expect(landings()).to.deep.equal([]);
     return { other, payment };

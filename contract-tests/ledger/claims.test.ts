@@ -36,7 +36,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
 
     it('takes again what nobody works on any more, also for another call; who waited then waits no more', async () => {
-      const request = payment({ slot: 1_000, height: 900 });
+      const request = payment({ after: 1_000, position: 900 });
       const first = await claimWhole(ledger, request);
       await ledger.freeClaim(request.id, first.claim, { keepRun: false });
       const before = await ledger.find(request.id);
@@ -44,8 +44,8 @@ function promises(make: () => Promise<LedgerPlace>): void {
         ...request,
         operation: 'textToSpeech',
         requestHash: 'b'.repeat(64),
-        slot: 2_000,
-        height: 1_100,
+        after: 2_000,
+        position: 1_100,
       };
       const second = await claimWhole(ledger, other);
       expect(second).to.deep.include({ run: 1, caller: { id: request.id, number: 2 } });
@@ -54,13 +54,13 @@ function promises(make: () => Promise<LedgerPlace>): void {
         requestHash: 'b'.repeat(64),
         callers: 2,
         createdAt: before!.createdAt,
-        claimSlot: 1_000,
-        claimHeight: 1_100,
+        after: 1_000,
+        position: 1_100,
       });
       expect(await ledger.renewCallers([first.caller, second.caller])).to.deep.equal([second.caller]);
       await ledger.freeClaim(request.id, second.claim, { keepRun: false });
-      await claimed(ledger, { ...other, height: 500 });
-      expect((await ledger.find(request.id))?.claimHeight, 'never lower').to.equal(1_100);
+      await claimed(ledger, { ...other, position: 500 });
+      expect((await ledger.find(request.id))?.position, 'never lower').to.equal(1_100);
     });
 
     it('takes again for a request that waits: the same call, and it stays the caller that it was', async () => {
@@ -83,8 +83,8 @@ function promises(make: () => Promise<LedgerPlace>): void {
         identifier: 'order-1',
         flow: 'upfront',
         request: '{"n":5}',
-        slot: 77n,
-        height: 66n,
+        after: 77n,
+        position: 66n,
       });
       const claim = await claimed(ledger, request);
       const found = (await ledger.find(request.id))!;
@@ -100,7 +100,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         amount: 10_000n,
         network: OWNER.network,
         method: 'x402-v2',
-        transaction: 'AAAA',
+        evidence: 'AAAA',
         identifier: 'order-1',
         flow: 'upfront',
         state: 'claimed',
@@ -113,8 +113,8 @@ function promises(make: () => Promise<LedgerPlace>): void {
         attended: true,
         runs: 1,
         asks: 0,
-        claimSlot: 77,
-        claimHeight: 66,
+        after: 77,
+        position: 66,
         settlement: null,
         reason: null,
         aliasOf: null,

@@ -17,8 +17,8 @@ const STORE = new URL('../../src/ledger/store.js', import.meta.url).href;
 const payment = (id: string): ClaimRequest =>
   aPayment({
     id,
-    slot: 1,
-    height: 1,
+    after: 1,
+    position: 1,
     leaseMs: 600_000,
     limits: { maxUnsettledPerPayer: 10 ** 6, maxUnsettledAmountPerPayer: 10n ** 15n, maxRuns: 3 },
   });

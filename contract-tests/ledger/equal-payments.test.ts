@@ -296,10 +296,10 @@ function promises(make: () => Promise<LedgerPlace>): void {
       const second = await held(ledger);
       expect((await settle(ledger, second)).kind).to.equal('attached');
       time.now += 60_000;
-      expect(await ledger.deleteExpiredClaims({ height: 9_999 })).to.equal(0);
+      expect(await ledger.deleteExpiredClaims({ before: 9_549 })).to.equal(0);
       time.now += 100_000;
       await ledger.prune();
-      expect(await ledger.deleteExpiredClaims({ height: 9_999 })).to.equal(1);
+      expect(await ledger.deleteExpiredClaims({ before: 9_549 })).to.equal(1);
       expect(await ledger.find(second.request.id)).to.equal(undefined);
     });
   });

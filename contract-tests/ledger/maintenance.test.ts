@@ -115,12 +115,12 @@ function promises(make: () => Promise<LedgerPlace>): void {
       await Promise.all(requests.map(request => ledger.claim(request)));
       const settling = payment();
       await settles(ledger, settling.id, await claimed(ledger, settling));
-      expect(await ledger.deleteExpiredClaims({ height: 5_000 })).to.equal(0);
+      expect(await ledger.deleteExpiredClaims({ before: 4_550 })).to.equal(0);
       time.now += 60_000 + SLOW_MS;
-      expect(await ledger.deleteExpiredClaims({ height: 1_350 })).to.equal(0);
+      expect(await ledger.deleteExpiredClaims({ before: 900 })).to.equal(0);
       const slices: number[] = [];
       for (let deleted = -1; deleted !== 0; slices.push(deleted))
-        deleted = await ledger.deleteExpiredClaims({ height: 1_351 });
+        deleted = await ledger.deleteExpiredClaims({ before: 901 });
       expect(slices).to.deep.equal([100, 100, 50, 0]);
       expect((await ledger.find(settling.id))?.state).to.equal('settling');
     });

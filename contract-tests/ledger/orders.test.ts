@@ -406,7 +406,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   it('keeps the orders of owed payments whatever maintenance deletes', async () => {
     const payment = await asked();
     clock += 10 ** 10;
-    await ledger.deleteExpiredClaims({ height: 10 ** 9 });
+    await ledger.deleteExpiredClaims({ before: 10 ** 9 });
     await ledger.prune();
     expect(await ledger.order(payment)).to.include({ payment, wanted: 3 });
   });

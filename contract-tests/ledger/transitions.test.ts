@@ -87,14 +87,14 @@ function promises(make: () => Promise<LedgerPlace>): void {
       const request = payment();
       const claim = await claimed(ledger, request);
       expect(await ledger.askAgain(request.id, 1_000), 'never asked').to.equal(undefined);
-      const sent = { newestLocal: 1, settlement: 'early signature', transaction: 'BBBB' };
+      const sent = { newestLocal: 1, settlement: 'early signature', evidence: 'BBBB' };
       expect(await ledger.settle(request.id, claim, sent)).to.deep.equal({ kind: 'settling' });
       expect(await ledger.askAgain(request.id, 1_000), 'worked on').to.equal(undefined);
       time.now += 60_000 + SLOW_MS;
       const asked = await Promise.all([1, 2, 3].map(() => ledger.askAgain(request.id, 1_000)));
       const [won, ...others] = asked.filter(each => each !== undefined);
       expect(others).to.deep.equal([]);
-      expect(won).to.include({ asks: 2, leased: true, settlement: 'early signature', transaction: 'BBBB' });
+      expect(won).to.include({ asks: 2, leased: true, settlement: 'early signature', evidence: 'BBBB' });
       await ledger.extendLease(request.id, won!.claim, 0);
       expect(await ledger.askAgain(request.id, 1_000), 'a third time').to.equal(undefined);
       expect(await ledger.owe(request.id, claim, { settlement: 's' }), 'the first claim').to.equal(false);
@@ -222,7 +222,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       await reopen({ answerBudgetBytes: 1_000 });
       expect(await ledger.claim(payment())).to.deep.equal({ kind: 'limit', reason: 'answers' });
       time.now += 60_000 + SLOW_MS;
-      while ((await ledger.deleteExpiredClaims({ height: 1_351 })) > 0);
+      while ((await ledger.deleteExpiredClaims({ before: 901 })) > 0);
       expect((await ledger.claim(payment())).kind).to.equal('claimed');
     });
   });

@@ -28,8 +28,8 @@ export const evidenceMutants: readonly Mutant[] = [
     },
     {
       name: 'what landed before the claim is this payment’s',
-      find: 'if (entry.slot <= row.claimSlot)',
-      replace: 'if (entry.slot < row.claimSlot)',
+      find: 'if (entry.slot <= row.after)',
+      replace: 'if (entry.slot < row.after)',
       grep: 'what landed no later than the claim is the end of the search',
     },
   ]),

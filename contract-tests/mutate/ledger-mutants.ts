@@ -245,10 +245,18 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'rows are deleted before their blockhash is dead',
     file: 'src/ledger/maintenance.js',
-    find: 'const EXPIRED_AFTER_BLOCKS = 450;',
-    replace: 'const EXPIRED_AFTER_BLOCKS = 0;',
+    find: 'removeDead(Number(before), now)',
+    replace: 'removeDead(Number(before) + 450, now)',
     test: 'ledger/{claims,transitions,maintenance,opening}',
     grep: 'deletes what never settled and is dead, in slices, and nothing else',
+  },
+  {
+    name: 'claims count as dead while their blockhash lives',
+    file: 'src/offers/refresh-offers.js',
+    find: 'before: view.height - EXPIRED_AFTER_BLOCKS',
+    replace: 'before: view.height',
+    test: 'offers/refresh-offers',
+    grep: 'deletes claims only',
   },
   {
     name: 'aliases go before what they stand for',

@@ -177,7 +177,7 @@ const settled = [
     },
     {
       name: 'the buyer’s transaction is sent in place of the signed one',
-      find: 'this.#ask(run, signed?.stored.transaction)',
+      find: 'this.#ask(run, signed?.stored.evidence)',
       replace: 'this.#ask(run)',
       grep: 'signature and bytes are in the ledger before anything is sent',
     },
@@ -466,7 +466,7 @@ export const paymentMutants: readonly Mutant[] = [
   {
     name: 'a settlement is requested again with the present receiver',
     file: 'src/offers/facilitator-requests.js',
-    find: 'this.#receivers.get(destinationAccountOf(transaction)) ?? this.#terms.payTo',
+    find: 'this.#receivers.get(destinationAccountOf(evidence)) ?? this.#terms.payTo',
     replace: 'this.#terms.payTo',
     test: 'sale/charge-price-change',
     grep: 'with the receiver that was paid',

@@ -44,7 +44,7 @@ describe('A deadline', function () {
       import { Reconciler } from ${imported('sale/reconciler.js')};
       import { SolanaRail } from ${imported('rails/solana/solana-rail.js')};
       const rows = Array.from({ length: 8 }, (_, n) => ({
-        id: String(n), payer: 'payer', state: 'released', claim: 1, auditedAt: null, createdAt: 0, claimHeight: 0, claimSlot: 0,
+        id: String(n), payer: 'payer', state: 'released', claim: 1, auditedAt: null, createdAt: 0, position: 0, after: 0,
       }));
       let left = 0, ended = 0;
       const ledger = {

@@ -6,6 +6,24 @@ import { OfferRefresher } from '../../src/offers/refresh-offers.js';
 type Parts = ConstructorParameters<typeof OfferRefresher>[0];
 
 describe('the refresh of the offers', () => {
+  it('deletes claims only once their blockhash is dead, by the height of the view', async () => {
+    const deleted: unknown[] = [];
+    const nothing = async (): Promise<void> => {};
+    const parts = {
+      hints: { setView: nothing, view: () => ({ height: 5_000 }), nextReadAfterMs: () => Infinity },
+      chain: { latestBlockhash: async () => ({ blockhash: 'hash', slot: 1, lastValidBlockHeight: 5_150 }) },
+      heights: { refresh: nothing, check: nothing, record: nothing },
+      feePayers: { follow: nothing, share: nothing },
+      facilitator: {},
+      ledger: { deleteExpiredClaims: async (claimed: object) => deleted.push(claimed) < 1, prune: nothing },
+      log: { info: nothing, warn: nothing },
+    } as unknown as Parts;
+    const watch = new OfferRefresher(parts);
+    await watch.start();
+    watch.stop();
+    expect(deleted[0]).to.deep.equal({ before: 4_550 });
+  });
+
   it('measures the chain once a minute, and says what it found', async () => {
     let now = 0;
     let height = 1_000;

@@ -185,10 +185,10 @@ describe('charge: promise 10, once the money moved the answer goes out', () => {
           amount: 10_000n,
           network: DEVNET,
           method: 'x402-v2',
-          transaction: checked.evidence,
+          evidence: checked.evidence,
           flow: 'authorization',
-          slot: 1,
-          height: 1,
+          after: 1,
+          position: 1,
           leaseMs: 60_000,
           limits: { maxUnsettledPerPayer: 9, maxUnsettledAmountPerPayer: 10n ** 9n, maxRuns: 3 },
         });
@@ -222,7 +222,7 @@ describe('charge: a facilitator that sends transactions itself', () => {
     const payment = world.payment();
     world.facilitator.onSettle = async () => {
       const row = await world.ledger.find(payment.checked.id);
-      expect(row).to.include({ state: 'settling', settlement: SIGNATURE, transaction: TRANSACTION });
+      expect(row).to.include({ state: 'settling', settlement: SIGNATURE, evidence: TRANSACTION });
       return { kind: 'settled', signature: SIGNATURE };
     };
     world.charge = world.newCharge({ facilitator: asked(signing(yes, seen)) });

@@ -1,6 +1,6 @@
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import { expect } from 'chai';
-import { EXPIRED_AFTER_BLOCKS } from '../../src/ledger/maintenance.js';
+import { EXPIRED_AFTER_BLOCKS } from '../../src/rails/solana/blocks.js';
 import { createTransferCheckedInstruction } from '@solana/spl-token';
 import { PublicKey, type Keypair } from '@solana/web3.js';
 import type { Ledger } from '../../src/ledger/store.js';
@@ -73,7 +73,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
   it('never sent and never heard: asked twice at most, proven absent by height, 503 until then and 402 from then on', async () => {
     cluster.onSettle(settleFault('dropBefore'));
     const bought = await buy();
-    const { claimHeight } = await rowOf(bought.id);
+    const { position: claimHeight } = await rowOf(bought.id);
     while ((await rowOf(bought.id)).state === 'settling') {
       const sent = await again(bought);
       if ((await rowOf(bought.id)).state === 'settling') expectPending(sent);
@@ -166,7 +166,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
       );
       const bought = await buy();
       expectPending(bought.sent);
-      const dead = (await rowOf(bought.id)).claimHeight + EXPIRED_AFTER_BLOCKS;
+      const dead = (await rowOf(bought.id)).position + EXPIRED_AFTER_BLOCKS;
       await until('it is dead by height', () => testChain.sandbox.chain.slot('finalized') > dead + 60);
       expect((await rowOf(bought.id)).state).to.equal('settling');
       cluster.rpc.intervene(undefined);
@@ -183,7 +183,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
       cluster.rpc.intervene(({ drop }) => drop());
       const bought = await buy();
       expectPending(bought.sent);
-      const { claimHeight } = await rowOf(bought.id);
+      const { position: claimHeight } = await rowOf(bought.id);
       await until(
         'it would be dead',
         () => testChain.sandbox.chain.slot('finalized') > claimHeight + EXPIRED_AFTER_BLOCKS + 100,
@@ -227,7 +227,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
   it('a height that stands still proves nothing, however long it takes', async () => {
     cluster.onSettle(settleFault('dropBefore'));
     const bought = await buy();
-    const { claimHeight, claimSlot } = await rowOf(bought.id);
+    const { position: claimHeight, after: claimSlot } = await rowOf(bought.id);
     cluster.rpc.intervene(async ({ method, forward, respond }) => {
       const answer = await forward();
       if (method !== 'getLatestBlockhash') return respond(answer.status, answer.body);
@@ -263,10 +263,10 @@ describe('reconciler: the chain decides what nobody knows', function () {
     });
     expect((await testServer.send({ payment: made.payment, text: 'old' })).kind).to.equal('answer');
     await until('the facilitator is distrusted', lied);
-    expect((await rowOf(made.id)).claimSlot).to.be.greaterThan(0);
+    expect((await rowOf(made.id)).after).to.be.greaterThan(0);
     const finding = await findTransfer(
       fakeChain({ slot: 10, id: made.id }),
-      { id: made.id, transaction: made.transaction, claimSlot: 10 },
+      { id: made.id, evidence: made.transaction, after: 10 },
       { finality: 'finalized' },
       AbortSignal.timeout(1_000),
     );
@@ -350,10 +350,10 @@ describe('reconciler: the chain decides what nobody knows', function () {
       amount: 10_000n,
       network: testChain.terms.network,
       method: 'x402-v2',
-      transaction: 'AAAA',
+      evidence: 'AAAA',
       flow: 'authorization',
-      slot: 1,
-      height: 1,
+      after: 1,
+      position: 1,
       leaseMs: 1_000,
       limits: { maxUnsettledPerPayer: 9, maxUnsettledAmountPerPayer: 10n ** 9n, maxRuns: 3 },
     });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { EXPIRED_AFTER_BLOCKS } from '../../src/ledger/maintenance.js';
+import { EXPIRED_AFTER_BLOCKS } from '../../src/rails/solana/blocks.js';
 import type { ChainHistory } from '../../src/rails/solana/find-transfer.js';
 import type { Payment } from '../../src/sale/check-payment.js';
 import {

@@ -1,6 +1,6 @@
 import { VersionedTransaction } from '@solana/web3.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
-import { EXPIRED_AFTER_BLOCKS } from '../../src/ledger/maintenance.js';
+import { EXPIRED_AFTER_BLOCKS } from '../../src/rails/solana/blocks.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import type { FacilitatorChain } from '../../src/facilitators/embedded-facilitator.js';
 import type { Intervention } from './proxy.js';

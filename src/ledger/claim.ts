@@ -23,16 +23,16 @@ export type ClaimRequest = {
   network: string;
   /** The name of the method that carried the payment. */
   method: string;
-  /** The signed transaction, base64. */
-  transaction: string;
+  /** What the rail settles and proves it by, as text in the rail's own form. */
+  evidence: string;
   /** The buyer's `payment-identifier`. */
   identifier?: string | null;
   flow: 'authorization' | 'upfront';
   /** Canonical JSON of the request, for work that outlives its caller. */
   request?: string | null;
-  /** Slot and block height of the chain, read before the claim. */
-  slot: bigint | number;
-  height: bigint | number;
+  /** Where the rail stood before the claim, in numbers of its own that never fall: `after` which a transfer counts, and `position`. */
+  after: bigint | number;
+  position: bigint | number;
   leaseMs: number;
   limits: { maxUnsettledPerPayer: number; maxUnsettledAmountPerPayer: bigint; maxRuns: number };
 };
@@ -85,9 +85,8 @@ export function checkClaim(request: ClaimRequest): void {
   if (!/^[0-9a-f]{64}$/.test(request.id)) throw new TypeError(`not a payment id: ${request.id}`);
   if (request.amount < 0n || request.amount > MAX_AMOUNT)
     throw new TypeError(`the amount ${request.amount} (atomic units) is out of range`);
-  for (const value of [Number(request.slot), Number(request.height), request.leaseMs])
-    if (!Number.isSafeInteger(value) || value < 0)
-      throw new TypeError(`not a slot, height or lease: ${value}`);
+  for (const value of [Number(request.after), Number(request.position), request.leaseMs])
+    if (!Number.isSafeInteger(value) || value < 0) throw new TypeError(`not a position or lease: ${value}`);
 }
 
 /** Reserves a payment, or returns why it can't. All its counts are made inside its own transaction. */
@@ -194,12 +193,12 @@ function takeQuery(
     network: request.network,
     method: request.method,
     x402_version: request.method === 'x402-v1' ? 1 : 2,
-    signed_transaction: request.transaction,
+    signed_transaction: request.evidence,
     identifier: request.identifier ?? null,
     flow: request.flow,
     owner,
-    claim_slot: Number(request.slot),
-    claim_height: Number(request.height),
+    claim_slot: Number(request.after),
+    claim_height: Number(request.position),
     fresh,
     lease_ms: request.leaseMs,
     live_ms: CALLER_LIVE_MS,

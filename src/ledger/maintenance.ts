@@ -13,23 +13,16 @@ import { payerKnown, refusePayer } from './queries/payers.js';
 import { sql } from './sql.js';
 
 const SLICE = 100;
-/**
- * A payment whose claim is this many blocks old can no longer land: a blockhash is valid for 150, and the height of the claim was at
- * most 40 s old and came from an RPC server at most 50 blocks behind. In 40 s a chain of 400 ms slots makes 100 blocks and one of
- * 200 ms slots 200: with a quarter more of those, as the measured rate of the chain has it (`ChainRate`), 150 + 50 + 250.
- */
-export const EXPIRED_AFTER_BLOCKS = 450;
-
 /** Maintenance by a server. All functions reject with a LedgerFault if the database fails. */
 export type Maintenance = {
   /** Records that a payment of this payer was refused. The payer counts as unknown until the next delivery. */
   readonly recordRefusal: (payer: string) => Promise<void>;
   readonly payerKnown: (payer: string) => Promise<boolean>;
   /**
-   * Deletes a slice of the rows that never reached `settling` and whose blockhash has expired at this finalized height.
+   * Deletes a slice of the rows that never reached `settling` and whose last claim was before a position of their rail.
    * @returns how many; call again while it is not 0
    */
-  readonly deleteExpiredClaims: (at: { height: bigint | number }) => Promise<number>;
+  readonly deleteExpiredClaims: (claimed: { before: bigint | number }) => Promise<number>;
   /** Deletes a slice of the answers that have expired (by `now`). @returns how many; call again while it is not 0 */
   readonly prune: (now?: number) => Promise<number>;
   /** Settled payments that were not yet found on chain at `finalized`, oldest first, or those `after` one of them. */
@@ -65,9 +58,8 @@ export function maintenanceOf(
       const [row] = await engine.read(() => execute(payerKnown({ payer })));
       return row?.known === 1;
     },
-    deleteExpiredClaims: async ({ height }) => {
-      const oldest = Number(height) - EXPIRED_AFTER_BLOCKS;
-      const { deleted, bytes } = await engine.write(() => removeDead(oldest, now));
+    deleteExpiredClaims: async ({ before }) => {
+      const { deleted, bytes } = await engine.write(() => removeDead(Number(before), now));
       answers.grow(-bytes);
       return deleted;
     },
@@ -101,10 +93,10 @@ function* checked(receiver: ServerConnection['receiver']): TransactionBody<void>
 }
 
 function* removeDead(
-  height: number,
+  before: number,
   now: Connection['now'],
 ): TransactionBody<{ deleted: number; bytes: number }> {
-  const rows = yield* execute(claims.dead({ height, now: now(), limit: SLICE }));
+  const rows = yield* execute(claims.dead({ before, now: now(), limit: SLICE }));
   let bytes = 0;
   for (const row of rows) {
     const id = idOf(row.id);

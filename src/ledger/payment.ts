@@ -15,8 +15,8 @@ export type Payment = {
   readonly network: string;
   /** The name of the method that carried it. */
   readonly method: string;
-  /** The signed transaction, base64. */
-  readonly transaction: string;
+  /** What its rail settles and proves it by. */
+  readonly evidence: string;
   readonly identifier: string | null;
   readonly flow: 'authorization' | 'upfront';
   readonly state: State;
@@ -34,10 +34,10 @@ export type Payment = {
   readonly runs: number;
   /** The number of settle requests sent to a facilitator. */
   readonly asks: number;
-  /** Slot at the first claim. Only a transfer after it counts. */
-  readonly claimSlot: number;
-  /** Block height at the last claim. Absence can be proven `EXPIRED_AFTER_BLOCKS` later. */
-  readonly claimHeight: number;
+  /** The rail's position of the first claim. Only a transfer after it counts. */
+  readonly after: number;
+  /** The rail's position of the last claim. The rail says how much later absence can be proven. */
+  readonly position: number;
   /** Transaction signature of the settlement, base58. */
   readonly settlement: string | null;
   /** Why it was released or refunded. */
@@ -66,7 +66,7 @@ export function paymentOf(row: PaymentView): Payment {
     amount: BigInt(row.amount),
     network: row.network,
     method: row.method ?? `x402-v${row.x402_version === 1 ? 1 : 2}`,
-    transaction: row.signed_transaction,
+    evidence: row.signed_transaction,
     identifier: row.identifier,
     flow: row.flow,
     state: row.state,
@@ -79,8 +79,8 @@ export function paymentOf(row: PaymentView): Payment {
     attended: row.attended === 1,
     runs: row.runs,
     asks: row.asks,
-    claimSlot: row.claim_slot,
-    claimHeight: row.claim_height,
+    after: row.claim_slot,
+    position: row.claim_height,
     settlement: row.settlement,
     reason: row.reason,
     aliasOf: row.alias_of && idOf(row.alias_of),

@@ -20,7 +20,7 @@ export type PaymentRow = {
   x402_version: number;
   /** The name of the method that carried the payment. */
   method: string | null;
-  /** The signed transaction, base64. */
+  /** The evidence of its rail, in a column that has the name of the first one's. */
   signed_transaction: string;
   identifier: string | null;
   flow: 'authorization' | 'upfront';
@@ -36,6 +36,7 @@ export type PaymentRow = {
   caller_until: number;
   runs: number;
   asks: number;
+  /** The rail's positions of the first claim and of the last one, in columns that have the names of the first rail's. */
   claim_slot: number;
   claim_height: number;
   settlement: string | null;

@@ -36,7 +36,7 @@ export type SettleRequest = {
   attachOnly?: boolean;
   /** The signature of the transaction, if known before it is sent. */
   settlement?: string;
-  transaction?: string;
+  evidence?: string;
 };
 
 /**
@@ -226,7 +226,7 @@ function* settleOwn({ fence, sent, context }: Settle, alone: boolean): Transacti
       ...fence,
       alone,
       settlement: sent.settlement ?? null,
-      signed_transaction: sent.transaction ?? null,
+      signed_transaction: sent.evidence ?? null,
       payTo: context.receiver.payTo,
       now: context.now(),
     }),

@@ -39,12 +39,12 @@ export class FacilitatorRequests {
   }
 
   /** With the offer under which the payment was claimed, whatever price and receiver are now. */
-  repeatRequest({ transaction, flow, amount }: Row): FacilitatorRequest {
+  repeatRequest({ evidence, flow, amount }: Row): FacilitatorRequest {
     const offered = { flow, price: { atomic: amount } };
-    const payTo = this.#receivers.get(destinationAccountOf(transaction)) ?? this.#terms.payTo;
+    const payTo = this.#receivers.get(destinationAccountOf(evidence)) ?? this.#terms.payTo;
     return {
-      transaction,
-      requirements: requirementsOf(offered, { ...this.#terms, payTo }, feePayerOf(transaction)),
+      transaction: evidence,
+      requirements: requirementsOf(offered, { ...this.#terms, payTo }, feePayerOf(evidence)),
     };
   }
 }

@@ -4,6 +4,7 @@ import type { ChainView, SolanaHints } from '../rails/solana/solana-hints.js';
 import { FacilitatorFault } from '../facilitators/facilitator.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import type { SharedFeePayers } from './shared-fee-payers.js';
+import { EXPIRED_AFTER_BLOCKS } from '../rails/solana/blocks.js';
 import type { ChainHeights } from '../rails/solana/chain-heights.js';
 import { heightOf } from '../rails/solana/find-transfer.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
@@ -177,7 +178,7 @@ export class OfferRefresher {
     try {
       const view = hints.view();
       for (let slice = 0; view && slice < MAX_SLICES; slice++)
-        if (!(await ledger.deleteExpiredClaims({ height: view.height }))) break;
+        if (!(await ledger.deleteExpiredClaims({ before: view.height - EXPIRED_AFTER_BLOCKS }))) break;
       for (let slice = 0; slice < MAX_SLICES; slice++) if (!(await ledger.prune())) break;
     } catch (error) {
       log.warn({ error }, 'could not delete expired rows from the ledger');

@@ -30,9 +30,9 @@ export function receiverOf(payment: Payment, receivers: readonly Receiver[]): Re
   return receivers.find(({ account }) => account === destinationOf(payment)) ?? receivers[0];
 }
 
-function destinationOf({ transaction }: Payment): string | undefined {
+function destinationOf({ evidence }: Payment): string | undefined {
   try {
-    return destinationAccountOf(transaction);
+    return destinationAccountOf(evidence);
   } catch {
     return undefined;
   }

@@ -18,7 +18,7 @@ export type RecordedRefund = Pick<Payment, 'id' | 'amount' | 'payer'> & {
   refunded: bigint;
 };
 
-type Paid = Pick<Payment, 'id' | 'amount' | 'payer' | 'settlement' | 'claimSlot'>;
+type Paid = Pick<Payment, 'id' | 'amount' | 'payer' | 'settlement' | 'after'>;
 
 /**
  * Records that the operator refunded an owed payment, if the chain shows the refund.
@@ -92,8 +92,8 @@ export async function findRefund(
   if (!landed)
     return 'the RPC server does not have it at finalized; wait half a minute, or use an archive server';
   if (landed.failed) return 'it failed on chain and moved nothing';
-  if (landed.slot <= payment.claimSlot)
-    return `it landed in slot ${landed.slot}, before the payment (slot ${payment.claimSlot})`;
+  if (landed.slot <= payment.after)
+    return `it landed in slot ${landed.slot}, before the payment (slot ${payment.after})`;
   if (landed.tokens === null || landed.blockTime === null)
     return 'the RPC server does not report its transfers or its time; use another RPC server';
   const { tokens } = landed;

@@ -19,7 +19,7 @@ export type Check<C extends Checked = Checked> =
 export type Hints = Readonly<Record<string, string>>;
 
 /** Where the rail stands when a payment is claimed, in numbers that never fall. Only the rail reads them. */
-export type Position = Pick<ClaimRequest, 'slot' | 'height'>;
+export type Position = Pick<ClaimRequest, 'after' | 'position'>;
 
 /** Whoever settles a payment is known not to answer. `instead`: what the buyer can do at once, if there is anything. */
 export type Outage = { name: string; retryAfterSeconds: number; instead?: string };

@@ -47,7 +47,7 @@ export class Settlement {
     await verification.mayAsk(run, answer !== undefined);
     const signed = await verification.sign(run);
     await this.#toSettlingSigned(run, { ...(answer ? { answer } : {}), ...signed?.stored }, signed);
-    const asked = await observer.step('settle', run.call, () => this.#ask(run, signed?.stored.transaction));
+    const asked = await observer.step('settle', run.call, () => this.#ask(run, signed?.stored.evidence));
     const settled = await this.#checkDenial(run, asked);
     if (settled.kind === 'unknown' && settled.trouble?.seconds) await this.#askLater(run, settled);
     if (settled.kind !== 'settled') return this.#notSettled(run, settled);

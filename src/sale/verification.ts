@@ -24,7 +24,7 @@ export type VerificationParts = {
 type No = Exclude<VerifyResult, { kind: 'valid' }>;
 
 /** What the ledger stores before it is sent, and what to do if it is not sent. */
-type Signed = { stored: { transaction: string; settlement: string }; withdraw(): void };
+type Signed = { stored: { evidence: string; settlement: string }; withdraw(): void };
 
 /** What the facilitator is asked before anything is stored as `settling`. A no ends the run: nothing was charged, nothing is kept. */
 export class Verification {
@@ -84,8 +84,8 @@ export class Verification {
     const signed: SignResult = await orUnavailable(rail.sign(payment.checked, operation));
     if (signed.kind === 'not-needed') return undefined;
     if (signed.kind === 'signed') {
-      const { transaction, signature: settlement, withdraw } = signed;
-      return { stored: { transaction, settlement }, withdraw: () => withdraw?.() };
+      const { transaction: evidence, signature: settlement, withdraw } = signed;
+      return { stored: { evidence, settlement }, withdraw: () => withdraw?.() };
     }
     return this.#end(run, signed, { working: run.working !== undefined, askedAt });
   }

@@ -105,8 +105,8 @@ export async function fateOf(
 ): Promise<Fate> {
   const lives = await chain.blockhashLives(payment.blockhash, signal, 'finalized');
   const { slot: newest } = await chain.latestBlockhash('confirmed', signal);
-  const claimSlot = payment.signedOnChain?.slot ?? slotBefore(newest, now - payment.signedAt);
-  const row = { id: payment.id, transaction: payment.transaction, claimSlot };
+  const after = payment.signedOnChain?.slot ?? slotBefore(newest, now - payment.signedAt);
+  const row = { id: payment.id, evidence: payment.transaction, after };
   const confirmed = { finality: 'confirmed', maxReads: MAX_READS } as const;
   const seen = await findTransfer(chain, row, confirmed, signal, known);
   if (seen.kind === 'found' && !seen.failed) return { kind: 'landed', signature: seen.signature };

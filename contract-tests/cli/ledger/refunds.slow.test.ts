@@ -131,7 +131,7 @@ describe('npm run ledger -- refund', function () {
       amount: PRICE,
       network: sandbox.info.network,
       settlement: await finalized(signature),
-      slot,
+      after: slot,
     });
   }
 

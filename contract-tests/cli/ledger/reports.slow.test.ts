@@ -122,7 +122,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
   });
 
   it('shows everything of one payment but its answer, and the signed transaction only when asked for', async () => {
-    const id = await paymentIn(ledger, 'delivered', { transaction: 'U0lHTkVE', identifier: 'order 7' });
+    const id = await paymentIn(ledger, 'delivered', { evidence: 'U0lHTkVE', identifier: 'order 7' });
     const json = await ledgerCommand(env, 'show', id.slice(0, 8), '--json');
     const shown = JSON.parse(json.stdout) as { payment: unknown; answer: unknown; order: unknown };
     expect(shown.payment).to.include({

@@ -197,7 +197,7 @@ describe('ledger verify', function () {
   });
 
   it('pages through a long history, and within --limit judges only what it can see', async () => {
-    const old = await paymentIn(ledger, 'delivered', { settlement: 'gone', slot: 1_000 });
+    const old = await paymentIn(ledger, 'delivered', { settlement: 'gone', after: 1_000 });
     for (let made = 0; made < 1_100; made += 1) land(transfer(1n), { failed: true });
     await sold();
     const whole = await verify();
@@ -277,7 +277,7 @@ describe('ledger verify', function () {
         id: idOf(transaction),
         amount: 10_000n,
         settlement: signature,
-        slot: slotNow,
+        after: slotNow,
       });
       const stranger = await send(123n);
       const deadline = Date.now() + 10_000;

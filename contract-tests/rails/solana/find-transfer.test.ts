@@ -17,7 +17,7 @@ describe('the search for a transfer in a history of several pages', () => {
   const { transaction } = aPayment();
   const { message } = readTransaction(Buffer.from(transaction, 'base64'));
   const id = createHash('sha256').update(message).digest('hex');
-  const row = { id, transaction, claimSlot: CLAIM_SLOT };
+  const row = { id, evidence: transaction, after: CLAIM_SLOT };
   const other = (n: number): Landed => ({
     signature: `other ${n}`,
     slot: CLAIM_SLOT + 5_000 - n,

@@ -2,7 +2,7 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import type { ChainHistory } from '../../../src/rails/solana/find-transfer.js';
-import { EXPIRED_AFTER_BLOCKS } from '../../../src/ledger/maintenance.js';
+import { EXPIRED_AFTER_BLOCKS } from '../../../src/rails/solana/blocks.js';
 import { Reconciler } from '../../../src/sale/reconciler.js';
 import { sharedHistory } from '../../../src/rails/solana/shared-history.js';
 import { loadFacilitatorTrust } from '../../../src/facilitators/facilitator-trust.js';

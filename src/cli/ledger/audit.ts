@@ -255,7 +255,7 @@ async function compareRows(
       differences.push({ kind: 'failed', payment: id, transaction, detail: missing(payment) });
     } else if (payment.settledAt > now - YOUNG_MS) {
       result.young += 1;
-    } else if (payment.claimSlot < reachOf(audited, receiverOf(payment, receivers))) {
+    } else if (payment.after < reachOf(audited, receiverOf(payment, receivers))) {
       result.unjudged += 1;
     } else {
       differences.push({ kind: 'missing', payment: id, transaction, detail: missing(payment) });

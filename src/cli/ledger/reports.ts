@@ -242,8 +242,8 @@ function publicPayment(payment: Payment, withTransaction: boolean): Record<strin
     owner: payment.owner,
     runs: payment.runs,
     asks: payment.asks,
-    claimSlot: payment.claimSlot,
-    claimHeight: payment.claimHeight,
+    claimSlot: payment.after,
+    claimHeight: payment.position,
     leaseUntil: leaseTime(payment.leaseUntil),
     callers: payment.callers,
     callerUntil: leaseTime(payment.callerUntil),
@@ -255,7 +255,7 @@ function publicPayment(payment: Payment, withTransaction: boolean): Record<strin
     writtenAt: time(payment.writtenAt),
     auditedAt: time(payment.auditedAt),
     answerExpiresAt: time(payment.answerExpiresAt),
-    ...(withTransaction ? { transaction: payment.transaction } : {}),
+    ...(withTransaction ? { transaction: payment.evidence } : {}),
   };
 }
 

@@ -109,7 +109,7 @@ export const retakeForCaller = (p: NewClaim & At) =>
       and caller_until > ${p.now} and operation = ${p.operation} and request_hash = ${p.request_hash}
     returning claim, runs, callers`;
 
-/** Absence is proven from the height of the last claim. With an earlier height a payment would count as expired too soon. */
+/** Absence is proven from the position of the last claim. With an earlier one a payment would count as expired too soon. */
 const takenOver = (p: NewClaim & At) =>
   sql`claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}, runs = runs + 1,
       claim_height = case when claim_height > ${p.claim_height} then claim_height else ${p.claim_height} end`;
@@ -149,10 +149,10 @@ export const endEverything = () => [
 ];
 
 /** Claims that can no longer be settled. An alias stays as long as its target can still be answered. */
-export const dead = (p: At & { height: number; limit: number }) =>
+export const dead = (p: At & { before: number; limit: number }) =>
   sql<IdRow>`
     select p.id from payments as p
-    where p.state = 'claimed' and p.decided_at is null and p.lease_until <= ${p.now} and p.claim_height < ${p.height}
+    where p.state = 'claimed' and p.decided_at is null and p.lease_until <= ${p.now} and p.claim_height < ${p.before}
       and not exists (
         select 1 from payments as target
         where target.id = p.alias_of and (target.state in ('settling', 'owed') or target.answer_expires_at is not null))

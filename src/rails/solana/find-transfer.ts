@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BLOCKHASH_LIFE_BLOCKS } from './blocks.js';
+import { BLOCKHASH_LIFE_BLOCKS, EXPIRED_AFTER_BLOCKS } from './blocks.js';
 import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
 import type { Payment as Row } from '../../ledger/store.js';
-import { EXPIRED_AFTER_BLOCKS } from '../../ledger/maintenance.js';
 import { sourceAccountOf } from './transaction.js';
 
 export type Finality = 'confirmed' | 'finalized';
@@ -33,8 +32,8 @@ export type ChainHistory = {
 export type SearchResult =
   { kind: 'found'; signature: string; failed: boolean } | { kind: 'absent' } | { kind: 'unclear' };
 
-/** The fields of a payment by which its transfer is recognised. Only a transfer in a slot after the claim's slot counts. */
-export type TransferOf = Pick<Row, 'id' | 'claimSlot'>;
+/** The fields of a payment by which its transfer is recognised. `after`: only a transfer in a later slot counts. */
+export type TransferOf = Pick<Row, 'id' | 'after'>;
 
 /** `maxReads`: how many transactions that are not in `known` may be read. */
 export type SearchOptions = { finality: Finality; minContextSlot?: number; maxReads?: number };
@@ -67,12 +66,12 @@ export function knownTransfers(): KnownTransfers {
  */
 export async function findTransfer(
   chain: ChainHistory,
-  row: TransferOf & Pick<Row, 'transaction'>,
+  row: TransferOf & Pick<Row, 'evidence'>,
   { finality, minContextSlot, maxReads = PAGE * MAX_PAGES }: SearchOptions,
   signal: AbortSignal,
   known: KnownTransfers = new Map(),
 ): Promise<SearchResult> {
-  const account = sourceAccountOf(row.transaction);
+  const account = sourceAccountOf(row.evidence);
   const least = minContextSlot === undefined ? {} : { minContextSlot };
   let complete = true;
   const reads = { left: maxReads };
@@ -84,7 +83,7 @@ export async function findTransfer(
     // A page begins with the last entry of the page before. An RPC server that does not know that entry returns nothing.
     if (last !== undefined && listed[0]?.signature !== last) return { kind: 'unclear' };
     for (const entry of last === undefined ? listed : listed.slice(1)) {
-      if (entry.slot <= row.claimSlot) return searched(complete);
+      if (entry.slot <= row.after) return searched(complete);
       const id = await idAt(chain, entry.signature, finality, signal, known, reads);
       if (id === row.id) return { kind: 'found', signature: entry.signature, failed: entry.failed };
       complete &&= id !== undefined;
@@ -108,9 +107,7 @@ export async function isTransfer(
 ): Promise<boolean | undefined> {
   if (signature === '') return undefined;
   const landed = await chain.transaction(signature, finality, signal);
-  return landed
-    ? !landed.failed && landed.slot > row.claimSlot && idOf(landed.message) === row.id
-    : undefined;
+  return landed ? !landed.failed && landed.slot > row.after && idOf(landed.message) === row.id : undefined;
 }
 
 /** The height of the block to which a blockhash belongs. */
@@ -125,13 +122,13 @@ export function heightOf({ lastValidBlockHeight }: { lastValidBlockHeight: numbe
  */
 export async function expiredSince(
   chain: ChainHistory,
-  row: Pick<Row, 'claimHeight'>,
+  row: Pick<Row, 'position'>,
   signal: AbortSignal,
   moreBlocks = 0,
 ): Promise<number | undefined> {
   const latest = await chain.latestBlockhash('finalized', signal);
   const { slot } = latest;
-  return heightOf(latest) > row.claimHeight + EXPIRED_AFTER_BLOCKS + moreBlocks ? slot : undefined;
+  return heightOf(latest) > row.position + EXPIRED_AFTER_BLOCKS + moreBlocks ? slot : undefined;
 }
 
 /**
@@ -160,7 +157,7 @@ export async function confirmTransfer(
  */
 export async function findDenied(
   chain: ChainHistory,
-  row: TransferOf & Pick<Row, 'transaction'>,
+  row: TransferOf & Pick<Row, 'evidence'>,
   minContextSlot: number,
   { afterMs = DENIED_AFTER_MS, deadlineMs = DENIED_DEADLINE_MS } = {},
 ): Promise<SearchResult> {

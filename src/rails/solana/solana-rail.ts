@@ -1,6 +1,5 @@
 import type { PricedOperation } from '../../contract/contract.js';
 import { NOT_CHARGED } from '../../contract/not-charged.js';
-import { EXPIRED_AFTER_BLOCKS } from '../../ledger/maintenance.js';
 import type { Payment as Row } from '../../ledger/store.js';
 import type {
   Check,
@@ -13,7 +12,7 @@ import type {
   SignResult,
   VerifyResult,
 } from '../rail.js';
-import { BLOCKHASH_LIFE_BLOCKS } from './blocks.js';
+import { BLOCKHASH_LIFE_BLOCKS, EXPIRED_AFTER_BLOCKS } from './blocks.js';
 import type { BlockhashLife } from './blockhash-life.js';
 import { explainRefusal } from './explain-refusal.js';
 import { confirmTransfer, findDenied, type ChainHistory } from './find-transfer.js';
@@ -106,7 +105,8 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
   }
 
   position(): Position | undefined {
-    return this.#parts.hints.view();
+    const view = this.#parts.hints.view();
+    return view && { after: view.slot, position: view.height };
   }
 
   refusal({ feePayer }: CheckedTransaction): string | undefined {
@@ -146,11 +146,11 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     return facilitator.settle(signed === undefined ? request : { ...request, transaction: signed });
   }
 
-  maySettleAgain({ claimHeight, transaction }: Row): boolean {
+  maySettleAgain({ position, evidence }: Row): boolean {
     const { hints, facilitator } = this.#parts;
     const height = hints.view()?.height ?? Infinity;
-    const alive = height <= claimHeight + BLOCKHASH_LIFE_BLOCKS;
-    return alive && facilitator.outage(feePayerOf(transaction)) === undefined;
+    const alive = height <= position + BLOCKHASH_LIFE_BLOCKS;
+    return alive && facilitator.outage(feePayerOf(evidence)) === undefined;
   }
 
   settleAgain(row: Row): Promise<SettleResult> {
@@ -186,7 +186,7 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     return this.#fates.of(row, signal);
   }
 
-  async distrust({ transaction }: Row): Promise<void> {
-    await this.#parts.trust?.distrust(feePayerOf(transaction));
+  async distrust({ evidence }: Row): Promise<void> {
+    await this.#parts.trust?.distrust(feePayerOf(evidence));
   }
 }
