@@ -39,6 +39,7 @@ import type { HostCircuitOptions } from '../../src/upstreams/http-operations/hos
 import { asked, FakeFacilitator, FEE_PAYER, RECIPE, TERMS } from './charge-world.js';
 import { craftPayment, v2Header } from './craft.js';
 import { call, type Answer } from './world.js';
+import type { Rail } from '../../src/rails/rail.js';
 import { sellingOf } from './selling.js';
 import { solanaRail } from './solana-rail.js';
 
@@ -188,6 +189,8 @@ export type ShopOptions = {
   orders?: OrderOptions;
   /** How it is paid. Default: by x402. */
   methods?: Methods;
+  /** What moves its money. Default: Solana, whose facilitator does what a test says. */
+  rail?: Rail;
   /** Handlers that serve operations in place of their upstreams. */
   handlers?: Serving;
   /** Told of every response before it is written. */
@@ -289,7 +292,7 @@ export class UpstreamShop {
 
   async #serve(
     http: HttpOperations,
-    { handlers: own = {}, watch = () => {}, orders: timing }: ShopOptions,
+    { handlers: own = {}, watch = () => {}, orders: timing, ...options }: ShopOptions,
   ): Promise<void> {
     const { contract, ledger, facilitator } = this;
     const destination = { write: (line: string) => void (this.logged += line) };
@@ -314,7 +317,7 @@ export class UpstreamShop {
     });
     const confirm = async (): Promise<boolean> => true;
     const from = { hints, facilitator: asked(facilitator), ledger, terms: TERMS };
-    const rail = solanaRail(from, { confirm });
+    const rail = options.rail ?? solanaRail(from, { confirm });
     const offers = new Offers(this.#methods, rail);
     const charge = new Charge({
       ledger,
