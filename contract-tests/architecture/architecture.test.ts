@@ -78,6 +78,11 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
     why: 'payments know neither HTTP framework nor backends',
   })),
   {
+    part: 'src/sale/',
+    imports: /^src\/((rails|methods)\/[^/]+|facilitators|offers)\//,
+    why: 'a sale asks the ports, a method and a rail, and none of their instances',
+  },
+  {
     part: 'src/ledger/',
     imports: /^(koa|koa-.*|@koa\/.*|openapi-backend|(src\/(?!ledger\/)|handlers\/|generated\/).*)$/,
     why: 'the ledger imports nothing from other folders',
@@ -141,6 +146,13 @@ const RETIRED_NAMES = new Set(
 const RETIRED_FILES =
   /^(desk|lobby|shop|books|replybook|reply-book|examine|proof|trust|house|closed|quiet|handling|watch|exchange|pool|told|redemption|judge|callers-held|held-callers|cell|stage|dice|upkeep|moves)(\.slow)?(\.test)?\.ts$/;
 const RETIRED_FOLDERS = /(^|\/)(bookkeeper|buyer)\//;
+/** What moves the money and what carries it are behind ports: no identifier and no text of these folders has such a word. */
+const NEUTRAL = /^src\/(sale|ledger)\//;
+const RAILS_AND_METHODS = /usdc|solana|blockhash|lamport|x402/i;
+/** What was released is not edited. */
+const HISTORY = 'src/ledger/migrations.ts';
+/** The column that servers of earlier versions write in place of `method`, and what they mean by it. */
+const OLD_COLUMN = /\bx402_version\b|^x402-v1?$/g;
 /** Folders that know operations by the contract only. */
 const NAMELESS =
   /^src\/(http|sale|admission|offers|methods|facilitators|rails|documents|checks|contract|ledger)\//;
@@ -207,7 +219,8 @@ function read(file: string, text: string): Found {
     if (name) found.imports.push({ target: name, type: isErased(node) });
     if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node))
       found.identifiers.add(node.text.replace(/^#/, ''));
-    if (ts.isStringLiteralLike(node)) found.texts.add(node.text);
+    if (ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node))
+      found.texts.add(node.text);
     if (node.kind === ts.SyntaxKind.AnyKeyword) found.hasAny = true;
     if (ts.isPropertyAccessExpression(node) && node.getText() === 'process.env')
       found.readsEnvironment = true;
@@ -350,6 +363,15 @@ function operationFaults(file: string, { identifiers, texts }: Found, names: Rea
     .map(name => `${file} knows ${name}, which belongs to an operation: derive it from the contract`);
 }
 
+function neutralFaults(file: string, { identifiers, texts, imports }: Found): string[] {
+  if (!NEUTRAL.test(file) || file === HISTORY) return [];
+  const packages = new Set(imports.map(({ target }) => target));
+  return [...new Set([...identifiers, ...texts])]
+    .filter(name => !name.startsWith('.') && !packages.has(name))
+    .map(name => RAILS_AND_METHODS.exec(file.startsWith('src/ledger/') ? name.replace(OLD_COLUMN, '') : name))
+    .flatMap(found => (found ? [`${file} knows ${found[0]}: that is behind a method or a rail`] : []));
+}
+
 function wordFaults(file: string, { identifiers }: Found): string[] {
   if (file === ITSELF || file.startsWith('bench/')) return [];
   const faults = [...identifiers]
@@ -427,7 +449,11 @@ function faultsOf(root: string): string[] {
     faults.push(...textFaults(file, text));
     if (!file.endsWith('.ts')) continue;
     const found = read(file, text);
-    faults.push(...codeFaults(file, text, found), ...operationFaults(file, found, names));
+    faults.push(
+      ...codeFaults(file, text, found),
+      ...operationFaults(file, found, names),
+      ...neutralFaults(file, found),
+    );
     if (folderOf(file))
       graph.set(
         file,
@@ -535,6 +561,13 @@ components: { schemas: { Tea: { properties: { cups: {} } }, PaymentOption: { pro
 
   const broken: [string, string, string][] = [
     ['src/sale/a.ts', "import type { PublicKey } from '@solana/web3.js';", 'imports @solana/web3.js'],
+    ['src/sale/a.ts', "import { a } from '../rails/solana/rpc.js';", 'imports src/rails/solana/rpc.ts'],
+    ['src/sale/a.ts', "import { a } from '../methods/x402/wire.js';", 'imports src/methods/x402/wire.ts'],
+    ['src/sale/a.ts', 'const { recentBlockhash } = a;', 'knows Blockhash'],
+    ['src/sale/a.ts', 'say(`pays ${a} USDC`);', 'knows USDC'],
+    ['src/sale/a.ts', "if (method === 'x402-v1') a();", 'knows x402'],
+    ['src/ledger/a.ts', 'const lamports = 1;', 'knows lamport'],
+    ['src/ledger/a.ts', "if (method.startsWith('x402')) a();", 'knows x402'],
     ['src/sale/a.ts', "import Koa from 'koa';", 'imports koa'],
     ['src/sale/a.ts', "import type { Context } from 'koa';", 'imports koa'],
     ['src/sale/a.ts', "export * from '@koa/router';", 'imports @koa/router'],
