@@ -46,6 +46,7 @@ const ORDER = [
   ['observe'],
   ['ledger'],
   ['contract'],
+  ['price'],
   ['net'],
 ];
 

@@ -1,7 +1,7 @@
 import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
 import { loadContract } from '../../src/contract/contract.js';
-import { toAtomic } from '../../src/contract/price.js';
+import { toAtomic } from '../../src/price/amount.js';
 
 const FILE = new URL('../../../openapi.yaml', import.meta.url);
 const { document, paid, free } = loadContract(FILE);

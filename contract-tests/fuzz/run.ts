@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { getAssociatedTokenAddressSync } from '@solana/spl-token';
 import { Connection, PublicKey } from '@solana/web3.js';
 import { parseContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
-import { toDecimal } from '../../src/contract/price.js';
+import { toDecimal } from '../../src/price/amount.js';
 import { record, recordMissing } from '../tools/record.js';
 import { pythonEnvironment, succeeds } from '../support/python-environment.js';
 import { operationIn, SOLD } from '../support/sold.js';

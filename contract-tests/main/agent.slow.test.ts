@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { toAtomic } from '../../src/contract/price.js';
+import { toAtomic } from '../../src/price/amount.js';
 import { buyAll, readOffers } from '../support/agent.js';
 import { SOLD } from '../support/sold.js';
 import { openWorld, type World } from '../support/world.js';

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Parameter, PricedOperation } from '../../src/contract/contract.js';
 import { exampleArguments, inputSchemaOf, requestOf } from '../../src/mcp/tool-arguments.js';
+import { fixed } from '../../src/price/fixed.js';
 
 const parameter = (name: string, where: Parameter['in'], more: Partial<Parameter> = {}): Parameter => ({
   name,
@@ -21,6 +22,7 @@ const operation = (more: Partial<PricedOperation>): PricedOperation => ({
   tags: [],
   summary: 'A quote',
   price: { mode: 'fixed', currency: 'USD', amount: '0.01', atomic: 10_000n },
+  pricing: fixed.read({ amount: '0.01' }),
   flow: 'authorization',
   parameters: [],
   answers: [{ mimeType: 'application/json', kind: 'json' }],

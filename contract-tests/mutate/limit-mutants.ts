@@ -7,8 +7,8 @@ const of = (changes: readonly Omit<Mutant, 'file' | 'test'>[]): Mutant[] =>
 export const limitMutants: readonly Mutant[] = of([
   {
     name: 'limits: unpaid calls over MCP cost nothing',
-    find: 'throttledIf(limits.takeUnpaid(source)) ?? check',
-    replace: 'check',
+    find: 'throttledIf(limits.takeUnpaid(source))',
+    replace: 'undefined',
     grep: 'unpaid calls that no fast path answers',
   },
   {

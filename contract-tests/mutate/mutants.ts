@@ -5,6 +5,7 @@ import { limitMutants } from './limit-mutants.js';
 import { mcpMutants } from './mcp-mutants.js';
 import { orderMutants } from './order-mutants.js';
 import { paymentMutants } from './payment-mutants.js';
+import { priceMutants } from './price-mutants.js';
 import { rateMutants } from './rate-mutants.js';
 import { routingMutants } from './routing-mutants.js';
 import { settleMutants } from './settle-mutants.js';
@@ -36,6 +37,7 @@ export const mutants: readonly Mutant[] = [
   ...mcpMutants,
   ...limitMutants,
   ...orderMutants,
+  ...priceMutants,
   ...rateMutants,
   ...routingMutants,
 ];

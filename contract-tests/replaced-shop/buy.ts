@@ -2,7 +2,7 @@ import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { decodePaymentResponseHeader } from '@x402/core/http';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
-import { toDecimal } from '../../src/contract/price.js';
+import { toDecimal } from '../../src/price/amount.js';
 import { exampleCall } from '../support/example-call.js';
 import { SOLD } from '../support/sold.js';
 import { openWorld } from '../support/world.js';

@@ -38,6 +38,7 @@ import {
 import type { HostCircuitOptions } from '../../src/upstreams/http-operations/host-circuit.js';
 import { asked, FakeFacilitator, FEE_PAYER, RECIPE, TERMS } from './charge-world.js';
 import { craftPayment, v2Header } from './craft.js';
+import { PRICES } from '../../src/price/prices.js';
 import { call, type Answer } from './world.js';
 import type { Rail } from '../../src/rails/rail.js';
 import { sellingOf } from './selling.js';
@@ -95,6 +96,8 @@ export class TestUpstream {
 
 type Parameter = { name: string; in: 'path' | 'query'; schema?: object };
 
+const CENT = { mode: 'fixed', currency: 'USD', amount: '0.01' };
+
 /** One operation for sale. */
 export type OperationForSale = {
   id: string;
@@ -102,6 +105,8 @@ export type OperationForSale = {
   upstream: object;
   method?: 'get' | 'post';
   flow?: 'authorization' | 'upfront';
+  /** `x-price`, without flow. Default: 0.01 USD. */
+  price?: object;
   parameters?: Parameter[];
   /** Schema of the body. */
   body?: object;
@@ -133,8 +138,9 @@ const ANSWERS = {
 export function contractOf(
   operations: readonly OperationForSale[],
   paths: Record<string, object> = {},
+  prices = PRICES,
 ): Contract {
-  return parseContract(JSON.stringify(documentOf(operations, paths)), 'shop.yaml');
+  return parseContract(JSON.stringify(documentOf(operations, paths)), 'shop.yaml', prices);
 }
 
 /** The contract of a shop that sells these, beside other paths. */
@@ -144,7 +150,7 @@ export function documentOf(
 ): object {
   for (const operation of operations) {
     const { id, path, upstream, method = 'get', flow = 'authorization', parameters = [], body } = operation;
-    const { content = { 'application/json': VALUE }, headers = [] } = operation;
+    const { content = { 'application/json': VALUE }, headers = [], price = CENT } = operation;
     const other = {
       description: 'No answer.',
       content: { 'application/json': { schema: { type: 'object' } } },
@@ -154,7 +160,7 @@ export function documentOf(
         operationId: id,
         tags: ['Shop'],
         summary: id,
-        'x-price': { mode: 'fixed', currency: 'USD', amount: '0.01', flow },
+        'x-price': { ...price, flow },
         'x-upstream': upstream,
         parameters: parameters.map(({ schema = { type: 'string' }, ...parameter }) => ({
           ...parameter,
@@ -191,6 +197,8 @@ export type ShopOptions = {
   methods?: Methods;
   /** What moves its money. Default: Solana, whose facilitator does what a test says. */
   rail?: Rail;
+  /** The kinds of price that it may have. Default: those that ship. */
+  prices?: typeof PRICES;
   /** Handlers that serve operations in place of their upstreams. */
   handlers?: Serving;
   /** Told of every response before it is written. */
@@ -225,7 +233,7 @@ export class UpstreamShop {
     env: Record<string, string> = {},
     options: ShopOptions = {},
   ): Promise<UpstreamShop> {
-    const contract = contractOf(operations, { ...ANSWERS });
+    const contract = contractOf(operations, { ...ANSWERS }, options.prices);
     const settings = { variable: (name: string) => env[name], allowPrivate: options.allowPrivate ?? true };
     const http = createHttpOperations(contract, settings, options.breaker);
     const folder = await mkdtemp(join(tmpdir(), 'coinslot-upstreams-'));

@@ -6,7 +6,7 @@ import type { FacilitatorState } from '../facilitators/facilitators.js';
 import { barChart } from './charts.js';
 import { ago, badge, grid, paymentLink, short, span } from './operator-layout.js';
 import type { DaySales, History } from './sales-history.js';
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 
 /** What the overview shows. A part of the ledger that cannot be read is the sentence that says why. */
 export type Overview = {

@@ -2,7 +2,7 @@ import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
 import { mayRetry, type PaymentFacts } from './payment-facts.js';
 import { at, badge, list, paymentLink } from './operator-layout.js';
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 
 type Step = { at: number; text: string };
 

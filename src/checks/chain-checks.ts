@@ -1,4 +1,4 @@
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 import { toAddress } from '../rails/solana/address.js';
 import { readChainClock } from '../rails/solana/chain-clock.js';
 import { networkOf, TOKEN_PROGRAM } from '../rails/solana/networks.js';

@@ -6,6 +6,7 @@ import { parameterNames, unnamed } from './paths.js';
 import { MCP_PATH, PICK_UP } from './reserved-names.js';
 import { readPriced, type PricedOperation } from './read-operation.js';
 import type { Fault, Place } from './read-parameters.js';
+import { PRICES } from '../price/prices.js';
 import { isObject, objectOf } from './references.js';
 
 export type { AnswerForm, PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
@@ -48,13 +49,13 @@ export function loadContract(file: URL | string, compiled?: URL): Contract {
   throw new ContractFault(STALE);
 }
 
-/** Like loadContract, from the text of the document; `name` is the file name in faults. */
-export function parseContract(text: string, name = 'openapi.yaml'): Contract {
+/** Like loadContract, from the text of the document; `name` is the file name in faults, `prices` the kinds of price that it may have. */
+export function parseContract(text: string, name = 'openapi.yaml', prices = PRICES): Contract {
   const lines = new LineCounter();
   const yaml = parseDocument(text, { lineCounter: lines });
   const first = yaml.errors[0];
   if (first) throw new ContractFault(`${name}: ${first.message}`);
-  return readContract(yaml.toJS(), path => `${name}:${lineOf(yaml, lines, path)}`);
+  return readContract(yaml.toJS(), path => `${name}:${lineOf(yaml, lines, path)}`, prices);
 }
 
 /** A compiled contract and the hash of its source text. */
@@ -73,7 +74,7 @@ function readCompiled(file: URL): Compiled | undefined {
   }
 }
 
-function readContract(document: unknown, placeOf: (path: string[]) => string): Contract {
+function readContract(document: unknown, placeOf: (path: string[]) => string, prices = PRICES): Contract {
   if (!isObject(document))
     throw new ContractFault(`${placeOf([])}: must be an OpenAPI document, which is an object`);
   const faults: string[] = [];
@@ -86,7 +87,7 @@ function readContract(document: unknown, placeOf: (path: string[]) => string): C
     if (!isObject(item)) fault(['paths', path], 'must be an object');
     for (const method of METHODS.filter(m => objectOf(item)[m] !== undefined)) {
       const operation = objectOf(item)[method] as Place['operation'];
-      readOperation(contract, { document, path, method, item: objectOf(item), operation }, fault);
+      readOperation(contract, { document, path, method, item: objectOf(item), operation }, fault, prices);
     }
   }
   for (const { id, path } of repeated([...contract.paid, ...contract.free])) {
@@ -103,13 +104,13 @@ function repeated<T extends { id: string }>(operations: T[]): T[] {
   return operations.filter(({ id }, index) => operations.findIndex(other => other.id === id) < index);
 }
 
-function readOperation(contract: Contract, place: Place, fault: Fault): void {
+function readOperation(contract: Contract, place: Place, fault: Fault, prices: typeof PRICES): void {
   const { path, method, operation } = place;
   const at = ['paths', path, method];
   if (!isObject(operation)) return fault(at, 'must be an object');
   if (typeof operation.operationId !== 'string') return fault(at, 'has no operationId');
   if ('402' in objectOf(operation.responses)) {
-    const priced = readPriced(place, fault);
+    const priced = readPriced(place, fault, prices);
     if (priced) contract.paid.push(priced);
     return;
   }

@@ -1,7 +1,10 @@
 import { bodyLimit } from './body-limit.js';
 import type { Json } from './json.js';
 import { templateFault } from './paths.js';
-import { toAtomic } from './price.js';
+import { toDecimal } from '../price/amount.js';
+import type { Price, PriceKind } from '../price/price.js';
+import { fixed } from '../price/fixed.js';
+import { PRICES } from '../price/prices.js';
 import {
   exampleOf,
   filledPath,
@@ -46,8 +49,10 @@ export type PricedOperation = {
   examplePath: string;
   tags: string[];
   summary: string;
-  /** `amount` as written in the contract, `atomic` in units of 10⁻⁶ USDC. */
-  price: { mode: 'fixed'; currency: 'USD'; amount: string; atomic: bigint };
+  /** The price of a call, in decimals and in units of 10⁻⁶ USDC. Where it depends on the body: the most, until `quoted` says more. */
+  price: { mode: string; currency: 'USD'; amount: string; atomic: bigint };
+  /** How that is found. */
+  pricing: Price;
   flow: PaymentFlow;
   /** Path and query parameters, in the order of the document. `x402Version`, which concerns the payment, is not among them. */
   parameters: Parameter[];
@@ -59,11 +64,12 @@ export type PricedOperation = {
   upstream?: Upstream;
 };
 
-const PRICE_KEYS = ['mode', 'currency', 'amount', 'flow'];
+/** The keys of every price. */
+const PRICE_KEYS = ['mode', 'currency', 'flow'];
 /** The statuses of a paid call, whatever the operation does. */
 const STATUSES = ['200', '400', '402', '502', '503'];
 /** Reads an operation that costs money, or reports everything that is wrong with it. */
-export function readPriced(place: Place, report: Fault): PricedOperation | undefined {
+export function readPriced(place: Place, report: Fault, prices = PRICES): PricedOperation | undefined {
   let sound = true;
   const at = ['paths', place.path, place.method];
   const fault: Fault = (path, message) => {
@@ -71,7 +77,7 @@ export function readPriced(place: Place, report: Fault): PricedOperation | undef
     report(path, message);
   };
   try {
-    const read = readParts(place, at, fault);
+    const read = readParts(place, at, fault, prices);
     return sound ? read : undefined;
   } catch (error) {
     if (!(error instanceof ReferenceFault)) throw error;
@@ -80,10 +86,15 @@ export function readPriced(place: Place, report: Fault): PricedOperation | undef
   }
 }
 
-function readParts(place: Place, at: string[], fault: Fault): PricedOperation | undefined {
+function readParts(
+  place: Place,
+  at: string[],
+  fault: Fault,
+  prices: typeof PRICES,
+): PricedOperation | undefined {
   const { document, path, method, operation } = place;
   checkShape(place, at, fault);
-  const priced = readPrice(operation['x-price'], [...at, 'x-price'], fault);
+  const priced = readPrice(operation['x-price'], [...at, 'x-price'], fault, prices);
   const parameters = readParameters(place, at, fault);
   const request = readRequest(document, method, operation, at, fault);
   const { 200: sold } = objectOf(operation.responses);
@@ -129,28 +140,42 @@ function readPrice(
   price: unknown,
   place: string[],
   fault: Fault,
-): Pick<PricedOperation, 'price' | 'flow'> | undefined {
+  prices: typeof PRICES,
+): Pick<PricedOperation, 'price' | 'pricing' | 'flow'> | undefined {
   if (price === undefined) return void fault(place.slice(0, -1), 'answers 402 but has no x-price');
   if (!isObject(price)) return void fault(place, 'must be an object');
-  const { mode, currency, amount, flow } = price;
-  const before: string[] = [];
-  for (const key of Object.keys(price)) if (!PRICE_KEYS.includes(key)) before.push(`unknown key '${key}'`);
-  if (mode !== 'fixed') before.push("mode must be 'fixed'");
-  if (currency !== 'USD') before.push("currency must be 'USD'");
-  if (flow !== 'authorization' && flow !== 'upfront')
-    before.push("flow must be 'authorization' or 'upfront'");
-  let atomic = 0n;
-  try {
-    atomic = toAtomic(amount);
-  } catch (error) {
-    before.push(`amount ${(error as Error).message}`);
-  }
-  for (const message of before) fault(place, message);
-  if (before.length) return undefined;
+  const { mode, flow } = price;
+  const known = typeof mode === 'string' && Object.hasOwn(prices, mode) ? prices[mode] : undefined;
+  const faults = known ? [] : [`mode must be ${inQuotes(Object.keys(prices))}`];
+  // The other faults of a price without a known mode are those of a fixed one.
+  const pricing = readKind(known ?? fixed, price, faults);
+  for (const message of faults) fault(place, message);
+  if (faults.length || !pricing) return undefined;
+  const { atomic } = pricing.most;
+  const amount = typeof price.amount === 'string' ? price.amount : toDecimal(atomic);
   return {
-    price: { mode: 'fixed', currency: 'USD', amount: amount as string, atomic },
+    price: { mode: String(mode), currency: 'USD', amount, atomic },
+    pricing,
     flow: flow as PaymentFlow,
   };
+}
+
+const inQuotes = (names: string[]): string => names.map(each => `'${each}'`).join(' or ');
+
+/** Reads what every price has and what its kind has. */
+function readKind(kind: PriceKind, price: Json, faults: string[]): Price | undefined {
+  const { currency, flow } = price;
+  for (const key of Object.keys(price))
+    if (![...PRICE_KEYS, ...kind.keys].includes(key)) faults.push(`unknown key '${key}'`);
+  if (currency !== 'USD') faults.push("currency must be 'USD'");
+  if (flow !== 'authorization' && flow !== 'upfront')
+    faults.push("flow must be 'authorization' or 'upfront'");
+  try {
+    return kind.read(price);
+  } catch (error) {
+    faults.push((error as Error).message);
+    return undefined;
+  }
 }
 
 function readRequest(

@@ -142,14 +142,14 @@ async function servePaid(
     gone: goneSignal(ctx.req, ctx.res),
     holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
   });
-  if (result.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(operation, asked));
+  if (result.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(result.operation, asked));
   if (result.kind === 'throttled') return sendThrottled(ctx, result);
   if (result.kind === 'rejected') {
-    return sendChallenge(ctx, offers.refusal(operation, asked, result.error, true));
+    return sendChallenge(ctx, offers.refusal(result.operation, asked, result.error, true));
   }
   const { payment, owner, outcome } = result;
   if (parts.closing.aborted) ctx.set('Connection', 'close');
-  await sendOutcome(ctx, parts, { priced: operation, payment, asked, owner }, outcome);
+  await sendOutcome(ctx, parts, { priced: result.operation, payment, asked, owner }, outcome);
 }
 
 /** @throws BodyFault, BodiesFull, Halt */

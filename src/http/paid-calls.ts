@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { PricedOperation } from '../contract/contract.js';
+import { quoted } from '../contract/quoted.js';
 import type { AnyAsked } from '../contract/operation.js';
 import type { Charge } from '../sale/charge.js';
 import { UNOBSERVED, type Observer, type Spent, type Transport } from '../observe/observer.js';
 import type { Carrier } from '../methods/method.js';
-import type { Payment } from '../sale/check-payment.js';
+import type { Payment, PaymentCheck } from '../sale/check-payment.js';
 import { fingerprint, requestText, TooDeep } from '../sale/fingerprint.js';
 import type { Outcome } from '../sale/outcome.js';
 import type { PaidCall } from '../sale/paid-call.js';
@@ -37,13 +38,16 @@ export type ArrivedCall = {
   traceHeaders: IncomingHttpHeaders;
   /** Where it comes from (see `sourceOf`). */
   source: string;
-  /** Reads and validates what is asked for. Called only if the payment is readable. @throws BodyFault, BodiesFull */
+  /** Reads and validates what is asked for. Called only if the payment is readable, or the price depends on it. @throws BodyFault, BodiesFull */
   read: (owner: BudgetOwner) => Promise<AskedCheck>;
   /** Aborts when the caller's connection has closed. */
   gone: AbortSignal;
   /** How long it waits for an order, or for work that another request began, in ms. */
   holdMs: number;
 };
+
+/** `spent` is filled in while it is served. */
+type SpentCall = ArrivedCall & { spent: Spent };
 
 const BUSY_RETRY_SECONDS = 1;
 
@@ -59,20 +63,83 @@ export function servePaidCall(parts: PaidCallParts, call: ArrivedCall): Promise<
   );
 }
 
-async function served(parts: PaidCallParts, call: ArrivedCall, spent: Spent): Promise<PaidCallResult> {
+async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent): Promise<PaidCallResult> {
   const { charge, limits } = parts;
-  const { source } = call;
-  const check = await charge.checkPayment(call.carrier, call.operation);
-  if (check.kind === 'unpaid') return throttledIf(limits.takeUnpaid(source)) ?? check;
-  if (check.kind === 'refused' || (check.kind === 'mismatch' && !(await charge.isKnown(check.payment))))
-    return countFailed(limits, source) ?? { kind: 'rejected', error: check.error };
-  const { payment } = check;
-  const { id, payer } = payment.checked;
+  const { source, carrier } = arrived;
+  const read = await charge.checkPayment(carrier, arrived.operation);
+  if (read.kind === 'unpaid') {
+    const { operation } = arrived;
+    const away = throttledIf(limits.takeUnpaid(source));
+    return away ?? { ...read, operation: (await atItsPrice(arrived, strangerAt(source))) ?? operation };
+  }
+  if (read.kind === 'refused') return rejected(limits, arrived, read.error);
+  const { id, payer } = read.payment.checked;
   const owner = { payment: id, payer, source };
-  const outcome =
-    (await throttled(parts, call, payment)) ?? (await charged(parts, { ...call, spent }, payment, owner));
-  if (isFaultOfCaller(outcome)) limits.failed(source);
-  return { kind: 'charged', payment, owner, outcome };
+  const call = { ...arrived, spent };
+  if (!arrived.operation.pricing.needsBody) return decided(parts, call, read, owner);
+  const away = await throttled(parts, call, read.payment);
+  if (away)
+    return { kind: 'charged', payment: read.payment, owner, outcome: away, operation: call.operation };
+  const asked = once(call.read);
+  const operation = await atItsPrice({ ...call, read: asked }, owner);
+  // A body that is wrong has no price, and is refused for what is wrong with it.
+  if (!operation) return chargedAt(parts, { ...call, read: asked }, read.payment, owner);
+  const check = await charge.checkPayment(carrier, operation);
+  if (check.kind === 'unpaid' || check.kind === 'refused')
+    throw new Error('a payment was read, and cannot be read again');
+  return decided(parts, { ...call, operation, read: asked }, check, owner);
+}
+
+/** The operation at the price of this call; undefined if that depends on a body that is wrong or cannot be read. */
+async function atItsPrice(
+  { operation, read }: ArrivedCall,
+  owner: BudgetOwner,
+): Promise<PricedOperation | undefined> {
+  if (!operation.pricing.needsBody) return operation;
+  try {
+    const checked = await read(owner);
+    return checked.ok ? quoted(operation, checked.asked) : undefined;
+  } catch (error) {
+    if (error instanceof BodiesFull || error instanceof BodyFault) return undefined;
+    throw error;
+  }
+}
+
+/** Whoever asks for a price holds memory as one payer. */
+function strangerAt(source: string): BudgetOwner {
+  return { payment: `unpaid ${source}`, payer: `unpaid ${source}`, source };
+}
+
+function once(read: ArrivedCall['read']): ArrivedCall['read'] {
+  let asked: ReturnType<typeof read> | undefined;
+  return owner => (asked ??= read(owner));
+}
+
+/** The price of the call is known: the payment buys it, or does not. */
+async function decided(
+  parts: PaidCallParts,
+  call: SpentCall,
+  check: PaymentCheck & { payment: Payment },
+  owner: BudgetOwner,
+): Promise<PaidCallResult> {
+  if (check.kind === 'mismatch' && !(await parts.charge.isKnown(check.payment)))
+    return rejected(parts.limits, call, check.error);
+  return chargedAt(parts, call, check.payment, owner);
+}
+
+async function chargedAt(
+  parts: PaidCallParts,
+  call: SpentCall,
+  payment: Payment,
+  owner: BudgetOwner,
+): Promise<PaidCallResult> {
+  const outcome = (await throttled(parts, call, payment)) ?? (await charged(parts, call, payment, owner));
+  if (isFaultOfCaller(outcome)) parts.limits.failed(call.source);
+  return { kind: 'charged', payment, owner, outcome, operation: call.operation };
+}
+
+function rejected(limits: SourceLimits, { source, operation }: ArrivedCall, error: string): PaidCallResult {
+  return countFailed(limits, source) ?? { kind: 'rejected', error, operation };
 }
 
 /** Counts a call that is refused in any case. A source that goes on stays over its limit. @returns what turns it away */
@@ -105,7 +172,7 @@ async function throttled(
 
 async function charged(
   parts: PaidCallParts,
-  { operation, read, gone, holdMs, source, requestId, spent }: ArrivedCall & { spent: Spent },
+  { operation, read, gone, holdMs, source, requestId, spent }: SpentCall,
   payment: Payment,
   owner: BudgetOwner,
 ): Promise<Outcome> {

@@ -150,6 +150,8 @@ function refuseUnpaid(
 ): boolean {
   if (route.kind !== 'operation' || !route.priced || offers.methods.areIn(request.rawHeaders)) return false;
   const operation = route.priced;
+  // The app reads the body first.
+  if (operation.pricing.needsBody) return false;
   const wait = limits?.takeUnpaid(limits.of(request)) ?? 0;
   if (wait > 0) {
     sendFault(response, 503, TOO_MANY_CALLS, { 'Retry-After': String(wait), 'Cache-Control': 'no-store' });

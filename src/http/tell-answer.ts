@@ -1,3 +1,4 @@
+import type { PricedOperation } from '../contract/contract.js';
 import type { Answered, Observer } from '../observe/observer.js';
 import type { Outcome } from '../sale/outcome.js';
 import { Halt } from './responses.js';
@@ -9,10 +10,13 @@ import type { Payment } from '../sale/check-payment.js';
  * its source is over its limit: 503.
  */
 export type PaidCallResult =
-  | { kind: 'unpaid' }
+  | ({ kind: 'unpaid' } & Quoted)
   | Throttled
-  | { kind: 'rejected'; error: string }
-  | { kind: 'charged'; payment: Payment; owner: BudgetOwner; outcome: Outcome };
+  | ({ kind: 'rejected'; error: string } & Quoted)
+  | ({ kind: 'charged'; payment: Payment; owner: BudgetOwner; outcome: Outcome } & Quoted);
+
+/** The operation at the price of this call. */
+type Quoted = { operation: PricedOperation };
 
 export type Throttled = { kind: 'throttled'; retryAfterSeconds: number };
 
@@ -29,17 +33,25 @@ export async function told(
 ): Promise<PaidCallResult> {
   const began = performance.now();
   const tell = (
-    answer: Pick<Answered, 'status' | 'error' | 'payment' | 'payer' | 'paid' | 'reported'>,
+    answer: Pick<Answered, 'status' | 'error' | 'payment' | 'payer' | 'paid' | 'reported'> &
+      Partial<Answered>,
   ): void => observer.tell({ kind: 'answered', ...asked, ...answer, ms: performance.now() - began });
   try {
     const result = await serve();
     if (result.kind === 'throttled') return result;
     if (result.kind === 'unpaid') observer.unpaid(asked.operation);
-    else if (result.kind === 'rejected') tell({ ...UNREAD, status: 402, error: result.error });
+    else if (result.kind === 'rejected')
+      tell({ ...UNREAD, amount: amountOf(result), status: 402, error: result.error });
     else if (!isThrottled(result.outcome)) {
       const { id: payment, payer } = result.payment.checked;
       const reported = 'reported' in result.outcome;
-      tell({ payment, payer, ...answerOf(result.outcome), ...(reported ? { reported } : {}) });
+      tell({
+        payment,
+        payer,
+        amount: amountOf(result),
+        ...answerOf(result.outcome),
+        ...(reported ? { reported } : {}),
+      });
     }
     return result;
   } catch (error) {
@@ -48,6 +60,8 @@ export async function told(
     throw error;
   }
 }
+
+const amountOf = ({ operation }: Quoted): bigint => operation.price.atomic;
 
 function isThrottled(outcome: Outcome): boolean {
   return outcome.kind === 'unavailable' && outcome.throttled === true;

@@ -98,19 +98,20 @@ async function callPaid(
     holdMs,
   });
   const result = await withProgress(served, parts.charge, () => paymentId, notify);
-  if (result.kind === 'unpaid')
-    return challengeResult(operation, offers.challenge(operation, offers.methods.first));
   if (result.kind === 'throttled') return errorResult(503, TOO_MANY_CALLS, result);
+  const { operation: priced } = result;
+  if (result.kind === 'unpaid')
+    return challengeResult(priced, offers.challenge(priced, offers.methods.first));
   if (result.kind === 'rejected')
-    return challengeResult(operation, offers.refusal(operation, offers.methods.first, result.error, true));
+    return challengeResult(priced, offers.refusal(priced, offers.methods.first, result.error, true));
   const { outcome, payment, owner } = result;
   if (outcome.kind === 'invalid') return errorResult(400, outcome.error);
   const { method } = payment;
   if (outcome.kind !== 'refused')
     return resultOf(parts, exchange, { outcome, method, owner, kept: outcome.kept });
   const { error, fresh, receipt } = outcome;
-  const refusal = offers.refusal(operation, offers.methods.first, error, fresh, payment.checked);
-  return challengeResult(operation, refusal, receipt && method.receiptMeta(receipt));
+  const refusal = offers.refusal(priced, offers.methods.first, error, fresh, payment.checked);
+  return challengeResult(priced, refusal, receipt && method.receiptMeta(receipt));
 }
 
 /** As over HTTP, where some texts in a path name another operation. */

@@ -1,4 +1,4 @@
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 import type { Log } from '../net/log.js';
 import type { Answered, Event, Listener, OrderChanged, Released, Sold, Spent } from './observer.js';
 

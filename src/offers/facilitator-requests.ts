@@ -18,7 +18,7 @@ export class FacilitatorRequests {
   readonly #terms: Terms;
   /** By token account. */
   readonly #receivers: ReadonlyMap<string, string>;
-  /** By operation and fee payer: the same object for the same offer, so that its text can be cached. */
+  /** By operation, price and fee payer: the same object for the same offer, so that its text can be cached. */
   readonly #requirements = new LRUCache<string, PaymentRequirements>({ max: MAX_REQUIREMENTS });
 
   /** @param receivers the present receiver and those that earlier payments of the ledger were paid to */
@@ -29,7 +29,7 @@ export class FacilitatorRequests {
   }
 
   request(operation: PricedOperation, { evidence, feePayer }: CheckedTransaction): FacilitatorRequest {
-    const key = `${operation.id} ${feePayer}`;
+    const key = `${operation.id} ${operation.price.atomic} ${feePayer}`;
     let requirements = this.#requirements.get(key);
     if (!requirements) {
       requirements = requirementsOf(operation, this.#terms, feePayer);

@@ -6,7 +6,10 @@ import type { Checked, Hinting, Hints } from '../rails/rail.js';
 /** What was built for an operation and the method that was asked for. */
 type Built = Map<PricedOperation, Map<Method, Challenges>>;
 
-/** The challenges. One is built when it is first asked for, and kept for as long as the rail gives the same hints. */
+/**
+ * The challenges. One is built when it is first asked for, and kept for as long as the rail gives the same hints, unless the price depends
+ * on the body.
+ */
 export class Offers {
   readonly methods: Methods;
   readonly #rail: Hinting;
@@ -24,6 +27,7 @@ export class Offers {
   /** The challenge for a call without payment. */
   challenge(operation: PricedOperation, asked: Method): Challenges {
     const hints = this.#rail.hints();
+    if (operation.pricing.needsBody) return this.methods.challenges(asked, operation, hints);
     if (hints !== this.#hints) this.#turnTo(hints);
     let built = this.#built.get(operation);
     if (!built) this.#built.set(operation, (built = new Map<Method, Challenges>()));

@@ -1,7 +1,7 @@
 import type { LandedTransaction } from '../rails/solana/rpc-types.js';
 import type { Identity } from '../ledger/reader.js';
 import type { Payment, Refund } from '../ledger/store.js';
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 import { isSignature } from '../rails/solana/address.js';
 import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './check-network.js';

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { Contract } from '../contract/contract.js';
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 import { objectOf } from '../contract/references.js';
 import { BodiesFull, BodyFault, type BodyReader } from '../http/body.js';
 import { sourceOf } from '../http/request-source.js';

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 import { chooseOffer } from '../wallet/offer.js';
 import {
   challengeOf,

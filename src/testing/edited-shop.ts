@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseDocument, type Document } from 'yaml';
-import { toAtomic, toDecimal } from '../contract/price.js';
+import { toAtomic, toDecimal } from '../price/amount.js';
 import { objectOf } from '../contract/references.js';
 
 /** A shop as it is deployed for tests: its own contract with other prices or upstreams, and its compiled handlers. */

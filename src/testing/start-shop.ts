@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 import { balanceOf, signCall, type Answer, type SignedCall, type Wallet } from './buyer.js';
 import { Deployment } from './deployment.js';
 import { editShop, type EditedShop } from './edited-shop.js';

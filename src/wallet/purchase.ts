@@ -1,4 +1,4 @@
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 import { messageOf } from '../ledger/fault.js';
 import { pause } from '../net/deadline.js';
 import type { Fate, Fates } from './fate.js';

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import type { Json } from '../contract/json.js';
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 import { messageOf } from '../ledger/fault.js';
 import type { ChainClock } from '../rails/solana/chain-clock.js';
 import { appendLine, lastLines, type StatementEvent, type StatementLine } from './statement.js';

@@ -8,7 +8,7 @@ import { ExactSvmSchemeV1 } from '@x402/svm/exact/v1/client';
 import { randomUUID } from 'node:crypto';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
-import { toDecimal } from '../contract/price.js';
+import { toDecimal } from '../price/amount.js';
 import { messageOf } from '../ledger/fault.js';
 import { TransactionChecker } from '../rails/solana/transaction.js';
 import { toAddress } from '../rails/solana/address.js';

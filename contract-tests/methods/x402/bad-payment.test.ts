@@ -38,7 +38,7 @@ import {
   type Answer,
   type World,
 } from '../../support/world.js';
-import { toDecimal } from '../../../src/contract/price.js';
+import { toDecimal } from '../../../src/price/amount.js';
 import { priceOf } from '../../support/sold.js';
 
 type Headers = Record<string, string>;

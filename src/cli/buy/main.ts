@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { commandLine, startCommand } from '../../config/command-line.js';
-import { toAtomic, toDecimal } from '../../contract/price.js';
+import { toAtomic, toDecimal } from '../../price/amount.js';
 import { Buyer, sentence, type Call, type Outcome } from '../../wallet/purchase.js';
 import { Fates } from '../../wallet/fate.js';
 import { Purse, PurseFault } from '../../wallet/purse.js';

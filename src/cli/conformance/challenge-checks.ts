@@ -1,6 +1,6 @@
 import { decodePaymentRequiredHeader } from '@x402/core/http';
 import { parsePaymentRequired } from '@x402/core/schemas';
-import { toAtomic } from '../../contract/price.js';
+import { toAtomic } from '../../price/amount.js';
 import type { Json } from '../../contract/json.js';
 import { unpaid, type Sold } from './catalogue.js';
 import { offSchema } from './document-checks.js';

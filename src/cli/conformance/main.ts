@@ -2,7 +2,7 @@ import '../../rails/solana/silence-bigint-warning.js';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { toAtomic } from '../../contract/price.js';
+import { toAtomic } from '../../price/amount.js';
 import type { Finding } from './findings.js';
 import { checkShop } from './check-shop.js';
 import type { Purse } from './purchase-checks.js';

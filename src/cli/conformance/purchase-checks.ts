@@ -3,7 +3,7 @@ import type { PaymentRequired } from '@x402/core/types';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { toDecimal } from '../../contract/price.js';
+import { toDecimal } from '../../price/amount.js';
 import { unpaid, type Catalogue, type Sold } from './catalogue.js';
 import { readChallenge, type Challenge } from './challenge-checks.js';
 import { must, type Findings } from './findings.js';

@@ -13,7 +13,7 @@ import type { Report } from './print.js';
 import { receiverOf, receiversOf, wasReceiver, type Receiver } from '../../operator/receivers.js';
 import { changeOf, findRefund } from '../../operator/record-refund.js';
 import { pages } from './reports.js';
-import { toDecimal } from '../../contract/price.js';
+import { toDecimal } from '../../price/amount.js';
 import type { ReportSource } from '../../operator/find-payment.js';
 
 const PAGE = 1_000;

@@ -3,7 +3,7 @@ import { time } from './print.js';
 import type { Cell } from './print.js';
 import { pages } from './reports.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
-import { toDecimal } from '../../contract/price.js';
+import { toDecimal } from '../../price/amount.js';
 import type { ReportSource } from '../../operator/find-payment.js';
 
 const DAY_MS = 86_400_000;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve as resolvePath } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { toDecimal } from '../../contract/price.js';
+import { toDecimal } from '../../price/amount.js';
 import { LedgerFault, messageOf } from '../../ledger/fault.js';
 import { openLedgerReader } from '../../ledger/store.js';
 import { csvLines } from './csv.js';

@@ -5,7 +5,7 @@ import { fields, table, time } from './print.js';
 import type { Cell, Report } from './print.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import { commandLine } from '../../config/command-line.js';
-import { toDecimal } from '../../contract/price.js';
+import { toDecimal } from '../../price/amount.js';
 import { findPayment } from '../../operator/find-payment.js';
 import type { ReportSource } from '../../operator/find-payment.js';
 

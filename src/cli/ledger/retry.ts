@@ -1,4 +1,4 @@
-import { toDecimal } from '../../contract/price.js';
+import { toDecimal } from '../../price/amount.js';
 import { commandLine } from '../../config/command-line.js';
 import { findPayment, type ReportSource } from '../../operator/find-payment.js';
 import { OperatorFault } from '../../operator/operator-fault.js';

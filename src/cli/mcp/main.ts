@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { toAtomic } from '../../contract/price.js';
+import { toAtomic } from '../../price/amount.js';
 import { messageOf } from '../../ledger/fault.js';
 import { isLocal } from '../../net/host-names.js';
 import { KeyPairFault, readSecretKeyFile } from '../../rails/solana/key-pair.js';

@@ -8,7 +8,7 @@ import {
 import type { Tool } from '@modelcontextprotocol/client';
 import type { Json } from '../../contract/json.js';
 import { objectOf } from '../../contract/references.js';
-import { toDecimal } from '../../contract/price.js';
+import { toDecimal } from '../../price/amount.js';
 import type { ToolResult } from './tool-result.js';
 import type { Limits } from '../../wallet/purchase.js';
 import { PurseFault, type Purse } from '../../wallet/purse.js';

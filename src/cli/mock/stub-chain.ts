@@ -1,6 +1,6 @@
 import { base58 } from '@scure/base';
 import { randomBytes } from 'node:crypto';
-import { USDC_DECIMALS } from '../../contract/price.js';
+import { USDC } from '../../price/amount.js';
 import { DEVNET_GENESIS, TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 import { isObject } from '../../contract/references.js';
 
@@ -12,7 +12,7 @@ const DECIMALS_AT = 44;
 const INITIALIZED_AT = 45;
 const SLOT = 400_000_000;
 /** 1 000 000 USDC, which every buyer of a mock has. */
-const BALANCE = 1_000_000n * 10n ** BigInt(USDC_DECIMALS);
+const BALANCE = 1_000_000n * 10n ** BigInt(USDC.decimals);
 const METHOD_NOT_FOUND = -32601;
 const MAX_BATCH = 100;
 
@@ -54,7 +54,7 @@ function resultOf(mint: string, method: string, first: unknown, options: { encod
     case 'getTokenAccountBalance':
       return inContext({
         amount: BALANCE.toString(),
-        decimals: USDC_DECIMALS,
+        decimals: USDC.decimals,
         uiAmount: 1_000_000,
         uiAmountString: '1000000',
       });
@@ -79,7 +79,7 @@ function mintAccount(encoding: unknown): object {
   };
   if (encoding === 'jsonParsed') {
     const info = {
-      decimals: USDC_DECIMALS,
+      decimals: USDC.decimals,
       freezeAuthority: null,
       isInitialized: true,
       mintAuthority: null,
@@ -89,7 +89,7 @@ function mintAccount(encoding: unknown): object {
   }
   const bytes = Buffer.alloc(MINT_BYTES);
   bytes.writeBigUInt64LE(BALANCE, 36);
-  bytes[DECIMALS_AT] = USDC_DECIMALS;
+  bytes[DECIMALS_AT] = USDC.decimals;
   bytes[INITIALIZED_AT] = 1;
   return { ...account, data: [bytes.toString('base64'), 'base64'] };
 }

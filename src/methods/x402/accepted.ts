@@ -1,5 +1,5 @@
 import type { PricedOperation } from '../../contract/contract.js';
-import { toDecimal } from '../../contract/price.js';
+import { toDecimal } from '../../price/amount.js';
 import type { Terms } from './requirements.js';
 import type { WirePayment } from './wire.js';
 

@@ -2,7 +2,7 @@ import type { Json } from '../../contract/json.js';
 import type { PricedOperation } from '../../contract/contract.js';
 import { tagsOf } from './service.js';
 import { networkName, requirementsOf, resourceUrl, type Terms } from './requirements.js';
-import { USDC_DECIMALS } from '../../contract/price.js';
+import { USDC } from '../../price/amount.js';
 import { bazaarOf, outputSchemaOf, PAYMENT_IDENTIFIER } from './describe-call.js';
 import type { Challenge } from '../method.js';
 import type { Hints } from '../../rails/rail.js';
@@ -123,7 +123,7 @@ function option(operation: PricedOperation, terms: Terms, live: Hints, version: 
 /** The facts about mint and chain that a buyer would otherwise read from an RPC server before signing. */
 function hintsOf({ recentBlockhash }: Hints): Json {
   return {
-    decimals: USDC_DECIMALS,
+    decimals: USDC.decimals,
     tokenProgram: TOKEN_PROGRAM,
     ...(recentBlockhash ? { recentBlockhash } : {}),
   };

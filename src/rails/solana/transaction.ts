@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { createPublicKey, hash, verify, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import { toDecimal } from '../../contract/price.js';
+import { toDecimal, USDC } from '../../price/amount.js';
 import type { Check, Checked } from '../rail.js';
 import { keyOf, programAddress, toAddress } from './address.js';
 import { feeFault, usesFeePayer } from './fee-limits.js';
@@ -14,7 +14,6 @@ import {
   type SolanaTransaction,
 } from './message.js';
 import { ASSOCIATED_TOKEN_PROGRAM, LIGHTHOUSE_PROGRAM, MEMO_PROGRAM, TOKEN_PROGRAM } from './networks.js';
-import { USDC_DECIMALS } from '../../contract/price.js';
 
 /**
  * A transaction that passed the local check of layout, mint, amount, receiver and payer's signature. Its id is the hex sha256 of the message
@@ -204,8 +203,8 @@ function checkTransfer(
   const { data } = instruction;
   const mint = accountOf(instruction, 1, keys);
   const destination = accountOf(instruction, 2, keys);
-  if (data[9] !== USDC_DECIMALS)
-    throw new Fault(`transaction: decimals are ${data[9]}, must be ${USDC_DECIMALS}`);
+  if (data[9] !== USDC.decimals)
+    throw new Fault(`transaction: decimals are ${data[9]}, must be ${USDC.decimals}`);
   if (source === destination) throw new Fault('transaction: source and destination are the same account');
   if (authority !== keys[1]) throw new Fault('transaction: the second signer must be the owner of the money');
   const amount = data.readBigUInt64LE(1);
