@@ -30,7 +30,7 @@ describeInCi(
       browser = await Browser.start();
       world = await openOperatorWorld();
       ({ failed, open } = await fillMonth(world));
-      await world.ledger.addReply(open, aReply({ id: 'first-reply', text: 'word '.repeat(150) }));
+      await world.replies.add(open, aReply({ id: 'first-reply', text: 'word '.repeat(150) }));
     });
 
     after(async () => {

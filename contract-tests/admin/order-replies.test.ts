@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { replyStoreOf } from '../../src/upstreams/people/reply-store.js';
+import type { ReplyStore } from '../../handlers/brand-feedback/replies.js';
 import { aReply } from '../support/memory-reply-store.js';
 import { TOKEN as PANEL_TOKEN, Visitor, startPanel, type Panel } from '../support/one-panel.js';
 import { openOperatorWorld, OPERATOR_TOKEN, owe, type OperatorWorld } from '../support/operator-world.js';
@@ -12,9 +12,9 @@ describe('the operator page, of the replies to a question', () => {
 
   beforeEach(async () => {
     world = await openOperatorWorld();
-    const { ledger, clock } = world;
+    const { clock } = world;
     panel = await startPanel({
-      replyStore: replyStoreOf(ledger),
+      replyStore: world.replies,
       now: () => clock.now,
       token: PANEL_TOKEN,
     });
@@ -44,12 +44,12 @@ describe('the operator page, of the replies to a question', () => {
 
   const keyIn = (page: string): string => /name="form" value="([^"]+)"/.exec(page)?.[1] ?? '';
   const rejectionOf = (reply: string): string => `/payments/${id}/reject/${reply}`;
-  const texts = async (): Promise<string[]> => (await world.ledger.replies(id)).map(({ text }) => text);
+  const texts = async (): Promise<string[]> => (await world.replies.replies(id)).map(({ text }) => text);
 
   it('shows them with their opinion, and who wrote and labelled them', async () => {
     const hostile = '<img src=x onerror=alert(1)>\u202e';
-    await world.ledger.addReply(id, aReply({ text: hostile, sentiment: 'negative', inferred: true }));
-    await world.ledger.addReply(id, aReply({ isSample: true }));
+    await world.replies.add(id, aReply({ text: hostile, sentiment: 'negative', inferred: true }));
+    await world.replies.add(id, aReply({ isSample: true }));
     await signIn();
     const { page } = await ask(`/payments/${id}`);
     expect(page).to.contain('Replies <span class="soft">(2 of 5)</span>');
@@ -65,7 +65,7 @@ describe('the operator page, of the replies to a question', () => {
   it('rejects one after asking: its place is free again, but not for its author', async () => {
     const [author, other] = [await new Visitor(panel.url).signIn(), await new Visitor(panel.url).signIn()];
     await author.reply(id, 'Something offensive.');
-    const [reply] = await world.ledger.replies(id);
+    const [reply] = await world.replies.replies(id);
     await signIn();
     const asked = await ask(rejectionOf(reply?.id ?? ''));
     expect(asked.page).to.contain('Reject this reply?').and.contain('Something offensive.');
@@ -85,8 +85,8 @@ describe('the operator page, of the replies to a question', () => {
   });
 
   it('does not promise a reply in its place while no attempt is in progress', async () => {
-    await world.ledger.addReply(id, aReply());
-    const [reply] = await world.ledger.replies(id);
+    await world.replies.add(id, aReply());
+    const [reply] = await world.replies.replies(id);
     await signIn();
     expect((await ask(rejectionOf(reply?.id ?? ''))).page).to.contain(
       'Somebody else can answer in its place, as long as the question is open.',
@@ -103,22 +103,22 @@ describe('the operator page, of the replies to a question', () => {
   });
 
   it('says that the buyer has got a reply that was delivered while the operator was asked', async () => {
-    await world.ledger.addReply(id, aReply());
-    const [reply] = await world.ledger.replies(id);
+    await world.replies.add(id, aReply());
+    const [reply] = await world.replies.replies(id);
     await signIn();
     const form = keyIn((await ask(rejectionOf(reply?.id ?? ''))).page);
     const { ledger } = world;
-    const { rejectReply } = ledger;
+    const reject: ReplyStore['reject'] = world.replies.reject.bind(world.replies);
     const deliver = async (): Promise<void> => {
       const row = (await ledger.adopt(id, 60_000)) ?? expect.fail('another one held it');
       await ledger.saveAnswer(id, row.claim, { status: 200, headers: {}, body: Buffer.from('{}') });
       const how = { settlement: '5'.repeat(88), answerExpiresAt: world.clock.now + 60_000 };
       expect(await ledger.deliver(id, row.claim, how)).to.equal(true);
     };
-    Object.assign(ledger, {
-      rejectReply: async (...which: Parameters<typeof rejectReply>) => {
+    Object.assign(world.replies, {
+      reject: async (...which: Parameters<ReplyStore['reject']>) => {
         await deliver();
-        return rejectReply(...which);
+        return reject(...which);
       },
     });
     const late = await ask(rejectionOf(reply?.id ?? ''), { form });
@@ -129,8 +129,8 @@ describe('the operator page, of the replies to a question', () => {
   });
 
   it('is closed to respondents: neither their token nor their cookie opens it', async () => {
-    await world.ledger.addReply(id, aReply({ text: 'Somebody’s words.' }));
-    const [reply] = await world.ledger.replies(id);
+    await world.replies.add(id, aReply({ text: 'Somebody’s words.' }));
+    const [reply] = await world.replies.replies(id);
     const respondent = await new Visitor(panel.url).signIn();
     expect((await ask('/login', { token: `${PANEL_TOKEN}-of-respondents` })).status).to.equal(401);
     for (const own of [
@@ -151,8 +151,8 @@ describe('the operator page, of the replies to a question', () => {
   });
 
   it('rejects nothing without its own form, nothing unknown, and nothing that the buyer has got', async () => {
-    await world.ledger.addReply(id, aReply());
-    const [reply] = await world.ledger.replies(id);
+    await world.replies.add(id, aReply());
+    const [reply] = await world.replies.replies(id);
     await signIn();
     const form = keyIn((await ask(rejectionOf(reply?.id ?? ''))).page);
     expect((await ask(rejectionOf(reply?.id ?? ''), {})).status).to.equal(403);

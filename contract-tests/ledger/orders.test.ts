@@ -1,24 +1,10 @@
 import { expect } from 'chai';
+import { reportDone } from '../../src/ledger/operation-store.js';
 import { openLedgerReader, openLedger } from '../../src/ledger/store.js';
-import type { Ledger, Reply } from '../../src/ledger/store.js';
+import type { Ledger } from '../../src/ledger/store.js';
 import { faultOf, OWNER } from '../support/ledgers.js';
-import { aRefund, claimRequest, onEachEngine, paymentIn } from '../support/ledger-places.js';
+import { aRefund, onEachEngine, paymentIn } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
-
-let serial = 0;
-
-function reply(overrides: Partial<Reply> = {}): Reply {
-  serial += 1;
-  return {
-    id: `reply-${serial}`,
-    text: 'Nice.',
-    sentiment: 'positive',
-    respondent: `person-${serial}`,
-    inferred: false,
-    isSample: false,
-    ...overrides,
-  };
-}
 
 /** PostgreSQL's own clock goes on while a test stands still. */
 const SLOW_MS = 10_000;
@@ -38,8 +24,6 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     await ledger.openOrder({ payment, request: '{"brand":"Acme"}', wanted, deadline: clock + 60_000 });
     return payment;
   };
-  const texts = async (payment: string): Promise<string[]> =>
-    (await ledger.replies(payment)).map(({ text }) => text);
 
   beforeEach(async () => {
     clock = 1_800_000_000_000;
@@ -69,9 +53,9 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
       payment,
       request: '{}',
       wanted: 5,
+      done: 0,
       deadline: orders[0]!.deadline,
       attempts: 1,
-      intent: null,
       createdAt: orders[0]!.createdAt,
       finishedAt: null,
       nextAttemptAt: 0,
@@ -251,25 +235,28 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await reader.refund(payment, aRefund())).to.equal('refunded');
     expect((await reader.order(payment))?.finishedAt).to.be.within(clock, clock + SLOW_MS);
     await reader.close();
-    expect(await ledger.addReply(payment, reply())).to.equal('closed');
     expect(await ledger.reopenOrder(payment, clock + 1)).to.equal(undefined);
     expect(await ledger.openOrders()).to.deep.equal([]);
   });
 
-  it('lists the orders that are worked on, the oldest first, with the replies that count', async () => {
+  it('lists the orders that are worked on, the oldest first, with what is done of them, of one operation or of all', async () => {
     const first = await asked();
     clock += SLOW_MS;
     const second = await asked();
     const done = await asked();
+    const other = await paymentIn(ledger, 'owed', { operation: 'brewTea' });
+    await ledger.openOrder({ payment: other, request: '{}', wanted: 2, deadline: clock + 60_000 });
     await ledger.finishOrder(done);
-    await ledger.addReply(second, reply({ id: 'thrown out' }));
-    await ledger.addReply(second, reply());
-    await ledger.rejectReply(second, 'thrown out');
-    const open = await ledger.openOrders();
-    expect(open.map(({ payment, replies }) => ({ payment, replies }))).to.deep.equal([
-      { payment: first, replies: 0 },
-      { payment: second, replies: 1 },
+    const store = await ledger.openStore({ name: 'tea', tables: {}, migrations: [] });
+    await store.write(() => reportDone(second, 1));
+    const open = async (operation?: string): Promise<unknown[]> =>
+      (await ledger.openOrders(operation)).map(({ payment, done: parts }) => [payment, parts]);
+    expect(await open('brandFeedback')).to.deep.equal([
+      [first, 0],
+      [second, 1],
     ]);
+    expect(await open('brewTea')).to.deep.equal([[other, 0]]);
+    expect(await open()).to.have.length(3);
   });
 
   it('asks nobody any more about an order whose payment is delivered, even if a crash kept it from being ended', async () => {
@@ -281,126 +268,6 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     const how = { settlement: '5'.repeat(88), answerExpiresAt: clock + 1_000 };
     expect(await ledger.deliver(payment, row.claim, how)).to.equal(true);
     expect(await ledger.openOrders()).to.deep.equal([]);
-  });
-
-  it('keeps replies as they were given, in their order, across attempts and openings', async () => {
-    const payment = await asked(5);
-    const given = [
-      reply({ text: 'Größe "9" \u{1F600}\n', sentiment: 'neutral', inferred: true }),
-      reply({ sentiment: 'negative' }),
-      reply({ isSample: true }),
-    ];
-    for (const each of given) expect(await ledger.addReply(payment, each)).to.equal('added');
-    expect(await ledger.replies(payment)).to.deep.equal(given);
-    await ledger.finishOrder(payment);
-    await ledger.reopenOrder(payment, clock + 1);
-    await Promise.all(all.map(each => each.close()));
-    all = [(ledger = await open())];
-    expect(await ledger.replies(payment)).to.deep.equal(given);
-  });
-
-  it('never counts more replies than wanted, however many come at once on however many servers', async () => {
-    const payment = await asked(7);
-    const results = await Promise.all(
-      Array.from({ length: 60 }, (_, index) =>
-        (all[index % all.length] ?? ledger).addReply(payment, reply()),
-      ),
-    );
-    expect(results.filter(result => result === 'added')).to.have.length(7);
-    expect(results.filter(result => result === 'full')).to.have.length(53);
-    expect(await ledger.replies(payment)).to.have.length(7);
-  });
-
-  it('takes one reply of a respondent, however many they send at once', async () => {
-    const payment = await asked(7);
-    const results = await Promise.all(
-      Array.from({ length: 20 }, (_, index) =>
-        (all[index % all.length] ?? ledger).addReply(payment, reply({ respondent: 'eager' })),
-      ),
-    );
-    expect(results.filter(result => result === 'added')).to.have.length(1);
-    expect(results.filter(result => result === 'duplicate')).to.have.length(19);
-  });
-
-  it('lets a rejected respondent reply no more, and another one in their place', async () => {
-    const payment = await asked(1);
-    await ledger.addReply(payment, reply({ id: 'spam', respondent: 'spammer' }));
-    expect(await ledger.rejectReply(payment, 'spam')).to.equal(true);
-    expect(await ledger.rejectReply(payment, 'spam')).to.equal(false);
-    expect(await ledger.rejectReply(payment, 'nothing')).to.equal(false);
-    expect(await ledger.replies(payment)).to.deep.equal([]);
-    expect(await ledger.addReply(payment, reply({ respondent: 'spammer' }))).to.equal('duplicate');
-    expect(await ledger.addReply(payment, reply({ id: 'spam' }))).to.equal('duplicate');
-    expect(await ledger.addReply(payment, reply())).to.equal('added');
-  });
-
-  it('rejects no reply that is in a saved answer, delivered or not, and none of a refunded payment', async () => {
-    const payment = await asked();
-    await ledger.addReply(payment, reply({ id: 'early' }));
-    await ledger.addReply(payment, reply({ id: 'sold' }));
-    const row = (await ledger.adopt(payment, 60_000)) ?? expect.fail('another one held it');
-    expect(await ledger.rejectReply(payment, 'early')).to.equal(true);
-    await ledger.saveAnswer(payment, row.claim, { status: 200, headers: {}, body: Buffer.from('{}') });
-    expect(await ledger.rejectReply(payment, 'sold'), 'saved').to.equal(false);
-    const how = { settlement: '5'.repeat(88), answerExpiresAt: clock + 1_000 };
-    expect(await ledger.deliver(payment, row.claim, how)).to.equal(true);
-    expect(await ledger.rejectReply(payment, 'sold'), 'delivered').to.equal(false);
-    expect(await ledger.replies(payment)).to.have.length(1);
-    const returned = await asked();
-    await ledger.addReply(returned, reply({ id: 'unsold' }));
-    expect(await ledger.refund(returned, aRefund())).to.equal('refunded');
-    expect(await ledger.rejectReply(returned, 'unsold'), 'refunded').to.equal(false);
-  });
-
-  it('takes no reply to an order that is not open', async () => {
-    const payment = await asked();
-    await ledger.finishOrder(payment);
-    expect(await ledger.addReply(payment, reply())).to.equal('closed');
-    expect(await ledger.addReply('f'.repeat(64), reply())).to.equal('closed');
-    await ledger.reopenOrder(payment, clock + 1);
-    expect(await ledger.addReply(payment, reply())).to.equal('added');
-  });
-
-  it('never lets sample replies keep a person out', async () => {
-    const payment = await asked(3);
-    await ledger.addReply(payment, reply({ isSample: true, text: 'house 1' }));
-    await ledger.addReply(payment, reply({ text: 'person 1' }));
-    await ledger.addReply(payment, reply({ isSample: true, text: 'house 2' }));
-    expect(await ledger.addReply(payment, reply({ isSample: true }))).to.equal('full');
-    expect(await ledger.addReply(payment, reply({ text: 'person 2' }))).to.equal('added');
-    expect(await texts(payment)).to.deep.equal(['house 1', 'person 1', 'person 2']);
-    expect(await ledger.addReply(payment, reply({ text: 'person 3' }))).to.equal('added');
-    expect(await texts(payment)).to.deep.equal(['person 1', 'person 2', 'person 3']);
-    expect(await ledger.addReply(payment, reply())).to.equal('full');
-  });
-
-  it('replaces no sample reply once the order is closed, and none by a respondent who replied before', async () => {
-    const payment = await asked(2);
-    await ledger.addReply(payment, reply({ respondent: 'once' }));
-    await ledger.addReply(payment, reply({ isSample: true, text: 'house' }));
-    expect(await ledger.addReply(payment, reply({ respondent: 'once' }))).to.equal('duplicate');
-    await ledger.finishOrder(payment);
-    expect(await ledger.addReply(payment, reply())).to.equal('closed');
-    expect(await texts(payment)).to.deep.equal(['Nice.', 'house']);
-  });
-
-  it('keeps an intent, and refuses one that belongs to no order', async () => {
-    const payment = await asked();
-    expect(await ledger.intent(payment)).to.equal(null);
-    await ledger.saveIntent(payment, '{"task":"coinslot-1"}');
-    expect(await ledger.intent(payment)).to.equal('{"task":"coinslot-1"}');
-    expect((await ledger.order(payment))?.intent).to.equal('{"task":"coinslot-1"}');
-    expect((await faultOf(ledger.saveIntent('f'.repeat(64), 'lost'))).code).to.equal('failed');
-  });
-
-  it('stores a text with characters that a database may not like', async () => {
-    const payment = await asked();
-    const neighbour = ledger.claim(claimRequest());
-    expect(await ledger.addReply(payment, reply({ text: "a\0b'; drop table replies; --" }))).to.equal(
-      'added',
-    );
-    expect((await neighbour).kind).to.equal('claimed');
-    expect(await texts(payment)).to.deep.equal(["ab'; drop table replies; --"]);
   });
 
   it('keeps the orders of owed payments whatever maintenance deletes', async () => {

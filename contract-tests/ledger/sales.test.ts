@@ -94,6 +94,7 @@ onEachEngine('sales and what is undecided', make => {
       reports.undecided(),
       reports.listUndecided({ ...listed, state: 'owed' }, false),
       openOrders({ limit: 50 }),
+      openOrders({ limit: 50, operation: 'brandFeedback' }),
     ].map(plan);
     for (const found of few)
       expect(found)

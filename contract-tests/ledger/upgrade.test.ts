@@ -6,6 +6,9 @@ import Database from 'libsql';
 import pg from 'pg';
 import { openLedgerReader, openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
+import { POSTGRES, SQLITE } from '../../src/ledger/engine.js';
+import { MIGRATIONS } from '../../src/ledger/migrations.js';
+import { openReplies } from '../support/brand-replies.js';
 import { claimRequest, onEachEngine } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
@@ -84,17 +87,40 @@ function counted(row: Row): Row {
 }
 
 /** No order of 1.0.0 was extended. One that failed may be attempted again when its buyer asks. */
-const extendable = (row: Row): Row => ({
+const extendable = (row: Row, replies: Row[]): Row => ({
   ...row,
   extended: 0,
   next_attempt_at: row['finished_at'] ?? 0,
   tries: 1,
   starts: 0,
   failure: null,
+  // As many as count of its replies.
+  done: replies.filter(({ payment, rejected_at: at }) => payment === row['payment'] && at === null).length,
 });
+
+/** The version of the last schema in which the ledger itself held replies. */
+const WITH_REPLIES = 10;
+
+/** Brings a ledger of version 1.0.0 to the last schema with replies, as a server of that time did. */
+async function bringWithReplies(place: LedgerPlace): Promise<void> {
+  await bringOld(place);
+  const isFile = place.url.startsWith('file:');
+  const dialect = isFile ? SQLITE : POSTGRES;
+  const steps = MIGRATIONS.slice(1, WITH_REPLIES).flatMap(migration => migration(dialect));
+  const all = ['begin', ...steps, `update meta set value = '${WITH_REPLIES}' where key = 'schema'`, 'commit'];
+  if (isFile) {
+    const db = new Database(pathOf(place));
+    for (const step of all) db.exec(step);
+    db.close();
+  } else
+    await inPostgres(place, async client => {
+      for (const step of all) await client.query(step);
+    });
+}
 
 onEachEngine('A ledger of version 1.0.0', (make, engine) => {
   upgrades(make);
+  describe('or a later one', () => movesReplies(make));
   if (engine === 'PostgreSQL') besideServers(make);
 });
 
@@ -119,7 +145,11 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
     await ledger.close();
     ledger = undefined;
     const payments = before['payments']!.map(counted);
-    const upgraded = { ...before, payments, orders: before['orders']!.map(extendable) };
+    const upgraded = {
+      ...before,
+      payments,
+      orders: before['orders']!.map(row => extendable(row, before['replies']!)),
+    };
     expect(await rowsOf(place)).to.deep.equal(upgraded);
     ledger = await openLedger({ url: place.url, ...OWNER });
     await ledger.close();
@@ -148,8 +178,9 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
     const sold = (await ledger.list({ state: 'delivered', operation: 'summarize' }))[0]!;
     expect((await ledger.answer(sold.id))?.body.toString()).to.include('harbour bridge');
     expect((await ledger.find(ALIAS))?.aliasOf).to.equal(OWED);
-    expect((await ledger.replies(OWED)).map(reply => reply.text)).to.deep.equal(['Good cup.']);
-    expect(await ledger.intent(OWED)).to.equal('{"order":"intent-1"}');
+    const replies = await openReplies(ledger);
+    expect((await replies.replies(OWED)).map(reply => reply.text)).to.deep.equal(['Good cup.']);
+    expect(await replies.intent(OWED)).to.equal('{"order":"intent-1"}');
     expect((await ledger.openOrders()).map(order => order.payment)).to.deep.equal([OWED]);
     const same = await ledger.claim(claimRequest({ identifier: 'pay_0123456789abcdef' }));
     expect(same).to.have.nested.property('payment.id', '05'.repeat(32));
@@ -168,7 +199,7 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
       inferred: false,
       isSample: false,
     } as const;
-    expect(await ledger.addReply(OWED, reply)).to.equal('added');
+    expect(await (await openReplies(ledger)).add(OWED, reply)).to.equal('added');
     const body = Buffer.from('{"brand":"Acme"}');
     expect(await ledger.saveAnswer(OWED, owed.claim, { status: 200, headers: {}, body })).to.equal(true);
     const how = { settlement: 'sig', answerExpiresAt: Number.MAX_SAFE_INTEGER };
@@ -176,6 +207,58 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.finishOrder(OWED)).to.equal(true);
     expect((await ledger.answer(OWED))?.body.equals(body)).to.equal(true);
   });
+}
+
+function movesReplies(make: () => Promise<LedgerPlace>): void {
+  let place: LedgerPlace;
+  let ledger: Ledger;
+
+  afterEach(async () => {
+    await ledger.close();
+    await place.remove();
+  });
+
+  const eras: [string, (place: LedgerPlace) => Promise<unknown>][] = [
+    ['of version 1.0.0', bringOld],
+    ['of the last version that held replies', bringWithReplies],
+  ];
+  for (const [era, bring] of eras)
+    it(`moves the replies and intents of a ledger ${era} to the store of their operation, once`, async () => {
+      place = await make();
+      await bring(place);
+      const before = (await rowsOf(place))['replies'] ?? [];
+      expect(
+        before.some(({ rejected_at: at }) => at !== null),
+        'also a rejected one',
+      ).to.equal(true);
+      ledger = await openLedger({ url: place.url, ...OWNER });
+      const [first, second] = await Promise.all([openReplies(ledger), openReplies(ledger)]);
+      expect((await first.replies(OWED)).map(({ text }) => text)).to.deep.equal(['Good cup.']);
+      expect(await second.intent(OWED)).to.equal('{"order":"intent-1"}');
+      expect((await first.open()).map(({ id, replies }) => [id, replies])).to.deep.equal([[OWED, 1]]);
+      const stored = (await ledger.storedRows(OWED))['brand_feedback_replies'] ?? [];
+      const kept = stored.map(({ sample, ...row }) => ({ ...row, house: sample }));
+      const own = before.filter(
+        ({ payment }) => payment === OWED || payment === Buffer.from(OWED).toString(),
+      );
+      expect(kept).to.have.deep.members(own.map(({ payment: _, ...row }) => row));
+      const [rejected] = own.filter(({ rejected_at: at }) => at !== null);
+      const again = {
+        id: 'again',
+        text: 'Once more.',
+        sentiment: 'neutral',
+        inferred: false,
+        isSample: false,
+      } as const;
+      const respondent = String(rejected?.['respondent']);
+      expect(await first.add(OWED, { ...again, respondent })).to.equal('duplicate');
+      expect(await first.add(OWED, { ...again, respondent: 'somebody else' })).to.equal('added');
+      await ledger.close();
+      ledger = await openLedger({ url: place.url, ...OWNER });
+      const texts = (await (await openReplies(ledger)).replies(OWED)).map(({ text }) => text);
+      expect(texts).to.deep.equal(['Good cup.', 'Once more.']);
+      expect((await rowsOf(place))['replies'], 'the old table stays').to.have.length(before.length);
+    });
 }
 
 function besideServers(make: () => Promise<LedgerPlace>): void {

@@ -1,4 +1,4 @@
-import type { Question, Reply, ReplyStore } from '../../src/upstreams/people/people.js';
+import type { Question, Reply, ReplyStore } from '../../handlers/brand-feedback/replies.js';
 import { Respondents } from '../../handlers/brand-feedback/respondents.js';
 import type { SharedNotes } from '../../src/pages/session.js';
 

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { createAdminServer } from '../../src/admin/admin-server.js';
 import { createOperatorPage, type OperatorParts } from '../../src/admin/operator-page.js';
 import { orderReplies } from '../../handlers/brand-feedback/order-replies.js';
-import { replyStoreOf } from '../../src/upstreams/people/reply-store.js';
+import type { ReplyStore } from '../../handlers/brand-feedback/replies.js';
+import { openReplies } from './brand-replies.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { paymentIn, sqlitePlace, type LedgerPlace } from './ledger-places.js';
 import { OWNER } from './ledgers.js';
@@ -16,6 +17,7 @@ const PAYER = '7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU';
 export type OperatorWorld = {
   url: string;
   ledger: Ledger;
+  replies: ReplyStore;
   clock: { now: number };
   /** What the page asked for. */
   asked: { refunds: [string, string][]; retries: string[] };
@@ -29,6 +31,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
   const clock = { now: Date.UTC(2026, 5, 30, 15, 20) };
   const place: LedgerPlace = await sqlitePlace();
   const ledger = await openLedger({ url: place.url, ...OWNER, now: () => clock.now });
+  const replies = await openReplies(ledger);
   const asked: OperatorWorld['asked'] = { refunds: [], retries: [] };
   const logged: string[] = [];
   const say = (_: object, message: string): void => void logged.push(message);
@@ -41,7 +44,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
   const page = createOperatorPage({
     ledger,
     shop: 'Coinslot',
-    sections: { brandFeedback: orderReplies(replyStoreOf(ledger)) },
+    sections: { brandFeedback: orderReplies(replies) },
     network: 'sandbox',
     payTo: '9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM',
     publicUrl: 'https://pay.example',
@@ -90,6 +93,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
   const world: OperatorWorld = {
     url,
     ledger,
+    replies,
     clock,
     asked,
     startsAttempts: true,

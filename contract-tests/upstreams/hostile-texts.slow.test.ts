@@ -5,7 +5,7 @@ import { readRetryAfter } from '../../src/net/failure.js';
 import { cleanName } from '../../handlers/mints/clean-text.js';
 import { createBrandFeedback } from '../../handlers/brand-feedback/aggregate.js';
 import { classify } from '../../handlers/brand-feedback/classify.js';
-import { MAX_REPLY_CHARACTERS } from '../../src/upstreams/people/people.js';
+import { MAX_REPLY_CHARACTERS } from '../../handlers/brand-feedback/replies.js';
 import { tidyReply } from '../../handlers/brand-feedback/reply-text.js';
 import { createEmbeddedSummarizer } from '../../handlers/summarize/embedded.js';
 import type { Summarizer } from '../../handlers/summarize/summarizer.js';

@@ -1,4 +1,4 @@
-import type { Question, PanelReply, Sentiment } from 'coinslot';
+import type { Question, Reply, Sentiment } from './replies.js';
 
 /** The replies to a question with their aggregate: the body that `brandFeedback` answers. */
 export type BrandFeedback = {
@@ -19,7 +19,7 @@ const MAX_QUOTE_CHARACTERS = 160;
  */
 export function createBrandFeedback(
   { brand, question, wanted }: Pick<Question, 'brand' | 'question' | 'wanted'>,
-  replies: PanelReply[],
+  replies: Reply[],
   unread = 0,
 ): BrandFeedback {
   const of = (sentiment: Sentiment) => replies.filter(reply => reply.sentiment === sentiment);
@@ -45,7 +45,7 @@ function unreadNote(unread: number): string {
 }
 
 /** How many replies came without a sentiment, in a language that the classifier does not know. */
-export async function countUnread(replies: PanelReply[]): Promise<number> {
+export async function countUnread(replies: Reply[]): Promise<number> {
   const inferred = replies.filter(reply => reply.inferred);
   if (inferred.length === 0) return 0;
   const { inferSentiment } = await import('./classify.js');
@@ -54,7 +54,7 @@ export async function countUnread(replies: PanelReply[]): Promise<number> {
 
 type Counts = Record<Sentiment, number>;
 
-function summarise(counts: Counts, replies: PanelReply[], wanted: number): string {
+function summarise(counts: Counts, replies: Reply[], wanted: number): string {
   const given = replies.length;
   if (given === 0) return `None of ${people(wanted)} answered before the deadline.`;
   const short = given < wanted ? `Only ${given} of ${people(wanted)} answered before the deadline` : '';
@@ -86,7 +86,7 @@ function tallyOf(counts: Counts, given: number): string {
 }
 
 /** One sentence that quotes a typical reply of the largest group and, if there is one, of a group with another opinion. */
-function quotes(counts: Counts, replies: PanelReply[]): string {
+function quotes(counts: Counts, replies: Reply[]): string {
   const order = VERDICTS.filter(verdict => counts[verdict] > 0).sort((a, b) => counts[b] - counts[a]);
   const [main] = order;
   const other = order.find(verdict => verdict !== main && verdict !== 'neutral');
@@ -97,7 +97,7 @@ function quotes(counts: Counts, replies: PanelReply[]): string {
 }
 
 /** The reply that shares the most words with others of its sentiment; among equals, the one nearest to 80 characters. */
-function telling(replies: PanelReply[], sentiment: Sentiment): string | undefined {
+function telling(replies: Reply[], sentiment: Sentiment): string | undefined {
   const texts = replies.filter(reply => reply.sentiment === sentiment).map(({ text }) => text);
   const words = texts.map(text => new Set(text.toLowerCase().match(/[\p{L}\p{N}]{4,}/gu) ?? []));
   const frequency = new Map<string, number>();

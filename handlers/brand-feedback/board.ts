@@ -6,14 +6,11 @@ import {
   foreignBlock,
   hidden,
   ICON,
-  MAX_REPLY_CHARACTERS,
   pageFrame,
-  type Question,
-  type PanelReply as Reply,
-  SENTIMENTS,
 } from 'coinslot';
 import type { ReplyFault } from './reply-faults.js';
 import { SENTIMENT_NAMES } from './sentiment-names.js';
+import { MAX_REPLY_CHARACTERS, type Question, type Reply, SENTIMENTS } from './replies.js';
 
 /** One open question as one respondent sees it. It holds no reply of anybody else. */
 export type Card = {

@@ -7,9 +7,7 @@ import {
   type Handler,
   type HandlerContext,
   type OrderRef,
-  type PanelReply,
   type Ready,
-  type ReplyStore,
   type Served,
   type ValuesOf,
 } from 'coinslot';
@@ -18,8 +16,10 @@ import { openPanel } from './open-panel.js';
 import { orderReplies } from './order-replies.js';
 import { createPanelPeople, type PanelPeopleOptions } from './panel-people.js';
 import type { PartialRule, People } from './people.js';
+import { REPLY_TABLES, replyStoreOn } from './reply-store.js';
 import { Respondents } from './respondents.js';
 import { createSandboxPeople } from './sandbox-people.js';
+import type { Reply, ReplyStore } from './replies.js';
 
 const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 
@@ -73,7 +73,8 @@ function faultsOf({ people, clientId, clientSecret }: Values, network: string): 
 }
 
 async function open(context: HandlerContext<Values>): Promise<Served<BrandFeedback>> {
-  const { replyStore, settings, notes, shopName, publicUrl } = context;
+  const { settings, notes, shopName, publicUrl } = context;
+  const replyStore = replyStoreOn(await context.openStore(REPLY_TABLES), context);
   const presence = new Respondents({ notes, presentMs: settings.respondentMinutes * 60_000 });
   const people = await createPeople(context, { replyStore, presence });
   return {
@@ -110,7 +111,7 @@ export function brandFeedbackBy(
   return async ({ body, signal, order }) => {
     if (!order) throw new Error('brandFeedback must run as an order');
     const asked = { brand: body.brand, question: body.question, wanted: respondentsWanted(body) };
-    const repliesTo = async ({ id, deadline, attempt }: OrderRef): Promise<PanelReply[]> => {
+    const repliesTo = async ({ id, deadline, attempt }: OrderRef): Promise<Reply[]> => {
       await people.ask({ id, deadline, attempt, ...asked }, signal);
       return replyStore.replies(id);
     };
@@ -131,7 +132,7 @@ export function brandFeedbackBy(
 }
 
 /** Less than half of the replies that were paid for. */
-function tooFew(replies: PanelReply[], { wanted }: { wanted: number }): boolean {
+function tooFew(replies: Reply[], { wanted }: { wanted: number }): boolean {
   return replies.length * 2 < wanted;
 }
 

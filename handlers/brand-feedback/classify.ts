@@ -1,6 +1,6 @@
 import sentiment from 'wink-sentiment';
 import { languageOf } from './language.js';
-import { MAX_REPLY_CHARACTERS, type Sentiment } from 'coinslot';
+import { MAX_REPLY_CHARACTERS, type Sentiment } from './replies.js';
 
 /** On AFINN's scale of −5 to 5. The weakest words count ±1, so a mean below ±0.5 expresses no clear opinion. */
 const NEUTRAL_BAND = 0.5;

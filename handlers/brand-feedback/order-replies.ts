@@ -1,18 +1,12 @@
-import {
-  type AdminSection,
-  escapeHtml,
-  foreignBlock,
-  type OrderView,
-  type PanelReply,
-  type ReplyStore,
-} from 'coinslot';
+import { type AdminSection, escapeHtml, foreignBlock, type OrderView } from 'coinslot';
 import { SENTIMENT_NAMES } from './sentiment-names.js';
+import type { Reply, ReplyStore } from './replies.js';
 
 const REJECT = 'reject';
 
 /** What the operator page shows of the orders: the replies of people, each of which can be rejected while the order is open. */
 export function orderReplies(replyStore: ReplyStore): AdminSection {
-  const find = async ({ id }: OrderView, reply: string): Promise<PanelReply | undefined> =>
+  const find = async ({ id }: OrderView, reply: string): Promise<Reply | undefined> =>
     (await replyStore.replies(id)).find(each => each.id === reply);
   return {
     section: async order => repliesHtml(order, await replyStore.replies(order.id)),
@@ -32,7 +26,7 @@ export function orderReplies(replyStore: ReplyStore): AdminSection {
   };
 }
 
-function repliesHtml(order: OrderView, replies: readonly PanelReply[]): string {
+function repliesHtml(order: OrderView, replies: readonly Reply[]): string {
   const items = replies.map((reply, index) => item(order, reply, index + 1)).join('\n');
   const none = '<p class="soft">Nobody has replied yet.</p>';
   return `<section class="card" id="replies" aria-labelledby="h-replies"><h2 id="h-replies">Replies <span class="soft">(${replies.length} of ${order.wanted})</span></h2>
@@ -50,7 +44,7 @@ ${foreignBlock(question, 'quoted')}
 `;
 }
 
-function item(order: OrderView, reply: PanelReply, number: number): string {
+function item(order: OrderView, reply: Reply, number: number): string {
   const path = escapeHtml(order.pathOf(REJECT, reply.id));
   const reject = order.isOpen
     ? `<a class="button quiet" href="${path}" aria-label="Reject reply ${number}…">Reject…</a>`
@@ -59,7 +53,7 @@ function item(order: OrderView, reply: PanelReply, number: number): string {
 <div class="given"><p>${opinion(reply)}</p>${reject}</div></li>`;
 }
 
-function opinion({ sentiment, inferred, isSample }: PanelReply): string {
+function opinion({ sentiment, inferred, isSample }: Reply): string {
   const remark = [
     inferred ? 'inferred from the text' : '',
     isSample ? 'sample respondent, not a person' : '',
@@ -77,7 +71,7 @@ function inItsPlace({ isInProgress }: OrderView): string {
 }
 
 /** Asked before a reply is rejected. */
-function rejectHtml(order: OrderView, reply: PanelReply): string {
+function rejectHtml(order: OrderView, reply: Reply): string {
   return `${foreignBlock(reply.text, 'quoted')}
 <p>${opinion(reply)}</p>
 <p>The buyer will not get it. ${inItsPlace(order)} Its author cannot answer this question again.</p>`;

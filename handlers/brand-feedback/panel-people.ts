@@ -1,8 +1,9 @@
 import { setMaxListeners } from 'node:events';
-import { type ReplyStore, UpstreamFailure, withEither } from 'coinslot';
+import { UpstreamFailure, withEither } from 'coinslot';
 import type { People } from './people.js';
 import { ReplyWaiter } from './reply-waiter.js';
 import type { Respondents } from './respondents.js';
+import type { ReplyStore } from './replies.js';
 
 export type PanelPeopleOptions = AskingOptions & {
   /** Whether respondents are present. */

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import {
-  type Added,
   asset,
   type EntrancePages,
   events,
@@ -14,12 +13,8 @@ import {
   type PageRoute,
   type Pages,
   perMinute,
-  type Question,
   readForm,
-  type PanelReply as Reply,
-  type ReplyStore,
   see,
-  type Sentiment,
   type Session,
   Sessions,
   type SharedNotes,
@@ -30,6 +25,7 @@ import { type Control, faultIn, NO_CHOICE, repeats, type ReplyFault } from './re
 import { tidyReply } from './reply-text.js';
 import type { Respondents } from './respondents.js';
 import { STYLE } from './style.js';
+import type { Added, Question, Reply, ReplyStore, Sentiment } from './replies.js';
 
 /** It is not compiled, so it is not in dist/. */
 const OWN_SCRIPT = new URL('../../../handlers/brand-feedback/assets/panel.js', import.meta.url);

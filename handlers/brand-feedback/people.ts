@@ -1,4 +1,4 @@
-import type { Question } from 'coinslot';
+import type { Question } from './replies.js';
 
 /** What becomes of an order that less than half of the people answered: delivered as it is, or owed until the operator refunds it. */
 export type PartialRule = 'deliver' | 'owe';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { inferSentiment } from './classify.js';
-import type { PanelReply } from 'coinslot';
 import { tidyReply } from './reply-text.js';
 import { isJson, type Json } from './rapidata-api.js';
+import type { Reply } from './replies.js';
 
 /** Limits the work on one result file. */
 const MAX_ENTRIES = 1_000;
@@ -15,7 +15,7 @@ const WORKER_FIELDS = ['userId', 'workerId', 'labelerId', 'id'];
  * schemas do not type this file and its documentation shows only multiple-choice results, so the text is looked up under several field
  * names. Some files do not identify the worker; then two replies are the same if their text and details are.
  */
-export function readResults(questionId: string, file: Json): PanelReply[] {
+export function readResults(questionId: string, file: Json): Reply[] {
   const results = Array.isArray(file['results']) ? (file['results'] as unknown[]) : [];
   const entries = results.filter(isJson).flatMap(result => {
     const detailed = result['detailedResults'];
@@ -24,7 +24,7 @@ export function readResults(questionId: string, file: Json): PanelReply[] {
   return entries.slice(0, MAX_ENTRIES).flatMap(entry => readEntry(questionId, entry));
 }
 
-function readEntry(questionId: string, entry: Json): PanelReply[] {
+function readEntry(questionId: string, entry: Json): Reply[] {
   const details = isJson(entry['userDetails']) ? entry['userDetails'] : {};
   const text = tidyReply(textOf(entry));
   if (text === '' || isMinor(details['age'])) return [];

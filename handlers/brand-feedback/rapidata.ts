@@ -1,12 +1,4 @@
-import {
-  DeadlineExceeded,
-  pause,
-  type Question,
-  type ReplyStore,
-  UpstreamFailure,
-  withDeadline,
-  withEither,
-} from 'coinslot';
+import { DeadlineExceeded, pause, UpstreamFailure, withDeadline, withEither } from 'coinslot';
 import type { People } from './people.js';
 import { checkAsked, checkCapacity, createClosing, shuttingDown, REPLY_POLL_MS } from './panel-people.js';
 import { failureOf, type Json, RapidataApi, type RapidataApiOptions, RapidataFault } from './rapidata-api.js';
@@ -15,6 +7,7 @@ import { type Job, parseDollars, RapidataJobs, tooExpensive } from './rapidata-j
 import { ReplyPrice } from './rapidata-price.js';
 import { readResults } from './rapidata-results.js';
 import { ReplyWaiter } from './reply-waiter.js';
+import type { Question, ReplyStore } from './replies.js';
 
 export type RapidataOptions = RapidataApiOptions & {
   replyStore: ReplyStore;

@@ -1,5 +1,5 @@
-import { MAX_REPLY_CHARACTERS, type PanelReply as Reply, SENTIMENTS } from 'coinslot';
 import { charactersOf, tidyReply, wordsOf } from './reply-text.js';
+import { MAX_REPLY_CHARACTERS, type Reply, SENTIMENTS } from './replies.js';
 
 /** The part of the form that is to be corrected. */
 export type Control = 'text' | 'sentiment';

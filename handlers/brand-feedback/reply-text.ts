@@ -1,4 +1,4 @@
-import { MAX_REPLY_CHARACTERS } from 'coinslot';
+import { MAX_REPLY_CHARACTERS } from './replies.js';
 
 /**
  * Cleans a reply: unified line ends, no characters that a database or page cannot store (control characters are removed, lone

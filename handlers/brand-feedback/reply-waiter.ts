@@ -1,4 +1,4 @@
-import type { Question, ReplyStore } from 'coinslot';
+import type { Question, ReplyStore } from './replies.js';
 
 const MAX_TIMER_MS = 2_147_483_647;
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Question, PanelReply, Sentiment } from 'coinslot';
 import { VOICES } from './sample-voices.js';
+import type { Question, Reply, Sentiment } from './replies.js';
 
 type AskedQuestion = Pick<Question, 'id' | 'brand' | 'question'>;
 
@@ -60,7 +60,7 @@ function pick(list: string[], index: number): string {
  * sentiment differ, and the first 30 of another language, because the numbers of openings and opinions have no common factor.
  * @param language of `VOICES`
  */
-export function sampleReply(asked: AskedQuestion, index: number, language = 'en'): PanelReply {
+export function sampleReply(asked: AskedQuestion, index: number, language = 'en'): Reply {
   const seed = seedOf(asked.id, index);
   const sentiment = sentimentOf(seed);
   const voices = VOICES[language];

@@ -1,4 +1,4 @@
-import type { Sentiment } from 'coinslot';
+import type { Sentiment } from './replies.js';
 
 /** A remark before, the opinion, a remark after. Any of each go together. */
 type Voice = { openings: string[]; opinions: string[]; endings: string[] };

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Question, type ReplyStore, UpstreamFailure, withEither } from 'coinslot';
+import { UpstreamFailure, withEither } from 'coinslot';
 import type { People } from './people.js';
 import type { Respondents } from './respondents.js';
 import { sampleReply } from './sample-respondents.js';
@@ -16,6 +16,7 @@ import {
 } from './panel-people.js';
 import type { AskingOptions } from './panel-people.js';
 import { ReplyWaiter } from './reply-waiter.js';
+import type { Question, ReplyStore } from './replies.js';
 
 type SandboxPresence = Pick<Respondents, 'isPageOpen' | 'isTyping'>;
 

@@ -1,4 +1,4 @@
-import type { Sentiment } from 'coinslot';
+import type { Sentiment } from './replies.js';
 
 /** How pages call the sentiments. */
 export const SENTIMENT_NAMES: Record<Sentiment, string> = {

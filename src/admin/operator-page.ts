@@ -339,7 +339,7 @@ class OperatorPage {
     return { now, ...shown, ...listed, inProgress: inProgress.size };
   }
 
-  /** Changes with every sale, with what is undecided, with replies, when the time of an order is up, and with the state of a backend. */
+  /** Changes with every sale, with what is undecided, with what is done of an order, when the time of an order is up, and with the state of a backend. */
   async #state(): Promise<string> {
     const { ledger, health, facilitators } = this.#options;
     const now = this.#now();
@@ -351,7 +351,7 @@ class OperatorPage {
     const states = Object.values(health().upstreams).map(({ status }) => status);
     return JSON.stringify([
       [newest[0]?.id, newest[0]?.state, settling.payments, owed.payments],
-      orders.map(({ payment, replies, attempts, deadline }) => [payment, replies, attempts, deadline > now]),
+      orders.map(({ payment, done, attempts, deadline }) => [payment, done, attempts, deadline > now]),
       [...states, ...facilitators().map(({ status }) => status)],
     ]);
   }

@@ -25,7 +25,7 @@ export type Overview = {
   owed: Payment[] | string;
   /** How many orders are in progress. */
   inProgress: number;
-  orders: (Order & { replies: number })[] | string;
+  orders: Order[] | string;
 };
 
 const MAX_ORDERS = 50;
@@ -35,7 +35,7 @@ export function overviewHtml(view: Overview): string {
   return [
     headline(view),
     section('today', 'Today', today(view)),
-    section('orders', 'Orders with people', orders(view)),
+    section('orders', 'Orders in progress', orders(view)),
     section('month', 'Last 30 days', charts(view)),
     section('attention', 'Needs attention', attention(view)),
     section('sales', 'Newest sales', sales(view)),
@@ -219,22 +219,22 @@ function sales({ newest, now }: Overview): string {
 function orders({ orders: open, now }: Overview): string {
   const columns = [
     { title: 'Payment' },
-    { title: 'Replies', number: true },
+    { title: 'Done', number: true },
     { title: 'Attempt', number: true },
     { title: 'Ends', number: true },
   ];
   return read(open, rows => {
     const shown = rows.slice(0, MAX_ORDERS);
     const table = grid(
-      'Orders with people',
+      'Orders in progress',
       columns,
       shown.map(row => [
         paymentLink(row.payment),
-        `${row.replies} of ${row.wanted}`,
+        `${row.done} of ${row.wanted}`,
         String(row.attempts),
         row.deadline > now ? `in ${span(row.deadline - now)}` : 'now',
       ]),
-      'No question is open.',
+      'No order is in progress.',
     );
     return rows.length > shown.length
       ? `${table}<p class="soft">The oldest ${shown.length} of ${rows.length}.</p>`

@@ -1,4 +1,4 @@
-import type { Ledger, Order, Payment, Refund, Reply } from '../ledger/store.js';
+import type { Ledger, Order, Payment, Refund } from '../ledger/store.js';
 
 /** A payment and what belongs to it. */
 export type PaymentFacts = {
@@ -6,8 +6,6 @@ export type PaymentFacts = {
   order: Order | undefined;
   /** Until when (ms since 1970) work that was interrupted pauses, if it does. */
   pausedUntil: number | undefined;
-  /** Of people, if the order asks some; rejected ones excluded. */
-  replies: Reply[];
   refund: Refund | undefined;
   answer: { status: number; bytes: number; savedAt: number } | undefined;
 };
@@ -25,7 +23,6 @@ export async function paymentFacts(
     payment,
     order,
     pausedUntil: pausedUntil(payment, order, now),
-    replies: order ? await ledger.replies(id) : [],
     refund: await ledger.refundOf(id),
     answer: await ledger.answerFacts(id),
   };

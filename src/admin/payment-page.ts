@@ -67,7 +67,10 @@ function historyOf({ payment, order, refund, answer }: PaymentFacts): Step[] {
       `settling: a facilitator was asked (${asks} ${asks === 1 ? 'request' : 'requests'} so far)`,
     ),
     when(settledAt, 'settled: a facilitator reported the transfer to your account, or the chain shows it'),
-    order && { at: order.createdAt, text: `order opened, for ${order.wanted} replies` },
+    order && {
+      at: order.createdAt,
+      text: `order opened${order.wanted > 0 ? `, for ${order.wanted} parts` : ''}`,
+    },
     when(
       order?.finishedAt ?? null,
       `attempt ${order?.attempts ?? 0} ended${state === 'owed' ? ' without an answer' : ''}`,
@@ -88,7 +91,7 @@ function when(time: number | null, text: string): Step | undefined {
   return time === null ? undefined : { at: time, text };
 }
 
-function detailsOf({ payment, order, replies }: PaymentFacts): [string, string][] {
+function detailsOf({ payment, order }: PaymentFacts): [string, string][] {
   const id = (text: string): string => `<span class="id">${escapeHtml(text)}</span>`;
   const { settlement, identifier, aliasOf } = payment;
   return [
@@ -103,7 +106,7 @@ function detailsOf({ payment, order, replies }: PaymentFacts): [string, string][
     ['Runs of the work', String(payment.runs)],
     ...(order
       ? ([
-          ['Replies', `${replies.length} of ${order.wanted}`],
+          ...(order.wanted > 0 ? [['Done', `${order.done} of ${order.wanted}`]] : []),
           ['Attempt', String(order.attempts)],
         ] as [string, string][])
       : []),
@@ -111,10 +114,10 @@ function detailsOf({ payment, order, replies }: PaymentFacts): [string, string][
 }
 
 /** Asks before another attempt is started. */
-export function retryHtml({ payment, order, replies }: PaymentFacts, formKey: string): string {
-  const got = order ? `${replies.length} of ${order.wanted} replies were received. ` : '';
+export function retryHtml({ payment, order }: PaymentFacts, formKey: string): string {
+  const got = order && order.wanted > 0 ? `${order.done} of ${order.wanted} parts are done. ` : '';
   return `<section class="card narrow" aria-labelledby="h-ask"><h1 id="h-ask">Start another attempt?</h1>
-<p>${toDecimal(payment.amount)} USDC were paid for <code>${escapeHtml(payment.operation)}</code>. ${got}The attempt asks people again, or repeats the work, at your cost. The buyer is not charged again.</p>
+<p>${toDecimal(payment.amount)} USDC were paid for <code>${escapeHtml(payment.operation)}</code>. ${got}The attempt repeats the work, or goes on with what is missing, at your cost. The buyer is not charged again.</p>
 <form method="post" action="/payments/${payment.id}/retry">${hidden('form', formKey)}
 <p class="actions"><button>Start another attempt</button><a class="button quiet" href="/payments/${payment.id}">Cancel</a></p></form></section>`;
 }

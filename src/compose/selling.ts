@@ -10,19 +10,21 @@ import { freeAnswers } from '../http/free-answers.js';
 import { servePages } from '../http/handler-pages.js';
 import { orderWork } from '../http/run-handler.js';
 import { Health } from '../http/health.js';
+import type { Order } from '../ledger/store.js';
 import type { OwnHosts } from '../mcp/allowed-hosts.js';
 import { McpEndpoint, type McpParts } from '../mcp/mcp-endpoint.js';
 import { AnswerKeys } from '../sale/answer-keys.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import { Charge } from '../sale/charge.js';
+import { readRequestText } from '../sale/fingerprint.js';
 import { OrderWorker } from '../sale/order-worker.js';
 import { Reconciler } from '../sale/reconciler.js';
 import { RecentCalls } from '../http/recent-calls.js';
-import { replyStoreOf } from '../upstreams/people/reply-store.js';
 import { answersUrl, PickUps } from '../http/serve-pick-up.js';
 import { Routes } from '../contract/routes.js';
 import { SourceLimits } from '../http/source-limits.js';
 import type { HttpParts } from '../http/server.js';
+import type { OrderInProgress } from '../shop/handler-context.js';
 import { openHandlers, type OpenHandlers } from '../shop/open-handlers.js';
 import { keepPageLinks } from '../shop/page-links.js';
 import { openPages } from '../site/open-pages.js';
@@ -119,11 +121,16 @@ async function openEntries(
     publicUrl: terms.publicUrl,
     sandboxServices: endpoints.marketUrl,
     notes: { getMeta: key => ledger.getMeta(key), setMeta: (key, value) => ledger.setMeta(key, value) },
-    replyStore: replyStoreOf(ledger),
+    openStore: definition => ledger.openStore(definition),
+    ordersInProgress: async operation => (await ledger.openOrders(operation)).map(inProgress),
     closing,
   });
   disposers.unshift(() => shop.close());
   return shop;
+}
+
+function inProgress({ payment: id, request, wanted, done, deadline, attempts }: Order): OrderInProgress {
+  return { id, body: readRequestText(request).body, wanted, done, deadline, attempt: attempts };
 }
 
 function healthOf(

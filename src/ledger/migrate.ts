@@ -10,7 +10,7 @@ import { raw, sql } from './sql.js';
 export type ServerIdentity = { payTo: string; network: string };
 
 /** An arbitrary number that must be the same in all versions of this program. */
-const MIGRATION_LOCK = 8402;
+export const MIGRATION_LOCK = 8402;
 
 /**
  * Brings the schema up to date in one transaction. Idempotent. Until the first sale, the ledger takes the network of its last start.

@@ -14,10 +14,14 @@ export const MIGRATIONS: readonly Migration[] = [
   extensionsOfOrders,
   attemptsOfOrders,
   methodsByName,
+  storesOfOperations,
 ];
 
 /** The schema version this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/** Tables that nothing writes any more: the store of an operation has taken over their rows. They are kept for a release. */
+export const FORMER_TABLES = [{ table: 'replies', key: ['payment', 'reply'] }] as const;
 
 /** Holds the schema version, so it must exist before any migration. */
 export const META_TABLE = 'create table if not exists meta (key text primary key, value text not null)';
@@ -161,4 +165,17 @@ function attemptsOfOrders(): string[] {
 /** How a payment was carried, by name. `x402_version` is still written, for servers of the version before. */
 function methodsByName(): string[] {
   return ['alter table payments add column method text'];
+}
+
+/**
+ * Operations have stores of their own, and report how much of an order is done. `replies` and `orders.intent` stay as they were: the
+ * store of brandFeedback takes them over at its first start.
+ */
+function storesOfOperations(): string[] {
+  return [
+    'create table stores (name text primary key, version bigint not null, tables text not null, migrations text not null)',
+    'alter table orders add column done bigint not null default 0',
+    `update orders set done = (select count(*) from replies where replies.payment = orders.payment and rejected_at is null)
+       where wanted > 0`,
+  ];
 }

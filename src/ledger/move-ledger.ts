@@ -2,10 +2,13 @@ import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openEngine, opening } from './engines/open-engine.js';
-import type { Engine, Run } from './engine.js';
+import type { Engine, Run, TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { idOf } from './ids.js';
 import { checkReadable, migrate } from './migrate.js';
+import { FORMER_TABLES } from './migrations.js';
+import { copyStoreSchema, tablesOf } from './operation-store.js';
+import { allStores } from './queries/stores.js';
 import { COPIED_META, deleteNotes, tableExists } from './queries/meta.js';
 import { list, raw, sql } from './sql.js';
 import type { Query, Value } from './sql.js';
@@ -30,11 +33,20 @@ const PLANS: readonly Plan[] = [
   { table: 'payments', key: ['id'], slice: 200 },
   { table: 'payers', key: ['payer'], slice: 500 },
   { table: 'orders', key: ['payment'], slice: 200 },
-  { table: 'replies', key: ['payment', 'reply'], slice: 200 },
+  ...FORMER_TABLES.map(former => ({ ...former, slice: 200 })),
   { table: 'refunds', key: ['payment'], slice: 500 },
   { table: 'answers', key: ['payment'], slice: 8 },
   { table: 'meta', key: ['key'], slice: 200, where: COPIED_META },
 ];
+
+const STORE_SLICE = 200;
+
+/** Those of the ledger, and of the stores of operations that are recorded in it. */
+async function plansOf(run: Run): Promise<Plan[]> {
+  const stores = await run(allStores());
+  const own = stores.flatMap(tablesOf).map(([table, key]) => ({ table, key, slice: STORE_SLICE }));
+  return [...PLANS, ...own];
+}
 
 /**
  * Moves a ledger to another database: copies every row in one transaction on each side, compares the rows one by one, and only then
@@ -78,23 +90,25 @@ type Names = { predecessor: string; successor: string };
 async function copyBetween(source: Engine, target: Engine, names: Names): Promise<MoveResult> {
   const { successor } = names;
   const done = await source.transact(async read => {
-    await holdStill(source, read);
+    const plans = await plansOf(read);
+    await holdStill(source, read, plans);
     const meta = await metaOf(read);
     const retired = meta.get('retired');
     if (retired !== undefined)
-      return { tables: await resume(target, read, { retired, successor }), resumed: true };
+      return { tables: await resume(target, read, { retired, successor, plans }), resumed: true };
     await refuseFull(target);
     const identity = { payTo: meta.get('pay_to') ?? '', network: meta.get('network') ?? '' };
     await opening(target.write(() => migrate(target.dialect, identity)));
     const tables = await target.transact(async write => {
-      await holdStill(target, write);
+      await holdStill(target, write, PLANS);
       await refuseRows(write);
       await write(deleteNotes());
-      for (const plan of PLANS) await copyTable(plan, { read, target, write });
+      await makeStores(target, read, write);
+      for (const plan of plans) await copyTable(plan, { read, target, write });
       await write(sql`insert into meta (key, value) values ('arriving', ${names.predecessor})`);
-      return verify({ read, target, write });
+      return verify(plans, { read, target, write });
     });
-    await retire(source, read, successor);
+    await retire(source, read, successor, plans);
     return { tables, resumed: false };
   });
   await target.transact(write => write(sql`delete from meta where key = 'arriving'`));
@@ -105,7 +119,7 @@ async function copyBetween(source: Engine, target: Engine, names: Names): Promis
 async function resume(
   target: Engine,
   read: Run,
-  { retired, successor }: { retired: string; successor: string },
+  { retired, successor, plans }: { retired: string; successor: string; plans: readonly Plan[] },
 ): Promise<MovedTable[]> {
   const arriving = retired === successor && (await isLedger(target));
   if (!arriving)
@@ -113,15 +127,15 @@ async function resume(
   return target.transact(async write => {
     if (!(await metaOf(write)).has('arriving'))
       throw new LedgerFault('open', `This ledger was copied to ${retired} before, completely. Use that one.`);
-    return verify({ read, target, write });
+    return verify(plans, { read, target, write });
   });
 }
 
 /** Locks out writers until the transaction ends, and allows the transaction to wait for the other side. */
-async function holdStill(engine: Engine, run: Run): Promise<void> {
+async function holdStill(engine: Engine, run: Run, plans: readonly Plan[]): Promise<void> {
   if (!engine.dialect.concurrentWriters) return;
   await run(sql`set local idle_in_transaction_session_timeout = '10min'`);
-  const tables = list(PLANS.map(({ table }) => raw(table)));
+  const tables = list(plans.map(({ table }) => raw(table)));
   await run(sql`lock table ${tables} in share row exclusive mode`);
 }
 
@@ -139,7 +153,7 @@ async function refuseFull(target: Engine): Promise<void> {
 }
 
 async function refuseRows(run: Run): Promise<void> {
-  for (const { table } of PLANS) {
+  for (const { table } of await plansOf(run)) {
     if (table === 'meta') continue;
     const [row] = await run(sql`select 1 from ${raw(table)} limit 1`);
     if (row === undefined) continue;
@@ -151,6 +165,21 @@ async function refuseRows(run: Run): Promise<void> {
         : `The target is not empty: there are rows in ${table}. Choose a database that no server has used.`,
     );
   }
+}
+
+/** The tables of operations, as the source has them. Those that a server without sales made are empty, so they are made again. */
+async function makeStores(target: Engine, read: Run, write: Run): Promise<void> {
+  for (const store of await write(allStores())) {
+    for (const [table] of tablesOf(store).toReversed()) await write(sql`drop table ${raw(table)}`);
+    await write(sql`delete from stores where name = ${store.name}`);
+  }
+  for (const store of await read(allStores())) await runIn(write, copyStoreSchema(target.dialect, store));
+}
+
+async function runIn<T>(run: Run, operation: TransactionBody<T>): Promise<T> {
+  let step = operation.next();
+  while (!step.done) step = operation.next(await run(step.value));
+  return step.value;
 }
 
 type Copying = { read: Run; target: Engine; write: Run };
@@ -199,9 +228,9 @@ function withBytes(row: RawRow): Row {
 }
 
 /** Compares every row of the source with its copy. @throws LedgerFault `failed` at the first difference */
-async function verify({ read, target, write }: Copying): Promise<MovedTable[]> {
+async function verify(plans: readonly Plan[], { read, target, write }: Copying): Promise<MovedTable[]> {
   const report: MovedTable[] = [];
-  for (const plan of PLANS) {
+  for (const plan of plans) {
     const sum = Buffer.alloc(32);
     let rows = 0;
     for await (const slice of slicesOf(plan, read)) {
@@ -261,20 +290,18 @@ function different(table: string, how: string): LedgerFault {
   );
 }
 
-const RETIRED_TABLES = ['payments', 'answers', 'payers', 'orders', 'replies'];
-
 /**
  * After the commit no server opens the source. PostgreSQL also rejects every later write, in case a server has started unnoticed; a
  * SQLite file can't have another server while this process holds its lock.
  */
-async function retire(engine: Engine, run: Run, successor: string): Promise<void> {
+async function retire(engine: Engine, run: Run, successor: string, plans: readonly Plan[]): Promise<void> {
   await run(sql`insert into meta (key, value) values ('retired', ${successor})`);
   if (!engine.dialect.concurrentWriters) return;
   await run(
     sql`create or replace function coinslot_retired() returns trigger language plpgsql as
         $$ begin raise exception 'This ledger is retired: it was copied to another database.'; end $$`,
   );
-  for (const table of RETIRED_TABLES)
+  for (const { table } of plans.filter(plan => plan.table !== 'meta'))
     await run(
       sql`create trigger retired before insert or update or delete on ${raw(table)}
           for each statement execute function coinslot_retired()`,

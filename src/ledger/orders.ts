@@ -3,7 +3,8 @@ import { idOf } from './ids.js';
 import { execute } from './engine.js';
 import type { TransactionBody, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
-import type { OrderRow, ReplyRow } from './schema.js';
+import { openStore, type OperationStore, type StoreDefinition } from './operation-store.js';
+import type { OrderRow } from './schema.js';
 import { findToChange } from './queries/claims.js';
 import * as queries from './queries/orders.js';
 
@@ -20,14 +21,14 @@ export type Order = {
   readonly payment: string;
   /** Canonical JSON of the request. */
   readonly request: string;
-  /** The number of people's replies that were paid for; 0 if the order asks nobody. */
+  /** How many parts were paid for; 0 if the work has none. */
   readonly wanted: number;
+  /** How many of them are done. */
+  readonly done: number;
   /** When the attempt ends. */
   readonly deadline: number;
   /** 1 for the first attempt. */
   readonly attempts: number;
-  /** The request that was, or is about to be, sent to an external provider. */
-  readonly intent: string | null;
   readonly createdAt: number;
   /** When the last attempt ended, delivered or failed; null while it is in progress. */
   readonly finishedAt: number | null;
@@ -41,19 +42,6 @@ export type Order = {
 
 /** How an attempt failed. `againMs`: from now until a call may start the next one; null: only the operator may. */
 type FailedAttempt = { attempt: number; failure: string; againMs: number | null };
-
-export type Reply = {
-  /** Unique within its order. */
-  id: string;
-  text: string;
-  sentiment: 'positive' | 'neutral' | 'negative';
-  /** An opaque id of its author. A respondent has one reply per order. */
-  respondent: string;
-  /** Whether the sentiment was inferred from the text. */
-  inferred: boolean;
-  /** Whether a sample respondent wrote it instead of a person. */
-  isSample: boolean;
-};
 
 /** All functions reject with a LedgerFault if the database fails. */
 export type OrderStore = {
@@ -91,23 +79,10 @@ export type OrderStore = {
    * @returns undefined if that has happened already, or the attempt is not the current one or has ended
    */
   readonly extendOrder: (payment: string, attempt: number, deadline: number) => Promise<Order | undefined>;
-  /** Orders in progress that ask people, oldest first, at most 1 000, with their number of replies, rejected ones excluded. */
-  readonly openOrders: () => Promise<(Order & { replies: number })[]>;
-  /** The replies, rejected ones excluded, oldest first. */
-  readonly replies: (payment: string) => Promise<Reply[]>;
-  /**
-   * Adds a reply while the order is in progress: one per respondent (even if that one was rejected), one per reply id, and never
-   * more than wanted. In a full order a person's reply replaces the newest sample reply.
-   */
-  readonly addReply: (payment: string, reply: Reply) => Promise<'added' | 'duplicate' | 'full' | 'closed'>;
-  /**
-   * Rejects a reply of an owed payment: its place is free again, but its respondent can't reply again.
-   * @returns false if there is no such reply, or the answer that holds it has been saved
-   */
-  readonly rejectReply: (payment: string, replyId: string) => Promise<boolean>;
-  /** Resolves once it is on disk. @throws LedgerFault `failed` if there is no such order */
-  readonly saveIntent: (payment: string, intent: string) => Promise<void>;
-  readonly intent: (payment: string) => Promise<string | null>;
+  /** Orders in progress whose work has parts, of one operation or of all, oldest first, at most 1 000. */
+  readonly openOrders: (operation?: string) => Promise<Order[]>;
+  /** Opens the tables of an operation beside those of the ledger. */
+  readonly openStore: (definition: StoreDefinition) => Promise<OperationStore>;
 };
 
 export function ordersOf({ engine, now }: Connection): OrderStore {
@@ -126,25 +101,11 @@ export function ordersOf({ engine, now }: Connection): OrderStore {
       );
     },
     ...attemptsOf({ engine, now }),
-    openOrders: async () => {
-      const rows = await engine.read(() => execute(queries.openOrders({ limit: MAX_OPEN })));
-      return rows.map(row => ({ ...orderOf(row), replies: row.replies }));
+    openOrders: async operation => {
+      const rows = await engine.read(() => execute(queries.openOrders({ limit: MAX_OPEN, operation })));
+      return rows.map(orderOf);
     },
-    replies: async payment => {
-      const rows = await engine.read(() => execute(queries.countingReplies({ payment })));
-      return rows.map(replyOf);
-    },
-    addReply: async (payment, reply) => {
-      const row = replyRow(payment, reply);
-      return engine.write(() => add({ ...row, now: now() }));
-    },
-    rejectReply: async (payment, reply) =>
-      (await engine.write(() => reject(payment, reply, now()))).length === 1,
-    saveIntent: async (payment, intent) => {
-      const saved = await engine.write(() => execute(queries.saveIntent({ payment, intent })));
-      if (saved.length !== 1) throw new LedgerFault('failed', `There is no order of payment ${payment}.`);
-    },
-    intent: async payment => (await order(payment))?.intent ?? null,
+    openStore: definition => openStore({ engine, now }, definition),
   };
 }
 
@@ -239,66 +200,18 @@ function* fail(
   return yield* execute(queries.failAttempt({ payment, attempt, failure: kept, againMs, now }));
 }
 
-function* reject(payment: string, reply: string, now: Query): TransactionBody<{ reply: string }[]> {
-  const [row] = yield* execute(findToChange({ id: payment }));
-  return row?.state === 'owed' ? yield* execute(queries.rejectReply({ payment, reply, now })) : [];
-}
-
-function* add(
-  row: queries.NewReply & { now: Query },
-): TransactionBody<'added' | 'duplicate' | 'full' | 'closed'> {
-  const { payment } = row;
-  const [order] = yield* execute(queries.findOrderToChange({ payment }));
-  if (!order || order.finished_at !== null) return 'closed';
-  const all = yield* execute(queries.everyReply({ payment }));
-  if (all.some(other => other.respondent === row.respondent || other.reply === row.reply)) return 'duplicate';
-  const counting = all.filter(other => other.rejected_at === null);
-  if (counting.length >= order.wanted) {
-    const house = row.house === 1 ? undefined : counting.findLast(other => other.house === 1);
-    if (!house) return 'full';
-    yield* execute(queries.removeReply({ payment, reply: house.reply }));
-  }
-  yield* execute(queries.insertReply({ ...row, number: (all.at(-1)?.number ?? 0) + 1 }));
-  return 'added';
-}
-
 function orderOf(row: OrderRow): Order {
   return {
     payment: idOf(row.payment),
     request: row.request,
     wanted: row.wanted,
+    done: row.done,
     deadline: row.deadline,
     attempts: row.attempts,
-    intent: row.intent,
     createdAt: row.created_at,
     finishedAt: row.finished_at,
     nextAttemptAt: row.next_attempt_at,
     tries: row.tries,
     failure: row.failure,
-  };
-}
-
-function replyOf(row: ReplyRow): Reply {
-  return {
-    id: row.reply,
-    text: row.text,
-    sentiment: row.sentiment,
-    respondent: row.respondent,
-    inferred: row.inferred === 1,
-    isSample: row.house === 1,
-  };
-}
-
-function replyRow(payment: string, reply: Reply): queries.NewReply {
-  return {
-    payment,
-    reply: reply.id,
-    number: 0,
-    // PostgreSQL can't store the character U+0000 in text.
-    text: reply.text.replaceAll('\0', ''),
-    sentiment: reply.sentiment,
-    respondent: reply.respondent,
-    inferred: reply.inferred ? 1 : 0,
-    house: reply.isSample ? 1 : 0,
   };
 }

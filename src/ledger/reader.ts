@@ -6,6 +6,7 @@ import { LedgerFault } from './fault.js';
 import { bytesOf, idOf } from './ids.js';
 import { ordersOf } from './orders.js';
 import type { OrderStore } from './orders.js';
+import { storedRows, type StoredRow } from './operation-store.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import { formerReceiversOf } from './receiver-binding.js';
@@ -108,7 +109,7 @@ export type LedgerReader = {
   readonly refundOf: (id: string) => Promise<Refund | undefined>;
   /** Waits for all earlier operations, then closes. */
   readonly close: () => Promise<void>;
-} & Pick<OrderStore, 'order' | 'replies' | 'retryOrder'>;
+} & Pick<OrderStore, 'order' | 'retryOrder'>;
 
 /** Further reads, only for the operator's reports. */
 export type LedgerReports = {
@@ -123,16 +124,17 @@ export type LedgerReports = {
   readonly answerFacts: (
     id: string,
   ) => Promise<{ status: number; bytes: number; savedAt: number } | undefined>;
+  /** What operations keep of a payment in stores of their own, by table. */
+  readonly storedRows: (id: string) => Promise<Record<string, StoredRow[]>>;
   /** The slot of the earliest claim; undefined if there is none. */
   readonly firstSlot: () => Promise<number | undefined>;
 };
 
 export function readerOf(connection: Connection): LedgerReader {
   const { engine, now } = connection;
-  const { order, replies, retryOrder } = ordersOf(connection);
+  const { order, retryOrder } = ordersOf(connection);
   return {
     order,
-    replies,
     retryOrder,
     find: async id => {
       const [row] = await engine.read(() => execute(find({ id, now: now() })));
@@ -219,6 +221,7 @@ export function reportsOf({ engine, now }: Connection): LedgerReports {
       const [row] = await engine.read(() => execute(answers.answerFacts({ id })));
       return row && { status: row.status, bytes: row.size, savedAt: row.saved_at };
     },
+    storedRows: id => engine.read(() => storedRows(id)),
     firstSlot: async () => {
       const [row] = await engine.read(() => execute(reports.firstSlot()));
       return row?.slot ?? undefined;
@@ -226,7 +229,7 @@ export function reportsOf({ engine, now }: Connection): LedgerReports {
   };
 }
 
-/** Also ends the payment's order, so that no respondent is asked for it any more. */
+/** Also ends the payment's order, so that nobody works on it any more. */
 function* refund(
   { now }: Connection,
   id: string,

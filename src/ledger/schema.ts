@@ -93,10 +93,10 @@ export type OrderRow = {
   payment: IdBytes;
   request: string;
   wanted: number;
+  /** How many parts of the work are done, as its operation reported. */
+  done: number;
   deadline: number;
   attempts: number;
-  /** The request that was, or is about to be, sent to an external provider; written before it is sent. */
-  intent: string | null;
   created_at: number;
   finished_at: number | null;
   /** 1 if its deadline was extended since it was last opened. */
@@ -111,20 +111,4 @@ export type OrderRow = {
   starts: number;
   /** Why the last attempt failed, as its buyer was told. */
   failure: string | null;
-};
-
-export type ReplyRow = {
-  payment: IdBytes;
-  reply: string;
-  /** Grows within an order, so that replies within one millisecond can be sorted. */
-  number: number;
-  text: string;
-  sentiment: 'positive' | 'neutral' | 'negative';
-  respondent: string;
-  /** 1 where the sentiment was inferred from the text. */
-  inferred: number;
-  /** 1 where a sample respondent wrote it, not a person. */
-  house: number;
-  created_at: number;
-  rejected_at: number | null;
 };

@@ -15,7 +15,7 @@ import { checkReadable, migrate } from './migrate.js';
 import { transitionsOf, removeClaim } from './transitions.js';
 import type { Transitions } from './transitions.js';
 import { ordersOf } from './orders.js';
-import type { Order, OrderStore, Reply } from './orders.js';
+import type { Order, OrderStore } from './orders.js';
 import type { Payment } from './payment.js';
 import { formerReceiversOf, ReceiverBinding } from './receiver-binding.js';
 import { endEverything } from './queries/claims.js';
@@ -39,7 +39,6 @@ export type {
   Order,
   Payment,
   Refund,
-  Reply,
   Sale,
   PaymentLookup,
   SettleRequest,

@@ -77,7 +77,7 @@ export class Flows {
     });
   }
 
-  /** `upfront`: verify, but for known payers → are respondents available? → settle → seen on chain → owed. The order worker continues from there. */
+  /** `upfront`: verify, but for known payers → can the order be served now? → settle → seen on chain → owed. The order worker continues from there. */
   upfront(run: Run): Promise<RunResult> {
     return this.#run(run, async () => {
       if (!this.#verification.isSpared(run)) await this.#verification.verify(run);

@@ -69,7 +69,7 @@ export async function progressOf(
   const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;
   const order = row?.state === 'owed' ? await ledger.order(row.id) : undefined;
   if (!order || order.wanted === 0) return undefined;
-  return { done: (await ledger.replies(order.payment)).length, wanted: order.wanted };
+  return { done: order.done, wanted: order.wanted };
 }
 
 function nothing(error: string): PickedUp {

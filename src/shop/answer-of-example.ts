@@ -66,7 +66,7 @@ async function openWith(
   const reader = new SettingReader(env);
   const { [id]: values = {} } = readSettings({ [id]: create }, reader, parts.network?.name ?? 'sandbox');
   reader.finish();
-  return (await create(contextFrom(parts, values))) as AnyServed;
+  return (await create(contextFrom(id, parts, values))) as AnyServed;
 }
 
 function exampleOf({ parameters, request }: PricedOperation): AnyAsked {
@@ -87,8 +87,8 @@ const UNUSED: Pick<ContextParts, 'log' | 'publicUrl' | 'sandboxServices'> = {
 };
 
 /** Fails where a handler takes what the test did not give. */
-function contextFrom(given: Partial<ContextParts>, values: object): HandlerContext {
-  const parts: Partial<HandlerContext> = contexts({ ...UNUSED, ...given } as ContextParts)(values);
+function contextFrom(id: string, given: Partial<ContextParts>, values: object): HandlerContext {
+  const parts: Partial<HandlerContext> = contexts({ ...UNUSED, ...given } as ContextParts)(id, values);
   return new Proxy(parts, {
     get: (target, name) => {
       if (name in target) return target[name as keyof HandlerContext];

@@ -23,6 +23,7 @@ export type {
   FreeEntry,
   HandlerContext,
   HandlersOf,
+  OrderInProgress,
   Served,
   ServedFree,
 } from './handler-context.js';
@@ -77,13 +78,14 @@ export { Sessions, type Session, type SharedNotes } from '../pages/session.js';
 export { SignIn } from '../pages/sign-in.js';
 export { LeakyBuckets, perMinute } from '../net/leaky-buckets.js';
 
-// The replies of people.
+// Tables of the operation's own, beside those of the ledger.
+export { execute, type TransactionBody } from '../ledger/engine.js';
+export { idBytes as paymentKey } from '../ledger/ids.js';
 export {
-  MAX_REPLY_CHARACTERS,
-  SENTIMENTS,
-  type Question,
-  type Added,
-  type Reply as PanelReply,
-  type ReplyStore,
-  type Sentiment,
-} from '../upstreams/people/people.js';
+  lockOpenOrder,
+  lockUnanswered,
+  reportDone,
+  type OperationStore,
+  type StoreDefinition,
+} from '../ledger/operation-store.js';
+export { sql } from '../ledger/sql.js';

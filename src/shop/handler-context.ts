@@ -1,9 +1,9 @@
-import type { Served as Paid, ServedFree as Free, TableOf } from '../contract/operation.js';
+import type { OrderRef, Served as Paid, ServedFree as Free, TableOf } from '../contract/operation.js';
+import type { OperationStore, StoreDefinition } from '../ledger/operation-store.js';
 import type { Log } from '../net/log.js';
 import type { SharedNotes } from '../pages/session.js';
 import type { Network } from '../rails/solana/networks.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
-import type { ReplyStore } from '../upstreams/people/people.js';
 import type { AdminSection } from './admin-section.js';
 import type { Pages } from './pages.js';
 
@@ -27,13 +27,18 @@ export type HandlerContext<Values = Record<never, never>> = {
   /** The sandbox's doubles of public services, each below a path of its name; undefined outside the sandbox. */
   sandboxServices: string | undefined;
   notes: SharedNotes;
-  /** The replies of people to open orders. */
-  replyStore: ReplyStore;
+  /** Opens tables of the operation's own beside those of the ledger, and brings them up to date. */
+  openStore: (definition: StoreDefinition) => Promise<OperationStore>;
+  /** The operation's orders in progress, oldest first, at most 1 000: those whose work has parts (`wanted`). */
+  ordersInProgress: () => Promise<OrderInProgress[]>;
   /** Aborts when the server shuts down: what a page keeps open must end then. */
   closing: AbortSignal;
   /** What several operations share: `make` is called once for each server, and what it returns is given to all who name it. */
   shared: <T>(make: (context: HandlerContext<Values>) => T) => T;
 };
+
+/** An order that is worked on, or waits for it. `body`: of the call, validated. */
+export type OrderInProgress = OrderRef & { body: unknown; wanted: number; done: number };
 
 /** What people see of an operation: pages on the public server, and a section on the operator page. */
 export type Shown = { pages?: Pages; admin?: AdminSection };

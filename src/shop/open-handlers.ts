@@ -1,7 +1,7 @@
 import { ContractFault, type Contract } from '../contract/contract.js';
 import type { AnyServed, Serving, ServingFree } from '../contract/operation.js';
 import type { Probe } from '../contract/probe.js';
-import type { HandlerContext } from './handler-context.js';
+import type { HandlerContext, OrderInProgress } from './handler-context.js';
 import type { AdminSection } from './admin-section.js';
 import type { AnyOpened, HandlerTable } from './load-shop.js';
 import { pageFaults } from './page-paths.js';
@@ -22,7 +22,9 @@ export type OpenHandlers = {
 };
 
 /** What every operation gets alike. */
-export type ContextParts = Omit<HandlerContext, 'shared' | 'settings'>;
+export type ContextParts = Omit<HandlerContext, 'shared' | 'settings' | 'ordersInProgress'> & {
+  ordersInProgress: (operation: string) => Promise<OrderInProgress[]>;
+};
 
 /**
  * Calls every entry of the table with a context.
@@ -38,7 +40,7 @@ export async function openHandlers(
   const contextOf = contexts(parts);
   const opened = await Promise.allSettled(
     Object.entries(handlers).map(
-      async ([id, open]) => [id, await open(contextOf(settings[id] ?? {}))] as const,
+      async ([id, open]) => [id, await open(contextOf(id, settings[id] ?? {}))] as const,
     ),
   );
   const all = opened.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));
@@ -71,11 +73,12 @@ export async function openHandlers(
 }
 
 /** Contexts that differ in their settings, and share what was made for all. */
-export function contexts(parts: ContextParts): (settings: object) => HandlerContext {
+export function contexts(parts: ContextParts): (id: string, settings: object) => HandlerContext {
   const made = new Map<unknown, unknown>();
-  return settings => {
+  return (id, settings) => {
     const context: HandlerContext = {
       ...parts,
+      ordersInProgress: () => parts.ordersInProgress(id),
       settings,
       shared: <T>(make: (context: HandlerContext) => T): T => {
         if (!made.has(make)) made.set(make, make(context));

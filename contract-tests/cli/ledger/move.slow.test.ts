@@ -4,6 +4,7 @@ import Database from 'libsql';
 import pg from 'pg';
 import { openLedgerReader, openLedger } from '../../../src/ledger/store.js';
 import type { Ledger, LedgerOptions, Payment } from '../../../src/ledger/store.js';
+import { openReplies } from '../../support/brand-replies.js';
 import { OWNER } from '../../support/ledgers.js';
 import { paymentIn, postgresPlace, sqlitePlace } from '../../support/ledger-places.js';
 import type { LedgerPlace } from '../../support/ledger-places.js';
@@ -95,7 +96,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     await ledger.saveAnswer(heavy, claim, { status: 200, headers: { 'content-type': 'audio/wav' }, body });
     await ledger.openOrder({ payment: heavy, request: '{}', wanted: 3, deadline: 9 });
     const reply = { id: 'r', text: 'Good.', sentiment: 'neutral', inferred: true, isSample: true } as const;
-    await ledger.addReply(heavy, { ...reply, respondent: 'p' });
+    await (await openReplies(ledger)).add(heavy, { ...reply, respondent: 'p' });
     await ledger.setMeta('supported', '{"kinds":1}');
     await ledger.close();
     return [...ids, heavy];
@@ -113,7 +114,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     expect(outcome.stdout)
       .to.match(/payments +301 /)
       .and.match(/answers +61 /)
-      .and.match(/replies +1 /);
+      .and.match(/brand_feedback_replies +1 /);
     expect(await refused(source.url)).to.include('retired');
     const past = await ledgerCommand({ DATABASE_URL: source.url }, 'summary');
     expect(past).to.include({ status: 0 });
@@ -127,10 +128,11 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     expect((await reader.answer(heavy))?.body.equals(answer?.body ?? Buffer.alloc(0))).to.equal(true);
     const ledger = await open(target.url);
     expect(await ledger.order(heavy)).to.include({ wanted: 3, deadline: 9 });
-    expect((await ledger.replies(heavy)).map(({ respondent }) => respondent)).to.deep.equal(['p']);
+    const replies = await openReplies(ledger);
+    expect((await replies.replies(heavy)).map(({ respondent }) => respondent)).to.deep.equal(['p']);
     expect(await ledger.getMeta('supported')).to.equal('{"kinds":1}');
     expect(
-      await ledger.addReply(heavy, {
+      await replies.add(heavy, {
         id: 's',
         text: 'x',
         sentiment: 'neutral',

@@ -4,6 +4,7 @@ import { publicName } from '../../../src/ledger/move-ledger.js';
 import { openLedger } from '../../../src/ledger/store.js';
 import type { Ledger } from '../../../src/ledger/store.js';
 import { ChainHeights } from '../../../src/rails/solana/chain-heights.js';
+import { openReplies } from '../../support/brand-replies.js';
 import { OWNER } from '../../support/ledgers.js';
 import { aRefund, PLACES, paymentIn, sqlitePlace } from '../../support/ledger-places.js';
 import type { LedgerPlace } from '../../support/ledger-places.js';
@@ -161,14 +162,32 @@ function reports(make: () => Promise<LedgerPlace>): void {
     const payment = await paymentIn(ledger, 'owed');
     await ledger.openOrder({ payment, request: '{"q":1}', wanted: 2, deadline: clock + 1 });
     const reply = { sentiment: 'negative', respondent: 'p1', inferred: true, isSample: false } as const;
-    await ledger.addReply(payment, { ...reply, id: 'r1', text: 'bad\u001b[2J\u202e' });
-    await ledger.addReply(payment, { ...reply, id: 'r2', text: 'spam', respondent: 'p2' });
-    await ledger.rejectReply(payment, 'r2');
-    const shown = await jsonOf<{ order: unknown; replies: unknown }>(env, 'show', payment);
-    expect(shown.order).to.include({ wanted: 2, attempts: 1, request: '{"q":1}' });
-    expect(shown.replies).to.deep.equal([{ ...reply, id: 'r1', text: 'bad\u001b[2J\u202e' }]);
+    const replies = await openReplies(ledger);
+    await replies.add(payment, { ...reply, id: 'r1', text: 'bad\u001b[2J\u202e' });
+    await replies.add(payment, { ...reply, id: 'r2', text: 'spam', respondent: 'p2' });
+    await replies.reject(payment, 'r2');
+    type Shown = { order: unknown; stored: Record<string, Record<string, unknown>[]> };
+    const shown = await jsonOf<Shown>(env, 'show', payment);
+    expect(shown.order).to.include({ wanted: 2, done: 1, attempts: 1, request: '{"q":1}' });
+    const [first, second, ...rest] = shown.stored['brand_feedback_replies'] ?? [];
+    const bad = {
+      reply: 'r1',
+      text: 'bad\u001b[2J\u202e',
+      sentiment: 'negative',
+      respondent: 'p1',
+      inferred: 1,
+    };
+    expect(first)
+      .to.include({ ...bad, sample: 0, rejected_at: null })
+      .and.not.have.property('payment');
+    expect(second).to.include({ reply: 'r2' });
+    expect([second?.['rejected_at'], rest]).to.deep.equal([clock, []]);
     const { stdout } = await ledgerCommand(env, 'show', payment);
-    expect(stdout).to.include('negative (inferred)').and.not.include('\u001b').and.not.include('\u202e');
+    expect(stdout)
+      .to.include('brand_feedback_replies')
+      .and.include('negative')
+      .and.not.include('\u001b')
+      .and.not.include('\u202e');
   });
 
   it('says who is owed what, since when and why', async () => {
@@ -186,7 +205,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect(Date.parse(first?.since ?? '')).to.be.within(DAY_1 - 10, DAY_1 + 10_000);
     expect(first?.why).to.include('not yet answered');
     expect(second).to.include({ id: failed, attempts: 2 });
-    expect(second?.why).to.include('attempt 2 ended without an answer (0 of 3 replies)');
+    expect(second?.why).to.include('attempt 2 ended without an answer (0 of 3 done)');
     expect((await ledgerCommand(env, 'owed')).stdout).to.include('2 payments, 1.00 USDC owed');
   });
 

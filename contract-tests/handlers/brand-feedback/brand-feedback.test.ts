@@ -6,7 +6,7 @@ import {
 } from '../../../handlers/brand-feedback/brand-feedback.js';
 import type { OpenOrder, OrderRef } from '../../../src/contract/operation.js';
 import type { PartialRule } from '../../../handlers/brand-feedback/people.js';
-import type { Question, Reply } from '../../../src/upstreams/people/people.js';
+import type { Question, Reply } from '../../../handlers/brand-feedback/replies.js';
 import { aReply, createMemoryBook } from '../../support/memory-reply-store.js';
 import { failureOf } from '../../support/failure.js';
 import { settingFaults } from '../../support/setting-faults.js';

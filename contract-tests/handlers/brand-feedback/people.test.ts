@@ -7,7 +7,7 @@ import { classify } from '../../../handlers/brand-feedback/classify.js';
 import { sampleReply } from '../../../handlers/brand-feedback/sample-respondents.js';
 import { createPanelPeople } from '../../../handlers/brand-feedback/panel-people.js';
 import { Respondents } from '../../../handlers/brand-feedback/respondents.js';
-import { SENTIMENTS } from '../../../src/upstreams/people/people.js';
+import { SENTIMENTS } from '../../../handlers/brand-feedback/replies.js';
 import { languageOf } from '../../../handlers/brand-feedback/language.js';
 import { charactersOf, tidyReply } from '../../../handlers/brand-feedback/reply-text.js';
 import { createSandboxPeople } from '../../../handlers/brand-feedback/sandbox-people.js';

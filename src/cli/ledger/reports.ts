@@ -116,7 +116,7 @@ export async function show(
   const payment = await findPayment(reader, text);
   const facts = await reader.answerFacts(payment.id);
   const order = await reader.order(payment.id);
-  const replies = order ? await reader.replies(payment.id) : [];
+  const stored = await reader.storedRows(payment.id);
   const shown = publicPayment(payment, withTransaction);
   const paidBack = await reader.refundOf(payment.id);
   const refund = paidBack
@@ -128,24 +128,14 @@ export async function show(
       }
     : null;
   const answer = facts ? { status: facts.status, bytes: facts.bytes, savedAt: time(facts.savedAt) } : null;
-  const data = { payment: shown, refund, answer, order: order ? publicOrder(order) : null, replies };
+  const data = { payment: shown, refund, answer, order: order ? publicOrder(order) : null, stored };
   const lines = fields([...Object.entries(shown), ['answer', answer && describeAnswer(answer)]]);
   if (refund) lines.push('', 'Refund', ...fields(Object.entries(refund)));
   if (order) {
-    lines.push('', 'Order', ...fields(Object.entries(publicOrder(order))), '');
-    lines.push(
-      ...table(
-        ['reply', 'sentiment', 'respondent', 'sample', 'text'],
-        replies.map(reply => [
-          reply.id,
-          reply.inferred ? `${reply.sentiment} (inferred)` : reply.sentiment,
-          reply.respondent,
-          reply.isSample ? 'yes' : 'no',
-          reply.text,
-        ]),
-      ),
-    );
+    lines.push('', 'Order', ...fields(Object.entries(publicOrder(order))));
   }
+  for (const [name, rows] of Object.entries(stored))
+    lines.push('', name, ...table(Object.keys(rows[0] ?? {}), rows.map(Object.values)));
   return { data, lines };
 }
 
@@ -158,8 +148,7 @@ export async function owed(reader: ReportSource, now: number): Promise<Report> {
   const entries: { payment: Payment; order: Order | undefined; why: string }[] = [];
   for await (const payment of pages(reader, { state: 'owed' })) {
     const order = await reader.order(payment.id);
-    const replies = order ? (await reader.replies(payment.id)).length : 0;
-    entries.push({ payment, order, why: whyOwed(order, replies, now) });
+    entries.push({ payment, order, why: whyOwed(order, now) });
   }
   const data = entries.map(({ payment, order, why }) => ({
     id: payment.id,
@@ -190,13 +179,13 @@ export async function owed(reader: ReportSource, now: number): Promise<Report> {
   return { data, lines };
 }
 
-function whyOwed(order: Order | undefined, replies: number, now: number): string {
+function whyOwed(order: Order | undefined, now: number): string {
   if (!order) return 'paid, not yet answered; a running server will do the work';
-  const got = `${replies} of ${order.wanted} replies`;
+  const got = order.wanted > 0 ? ` (${order.done} of ${order.wanted} done)` : '';
   if (order.finishedAt !== null)
-    return `attempt ${order.attempts} ended without an answer (${got}); ${nextOf(order, now)}`;
-  if (order.deadline > now) return `in progress until ${time(order.deadline)} (${got})`;
-  return `past its deadline ${time(order.deadline)} (${got}); a running server will finish it`;
+    return `attempt ${order.attempts} ended without an answer${got}; ${nextOf(order, now)}`;
+  if (order.deadline > now) return `in progress until ${time(order.deadline)}${got}`;
+  return `past its deadline ${time(order.deadline)}${got}; a running server will finish it`;
 }
 
 function nextOf({ payment, nextAttemptAt, failure }: Order, now: number): string {
@@ -267,9 +256,9 @@ function publicOrder(order: Order): Record<string, Cell> {
   return {
     request: order.request,
     wanted: order.wanted,
+    done: order.done,
     attempts: order.attempts,
     deadline: time(order.deadline),
-    intent: order.intent,
     createdAt: time(order.createdAt),
     finishedAt: time(order.finishedAt),
     nextAttemptAt: leaseTime(order.nextAttemptAt ?? 0),

@@ -2,7 +2,7 @@ import { idBytes } from '../ids.js';
 import type { IdBytes } from '../ids.js';
 import { one, raw, sql } from '../sql.js';
 import type { At } from './conditions.js';
-import type { OrderRow, ReplyRow } from '../schema.js';
+import type { OrderRow } from '../schema.js';
 
 type Key = { payment: string };
 type KeyRow = { payment: IdBytes };
@@ -10,24 +10,26 @@ type KeyRow = { payment: IdBytes };
 export const findOrder = ({ payment }: Key) =>
   one<OrderRow>`select * from orders where payment = ${idBytes(payment)}`;
 
-/** Locks the row of an order until the commit. Required before any change to the order or its replies. */
+/** Locks the row of an order until the commit. Required before any change to the order or its parts. */
 export const findOrderToChange = ({ payment }: Key) =>
   one<OrderRow>`select * from orders where payment = ${idBytes(payment)} for update`;
 
-/** Orders of owed payments that ask people. A crash between delivery and the end of an order leaves an open order of a delivered payment. */
-export const openOrders = ({ limit }: { limit: number }) =>
-  sql<OrderRow & { replies: number }>`
-    select orders.*,
-      (select count(*) from replies where replies.payment = orders.payment and rejected_at is null) as replies
-    from orders
+/**
+ * Orders of owed payments whose work has parts. A crash between delivery and the end of an order leaves an open order of a delivered
+ * payment. `operation`: of all operations if it is undefined.
+ */
+export const openOrders = ({ limit, operation }: { limit: number; operation?: string | undefined }) =>
+  sql<OrderRow>`
+    select orders.* from orders
     where finished_at is null and wanted > 0
-      and payment in (select id from payments where state = 'owed' and decided_at is null)
+      and payment in (select id from payments where state = 'owed' and decided_at is null
+        ${operation === undefined ? raw('') : sql`and operation = ${operation}`})
     order by created_at, payment limit ${limit}`;
 
 export const insertOrder = (p: Key & At & { request: string; wanted: number; deadline: number }) =>
   sql`
-    insert into orders (payment, request, wanted, deadline, attempts, intent, created_at, finished_at)
-    values (${idBytes(p.payment)}, ${p.request}, ${p.wanted}, ${p.deadline}, 1, null, ${p.now}, null)
+    insert into orders (payment, request, wanted, deadline, attempts, created_at, finished_at)
+    values (${idBytes(p.payment)}, ${p.request}, ${p.wanted}, ${p.deadline}, 1, ${p.now}, null)
     on conflict do nothing`;
 
 export const finishOrder = (p: Key & At) =>
@@ -85,33 +87,6 @@ export const extendOrder = (p: Key & { attempt: number; deadline: number }) =>
     update orders set attempts = attempts + 1, deadline = ${p.deadline}, extended = 1
     where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null and extended = 0 returning *`;
 
-export const saveIntent = (p: Key & { intent: string }) =>
-  one<KeyRow>`update orders set intent = ${p.intent} where payment = ${idBytes(p.payment)} returning payment`;
-
-/** The columns of a new reply. */
-export type NewReply = Omit<ReplyRow, 'payment' | 'created_at' | 'rejected_at'> & Key;
-
-/** All replies, including rejected ones. An order has few. */
-export const everyReply = ({ payment }: Key) =>
-  sql<Pick<ReplyRow, 'reply' | 'respondent' | 'house' | 'rejected_at' | 'number'>>`
-    select reply, respondent, house, rejected_at, number from replies where payment = ${idBytes(payment)} order by number`;
-
-export const countingReplies = ({ payment }: Key) =>
-  sql<ReplyRow>`select * from replies where payment = ${idBytes(payment)} and rejected_at is null order by number`;
-
-export const insertReply = (p: NewReply & At) =>
-  sql`
-    insert into replies (payment, reply, number, text, sentiment, respondent, inferred, house, created_at, rejected_at)
-    values (${idBytes(p.payment)}, ${p.reply}, ${p.number}, ${p.text}, ${p.sentiment}, ${p.respondent}, ${p.inferred}, ${p.house},
-      ${p.now}, null)`;
-
-export const removeReply = (p: Key & { reply: string }) =>
-  sql`delete from replies where payment = ${idBytes(p.payment)} and reply = ${p.reply}`;
-
-/** Not of a reply that is in the answer, even if that is not delivered yet. */
-export const rejectReply = (p: Key & At & { reply: string }) =>
-  one<{ reply: string }>`
-    update replies set rejected_at = ${p.now}
-    where payment = ${idBytes(p.payment)} and reply = ${p.reply} and rejected_at is null
-      and not exists (select 1 from answers where answers.payment = replies.payment)
-    returning reply`;
+/** How many parts of the work are done. */
+export const setDone = (p: Key & { done: number }) =>
+  sql`update orders set done = ${p.done} where payment = ${idBytes(p.payment)}`;

@@ -1,0 +1,152 @@
+import {
+  execute,
+  lockOpenOrder,
+  lockUnanswered,
+  type OperationStore,
+  type OrderInProgress,
+  paymentKey,
+  reportDone,
+  sql,
+  type StoreDefinition,
+  type TransactionBody,
+} from 'coinslot';
+import type { Added, Question, Reply, ReplyStore, Sentiment } from './replies.js';
+
+/** The ledgers of earlier versions held the replies; their rows are copied when these tables are made. */
+export const REPLY_TABLES: StoreDefinition = {
+  name: 'brand_feedback',
+  tables: { brand_feedback_replies: ['payment', 'reply'], brand_feedback_intents: ['payment'] },
+  migrations: [
+    [
+      `create table brand_feedback_replies (payment {bytes} not null references orders (payment), reply text not null,
+         number bigint not null, text text not null, sentiment text not null, respondent text not null, inferred bigint not null,
+         sample bigint not null, created_at bigint not null, rejected_at bigint,
+         constraint brand_feedback_replies_key primary key (payment, reply),
+         constraint brand_feedback_respondent unique (payment, respondent))`,
+      `create table brand_feedback_intents (payment {bytes} not null primary key references orders (payment), intent text not null)`,
+      {
+        ifColumn: 'replies.payment',
+        sql: `insert into brand_feedback_replies
+            (payment, reply, number, text, sentiment, respondent, inferred, sample, created_at, rejected_at)
+          select payment, reply, number, text, sentiment, respondent, inferred, house, created_at, rejected_at from replies`,
+      },
+      {
+        ifColumn: 'orders.intent',
+        sql: 'insert into brand_feedback_intents (payment, intent) select payment, intent from orders where intent is not null',
+      },
+    ],
+  ],
+};
+
+type Row = {
+  reply: string;
+  /** Grows within an order, so that replies within one millisecond can be sorted. */
+  number: number;
+  text: string;
+  sentiment: Sentiment;
+  respondent: string;
+  inferred: number;
+  sample: number;
+  rejected_at: number | null;
+};
+
+type Orders = { ordersInProgress: () => Promise<OrderInProgress[]> };
+
+/** The replies in the tables of brandFeedback. How many count is reported with each change, so that all see the same progress. */
+export function replyStoreOn(store: OperationStore, { ordersInProgress }: Orders): ReplyStore {
+  return {
+    open: async () =>
+      (await ordersInProgress()).map(order => ({ ...questionOf(order), replies: order.done })),
+    replies: async id => {
+      const rows = await store.read(() => everyReply(id));
+      return rows.filter(counts).map(replyOf);
+    },
+    add: (id, reply) => store.write(() => add(store, id, reply)),
+    reject: (id, reply) => store.write(() => reject(store, id, reply)),
+    intent: async id => {
+      const [row] = await store.read(() =>
+        execute(
+          sql<{
+            intent: string;
+          }>`select intent from brand_feedback_intents where payment = ${paymentKey(id)}`,
+        ),
+      );
+      return row?.intent ?? null;
+    },
+    saveIntent: async (id, intent) => {
+      await store.write(() =>
+        execute(
+          sql`
+            insert into brand_feedback_intents (payment, intent) values (${paymentKey(id)}, ${intent})
+            on conflict (payment) do update set intent = excluded.intent`,
+        ),
+      );
+    },
+  };
+}
+
+/** The question that an order asks. */
+function questionOf({ body, ...order }: OrderInProgress): Question {
+  const { brand, question } = body as { brand: string; question: string };
+  const { id, wanted, deadline, attempt } = order;
+  return { id, brand, question, wanted, deadline, attempt };
+}
+
+/** All replies, including rejected ones. An order has few. */
+function everyReply(id: string): TransactionBody<Row[]> {
+  return execute(
+    sql<Row>`select * from brand_feedback_replies where payment = ${paymentKey(id)} order by number`,
+  );
+}
+
+const counts = ({ rejected_at: rejected }: Row): boolean => rejected === null;
+
+function* add({ now }: OperationStore, id: string, reply: Reply): TransactionBody<Added> {
+  const order = yield* lockOpenOrder(id);
+  if (!order) return 'closed';
+  const all = yield* everyReply(id);
+  if (all.some(other => other.respondent === reply.respondent || other.reply === reply.id))
+    return 'duplicate';
+  const counting = all.filter(counts);
+  let done = counting.length + 1;
+  if (counting.length >= order.wanted) {
+    const sample = reply.isSample ? undefined : counting.findLast(other => other.sample === 1);
+    if (!sample) return 'full';
+    yield* execute(
+      sql`delete from brand_feedback_replies where payment = ${paymentKey(id)} and reply = ${sample.reply}`,
+    );
+    done = counting.length;
+  }
+  // PostgreSQL can't store the character U+0000 in text.
+  const text = reply.text.replaceAll('\0', '');
+  const number = (all.at(-1)?.number ?? 0) + 1;
+  yield* execute(sql`
+    insert into brand_feedback_replies
+      (payment, reply, number, text, sentiment, respondent, inferred, sample, created_at, rejected_at)
+    values (${paymentKey(id)}, ${reply.id}, ${number}, ${text}, ${reply.sentiment}, ${reply.respondent},
+      ${reply.inferred ? 1 : 0}, ${reply.isSample ? 1 : 0}, ${now()}, null)`);
+  yield* reportDone(id, done);
+  return 'added';
+}
+
+/** Not of a reply that is in the answer, even if that is not delivered yet. */
+function* reject({ now }: OperationStore, id: string, reply: string): TransactionBody<boolean> {
+  if (!(yield* lockUnanswered(id))) return false;
+  const counting = (yield* everyReply(id)).filter(counts);
+  if (!counting.some(each => each.reply === reply)) return false;
+  yield* execute(sql`
+    update brand_feedback_replies set rejected_at = ${now()} where payment = ${paymentKey(id)} and reply = ${reply}`);
+  yield* reportDone(id, counting.length - 1);
+  return true;
+}
+
+function replyOf(row: Row): Reply {
+  return {
+    id: row.reply,
+    text: row.text,
+    sentiment: row.sentiment,
+    respondent: row.respondent,
+    inferred: row.inferred === 1,
+    isSample: row.sample === 1,
+  };
+}

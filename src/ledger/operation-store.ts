@@ -1,0 +1,145 @@
+import type { Now } from './clock.js';
+import type { Connection } from './connection.js';
+import { execute } from './engine.js';
+import type { Dialect, TransactionBody } from './engine.js';
+import { opening } from './engines/open-engine.js';
+import { LedgerFault } from './fault.js';
+import { bytesOf, idBytes } from './ids.js';
+import { MIGRATION_LOCK } from './migrate.js';
+import { answerFacts } from './queries/answers.js';
+import { findToChange } from './queries/claims.js';
+import { findOrderToChange, setDone } from './queries/orders.js';
+import { allStores, columnExists, findStore, recordStore, type StoreRow } from './queries/stores.js';
+import { raw, sql } from './sql.js';
+import type { Value } from './sql.js';
+
+/** SQL for both engines, in which `{bytes}` is the type of raw bytes. `ifColumn`: it runs only if there is this `table.column`. */
+export type StoreStep = string | { ifColumn: string; sql: string };
+
+/** Tables of an operation beside those of the ledger, in the same database, so that one transaction can change both. */
+export type StoreDefinition = {
+  /** Each of its tables begins with it. */
+  name: string;
+  /** The columns of each primary key, in an order that keeps references valid. A column `payment` holds an id of a payment (`paymentKey`). */
+  tables: Readonly<Record<string, readonly string[]>>;
+  /** The steps to each version, in order, never edited once released. */
+  migrations: readonly (readonly StoreStep[])[];
+};
+
+/** A store that is open. Its transactions run as those of the ledger do: more than once if they must, so without side effects. */
+export type OperationStore = {
+  /** The time at which a statement runs, in ms since 1970, as SQL. */
+  now: Now;
+  read<T>(operation: () => TransactionBody<T>): Promise<T>;
+  /** Resolves once it is on disk. */
+  write<T>(operation: () => TransactionBody<T>): Promise<T>;
+};
+
+const NAME = /^[a-z][a-z0-9_]{0,40}$/;
+
+/**
+ * Brings the tables of an operation up to date and opens them.
+ * @throws LedgerFault `open` if a newer version of the operation made them; RangeError if the definition is wrong
+ */
+export async function openStore(
+  { engine, now }: Pick<Connection, 'engine' | 'now'>,
+  definition: StoreDefinition,
+): Promise<OperationStore> {
+  checkDefinition(definition);
+  await opening(engine.write(() => migrateStore(engine.dialect, definition)));
+  return {
+    now,
+    read: operation => engine.read(operation),
+    write: operation => engine.write(operation),
+  };
+}
+
+function checkDefinition({ name, tables }: StoreDefinition): void {
+  const wrong = [name, ...Object.keys(tables)].find(each => !NAME.test(each));
+  if (wrong !== undefined) throw new RangeError(`${wrong} is no name: lower-case letters, digits and _`);
+  const strange = Object.keys(tables).find(each => !each.startsWith(`${name}_`));
+  if (strange !== undefined) throw new RangeError(`the table ${strange} must begin with ${name}_`);
+}
+
+function* migrateStore(dialect: Dialect, definition: StoreDefinition): TransactionBody<void> {
+  const { name, tables, migrations } = definition;
+  if (dialect.concurrentWriters) yield* execute(sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+  const [before] = yield* execute(findStore({ name }));
+  const version = before?.version ?? 0;
+  if (version > migrations.length)
+    throw new LedgerFault(
+      'open',
+      `The tables of ${name} have version ${version}; this program supports versions up to ${migrations.length}. Run the newer program.`,
+    );
+  if (version === migrations.length) return;
+  if (dialect.concurrentWriters) yield* execute(raw('set local statement_timeout = 0'));
+  yield* applySteps(dialect, migrations.slice(version));
+  const texts = { tables: JSON.stringify(tables), migrations: JSON.stringify(migrations) };
+  yield* execute(recordStore({ name, version: migrations.length, ...texts }));
+}
+
+function* applySteps(dialect: Dialect, migrations: StoreDefinition['migrations']): TransactionBody<void> {
+  for (const step of migrations.flat()) {
+    const { ifColumn, sql: text } = typeof step === 'string' ? { ifColumn: '', sql: step } : step;
+    const [table = '', column = ''] = ifColumn.split('.');
+    if (table && (yield* execute(columnExists(dialect, table, column))).length === 0) continue;
+    yield* execute({ ...raw(text.replaceAll('{bytes}', dialect.bytes)), slow: true });
+  }
+}
+
+/** The tables of a recorded store, with the columns of their keys. */
+export function tablesOf({ tables }: StoreRow): [string, string[]][] {
+  return Object.entries(JSON.parse(tables) as Record<string, string[]>);
+}
+
+/** Makes the tables of a recorded store in another database, without the rows. */
+export function* copyStoreSchema(dialect: Dialect, row: StoreRow): TransactionBody<void> {
+  yield* applySteps(dialect, JSON.parse(row.migrations) as StoreDefinition['migrations']);
+  yield* execute(recordStore(row));
+}
+
+/** A row that an operation keeps of a payment, with bytes as hex. */
+export type StoredRow = Record<string, string | number | null>;
+
+/** What operations keep of a payment, by table. */
+export function* storedRows(payment: string): TransactionBody<Record<string, StoredRow[]>> {
+  const found: Record<string, StoredRow[]> = {};
+  for (const store of yield* execute(allStores()))
+    for (const [table, key] of tablesOf(store)) {
+      if (!key.includes('payment')) continue;
+      const rows = yield* execute(
+        sql<Record<string, Value | ArrayBuffer>>`
+          select * from ${raw(table)} where payment = ${idBytes(payment)} order by ${raw(key.join(', '))}`,
+      );
+      if (rows.length > 0) found[table] = rows.map(shown);
+    }
+  return found;
+}
+
+function shown({ payment: _, ...row }: Record<string, Value | ArrayBuffer>): StoredRow {
+  const text = (value: Value | ArrayBuffer): string | number | null =>
+    typeof value === 'object' && value !== null ? bytesOf(value).toString('hex') : value;
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, text(value)]));
+}
+
+/** The order of a payment while an attempt is in progress, locked until the commit; undefined if it has ended or there is none. */
+export function* lockOpenOrder(payment: string): TransactionBody<{ wanted: number } | undefined> {
+  const [order] = yield* execute(findOrderToChange({ payment }));
+  return order?.finished_at === null ? { wanted: order.wanted } : undefined;
+}
+
+/**
+ * Locks a payment and its order until the commit. All transactions lock payments before orders, so that they can't deadlock.
+ * @returns whether the work may still be changed: it is owed, and no answer is saved
+ */
+export function* lockUnanswered(payment: string): TransactionBody<boolean> {
+  const [row] = yield* execute(findToChange({ id: payment }));
+  if (row?.state !== 'owed') return false;
+  yield* execute(findOrderToChange({ payment }));
+  return (yield* execute(answerFacts({ id: payment }))).length === 0;
+}
+
+/** Stores how many parts of an order are done. The order must be locked. */
+export function* reportDone(payment: string, done: number): TransactionBody<void> {
+  yield* execute(setDone({ payment, done }));
+}
