@@ -28,6 +28,12 @@ const PAGES: Pages = {
 };
 
 describe('The pages of an operation', () => {
+  const logged: string[] = [];
+  const log = {
+    info() {},
+    warn() {},
+    error: ({ error }: { error?: Error }) => void logged.push(error?.message ?? ''),
+  };
   let server: Server;
   let url: string;
 
@@ -38,7 +44,10 @@ describe('The pages of an operation', () => {
       ctx.set('Access-Control-Allow-Origin', '*');
       return next();
     });
-    app.use(servePages(PAGES));
+    app.use(servePages(PAGES, log));
+    app.use(
+      servePages({ ...PAGES, path: '/broken', failed: () => Promise.reject(new Error('no words')) }, log),
+    );
     app.use(ctx => void (ctx.body = 'the contract'));
     const handle = app.callback();
     server = createServer((request, response) => void handle(request, response));
@@ -80,5 +89,17 @@ describe('The pages of an operation', () => {
     const failed = await send({ cup: 'broken' });
     expect([failed.status, failed.headers.get('retry-after')]).to.deep.equal([503, '60']);
     expect(await failed.text()).to.not.include('secret');
+    expect(logged).to.deep.equal(['a secret of the shop']);
+  });
+
+  it('whose own words for a fault fail, too, are answered with ours, and both faults are logged', async () => {
+    logged.length = 0;
+    const body = new URLSearchParams({ cup: 'broken' });
+    const answer = await fetch(`${url}/broken/cups`, { method: 'POST', body });
+    expect([answer.status, await answer.text()]).to.deep.equal([
+      503,
+      'This page cannot be shown at the moment. Try again in a minute.\n',
+    ]);
+    expect(logged).to.deep.equal(['a secret of the shop', 'no words']);
   });
 });

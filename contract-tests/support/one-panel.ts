@@ -53,7 +53,7 @@ export async function startPanel(
     ctx.set('Access-Control-Allow-Origin', '*');
     await next();
   });
-  app.use(servePages(pages));
+  app.use(servePages(pages, { info() {}, warn() {}, error() {} }));
   app.use(ctx => {
     if (ctx.path === '/icon.svg') return void Object.assign(ctx, { type: 'image/svg+xml', body: ICON_SVG });
     ctx.status = 404;

@@ -189,10 +189,11 @@ class OperatorPage {
     const session = await this.#signIn.demand(ctx);
     const facts = await this.#facts(ctx);
     const said = String(ctx.query['said']);
-    const { sections } = this.#options;
+    const { sections, log } = this.#options;
     const own = Object.hasOwn(SAID, said) ? SAID[said as keyof typeof SAID] : undefined;
     const message = own ?? doneMessage(sections, facts, said);
-    this.#send(ctx, session, 'Payment', paymentHtml(facts, await sectionHtml(sections, facts), message));
+    const section = await sectionHtml(sections, facts, log);
+    this.#send(ctx, session, 'Payment', paymentHtml(facts, section, message));
   };
 
   readonly askRetry = async (ctx: Context): Promise<void> => {

@@ -1,3 +1,4 @@
+import type { Log } from '../net/log.js';
 import { PageFault } from '../pages/form.js';
 import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
@@ -11,10 +12,16 @@ export type Sections = Readonly<Record<string, AdminSection>>;
 /** A task that can be done with an item of an order now. */
 export type OpenTask = { task: AdminTask; order: OrderView; path: string };
 
-/** What the operation shows of an order on the page of its payment; empty if nothing. */
-export async function sectionHtml(sections: Sections, facts: PaymentFacts): Promise<string> {
-  const order = viewOf(facts);
-  return order ? ((await sections[facts.payment.operation]?.section(order)) ?? '') : '';
+/** What the operation shows of an order on the page of its payment; empty if nothing. The rest of the page does not depend on it. */
+export async function sectionHtml(sections: Sections, facts: PaymentFacts, log: Log): Promise<string> {
+  const [order, section] = [viewOf(facts), sections[facts.payment.operation]];
+  if (!order || !section) return '';
+  try {
+    return await section.section(order);
+  } catch (error) {
+    log.error({ error, payment: order.id }, 'what an operation shows of an order could not be read');
+    return '<p role="alert">What the operation shows of this order cannot be read at the moment: see the log.</p>';
+  }
 }
 
 /** Said once a task is done; undefined if the operation has no such task. */

@@ -1,6 +1,7 @@
 import Router, { type RouterMiddleware } from '@koa/router';
 import type { Middleware } from 'koa';
 import { HttpFault } from '../net/http-fault.js';
+import type { Log } from '../net/log.js';
 import { PageFault } from '../pages/form.js';
 import { fromElsewhere, PAGE_HEADERS } from '../pages/page-responses.js';
 import type { PageContext, Pages } from '../shop/pages.js';
@@ -8,10 +9,10 @@ import type { PageContext, Pages } from '../shop/pages.js';
 const UNAVAILABLE = 'This page cannot be shown at the moment. Try again in a minute.';
 
 /** Serves the pages of an operation. Requests outside their path are passed on. */
-export function servePages(pages: Pages): Middleware {
+export function servePages(pages: Pages, log: Log): Middleware {
   const { path, routes } = pages;
   const router = new Router({ strict: true, sensitive: true });
-  router.use(guard(pages) as RouterMiddleware);
+  router.use(guard(pages, log) as RouterMiddleware);
   router.get(path, ctx => ctx.redirect(`${path}/`));
   for (const { method, path: below, serve } of routes) {
     const answer: RouterMiddleware = async ctx => serve(ctx);
@@ -21,7 +22,7 @@ export function servePages(pages: Pages): Middleware {
   return router.routes() as Middleware;
 }
 
-function guard({ failed = sayFault }: Pages): Middleware {
+function guard(pages: Pages, log: Log): Middleware {
   return async (ctx, next) => {
     // Other sites must not read the pages, even where CORS is open for the rest of the server.
     ctx.remove('Access-Control-Allow-Origin');
@@ -35,9 +36,24 @@ function guard({ failed = sayFault }: Pages): Middleware {
         );
       await next();
     } catch (error) {
-      failed(ctx as PageContext, error);
+      await answerFault(pages, log, ctx as PageContext, error);
     }
   };
+}
+
+async function answerFault(
+  { path, failed }: Pages,
+  log: Log,
+  ctx: PageContext,
+  error: unknown,
+): Promise<void> {
+  if (!(error instanceof HttpFault)) log.error({ error, pages: path }, 'a page of an operation failed');
+  try {
+    if (failed) return await failed(ctx, error);
+  } catch (second) {
+    log.error({ error: second, pages: path }, 'a page of an operation failed while it answered a fault');
+  }
+  sayFault(ctx, error);
 }
 
 function sayFault(ctx: PageContext, error: unknown): void {

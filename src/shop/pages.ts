@@ -21,7 +21,7 @@ export type Pages = {
   name: string;
   routes: readonly PageRoute[];
   /** Answers instead of a route that threw. A `PageFault` has a status and a message for people. Default: the message as text. */
-  failed?: (ctx: PageContext, error: unknown) => void;
+  failed?: (ctx: PageContext, error: unknown) => Promise<void> | void;
   /**
    * Opens the pages and holds a token that signs in, so it is shown at a terminal and never logged. `isMade`: the token was made at this
    * start, so the server keeps the link in a file of the state folder.
