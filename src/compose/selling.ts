@@ -88,7 +88,12 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const paying = { charge, offers, closing, answerKeys, pickUps };
   const serving = { ...handlerParts, ...memory, ...paying, observer, exposed };
   const { holdMs } = config;
-  const app = createApp({ ...serving, documents, holdMs, pages: shop.pages.map(each => servePages(each, log)) }).callback();
+  const app = createApp({
+    ...serving,
+    documents,
+    holdMs,
+    pages: shop.pages.map(each => servePages(each, log)),
+  }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   const beside = pages.wallet ? [mcp, pages.wallet] : [mcp];
   void routes.warm();
