@@ -53,6 +53,22 @@ export const evidenceMutants: readonly Mutant[] = [
       grep: 'until it has lied',
     },
   ]),
+  ...of('sale/reconciler', 'rails/toy-rail', [
+    {
+      name: 'a payment whose fate is unknown is released',
+      find: "if (fate.kind === 'absent')\n            await this.#release(row, fate);",
+      replace: 'await this.#release(row, fate);',
+      grep: 'released only once the rail proves it',
+    },
+  ]),
+  ...of('offers/offers', 'methods/x402/challenge', [
+    {
+      name: 'challenges outlive the hints that they contain',
+      find: 'if (hints !== this.#hints)',
+      replace: 'if (this.#hints === undefined)',
+      grep: 'keeps its challenges until fee payer or blockhash change',
+    },
+  ]),
   ...of('rails/solana/transfer-fates', 'sale/reconciler', [
     {
       name: 'a failed transfer that was reported as settled is no lie',
