@@ -54,6 +54,7 @@ describeInCi(
       }
       const said = answers.join('\n');
       expect(said).to.contain('{"words":2,"characters":10}');
+      expect(said).to.contain('<p>Texts counted: 1</p>');
       expect(said).to.contain('{"symbol":"SOL","price":150.5}');
       expect(said).to.contain('{"report":"Ferries run every ten minutes."}');
       expect(said)

@@ -111,7 +111,10 @@ describe('A server that was built', function () {
     world = await openWorld();
     folder = mkdtempSync(join(tmpdir(), 'built-'));
     mkdirSync(join(folder, 'dist'));
-    const assets = ['admin', 'pages', 'panel', 'site'].map(room => `src/${room}/assets`);
+    const assets = [
+      ...['admin', 'pages', 'site'].map(room => `src/${room}/assets`),
+      'handlers/brand-feedback/assets',
+    ];
     for (const part of ['dist/src', 'dist/handlers', ...assets, 'package.json'])
       cpSync(join(ROOT, part), join(folder, part), { recursive: true });
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
