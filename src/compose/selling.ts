@@ -5,6 +5,7 @@ import { createApp } from '../http/app.js';
 import { BodyReader } from '../http/body.js';
 import { exposedHeaders } from '../http/exposed-headers.js';
 import { Deliveries } from '../http/deliveries.js';
+import type { SharedNotes } from '../pages/session.js';
 import { readInfo } from '../sandbox/info.js';
 import { freeAnswers } from '../http/free-answers.js';
 import { servePages } from '../http/handler-pages.js';
@@ -88,12 +89,8 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const paying = { charge, offers, closing, answerKeys, pickUps };
   const serving = { ...handlerParts, ...memory, ...paying, observer, exposed };
   const { holdMs } = config;
-  const app = createApp({
-    ...serving,
-    documents,
-    holdMs,
-    pages: shop.pages.map(each => servePages(each, log)),
-  }).callback();
+  const own = shop.pages.map(each => servePages(each, log));
+  const app = createApp({ ...serving, documents, holdMs, pages: own }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   const beside = pages.wallet ? [mcp, pages.wallet] : [mcp];
   void routes.warm();
@@ -113,6 +110,15 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   };
 }
 
+/** Notes of handlers, apart from the engine's own. Those of the panel have the names that they had before. */
+function notesOf(ledger: Offering['ledger']): SharedNotes {
+  const nameOf = (key: string): string => (key.startsWith('panel-') ? key : `handlers:${key}`);
+  return {
+    getMeta: key => ledger.getMeta(nameOf(key)),
+    setMeta: (key, value) => ledger.setMeta(nameOf(key), value),
+  };
+}
+
 /** The handlers of the shop. */
 async function openEntries(
   { config, contract, handlers, settings, endpoints, terms, log, closing, disposers }: Base,
@@ -125,7 +131,7 @@ async function openEntries(
     shopName: productName(contract),
     publicUrl: terms.publicUrl,
     sandboxServices: endpoints.marketUrl,
-    notes: { getMeta: key => ledger.getMeta(key), setMeta: (key, value) => ledger.setMeta(key, value) },
+    notes: notesOf(ledger),
     openStore: definition => ledger.openStore(definition),
     ordersInProgress: async operation => (await ledger.openOrders(operation)).map(inProgress),
     closing,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openEngine, opening } from './engines/open-engine.js';
-import type { Engine, Run, TransactionBody } from './engine.js';
+import type { Dialect, Engine, Run, TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { idOf } from './ids.js';
 import { checkReadable, migrate } from './migrate.js';
@@ -42,8 +42,10 @@ const PLANS: readonly Plan[] = [
 const STORE_SLICE = 200;
 
 /** Those of the ledger, and of the stores of operations that are recorded in it. */
-async function plansOf(run: Run): Promise<Plan[]> {
-  const stores = await run(allStores());
+async function plansOf(run: Run, dialect: Dialect): Promise<Plan[]> {
+  // A ledger of an earlier version has no stores.
+  const hasStores = (await run(tableExists(dialect, 'stores'))).length > 0;
+  const stores = hasStores ? await run(allStores()) : [];
   const own = stores.flatMap(tablesOf).map(([table, key]) => ({ table, key, slice: STORE_SLICE }));
   return [...PLANS, ...own];
 }
@@ -90,7 +92,7 @@ type Names = { predecessor: string; successor: string };
 async function copyBetween(source: Engine, target: Engine, names: Names): Promise<MoveResult> {
   const { successor } = names;
   const done = await source.transact(async read => {
-    const plans = await plansOf(read);
+    const plans = await plansOf(read, source.dialect);
     await holdStill(source, read, plans);
     const meta = await metaOf(read);
     const retired = meta.get('retired');
@@ -101,7 +103,7 @@ async function copyBetween(source: Engine, target: Engine, names: Names): Promis
     await opening(target.write(() => migrate(target.dialect, identity)));
     const tables = await target.transact(async write => {
       await holdStill(target, write, PLANS);
-      await refuseRows(write);
+      await refuseRows(write, target.dialect);
       await write(deleteNotes());
       await makeStores(target, read, write);
       for (const plan of plans) await copyTable(plan, { read, target, write });
@@ -149,11 +151,11 @@ async function isLedger(engine: Engine): Promise<boolean> {
 }
 
 async function refuseFull(target: Engine): Promise<void> {
-  if (await isLedger(target)) await target.transact(run => refuseRows(run));
+  if (await isLedger(target)) await target.transact(run => refuseRows(run, target.dialect));
 }
 
-async function refuseRows(run: Run): Promise<void> {
-  for (const { table } of await plansOf(run)) {
+async function refuseRows(run: Run, dialect: Dialect): Promise<void> {
+  for (const { table } of await plansOf(run, dialect)) {
     if (table === 'meta') continue;
     const [row] = await run(sql`select 1 from ${raw(table)} limit 1`);
     if (row === undefined) continue;

@@ -2,18 +2,22 @@ import type { Contract } from '../contract/contract.js';
 import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
 
 const ONE_SEGMENT = /^\/[a-z][a-z0-9-]*$/;
+/** The link of the operator page is kept under this name; see `keepPageLinks`. */
+const OPERATOR_PAGE = '/operator-page';
 
 /** What is wrong with the paths of pages, each in a sentence: an operation or another page would never be reached there. */
 export function pageFaults(
   { paid, free }: Pick<Contract, 'paid' | 'free'>,
-  pages: readonly { id: string; path: string }[],
+  pages: readonly { id: string; path: string; routes: readonly { path: string }[] }[],
 ): string[] {
-  const taken = [MCP_PATH, REFERENCE_PATH, ...[...paid, ...free].map(({ path }) => path)];
-  return pages.flatMap(({ id, path }, index) => {
+  const taken = [MCP_PATH, REFERENCE_PATH, OPERATOR_PAGE, ...[...paid, ...free].map(({ path }) => path)];
+  return pages.flatMap(({ id, path, routes }, index) => {
     const start = `The pages of ${id} are at ${path}`;
     if (!ONE_SEGMENT.test(path))
       return [`${start}, which is not one segment of lower-case letters, digits and -, such as /panel.`];
-    const other = taken.find(each => each === path || each.startsWith(`${path}/`));
+    const outside = routes.find(route => !route.path.startsWith('/'));
+    if (outside) return [`${start}, but their route '${outside.path}' does not begin with /.`];
+    const other = taken.find(each => each === path || each.startsWith(`${path}/`) || each.startsWith('/{'));
     if (other !== undefined)
       return [`${start}, where ${other} is, too. Choose another path for one of them.`];
     const same = pages.findIndex(each => each.path === path);

@@ -102,6 +102,17 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     return [...ids, heavy];
   }
 
+  it('takes an empty ledger of an earlier version, which keeps nothing of operations, as its target', async () => {
+    await fill();
+    await (await openLedger({ url: target.url, ...OWNER })).close();
+    await execute(target.url, 'drop table stores');
+    await execute(target.url, 'alter table orders drop column done');
+    await execute(target.url, "update meta set value = '10' where key = 'schema'");
+    const { status, stderr, stdout } = await move();
+    expect(status, stderr).to.equal(0);
+    expect(stdout).to.match(/brand_feedback_replies +1 /);
+  });
+
   it('moves every row, proves it, and retires the source only', async () => {
     const ids = await fill();
     const before = await openLedgerReader({ url: source.url });
