@@ -15,8 +15,7 @@ import { bannerOf } from './observe/banner.js';
 import { openObservation } from './observe/observation.js';
 import { createHttpOperations } from './upstreams/http-operations/http-operations.js';
 import { createHttpServer } from './http/server.js';
-import { Methods } from './methods/methods.js';
-import { x402Methods } from './methods/x402/x402.js';
+import { shopMethods } from './methods/shop-methods.js';
 import { serviceOf } from './methods/x402/service.js';
 import { loadShop, type Shop } from './shop/load-shop.js';
 import { readSettings, tokensSet } from './shop/settings.js';
@@ -56,7 +55,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
     disposers.unshift(() => endpoints.stop());
     const terms = termsOf(config, endpoints, shop.contract, publicUrl);
-    const methods = new Methods(x402Methods(terms));
+    const methods = shopMethods(terms);
     const base = {
       config,
       settings,

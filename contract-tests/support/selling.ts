@@ -1,11 +1,11 @@
-import { Methods } from '../../src/methods/methods.js';
+import type { Methods } from '../../src/methods/methods.js';
 import type { Method } from '../../src/methods/method.js';
-import { x402Methods } from '../../src/methods/x402/x402.js';
+import { shopMethods } from '../../src/methods/shop-methods.js';
 import type { Terms } from '../../src/methods/x402/requirements.js';
 
 /** A shop that is paid by x402, under the given terms. */
 export function sellingOf(terms: Terms): { terms: Terms; publicUrl: string; methods: Methods } {
-  return { terms, publicUrl: terms.publicUrl, methods: new Methods(x402Methods(terms)) };
+  return { terms, publicUrl: terms.publicUrl, methods: shopMethods(terms) };
 }
 
 /** x402 in one of its versions. */

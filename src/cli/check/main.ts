@@ -14,8 +14,7 @@ import { createFacilitators } from '../../facilitators/create-facilitators.js';
 import { runChecks, sentenceOf, type Check, type Finding } from '../../checks/preflight.js';
 import { databaseCheck, headerCheck, startupChecks } from '../../checks/startup-checks.js';
 import { publicUrlCheck } from '../../checks/public-url-check.js';
-import { Methods } from '../../methods/methods.js';
-import { x402Methods } from '../../methods/x402/x402.js';
+import { shopMethods } from '../../methods/shop-methods.js';
 import type { Terms } from '../../methods/x402/requirements.js';
 import { serviceOf } from '../../methods/x402/service.js';
 import { feePayerOf } from '../../sandbox/endpoints.js';
@@ -142,7 +141,7 @@ async function check(config: Config): Promise<Finding[]> {
   const earlier = [...looked, ...(await lookAtUpstreams(contract, { variable, allowPrivate }))];
   const offered = termsOf(config, payTo ?? config.network.usdcMint);
   const terms = { ...offered, service: serviceOf(contract, offered.publicUrl) };
-  const methods = new Methods(x402Methods(terms));
+  const methods = shopMethods(terms);
   const { name: network } = config.network;
   const durability = () => durabilityOf(config.databaseUrl, config.answerBudgetBytes);
   if (!endpoints) {

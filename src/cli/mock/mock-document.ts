@@ -4,8 +4,8 @@ import type { Contract } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
 import { follow, isObject } from '../../contract/references.js';
 import { serviceOf } from '../../methods/x402/service.js';
-import { Methods } from '../../methods/methods.js';
-import { x402Methods } from '../../methods/x402/x402.js';
+import type { Methods } from '../../methods/methods.js';
+import { shopMethods } from '../../methods/shop-methods.js';
 import type { Terms } from '../../methods/x402/requirements.js';
 
 /** The path at which a mock answers what a buyer asks an RPC server before it signs. No contract may sell it (see `isMockPath`). */
@@ -29,7 +29,7 @@ export function mockSelling(contract: Contract, publicUrl: string): MockSelling 
   const payTo = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
   const service = serviceOf(contract, publicUrl);
   const terms = { network, v1Network, asset, payTo, publicUrl, service };
-  return { terms, methods: new Methods(x402Methods(terms)) };
+  return { terms, methods: shopMethods(terms) };
 }
 
 /**

@@ -11,7 +11,7 @@ export type ChainView = { blockhash: string; slot: number; height: number };
 /** How long a fee payer is accepted after challenges stopped naming it. */
 const OFFER_LIFE_MS = 5 * 60_000;
 /** A blockhash is valid for 60 to 90 s, and the buyer needs most of that. */
-const BLOCKHASH_LIFE_MS = 20_000;
+const OFFERED_MS = 20_000;
 /** No payment is claimed on an older view of the chain; see `EXPIRED_AFTER_BLOCKS`. */
 const VIEW_LIFE_MS = 40_000;
 /** The interval between reads of the chain: while calls come in, otherwise, and after the offered blockhash was used. */
@@ -187,7 +187,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     this.#offeredHash = key;
     this.#live = { feePayer: this.#feePayer, recentBlockhash };
     clearTimeout(this.#blockhashTimer);
-    this.#blockhashTimer = setTimeout(() => this.#withdraw(), BLOCKHASH_LIFE_MS);
+    this.#blockhashTimer = setTimeout(() => this.#withdraw(), OFFERED_MS);
     this.#blockhashTimer.unref();
   }
 

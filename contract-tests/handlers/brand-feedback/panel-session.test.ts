@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { aQuestion } from '../support/memory-reply-store.js';
-import { TOKEN, Visitor, panel, startPanel, visitor, eachWithANewPanel } from '../support/one-panel.js';
+import { aQuestion } from '../../support/memory-reply-store.js';
+import { TOKEN, Visitor, panel, startPanel, visitor, eachWithANewPanel } from '../../support/one-panel.js';
 
 const SESSION_MS = 7 * 24 * 3_600_000;
 

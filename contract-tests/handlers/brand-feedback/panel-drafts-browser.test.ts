@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { Browser, noBrowser } from '../support/browser.js';
-import { describeInCi } from '../support/extent.js';
-import { aQuestion, aReply } from '../support/memory-reply-store.js';
-import { type Panel, startPanel, TOKEN } from '../support/one-panel.js';
+import { Browser, noBrowser } from '../../support/browser.js';
+import { describeInCi } from '../../support/extent.js';
+import { aQuestion, aReply } from '../../support/memory-reply-store.js';
+import { type Panel, startPanel, TOKEN } from '../../support/one-panel.js';
 
 const ENTER = 13;
 const DAY_MS = 24 * 3_600_000;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { aQuestion, aReply } from '../support/memory-reply-store.js';
-import { panel, visitor, eachWithANewPanel, Visitor, type Answer } from '../support/one-panel.js';
+import { aQuestion, aReply } from '../../support/memory-reply-store.js';
+import { panel, visitor, eachWithANewPanel, Visitor, type Answer } from '../../support/one-panel.js';
 
 /** What somebody else wrote, and what the ledger knows of it. */
 const WORDS = 'My own words about the handle';

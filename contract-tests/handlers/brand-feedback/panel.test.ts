@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { aQuestion } from '../support/memory-reply-store.js';
-import { panel, visitor, eachWithANewPanel } from '../support/one-panel.js';
+import { aQuestion } from '../../support/memory-reply-store.js';
+import { panel, visitor, eachWithANewPanel } from '../../support/one-panel.js';
 
 describe('the panel page', () => {
   eachWithANewPanel();

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { aQuestion, aReply } from '../support/memory-reply-store.js';
-import { Visitor, panel, visitor, eachWithANewPanel } from '../support/one-panel.js';
+import { aQuestion, aReply } from '../../support/memory-reply-store.js';
+import { Visitor, panel, visitor, eachWithANewPanel } from '../../support/one-panel.js';
 
 describe('the panel page', () => {
   eachWithANewPanel();
