@@ -112,6 +112,8 @@ function binding(): void {
     const earlier = [
       "update meta set value = '5' where key = 'schema'",
       // What later versions have added.
+      'drop table stores',
+      'alter table orders drop column done',
       'drop index payments_settled',
       'alter table payments drop column method',
       'alter table orders drop column extended',
