@@ -22,10 +22,10 @@ function request(number) {
     amount: 10_000n,
     network: NETWORK,
     method: 'x402-v2',
-    transaction: randomBytes(300).toString('base64'),
+    evidence: randomBytes(300).toString('base64'),
     flow: 'authorization',
-    slot: 1_000,
-    height: 1_000,
+    after: 1_000,
+    position: 1_000,
     leaseMs: 90_000,
     limits,
   };

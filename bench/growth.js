@@ -26,6 +26,8 @@ export function withOperations(wanted) {
   cpSync(join(ROOT, 'dist/handlers'), join(folder, 'dist/handlers'), { recursive: true });
   // What handlers import.
   symlinkSync(join(ROOT, 'dist/src'), join(folder, 'dist/src'));
+  // What their pages send to browsers.
+  symlinkSync(join(ROOT, 'handlers'), join(folder, 'handlers'));
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
   const contract = parse(readFileSync(join(ROOT, 'openapi.yaml'), 'utf8'));
   const models = Object.entries(contract.paths).filter(
