@@ -10,6 +10,7 @@ import type { Duplex } from 'node:stream';
 import { Connections } from './connections.js';
 import type { Route, Routes } from '../contract/routes.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
+import type { Challenges } from '../methods/methods.js';
 import type { Offers } from '../offers/offers.js';
 import { hasHeader } from '../net/raw-headers.js';
 import { sendDocument, type StaticDocument, type StaticDocuments } from './documents.js';
@@ -159,7 +160,18 @@ function refuseUnpaid(
   }
   observer.unpaid(operation.id);
   const challenge = offers.challenge(operation, offers.methods.askedBy(query));
-  response.writeHead(402, [
+  response.writeHead(402, headersOf(challenge, exposed));
+  response.end(challenge.body);
+  return true;
+}
+
+/** The headers of challenges that many callers get. */
+const HEADERS = new WeakMap<Challenges, string[]>();
+
+function headersOf(challenge: Challenges, exposed: string): string[] {
+  const known = HEADERS.get(challenge);
+  if (known) return known;
+  const headers = [
     'Content-Type',
     'application/json; charset=utf-8',
     'Content-Length',
@@ -173,9 +185,9 @@ function refuseUnpaid(
     '*',
     'Access-Control-Expose-Headers',
     exposed,
-  ]);
-  response.end(challenge.body);
-  return true;
+  ];
+  HEADERS.set(challenge, headers);
+  return headers;
 }
 
 /** The contract's error object. */

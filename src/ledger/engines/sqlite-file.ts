@@ -141,8 +141,9 @@ function connect(file: string, reads: boolean): Connection {
   if (!reads) {
     db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA journal_size_limit = 67108864');
-    // Payment ids are random, so every batch touches many pages. Fewer checkpoints and a larger cache make up for it.
-    db.exec('PRAGMA wal_autocheckpoint = 8000');
+    // Payment ids are random, so every batch touches many pages: fewer checkpoints and a larger cache make up for it. But a checkpoint
+    // stops the server while it copies: 40 ms for 8 MB of large answers, 90 ms for 32 MB.
+    db.exec('PRAGMA wal_autocheckpoint = 2000');
     db.exec('PRAGMA cache_size = -65536');
   }
   db.exec('PRAGMA foreign_keys = ON');
