@@ -42,10 +42,11 @@ export class Report {
     if (PACE === 'smoke') return true;
     mkdirSync(RESULTS, { recursive: true });
     const machine = { run: PACE, ...machineOf() };
-    const name = PACE === 'full' ? 'results' : PACE;
+    const whole = process.env.ONLY === undefined;
+    const name = !whole ? 'selected' : PACE === 'full' ? 'results' : PACE;
     writeFileSync(join(RESULTS, `${name}.md`), this.#markdown(machine));
     writeFileSync(join(RESULTS, `${name}.json`), `${JSON.stringify(this.#json(machine), null, 2)}\n`);
-    if (PACE === 'full') {
+    if (PACE === 'full' && whole) {
       for (const [file, titles] of Object.entries(PLOTS)) {
         const shown = this.tables.filter(table => titles.some(title => table.title.startsWith(title)));
         if (shown.length) writeFileSync(join(RESULTS, file), plotTable(shown));
