@@ -46,6 +46,7 @@ function slotOf(segment: string): Slot | undefined {
 
 /** The text of the path parameters as sent, by name, of a path that a template matches. */
 export function rawParameters(template: string, path: string): Record<string, string> {
+  if (!template.includes('{')) return {};
   const sent = path.split('/');
   const found = template.split('/').flatMap((segment, index) => {
     const slot = slotOf(segment);

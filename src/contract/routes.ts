@@ -1,6 +1,6 @@
 import type { ValidateFunction } from 'ajv';
 import type { Ajv2020 } from 'ajv/dist/2020.js';
-import { OpenAPIBackend, type Operation } from 'openapi-backend';
+import { OpenAPIBackend, type Operation, type ParsedRequest } from 'openapi-backend';
 import { absolute, createAjv } from './ajv.js';
 import type { AnswerForm, Contract, PricedOperation } from './contract.js';
 import { contentTypeOf, formOf, formsOf, missingHeader } from './answer-forms.js';
@@ -80,8 +80,9 @@ export class Routes {
     this.#answered = answered;
     this.#all = all;
     this.#candidates = all;
-    // It would build the list anew for every request.
+    // It would build the list anew for every request, and compile the path's pattern and parse cookies to read what is read already.
     api.router.getOperations = () => this.#candidates;
+    api.router.parseRequest = request => request as ParsedRequest<never>;
   }
 
   static async create(contract: Contract): Promise<Routes> {
@@ -182,7 +183,14 @@ export class Routes {
     const read = queryTexts(priced.parameters, query);
     const unread = pathFault(raw) ?? (read.ok ? undefined : read.error);
     if (unread !== undefined || !read.ok) return { ok: false, error: unread ?? '' };
-    const request = { method: operation.method, path, headers: {}, query: read.texts, body };
+    const sent = {
+      params: decoded(raw),
+      query: { ...read.texts },
+      headers: {},
+      cookies: {},
+      requestBody: body,
+    };
+    const request = { method: operation.method, path, body, ...sent };
     const { valid, errors, coerced } = this.#api.validator.validateRequest(request, operation);
     if (!valid) return { ok: false, error: requestFault(errors ?? []) };
     const { params, query: values } = coerced as Pick<AnyAsked, 'params' | 'query'>;
@@ -234,6 +242,11 @@ export class Routes {
     this.#alone.set(schema, check);
     return check(value) ? undefined : valueFault(check.errors);
   }
+}
+
+/** The texts of path parameters, which can be decoded (see `pathFault`). */
+function decoded(raw: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(raw).map(([name, text]) => [name, decodeURIComponent(text)]));
 }
 
 function allowed(routes: readonly Routed[]): string {
