@@ -18,6 +18,7 @@ const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 const configured = {
   names: ['fake.example/'],
   nameOf: (one: string) => (one === FEE_PAYER ? 'fake.example/' : undefined),
+  findName: async () => undefined,
 };
 
 describe('which facilitators are believed', () => {
@@ -39,7 +40,7 @@ describe('which facilitators are believed', () => {
   });
 
   it('not one that nobody knows: its success is looked up on the chain before the answer is sent', async () => {
-    const trust = await load({ names: ['fake.example/'], nameOf: () => undefined });
+    const trust = await load({ ...configured, nameOf: () => undefined });
     expect(trust.lied(FEE_PAYER)).to.equal(true);
     const looked: string[] = [];
     const confirm = async (id: string): Promise<boolean> => looked.push(id) < 0;
@@ -48,6 +49,14 @@ describe('which facilitators are believed', () => {
     expectPending(await world.redeem(payment));
     expect(looked).to.deep.equal([payment.checked.id]);
     expect(await world.stateOf(payment)).to.equal('settling');
+  });
+
+  it('a false report over a fee payer that another server has offered since the start blames the one that has it', async () => {
+    const facilitators = new Facilitators([{ name: 'fake.example/', facilitator: new FakeFacilitator() }]);
+    facilitators.recorded = async () => [{ hint: 'another', by: 'fake.example/' }];
+    const trust = await load(facilitators);
+    await trust.distrust('another');
+    expect(trust.isLiar('fake.example/')).to.equal(true);
   });
 
   it('a false report of one that is configured no longer blames none of those that are', async () => {

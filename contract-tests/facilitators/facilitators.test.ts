@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Keypair } from '@solana/web3.js';
-import type { OfferedFeePayer } from '../../src/ledger/store.js';
+import type { OfferedHint } from '../../src/ledger/store.js';
 import {
   FacilitatorFault,
   FacilitatorUnreachable,
@@ -65,8 +65,8 @@ describe('several facilitators', () => {
 
   it('a payment goes to the facilitator whose fee payer it names, also after a restart', async () => {
     facilitators.learn([
-      { feePayer: b.feePayer, lastOfferedAt: 1, facilitator: 'b' },
-      { feePayer: a.feePayer, lastOfferedAt: 1 },
+      { hint: b.feePayer, by: 'b' },
+      { hint: a.feePayer },
     ]);
     await facilitators.verify(facilitatorRequest(b.feePayer));
     await facilitators.settle(facilitatorRequest(b.feePayer));
@@ -82,15 +82,20 @@ describe('several facilitators', () => {
       { name: 'own', facilitator: a, onlyFeePayer: a.feePayer },
       { name: 'b', facilitator: b },
     ]);
-    const of = (feePayer: string, facilitator?: string): OfferedFeePayer => ({
-      feePayer,
-      lastOfferedAt: 1,
-      ...(facilitator ? { facilitator } : {}),
-    });
+    const of = (hint: string, by?: string): OfferedHint => (by ? { hint, by } : { hint });
     const known = own.learn([of(former, 'own'), of(former), of(b.feePayer, 'b'), of(a.feePayer, 'own')]);
-    expect(known.map(({ feePayer }) => feePayer)).to.deep.equal([b.feePayer, a.feePayer]);
+    expect(known.map(({ hint }) => hint)).to.deep.equal([b.feePayer, a.feePayer]);
     expect(own.nameOf(former)).to.equal(undefined);
     expect(own.feePayers).to.deep.equal([a.feePayer, b.feePayer]);
+    expect(own.namesFor(former)).to.deep.equal(['b']);
+    expect(own.namesFor(a.feePayer)).to.deep.equal(['own', 'b']);
+  });
+
+  it('a fee payer that another server has offered since the start is looked for in the ledger, and nobody is asked', async () => {
+    facilitators.recorded = async () => [{ hint: b.other, by: 'b' }];
+    expect(await facilitators.verify(facilitatorRequest(b.other))).to.deep.equal({ kind: 'valid' });
+    expect([a.asked, b.asked]).to.deep.equal([[], ['verify']]);
+    expect(await facilitators.findName(b.other)).to.equal('b');
   });
 
   it('a fee payer that the ledger does not know is looked for at all, once', async () => {
@@ -123,13 +128,13 @@ describe('several facilitators', () => {
   });
 
   it('only one that sends transactions itself signs before', async () => {
-    facilitators.learn([{ feePayer: a.feePayer, lastOfferedAt: 1 }]);
+    facilitators.learn([{ hint: a.feePayer }]);
     expect(await facilitators.sign(facilitatorRequest(a.feePayer))).to.deep.equal({ kind: 'not-needed' });
     const signed = { kind: 'signed' as const, transaction: 'BBBB', signature: SIGNATURE };
     const signing = new Facilitators([
       { name: 's', facilitator: Object.assign(a, { sign: async () => signed }) },
     ]);
-    signing.learn([{ feePayer: a.feePayer, lastOfferedAt: 1 }]);
+    signing.learn([{ hint: a.feePayer }]);
     expect(await signing.sign(facilitatorRequest(a.feePayer))).to.equal(signed);
   });
 

@@ -58,13 +58,13 @@ function binding(): void {
   it('is on no network before the first sale: another NETWORK may be set, and notes about the former one are gone', async () => {
     await claimed(ledger, payment());
     await ledger.setMeta('height', '400000000');
-    await ledger.offerFeePayer('FeePayer111');
+    await ledger.offerHint('FeePayer111');
     await reopen();
     expect(await ledger.getMeta('height'), 'the same network').to.equal('400000000');
     await reopen(ELSEWHERE);
     expect((await identity()).network).to.equal(ELSEWHERE.network);
     expect(await ledger.getMeta('height')).to.equal(undefined);
-    expect(await ledger.offeredFeePayers()).to.deep.equal([]);
+    expect(await ledger.offeredHints()).to.deep.equal([]);
     await delivered(ledger, payment());
     await ledger.close();
     expect((await faultOf(open())).message)

@@ -252,10 +252,10 @@ export const ledgerMutants: readonly Mutant[] = [
   },
   {
     name: 'claims count as dead while their blockhash lives',
-    file: 'src/offers/refresh-offers.js',
+    file: 'src/rails/solana/refresh-hints.js',
     find: 'before: view.height - EXPIRED_AFTER_BLOCKS',
     replace: 'before: view.height',
-    test: 'offers/refresh-offers',
+    test: 'rails/solana/refresh-hints',
     grep: 'deletes claims only',
   },
   {

@@ -381,7 +381,7 @@ const several = of('facilitators/facilitators', 'facilitators/facilitators', [
   },
   {
     name: 'a record of a second facilitator is one of the first',
-    find: 'facilitator === undefined ? this.#members[0]',
+    find: 'by === undefined ? this.#members[0]',
     replace: 'true ? this.#members[0]',
     grep: 'a payment goes to the facilitator whose fee payer it names',
   },
@@ -393,8 +393,8 @@ const several = of('facilitators/facilitators', 'facilitators/facilitators', [
   },
   {
     name: 'a limit is reached before another facilitator is named',
-    find: 'first?.health.nearLimit ? (',
-    replace: 'false ? (',
+    find: '!health.nearLimit',
+    replace: 'true',
     grep: 'new challenges name the next one when the first is near its limit',
   },
 ]);
@@ -465,7 +465,7 @@ export const paymentMutants: readonly Mutant[] = [
   ...callerMutants,
   {
     name: 'a settlement is requested again with the present receiver',
-    file: 'src/offers/facilitator-requests.js',
+    file: 'src/facilitators/facilitator-requests.js',
     find: 'this.#receivers.get(destinationAccountOf(evidence)) ?? this.#terms.payTo',
     replace: 'this.#terms.payTo',
     test: 'sale/charge-price-change',

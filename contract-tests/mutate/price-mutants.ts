@@ -30,7 +30,7 @@ export const priceMutants: Mutant[] = [
   },
   {
     name: 'a settlement is requested at the price of an earlier call',
-    file: 'src/offers/facilitator-requests.js',
+    file: 'src/facilitators/facilitator-requests.js',
     find: '${operation.id} ${operation.price.atomic} ${feePayer}',
     replace: '${operation.id} ${feePayer}',
     test: TEST,

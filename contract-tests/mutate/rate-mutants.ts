@@ -58,10 +58,10 @@ export const rateMutants: readonly Mutant[] = [
   ]),
   {
     name: 'rate: it is never measured',
-    file: 'src/offers/refresh-offers.js',
+    file: 'src/rails/solana/refresh-hints.js',
     find: 'this.#every(MEASURE_INTERVAL_MS, () => this.#measureChain());',
     replace: '',
-    test: 'offers/refresh-offers',
+    test: 'rails/solana/refresh-hints',
     grep: 'measures the chain once a minute',
   },
 ];

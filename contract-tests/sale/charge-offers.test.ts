@@ -29,6 +29,7 @@ describe('charge: offers', () => {
     const [sold, unsold] = [world.payment(), world.payment()];
     await world.redeem(sold);
     world.hints.setFeePayer(Keypair.generate().publicKey.toBase58());
+    await world.ledger.offerHint(FEE_PAYER);
     expect((await world.redeem(world.payment())).kind, 'for five minutes it still counts').to.equal('answer');
     world.now += 5 * MINUTE + 1;
     world.hints.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
@@ -59,15 +60,25 @@ describe('charge: offers', () => {
     expect(world.facilitator.verifies).to.equal(0);
   });
 
-  it('a fee payer that another server offered is looked up before it is refused', async () => {
+  it('a fee payer that another server offered is good here, and goes to the facilitator that has it', async () => {
     const feePayer = Keypair.generate().publicKey.toBase58();
     const { transaction } = craftPayment({ ...RECIPE, feePayer });
     const payment = world.checkedPayment(v2Header(ACCEPTED, transaction));
+    await world.ledger.offerHint(feePayer, 'fake.example/');
     const facilitator = asked(world.facilitator);
-    const lookUp = async (wanted: string): Promise<void> =>
-      world.hints.addOfferedElsewhere(facilitator.learn([{ feePayer: wanted, lastOfferedAt: world.now }]));
-    const charge = world.newCharge({ facilitator, feePayers: { lookUp } });
+    facilitator.recorded = () => world.ledger.offeredHints();
+    const charge = world.newCharge({ facilitator });
     expect((await charge.process(world.call(payment))).kind).to.equal('answer');
+    expect(facilitator.nameOf(feePayer)).to.equal('fake.example/');
+  });
+
+  it('a fee payer of a facilitator that this server does not have: 402, and nobody is asked', async () => {
+    const feePayer = Keypair.generate().publicKey.toBase58();
+    const { transaction } = craftPayment({ ...RECIPE, feePayer });
+    await world.ledger.offerHint(feePayer, 'removed.example/');
+    const payment = world.checkedPayment(v2Header(ACCEPTED, transaction));
+    expectRefused(await world.redeem(payment), /was not offered/, true);
+    expect(world.facilitator.verifies).to.equal(0);
   });
 
   it('a blockhash that a payment without a memo was signed over is offered no more', async () => {

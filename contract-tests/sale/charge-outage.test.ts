@@ -33,8 +33,8 @@ describe('charge: a facilitator that is down', () => {
       { name: 'second.example/', facilitator: second },
     ]);
     facilitators.learn([
-      { feePayer: FEE_PAYER, lastOfferedAt: 0, facilitator: 'first.example/' },
-      { feePayer: OTHER, lastOfferedAt: 0, facilitator: 'second.example/' },
+      { hint: FEE_PAYER, by: 'first.example/' },
+      { hint: OTHER, by: 'second.example/' },
     ]);
     world.charge = world.newCharge({ facilitator: facilitators });
     world.facilitator.onVerify = () => GONE;

@@ -310,7 +310,11 @@ describe('reconciler: the chain decides what nobody knows', function () {
     const names = ['https://user:secret@facilitator.example/x402', 'https://other.example/'].map(
       facilitatorName,
     );
-    const facilitators = { names, nameOf: (feePayer: string) => names[feePayer === 'its own' ? 0 : 1] };
+    const facilitators = {
+      names,
+      nameOf: (feePayer: string) => names[feePayer === 'its own' ? 0 : 1],
+      findName: async () => undefined,
+    };
     const trust = await loadFacilitatorTrust(notes, facilitators, log);
     await trust.distrust('its own').then(
       () => expect.fail('it was not recorded'),

@@ -18,7 +18,11 @@ import {
 } from '../support/charge-world.js';
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
-const FACILITATOR = { names: ['fake.example/'], nameOf: () => 'fake.example/' };
+const FACILITATOR = {
+  names: ['fake.example/'],
+  nameOf: () => 'fake.example/',
+  findName: async () => undefined,
+};
 
 /** A chain on which every payment of the world is long dead, and these have landed. */
 function chainWith(

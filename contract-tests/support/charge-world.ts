@@ -80,7 +80,7 @@ export class FakeFacilitator implements Facilitator {
 /** As the charge knows it: the only one, with the fee payer of all payments here. */
 export function asked(facilitator: Facilitator): Facilitators {
   const facilitators = new Facilitators([{ name: 'fake.example/', facilitator }]);
-  facilitators.learn([{ feePayer: FEE_PAYER, lastOfferedAt: 0 }]);
+  facilitators.learn([{ hint: FEE_PAYER }]);
   return facilitators;
 }
 
@@ -148,7 +148,7 @@ export class World {
   }
 
   newHints(feePayer = FEE_PAYER): SolanaHints {
-    const hints = new SolanaHints(feePayer, [], this.clock);
+    const hints = new SolanaHints(feePayer, this.clock);
     hints.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
     return hints;
   }

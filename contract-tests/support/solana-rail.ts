@@ -1,6 +1,6 @@
 import type { Ledger } from '../../src/ledger/store.js';
 import type { Terms } from '../../src/methods/x402/requirements.js';
-import { FacilitatorRequests } from '../../src/offers/facilitator-requests.js';
+import { FacilitatorRequests } from '../../src/facilitators/facilitator-requests.js';
 import type { FacilitatorRequest } from '../../src/facilitators/facilitator.js';
 import type { Rail } from '../../src/rails/rail.js';
 import type { ChainHistory, SearchResult } from '../../src/rails/solana/find-transfer.js';
@@ -13,7 +13,7 @@ type Parts = SolanaRailParts<FacilitatorRequest>;
 type Trust = NonNullable<Parts['trust']>;
 
 /** What a test says in place of the chain. */
-export type RailOptions = Partial<Pick<Parts, 'feePayers' | 'blocksLeft' | 'timing'>> & {
+export type RailOptions = Partial<Pick<Parts, 'blocksLeft' | 'timing'>> & {
   trust?: Pick<Trust, 'lied'> & Partial<Trust>;
   chain?: ChainHistory;
   /** Whether a reported transfer is seen. */

@@ -9,7 +9,7 @@ import type { Payment } from '../../src/sale/check-payment.js';
 import { EMBEDDED } from '../../src/facilitators/embedded-facilitator.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { facilitatorName, httpFacilitator } from '../../src/facilitators/http-facilitator.js';
-import { SharedFeePayers } from '../../src/offers/shared-fee-payers.js';
+import { OfferedFeePayers, rememberedFeePayers } from '../../src/facilitators/offered-fee-payers.js';
 import { fingerprint } from '../../src/sale/fingerprint.js';
 import { boundedHistory, ChainHeights } from '../../src/rails/solana/chain-heights.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
@@ -19,14 +19,14 @@ import { refused } from '../../src/sale/outcome.js';
 import type { PaidCall } from '../../src/sale/paid-call.js';
 import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import { SolanaRail } from '../../src/rails/solana/solana-rail.js';
-import { FacilitatorRequests } from '../../src/offers/facilitator-requests.js';
+import { FacilitatorRequests } from '../../src/facilitators/facilitator-requests.js';
 import { Reconciler } from '../../src/sale/reconciler.js';
 import {
   loadFacilitatorTrust,
   type StoredFacilitatorTrust,
 } from '../../src/facilitators/facilitator-trust.js';
 import { createChain } from '../../src/rails/solana/rpc.js';
-import { readView, rememberedFeePayers } from '../../src/offers/refresh-offers.js';
+import { readView } from '../../src/rails/solana/refresh-hints.js';
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
 import { mortal, pause, within, withFaults, type LedgerFaults } from './faults.js';
 import { paymentOf } from './payment-of.js';
@@ -59,7 +59,6 @@ const TIMING = {
 };
 const WATCH_BLOCKS = 60;
 /** Between two looks for the fee payers of other servers. */
-const FEE_PAYERS_MS = 50;
 const DENIED = { afterMs: 100, deadlineMs: 2_000 };
 const CONFIRM = { deadlineMs: 1_500, pollMs: 50 };
 
@@ -167,7 +166,8 @@ export class TestServer {
     ]);
     // It asks several, by the fee payer that a question names.
     const known = embedded ? [embedded.keyPair.address] : testChain.feePayers;
-    facilitator.learn(known.map(each => ({ feePayer: each, lastOfferedAt: 0 })));
+    facilitator.learn(known.map(hint => ({ hint })));
+    facilitator.recorded = () => rememberedFeePayers(real);
     const chain = createChain({
       urls: rpcUrls,
       network: terms.network,
@@ -176,15 +176,9 @@ export class TestServer {
     const heights = new ChainHeights(real, { blocksPerSecond: STAGE_BLOCKS_PER_SECOND });
     const priced = pricesTimes(options.priceFactor ?? 1n);
     const feePayer = embedded?.keyPair.address ?? options.feePayer ?? testChain.sandbox.info.feePayer;
-    const hints = new SolanaHints(feePayer, await rememberedFeePayers(real));
-    await new SharedFeePayers({ ledger: real, hints, facilitators: facilitator, log }).share();
-    const feePayers = new SharedFeePayers({
-      ledger: mortal(ledgerOffers(real), state),
-      hints,
-      facilitators: facilitator,
-      log,
-      lookEveryMs: FEE_PAYERS_MS,
-    });
+    const hints = new SolanaHints(feePayer);
+    const { network } = terms;
+    await new OfferedFeePayers({ ledger: real, hints, facilitators: facilitator, network, log }).share();
     const look = async (): Promise<void> => {
       const view = await readView(chain, heights, AbortSignal.timeout(2_000));
       if (!state.dead) hints.setView(view);
@@ -193,7 +187,7 @@ export class TestServer {
     const work = orderWork(options.ordered);
     const orders = new OrderWorker({ ledger, work, log, attemptMs: 60_000, firstPauseMs: 0 });
     const rail = new SolanaRail({
-      ...{ terms, hints, facilitator, feePayers, trust },
+      ...{ terms, hints, facilitator, trust },
       requests: new FacilitatorRequests(terms, real.receivers),
       chain: mortal(boundedHistory(chain, heights), state),
       timing: { confirm: CONFIRM, denied: DENIED, watchBlocks: WATCH_BLOCKS },
@@ -336,13 +330,6 @@ function pricesTimes(factor: bigint): ReadonlyMap<string, PricedOperation> {
       factor === 1n ? operation : { ...operation, price: times(operation) },
     ]),
   );
-}
-
-function ledgerOffers({
-  offerFeePayer,
-  offeredFeePayers,
-}: Ledger): Pick<Ledger, 'offerFeePayer' | 'offeredFeePayers'> {
-  return { offerFeePayer, offeredFeePayers };
 }
 
 function orderWork(

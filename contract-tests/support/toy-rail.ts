@@ -52,9 +52,7 @@ export class ToyRail implements Rail<Transfer> {
     return this.#hints;
   }
 
-  arrived(): undefined {
-    return undefined;
-  }
+  arrived(): void {}
 
   moved(): void {}
 
@@ -62,8 +60,12 @@ export class ToyRail implements Rail<Transfer> {
     return { after: this.tick, position: this.tick };
   }
 
-  refusal(): undefined {
+  formerHint(): undefined {
     return undefined;
+  }
+
+  unoffered(): string {
+    return 'it was not offered';
   }
 
   async tooOld(): Promise<undefined> {

@@ -5,19 +5,19 @@ import { createFacilitators } from '../facilitators/create-facilitators.js';
 import type { FeePayerGuard } from '../facilitators/fee-payer-guard.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../facilitators/facilitator-trust.js';
-import { SharedFeePayers } from '../offers/shared-fee-payers.js';
+import { OfferedFeePayers, rememberedFeePayers } from '../facilitators/offered-fee-payers.js';
 import { boundedHistory, ChainHeights } from '../rails/solana/chain-heights.js';
 import { BlockhashLife } from '../rails/solana/blockhash-life.js';
 import { recentBlockhashes } from '../rails/solana/recent-blockhashes.js';
 import { SolanaHints } from '../rails/solana/solana-hints.js';
 import { SolanaRail } from '../rails/solana/solana-rail.js';
 import type { Rail } from '../rails/rail.js';
-import { FacilitatorRequests } from '../offers/facilitator-requests.js';
+import { FacilitatorRequests } from '../facilitators/facilitator-requests.js';
 import { ledgerWatch } from '../observe/ledger-watch.js';
 import { heed, runChecks } from '../checks/preflight.js';
 import { startupChecks } from '../checks/startup-checks.js';
 import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
-import { firstFeePayer, rememberedFeePayers, OfferRefresher } from '../offers/refresh-offers.js';
+import { HintRefresher } from '../rails/solana/refresh-hints.js';
 import { isSandbox, type Base } from './base.js';
 
 const CHAIN_TRY_MS = 3_000;
@@ -52,7 +52,8 @@ export async function openOffering(base: Base): Promise<Offering> {
   const own = { chain, feePayer: ownFeePayer, limits, log, observer, onGuard };
   const facilitator = await createFacilitators(endpoints.facilitators, own);
   disposers.unshift(() => facilitator.close());
-  const remembered = facilitator.learn(await rememberedFeePayers(ledger));
+  facilitator.recorded = () => rememberedFeePayers(ledger);
+  const remembered = facilitator.learn(await facilitator.recorded());
   const checks = startupChecks({
     contract,
     terms,
@@ -64,10 +65,11 @@ export async function openOffering(base: Base): Promise<Offering> {
     durability: () => durabilityOf(url, answerBudgetBytes),
   });
   heed(await runChecks(checks), { isSandbox: isSandbox(config), log });
-  const hints = new SolanaHints(firstFeePayer(facilitator, remembered), remembered);
+  const hints = new SolanaHints(facilitator.firstFeePayer(remembered));
   const heights = new ChainHeights(ledger);
-  const feePayers = new SharedFeePayers({ ledger, hints, facilitators: facilitator, log });
-  const watch = new OfferRefresher({ hints, network, chain, heights, feePayers, facilitator, ledger, log });
+  const feePayers = new OfferedFeePayers({ ledger, hints, facilitators: facilitator, network, log });
+  facilitator.onChoice = () => void feePayers.follow();
+  const watch = new HintRefresher({ hints, chain, heights, feePayers, ledger, log });
   disposers.unshift(async () => {
     watch.stop();
     hints.close();
@@ -78,7 +80,7 @@ export async function openOffering(base: Base): Promise<Offering> {
     recentBlockhashes(chain, signal);
   const life = new BlockhashLife({ hints, recent, closing: base.closing });
   const rail = new SolanaRail({
-    ...{ terms, hints, facilitator, feePayers, trust },
+    ...{ terms, hints, facilitator, trust },
     requests: new FacilitatorRequests(terms, ledger.receivers),
     chain: boundedHistory(chain, heights),
     blocksLeft: blockhash => life.blocksLeft(blockhash),

@@ -13,24 +13,23 @@ const NEVER = new AbortController().signal;
 
 /** How a facilitator answers, as its real answers and the questions that probe it show. */
 export class FacilitatorHealth {
-  readonly #rate: number | undefined;
+  readonly #rate: number;
   readonly #now: () => number;
   readonly #circuit = new Circuit({ failures: FAILURES, restMs: REST_MS, maxRestMs: MAX_REST_MS });
   /** When it was asked within the last second. */
   #asked: number[] = [];
-  #trusted = true;
+  /** Since when it has given no good answer about a payment, and why. */
+  #trouble: { since: number; why: string } | undefined;
   /** Answers with 429. */
   #limited = 0;
   /** Useless answers in a row. */
   #useless = 0;
   #doubtedUntil = 0;
-  /** It has become doubtful, and was not asked what it supports since. */
+  /** It has become doubtful, and has not been asked what it supports since then. */
   #unsure = false;
-  #why = '';
-  #since = 0;
 
   /** `rate`: how many requests per second it allows, if it is known. */
-  constructor(rate?: number, now: () => number = Date.now) {
+  constructor(rate = Infinity, now: () => number = Date.now) {
     this.#rate = rate;
     this.#now = now;
   }
@@ -42,7 +41,7 @@ export class FacilitatorHealth {
 
   /** Whether it is available and its last answer about a payment was a good one. */
   get healthy(): boolean {
-    return this.#trusted && this.available;
+    return !this.#trouble && this.available;
   }
 
   /** Whether several of its latest answers in a row were useless: new challenges name another one, but it is asked. */
@@ -52,7 +51,7 @@ export class FacilitatorHealth {
 
   /** Whether more requests may be answered with 429 soon. */
   get nearLimit(): boolean {
-    return this.#rate !== undefined && this.#recent() >= this.#rate * NEAR_LIMIT;
+    return this.#recent().length >= this.#rate * NEAR_LIMIT;
   }
 
   /** Whole seconds, at least 1, after which it may be available again. */
@@ -68,22 +67,20 @@ export class FacilitatorHealth {
   /** One line for `/health`. */
   get line(): string {
     const limited = this.#limited === 0 ? '' : `, ${this.#limited} answers with 429`;
-    if (this.healthy) return `ok${limited}`;
-    const since = new Date(this.#since).toISOString();
-    return `${this.available ? 'degraded' : 'down'} since ${since}: ${this.#why}${limited}`;
+    if (!this.#trouble) return `ok${limited}`;
+    const { since, why } = this.#trouble;
+    return `${this.available ? 'degraded' : 'down'} since ${new Date(since).toISOString()}: ${why}${limited}`;
   }
 
   /** A request is about to be sent. */
   asking(): void {
-    if (this.#rate === undefined) return;
-    this.#recent();
-    this.#asked.push(this.#now());
+    if (this.#rate < Infinity) this.#asked = [...this.#recent(), this.#now()];
   }
 
   /** It answered a question about a payment. An answer that arrives while it rests changes nothing. */
   async answered(): Promise<void> {
     if (!this.available) return;
-    this.#trusted = true;
+    this.#trouble = undefined;
     this.#useless = 0;
     await this.#count(async () => {});
   }
@@ -129,9 +126,7 @@ export class FacilitatorHealth {
   }
 
   #note({ seconds }: Trouble, why: string): void {
-    if (this.healthy) this.#since = this.#now();
-    this.#trusted = false;
-    this.#why = why;
+    this.#trouble = { since: this.#trouble?.since ?? this.#now(), why };
     if (seconds !== undefined) this.#limited += 1;
   }
 
@@ -149,10 +144,8 @@ export class FacilitatorHealth {
     });
   }
 
-  #recent(): number {
+  #recent(): number[] {
     const since = this.#now() - RATE_WINDOW_MS;
-    const first = this.#asked.findIndex(at => at > since);
-    this.#asked = first === -1 ? [] : this.#asked.slice(first);
-    return this.#asked.length;
+    return this.#asked.filter(at => at > since);
   }
 }

@@ -23,7 +23,7 @@ export type StoredFacilitatorTrust = FacilitatorTrust & {
 
 export async function loadFacilitatorTrust(
   ledger: Pick<Ledger, 'getMeta' | 'setMeta'>,
-  facilitators: Pick<Facilitators, 'names' | 'nameOf'>,
+  facilitators: Pick<Facilitators, 'names' | 'nameOf' | 'findName'>,
   log: Log,
 ): Promise<StoredFacilitatorTrust> {
   const liars = new Set<string>();
@@ -34,7 +34,7 @@ export async function loadFacilitatorTrust(
     },
     isLiar: name => liars.has(name),
     async distrust(feePayer) {
-      const facilitator = facilitators.nameOf(feePayer);
+      const facilitator = facilitators.nameOf(feePayer) ?? (await facilitators.findName(feePayer));
       if (facilitator === undefined) {
         log.error({ feePayer }, 'a facilitator that is no longer in FACILITATOR_URL reported it');
         return;

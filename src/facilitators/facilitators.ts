@@ -1,14 +1,15 @@
 import { LRUCache } from 'lru-cache';
-import type { OfferedFeePayer } from '../ledger/store.js';
+import type { OfferedHint } from '../ledger/store.js';
 import { Resting } from '../net/circuit.js';
 import { UNOBSERVED, type FacilitatorAnswered, type Observer } from '../observe/observer.js';
 import {
+  FacilitatorFault,
   FacilitatorUnreachable,
   type Facilitator,
   type FacilitatorRequest,
   type Supported,
 } from './facilitator.js';
-import type { SettleResult, SignResult, Trouble, VerifyResult } from '../rails/rail.js';
+import type { Outage, SettleResult, SignResult, Trouble, VerifyResult } from '../rails/rail.js';
 import { FacilitatorHealth } from './facilitator-health.js';
 
 /**
@@ -34,16 +35,12 @@ type Member = {
   latencyMs?: number;
 };
 
-/** A facilitator that is known not to answer. */
-export type Outage = { name: string; retryAfterSeconds: number };
-
-/** `detail` names each facilitator and its state. */
-export type FacilitatorReport = { status: 'ok' | 'degraded' | 'down'; latencyMs?: number; detail?: string };
+type Status = 'ok' | 'degraded' | 'down';
 
 /** `restSeconds` is set while it rests after failures: nothing is sent to it for so long. `detail` is a line for the operator. */
 export type FacilitatorState = {
   name: string;
-  status: 'ok' | 'degraded' | 'down';
+  status: Status;
   latencyMs: number | undefined;
   restSeconds: number | undefined;
   detail: string;
@@ -63,10 +60,12 @@ export class Facilitators implements Facilitator {
   readonly #owners = new LRUCache<string, Member>({ max: MAX_FEE_PAYERS });
   readonly #unknown = new LRUCache<string, true>({ max: MAX_FEE_PAYERS, ttl: UNKNOWN_MS });
   readonly #observer: Observer;
-  #looking: Promise<void> | undefined;
+  #looking: Promise<unknown> | undefined;
   #choice: string | undefined;
   /** Called when new challenges are to name another fee payer; see `choice`. */
   onChoice: () => void = () => {};
+  /** Reads the fee payers that any server on the ledger has offered. */
+  recorded: () => Promise<readonly OfferedHint[]> = async () => [];
 
   constructor(
     entries: readonly [FacilitatorEntry, ...FacilitatorEntry[]],
@@ -104,9 +103,7 @@ export class Facilitators implements Facilitator {
   get choice(): string | undefined {
     const able = this.#members.filter(({ health, feePayer }) => feePayer !== undefined && health.available);
     const useful = able.filter(({ health }) => !health.doubtful);
-    const [first, ...others] = useful.length > 0 ? useful : able;
-    return (first?.health.nearLimit ? (others.find(({ health }) => !health.nearLimit) ?? first) : first)
-      ?.feePayer;
+    return (useful.find(({ health }) => !health.nearLimit) ?? useful[0] ?? able[0])?.feePayer;
   }
 
   /** Whether the facilitator of this fee payer is known to be down, and when to try again. */
@@ -121,14 +118,37 @@ export class Facilitators implements Facilitator {
     return this.#owners.get(feePayer)?.health.healthy ?? false;
   }
 
+  /** The same, after a look into the ledger if it is not known here. */
+  async findName(feePayer: string): Promise<string | undefined> {
+    if (!this.#owners.has(feePayer)) this.learn(await this.recorded());
+    return this.nameOf(feePayer);
+  }
+
+  /** The facilitators that may pay with this fee payer. */
+  namesFor(feePayer: string): string[] {
+    const may = this.#members.filter(({ onlyFeePayer }) => (onlyFeePayer ?? feePayer) === feePayer);
+    return may.map(({ name }) => name);
+  }
+
+  /**
+   * The fee payer for the first challenges: of the first facilitator that has just answered. If none did, the last one in the ledger.
+   * @throws FacilitatorFault
+   */
+  firstFeePayer([last]: readonly OfferedHint[]): string {
+    const feePayer = this.choice ?? last?.hint;
+    if (feePayer !== undefined) return feePayer;
+    throw new FacilitatorFault(
+      'No facilitator answers. Start one, or set FACILITATOR_URL to one that answers.',
+    );
+  }
+
   /**
    * Takes over what the ledger knows. Records without a name are those of the first facilitator.
    * @returns those of facilitators that are still configured and may still have them
    */
-  learn(offered: readonly OfferedFeePayer[]): OfferedFeePayer[] {
-    return offered.filter(({ feePayer, facilitator }) => {
-      const recorded =
-        facilitator === undefined ? this.#members[0] : this.#members.find(({ name }) => name === facilitator);
+  learn(offered: readonly OfferedHint[]): OfferedHint[] {
+    return offered.filter(({ hint: feePayer, by }) => {
+      const recorded = by === undefined ? this.#members[0] : this.#members.find(({ name }) => name === by);
       const member = this.#owners.get(feePayer) ?? recorded;
       if (!member || (member.onlyFeePayer ?? feePayer) !== feePayer) return false;
       this.#owners.set(feePayer, member);
@@ -213,7 +233,8 @@ export class Facilitators implements Facilitator {
     }));
   }
 
-  report(): FacilitatorReport {
+  /** Of all together, for `/health`. `detail` names each facilitator and its state. */
+  report(): { status: Status; latencyMs?: number; detail?: string } {
     const able = this.#members.filter(({ health }) => health.available);
     const well = this.#members.every(({ health }) => health.healthy);
     const detail = this.#members.map(({ name, health }) => `${name}: ${health.line}`).join('; ');
@@ -279,20 +300,18 @@ export class Facilitators implements Facilitator {
     for (const each of [supported.feePayer, ...(supported.signers ?? [])]) this.#owners.set(each, member);
   }
 
-  /** Asks all facilitators which fee payers they have, if this one is not known. */
+  /** Looks into the ledger, and asks all facilitators which fee payers they have, if this one is not known. */
   async #memberFor(request: FacilitatorRequest): Promise<Member | undefined> {
     const feePayer = feePayerIn(request);
     const known = this.#owners.get(feePayer);
     if (known || this.#unknown.has(feePayer)) return known;
-    await (this.#looking ??= this.#look(request.requirements.network));
+    if ((await this.findName(feePayer)) === undefined) {
+      this.#looking ??= this.refresh(request.requirements.network).finally(() => (this.#looking = undefined));
+      await this.#looking;
+    }
     const found = this.#owners.get(feePayer);
     if (!found) this.#unknown.set(feePayer, true);
     return found;
-  }
-
-  async #look(network: string): Promise<void> {
-    await this.refresh(network);
-    this.#looking = undefined;
   }
 }
 

@@ -9,6 +9,7 @@ import type { Payment } from './payment.js';
 import * as claims from './queries/claims.js';
 import { countAliases, lockRow } from './queries/equal-calls.js';
 import type { LockedRow } from './queries/equal-calls.js';
+import { hintOf, recentHint } from './queries/offered-hints.js';
 
 /** A payment that asks to be reserved. */
 export type ClaimRequest = {
@@ -34,6 +35,11 @@ export type ClaimRequest = {
   after: bigint | number;
   position: bigint | number;
   leaseMs: number;
+  /**
+   * What the payment was signed with, if this server does not offer it now: the payment is claimed only if a server on the ledger offered
+   * it within five minutes, for one of `by`.
+   */
+  hint?: { name: string; by: readonly string[] } | undefined;
   limits: { maxUnsettledPerPayer: number; maxUnsettledAmountPerPayer: bigint; maxRuns: number };
 };
 
@@ -57,12 +63,14 @@ export type ClaimLimit = 'payments' | 'amount' | 'runs' | 'answers' | 'aliases';
  * - `claimed`: this server holds it until the lease ends.
  * - `known`: a worker holds it, or it is beyond `claimed`, an alias, or for another call than the waiting caller's.
  * - `identifier`: the payer has used this identifier for another payment, `payment`.
+ * - `unoffered`: nobody offered the hint that it was signed with.
  * - `limit`: too many unsettled payments or too much money in them, no runs left, no space for an answer, or too many aliases.
  */
 export type ClaimResult =
   | Claim
   | { kind: 'known'; seen: PaymentLookup }
   | { kind: 'identifier'; payment: Payment }
+  | { kind: 'unoffered' }
   | { kind: 'limit'; reason: ClaimLimit };
 
 export type ClaimContext = {
@@ -79,6 +87,8 @@ export type ClaimContext = {
 const MAX_AMOUNT = 10n ** 16n;
 /** How many newly signed payments may redeem one sale. */
 export const MAX_ALIASES = 32;
+/** How long a hint counts after it was offered last. */
+const HINT_LIFE_MS = 5 * 60_000;
 
 /** @throws TypeError for programming errors. A statement that is already queued must not throw. */
 export function checkClaim(request: ClaimRequest): void {
@@ -116,6 +126,7 @@ function* reserve(
   const { now } = context;
   const earlier = redeemedBy(request, view.earlier && idOf(view.earlier));
   const refusal =
+    (yield* hintConflict(request, now)) ??
     (yield* identifierConflict(request, now)) ??
     limitOf(request, context, { ...view, runs: row?.runs ?? 0 }) ??
     (yield* aliasLimit(earlier));
@@ -169,6 +180,15 @@ function limitOf(
   if (BigInt(open.amount) + amount > limits.maxUnsettledAmountPerPayer)
     return { kind: 'limit', reason: 'amount' };
   return undefined;
+}
+
+/** Buyers may sign with what another server offers, and with what this one offered shortly before. */
+function* hintConflict({ hint }: ClaimRequest, now: Now): TransactionBody<ClaimResult | undefined> {
+  if (!hint) return undefined;
+  const [row] = yield* execute(recentHint({ hint: hint.name, now: now(), ms: HINT_LIFE_MS }));
+  const offered = row && hintOf(row);
+  const counts = offered && (offered.by === undefined || hint.by.includes(offered.by));
+  return counts ? undefined : { kind: 'unoffered' };
 }
 
 function* identifierConflict(request: ClaimRequest, now: Now): TransactionBody<ClaimResult | undefined> {

@@ -9,8 +9,8 @@ import { openEngine, opening } from './engines/open-engine.js';
 import type { Connection } from './connection.js';
 import { execute } from './engine.js';
 import type { TransactionBody } from './engine.js';
-import { feePayersOf } from './fee-payers.js';
-import type { FeePayers, OfferedFeePayer } from './fee-payers.js';
+import { offeredHintsOf } from './offered-hints.js';
+import type { OfferedHints, OfferedHint } from './offered-hints.js';
 import { checkReadable, migrate } from './migrate.js';
 import { transitionsOf, removeClaim } from './transitions.js';
 import type { Transitions } from './transitions.js';
@@ -35,7 +35,7 @@ export type {
   ClaimResult,
   ClaimRequest,
   ClaimLimit,
-  OfferedFeePayer,
+  OfferedHint,
   Order,
   Payment,
   Refund,
@@ -68,7 +68,7 @@ export type Ledger = LedgerReader &
   CallerStore &
   Transitions &
   Maintenance &
-  FeePayers & {
+  OfferedHints & {
     /** The addresses that payments of this ledger were paid to, without repetitions, the present one first. */
     readonly receivers: readonly string[];
   };
@@ -107,7 +107,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     ...callers,
     ...moves,
     ...maintenanceOf(connection, answers),
-    ...feePayersOf(connection),
+    ...offeredHintsOf(connection),
     receivers: [...new Set([options.payTo, ...former.toReversed()])],
     find: id => afterwards(refused.gone(id), () => reader.find(id)),
     lookUp: (id, payer) => afterwards(refused.gone(id), () => callers.lookUp(id, payer)),

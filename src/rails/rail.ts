@@ -92,15 +92,17 @@ export interface Rail<C extends Checked = Checked> extends Hinting<C> {
   /** Reads and checks a payment locally. */
   check(evidence: string, amount: bigint): Promise<Check<C>>;
 
-  /** A request with this payment has come. Resolves when everything is known that decides whether it can be claimed. */
-  arrived(payment: C): Promise<void> | undefined;
+  /** A request with this payment has come. */
+  arrived(payment: C): void;
   /** Its money moved, or may have. */
   moved(payment: C): void;
 
   /** Undefined while the rail can't be read: nothing is claimed then. */
   position(): Position | undefined;
-  /** Why a payment that pays the price can't be claimed now. */
-  refusal(payment: C): string | undefined;
+  /** The hint that the payment was signed with, unless this server offers it now: then the ledger decides whether it counts. */
+  formerHint(payment: C): ClaimRequest['hint'];
+  /** Why a payment whose former hint does not count can't be claimed. */
+  unoffered(payment: C): string;
   /** Why the work for a payment should not begin: it may expire before it is settled. */
   tooOld(payment: C): Promise<string | undefined>;
   outage(payment: C): Outage | undefined;

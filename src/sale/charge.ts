@@ -132,8 +132,7 @@ export class Charge {
 
   /** Exchanges a payment for the answer of a call. Never rejects. */
   async process(call: PaidCall): Promise<Outcome> {
-    const arriving = this.#rail.arrived(call.payment.checked);
-    if (arriving) await arriving;
+    this.#rail.arrived(call.payment.checked);
     return this.#useUp(call.payment, await new PaidRequest(this.#parts, call).outcome());
   }
 

@@ -210,7 +210,7 @@ export class PaidRequest {
 
   /** Nothing was sold for this payment: claims it under the current offer and starts the run. */
   async #sell(): Promise<SharedOutcome | undefined> {
-    const { seller, claiming, runs, now, observer } = this.#parts;
+    const { rail, seller, claiming, runs, now, observer } = this.#parts;
     const call = this.#call;
     const { id } = call.payment.checked;
     if (call.gone.aborted) return sameForAll(inProgress());
@@ -226,6 +226,7 @@ export class PaidRequest {
       .step('claim', call, () => seller.claim(call, this.#waiting?.caller))
       .finally(() => claiming.delete(id));
     if (claimed.kind === 'limit') return sameForAll(overLimit(claimed.reason));
+    if (claimed.kind === 'unoffered') return sameForAll(refused(rail.unoffered(call.payment.checked)));
     if (claimed.kind === 'identifier') {
       await this.#waiting?.leave();
       this.#waiting = undefined;

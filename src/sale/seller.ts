@@ -65,8 +65,6 @@ export class Seller {
     if (!rail.position()) {
       return unavailable(`The chain can't be reached. ${NOT_CHARGED}; send the same payment again`, 5);
     }
-    const refusal = rail.refusal(checked);
-    if (refusal !== undefined) return refused(refusal);
     const outage = rail.outage(checked);
     if (outage) return facilitatorDown(outage);
     if (usedUp) return tooMuchUnsoldWork(usedUp);
@@ -117,6 +115,7 @@ export class Seller {
       request: upfront?.request ?? null,
       ...position,
       leaseMs,
+      hint: rail.formerHint(payment.checked),
       limits: {
         maxUnsettledPerPayer,
         maxUnsettledAmountPerPayer: MAX_UNSETTLED_AMOUNT,

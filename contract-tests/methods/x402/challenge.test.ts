@@ -218,8 +218,8 @@ describe('The offers', () => {
   let clock = 1_000_000;
   let hints: SolanaHints;
   let offers: Offers;
-  const open = (...rest: [{ feePayer: string; lastOfferedAt: number }[]?]): void => {
-    hints = new SolanaHints(FEE_PAYER, rest[0] ?? [], () => clock);
+  const open = (): void => {
+    hints = new SolanaHints(FEE_PAYER, () => clock);
     offers = new Offers(sellingOf(SANDBOX).methods, hints);
   };
   const blockhashes = (): unknown[] =>
@@ -313,40 +313,6 @@ describe('The offers', () => {
     expect(hints.view()).to.equal(undefined);
     hints.setView({ ...VIEW, slot: VIEW.slot + 1 });
     expect(hints.view()?.slot).to.equal(VIEW.slot + 1);
-  });
-
-  it('takes a fee payer for five minutes after it stopped naming it', () => {
-    open();
-    clock += 3_600_000;
-    hints.setFeePayer(OTHER_FEE_PAYER);
-    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => hints.isOffered(key))).to.deep.equal([true, true]);
-    clock += 300_000;
-    expect(hints.isOffered(FEE_PAYER)).to.equal(true);
-    clock += 1;
-    expect([FEE_PAYER, OTHER_FEE_PAYER].map(key => hints.isOffered(key))).to.deep.equal([false, true]);
-    expect(hints.isOffered(BLOCKHASH)).to.equal(false);
-    hints.setFeePayer(FEE_PAYER);
-    expect(hints.isOffered(OTHER_FEE_PAYER)).to.equal(true);
-    expect(hints.offeredFeePayers().map(entry => entry.feePayer)).to.deep.equal([FEE_PAYER, OTHER_FEE_PAYER]);
-  });
-
-  it('remembers across a restart what it offered, within the same five minutes and within bounds', () => {
-    const former = Array.from({ length: 200 }, (_, index) => ({
-      feePayer: `former${index}`,
-      lastOfferedAt: clock - index,
-    }));
-    open([
-      { feePayer: FEE_PAYER, lastOfferedAt: clock - 1 },
-      { feePayer: 'stale', lastOfferedAt: clock - 300_001 },
-      ...former,
-    ]);
-    expect(hints.isOffered('former0')).to.equal(true);
-    expect(hints.isOffered('stale')).to.equal(false);
-    const kept = hints.offeredFeePayers();
-    expect(kept).to.have.length(64);
-    expect(kept.filter(entry => entry.feePayer === FEE_PAYER)).to.deep.equal([
-      { feePayer: FEE_PAYER, lastOfferedAt: clock },
-    ]);
   });
 
   const errors: [string, string][] = [

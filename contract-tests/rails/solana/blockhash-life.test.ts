@@ -25,7 +25,7 @@ describe('How long a blockhash still lives', () => {
     now = 1_000_000;
     reads = 0;
     listed = hashes.map(bytesOf);
-    hints = new SolanaHints(FEE_PAYER, [], () => now);
+    hints = new SolanaHints(FEE_PAYER, () => now);
     life = new BlockhashLife({
       hints,
       closing: new AbortController().signal,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ChainHeights, resetHeight, seenHeight } from '../../../src/rails/solana/chain-heights.js';
 import type { ChainView } from '../../../src/rails/solana/solana-hints.js';
-import { readView } from '../../../src/offers/refresh-offers.js';
+import { readView } from '../../../src/rails/solana/refresh-hints.js';
 
 const HOUR = 3_600_000;
 const FAR = 10_000_000;

@@ -9,6 +9,7 @@ import { loadFacilitatorTrust } from '../../../src/facilitators/facilitator-trus
 import { eachInANewWorld, expectPending, world } from '../../support/charge-world.js';
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
+const NOBODY = { names: [], nameOf: () => undefined, findName: async () => undefined };
 const PAYMENTS = 7;
 const TRANSFERS = 30;
 
@@ -44,7 +45,7 @@ describe('What one round of looks at payments asks the chain', () => {
       payments.map(async (each, n) => expectPending(await world.redeem(each, { text: `${n}` }))),
     );
     const { chain, asked } = strangersOnly();
-    const trust = await loadFacilitatorTrust(world.ledger, { names: [], nameOf: () => undefined }, SILENT);
+    const trust = await loadFacilitatorTrust(world.ledger, NOBODY, SILENT);
     const reconciler = new Reconciler({
       ledger: world.ledger,
       rail: world.newRail({ chain, trust }),

@@ -97,16 +97,16 @@ const LEDGER_STATES: Record<LedgerState['kind'], string> = {
 async function lookAtLedger(
   config: Config,
   payTo: string,
-): Promise<{ hasFeePayer: boolean; findings: Finding[] }> {
+): Promise<{ hasHints: boolean; findings: Finding[] }> {
   const subject = 'ledger';
   try {
-    const { kind, hasFeePayer } = await inspectLedger(config.databaseUrl, {
+    const { kind, hasHints } = await inspectLedger(config.databaseUrl, {
       payTo,
       network: config.network.caip2,
     });
-    return { hasFeePayer, findings: [{ level: 'ok', subject, found: LEDGER_STATES[kind] }] };
+    return { hasHints, findings: [{ level: 'ok', subject, found: LEDGER_STATES[kind] }] };
   } catch (error) {
-    return { hasFeePayer: false, findings: [{ level: 'error', subject, found: messageOf(error) }] };
+    return { hasHints: false, findings: [{ level: 'error', subject, found: messageOf(error) }] };
   }
 }
 
@@ -159,7 +159,7 @@ async function check(config: Config): Promise<Finding[]> {
   const own = { chain, feePayer, limits: config.feePayer.limits, log: SILENT };
   const facilitators = await createFacilitators(endpoints.facilitators, own);
   try {
-    const hadFeePayer = ledger?.hasFeePayer ?? false;
+    const hadFeePayer = ledger?.hasHints ?? false;
     const parts = { contract, terms, methods, network, chain, facilitators, hadFeePayer, durability, reach };
     return [...earlier, ...(await runChecks(startupChecks(parts)))];
   } finally {

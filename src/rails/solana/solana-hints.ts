@@ -1,4 +1,3 @@
-import type { OfferedFeePayer } from '../../ledger/store.js';
 import { SharedBucket } from '../../admission/admission.js';
 import type { Hinting, Hints } from '../rail.js';
 import { BLOCKHASH_LIFE_BLOCKS, blocksWithin } from './blocks.js';
@@ -8,8 +7,6 @@ import { bytesOf, type CheckedTransaction } from './transaction.js';
 /** The state of the chain at the last read, at commitment `confirmed`. */
 export type ChainView = { blockhash: string; slot: number; height: number };
 
-/** How long a fee payer is accepted after challenges stopped naming it. */
-const OFFER_LIFE_MS = 5 * 60_000;
 /** A blockhash is valid for 60 to 90 s, and the buyer needs most of that. */
 const OFFERED_MS = 20_000;
 /** No payment is claimed on an older view of the chain; see `EXPIRED_AFTER_BLOCKS`. */
@@ -20,21 +17,18 @@ const LOOK_MS = { busy: 2_000, idle: 10_000, usedUp: 400 };
 const UNPROVEN_USES = { rate: 0.5, burst: 1 };
 const MAX_USED = 256;
 const MAX_SEEN = 256;
-const MAX_FEE_PAYERS = 64;
 
 /** The transaction that used a blockhash. */
 type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 
 /**
- * What buyers on Solana sign with now: the fee payer and a recent blockhash; the fee payers that were offered recently; and the view of
- * the chain.
+ * What buyers on Solana sign with now: the fee payer and a recent blockhash; and the view of the chain.
  *
  * Two payments without a nonce, of the same payer and price with the same blockhash, are the same transaction. A blockhash that such a
  * payment has used is therefore no longer offered.
  */
 export class SolanaHints implements Hinting<CheckedTransaction> {
   readonly #now: () => number;
-  #offered: OfferedFeePayer[];
   #feePayer: string;
   /** Without a blockhash: the same object until the fee payer changes. */
   #bare: Hints;
@@ -52,13 +46,12 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   #view: (ChainView & { readAt: number }) | undefined;
   #blockhashTimer: NodeJS.Timeout | undefined;
 
-  constructor(feePayer: string, offered: OfferedFeePayer[] = [], now: () => number = Date.now) {
+  constructor(feePayer: string, now: () => number = Date.now) {
     this.#now = now;
     this.#unproven = new SharedBucket({ ...UNPROVEN_USES, now });
     this.#feePayer = feePayer;
     this.#bare = { feePayer };
     this.#live = this.#bare;
-    this.#offered = offered.filter(entry => entry.feePayer !== feePayer);
   }
 
   /** For the challenge of a call without payment. */
@@ -80,7 +73,6 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   /** Sets the fee payer that the facilitator named. */
   setFeePayer(feePayer: string): void {
     if (feePayer === this.#feePayer) return;
-    this.#offered = this.offeredFeePayers().filter(entry => entry.feePayer !== feePayer);
     const { recentBlockhash } = this.#live;
     this.#feePayer = feePayer;
     this.#bare = { feePayer };
@@ -143,31 +135,6 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   /** The fee payer in the current challenges. */
   get feePayer(): string {
     return this.#feePayer;
-  }
-
-  /** Adds the fee payers that other servers on the ledger have offered. */
-  addOfferedElsewhere(offers: readonly OfferedFeePayer[]): void {
-    const now = this.#now();
-    const known = new Map(this.offeredFeePayers().map(entry => [entry.feePayer, entry.lastOfferedAt]));
-    for (const { feePayer, lastOfferedAt } of offers)
-      known.set(feePayer, Math.max(Math.min(lastOfferedAt, now), known.get(feePayer) ?? 0));
-    known.delete(this.feePayer);
-    this.#offered = [...known]
-      .map(([feePayer, lastOfferedAt]) => ({ feePayer, lastOfferedAt }))
-      .sort((a, b) => b.lastOfferedAt - a.lastOfferedAt)
-      .slice(0, MAX_FEE_PAYERS);
-  }
-
-  /** Whether this fee payer was offered in the last five minutes. */
-  isOffered(feePayer: string): boolean {
-    return feePayer === this.feePayer || this.offeredFeePayers().some(entry => entry.feePayer === feePayer);
-  }
-
-  /** All fee payers that are accepted, the current one first. */
-  offeredFeePayers(): OfferedFeePayer[] {
-    const now = this.#now();
-    const former = this.#offered.filter(entry => now - entry.lastOfferedAt <= OFFER_LIFE_MS);
-    return [{ feePayer: this.#feePayer, lastOfferedAt: now }, ...former].slice(0, MAX_FEE_PAYERS);
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 import type { PricedOperation } from '../../contract/contract.js';
 import { NOT_CHARGED } from '../../contract/not-charged.js';
-import type { Payment as Row } from '../../ledger/store.js';
+import type { ClaimRequest, Payment as Row } from '../../ledger/store.js';
 import type {
   Check,
   Fate,
@@ -27,6 +27,8 @@ type Settlers<Ask> = {
   settle(ask: Ask): Promise<SettleResult>;
   outage(feePayer: string): { name: string; retryAfterSeconds: number } | undefined;
   isHealthy(feePayer: string): boolean;
+  /** The names of those that may have this fee payer. */
+  namesFor(feePayer: string): string[];
 };
 
 /** How they are asked: on the terms of today's offer, or on those of an earlier claim. */
@@ -47,8 +49,6 @@ export type SolanaRailParts<Ask> = {
   facilitator: Settlers<Ask>;
   requests: Asks<Ask>;
   chain: ChainHistory;
-  /** Without it, only fee payers that this server offered are accepted. */
-  feePayers?: { lookUp(feePayer: string): Promise<void> } | undefined;
   /** Without it, every report of a settlement is believed. */
   trust?: Trust | undefined;
   /** Without it, a new payer's work starts however few blocks are left. */
@@ -94,10 +94,8 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     return this.#parts.hints.hintsAfter(fresh, payment);
   }
 
-  arrived(payment: CheckedTransaction): Promise<void> | undefined {
-    const { hints, feePayers } = this.#parts;
-    hints.markBlockhashUsed(payment, false);
-    return hints.isOffered(payment.feePayer) ? undefined : feePayers?.lookUp(payment.feePayer);
+  arrived(payment: CheckedTransaction): void {
+    this.#parts.hints.markBlockhashUsed(payment, false);
   }
 
   moved(payment: CheckedTransaction): void {
@@ -109,8 +107,14 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     return view && { after: view.slot, position: view.height };
   }
 
-  refusal({ feePayer }: CheckedTransaction): string | undefined {
-    if (this.#parts.hints.isOffered(feePayer)) return undefined;
+  formerHint({ feePayer }: CheckedTransaction): ClaimRequest['hint'] {
+    const { facilitator, hints } = this.#parts;
+    return feePayer === hints.feePayer
+      ? undefined
+      : { name: feePayer, by: facilitator.namesFor(feePayer) };
+  }
+
+  unoffered({ feePayer }: CheckedTransaction): string {
     return `transaction: fee payer ${feePayer} was not offered, sign a new payment with the fee payer in this challenge`;
   }
 

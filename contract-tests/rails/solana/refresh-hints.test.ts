@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { mock } from 'node:test';
-import { ChainHeights } from '../../src/rails/solana/chain-heights.js';
-import { OfferRefresher } from '../../src/offers/refresh-offers.js';
+import { ChainHeights } from '../../../src/rails/solana/chain-heights.js';
+import { HintRefresher } from '../../../src/rails/solana/refresh-hints.js';
 
-type Parts = ConstructorParameters<typeof OfferRefresher>[0];
+type Parts = ConstructorParameters<typeof HintRefresher>[0];
 
-describe('the refresh of the offers', () => {
+describe('the refresh of the hints', () => {
   it('deletes claims only once their blockhash is dead, by the height of the view', async () => {
     const deleted: unknown[] = [];
     const nothing = async (): Promise<void> => {};
@@ -13,12 +13,11 @@ describe('the refresh of the offers', () => {
       hints: { setView: nothing, view: () => ({ height: 5_000 }), nextReadAfterMs: () => Infinity },
       chain: { latestBlockhash: async () => ({ blockhash: 'hash', slot: 1, lastValidBlockHeight: 5_150 }) },
       heights: { refresh: nothing, check: nothing, record: nothing },
-      feePayers: { follow: nothing, share: nothing },
-      facilitator: {},
+      feePayers: { ask: nothing, probe: nothing, share: nothing },
       ledger: { deleteExpiredClaims: async (claimed: object) => deleted.push(claimed) < 1, prune: nothing },
       log: { info: nothing, warn: nothing },
     } as unknown as Parts;
-    const watch = new OfferRefresher(parts);
+    const watch = new HintRefresher(parts);
     await watch.start();
     watch.stop();
     expect(deleted[0]).to.deep.equal({ before: 4_550 });
@@ -40,16 +39,16 @@ describe('the refresh of the offers', () => {
     };
     const heights = new ChainHeights(ledger, { now: () => now });
     const hints = { setView: () => {}, view: () => undefined, nextReadAfterMs: () => Infinity };
-    const facilitator = { refresh: async () => [], probe: async () => {} };
-    const feePayers = { follow: async () => {}, share: async () => {} };
+    const nothing = async (): Promise<void> => {};
+    const feePayers = { ask: nothing, probe: nothing, share: nothing };
     const found: string[] = [];
     const log = {
       info: (_fields: object, text: string) => found.push(text),
       warn: (_fields: object, text: string) => found.push(text),
     };
     mock.timers.enable({ apis: ['setInterval'] });
-    const parts = { hints, chain, heights, feePayers, facilitator, ledger, log } as unknown as Parts;
-    const watch = new OfferRefresher(parts);
+    const parts = { hints, chain, heights, feePayers, ledger, log } as unknown as Parts;
+    const watch = new HintRefresher(parts);
     try {
       await watch.start();
       for (let minute = 0; minute < 4; minute++) {

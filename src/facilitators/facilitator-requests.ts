@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { PaymentRequirements } from '@x402/core/types';
 import type { PricedOperation } from '../contract/contract.js';
 import type { Payment as Row } from '../ledger/store.js';
-import type { FacilitatorRequest } from '../facilitators/facilitator.js';
+import type { FacilitatorRequest } from './facilitator.js';
 import { requirementsOf, type Terms } from '../methods/x402/requirements.js';
 import {
   destinationAccountOf,

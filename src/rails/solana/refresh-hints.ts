@@ -1,13 +1,10 @@
-import type { Log } from '../net/log.js';
-import type { Ledger, OfferedFeePayer } from '../ledger/store.js';
-import type { ChainView, SolanaHints } from '../rails/solana/solana-hints.js';
-import { FacilitatorFault } from '../facilitators/facilitator.js';
-import type { Facilitators } from '../facilitators/facilitators.js';
-import type { SharedFeePayers } from './shared-fee-payers.js';
-import { EXPIRED_AFTER_BLOCKS } from '../rails/solana/blocks.js';
-import type { ChainHeights } from '../rails/solana/chain-heights.js';
-import { heightOf } from '../rails/solana/find-transfer.js';
-import type { SolanaChain } from '../rails/solana/rpc.js';
+import type { Log } from '../../net/log.js';
+import type { Ledger } from '../../ledger/store.js';
+import { EXPIRED_AFTER_BLOCKS } from './blocks.js';
+import type { ChainHeights } from './chain-heights.js';
+import { heightOf } from './find-transfer.js';
+import type { SolanaChain } from './rpc.js';
+import type { ChainView, SolanaHints } from './solana-hints.js';
 
 /** How often to check whether a read of the chain is due; see `nextReadAfterMs`. */
 const TICK_MS = 200;
@@ -19,31 +16,6 @@ const MEASURE_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
 /** A slice has a hundred rows. Bounds one round of maintenance. */
 const MAX_SLICES = 100;
-/** The key under which version 1.0.0 stored all offered fee payers. */
-const FORMER_FEE_PAYERS_KEY = 'offered-fee-payers';
-
-/** The offered fee payers in the ledger, newest first. */
-export async function rememberedFeePayers(ledger: Ledger): Promise<OfferedFeePayer[]> {
-  const offered = await ledger.offeredFeePayers();
-  if (offered.length > 0) return offered;
-  const text = await ledger.getMeta(FORMER_FEE_PAYERS_KEY);
-  return text === undefined ? [] : (JSON.parse(text) as OfferedFeePayer[]);
-}
-
-/**
- * The fee payer of the first facilitator that has just answered. If none did, the last one in the ledger.
- * @throws FacilitatorFault
- */
-export function firstFeePayer(
-  { choice }: Pick<Facilitators, 'choice'>,
-  remembered: readonly OfferedFeePayer[],
-): string {
-  const feePayer = choice ?? remembered[0]?.feePayer;
-  if (feePayer !== undefined) return feePayer;
-  throw new FacilitatorFault(
-    'No facilitator answers. Start one, or set FACILITATOR_URL to one that answers.',
-  );
-}
 
 /**
  * Reads the state of the chain, and stores its height for other servers and later starts.
@@ -61,42 +33,42 @@ export async function readView(
   return { blockhash: latest.blockhash, slot: latest.slot, height };
 }
 
-type OfferRefresherParts = {
+/** Keeps the fee payer of the hints fresh. None of these rejects. */
+type FeePayers = { ask(): Promise<void>; probe(): Promise<void>; share(): Promise<void> };
+
+type Parts = {
   hints: SolanaHints;
-  network: string;
   chain: SolanaChain;
   heights: ChainHeights;
-  feePayers: SharedFeePayers;
-  facilitator: Facilitators;
+  feePayers: FeePayers;
   ledger: Ledger;
   log: Log;
 };
 
 /**
- * Refreshes the offers from chain and facilitator in the background, so that no request waits for either, and deletes expired rows
+ * Refreshes the hints from chain and facilitators in the background, so that no request waits for either, and deletes expired rows
  * from the ledger.
  */
-export class OfferRefresher {
-  readonly #parts: OfferRefresherParts;
+export class HintRefresher {
+  readonly #parts: Parts;
   readonly #timers: NodeJS.Timeout[] = [];
   #chainDownSince: number | undefined;
   #lookedAt = -Infinity;
 
-  constructor(parts: OfferRefresherParts) {
+  constructor(parts: Parts) {
     this.#parts = parts;
   }
 
   /** Refreshes everything once and schedules the next refreshes. Resolves after the first one, even if it failed. */
   async start(): Promise<void> {
-    const look = this.#every(TICK_MS, () => this.#readChainWhenDue());
-    this.#parts.hints.onUsedUp = look;
-    this.#parts.facilitator.onChoice = () => void this.#parts.feePayers.follow();
-    this.#every(FACILITATORS_INTERVAL_MS, () => this.#askFacilitators());
-    this.#every(PROBE_INTERVAL_MS, () => this.#parts.facilitator.probe(this.#parts.network));
-    this.#every(SHARE_INTERVAL_MS, () => this.#shareFeePayers());
+    const { hints, feePayers } = this.#parts;
+    hints.onUsedUp = this.#every(TICK_MS, () => this.#readChainWhenDue());
+    this.#every(FACILITATORS_INTERVAL_MS, () => feePayers.ask());
+    this.#every(PROBE_INTERVAL_MS, () => feePayers.probe());
+    this.#every(SHARE_INTERVAL_MS, () => feePayers.share());
     this.#every(UPKEEP_INTERVAL_MS, () => this.#runMaintenance());
     this.#every(MEASURE_INTERVAL_MS, () => this.#measureChain());
-    await Promise.all([this.#readChain(), this.#shareFeePayers(), this.#runMaintenance()]);
+    await Promise.all([this.#readChain(), feePayers.share(), this.#runMaintenance()]);
   }
 
   stop(): void {
@@ -151,25 +123,6 @@ export class OfferRefresher {
         );
     } catch (error) {
       log.warn({ error }, 'could not store the measured rate of the chain in the ledger');
-    }
-  }
-
-  async #askFacilitators(): Promise<void> {
-    const { facilitator, network, feePayers, log } = this.#parts;
-    for (const [name, error] of await facilitator.refresh(network))
-      log.warn(
-        { facilitator: name, error: (error as Error).message },
-        'a facilitator did not say what it supports',
-      );
-    await feePayers.follow();
-  }
-
-  async #shareFeePayers(): Promise<void> {
-    const { feePayers, log } = this.#parts;
-    try {
-      await feePayers.share();
-    } catch (error) {
-      log.warn({ error }, 'could not share fee payers through the ledger');
     }
   }
 

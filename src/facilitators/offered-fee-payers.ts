@@ -1,0 +1,95 @@
+import type { Ledger, OfferedHint } from '../ledger/store.js';
+import type { Log } from '../net/log.js';
+import type { SolanaHints } from '../rails/solana/solana-hints.js';
+import type { Facilitators } from './facilitators.js';
+
+/** The key under which version 1.0.0 stored all offered fee payers. */
+const FORMER_KEY = 'offered-fee-payers';
+
+/** The offered fee payers in the ledger, newest first. */
+export async function rememberedFeePayers(
+  ledger: Pick<Ledger, 'offeredHints' | 'getMeta'>,
+): Promise<OfferedHint[]> {
+  const offered = await ledger.offeredHints();
+  if (offered.length > 0) return offered;
+  const former = JSON.parse((await ledger.getMeta(FORMER_KEY)) ?? '[]') as { feePayer: string }[];
+  return former.map(({ feePayer }) => ({ hint: feePayer }));
+}
+
+type Parts = {
+  ledger: Pick<Ledger, 'offerHint'>;
+  hints: Pick<SolanaHints, 'feePayer' | 'setFeePayer'>;
+  facilitators: Pick<Facilitators, 'nameOf' | 'choice' | 'feePayers' | 'refresh' | 'probe'>;
+  network: string;
+  log: Log;
+};
+
+/**
+ * Keeps challenges at the fee payer that the facilitators choose. It is in the ledger before any challenge names it, because a buyer may
+ * pay at one server what another one offered.
+ */
+export class OfferedFeePayers {
+  readonly #parts: Parts;
+  #following: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Offers the fee payer that the facilitators choose now. Never rejects. */
+  follow(): Promise<void> {
+    this.#following ??= this.#follow().finally(() => {
+      this.#following = undefined;
+    });
+    return this.#following;
+  }
+
+  /** Records what this server offers or may offer next. Never rejects. */
+  async share(): Promise<void> {
+    const { hints, facilitators, log } = this.#parts;
+    try {
+      for (const feePayer of new Set([hints.feePayer, ...facilitators.feePayers])) await this.#record(feePayer);
+    } catch (error) {
+      log.warn({ error }, 'could not record the offered fee payers in the ledger');
+    }
+  }
+
+  /** Asks all facilitators for their fee payers. Never rejects. */
+  async ask(): Promise<void> {
+    const { facilitators, network, log } = this.#parts;
+    for (const [facilitator, cause] of await facilitators.refresh(network)) {
+      const error = (cause as Error).message;
+      log.warn({ facilitator, error }, 'a facilitator did not say what it supports');
+    }
+    await this.follow();
+  }
+
+  /** Asks those that have rested whether they answer again. Never rejects. */
+  probe(): Promise<void> {
+    const { facilitators, network } = this.#parts;
+    return facilitators.probe(network);
+  }
+
+  async #follow(): Promise<void> {
+    const { hints, facilitators, log } = this.#parts;
+    try {
+      for (;;) {
+        const { choice } = facilitators;
+        const former = hints.feePayer;
+        if (choice === undefined || choice === former) return;
+        const facilitator = facilitators.nameOf(choice);
+        log.info({ facilitator, feePayer: choice }, 'new challenges name another fee payer');
+        await this.#record(choice);
+        hints.setFeePayer(choice);
+        await this.#record(former);
+      }
+    } catch (error) {
+      log.warn({ error }, 'could not offer another fee payer');
+    }
+  }
+
+  #record(feePayer: string): Promise<void> {
+    const { ledger, facilitators } = this.#parts;
+    return ledger.offerHint(feePayer, facilitators.nameOf(feePayer));
+  }
+}

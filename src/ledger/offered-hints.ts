@@ -1,0 +1,35 @@
+import type { Connection } from './connection.js';
+import { execute } from './engine.js';
+import * as queries from './queries/offered-hints.js';
+
+/**
+ * A hint that a server on this ledger gave to buyers. `by`: who settles what is signed with it, by name; absent in records of servers that
+ * knew one name only.
+ */
+export type OfferedHint = { hint: string; by?: string };
+
+const MAX_LISTED = 64;
+/** A server that starts while nobody names a hint uses the one that was offered last. */
+const FORGOTTEN_AFTER_MS = 24 * 60 * 60_000;
+
+/** The hints that all servers on one ledger have offered. */
+export type OfferedHints = {
+  /** Records that a server offers this hint now, and deletes those that were not offered for a day. */
+  readonly offerHint: (hint: string, by?: string) => Promise<void>;
+  /** At most 64, the most recently offered first. */
+  readonly offeredHints: () => Promise<OfferedHint[]>;
+};
+
+export function offeredHintsOf({ engine, now }: Connection): OfferedHints {
+  return {
+    offerHint: async (hint, by) => {
+      const suffix = by === undefined ? '' : ` ${by}`;
+      await engine.write(() => execute(queries.offerHint({ hint, suffix, now: now() })));
+      await engine.write(() => execute(queries.forgetHints({ now: now(), ms: FORGOTTEN_AFTER_MS })));
+    },
+    offeredHints: async () => {
+      const rows = await engine.read(() => execute(queries.offeredHints({ limit: MAX_LISTED })));
+      return rows.map(queries.hintOf);
+    },
+  };
+}

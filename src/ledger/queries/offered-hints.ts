@@ -1,0 +1,32 @@
+import { one, sql } from '../sql.js';
+import type { At } from './conditions.js';
+
+/** One key per hint, so that servers which offer different ones do not overwrite each other. */
+const PREFIX = 'note:fee-payer ';
+
+type HintRow = { key: string; value: string };
+
+/**
+ * The value is the time, ms since 1970, and the name of who settles after a space, if it is known. The time has had thirteen digits since
+ * 2001, so values compare as text. An earlier one changes nothing.
+ */
+export const offerHint = ({ hint, now, suffix }: At & { hint: string; suffix: string }) =>
+  sql`
+    insert into meta (key, value) values (${PREFIX + hint}, cast(${now} as text) || ${suffix})
+    on conflict (key) do update set value = excluded.value where meta.value < excluded.value`;
+
+export const offeredHints = ({ limit }: { limit: number }) =>
+  sql<HintRow>`select key, value from meta where key like ${`${PREFIX}%`} order by value desc limit ${limit}`;
+
+/** A hint that was offered within the last `ms`. */
+export const recentHint = ({ hint, now, ms }: At & { hint: string; ms: number }) =>
+  one<HintRow>`select key, value from meta where key = ${PREFIX + hint} and value >= cast(${now} - ${ms} as text)`;
+
+export const forgetHints = ({ now, ms }: At & { ms: number }) =>
+  sql`delete from meta where key like ${`${PREFIX}%`} and value < cast(${now} - ${ms} as text)`;
+
+export function hintOf({ key, value }: HintRow): { hint: string; by?: string } {
+  const hint = key.slice(PREFIX.length);
+  const space = value.indexOf(' ');
+  return space < 0 ? { hint } : { hint, by: value.slice(space + 1) };
+}
