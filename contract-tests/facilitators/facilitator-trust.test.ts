@@ -1,9 +1,6 @@
 import { expect } from 'chai';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
-import {
-  loadFacilitatorTrust,
-  type StoredFacilitatorTrust,
-} from '../../src/facilitators/facilitator-trust.js';
+import { loadFacilitatorTrust, type FacilitatorTrust } from '../../src/facilitators/facilitator-trust.js';
 import {
   eachInANewWorld,
   expectPending,
@@ -24,7 +21,7 @@ const configured = {
 describe('which facilitators are believed', () => {
   eachInANewWorld();
 
-  const load = (facilitators: Parameters<typeof loadFacilitatorTrust>[1]): Promise<StoredFacilitatorTrust> =>
+  const load = (facilitators: Parameters<typeof loadFacilitatorTrust>[1]): Promise<FacilitatorTrust> =>
     loadFacilitatorTrust(world.ledger, facilitators, SILENT);
 
   it('one that is configured, until it has lied; then none of its reports, at any server, after any restart', async () => {

@@ -107,5 +107,15 @@ for (const { name, make } of PLACES) {
       await ledger.setMeta('offered-fee-payers', JSON.stringify([{ feePayer: X, lastOfferedAt: 5 }]));
       expect(await rememberedFeePayers(ledger)).to.deep.equal([{ hint: X }]);
     });
+
+    it('is known with its facilitator by the clock of the ledger, too', async () => {
+      const ledger = await openLedger({ url: place.url, payTo: PAY_TO, network: DEVNET });
+      ledgers.push(ledger);
+      await ledger.offerHint(Y, OTHER);
+      expect(await ledger.offeredHints()).to.deep.equal([{ hint: Y, by: OTHER }]);
+      expect(await takes({ ledger }, Y)).to.equal(true);
+      const beside = await ledger.getMeta(`fee-payer ${Y}`);
+      expect(beside).to.match(/^\d{13} b\.example/);
+    });
   });
 }

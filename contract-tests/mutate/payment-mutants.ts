@@ -197,7 +197,7 @@ const settled = [
   ...of('facilitators/facilitators', 'sale/charge-*', [
     {
       name: 'a facilitator that throws while it settles has refused',
-      find: "return { kind: 'unknown', reason, signature: '', trouble };",
+      find: "return { kind: 'unknown', reason, signature: '', ...(trouble && { trouble }) };",
       replace: "return { kind: 'refused', reason };",
       grep: 'a facilitator that throws: 503',
     },
@@ -357,7 +357,7 @@ const denied = of('sale/settlement', 'sale/charge-known-payer', [
   },
   {
     name: 'a transfer that the chain does not rule out is refused',
-    find: "fate.kind === 'absent'",
+    find: "sighting.kind === 'not-seen'",
     replace: 'true',
     grep: '503, unresolved, if the chain',
   },
@@ -366,8 +366,8 @@ const denied = of('sale/settlement', 'sale/charge-known-payer', [
 const failedTransfer = of('rails/solana/transfer-fates', 'sale/charge-known-payer', [
   {
     name: 'a transfer that failed is final before it is finalized',
-    find: "finding.kind === 'found' && finding.failed ? UNKNOWN : ",
-    replace: '',
+    find: "hasLanded(finding) ? { kind: 'seen', settlement: finding.signature } : { kind: 'unclear' }",
+    replace: "{ kind: hasLanded(finding) ? 'seen' : 'not-seen', settlement: finding.signature }",
     grep: 'shows a transfer that failed',
   },
 ]);
@@ -375,8 +375,8 @@ const failedTransfer = of('rails/solana/transfer-fates', 'sale/charge-known-paye
 const several = of('facilitators/facilitators', 'facilitators/facilitators', [
   {
     name: 'every payment goes to the first facilitator',
-    find: 'const known = this.#owners.get(feePayer);',
-    replace: 'const known = this.#members[0];',
+    find: 'return this.#owners.get(feePayer);',
+    replace: 'return this.#members[0];',
     grep: 'a payment goes to the facilitator whose fee payer it names',
   },
   {

@@ -29,14 +29,6 @@ export const priceMutants: Mutant[] = [
     grep: 'is in the challenge of the call that was asked',
   },
   {
-    name: 'a settlement is requested at the price of an earlier call',
-    file: 'src/facilitators/facilitator-requests.js',
-    find: '${operation.id} ${operation.price.atomic} ${feePayer}',
-    replace: '${operation.id} ${feePayer}',
-    test: TEST,
-    grep: 'is what the facilitator is asked to settle',
-  },
-  {
     name: 'a kind of price sells beyond its bounds',
     file: 'src/contract/quoted.js',
     find: 'if (atomic < pricing.least.atomic || atomic > pricing.most.atomic)',

@@ -2,10 +2,7 @@ import { expect } from 'chai';
 import { EXPIRED_AFTER_BLOCKS } from '../../src/rails/solana/blocks.js';
 import type { ChainHistory } from '../../src/rails/solana/find-transfer.js';
 import type { Payment } from '../../src/sale/check-payment.js';
-import {
-  loadFacilitatorTrust,
-  type StoredFacilitatorTrust,
-} from '../../src/facilitators/facilitator-trust.js';
+import { loadFacilitatorTrust, type FacilitatorTrust } from '../../src/facilitators/facilitator-trust.js';
 import { Reconciler } from '../../src/sale/reconciler.js';
 import { readTransaction } from '../../src/rails/solana/message.js';
 import {
@@ -45,7 +42,7 @@ describe('what the reconciler makes of what the chain shows', () => {
   eachInANewWorld();
 
   /** One round over all payments. */
-  async function reconcile(chain: ChainHistory): Promise<StoredFacilitatorTrust> {
+  async function reconcile(chain: ChainHistory): Promise<FacilitatorTrust> {
     const trust = await loadFacilitatorTrust(world.ledger, FACILITATOR, SILENT);
     const timing = { rest: 0, auditAfter: 0 };
     const reconciler = new Reconciler({

@@ -7,7 +7,7 @@ import type { ChainHistory, SearchResult } from '../../src/rails/solana/find-tra
 import type { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import { SolanaRail, type SolanaRailParts } from '../../src/rails/solana/solana-rail.js';
 import type { CheckedTransaction } from '../../src/rails/solana/transaction.js';
-import { fateOfDenied } from '../../src/rails/solana/transfer-fates.js';
+import { sightingIn } from '../../src/rails/solana/transfer-fates.js';
 
 type Parts = SolanaRailParts<FacilitatorRequest>;
 type Trust = NonNullable<Parts['trust']>;
@@ -42,7 +42,7 @@ export function solanaRail(
   if (chain) return rail;
   return Object.assign(rail, {
     confirm: async ({ id }: { id: string }) => confirm?.(id) ?? false,
-    fateOfDenied: async () => fateOfDenied((await findDenied?.()) ?? { kind: 'absent' }),
+    lookFor: async () => sightingIn((await findDenied?.()) ?? { kind: 'absent' }),
   });
 }
 

@@ -21,10 +21,7 @@ import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import { SolanaRail } from '../../src/rails/solana/solana-rail.js';
 import { FacilitatorRequests } from '../../src/facilitators/facilitator-requests.js';
 import { Reconciler } from '../../src/sale/reconciler.js';
-import {
-  loadFacilitatorTrust,
-  type StoredFacilitatorTrust,
-} from '../../src/facilitators/facilitator-trust.js';
+import { loadFacilitatorTrust, type FacilitatorTrust } from '../../src/facilitators/facilitator-trust.js';
 import { createChain } from '../../src/rails/solana/rpc.js';
 import { readView } from '../../src/rails/solana/refresh-hints.js';
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
@@ -94,7 +91,7 @@ export class TestServer {
   readonly ledger: Ledger;
   readonly charge: Charge;
   readonly reconciler: Reconciler;
-  readonly trust: StoredFacilitatorTrust;
+  readonly trust: FacilitatorTrust;
   readonly offers: Offers;
   readonly feePayer: string;
   /** Resolves when it is killed. */
@@ -110,7 +107,7 @@ export class TestServer {
     real: Ledger;
     charge: Charge;
     reconciler: Reconciler;
-    trust: StoredFacilitatorTrust;
+    trust: FacilitatorTrust;
     offers: Offers;
     feePayer: string;
     priced: ReadonlyMap<string, PricedOperation>;
@@ -192,7 +189,7 @@ export class TestServer {
       chain: mortal(boundedHistory(chain, heights), state),
       timing: { confirm: CONFIRM, denied: DENIED, watchBlocks: WATCH_BLOCKS },
     });
-    const offers = new Offers(sellingOf(terms).methods, rail);
+    const offers = new Offers(sellingOf(terms).methods, hints);
     const charge = new Charge({
       ledger,
       rail,

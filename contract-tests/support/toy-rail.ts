@@ -5,10 +5,12 @@ import type {
   Check,
   Checked,
   Fate,
+  Hinting,
   Hints,
   Position,
   Rail,
   SettleResult,
+  Sighting,
   SignResult,
   VerifyResult,
 } from '../../src/rails/rail.js';
@@ -22,7 +24,7 @@ const LIFE = 2;
  * A rail without a chain: balances in memory. A payment is `payer:amount:number`. Time passes by ticks, and whoever asks is told the truth,
  * except that the bank may fail to answer.
  */
-export class ToyRail implements Rail<Transfer> {
+export class ToyRail implements Rail<Transfer>, Hinting {
   readonly network = 'toy:1';
   readonly another = 'another number';
   readonly balances = new Map<string, bigint>();
@@ -112,8 +114,9 @@ export class ToyRail implements Rail<Transfer> {
     return this.#moved.has(id);
   }
 
-  async fateOfDenied(row: Row): Promise<Fate> {
-    return this.fate(row);
+  async lookFor({ id }: Row): Promise<Sighting> {
+    const settlement = this.#moved.get(id);
+    return settlement === undefined ? { kind: 'not-seen' } : { kind: 'seen', settlement };
   }
 
   async beginRound(): Promise<void> {}

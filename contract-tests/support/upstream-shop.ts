@@ -40,7 +40,7 @@ import { asked, FakeFacilitator, FEE_PAYER, RECIPE, TERMS } from './charge-world
 import { craftPayment, v2Header } from './craft.js';
 import { PRICES } from '../../src/price/prices.js';
 import { call, type Answer } from './world.js';
-import type { Rail } from '../../src/rails/rail.js';
+import type { Hinting, Rail } from '../../src/rails/rail.js';
 import { sellingOf } from './selling.js';
 import { solanaRail } from './solana-rail.js';
 
@@ -196,7 +196,7 @@ export type ShopOptions = {
   /** How it is paid. Default: by x402. */
   methods?: Methods;
   /** What moves its money. Default: Solana, whose facilitator does what a test says. */
-  rail?: Rail;
+  rail?: Rail & Hinting;
   /** The kinds of price that it may have. Default: those that ship. */
   prices?: typeof PRICES;
   /** Handlers that serve operations in place of their upstreams. */
@@ -326,7 +326,7 @@ export class UpstreamShop {
     const confirm = async (): Promise<boolean> => true;
     const from = { hints, facilitator: asked(facilitator), ledger, terms: TERMS };
     const rail = options.rail ?? solanaRail(from, { confirm });
-    const offers = new Offers(this.#methods, rail);
+    const offers = new Offers(this.#methods, options.rail ?? hints);
     const charge = new Charge({
       ledger,
       rail,

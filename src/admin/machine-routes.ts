@@ -14,7 +14,7 @@ type MachineParts = {
   observation: Pick<Observation, 'metrics' | 'readFrom'>;
   ledger: Pick<Ledger, 'check' | 'undecided' | 'answerBytes'>;
   hints: Pick<SolanaHints, 'view' | 'viewAge'>;
-  facilitator: Pick<Facilitators, 'choice' | 'breakers' | 'names'>;
+  facilitator: Pick<Facilitators, 'choice' | 'states' | 'names'>;
   backends: readonly string[];
   apis: Pick<HttpOperations, 'breakers'>;
   health: Pick<Health, 'report'>;
@@ -72,7 +72,10 @@ function sourceIn(parts: MachineParts, readiness: () => Promise<Readiness>): Met
   return {
     services: () => ({ facilitators: facilitator.names, backends }),
     undecided: () => ledger.undecided(),
-    breakers: () => [...facilitator.breakers(), ...apis.breakers()],
+    breakers: () => [
+      ...facilitator.states().map(({ name, status }) => ({ name, open: status === 'down' })),
+      ...apis.breakers(),
+    ],
     feePayer: () => {
       const lamports = guard?.lamports;
       return guard && lamports !== undefined ? { address: guard.address, lamports } : undefined;

@@ -5,7 +5,7 @@ import { productName } from '../contract/product-name.js';
 import type { Health } from '../http/health.js';
 import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
-import type { StoredFacilitatorTrust } from '../facilitators/facilitator-trust.js';
+import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import type { FacilitatorState, Facilitators } from '../facilitators/facilitators.js';
 import type { OrderWorker } from '../sale/order-worker.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
@@ -20,7 +20,7 @@ type Parts = {
   terms: { payTo: string; publicUrl: string };
   ledger: Ledger;
   facilitator: Pick<Facilitators, 'states'>;
-  trust: Pick<StoredFacilitatorTrust, 'isLiar'>;
+  trust: Pick<FacilitatorTrust, 'isLiar'>;
   apis: Pick<HttpOperations, 'breakers'>;
   health: Pick<Health, 'report'>;
   orders: Pick<OrderWorker, 'retry'>;

@@ -3,7 +3,7 @@ import { toAddress } from '../rails/solana/address.js';
 import { readChainClock } from '../rails/solana/chain-clock.js';
 import { networkOf, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 import type { SolanaChain, SurveyedServer } from '../rails/solana/rpc.js';
-import type { Account } from '../rails/solana/rpc-types.js';
+import type { Account } from '../rails/solana/rpc-results.js';
 import type { Check, Finding } from './preflight.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import { receiverAccount } from '../rails/solana/transaction.js';

@@ -4,11 +4,10 @@ import { Offers } from '../offers/offers.js';
 import { createFacilitators } from '../facilitators/create-facilitators.js';
 import type { FeePayerGuard } from '../facilitators/fee-payer-guard.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
-import { loadFacilitatorTrust, type StoredFacilitatorTrust } from '../facilitators/facilitator-trust.js';
+import { loadFacilitatorTrust, type FacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import { OfferedFeePayers, rememberedFeePayers } from '../facilitators/offered-fee-payers.js';
 import { boundedHistory, ChainHeights } from '../rails/solana/chain-heights.js';
 import { BlockhashLife } from '../rails/solana/blockhash-life.js';
-import { recentBlockhashes } from '../rails/solana/recent-blockhashes.js';
 import { SolanaHints } from '../rails/solana/solana-hints.js';
 import { SolanaRail } from '../rails/solana/solana-rail.js';
 import type { Rail } from '../rails/rail.js';
@@ -30,7 +29,7 @@ export type Offering = {
   hints: SolanaHints;
   rail: Rail;
   offers: Offers;
-  trust: StoredFacilitatorTrust;
+  trust: FacilitatorTrust;
   /** Of the embedded facilitator's fee payer. */
   guard: FeePayerGuard | undefined;
 };
@@ -68,7 +67,6 @@ export async function openOffering(base: Base): Promise<Offering> {
   const hints = new SolanaHints(facilitator.firstFeePayer(remembered));
   const heights = new ChainHeights(ledger);
   const feePayers = new OfferedFeePayers({ ledger, hints, facilitators: facilitator, network, log });
-  facilitator.onChoice = () => void feePayers.follow();
   const watch = new HintRefresher({ hints, chain, heights, feePayers, ledger, log });
   disposers.unshift(async () => {
     watch.stop();
@@ -76,15 +74,13 @@ export async function openOffering(base: Base): Promise<Offering> {
   });
   await watch.start();
   const trust = await loadFacilitatorTrust(ledger, facilitator, log);
-  const recent = (signal: AbortSignal): ReturnType<typeof recentBlockhashes> =>
-    recentBlockhashes(chain, signal);
-  const life = new BlockhashLife({ hints, recent, closing: base.closing });
+  const life = new BlockhashLife({ hints, chain, closing: base.closing });
   const rail = new SolanaRail({
     ...{ terms, hints, facilitator, trust },
     requests: new FacilitatorRequests(terms, ledger.receivers),
     chain: boundedHistory(chain, heights),
     blocksLeft: blockhash => life.blocksLeft(blockhash),
   });
-  const offers = new Offers(base.methods, rail);
+  const offers = new Offers(base.methods, hints);
   return { chain, ledger, facilitator, hints, rail, offers, trust, guard };
 }

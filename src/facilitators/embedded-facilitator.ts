@@ -1,21 +1,19 @@
 import { messageOf } from '../ledger/fault.js';
 import { setMaxListeners } from 'node:events';
 import type { Log } from '../net/log.js';
-import { pause, withAbortAfter } from '../net/deadline.js';
-import { toAddress } from '../rails/solana/address.js';
+import { pause, withAbortAfter, withEither } from '../net/deadline.js';
 import { base58 } from '@scure/base';
-import { feeFault, feeOf, usesFeePayer, type FeeFault } from '../rails/solana/fee-limits.js';
+import { feeFault, feeOf, payloadFault, usesFeePayer, type FeeFault } from '../rails/solana/fee-limits.js';
 import type { KeyPair } from '../rails/solana/key-pair.js';
 import { isSane, MessageFault, readTransaction, type SolanaTransaction } from '../rails/solana/message.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import { SignatureWatch, type Landing } from '../rails/solana/signature-watch.js';
-import { FacilitatorUnreachable, type Facilitator, type FacilitatorRequest } from './facilitator.js';
+import { FacilitatorUnreachable, plain, type Facilitator, type FacilitatorRequest } from './facilitator.js';
 import type { SettleResult, SignResult, VerifyResult } from '../rails/rail.js';
 import type { FeePayerGuard } from './fee-payer-guard.js';
 import { FundsInFlight, type SignedTransfer } from './funds-in-flight.js';
 import type { ReferenceVerdict } from './reference-verdict.js';
-import { plain } from './reason-text.js';
-import { sourceAccountOf } from '../rails/solana/transaction.js';
+import { nameOf, sourceAccountOf } from '../rails/solana/transaction.js';
 
 /** The name of this facilitator in FACILITATOR_URL and in the ledger. */
 export const EMBEDDED = 'embedded';
@@ -151,21 +149,19 @@ function faultOf(base64: string, feePayer: string): FeeFault | undefined {
     transaction = read(base64);
   } catch (error) {
     if (!(error instanceof MessageFault)) throw error;
-    return fault('transaction_could_not_be_decoded', error.message);
+    return payloadFault('transaction_could_not_be_decoded', error.message);
   }
   const fees = feeFault(transaction);
   if (fees) return fees;
-  if (!isSane(transaction)) return fault('transaction', 'an index is out of range');
-  if (toAddress(Buffer.from(transaction.keys[0] ?? '', 'latin1')) !== feePayer)
-    return fault('transaction', `the fee payer must be ${feePayer}`);
+  if (!isSane(transaction)) return payloadFault('transaction', 'an index is out of range');
+  if (nameOf(transaction.keys[0]) !== feePayer)
+    return payloadFault('transaction', `the fee payer must be ${feePayer}`);
   if (usesFeePayer(transaction))
-    return fault('transaction_fee_payer_in_instruction', 'the fee payer must not appear in any instruction');
+    return payloadFault(
+      'transaction_fee_payer_in_instruction',
+      'the fee payer must not appear in any instruction',
+    );
   return undefined;
-}
-
-/** Codes of x402's scheme exact on SVM, and one in their manner where it has none. */
-function fault(reason: string, message: string): FeeFault {
-  return { reason: `invalid_exact_svm_payload_${reason}`, message };
 }
 
 function transferOf({ transaction, requirements }: FacilitatorRequest, signature: string): SignedTransfer {
@@ -174,7 +170,7 @@ function transferOf({ transaction, requirements }: FacilitatorRequest, signature
 
 /** The second signer of a transaction: whose money moves. */
 function payerOf(base64: string): string {
-  return toAddress(Buffer.from(read(base64).keys[1] ?? '', 'latin1'));
+  return nameOf(read(base64).keys[1]);
 }
 
 function read(base64: string): SolanaTransaction {
@@ -213,24 +209,23 @@ type Signed = { transaction: string; signature: string };
 
 async function sendUntilLanded(all: Embedded, signed: Signed, signal: AbortSignal): Promise<Landing> {
   const over = new AbortController();
-  const end = (): void => over.abort(signal.reason);
-  signal.addEventListener('abort', end, { once: true });
-  try {
-    await send(all, signed, over.signal);
-    return await Promise.race([
-      all.watch.landing(signed.signature, over.signal),
-      resendUntilDead(all, signed, over.signal),
-    ]);
-  } finally {
-    signal.removeEventListener('abort', end);
-    over.abort(new Error('the settlement is over'));
-  }
+  return withEither(signal, over.signal, async either => {
+    try {
+      await send(all, signed, either);
+      return await Promise.race([
+        all.watch.landing(signed.signature, either),
+        resendUntilDead(all, signed, either),
+      ]);
+    } finally {
+      over.abort(new Error('the settlement is over'));
+    }
+  });
 }
 
 /** An RPC server may lose what it accepted, so that it is sent again until it landed or never can. */
 async function resendUntilDead(all: Embedded, signed: Signed, signal: AbortSignal): Promise<Landing> {
   const { chain, timing } = all;
-  const blockhash = toAddress(Buffer.from(read(signed.transaction).blockhash, 'latin1'));
+  const blockhash = nameOf(read(signed.transaction).blockhash);
   for (;;) {
     await pause(timing.resendMs, signal);
     const lives = await chain.blockhashLives(blockhash, signal).catch(() => true);

@@ -1,8 +1,5 @@
-import { LRUCache } from 'lru-cache';
-import type { PaymentRequirements } from '@x402/core/types';
 import type { PricedOperation } from '../contract/contract.js';
 import type { Payment as Row } from '../ledger/store.js';
-import type { FacilitatorRequest } from './facilitator.js';
 import { requirementsOf, type Terms } from '../methods/x402/requirements.js';
 import {
   destinationAccountOf,
@@ -10,16 +7,13 @@ import {
   receiverAccount,
   type CheckedTransaction,
 } from '../rails/solana/transaction.js';
-
-const MAX_REQUIREMENTS = 1_024;
+import type { FacilitatorRequest } from './facilitator.js';
 
 /** Builds requests to the facilitators. */
 export class FacilitatorRequests {
   readonly #terms: Terms;
   /** By token account. */
   readonly #receivers: ReadonlyMap<string, string>;
-  /** By operation, price and fee payer: the same object for the same offer, so that its text can be cached. */
-  readonly #requirements = new LRUCache<string, PaymentRequirements>({ max: MAX_REQUIREMENTS });
 
   /** @param receivers the present receiver and those that earlier payments of the ledger were paid to */
   constructor(terms: Terms, receivers: readonly string[]) {
@@ -29,13 +23,7 @@ export class FacilitatorRequests {
   }
 
   request(operation: PricedOperation, { evidence, feePayer }: CheckedTransaction): FacilitatorRequest {
-    const key = `${operation.id} ${operation.price.atomic} ${feePayer}`;
-    let requirements = this.#requirements.get(key);
-    if (!requirements) {
-      requirements = requirementsOf(operation, this.#terms, feePayer);
-      this.#requirements.set(key, requirements);
-    }
-    return { transaction: evidence, requirements };
+    return { transaction: evidence, requirements: requirementsOf(operation, this.#terms, feePayer) };
   }
 
   /** With the offer under which the payment was claimed, whatever price and receiver are now. */

@@ -34,6 +34,13 @@ export class FacilitatorUnreachable extends Error {
   }
 }
 
+const MAX_REASON = 300;
+
+/** Reduces somebody else's text, which goes into answers and headers, to one bounded line of printable ASCII. */
+export function plain(text: string): string {
+  return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, MAX_REASON);
+}
+
 const EMPTY_WALLET = 'insufficient_funds';
 const SIMULATION_FAILED = 'invalid_exact_svm_transaction_simulation_failed';
 

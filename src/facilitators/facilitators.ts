@@ -7,7 +7,6 @@ import {
   FacilitatorUnreachable,
   type Facilitator,
   type FacilitatorRequest,
-  type Supported,
 } from './facilitator.js';
 import type { Outage, SettleResult, SignResult, Trouble, VerifyResult } from '../rails/rail.js';
 import { FacilitatorHealth } from './facilitator-health.js';
@@ -24,11 +23,8 @@ export type FacilitatorEntry = {
   onlyFeePayer?: string | undefined;
 };
 
-type Member = {
-  readonly name: string;
-  readonly facilitator: Facilitator;
+type Member = Readonly<Pick<FacilitatorEntry, 'name' | 'facilitator' | 'onlyFeePayer'>> & {
   readonly health: FacilitatorHealth;
-  readonly onlyFeePayer: string | undefined;
   /** The one that it named last. */
   feePayer?: string;
   /** How long it took to say so, in ms. */
@@ -47,23 +43,16 @@ export type FacilitatorState = {
 };
 
 const MAX_FEE_PAYERS = 1_024;
-/** How long a fee payer that no facilitator has stays unknown. */
-const UNKNOWN_MS = 5_000;
 
 /**
  * The configured facilitators in order of preference. A payment goes to the one whose fee payer it names, because that fee payer is part
  * of what the buyer signed. Only new challenges can name another one.
  */
-export class Facilitators implements Facilitator {
+export class Facilitators {
   readonly #members: readonly Member[];
   /** The facilitator of each fee payer. */
   readonly #owners = new LRUCache<string, Member>({ max: MAX_FEE_PAYERS });
-  readonly #unknown = new LRUCache<string, true>({ max: MAX_FEE_PAYERS, ttl: UNKNOWN_MS });
   readonly #observer: Observer;
-  #looking: Promise<unknown> | undefined;
-  #choice: string | undefined;
-  /** Called when new challenges are to name another fee payer; see `choice`. */
-  onChoice: () => void = () => {};
   /** Reads the fee payers that any server on the ledger has offered. */
   recorded: () => Promise<readonly OfferedHint[]> = async () => [];
 
@@ -96,6 +85,12 @@ export class Facilitators implements Facilitator {
     return this.#owners.get(feePayer)?.name;
   }
 
+  /** The same, after a look into the ledger if it is not known here. */
+  async findName(feePayer: string): Promise<string | undefined> {
+    if (!this.#owners.has(feePayer)) this.learn(await this.recorded());
+    return this.nameOf(feePayer);
+  }
+
   /**
    * The fee payer for new challenges: that of the first facilitator that answers usefully and is not near its limit, else of the first
    * that answers usefully, else of the first that answers. Undefined if none does.
@@ -116,12 +111,6 @@ export class Facilitators implements Facilitator {
   /** Whether the facilitator of this fee payer gave a usable answer the last time it was asked about a payment. */
   isHealthy(feePayer: string): boolean {
     return this.#owners.get(feePayer)?.health.healthy ?? false;
-  }
-
-  /** The same, after a look into the ledger if it is not known here. */
-  async findName(feePayer: string): Promise<string | undefined> {
-    if (!this.#owners.has(feePayer)) this.learn(await this.recorded());
-    return this.nameOf(feePayer);
   }
 
   /** The facilitators that may pay with this fee payer. */
@@ -178,48 +167,29 @@ export class Facilitators implements Facilitator {
   async probe(network: string): Promise<void> {
     const rested = this.#members.filter(({ health }) => health.mayProbe);
     await Promise.allSettled(rested.map(member => this.#ask(member, network)));
-    this.#choose();
-  }
-
-  /** Of the facilitator that new challenges name. */
-  async supported(network: string): Promise<Supported> {
-    const failures = await this.refresh(network);
-    const { choice } = this;
-    if (choice !== undefined) return { feePayer: choice };
-    throw new FacilitatorUnreachable(
-      [...failures.values()].map(failure => (failure as Error).message).join('; ') ||
-        'no facilitator answers',
-    );
   }
 
   async verify(request: FacilitatorRequest): Promise<VerifyResult> {
     const member = await this.#memberFor(request);
-    if (!member) return { kind: 'unavailable', detail: nobodyHas(request) };
-    this.#asking(member);
-    return this.#heard(member, 'verify', orTrouble(member.facilitator.verify(request), unavailable));
+    if (!member) return unavailable(nobodyHas(request));
+    return this.#send(member, 'verify', () => member.facilitator.verify(request), unavailable);
   }
 
   async sign(request: FacilitatorRequest): Promise<SignResult> {
     const member = await this.#memberFor(request);
-    if (!member) return { kind: 'unavailable', detail: nobodyHas(request) };
-    if (!member.facilitator.sign) return { kind: 'not-needed' };
-    return this.#heard(member, 'sign', orTrouble(member.facilitator.sign(request), unavailable));
+    if (!member) return unavailable(nobodyHas(request));
+    const signing = member.facilitator.sign?.(request);
+    return signing ? this.#send(member, 'sign', () => signing, unavailable) : { kind: 'not-needed' };
   }
 
   async settle(request: FacilitatorRequest): Promise<SettleResult> {
     const member = await this.#memberFor(request);
-    if (!member) return { kind: 'unknown', reason: nobodyHas(request), signature: '' };
-    this.#asking(member);
-    return this.#heard(member, 'settle', orTrouble(member.facilitator.settle(request), unknown));
+    if (!member) return unknown(nobodyHas(request));
+    return this.#send(member, 'settle', () => member.facilitator.settle(request), unknown);
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#members.map(({ facilitator }) => facilitator.close()));
-  }
-
-  /** Which of them are asked, and which rest after failures. */
-  breakers(): { name: string; open: boolean }[] {
-    return this.#members.map(({ name, health }) => ({ name, open: !health.available }));
   }
 
   /** Each of them, in order of preference. */
@@ -246,39 +216,21 @@ export class Facilitators implements Facilitator {
     };
   }
 
-  #asking({ health }: Member): void {
-    health.asking();
-    this.#choose();
-  }
-
-  async #heard<T extends VerifyResult | SignResult | SettleResult>(
-    member: Member,
+  async #send<T extends Answer>(
+    { name, health }: Member,
     request: FacilitatorAnswered['request'],
-    answer: Promise<T>,
+    send: () => Promise<T>,
+    failed: (why: string, trouble: Trouble) => T,
   ): Promise<T> {
     const began = performance.now();
-    const result = await answer;
-    const trouble = troubleOf(result);
-    const { health, name } = member;
+    health.asking();
+    const result = await send().catch((error: unknown) => failed(String(error), { rest: false }));
     const ms = performance.now() - began;
-    this.#observer.tell({
-      kind: 'facilitator',
-      facilitator: name,
-      request,
-      ms,
-      ...resultOf(result, trouble),
-    });
-    const counted = trouble ? health.failed(trouble, whyOf(result)) : health.answered();
-    void counted.then(() => this.#choose());
+    const trouble = troubleOf(result);
+    const found = resultOf(result, trouble);
+    this.#observer.tell({ kind: 'facilitator', facilitator: name, request, ms, ...found });
+    void (trouble ? health.failed(trouble, whyOf(result)) : health.answered());
     return result;
-  }
-
-  /** Reports a change of the choice. */
-  #choose(): void {
-    const { choice } = this;
-    if (choice === undefined || choice === this.#choice) return;
-    this.#choice = choice;
-    this.onChoice();
   }
 
   async #ask(member: Member, network: string): Promise<void> {
@@ -300,60 +252,39 @@ export class Facilitators implements Facilitator {
     for (const each of [supported.feePayer, ...(supported.signers ?? [])]) this.#owners.set(each, member);
   }
 
-  /** Looks into the ledger, and asks all facilitators which fee payers they have, if this one is not known. */
-  async #memberFor(request: FacilitatorRequest): Promise<Member | undefined> {
-    const feePayer = feePayerIn(request);
-    const known = this.#owners.get(feePayer);
-    if (known || this.#unknown.has(feePayer)) return known;
-    if ((await this.findName(feePayer)) === undefined) {
-      this.#looking ??= this.refresh(request.requirements.network).finally(() => (this.#looking = undefined));
-      await this.#looking;
-    }
-    const found = this.#owners.get(feePayer);
-    if (!found) this.#unknown.set(feePayer, true);
-    return found;
+  async #memberFor({ requirements }: FacilitatorRequest): Promise<Member | undefined> {
+    const feePayer = String(requirements.extra.feePayer);
+    await this.findName(feePayer);
+    return this.#owners.get(feePayer);
   }
 }
 
-/** A failure of the facilitator, but for a settlement that it answered and is unknown all the same. */
-function troubleOf(result: VerifyResult | SignResult | SettleResult): Trouble | undefined {
+type Answer = VerifyResult | SignResult | SettleResult;
+
+/** A failure of the facilitator, except for a settlement that it answered and that is still unknown. */
+function troubleOf(result: Answer): Trouble | undefined {
   if (result.kind === 'unavailable') return ('trouble' in result && result.trouble) || { rest: false };
   return result.kind === 'unknown' ? result.trouble : undefined;
 }
 
-function resultOf(
-  result: VerifyResult | SignResult | SettleResult,
-  trouble: Trouble | undefined,
-): Pick<FacilitatorAnswered, 'result' | 'why'> {
+function resultOf(result: Answer, trouble: Trouble | undefined): Pick<FacilitatorAnswered, 'result' | 'why'> {
   if (result.kind === 'refused') return { result: 'refused', why: result.reason };
   return trouble || result.kind === 'unknown' ? { result: 'failed', why: whyOf(result) } : { result: 'ok' };
 }
 
-async function orTrouble<T>(answer: Promise<T>, failed: (why: string, trouble: Trouble) => T): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    return failed(String(error), { rest: false });
-  }
-}
-
-function unavailable(detail: string, trouble: Trouble): VerifyResult & SignResult & { kind: 'unavailable' } {
-  return { kind: 'unavailable', detail, trouble };
-}
-
-function unknown(reason: string, trouble: Trouble): SettleResult {
-  return { kind: 'unknown', reason, signature: '', trouble };
-}
-
-function whyOf(result: VerifyResult | SignResult | SettleResult): string {
+function whyOf(result: Answer): string {
   if ('detail' in result) return result.detail;
   return 'reason' in result ? result.reason : 'no usable answer';
 }
 
-function feePayerIn({ requirements }: FacilitatorRequest): string {
-  return String(requirements.extra.feePayer);
+function unavailable(detail: string, trouble?: Trouble): VerifyResult & SignResult & { kind: 'unavailable' } {
+  return { kind: 'unavailable', detail, ...(trouble && { trouble }) };
 }
 
-function nobodyHas(request: FacilitatorRequest): string {
-  return `no facilitator in FACILITATOR_URL has the fee payer ${feePayerIn(request)}`;
+function unknown(reason: string, trouble?: Trouble): SettleResult {
+  return { kind: 'unknown', reason, signature: '', ...(trouble && { trouble }) };
+}
+
+function nobodyHas({ requirements }: FacilitatorRequest): string {
+  return `no facilitator in FACILITATOR_URL has the fee payer ${String(requirements.extra.feePayer)}`;
 }

@@ -30,9 +30,9 @@ const READ_EVERY_MS = 30_000;
 const READ_SOON_MS = 3_000;
 const READ_DEADLINE_MS = 10_000;
 /** Between signing and sending there is one commit of the ledger, which may wait for an equal payment. */
-const UNSENT_MS = 15_000;
+export const UNSENT_MS = 15_000;
 /** A transaction that was sent lands within this time or never: 150 blocks. */
-const UNSEEN_MS = 120_000;
+export const UNSEEN_MS = 120_000;
 /** A payer may lose so many fees for us at once, and as many in an hour; who lost many more waits for hours. */
 const LOST_FEES = { capacity: 10, perSecond: 10 / 3_600, highest: 60, maxKeys: 10_000 };
 const HOUR_MS = 3_600_000;

@@ -1,10 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { SolanaChain } from '../rails/solana/rpc.js';
+import { UNSEEN_MS, UNSENT_MS } from './fee-payer-guard.js';
 
-/** Between signing and sending there is one commit of the ledger, which may wait for an equal payment. */
-const UNSENT_MS = 15_000;
-/** A transaction that was sent lands within this time or never: 150 blocks. */
-const UNSEEN_MS = 120_000;
 const MAX_ACCOUNTS = 10_000;
 /** Per account. As many statuses are read in one request. */
 const MAX_TRANSFERS = 256;

@@ -1,7 +1,5 @@
 import { messageOf } from '../ledger/fault.js';
-import type { PaymentRequirements } from '@x402/core/types';
 import { isSignature, readAddress } from '../rails/solana/address.js';
-import { plain } from './reason-text.js';
 import type { Authorize } from './cdp-token.js';
 import { isKeyLike } from '../net/endpoint.js';
 import { backoffSeconds } from '../net/failure.js';
@@ -9,6 +7,7 @@ import { HttpClient, NoAnswer, type HttpAnswer } from '../net/http-client.js';
 import {
   FacilitatorFault,
   FacilitatorUnreachable,
+  plain,
   REFUSALS_BEFORE_SIGNING,
   REFUSALS_OF_LANDED_TRANSFERS,
   type Facilitator,
@@ -193,36 +192,31 @@ function concealed<T extends VerifyResult | SettleResult>(found: T, conceal: (te
   return 'reason' in found ? { ...found, reason: conceal(found.reason) } : found;
 }
 
-const offers = new WeakMap<PaymentRequirements, string>();
-
-/** The JSON body for verify and settle. It contains the offer twice, and thousands of calls share one offer, so its text is cached. */
+/** The JSON body for verify and settle. */
 function bodyOf({ transaction, requirements }: FacilitatorRequest): string {
-  let offer = offers.get(requirements);
-  if (offer === undefined) offers.set(requirements, (offer = JSON.stringify(requirements)));
-  const payload = `{"x402Version":2,"payload":{"transaction":${JSON.stringify(transaction)}},"accepted":${offer}}`;
-  return `{"x402Version":2,"paymentPayload":${payload},"paymentRequirements":${offer}}`;
+  const paymentPayload = { x402Version: 2, payload: { transaction }, accepted: requirements };
+  return JSON.stringify({ x402Version: 2, paymentPayload, paymentRequirements: requirements });
 }
 
+/** Each member may be of any type. */
+type Kind = {
+  x402Version?: unknown;
+  scheme?: unknown;
+  network?: unknown;
+  extra?: { feePayer?: unknown } | null;
+};
+
 function readSupported(json: Record<string, unknown>, network: string, name: string): Supported {
-  const kinds = Array.isArray(json.kinds) ? (json.kinds as unknown[]) : [];
-  const ours = kinds
-    .filter(kind => typeof kind === 'object' && kind !== null)
-    .map(
-      kind =>
-        kind as {
-          x402Version?: unknown;
-          scheme?: unknown;
-          network?: unknown;
-          extra?: { feePayer?: unknown };
-        },
-    )
-    .filter(kind => kind.x402Version === 2 && kind.scheme === 'exact' && kind.network === network);
+  const kinds = (Array.isArray(json.kinds) ? json.kinds : []) as (Kind | null)[];
+  const ours = kinds.filter(
+    kind => kind?.x402Version === 2 && kind.scheme === 'exact' && kind.network === network,
+  );
   if (ours.length === 0) {
     throw new FacilitatorFault(
       `facilitator ${name} does not support x402 v2, scheme exact, on ${network}: set FACILITATOR_URL to one that does`,
     );
   }
-  const feePayer = ours.map(kind => kind.extra?.feePayer).find(isAddress);
+  const feePayer = ours.map(kind => kind?.extra?.feePayer).find(isAddress);
   if (feePayer === undefined) {
     throw new FacilitatorFault(
       `facilitator ${name} names no fee payer for ${network}: set FACILITATOR_URL to one that does`,

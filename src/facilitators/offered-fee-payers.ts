@@ -30,25 +30,34 @@ type Parts = {
  */
 export class OfferedFeePayers {
   readonly #parts: Parts;
-  #following: Promise<void> | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
   /** Offers the fee payer that the facilitators choose now. Never rejects. */
-  follow(): Promise<void> {
-    this.#following ??= this.#follow().finally(() => {
-      this.#following = undefined;
-    });
-    return this.#following;
+  async follow(): Promise<void> {
+    const { hints, facilitators, log } = this.#parts;
+    const { choice } = facilitators;
+    const former = hints.feePayer;
+    if (choice === undefined || choice === former) return;
+    try {
+      await this.#record(choice);
+      hints.setFeePayer(choice);
+      const facilitator = facilitators.nameOf(choice);
+      log.info({ facilitator, feePayer: choice }, 'new challenges name another fee payer');
+      await this.#record(former);
+    } catch (error) {
+      log.warn({ error }, 'could not offer another fee payer');
+    }
   }
 
   /** Records what this server offers or may offer next. Never rejects. */
   async share(): Promise<void> {
     const { hints, facilitators, log } = this.#parts;
     try {
-      for (const feePayer of new Set([hints.feePayer, ...facilitators.feePayers])) await this.#record(feePayer);
+      for (const feePayer of new Set([hints.feePayer, ...facilitators.feePayers]))
+        await this.#record(feePayer);
     } catch (error) {
       log.warn({ error }, 'could not record the offered fee payers in the ledger');
     }
@@ -61,31 +70,12 @@ export class OfferedFeePayers {
       const error = (cause as Error).message;
       log.warn({ facilitator, error }, 'a facilitator did not say what it supports');
     }
-    await this.follow();
   }
 
   /** Asks those that have rested whether they answer again. Never rejects. */
   probe(): Promise<void> {
     const { facilitators, network } = this.#parts;
     return facilitators.probe(network);
-  }
-
-  async #follow(): Promise<void> {
-    const { hints, facilitators, log } = this.#parts;
-    try {
-      for (;;) {
-        const { choice } = facilitators;
-        const former = hints.feePayer;
-        if (choice === undefined || choice === former) return;
-        const facilitator = facilitators.nameOf(choice);
-        log.info({ facilitator, feePayer: choice }, 'new challenges name another fee payer');
-        await this.#record(choice);
-        hints.setFeePayer(choice);
-        await this.#record(former);
-      }
-    } catch (error) {
-      log.warn({ error }, 'could not offer another fee payer');
-    }
   }
 
   #record(feePayer: string): Promise<void> {

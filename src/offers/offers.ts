@@ -12,21 +12,21 @@ type Built = Map<PricedOperation, Map<Method, Challenges>>;
  */
 export class Offers {
   readonly methods: Methods;
-  readonly #rail: Hinting;
+  readonly #hinting: Hinting;
   /** By the hints that they contain. */
   readonly #kept = new WeakMap<Hints, Built>();
   #hints: Hints | undefined;
   /** Those with the current hints. */
   #built: Built = new Map();
 
-  constructor(methods: Methods, rail: Hinting) {
+  constructor(methods: Methods, hinting: Hinting) {
     this.methods = methods;
-    this.#rail = rail;
+    this.#hinting = hinting;
   }
 
   /** The challenge for a call without payment. */
   challenge(operation: PricedOperation, asked: Method): Challenges {
-    const hints = this.#rail.hints();
+    const hints = this.#hinting.hints();
     if (operation.pricing.needsBody) return this.methods.challenges(asked, operation, hints);
     if (hints !== this.#hints) this.#turnTo(hints);
     let built = this.#built.get(operation);
@@ -49,7 +49,7 @@ export class Offers {
     fresh: boolean,
     payment?: Checked,
   ): Challenges {
-    return this.methods.challenges(asked, operation, this.#rail.hintsAfter(fresh, payment), error);
+    return this.methods.challenges(asked, operation, this.#hinting.hintsAfter(fresh, payment), error);
   }
 
   #turnTo(hints: Hints): void {

@@ -1,4 +1,4 @@
-import type { LandedTransaction } from '../rails/solana/rpc-types.js';
+import type { LandedTransaction } from '../rails/solana/rpc-results.js';
 import type { Identity } from '../ledger/reader.js';
 import type { Payment, Refund } from '../ledger/store.js';
 import { toDecimal } from '../price/amount.js';

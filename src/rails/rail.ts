@@ -72,7 +72,10 @@ export type Fate =
   | { kind: 'absent'; why: string; final: boolean }
   | { kind: 'unknown' };
 
-/** What gives buyers their hints. */
+/** What one look for a payment finds. `not-seen` alone proves nothing: it may land yet, or whoever was asked may be behind. */
+export type Sighting = { kind: 'seen'; settlement: string } | { kind: 'not-seen' } | { kind: 'unclear' };
+
+/** What gives buyers the hints of a rail. */
 export interface Hinting<C extends Checked = Checked> {
   /** For the challenge of a call without payment: another object whenever anything in it changes. */
   hints(): Hints;
@@ -84,7 +87,7 @@ export interface Hinting<C extends Checked = Checked> {
  * What moves money and proves where it is: one network and one asset. A payment is always handed back to the rail that checked it. Amounts
  * are atomic units, durations ms unless noted otherwise. None of the methods throws; those that return a promise reject only where noted.
  */
-export interface Rail<C extends Checked = Checked> extends Hinting<C> {
+export interface Rail<C extends Checked = Checked> {
   /** As the ledger writes it. */
   readonly network: string;
   /** What makes a payment another one, after "sign a new one for this call, with". */
@@ -127,7 +130,7 @@ export interface Rail<C extends Checked = Checked> extends Hinting<C> {
   /** Waits until the settlement of a payment can be seen. False if it is not there, failed, or was not seen in time. */
   confirm(row: Row, settlement: string): Promise<boolean>;
   /** Looks once for a payment that was refused because it would fail, which is also what is said of one that has landed. May reject. */
-  fateOfDenied(row: Row): Promise<Fate>;
+  lookFor(row: Row): Promise<Sighting>;
   /** Begins a round of looks, which share what they read. Rejects if the ledger fails. */
   beginRound(): Promise<void>;
   /**

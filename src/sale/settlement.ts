@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from '../ledger/store.js';
 import type { Ledger, SettleRequest } from '../ledger/store.js';
 import type { WaitingCallers } from './waiting-callers.js';
-import type { Fate, Rail, SettleResult as Settled } from '../rails/rail.js';
+import type { Rail, SettleResult as Settled, Sighting } from '../rails/rail.js';
 import { recordLanded } from './record-landed.js';
 import { inProgress, overLimit, type Success } from './outcome.js';
 import { RunEnded, paidBy, type RunResult, type Run, type RunCleanup } from './run.js';
@@ -117,16 +117,16 @@ export class Settlement {
   /** A refusal that is also that of a landed transfer counts only if the rail does not show the transfer. */
   async #checkDenial(run: Run, settled: Settled): Promise<Settled> {
     if (settled.kind !== 'refused' || !settled.mayHaveLanded) return settled;
-    const fate = await this.#fateOfDenied(run.id).catch((): Fate => ({ kind: 'unknown' }));
-    if (fate.kind === 'absent') return settled;
-    if (fate.kind === 'paid') return { kind: 'settled', signature: fate.settlement };
+    const sighting = await this.#lookFor(run.id).catch((): Sighting => ({ kind: 'unclear' }));
+    if (sighting.kind === 'not-seen') return settled;
+    if (sighting.kind === 'seen') return { kind: 'settled', signature: sighting.settlement };
     return { kind: 'unknown', reason: settled.reason, signature: '' };
   }
 
-  async #fateOfDenied(id: string): Promise<Fate> {
+  async #lookFor(id: string): Promise<Sighting> {
     const { ledger, rail } = this.#parts;
     const row = await ledger.find(id);
-    return row ? rail.fateOfDenied(row) : { kind: 'unknown' };
+    return row ? rail.lookFor(row) : { kind: 'unclear' };
   }
 
   /** Leaves the row to the reconciler, to copies of this payment, and to newly signed payments for the same call. */

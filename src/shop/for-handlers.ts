@@ -60,7 +60,7 @@ export {
 export type { Log } from '../net/log.js';
 
 // What is read from the chain.
-export type { Account } from '../rails/solana/rpc-types.js';
+export type { Account } from '../rails/solana/rpc-results.js';
 export { readAddress, toAddress } from '../rails/solana/address.js';
 export { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 

@@ -11,7 +11,7 @@ import { pause, withDeadline } from '../net/deadline.js';
 import type { Offers } from '../offers/offers.js';
 import { isSignature } from '../rails/solana/address.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
-import type { LandedTransaction } from '../rails/solana/rpc-types.js';
+import type { LandedTransaction } from '../rails/solana/rpc-results.js';
 import { chooseOffer, type Challenge } from '../wallet/offer.js';
 import { foreignPage } from './own-page.js';
 

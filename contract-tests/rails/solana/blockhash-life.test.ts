@@ -1,39 +1,49 @@
-import type { Account } from '../../../src/rails/solana/rpc-types.js';
+import type { Account } from '../../../src/rails/solana/rpc-results.js';
 import { Keypair, PublicKey, SYSVAR_RECENT_BLOCKHASHES_PUBKEY } from '@solana/web3.js';
 import { expect } from 'chai';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BlockhashLife } from '../../../src/rails/solana/blockhash-life.js';
 import { SolanaHints } from '../../../src/rails/solana/solana-hints.js';
 import { bytesOf } from '../../../src/rails/solana/transaction.js';
-import { recentBlockhashes } from '../../../src/rails/solana/recent-blockhashes.js';
 import { FEE_PAYER } from '../../support/charge-world.js';
 import { craftPayment, v2Header } from '../../support/craft.js';
 import { challengeOf, openWorld, post, TEXT, type World } from '../../support/world.js';
 import { priceOf } from '../../support/sold.js';
 
 const hash = (): string => Keypair.generate().publicKey.toBase58();
+const entryOf = (blockhash: string): Buffer =>
+  Buffer.concat([Buffer.from(bytesOf(blockhash), 'latin1'), Buffer.alloc(8)]);
+
+/** The chain's list of recent blockhashes. */
+function listOf(hashes: readonly string[]): Buffer {
+  const count = Buffer.alloc(8);
+  count.writeBigUInt64LE(BigInt(hashes.length));
+  return Buffer.concat([count, ...hashes.map(entryOf)]);
+}
 
 describe('How long a blockhash still lives', () => {
   let now: number;
   let reads: number;
   let hints: SolanaHints;
-  let listed: string[] | undefined | Error;
+  let listed: Buffer | undefined | Error;
   let life: BlockhashLife;
   const hashes = Array.from({ length: 150 }, hash);
 
   beforeEach(() => {
     now = 1_000_000;
     reads = 0;
-    listed = hashes.map(bytesOf);
+    listed = listOf(hashes);
     hints = new SolanaHints(FEE_PAYER, () => now);
     life = new BlockhashLife({
       hints,
       closing: new AbortController().signal,
       now: () => now,
-      recent: async () => {
-        reads += 1;
-        if (listed instanceof Error) throw listed;
-        return listed;
+      chain: {
+        account: async (): Promise<Account | null> => {
+          reads += 1;
+          if (listed instanceof Error) throw listed;
+          return listed ? { owner: hash(), lamports: 1, slot: 1, executable: false, data: listed } : null;
+        },
       },
     });
   });
@@ -76,21 +86,13 @@ describe('How long a blockhash still lives', () => {
   });
 
   it('a list that is cut short or says more than it has is read as far as it goes', async () => {
-    const account = (data: Buffer): Account => ({
-      owner: hash(),
-      lamports: 1,
-      slot: 1,
-      executable: false,
-      data,
-    });
-    const read = (data: Buffer): Promise<string[] | undefined> =>
-      recentBlockhashes({ account: async () => account(data) }, new AbortController().signal);
-    const count = Buffer.alloc(8, 0xff);
-    const entry = Buffer.concat([Buffer.alloc(32, 7), Buffer.alloc(8)]);
-    expect(await read(Buffer.concat([count, entry, entry.subarray(0, 39)]))).to.deep.equal([
-      '\u0007'.repeat(32),
-    ]);
-    expect(await read(Buffer.alloc(7))).to.equal(undefined);
+    const [first, second] = [hash(), hash()];
+    const whole = Buffer.concat([Buffer.alloc(8, 0xff), entryOf(first), entryOf(second)]);
+    listed = whole.subarray(0, -1);
+    expect([await left(first), await left(second)]).to.deep.equal([150, undefined]);
+    now += 2_000;
+    listed = Buffer.alloc(7);
+    expect(await left(first)).to.equal(undefined);
   });
 });
 

@@ -13,7 +13,7 @@ describe('the refresh of the hints', () => {
       hints: { setView: nothing, view: () => ({ height: 5_000 }), nextReadAfterMs: () => Infinity },
       chain: { latestBlockhash: async () => ({ blockhash: 'hash', slot: 1, lastValidBlockHeight: 5_150 }) },
       heights: { refresh: nothing, check: nothing, record: nothing },
-      feePayers: { ask: nothing, probe: nothing, share: nothing },
+      feePayers: { ask: nothing, probe: nothing, follow: nothing, share: nothing },
       ledger: { deleteExpiredClaims: async (claimed: object) => deleted.push(claimed) < 1, prune: nothing },
       log: { info: nothing, warn: nothing },
     } as unknown as Parts;
@@ -40,7 +40,7 @@ describe('the refresh of the hints', () => {
     const heights = new ChainHeights(ledger, { now: () => now });
     const hints = { setView: () => {}, view: () => undefined, nextReadAfterMs: () => Infinity };
     const nothing = async (): Promise<void> => {};
-    const feePayers = { ask: nothing, probe: nothing, share: nothing };
+    const feePayers = { ask: nothing, probe: nothing, follow: nothing, share: nothing };
     const found: string[] = [];
     const log = {
       info: (_fields: object, text: string) => found.push(text),

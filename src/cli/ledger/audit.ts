@@ -1,5 +1,5 @@
-import type { LandedTransaction } from '../../rails/solana/rpc-types.js';
-import type { SignatureEntry } from '../../rails/solana/rpc-types.js';
+import type { LandedTransaction } from '../../rails/solana/rpc-results.js';
+import type { SignatureEntry } from '../../rails/solana/rpc-results.js';
 import { createHash } from 'node:crypto';
 import { VersionedMessage } from '@solana/web3.js';
 import type { Identity } from '../../ledger/reader.js';

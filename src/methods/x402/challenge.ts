@@ -106,7 +106,7 @@ function resourceOf(operation: PricedOperation, terms: Terms): Json {
 }
 
 function option(operation: PricedOperation, terms: Terms, live: Hints, version: ChallengeVersion): Json {
-  const { feePayer = '' } = live;
+  const { feePayer = '', ...hints } = live;
   const { amount, extra, ...requirements } = requirementsOf(operation, terms, feePayer);
   return {
     ...requirements,
@@ -116,16 +116,8 @@ function option(operation: PricedOperation, terms: Terms, live: Hints, version: 
     resource: resourceUrl(operation, terms),
     description: operation.summary,
     mimeType: operation.answers[0].mimeType,
-    extra: { ...extra, ...hintsOf(live) },
-  };
-}
-
-/** The facts about mint and chain that a buyer would otherwise read from an RPC server before signing. */
-function hintsOf({ recentBlockhash }: Hints): Json {
-  return {
-    decimals: USDC.decimals,
-    tokenProgram: TOKEN_PROGRAM,
-    ...(recentBlockhash ? { recentBlockhash } : {}),
+    // What a buyer would otherwise read from an RPC server before signing.
+    extra: { ...extra, decimals: USDC.decimals, tokenProgram: TOKEN_PROGRAM, ...hints },
   };
 }
 

@@ -36,13 +36,9 @@ export function bodyFields(schema: Json): { name: string; schema: Json; required
 
 /** How to call an operation, in one line: `GET /a/{id} path {"id": string} query {"days"?: integer}`. */
 export function callShape({ method, path, parameters, request }: PricedOperation): string {
-  const among = (where: Parameter['in']): Field[] =>
-    parameters
-      .filter(each => each.in === where)
-      .map(({ name, plain, required }) => ({ name, schema: plain, required }));
   const parts = [
-    ['path ', among('path')],
-    ['query ', among('query')],
+    ['path ', fieldsIn('path', parameters)],
+    ['query ', fieldsIn('query', parameters)],
     ['', request ? bodyFields(request.plain) : []],
   ] as const;
   const texts = parts
@@ -53,6 +49,16 @@ export function callShape({ method, path, parameters, request }: PricedOperation
 
 type Field = { name: string; schema: Json; required: boolean };
 
+function fieldsIn(where: Parameter['in'], parameters: readonly Parameter[]): Field[] {
+  return parameters
+    .filter(each => each.in === where)
+    .map(({ name, plain, required, description = plain.description }) => ({
+      name,
+      schema: { ...plain, description },
+      required,
+    }));
+}
+
 function fieldsText(fields: readonly Field[]): string {
   const texts = fields.map(
     ({ name, schema, required }) => `${JSON.stringify(name)}${required ? '' : '?'}: ${typeText(schema)}`,
@@ -62,13 +68,31 @@ function fieldsText(fields: readonly Field[]): string {
 
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
+/** The `bazaar` (discovery) extension of x402 v2: the input of a call, and what it and the output must be like. */
+export function discovery(
+  { answers: [{ kind, mimeType }] }: PricedOperation,
+  input: Json,
+  like: { properties: Json; required: string[] },
+  outputs: Json = {},
+): Json {
+  const output = { type: 'object', properties: { type: { type: 'string' }, ...outputs }, required: ['type'] };
+  return {
+    info: { input, output: { type: kind, ...(kind === 'json' ? {} : { format: mimeType }) } },
+    schema: {
+      $schema: DIALECT,
+      type: 'object',
+      properties: { input: { type: 'object', ...like, additionalProperties: false }, output },
+      required: ['input'],
+    },
+  };
+}
+
 /**
- * The `bazaar` (discovery) extension of x402 v2: how to call the operation, with the contract's own examples, and a schema of that.
+ * How to call an operation over HTTP, with the contract's own examples.
  * `whole` false leaves out what the values must be like, for challenges that would be too large. Examples are never shortened.
  */
 export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
-  const { method, path, parameters, request, answers } = operation;
-  const [{ kind, mimeType }] = answers;
+  const { method, path, parameters, request } = operation;
   const post = method === 'POST';
   const groups = (
     [
@@ -97,20 +121,7 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   };
   const required = ['type', 'method', ...(post ? ['bodyType', 'body'] : [])];
   return {
-    info: { input, output: { type: kind, ...(kind === 'json' ? {} : { format: mimeType }) } },
-    schema: {
-      $schema: DIALECT,
-      type: 'object',
-      properties: {
-        input: { type: 'object', properties, required, additionalProperties: false },
-        output: {
-          type: 'object',
-          properties: { type: { type: 'string' }, example: { type: 'object' } },
-          required: ['type'],
-        },
-      },
-      required: ['input'],
-    },
+    ...discovery(operation, input, { properties, required }, { example: { type: 'object' } }),
     ...(path.includes('{') ? { routeTemplate: path.replace(/\{([^{}/]+)\}/g, ':$1') } : {}),
   };
 }
@@ -140,25 +151,15 @@ export function outputSchemaOf(operation: PricedOperation, whole: boolean): Json
         { type: schema.type ?? typeText(schema), description: schema.description, required },
       ]),
     );
-  const among = (where: Parameter['in']): Json =>
-    described(
-      parameters
-        .filter(each => each.in === where)
-        .map(({ name, plain, required, description }) => ({
-          name,
-          required,
-          schema: description === undefined ? plain : { ...plain, description },
-        })),
-    );
-  const has = (where: Parameter['in']): boolean => parameters.some(each => each.in === where);
+  const [path, query] = [fieldsIn('path', parameters), fieldsIn('query', parameters)];
   const output = kind === 'json' ? example : { type: kind, format: mimeType };
   return {
     input: {
       type: 'http',
       method,
       discoverable: true,
-      ...(has('path') ? { pathParams: among('path') } : {}),
-      ...(has('query') ? { queryParams: among('query') } : {}),
+      ...(path.length > 0 ? { pathParams: described(path) } : {}),
+      ...(query.length > 0 ? { queryParams: described(query) } : {}),
       ...(request ? { bodyType: 'json', bodyFields: described(bodyFields(request.plain)) } : {}),
     },
     ...(whole && output !== undefined ? { output } : {}),

@@ -1,6 +1,7 @@
 import type { PricedOperation } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
 import type { Challenge, ToolPart, ToolShape } from '../method.js';
+import { discovery } from './describe-call.js';
 
 /** Where some clients look for the challenge instead of in the result. */
 const CHALLENGE_KEY = 'x402/error';
@@ -26,10 +27,9 @@ export function toolChallenge(operation: PricedOperation, { body }: Challenge, t
   return { structured, meta: { [CHALLENGE_KEY]: structured } };
 }
 
-/** The `bazaar` (discovery) extension of x402 v2 in its form for MCP tools. */
+/** The discovery extension in its form for MCP tools. */
 function bazaarOfTool(operation: PricedOperation, { inputSchema, example }: ToolShape): Json {
-  const { id, summary, answers } = operation;
-  const [{ kind, mimeType }] = answers;
+  const { id, summary } = operation;
   const input = {
     type: 'mcp',
     toolName: id,
@@ -39,28 +39,13 @@ function bazaarOfTool(operation: PricedOperation, { inputSchema, example }: Tool
     example,
   };
   const fixed = (value: string): Json => ({ type: 'string', const: value });
-  return {
-    info: { input, output: { type: kind, ...(kind === 'json' ? {} : { format: mimeType }) } },
-    schema: {
-      $schema: 'https://json-schema.org/draft/2020-12/schema',
-      type: 'object',
-      properties: {
-        input: {
-          type: 'object',
-          properties: {
-            type: fixed('mcp'),
-            toolName: fixed(id),
-            description: { type: 'string' },
-            transport: { type: 'string', enum: ['streamable-http', 'sse'] },
-            inputSchema: { type: 'object' },
-            example: { type: 'object' },
-          },
-          required: ['type', 'toolName', 'inputSchema'],
-          additionalProperties: false,
-        },
-        output: { type: 'object', properties: { type: { type: 'string' } }, required: ['type'] },
-      },
-      required: ['input'],
-    },
+  const properties = {
+    type: fixed('mcp'),
+    toolName: fixed(id),
+    description: { type: 'string' },
+    transport: { type: 'string', enum: ['streamable-http', 'sse'] },
+    inputSchema: { type: 'object' },
+    example: { type: 'object' },
   };
+  return discovery(operation, input, { properties, required: ['type', 'toolName', 'inputSchema'] });
 }

@@ -48,7 +48,7 @@ type V2 = {
 };
 
 const text = (maxLength = 256) => ({ type: 'string', maxLength }) as const;
-const payload = {
+const PAYLOAD = {
   type: 'object',
   required: ['transaction'],
   properties: { transaction: text(8192) },
@@ -60,7 +60,7 @@ const ajv = new Ajv({ allowUnionTypes: true, meta: false, validateSchema: false 
 const isV1 = ajv.compile<V1>({
   type: 'object',
   required: ['x402Version', 'scheme', 'network', 'payload'],
-  properties: { x402Version: { const: 1 }, scheme: text(), network: text(), payload },
+  properties: { x402Version: { const: 1 }, scheme: text(), network: text(), payload: PAYLOAD },
 });
 
 const isV2 = ajv.compile<V2>({
@@ -81,7 +81,7 @@ const isV2 = ajv.compile<V2>({
         extra: { type: 'object', properties: { feePayer: text(), paymentFlow: text() } },
       },
     },
-    payload,
+    payload: PAYLOAD,
     extensions: {
       type: 'object',
       properties: {
@@ -102,34 +102,25 @@ const isV2 = ajv.compile<V2>({
   },
 });
 
+/** The payment can't be read. */
+class Unreadable extends Error {}
+
 /**
  * Reads the payment of a request. Its shape decides the version (`accepted` present → v2), not the name of its header.
  * What can't be read has the version of its header. A malformed payment is rejected without a network call and without reading the body.
  */
 export function decodePayment(carrier: Carrier): Decoded {
-  const decoded = decodeFirst(carrier);
-  if (decoded.kind !== 'fault') return decoded;
-  const version = 'meta' in carrier || carrier.headers[PAYMENT_HEADERS[0]] !== undefined ? 2 : 1;
-  return { ...decoded, version };
-}
-
-type Fault = { kind: 'fault'; error: string };
-
-function decodeFirst(carrier: Carrier): Exclude<Decoded, { kind: 'fault' }> | Fault {
   const [first, second] = 'meta' in carrier ? carriedByMeta(carrier.meta) : carriedByHeaders(carrier.headers);
   if (first === undefined) return { kind: 'none' };
-  if (second !== undefined && second !== first) {
-    return fault('PAYMENT-SIGNATURE and X-PAYMENT carry two different payments: send one');
-  }
-  const json = decodeBase64(first);
-  if (json === undefined) return fault('the payment header is not base64');
-  let value: unknown;
   try {
-    value = JSON.parse(json);
-  } catch {
-    return fault('the payment header is not base64 of JSON');
+    if (second !== undefined && second !== first)
+      throw new Unreadable('PAYMENT-SIGNATURE and X-PAYMENT carry two different payments: send one');
+    return { kind: 'payment', payment: readPayload(parse(first)) };
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    const version = 'meta' in carrier || carrier.headers[PAYMENT_HEADERS[0]] !== undefined ? 2 : 1;
+    return { kind: 'fault', version, error: error.message };
   }
-  return readPayload(value);
 }
 
 function carriedByHeaders(headers: IncomingHttpHeaders): string[] {
@@ -147,50 +138,39 @@ function carriedByMeta(meta: Json): string[] {
     );
 }
 
-function readPayload(value: unknown): Exclude<Decoded, { kind: 'fault' }> | Fault {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return fault('the payment is not a JSON object: send an x402 PaymentPayload');
+function parse(header: string): unknown {
+  const json = decodeBase64(header);
+  if (json === undefined) throw new Unreadable('the payment header is not base64');
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw new Unreadable('the payment header is not base64 of JSON');
   }
+}
+
+function readPayload(value: unknown): WirePayment {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Unreadable('the payment is not a JSON object: send an x402 PaymentPayload');
   if ('accepted' in value) {
     if (!isV2(value))
-      return fault(`the payment is not an x402 v2 PaymentPayload: ${shapeFault(isV2.errors)}`);
-    const identifier = value.extensions?.['payment-identifier']?.info.id;
-    const { scheme, network } = value.accepted;
-    const { transaction } = value.payload;
-    const payment = {
-      version: 2,
-      scheme,
-      network,
-      transaction,
-      accepted: value.accepted,
-      identifier,
-    } as const;
-    return { kind: 'payment', payment };
+      throw new Unreadable(`the payment is not an x402 v2 PaymentPayload: ${shapeFault(isV2.errors)}`);
+    const { accepted, payload, extensions } = value;
+    const { scheme, network } = accepted;
+    const identifier = extensions?.['payment-identifier']?.info.id;
+    return { version: 2, scheme, network, transaction: payload.transaction, accepted, identifier };
   }
-  if (!isV1(value)) {
-    return fault(
+  if (!isV1(value))
+    throw new Unreadable(
       `the payment is neither an x402 v2 PaymentPayload (it has no accepted) nor a v1 one: ${shapeFault(isV1.errors)}`,
     );
-  }
-  const { scheme, network, payload: body } = value;
-  const payment = {
-    version: 1,
-    scheme,
-    network,
-    transaction: body.transaction,
-    accepted: undefined,
-    identifier: undefined,
-  } as const;
-  return { kind: 'payment', payment };
+  const { scheme, network, payload } = value;
+  const { transaction } = payload;
+  return { version: 1, scheme, network, transaction, accepted: undefined, identifier: undefined };
 }
 
 function shapeFault(errors: typeof isV1.errors): string {
   const first = errors?.[0];
   return first ? `${first.instancePath || 'it'} ${first.message}` : 'wrong shape';
-}
-
-function fault(error: string): Fault {
-  return { kind: 'fault', error };
 }
 
 /**

@@ -1,51 +1,73 @@
 import { BLOCKHASH_LIFE_BLOCKS, blocksWithin } from './blocks.js';
 import { withDeadline } from '../../net/deadline.js';
+import { RECENT_BLOCKHASHES_SYSVAR } from './networks.js';
+import type { SolanaChain } from './rpc.js';
 import type { SolanaHints } from './solana-hints.js';
 import type { Key } from './message.js';
 
-/** The chain's recent blockhashes as keys, newest first, one per block; undefined if the chain does not serve them. */
-export type RecentBlockhashes = (signal: AbortSignal) => Promise<Key[] | undefined>;
+/** By blockhash, how many blocks ago it was the newest. */
+type Ages = ReadonlyMap<Key, number>;
+
+type Parts = {
+  hints: Pick<SolanaHints, 'blockhashAge'>;
+  chain: Pick<SolanaChain, 'account'>;
+  closing: AbortSignal;
+  now?: () => number;
+};
+
 /** How long one read of the chain is reused, even if it failed. */
 const READ_LIFE_MS = 2_000;
 const READ_DEADLINE_MS = 1_000;
+const COUNT_BYTES = 8;
+const HASH_BYTES = 32;
+/** The size of an entry: a hash and its fee per signature (u64). */
+const ENTRY_BYTES = 40;
+const MAX_ENTRIES = 150;
 
 /** Computes how long a blockhash stays valid, from the blockhashes that this server has read, else from the chain's recent ones. */
 export class BlockhashLife {
-  readonly #hints: SolanaHints;
-  readonly #recent: RecentBlockhashes;
-  readonly #closing: AbortSignal;
+  readonly #parts: Parts;
   readonly #now: () => number;
-  #read: { at: number; ages: Promise<ReadonlyMap<Key, number>> } | undefined;
+  #read: { at: number; ages: Promise<Ages> } | undefined;
 
-  constructor(parts: {
-    hints: SolanaHints;
-    recent: RecentBlockhashes;
-    closing: AbortSignal;
-    now?: () => number;
-  }) {
-    this.#hints = parts.hints;
-    this.#recent = parts.recent;
-    this.#closing = parts.closing;
+  constructor(parts: Parts) {
+    this.#parts = parts;
     this.#now = parts.now ?? Date.now;
   }
 
   /** The number of blocks in which a transaction with this blockhash can still land; undefined if unknown. Never rejects. */
   async blocksLeft(blockhash: Key): Promise<number | undefined> {
-    const seen = this.#hints.blockhashAge(blockhash);
+    const seen = this.#parts.hints.blockhashAge(blockhash);
     if (seen !== undefined) return BLOCKHASH_LIFE_BLOCKS - seen;
     const { at, ages } = this.#ages();
     const age = (await ages).get(blockhash);
     return age === undefined ? undefined : BLOCKHASH_LIFE_BLOCKS - age - blocksWithin(this.#now() - at);
   }
 
-  #ages(): { at: number; ages: Promise<ReadonlyMap<Key, number>> } {
+  #ages(): { at: number; ages: Promise<Ages> } {
+    const { chain, closing } = this.#parts;
     const now = this.#now();
     if (!this.#read || now - this.#read.at >= READ_LIFE_MS) {
-      const ages = withDeadline(READ_DEADLINE_MS, this.#closing, this.#recent)
-        .catch(() => undefined)
-        .then(hashes => new Map(hashes?.map((hash, age) => [hash, age])));
-      this.#read = { at: now, ages };
+      const ages = withDeadline(READ_DEADLINE_MS, closing, signal => recentAges(chain, signal));
+      this.#read = { at: now, ages: ages.catch(() => new Map<Key, number>()) };
     }
     return this.#read;
   }
+}
+
+/**
+ * The hashes of the last 150 blocks, the newest first, from the chain's own list
+ * (https://docs.rs/solana-sysvar/latest/solana_sysvar/recent_blockhashes). None if the chain does not have the list.
+ */
+async function recentAges(chain: Pick<SolanaChain, 'account'>, signal: AbortSignal): Promise<Ages> {
+  const data = (await chain.account(RECENT_BLOCKHASHES_SYSVAR, signal))?.data;
+  const ages = new Map<Key, number>();
+  if (!data || data.length < COUNT_BYTES) return ages;
+  const fitting = Math.floor((data.length - COUNT_BYTES) / ENTRY_BYTES);
+  const count = Math.min(Number(data.readBigUInt64LE()), fitting, MAX_ENTRIES);
+  for (let age = 0; age < count; age++) {
+    const from = COUNT_BYTES + age * ENTRY_BYTES;
+    ages.set(data.toString('latin1', from, from + HASH_BYTES), age);
+  }
+  return ages;
 }

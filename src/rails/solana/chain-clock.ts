@@ -1,5 +1,5 @@
 import { CLOCK_SYSVAR } from './networks.js';
-import type { Finality } from './rpc-types.js';
+import type { Finality } from './rpc-results.js';
 import type { SolanaChain } from './rpc.js';
 
 /** A block of the chain: its slot, and its time in ms since 1970. */

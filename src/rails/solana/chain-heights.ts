@@ -1,6 +1,7 @@
 import type { Ledger } from '../../ledger/store.js';
 import { boundedRate, ChainRate, LEAST_BLOCKS_PER_SECOND } from './chain-rate.js';
 import { heightOf, type ChainHistory } from './find-transfer.js';
+import type { SolanaChain } from './rpc.js';
 
 /** The greatest block height that any server on the ledger has seen, and when (ms since 1970). */
 export type SeenHeight = { height: number; seenAt: number };
@@ -111,19 +112,13 @@ export class ChainHeights {
   }
 }
 
-type CheckedHistory = Omit<ChainHistory, 'latestBlockhash'> & {
-  latestBlockhash(
-    finality: 'confirmed' | 'finalized',
-    signal: AbortSignal,
-    check: (latest: Latest) => void,
-  ): ReturnType<ChainHistory['latestBlockhash']>;
-};
-
 /** A chain history that rejects heights which the chain can't have reached, so that none of them proves a payment absent. */
-export function boundedHistory(chain: CheckedHistory, heights: ChainHeights): ChainHistory {
+export function boundedHistory(
+  chain: ChainHistory & Pick<SolanaChain, 'latestBlockhash'>,
+  heights: ChainHeights,
+): ChainHistory {
   return {
+    ...chain,
     latestBlockhash: (finality, signal) => chain.latestBlockhash(finality, signal, heights.checkRise),
-    signaturesFor: (address, page, signal) => chain.signaturesFor(address, page, signal),
-    transaction: (signature, finality, signal) => chain.transaction(signature, finality, signal),
   };
 }

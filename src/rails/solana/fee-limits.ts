@@ -29,30 +29,36 @@ export function feeFault({
   instructions,
 }: SolanaTransaction): FeeFault | undefined {
   if (signatures !== SIGNATURES) {
-    return fault('excessive_signers', `needs ${signatures} signatures, must be 2: the fee payer's and yours`);
+    return payloadFault(
+      'excessive_signers',
+      `needs ${signatures} signatures, must be 2: the fee payer's and yours`,
+    );
   }
-  if (lookups.length > 0) return fault('transaction', 'address lookup tables are not accepted');
+  if (lookups.length > 0) return payloadFault('transaction', 'address lookup tables are not accepted');
   const [limit, price] = instructions;
   if (!limit || !isBudget(limit, keys, SET_COMPUTE_UNIT_LIMIT, 5)) {
-    return fault(LIMIT, 'the first instruction must set the compute unit limit');
+    return payloadFault(LIMIT, 'the first instruction must set the compute unit limit');
   }
   if (!price || !isBudget(price, keys, SET_COMPUTE_UNIT_PRICE, 9)) {
-    return fault(PRICE, 'the second instruction must set the compute unit price');
+    return payloadFault(PRICE, 'the second instruction must set the compute unit price');
   }
   const units = limit.data.readUInt32LE(1);
   if (units > MAX_COMPUTE_UNITS) {
-    return fault(
+    return payloadFault(
       `${LIMIT}_too_high`,
       `the compute unit limit is too high: ${units}, at most ${MAX_COMPUTE_UNITS} are accepted`,
     );
   }
   const perUnit = price.data.readBigUInt64LE(1);
   if (perUnit > MAX_MICROLAMPORTS_PER_UNIT) {
-    return fault(`${PRICE}_too_high`, 'the compute unit price is too high: at most 5 lamports are accepted');
+    return payloadFault(
+      `${PRICE}_too_high`,
+      'the compute unit price is too high: at most 5 lamports are accepted',
+    );
   }
   const lamports = priorityFee(units, perUnit);
   if (lamports <= MAX_PRIORITY_FEE_LAMPORTS) return undefined;
-  return fault(
+  return payloadFault(
     `${PRICE}_too_high`,
     `the compute unit price is too high: limit times price is a priority fee of ${lamports} lamports, at most ` +
       `${MAX_PRIORITY_FEE_LAMPORTS} are accepted`,
@@ -81,7 +87,8 @@ export function feeOf({ signatures, instructions }: SolanaTransaction): bigint {
 const LIMIT = 'transaction_instructions_compute_limit_instruction';
 const PRICE = 'transaction_instructions_compute_price_instruction';
 
-function fault(reason: string, message: string): FeeFault {
+/** Codes of x402's scheme exact on SVM, or in their manner where it has none. */
+export function payloadFault(reason: string, message: string): FeeFault {
   return { reason: `invalid_exact_svm_payload_${reason}`, message };
 }
 

@@ -63,6 +63,18 @@ export function readTransaction(bytes: Buffer): SolanaTransaction {
 }
 
 /**
+ * The bytes that the signatures of a landed transaction cover, whatever its version.
+ * @throws MessageFault
+ */
+export function signedPartOf(bytes: Buffer): Buffer {
+  const reader = new Reader(bytes);
+  const signatures = reader.length();
+  const message = bytes.subarray(SIGNATURE_BYTES * signatures + reader.at);
+  if (signatures === 0 || message.length === 0) throw undecodable();
+  return message;
+}
+
+/**
  * Whether all indexes of the transaction are in range, which the runtime checks first. Only for transactions without lookup tables.
  */
 export function isSane(transaction: SolanaTransaction): boolean {

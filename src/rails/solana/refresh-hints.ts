@@ -10,6 +10,7 @@ import type { ChainView, SolanaHints } from './solana-hints.js';
 const TICK_MS = 200;
 const FACILITATORS_INTERVAL_MS = 15_000;
 const PROBE_INTERVAL_MS = 200;
+const FOLLOW_INTERVAL_MS = 100;
 const SHARE_INTERVAL_MS = 20_000;
 const UPKEEP_INTERVAL_MS = 60_000;
 const MEASURE_INTERVAL_MS = 60_000;
@@ -34,7 +35,7 @@ export async function readView(
 }
 
 /** Keeps the fee payer of the hints fresh. None of these rejects. */
-type FeePayers = { ask(): Promise<void>; probe(): Promise<void>; share(): Promise<void> };
+type FeePayers = Record<'ask' | 'probe' | 'follow' | 'share', () => Promise<void>>;
 
 type Parts = {
   hints: SolanaHints;
@@ -65,6 +66,7 @@ export class HintRefresher {
     hints.onUsedUp = this.#every(TICK_MS, () => this.#readChainWhenDue());
     this.#every(FACILITATORS_INTERVAL_MS, () => feePayers.ask());
     this.#every(PROBE_INTERVAL_MS, () => feePayers.probe());
+    this.#every(FOLLOW_INTERVAL_MS, () => feePayers.follow());
     this.#every(SHARE_INTERVAL_MS, () => feePayers.share());
     this.#every(UPKEEP_INTERVAL_MS, () => this.#runMaintenance());
     this.#every(MEASURE_INTERVAL_MS, () => this.#measureChain());

@@ -1,14 +1,37 @@
-import type {
-  Account,
-  LandedTransaction,
-  LatestBlockhash,
-  SignatureEntry,
-  SignatureStatus,
-  Simulation,
-  TokenChange,
-} from './rpc-types.js';
 import { readAddress } from './address.js';
+import { signedPartOf } from './message.js';
 import { badAnswer } from './rpc-failures.js';
+
+/** The commitment of a read. `processed` is not used, because it can be rolled back. */
+export type Finality = 'confirmed' | 'finalized';
+
+/** An account as it was at `slot`. `data` holds its first bytes, at most as many as were requested. */
+export type Account = { owner: string; lamports: number; executable: boolean; data: Buffer; slot: number };
+
+export type LatestBlockhash = { blockhash: string; lastValidBlockHeight: number; slot: number };
+
+/** One entry of an address's history. `failed`: the transaction had no effect except its fee. */
+export type SignatureEntry = { signature: string; slot: number; failed: boolean; blockTime: number | null };
+
+/** A landed transaction; `message` holds the signed bytes exactly as on chain. */
+export type LandedTransaction = {
+  slot: number;
+  failed: boolean;
+  transaction: Uint8Array;
+  message: Uint8Array;
+  /** Seconds since 1970; null if the server does not know. */
+  blockTime: number | null;
+  /** The change of each token account's balance, in atomic units; null if the server does not report it. */
+  tokens: TokenChange[] | null;
+};
+
+export type TokenChange = { mint: string; owner: string; change: bigint };
+
+/** How far a transaction has come. `failed`: it had no effect except its fee. */
+export type SignatureStatus = { finality: 'processed' | Finality; failed: boolean; slot: number };
+
+/** `error`: why the transaction would fail, as the RPC server names it; null if it would succeed. */
+export type Simulation = { error: string | null };
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
@@ -62,6 +85,12 @@ export function readValue(result: unknown): unknown {
   return result.value;
 }
 
+export function readFlag(result: unknown): boolean {
+  const value = readValue(result);
+  if (typeof value !== 'boolean') throw badAnswer('unreadable blockhash state');
+  return value;
+}
+
 /** One status per signature that was asked for; null where the server knows none. */
 export function readStatuses(result: unknown, count: number): (SignatureStatus | null)[] {
   const value = readValue(result);
@@ -81,22 +110,6 @@ export function readSimulation(result: unknown): Simulation {
   return { error: value.err === null ? null : JSON.stringify(value.err) };
 }
 
-/** Cuts the signatures (compact-u16 count, 64 bytes each) off a transaction. */
-function messageOf(transaction: Buffer): Uint8Array {
-  let count = 0;
-  let at = 0;
-  for (let shift = 0; ; shift += 7) {
-    const byte = transaction[at];
-    if (byte === undefined || shift > 14) throw badAnswer('unreadable transaction');
-    at += 1;
-    count |= (byte & 0x7f) << shift;
-    if (byte < 0x80) break;
-  }
-  const message = transaction.subarray(at + 64 * count);
-  if (count === 0 || message.length === 0) throw badAnswer('unreadable transaction');
-  return message;
-}
-
 export function readLanded(result: unknown): LandedTransaction | null {
   if (result === null) return null;
   if (!isRecord(result) || typeof result.slot !== 'number' || !isRecord(result.meta))
@@ -108,7 +121,7 @@ export function readLanded(result: unknown): LandedTransaction | null {
     slot: result.slot,
     failed: result.meta.err !== null,
     transaction,
-    message: messageOf(transaction),
+    message: signedPartOf(transaction),
     blockTime: typeof result.blockTime === 'number' ? result.blockTime : null,
     tokens: readTokenChanges(result.meta),
   };

@@ -1,31 +1,10 @@
-import type {
-  Account,
-  Finality,
-  LandedTransaction,
-  LatestBlockhash,
-  SignatureEntry,
-  SignatureStatus,
-  Simulation,
-} from './rpc-types.js';
 import { setMaxListeners } from 'node:events';
 import { keyOf } from './address.js';
 import type { UpstreamFailure } from '../../net/failure.js';
-import { aboutTransaction, asFailure, badAnswer, unreachable, timedOut } from './rpc-failures.js';
-import {
-  readAccount,
-  readCount,
-  readHash,
-  readHistory,
-  readLanded,
-  readLatestBlockhash,
-  readSimulation,
-  readStatuses,
-  readValue,
-} from './rpc-results.js';
+import { aboutTransaction, asFailure, unreachable, timedOut } from './rpc-failures.js';
+import * as results from './rpc-results.js';
+import type { Finality, LatestBlockhash } from './rpc-results.js';
 import { RpcServer, type Query, type RpcLog } from './rpc-server.js';
-
-/** The result of a probe: how many RPC servers answer, and the latency of the first one that did. */
-type ChainHealth = { answering: number; servers: number; latencyMs: number | null };
 
 /**
  * Reads from a Solana chain. Every method throws `UpstreamFailure`: `unavailable` if no RPC server can be reached or all of them are
@@ -37,7 +16,12 @@ export type SolanaChain = {
    * The account at `address`, or null if there is none. Reads at most `bytes` bytes of its data (default 10 240), as seen at `confirmed`
    * unless another finality is named.
    */
-  account(address: string, signal: AbortSignal, bytes?: number, finality?: Finality): Promise<Account | null>;
+  account(
+    address: string,
+    signal: AbortSignal,
+    bytes?: number,
+    finality?: Finality,
+  ): Promise<results.Account | null>;
   /** @param check throws if the result can't be true; the next server is asked then */
   latestBlockhash(
     finality: Finality,
@@ -52,18 +36,22 @@ export type SolanaChain = {
     address: string,
     page: { finality: Finality; before?: string; until?: string; limit?: number },
     signal: AbortSignal,
-  ): Promise<SignatureEntry[]>;
+  ): Promise<results.SignatureEntry[]>;
   /** The transaction whose first signature is `signature`, or null if the server does not have it. */
-  transaction(signature: string, finality: Finality, signal: AbortSignal): Promise<LandedTransaction | null>;
+  transaction(
+    signature: string,
+    finality: Finality,
+    signal: AbortSignal,
+  ): Promise<results.LandedTransaction | null>;
   /**
    * Sends a signed transaction (base64) to all servers side by side, without preflight and without resends of theirs. Resolves once
    * one of them accepts it, which does not mean that it lands; throws the first failure if none does. Sending it again is harmless.
    */
   send(transaction: string, signal: AbortSignal): Promise<void>;
   /** What became of sent transactions in about the last minute, by their first signatures (at most 256). */
-  signatureStatuses(signatures: string[], signal: AbortSignal): Promise<(SignatureStatus | null)[]>;
+  signatureStatuses(signatures: string[], signal: AbortSignal): Promise<(results.SignatureStatus | null)[]>;
   /** Whether a transaction (base64) would succeed now. Signatures may be missing. */
-  simulate(transaction: string, signal: AbortSignal): Promise<Simulation>;
+  simulate(transaction: string, signal: AbortSignal): Promise<results.Simulation>;
   /** Whether a transaction with this blockhash can still land, as seen at `confirmed` unless another finality is named. */
   blockhashLives(blockhash: string, signal: AbortSignal, finality?: Finality): Promise<boolean>;
   /** The lamports of an account; 0 if there is none. */
@@ -72,7 +60,8 @@ export type SolanaChain = {
   genesisHash(signal: AbortSignal): Promise<string>;
   /** Asks each server for its chain. Never rejects. */
   survey(signal: AbortSignal): Promise<SurveyedServer[]>;
-  health(signal: AbortSignal): Promise<ChainHealth>;
+  /** How many RPC servers answer. Never rejects. */
+  health(signal: AbortSignal): Promise<{ answering: number; servers: number }>;
   close(): Promise<void>;
 };
 
@@ -118,6 +107,21 @@ class Servers {
     }
   }
 
+  /** Asks each server; undefined for one that does not answer. Never rejects. */
+  each<T>(query: Query<T>, signal: AbortSignal): Promise<(T | undefined)[]> {
+    return Promise.all(this.list.map(server => server.ask(query, signal).catch(() => undefined)));
+  }
+
+  async survey(signal: AbortSignal): Promise<SurveyedServer[]> {
+    const found = await this.each(GENESIS, signal);
+    return this.list.map(({ name }, index) => ({ name, genesis: found[index] }));
+  }
+
+  async health(signal: AbortSignal): ReturnType<SolanaChain['health']> {
+    const found = await this.each(latestBlockhash('confirmed'), signal);
+    return { answering: found.filter(Boolean).length, servers: found.length };
+  }
+
   /** Asks all servers side by side. @returns the first answer; the others are not waited for */
   async askAll<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     if (signal.aborted) throw timedOut(signal.reason);
@@ -161,49 +165,22 @@ const latestBlockhash = (
 ): Query<LatestBlockhash> => ({
   method: 'getLatestBlockhash',
   params: [{ commitment }],
-  read: readLatestBlockhash,
+  read: results.readLatestBlockhash,
   ...(check ? { check } : {}),
 });
 
-const GENESIS: Query<string> = { method: 'getGenesisHash', params: [], read: readHash, ofAnyChain: true };
-
-function survey(servers: RpcServer[], signal: AbortSignal): Promise<SurveyedServer[]> {
-  return Promise.all(
-    servers.map(async server => ({
-      name: server.name,
-      genesis: await server.ask(GENESIS, signal).catch(() => undefined),
-    })),
-  );
-}
+const GENESIS: Query<string> = {
+  method: 'getGenesisHash',
+  params: [],
+  read: results.readHash,
+  ofAnyChain: true,
+};
 
 const blockHeight = (commitment: Finality): Query<number> => ({
   method: 'getBlockHeight',
   params: [{ commitment }],
-  read: readCount,
+  read: results.readCount,
 });
-
-function heightsOf(servers: RpcServer[], signal: AbortSignal): Promise<(number | undefined)[]> {
-  return Promise.all(
-    servers.map(server => server.ask(blockHeight('confirmed'), signal).catch(() => undefined)),
-  );
-}
-
-async function probe(servers: RpcServer[], signal: AbortSignal): Promise<ChainHealth> {
-  const started = performance.now();
-  const latencies = await Promise.all(
-    servers.map(async server => {
-      try {
-        await server.ask(latestBlockhash('confirmed'), signal);
-        return performance.now() - started;
-      } catch {
-        return null;
-      }
-    }),
-  );
-  const answers = latencies.filter(latency => latency !== null);
-  const latencyMs = answers[0] === undefined ? null : Math.round(answers[0]);
-  return { answering: answers.length, servers: servers.length, latencyMs };
-}
 
 /**
  * A chain behind one or several JSON-RPC servers (Solana RPC HTTP methods). A read goes to the first server and falls over to the
@@ -218,51 +195,49 @@ export function createChain(options: ChainOptions): SolanaChain {
       keyOf(address);
       const dataSlice = { offset: 0, length: bytes };
       const params = [address, { encoding: 'base64', commitment, dataSlice }];
-      return ask(signal, 'getAccountInfo', params, result => readAccount(result, bytes));
+      return ask(signal, 'getAccountInfo', params, result => results.readAccount(result, bytes));
     },
     latestBlockhash: (finality, signal, check) => servers.ask(latestBlockhash(finality, check), signal),
     blockHeight: (finality, signal) => servers.ask(blockHeight(finality), signal),
-    heights: signal => heightsOf(servers.list, signal),
+    heights: signal => servers.each(blockHeight('confirmed'), signal),
     async signaturesFor(address, { finality, ...page }, signal) {
       keyOf(address);
       const params = [address, { ...page, commitment: finality }];
-      return ask(signal, 'getSignaturesForAddress', params, readHistory);
+      return ask(signal, 'getSignaturesForAddress', params, results.readHistory);
     },
     transaction(signature, finality, signal) {
       const options = { encoding: 'base64', commitment: finality, maxSupportedTransactionVersion: 0 };
-      return ask(signal, 'getTransaction', [signature, options], readLanded);
+      return ask(signal, 'getTransaction', [signature, options], results.readLanded);
     },
     async send(transaction, signal) {
       const how = { encoding: 'base64', skipPreflight: true, maxRetries: 0 };
       await servers.askAll({ method: 'sendTransaction', params: [transaction, how], read: String }, signal);
     },
     signatureStatuses: (signatures, signal) =>
-      ask(signal, 'getSignatureStatuses', [signatures], result => readStatuses(result, signatures.length)),
+      ask(signal, 'getSignatureStatuses', [signatures], result =>
+        results.readStatuses(result, signatures.length),
+      ),
     async simulate(transaction, signal) {
       const how = { encoding: 'base64', commitment: 'confirmed', sigVerify: false };
       try {
-        return await ask(signal, 'simulateTransaction', [transaction, how], readSimulation);
+        return await ask(signal, 'simulateTransaction', [transaction, how], results.readSimulation);
       } catch (error) {
         const fault = aboutTransaction(error);
         if (fault === undefined) throw error;
         return { error: fault };
       }
     },
-    blockhashLives: (blockhash, signal, finality = 'confirmed') =>
-      ask(signal, 'isBlockhashValid', [blockhash, { commitment: finality }], result => {
-        const lives = readValue(result);
-        if (typeof lives !== 'boolean') throw badAnswer('unreadable blockhash state');
-        return lives;
-      }),
+    blockhashLives: (blockhash, signal, commitment = 'confirmed') =>
+      ask(signal, 'isBlockhashValid', [blockhash, { commitment }], results.readFlag),
     async balance(address, signal) {
       keyOf(address);
       return ask(signal, 'getBalance', [address, { commitment: 'confirmed' }], result =>
-        BigInt(readCount(readValue(result))),
+        BigInt(results.readCount(results.readValue(result))),
       );
     },
     genesisHash: signal => servers.ask(GENESIS, signal),
-    survey: signal => survey(servers.list, signal),
-    health: signal => probe(servers.list, signal),
+    survey: signal => servers.survey(signal),
+    health: signal => servers.health(signal),
     async close() {
       await Promise.all(servers.list.map(server => server.close()));
     },

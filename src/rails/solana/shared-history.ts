@@ -37,19 +37,16 @@ class Answers<T extends object | null> {
 
   /** Shares the read of another check, and repeats it if that one failed or timed out. */
   async of(key: string, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
-    for (let asked = this.#asked.get(key); asked; asked = this.#asked.get(key)) {
-      try {
-        return await asked;
-      } catch {
-        if (this.#asked.get(key) === asked) this.#asked.delete(key);
+    const earlier = this.#asked.get(key);
+    if (earlier)
+      return earlier.catch(() => {
         signal.throwIfAborted();
-      }
-    }
+        return this.of(key, signal, ask);
+      });
     const asking = ask();
     this.#asked.set(key, asking);
-    asking.catch(() => {
-      if (this.#asked.get(key) === asking) this.#asked.delete(key);
-    });
+    // Before anybody else learns of the failure.
+    asking.catch(() => this.#asked.delete(key));
     return asking;
   }
 }

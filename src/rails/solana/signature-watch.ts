@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { orAbort, withAbortAfter } from '../../net/deadline.js';
 import type { SolanaChain } from './rpc.js';
 
@@ -20,10 +19,11 @@ export class SignatureWatch {
   readonly #everyMs: number;
   readonly #watched = new Map<string, Watched>();
   readonly #closing = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
   #looking = false;
-  /** A signature came since the last look. */
+  #lookedAt = -Infinity;
+  /** A signature came since the last look began. */
   #newcomer = false;
-  #hurry: (() => void) | undefined;
 
   constructor(chain: Pick<SolanaChain, 'signatureStatuses'>, everyMs = EVERY_MS) {
     this.#chain = chain;
@@ -46,7 +46,7 @@ export class SignatureWatch {
 
   close(): void {
     this.#closing.abort(new Error('the server is shutting down'));
-    this.#hurry?.();
+    clearTimeout(this.#timer);
   }
 
   #watch(signature: string): Watched {
@@ -55,23 +55,23 @@ export class SignatureWatch {
     const watched = { landing, resolve, watchers: 0 };
     this.#watched.set(signature, watched);
     this.#newcomer = true;
-    this.#hurry?.();
-    if (!this.#looking) void this.#looks();
+    this.#lookIn(0);
     return watched;
   }
 
-  async #looks(): Promise<void> {
-    this.#looking = true;
-    while (this.#watched.size > 0 && !this.#closing.signal.aborted) {
-      await this.#look();
-      await this.#rest();
-    }
-    this.#looking = false;
+  /** Unless a look is under way, which is followed by another one. */
+  #lookIn(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#looking || this.#closing.signal.aborted) return;
+    const soonest = this.#lookedAt + Math.min(LEAST_MS, this.#everyMs) - performance.now();
+    this.#timer = setTimeout(() => void this.#look(), Math.max(ms, soonest));
   }
 
   /** Asks for those that have waited longest without a look. An outage is not reported: the next look may succeed. */
   async #look(): Promise<void> {
+    if (this.#watched.size === 0) return;
     const signatures = [...this.#watched.keys()].slice(0, MAX_SIGNATURES);
+    this.#looking = true;
     this.#newcomer = false;
     try {
       const statuses = await withAbortAfter(LOOK_DEADLINE_MS, this.#closing.signal, signal =>
@@ -81,6 +81,9 @@ export class SignatureWatch {
     } catch {
       for (const signature of signatures) this.#note(signature, null);
     }
+    this.#looking = false;
+    this.#lookedAt = performance.now();
+    this.#lookIn(this.#newcomer || this.#watched.size > MAX_SIGNATURES ? 0 : this.#everyMs);
   }
 
   #note(signature: string, status: { finality: string; failed: boolean } | null): void {
@@ -90,18 +93,5 @@ export class SignatureWatch {
     this.#watched.delete(signature);
     if (status && status.finality !== 'processed') watched.resolve({ failed: status.failed });
     else this.#watched.set(signature, watched);
-  }
-
-  async #rest(): Promise<void> {
-    await sleep(Math.min(LEAST_MS, this.#everyMs));
-    if (this.#newcomer || this.#watched.size === 0 || this.#watched.size > MAX_SIGNATURES) return;
-    await new Promise<void>(done => {
-      const timer = setTimeout(done, this.#everyMs - LEAST_MS);
-      this.#hurry = () => {
-        clearTimeout(timer);
-        done();
-      };
-    });
-    this.#hurry = undefined;
   }
 }

@@ -4,11 +4,11 @@ import type { ClaimRequest, Payment as Row } from '../../ledger/store.js';
 import type {
   Check,
   Fate,
-  Hints,
   Outage,
   Position,
   Rail,
   SettleResult,
+  Sighting,
   SignResult,
   VerifyResult,
 } from '../rail.js';
@@ -18,7 +18,7 @@ import { explainRefusal } from './explain-refusal.js';
 import { confirmTransfer, findDenied, type ChainHistory } from './find-transfer.js';
 import type { SolanaHints } from './solana-hints.js';
 import { feePayerOf, TransactionChecker, type CheckedTransaction } from './transaction.js';
-import { fateOfDenied, TransferFates } from './transfer-fates.js';
+import { sightingIn, TransferFates } from './transfer-fates.js';
 
 /** Those who verify and settle on Solana. The fee payer that a buyer signed for names one of them. `Ask`: what they are asked with. */
 type Settlers<Ask> = {
@@ -37,9 +37,13 @@ type Asks<Ask> = {
   repeatRequest(row: Row): Ask;
 };
 
-type Trust = {
+/** Once a facilitator has reported a false settlement, each of its successes is looked up on chain before the answer is sent. */
+export type Trust = {
+  /** Whether the facilitator that pays with this fee payer has ever done so. True if that facilitator is not known. */
   lied(feePayer: string): boolean;
+  /** Records a false report. It takes effect here at once and resolves once the ledger has it for other servers and later starts. */
   distrust(feePayer: string): Promise<void>;
+  /** Reads what other servers have recorded. */
   refresh(): Promise<void>;
 };
 
@@ -86,14 +90,6 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     return this.#checker.check(transaction, { asset, payTo, amount });
   }
 
-  hints(): Hints {
-    return this.#parts.hints.hints();
-  }
-
-  hintsAfter(fresh: boolean, payment?: CheckedTransaction): Hints {
-    return this.#parts.hints.hintsAfter(fresh, payment);
-  }
-
   arrived(payment: CheckedTransaction): void {
     this.#parts.hints.markBlockhashUsed(payment, false);
   }
@@ -109,9 +105,7 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
 
   formerHint({ feePayer }: CheckedTransaction): ClaimRequest['hint'] {
     const { facilitator, hints } = this.#parts;
-    return feePayer === hints.feePayer
-      ? undefined
-      : { name: feePayer, by: facilitator.namesFor(feePayer) };
+    return feePayer === hints.feePayer ? undefined : { name: feePayer, by: facilitator.namesFor(feePayer) };
   }
 
   unoffered({ feePayer }: CheckedTransaction): string {
@@ -174,11 +168,10 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     return confirmTransfer(this.#parts.chain, row, settlement, this.#parts.timing?.confirm);
   }
 
-  async fateOfDenied(row: Row): Promise<Fate> {
+  async lookFor(row: Row): Promise<Sighting> {
     const { chain, hints, timing } = this.#parts;
     const view = hints.view();
-    if (!view) return { kind: 'unknown' };
-    return fateOfDenied(await findDenied(chain, row, view.slot, timing?.denied));
+    return view ? sightingIn(await findDenied(chain, row, view.slot, timing?.denied)) : { kind: 'unclear' };
   }
 
   async beginRound(): Promise<void> {

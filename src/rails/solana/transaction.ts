@@ -138,8 +138,8 @@ function decodeBytes(base64: string): Buffer {
 const NAME_CACHE_SIZE = 8_192;
 const names = new LRUCache<Key, string>({ max: NAME_CACHE_SIZE });
 
-/** Base58 of an account key. Cached, because encoding costs as much as reading the transaction and payers come back. */
-function nameOf(key: Key | undefined): string {
+/** Base58 of a key; `''` if there is none. Cached, because encoding costs as much as reading the transaction and payers come back. */
+export function nameOf(key: Key | undefined): string {
   if (key === undefined) return '';
   let name = names.get(key);
   if (name === undefined) {

@@ -1,5 +1,5 @@
 import type { Payment as Row } from '../../ledger/store.js';
-import type { Fate } from '../rail.js';
+import type { Fate, Sighting } from '../rail.js';
 import {
   expiredSince,
   findTransfer,
@@ -71,12 +71,13 @@ export class TransferFates {
   }
 }
 
-/** Of a transfer that was looked for once: a failed one is not final yet. */
-export function fateOfDenied(finding: SearchResult): Fate {
-  return finding.kind === 'found' && finding.failed ? UNKNOWN : fateIn(finding);
+/** Of a transfer that was looked for once: that one failed is not final yet. */
+export function sightingIn(finding: SearchResult): Sighting {
+  if (finding.kind === 'absent') return { kind: 'not-seen' };
+  return hasLanded(finding) ? { kind: 'seen', settlement: finding.signature } : { kind: 'unclear' };
 }
 
-function hasLanded(finding: SearchResult): boolean {
+function hasLanded(finding: SearchResult): finding is SearchResult & { kind: 'found' } {
   return finding.kind === 'found' && !finding.failed;
 }
 
