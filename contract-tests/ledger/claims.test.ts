@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
-import type { ClaimRequest } from '../../src/ledger/store.js';
 import { OWNER, claim as claimWhole, claimed, delivered, payment, settles } from '../support/ledgers.js';
-import { SLOW_MS, eachWithANewLedger, ledger, reopen, time } from '../support/ledger-suite.js';
+import { SLOW_MS, eachWithANewLedger, ledger, time } from '../support/ledger-suite.js';
 import { aRefund, onEachEngine } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
@@ -169,32 +168,6 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.release(request.id, old, 'no')).to.equal(false);
       expect((await ledger.find(request.id))?.state).to.equal('settling');
       expect(await ledger.answer(request.id)).to.equal(undefined);
-    });
-
-    it('shows and gives back nothing of a claim that is to be deleted soon, and deletes none that is not ours', async () => {
-      const [seen, looked, again, stale, left] = [payment(), payment(), payment(), payment(), payment()];
-      const claims = new Map<ClaimRequest, number>();
-      for (const request of [seen, looked, again, stale, left])
-        claims.set(request, await claimed(ledger, request));
-      const soon = [seen, looked, again, left].map(request =>
-        ledger.deleteClaimSoon(request.id, claims.get(request) as number),
-      );
-      const wrong = ledger.deleteClaimSoon(stale.id, (claims.get(stale) as number) + 1);
-      expect(await ledger.find(seen.id)).to.equal(undefined);
-      expect((await ledger.lookUp(looked.id, looked.payer)).row).to.equal(undefined);
-      expect(await claimed(ledger, again)).to.be.greaterThan(claims.get(again) as number);
-      expect(await ledger.find(again.id)).to.include({ state: 'claimed', leased: true });
-      expect(await Promise.all(soon)).to.deep.equal([true, true, true, true]);
-      expect(await wrong).to.equal(false);
-      expect(await ledger.find(stale.id)).to.include({ state: 'claimed', leased: true });
-    });
-
-    it('deletes what was to be deleted soon before it closes', async () => {
-      const request = payment();
-      const soon = ledger.deleteClaimSoon(request.id, await claimed(ledger, request));
-      await reopen();
-      expect(await soon).to.equal(true);
-      expect(await ledger.find(request.id)).to.equal(undefined);
     });
 
     it('gives no old claim number to a row that was deleted and claimed anew', async () => {

@@ -19,22 +19,6 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'lets a server that slept through its lease change nothing',
   },
   {
-    name: 'a claim that is to be deleted soon is still found',
-    file: 'src/ledger/store.js',
-    find: 'return gone ? gone.then(next) : next();',
-    replace: 'return next();',
-    test: 'ledger/claims',
-    grep: 'of a claim that is to be deleted soon',
-  },
-  {
-    name: 'a claim that is to be deleted soon is left when the ledger closes',
-    file: 'src/ledger/refused-claims.js',
-    find: 'await this.flush();',
-    replace: '',
-    test: 'ledger/claims',
-    grep: 'deletes what was to be deleted soon before it closes',
-  },
-  {
     name: 'a row in progress is adopted',
     file: 'src/ledger/queries/claims.js',
     find: "state <> 'claimed' and lease_until <= ${p.now} returning",

@@ -137,21 +137,15 @@ const asked = of('sale/verification', 'sale/charge-*', [
   },
   {
     name: 'a refused payment keeps its row',
-    find: 'ledger.deleteClaimSoon(id, claim)',
-    replace: 'Promise.resolve()',
-    grep: 'refused by verify: 402, the row is gone',
+    find: 'await cleanup.deleteClaim(run)',
+    replace: '(await cleanup.freeClaim(run, false), true)',
+    grep: 'a wallet that was refused forty times',
   },
   {
-    name: 'a refused payment has a commit to itself for its deletion',
-    find: 'ms > leaseMs / 2',
-    replace: 'true',
-    grep: 'cost the ledger one commit each',
-  },
-  {
-    name: 'a refused claim that may be somebody else’s is deleted later',
-    find: 'ms > leaseMs / 2',
-    replace: 'false',
-    grep: 'a refusal after half a lease',
+    name: 'a refused payment is answered before its row is deleted',
+    find: 'await cleanup.deleteClaim(run)',
+    replace: 'cleanup.deleteClaim(run)',
+    grep: 'and leave nothing behind',
   },
   {
     name: 'a payer that verify refused stays known',

@@ -44,7 +44,6 @@ const MOVES = [
   'adopt',
   'freeClaim',
   'deleteClaim',
-  'deleteClaimSoon',
   'extendLease',
   'markWritten',
 ];

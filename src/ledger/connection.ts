@@ -1,7 +1,6 @@
 import type { Now } from './clock.js';
 import type { Engine } from './engine.js';
 import type { ReceiverBinding } from './receiver-binding.js';
-import type { RefusedClaims } from './refused-claims.js';
 
 /** An open database and its clock. */
 export type Connection = { readonly engine: Engine; readonly now: Now };
@@ -10,6 +9,5 @@ export type Connection = { readonly engine: Engine; readonly now: Now };
 export type ServerConnection = Connection & {
   /** @returns a number that no earlier claim of this owner had */
   readonly nextClaim: () => number;
-  readonly refused: RefusedClaims;
   readonly receiver: ReceiverBinding;
 };

@@ -12,14 +12,13 @@ import type { TransactionBody } from './engine.js';
 import { offeredHintsOf } from './offered-hints.js';
 import type { OfferedHints, OfferedHint } from './offered-hints.js';
 import { checkReadable, migrate } from './migrate.js';
-import { transitionsOf, removeClaim } from './transitions.js';
+import { transitionsOf } from './transitions.js';
 import type { Transitions } from './transitions.js';
 import { ordersOf } from './orders.js';
 import type { Order, OrderStore } from './orders.js';
 import type { Payment } from './payment.js';
 import { formerReceiversOf, ReceiverBinding } from './receiver-binding.js';
 import { endEverything } from './queries/claims.js';
-import { RefusedClaims } from './refused-claims.js';
 import { watched, type LedgerWatch } from './watched-engine.js';
 import type { CallKey, SettleRequest, SettleDecision } from './settle.js';
 import { maintenanceOf } from './maintenance.js';
@@ -80,12 +79,11 @@ export type Ledger = LedgerReader &
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const opened = await openEngine(options.url, 'server');
-  const refused = new RefusedClaims(options.watch ? watched(opened, options.watch) : opened, removeClaim);
-  const { engine } = refused;
+  const engine = options.watch ? watched(opened, options.watch) : opened;
   const now = clockOf(engine.dialect, options.now);
   let claims = 0;
   const receiver = new ReceiverBinding(options);
-  const connection = { engine, now, nextClaim: () => (claims += 1), refused, receiver };
+  const connection = { engine, now, nextClaim: () => (claims += 1), receiver };
   const answers = new AnswerStore(connection, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
   let former: string[];
   try {
@@ -97,27 +95,16 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     await engine.close();
     throw error;
   }
-  const reader = readerOf(connection);
-  const callers = callersOf(connection);
-  const moves = transitionsOf(connection, answers);
   return {
-    ...reader,
+    ...readerOf(connection),
     ...reportsOf(connection),
     ...ordersOf(connection),
-    ...callers,
-    ...moves,
+    ...callersOf(connection),
+    ...transitionsOf(connection, answers),
     ...maintenanceOf(connection, answers),
     ...offeredHintsOf(connection),
     receivers: [...new Set([options.payTo, ...former.toReversed()])],
-    find: id => afterwards(refused.gone(id), () => reader.find(id)),
-    lookUp: (id, payer) => afterwards(refused.gone(id), () => callers.lookUp(id, payer)),
-    claim: (request, caller) => afterwards(refused.gone(request.id), () => moves.claim(request, caller)),
   };
-}
-
-/** Runs `next` after a pending deletion, so that it does not see the row. */
-function afterwards<T>(gone: Promise<unknown> | undefined, next: () => Promise<T>): Promise<T> {
-  return gone ? gone.then(next) : next();
 }
 
 function* endFormerServer(): TransactionBody<void> {

@@ -61,10 +61,8 @@ export type Transitions = {
   readonly release: (id: string, claim: number, reason: string) => Promise<boolean>;
   /** Ends a claim that was not settled, and deletes its answer. `keepRun`: the run counts against the payment's limit of runs. */
   readonly freeClaim: (id: string, claim: number, options: { keepRun: boolean }) => Promise<boolean>;
-  /** Deletes a claim that verify refused, so that it can never be settled. */
+  /** Deletes a claim that verify refused: an equal payment must neither redeem nor count it (see `settle`). */
   readonly deleteClaim: (id: string, claim: number) => Promise<boolean>;
-  /** The same, but later: with another commit, or within seconds. `find`, `lookUp` and `claim` of this ledger never see the row again. */
-  readonly deleteClaimSoon: (id: string, claim: number) => Promise<boolean>;
   /** Extends the lease of a worker on its row, in any state. */
   readonly extendLease: (id: string, claim: number, leaseMs: number) => Promise<boolean>;
   /** Takes over a row beyond `claimed` under a new claim. @returns undefined if it still has a lease */
@@ -72,7 +70,7 @@ export type Transitions = {
 };
 
 export function transitionsOf(connection: ServerConnection, answers: AnswerStore): Transitions {
-  const { engine, now, nextClaim, refused, receiver } = connection;
+  const { engine, now, nextClaim, receiver } = connection;
   const { owner, dialect } = engine;
   const changes = async (query: () => Query): Promise<boolean> =>
     (await engine.write(() => execute(query()))).length === 1;
@@ -120,7 +118,6 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     release: (id, claim, reason) => changes(() => moves.release({ id, claim, owner, reason, now: now() })),
     freeClaim: (id, claim, { keepRun }) => dropped(engine.write(() => free({ id, claim, owner }, keepRun))),
     deleteClaim: (id, claim) => dropped(engine.write(() => removeClaim({ id, claim, owner }))),
-    deleteClaimSoon: (id, claim) => dropped(refused.add({ id, claim, owner })),
     extendLease: (id, claim, leaseMs) =>
       changes(() => claims.hold({ id, claim, owner, lease_ms: leaseMs, now: now() })),
     adopt: async (id, leaseMs) => {
@@ -150,7 +147,7 @@ function* free(fence: Fence, keepRun: boolean): TransactionBody<number | undefin
 }
 
 /** Deletes the row as well. Locks it before its answer is deleted. */
-export function* removeClaim(fence: Fence): TransactionBody<number | undefined> {
+function* removeClaim(fence: Fence): TransactionBody<number | undefined> {
   const bytes = yield* free(fence, true);
   if (bytes === undefined) return undefined;
   yield* execute(claims.remove(fence));

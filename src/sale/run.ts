@@ -68,6 +68,16 @@ export class RunCleanup {
     }
   }
 
+  /** Deletes a claim that verify refused. @returns false if that failed or the claim is no longer this server's */
+  async deleteClaim({ id, claim }: Run): Promise<boolean> {
+    try {
+      return await this.#ledger.deleteClaim(id, claim);
+    } catch (error) {
+      this.#log.warn({ payment: id, error }, 'could not delete a refused claim; its lease will expire');
+      return false;
+    }
+  }
+
   /** Ends the lease of a row beyond `claimed`, so that another worker can take it. */
   async endLease({ id, claim }: { id: string; claim: number }): Promise<void> {
     try {

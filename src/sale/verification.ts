@@ -1,7 +1,6 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { Observer } from '../observe/observer.js';
-import type { Ledger } from '../ledger/store.js';
 import type { Rail, SignResult, VerifyResult } from '../rails/rail.js';
 import { facilitatorDown, refused, unavailable } from './outcome.js';
 import { RunEnded, type Run, type RunCleanup } from './run.js';
@@ -10,15 +9,12 @@ import type { UnsoldWork } from '../admission/unsold-work.js';
 import type { WaitingCallers } from './waiting-callers.js';
 
 export type VerificationParts = {
-  ledger: Ledger;
   rail: Rail;
   unsoldWork: UnsoldWork;
   callers: Pick<WaitingCallers, 'removeAll'>;
   cleanup: RunCleanup;
   log: Log;
   observer: Observer;
-  now: () => number;
-  leaseMs: number;
 };
 
 type No = Exclude<VerifyResult, { kind: 'valid' }>;
@@ -63,37 +59,35 @@ export class Verification {
 
   /** Has the facilitator verify the payment. `working`: the work has already started. */
   async verify(run: Run, working = false): Promise<void> {
-    const { cleanup, rail, now, observer } = this.#parts;
+    const { cleanup, rail, observer } = this.#parts;
     const { payment, operation } = run.call;
     const givenUp = (): boolean => run.abandoned.aborted && !working;
     if (run.verified) return;
     if (givenUp()) return cleanup.endRun(run, 'reread', false);
-    const began = now();
     const asked = async (): Promise<VerifyResult> => rail.verify(payment.checked, operation);
     const verdict = await orUnavailable(observer.step('verify', run.call, asked));
-    if (verdict.kind !== 'valid') return this.#end(run, verdict, { working, askedAt: began });
+    if (verdict.kind !== 'valid') return this.#end(run, verdict, working);
     if (givenUp()) return cleanup.endRun(run, 'reread', false);
     run.verified = true;
   }
 
   /** Has a facilitator that sends transactions itself sign. @returns undefined if this payment's facilitator is not of that kind */
   async sign(run: Run): Promise<Signed | undefined> {
-    const { rail, now } = this.#parts;
+    const { rail } = this.#parts;
     const { payment, operation } = run.call;
-    const askedAt = now();
     const signed: SignResult = await orUnavailable(rail.sign(payment.checked, operation));
     if (signed.kind === 'not-needed') return undefined;
     if (signed.kind === 'signed') {
       const { transaction: evidence, signature: settlement, withdraw } = signed;
       return { stored: { evidence, settlement }, withdraw: () => withdraw?.() };
     }
-    return this.#end(run, signed, { working: run.working !== undefined, askedAt });
+    return this.#end(run, signed, run.working !== undefined);
   }
 
-  async #end(run: Run, no: No, { working, askedAt }: { working: boolean; askedAt: number }): Promise<never> {
-    const { cleanup, log, now } = this.#parts;
+  async #end(run: Run, no: No, working: boolean): Promise<never> {
+    const { callers, cleanup, log } = this.#parts;
     if (no.kind === 'refused') {
-      await this.#delete(run, now() - askedAt);
+      if (await cleanup.deleteClaim(run)) callers.removeAll(run.id);
       run.working?.unsold('caller');
       if (run.payerKnown) await cleanup.distrust(run);
       throw new RunEnded(sameForAll(refused(this.#parts.rail.explain(no.reason))));
@@ -101,24 +95,6 @@ export class Verification {
     log.warn({ payment: run.id, error: no.detail }, 'no usable answer from the facilitator');
     const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
     return cleanup.endRun(run, sameForAll(unavailable(error, 5)), working);
-  }
-
-  /**
-   * Does not wait for the deletion if the claim is certainly still ours, unless another payment may use its payment-identifier on a ledger
-   * where the deletion comes later. `ms`: how long the facilitator took.
-   */
-  async #delete(run: Run, ms: number): Promise<void> {
-    const { ledger, callers, cleanup, log, leaseMs } = this.#parts;
-    const { id, claim } = run;
-    if (ms > leaseMs / 2 || (ledger.shared && run.call.payment.identifier !== null)) {
-      if (await ledger.deleteClaim(id, claim)) callers.removeAll(id);
-      return;
-    }
-    callers.removeAll(id);
-    ledger.deleteClaimSoon(id, claim).catch(async (error: unknown) => {
-      log.warn({ payment: id, error }, 'could not delete a refused claim');
-      await cleanup.freeClaim(run, true);
-    });
   }
 }
 
