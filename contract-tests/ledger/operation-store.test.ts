@@ -25,7 +25,7 @@ const SWEETER: StoreDefinition = {
   migrations: [...CUPS.migrations, ['alter table tea_cups add column sugar bigint not null default 0']],
 };
 
-onEachEngine('The store of an operation', make => {
+onEachEngine('The store of an operation', (make, engine) => {
   let place: LedgerPlace;
   let ledger: Ledger;
 
@@ -66,6 +66,18 @@ onEachEngine('The store of an operation', make => {
     expect(fault.message).to.match(/tables of tea have version 2.*up to 1\. Run the newer program/);
     await ledger.openStore(SWEETER);
   });
+
+  if (engine === 'PostgreSQL')
+    it('stays as it is while another server runs, which may be of an earlier version: the start says to stop it', async () => {
+      const older = await openLedger({ url: place.url, ...OWNER });
+      await older.openStore(CUPS);
+      const fault = await faultOf(ledger.openStore(SWEETER));
+      expect(fault).to.include({ code: 'open' });
+      expect(fault.message).to.match(/tables of tea.*1 other running server.*Stop them.*Nothing was changed/);
+      await older.openStore(CUPS);
+      await older.close();
+      await ledger.openStore(SWEETER);
+    });
 
   it('begins the names of its tables with its own, so that none takes those of others', async () => {
     for (const wrong of [

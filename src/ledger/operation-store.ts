@@ -9,6 +9,7 @@ import { MIGRATION_LOCK } from './migrate.js';
 import { answerFacts } from './queries/answers.js';
 import { findToChange } from './queries/claims.js';
 import { findOrderToChange, setDone } from './queries/orders.js';
+import { servers } from './queries/server-presence.js';
 import { allStores, columnExists, findStore, recordStore, type StoreRow } from './queries/stores.js';
 import { raw, sql } from './sql.js';
 import type { Value } from './sql.js';
@@ -39,7 +40,8 @@ const NAME = /^[a-z][a-z0-9_]{0,40}$/;
 
 /**
  * Brings the tables of an operation up to date and opens them.
- * @throws LedgerFault `open` if a newer version of the operation made them; RangeError if the definition is wrong
+ * @throws LedgerFault `open` if a newer version of the operation made them, or they would have to change under other servers; RangeError
+ * if the definition is wrong
  */
 export async function openStore(
   { engine, now }: Pick<Connection, 'engine' | 'now'>,
@@ -72,10 +74,22 @@ function* migrateStore(dialect: Dialect, definition: StoreDefinition): Transacti
       `The tables of ${name} have version ${version}; this program supports versions up to ${migrations.length}. Run the newer program.`,
     );
   if (version === migrations.length) return;
+  if (version > 0 && dialect.concurrentWriters) yield* refuseOtherServers(name);
   if (dialect.concurrentWriters) yield* execute(raw('set local statement_timeout = 0'));
   yield* applySteps(dialect, migrations.slice(version));
   const texts = { tables: JSON.stringify(tables), migrations: JSON.stringify(migrations) };
   yield* execute(recordStore({ name, version: migrations.length, ...texts }));
+}
+
+/** What the statements of another server expect is not known: those of an earlier version may not fit the changed tables. */
+function* refuseOtherServers(name: string): TransactionBody<void> {
+  const [present] = yield* execute(servers());
+  if (!present || present.servers <= 1) return;
+  throw new LedgerFault(
+    'open',
+    `The tables of ${name} are of an earlier version, and ${present.servers - 1} other running server(s) use this ledger. Stop them, then ` +
+      'start this one, which will bring the tables up to date, and then the others. Nothing was changed.',
+  );
 }
 
 function* applySteps(dialect: Dialect, migrations: StoreDefinition['migrations']): TransactionBody<void> {

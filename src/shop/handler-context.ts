@@ -27,7 +27,10 @@ export type HandlerContext<Values = Record<never, never>> = {
   /** The sandbox's doubles of public services, each below a path of its name; undefined outside the sandbox. */
   sandboxServices: string | undefined;
   notes: SharedNotes;
-  /** Opens tables of the operation's own beside those of the ledger, and brings them up to date. */
+  /**
+   * Opens tables of the operation's own beside those of the ledger, and brings them up to date. On PostgreSQL the start fails if they must
+   * change while other servers use the ledger.
+   */
   openStore: (definition: StoreDefinition) => Promise<OperationStore>;
   /** The operation's orders in progress, oldest first, at most 1 000: those whose work has parts (`wanted`). */
   ordersInProgress: () => Promise<OrderInProgress[]>;
