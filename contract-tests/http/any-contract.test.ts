@@ -13,7 +13,10 @@ import { createHttpServer } from '../../src/http/server.js';
 import { orderWork } from '../../src/http/run-handler.js';
 import { Offers } from '../../src/offers/offers.js';
 import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
+import { Deliveries } from '../../src/http/deliveries.js';
+import type { Answer as Made } from '../../src/sale/outcome.js';
 import type { PaidCall } from '../../src/sale/paid-call.js';
+import { outcomeOf } from '../support/outcome-of.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { call, challengeOf, type Answer } from '../support/world.js';
 import { sellingOf } from '../support/selling.js';
@@ -216,13 +219,14 @@ describe('A server of any contract', () => {
               NEVER,
             )
           : { answer: await paid.work(NEVER) };
-        return { kind: 'answer', answer: (answer as { answer: object }).answer };
+        return outcomeOf((answer as { answer: Made }).answer);
       },
     };
     const exposed = exposedHeaders(contract, sellingOf(TERMS).methods);
     const parts = {
       ...{ handlers, routes, log, charge, offers, exposed },
       bodies: new BodyReader(),
+      deliveries: new Deliveries(),
       pages: [],
       holdMs: 0,
       closing: NEVER,

@@ -305,7 +305,7 @@ describe('attacks with signed payments', function () {
       'both are decided',
       async () => (await stateOf(lost.id)) === 'released' && (await stateOf(paid.id)) === 'delivered',
     );
-    expect((await testServer.send({ payment: paid.payment, text: 'paid' })).kind).to.equal('answer');
+    expect((await testServer.send({ payment: paid.payment, text: 'paid' })).kind).to.equal('sold');
     expect((await testServer.send({ payment: lost.payment, text: 'lost' })).kind).to.equal('refused');
     expect([...testChain.landed([payer]).keys()]).to.deep.equal([paid.id]);
   });

@@ -6,7 +6,9 @@ import { SourceLimits } from '../../src/http/source-limits.js';
 import { createApp, type AppParts } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import type { Serving } from '../../src/contract/operation.js';
+import { Deliveries } from '../../src/http/deliveries.js';
 import type { PaidCall } from '../../src/sale/paid-call.js';
+import { outcomeOf } from '../support/outcome-of.js';
 import { Routes } from '../../src/contract/routes.js';
 import { UpstreamFailure } from '../../src/net/failure.js';
 import { FairQueue } from '../../src/upstreams/fair-queue.js';
@@ -48,7 +50,7 @@ async function openApp() {
         checked: { id: headers['x-payment'], payer: headers['x-payment'] },
       },
     }),
-    process: async (call: PaidCall) => ({ kind: 'answer', answer: await call.work(NEVER) }),
+    process: async (call: PaidCall) => outcomeOf(await call.work(NEVER)),
   };
   const routes = await Routes.create(RELEASED);
   routes.register(handlers);
@@ -58,6 +60,7 @@ async function openApp() {
     log: { info: () => {}, warn: () => {}, error: () => {} },
     charge,
     bodies: new BodyReader(),
+    deliveries: new Deliveries(),
     pages: [],
     exposed: '',
     offers: { methods: { areIn: () => true, askedBy: () => ({}) } },

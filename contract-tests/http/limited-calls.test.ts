@@ -101,7 +101,7 @@ describe('what a call costs its source', () => {
   const faults: [string, Outcome, boolean][] = [
     ['a refused payment', refused('funds: the payer has too little USDC'), true],
     ['an invalid body', { kind: 'invalid', error: 'text is missing' }, true],
-    ['an input that cannot be served', { kind: 'answer', answer: failure(400, 'no such mint') }, true],
+    ['an input that cannot be served', { kind: 'failed', answer: failure(400, 'no such mint') }, true],
     ['a facilitator that is down', facilitatorDown({ name: 'f', retryAfterSeconds: 5 }), false],
     [
       'a facilitator that is down beside another',
@@ -111,8 +111,8 @@ describe('what a call costs its source', () => {
     ['a charge that failed', failedToProcess(), false],
     ['work that failed too often', overLimit('runs'), false],
     ['a full store of answers', overLimit('answers'), false],
-    ['a backend that failed', { kind: 'answer', answer: failure(502, 'The backend failed') }, false],
-    ['a busy backend', { kind: 'answer', answer: failure(503, 'Busy') }, false],
+    ['a backend that failed', { kind: 'failed', answer: failure(502, 'The backend failed') }, false],
+    ['a busy backend', { kind: 'failed', answer: failure(503, 'Busy') }, false],
   ];
   for (const [what, outcome, counts] of faults)
     it(`${what} ${counts ? 'counts' : 'does not count'} as its source's failure`, async () => {

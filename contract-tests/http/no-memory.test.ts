@@ -60,7 +60,7 @@ describe('a sold answer for which there is no memory', () => {
       kept: { id: 'payment', number: 1 },
       payer: 'payer',
       method: { receiptMeta: () => ({}) },
-      outcome: { kind: 'answer', answer: ANSWER, receipt: RECEIPT, sale },
+      outcome: { kind: 'sold', answer: ANSWER, receipt: RECEIPT, sale },
     };
     const parts = {
       contract: SOLD,

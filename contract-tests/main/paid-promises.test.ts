@@ -95,7 +95,7 @@ describe('what is paid and owed stays owed until there is an answer', () => {
       const outcome = await world.redeem(payment, { work });
       expect(outcome).to.have.nested.property('receipt.success', true);
       if (outcome.kind === 'unavailable') {
-        expect(outcome.throttled).to.equal(true);
+        expect(outcome.reportedBy).to.equal('limit');
         expect(outcome.retryAfterSeconds).to.be.within(1, 300);
       }
       const said = outcome.kind === 'unavailable' ? outcome.error : bodyOf(outcome);
@@ -116,7 +116,7 @@ describe('what is paid and owed stays owed until there is an answer', () => {
     const source = { limitedSource: '203.0.113.7' };
     expect((await world.redeem(world.payment(), source)).kind, 'unpaid work').to.equal('unavailable');
     const made = await world.redeem(payment, source);
-    expect(made.kind, 'paid work').to.equal('answer');
+    expect(made.kind, 'paid work').to.equal('sold');
     expect(await world.stateOf(payment)).to.equal('delivered');
   });
 });
@@ -160,7 +160,7 @@ describe('money that a facilitator reports is believed only as far as it was see
     expectPending(await world.redeem(payment));
     expect(await world.stateOf(payment)).to.equal('settling');
     world.charge = world.newCharge({ trust, confirm: async () => true });
-    expect((await world.redeem(world.payment())).kind).to.equal('answer');
+    expect((await world.redeem(world.payment())).kind).to.equal('sold');
   });
 
   it('the second ask’s success counts only once it was seen', async () => {

@@ -19,7 +19,7 @@ export const limitMutants: readonly Mutant[] = of([
   },
   {
     name: 'limits: a facilitator that is down costs the buyer',
-    find: 'return outcome.ours === undefined;',
+    find: "return outcome.because === 'unfit' || outcome.because === 'used';",
     replace: 'return true;',
     grep: 'a facilitator that is down beside another does not count',
   },

@@ -106,8 +106,8 @@ export const mcpMutants: readonly Mutant[] = [
   {
     name: 'the key of an alias leads nowhere',
     file: 'src/sale/pick-up.js',
-    find: 'const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;\n    if (!own || !row)',
-    replace: 'const row = own;\n    if (!own || !row)',
+    find: 'row: own?.aliasOf ? await ledger.find(own.aliasOf) : own }',
+    replace: 'row: own }',
     test: 'sale/alias-pick-up',
     grep: 'fetches the answer of that sale',
   },

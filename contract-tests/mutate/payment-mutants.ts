@@ -74,7 +74,7 @@ const judged = of('sale/next-step', 'sale/next-step', [
 const worked = of('sale/work', 'sale/{callers,charge-*}', [
   {
     name: 'new payers share no budget of work',
-    find: 'if (!newPayersWork.take(source))',
+    find: 'if (!deps.newPayersWork.take(source))',
     replace: 'if (false)',
     grep: 'share a burst of work',
   },
@@ -110,14 +110,14 @@ const tooOld = of('rails/solana/solana-rail', 'sale/charge-*', [
 const verified = of('sale/work', 'sale/charge-*', [
   {
     name: 'work for unknown payers begins before verify',
-    find: 'const early = verification.mayWorkFirst(run);',
+    find: 'const early = mayWorkFirst(deps, run);',
     replace: 'const early = true;',
     grep: 'an unknown payer: verify comes first',
   },
   {
     name: 'failed work is settled',
-    find: 'if (answer.status === 200)\n            return answer;',
-    replace: 'return answer;',
+    find: 'return answer.status === 200 && !abandoned.aborted',
+    replace: 'return !abandoned.aborted',
     grep: 'work that ends with',
   },
 ]);
@@ -137,19 +137,19 @@ const asked = of('sale/verification', 'sale/charge-*', [
   },
   {
     name: 'a refused payment keeps its row',
-    find: 'await cleanup.deleteClaim(run)',
-    replace: '(await cleanup.freeClaim(run, false), true)',
+    find: 'await deleteClaim(deps, run)',
+    replace: '(await endRun(deps, run, undefined, false), true)',
     grep: 'a wallet that was refused forty times',
   },
   {
     name: 'a refused payment is answered before its row is deleted',
-    find: 'await cleanup.deleteClaim(run)',
-    replace: 'cleanup.deleteClaim(run)',
+    find: 'await deleteClaim(deps, run)',
+    replace: 'deleteClaim(deps, run)',
     grep: 'and leave nothing behind',
   },
   {
     name: 'a payer that verify refused stays known',
-    find: 'if (run.payerKnown)\n                await cleanup.distrust(run);',
+    find: 'if (run.payerKnown)\n            await distrust(deps, run);',
     replace: '',
     grep: 'a payer that was refused is unknown again',
   },
@@ -171,8 +171,8 @@ const settled = [
     },
     {
       name: 'the buyer’s transaction is sent in place of the signed one',
-      find: 'this.#ask(run, signed?.stored.evidence)',
-      replace: 'this.#ask(run)',
+      find: 'ask(deps, run, signed?.stored.evidence)',
+      replace: 'ask(deps, run)',
       grep: 'signature and bytes are in the ledger before anything is sent',
     },
     {
@@ -199,9 +199,9 @@ const settled = [
   ...of('sale/settlement', 'sale/{callers,charge-*}', [
     {
       name: 'a refusal of the second ask counts',
-      find: "if (settled.kind !== 'settled')\n                return pending(row);",
+      find: "if (settled.kind !== 'settled')\n            return pending(row);",
       replace:
-        "if (settled.kind === 'refused')\n                await ledger.release(id, row.claim, settled.reason);",
+        "if (settled.kind === 'refused')\n            await ledger.release(id, row.claim, settled.reason);",
       grep: 'a refusal of the second ask proves nothing',
     },
     {
@@ -212,13 +212,13 @@ const settled = [
     },
     {
       name: 'what was signed and is not sent stays set aside',
-      find: 'if (error instanceof RunEnded)\n                signed?.withdraw();',
+      find: 'signed?.withdraw();',
       replace: '',
       grep: 'what was signed is withdrawn',
     },
     {
       name: 'an unknown settlement leaves a payer its standing',
-      find: 'run.working?.unsold(fault);\n        await this.#parts.cleanup.distrust(run);',
+      find: 'run.working?.unsold(fault);\n    await distrust(deps, run);',
       replace: 'run.working?.unsold(fault);',
       grep: 'a settlement that nobody knows costs a payer its standing',
     },
@@ -232,7 +232,7 @@ const settled = [
     },
     {
       name: 'the second ask’s success is believed unseen',
-      find: 'if (!(await this.confirmed(id, signature)))',
+      find: 'if (!(await isSeen(deps, id, settlement)))',
       replace: 'if (false)',
       grep: 'the second ask’s success counts only once it was seen',
     },
@@ -294,7 +294,7 @@ const down = of('sale/seller', 'sale/charge-outage', [
   },
 ]);
 
-const downLater = of('sale/verification', 'sale/charge-outage', [
+const downLater = of('sale/settlement', 'sale/charge-outage', [
   {
     name: 'a settlement is asked of a facilitator that went down during the work',
     find: 'if (outage)',
@@ -306,7 +306,7 @@ const downLater = of('sale/verification', 'sale/charge-outage', [
 const spared = of('sale/verification', 'sale/charge-known-payer', [
   {
     name: 'a payment is settled unverified although the facilitator was in trouble',
-    find: 'return this.#parts.rail.isHealthy(call.payment.checked);',
+    find: 'return rail.isHealthy(call.payment.checked);',
     replace: 'return true;',
     grep: 'after a failure of the facilitator verify comes first',
   },
@@ -408,7 +408,7 @@ const answered = [
       grep: 'a header that can not be sent: 502',
     },
   ]),
-  ...of('sale/shared-outcome', 'sale/{callers,charge-*}', [
+  ...of('sale/outcome', 'sale/{callers,charge-*}', [
     {
       name: 'a receipt without its amount',
       find: ', amount: amount.toString() }',
@@ -416,7 +416,7 @@ const answered = [
       grep: 'the receipt of the price that was paid',
     },
   ]),
-  ...of('sale/shared-outcome', 'sale/charge-*', [
+  ...of('sale/outcome', 'sale/charge-*', [
     {
       name: 'a doubt has the receipt of a success',
       find: "receipt: failed(paid, 'settlement_pending')",

@@ -60,7 +60,7 @@ describe('charge: callers that go away', () => {
     expect(world.runs).to.equal(0);
     expect(world.facilitator).to.include({ verifies: 5, settles: 0 });
     world.facilitator.onVerify = () => ({ kind: 'valid' });
-    expect((await world.redeem(payment)).kind).to.equal('answer');
+    expect((await world.redeem(payment)).kind).to.equal('sold');
   });
 
   it('a known payer, gone after the work and before verify has ended: not settled, the next try works', async () => {
@@ -101,7 +101,7 @@ describe('charge: callers that go away', () => {
     gate.open();
     await first;
     const kinds = (await Promise.all(calls)).map(({ kind }) => kind);
-    expect(kinds.filter(kind => kind === 'answer')).to.have.length(512);
+    expect(kinds.filter(kind => kind === 'sold')).to.have.length(512);
     expect(world.facilitator.settles).to.equal(1);
   });
 

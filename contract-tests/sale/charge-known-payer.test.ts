@@ -38,8 +38,8 @@ describe('charge: known payers, the facilitator is asked once', () => {
   const isKnown = (): Promise<boolean> => world.ledger.payerKnown(payer.publicKey.toBase58());
 
   it('work, then settle, without verify', async () => {
-    expect((await buy()).kind).to.equal('answer');
-    expect((await buy()).kind).to.equal('answer');
+    expect((await buy()).kind).to.equal('sold');
+    expect((await buy()).kind).to.equal('sold');
     expect(world.facilitator).to.include({ verifies: 0, settles: 2 });
   });
 
@@ -72,7 +72,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'duplicate_settlement', signature: '' });
     expectPending(await buy());
     world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
-    expect((await buy()).kind).to.equal('answer');
+    expect((await buy()).kind).to.equal('sold');
     expect(world.facilitator.verifies).to.equal(1);
   });
 
@@ -81,7 +81,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
     const sent = Array.from({ length: 6 }, () => buy(() => gate.wait(answer('{}'))));
     await until('two are verified', () => world.facilitator.verifies === 2);
     gate.open();
-    for (const outcome of await Promise.all(sent)) expect(outcome.kind).to.equal('answer');
+    for (const outcome of await Promise.all(sent)) expect(outcome.kind).to.equal('sold');
     expect(world.facilitator.verifies).to.equal(2);
     await buy();
     expect(world.facilitator.verifies, 'they are over').to.equal(2);
@@ -92,7 +92,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
     const slow = [1, 2].map(() => buy(() => gate.wait(answer('{}'))));
     await gate.reached;
     world.now += 1_100;
-    expect((await buy()).kind).to.equal('answer');
+    expect((await buy()).kind).to.equal('sold');
     expect(world.facilitator.verifies, 'two long ones fill it').to.equal(1);
     gate.open();
     await Promise.all(slow);
@@ -111,9 +111,9 @@ describe('charge: known payers, the facilitator is asked once', () => {
 
   it('after a failure of the facilitator verify comes first, until it has answered about a payment', async () => {
     await world.troubleAtVerify();
-    expect((await buy()).kind).to.equal('answer');
+    expect((await buy()).kind).to.equal('sold');
     expect(world.facilitator.verifies).to.equal(1);
-    expect((await buy()).kind).to.equal('answer');
+    expect((await buy()).kind).to.equal('sold');
     expect(world.facilitator.verifies).to.equal(1);
   });
 
@@ -126,7 +126,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
     await gate.reached;
     expect(world.runs).to.equal(0);
     gate.open();
-    expect((await bought).kind).to.equal('answer');
+    expect((await bought).kind).to.equal('sold');
     expect(world.runs).to.equal(1);
   });
 
@@ -148,7 +148,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
       502,
     );
     expect(world.facilitator.verifies).to.equal(0);
-    expect((await world.redeem(payment, { text: 'again' })).kind).to.equal('answer');
+    expect((await world.redeem(payment, { text: 'again' })).kind).to.equal('sold');
     expect(world.facilitator.verifies).to.equal(1);
   });
 

@@ -88,7 +88,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
     expect(await world.stateOf(payment)).to.equal(undefined);
     expect(world.runs).to.equal(0);
     world.facilitator.onVerify = () => ({ kind: 'valid' });
-    expect((await world.redeem(payment)).kind).to.equal('answer');
+    expect((await world.redeem(payment)).kind).to.equal('sold');
   });
 
   for (const [name, onVerify] of Object.entries({
@@ -109,7 +109,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
       expect(world.facilitator.verifies, 'it rests after a few').to.be.at.most(3);
       world.charge = world.newCharge();
       world.facilitator.onVerify = () => ({ kind: 'valid' });
-      for (const payment of payments) expect((await world.redeem(payment)).kind).to.equal('answer');
+      for (const payment of payments) expect((await world.redeem(payment)).kind).to.equal('sold');
       expect(world.facilitator.settles).to.equal(2);
     });
   }

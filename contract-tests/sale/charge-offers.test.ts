@@ -30,7 +30,7 @@ describe('charge: offers', () => {
     await world.redeem(sold);
     world.hints.setFeePayer(Keypair.generate().publicKey.toBase58());
     await world.ledger.offerHint(FEE_PAYER);
-    expect((await world.redeem(world.payment())).kind, 'for five minutes it still counts').to.equal('answer');
+    expect((await world.redeem(world.payment())).kind, 'for five minutes it still counts').to.equal('sold');
     world.now += 5 * MINUTE + 1;
     world.hints.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
     expectRefused(await world.redeem(unsold), /fee payer .* was not offered/, true);
@@ -68,7 +68,7 @@ describe('charge: offers', () => {
     const facilitator = asked(world.facilitator);
     facilitator.recorded = () => world.ledger.offeredHints();
     const charge = world.newCharge({ facilitator });
-    expect((await charge.process(world.call(payment))).kind).to.equal('answer');
+    expect((await charge.process(world.call(payment))).kind).to.equal('sold');
     expect(facilitator.nameOf(feePayer)).to.equal('fake.example/');
   });
 

@@ -36,14 +36,14 @@ describe('charge: promise 1, one payment buys one answer', () => {
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
     expect(new Set(outcomes.map(bodyOf))).to.deep.equal(new Set(['{"summary":"run 1"}']));
     outcomes.forEach((outcome, n) => {
-      const { receipt } = outcome as Outcome & { kind: 'answer' };
+      const { receipt } = outcome as Outcome & { kind: 'sold' };
       expect(receipt).to.deep.equal({
         success: true,
         payer: crafted.payer.publicKey.toBase58(),
         transaction: SIGNATURE,
         amount: '10000',
       });
-      expect(copies[n]?.method.receiptMeta(receipt!)['x402/payment-response']).to.deep.equal({
+      expect(copies[n]?.method.receiptMeta(receipt)['x402/payment-response']).to.deep.equal({
         ...receipt,
         network: n % 2 ? DEVNET_V1 : DEVNET,
       });
@@ -79,7 +79,7 @@ describe('charge: promise 1, one payment buys one answer', () => {
     await gate.reached;
     gate.open();
     const kinds = (await Promise.all(calls)).map(({ kind }) => kind);
-    expect(kinds.filter(kind => kind === 'answer')).to.have.length(512);
+    expect(kinds.filter(kind => kind === 'sold')).to.have.length(512);
     expect(kinds.filter(kind => kind === 'unavailable')).to.have.length(8);
   });
 });
@@ -96,7 +96,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     world.now += 10 * MINUTE - 5_000;
     const again = await world.redeem(payment, { work });
     expect(asSent(again)).to.deep.equal(asSent(first));
-    expect((again as Outcome & { kind: 'answer' }).answer.body.equals(bytes)).to.equal(true);
+    expect((again as Outcome & { kind: 'sold' }).answer.body.equals(bytes)).to.equal(true);
     world.now += 5_001;
     world.hints.setView({ blockhash: FEE_PAYER, slot: 2000, height: 1900 });
     expectRefused(await world.redeem(payment), /no longer kept/, false);
@@ -231,7 +231,7 @@ describe('charge: promise 11, payment-identifier', () => {
     gate.open();
     await first;
     for (const thief of thieves) expectRefused(await world.redeem(thief), /only with that same id/, false);
-    expect((await world.redeem(withId)).kind).to.equal('answer');
+    expect((await world.redeem(withId)).kind).to.equal('sold');
   });
 
   it('who sends the payment and holds back the call is not told the key of its answer', async () => {

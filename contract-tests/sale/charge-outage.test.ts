@@ -54,7 +54,7 @@ describe('charge: a facilitator that is down', () => {
     );
     expect(await world.stateOf(payment)).to.equal(undefined);
     expect(world.facilitator).to.include({ verifies: 0, settles: 0 });
-    expect((await world.redeem(world.payment({ feePayer: OTHER }))).kind, 'signed anew').to.equal('answer');
+    expect((await world.redeem(world.payment({ feePayer: OTHER }))).kind, 'signed anew').to.equal('sold');
     expect(second).to.include({ verifies: 1, settles: 1 });
     expect(world.facilitator).to.include({ verifies: 0, settles: 0 });
   });
@@ -108,7 +108,7 @@ describe('charge: a facilitator that is down', () => {
       await facilitators.probe(TERMS.network);
       return facilitators.outage(FEE_PAYER) === undefined;
     });
-    expect((await world.redeem(payment)).kind).to.equal('answer');
+    expect((await world.redeem(payment)).kind).to.equal('sold');
     expect(world.facilitator.settles).to.equal(2);
   });
 });

@@ -167,7 +167,7 @@ describe('charge: promise 10, once the money moved the answer goes out', () => {
       expectUnavailable(await world.redeem(payment), /could not be processed/);
       expect(world.facilitator.settles).to.equal(0);
       world.charge = world.newCharge();
-      expect((await world.redeem(payment)).kind).to.equal('answer');
+      expect((await world.redeem(payment)).kind).to.equal('sold');
     });
   }
 
@@ -226,7 +226,7 @@ describe('charge: a facilitator that sends transactions itself', () => {
       return { kind: 'settled', signature: SIGNATURE };
     };
     world.charge = world.newCharge({ facilitator: asked(signing(yes, seen)) });
-    expect((await world.redeem(payment)).kind).to.equal('answer');
+    expect((await world.redeem(payment)).kind).to.equal('sold');
     expect(seen.map(({ transaction }) => transaction)).to.deep.equal([TRANSACTION]);
   });
 
@@ -247,7 +247,7 @@ describe('charge: a facilitator that sends transactions itself', () => {
     expect(await world.stateOf(payment)).to.not.equal('settling');
     expect(withdrawn).to.deep.equal(['it']);
     hangUp = () => undefined;
-    expect((await world.redeem(payment)).kind).to.equal('answer');
+    expect((await world.redeem(payment)).kind).to.equal('sold');
     expect(withdrawn).to.deep.equal(['it']);
   });
 
@@ -271,6 +271,6 @@ describe('charge: a facilitator that sends transactions itself', () => {
     expect(await world.stateOf(payment)).to.equal('claimed');
     expect(world.facilitator.settles).to.equal(0);
     sign = yes;
-    expect((await world.redeem(payment)).kind).to.equal('answer');
+    expect((await world.redeem(payment)).kind).to.equal('sold');
   });
 });

@@ -30,7 +30,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     await new Promise(resolve => setTimeout(resolve, 20));
     expect(world.runs).to.equal(0);
     gate.open();
-    expect((await outcome).kind).to.equal('answer');
+    expect((await outcome).kind).to.equal('sold');
     expect(world.runs).to.equal(1);
   });
 
@@ -54,7 +54,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     for (let time = 0; time < 40; time++)
       expectRefused(await world.redeem(world.payment({ payer })), /funds/, true);
     world.facilitator.onVerify = () => ({ kind: 'valid' });
-    expect((await world.redeem(world.payment({ payer }))).kind).to.equal('answer');
+    expect((await world.redeem(world.payment({ payer }))).kind).to.equal('sold');
   });
 
   it('a refusal whose row can’t be deleted is a refusal all the same, and the row is free once its lease has ended', async () => {
@@ -67,7 +67,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     world.now += 91_000;
     world.hints.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 1_100 });
     world.facilitator.onVerify = () => ({ kind: 'valid' });
-    expect((await world.redeem(payment)).kind).to.equal('answer');
+    expect((await world.redeem(payment)).kind).to.equal('sold');
   });
 
   it('a known payer with many unverified runs: the work runs beside verify, and is stopped when verify says no', async () => {
@@ -104,12 +104,12 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
   it('too many unknown payers: 503, no facilitator call, payment untouched; known payers are not held up', async () => {
     const payer = await world.knownPayer();
     world.charge = world.newCharge({ unknownPayers: { rate: 0, burst: 2 } });
-    for (let n = 0; n < 2; n++) expect((await world.redeem(world.payment())).kind).to.equal('answer');
+    for (let n = 0; n < 2; n++) expect((await world.redeem(world.payment())).kind).to.equal('sold');
     const payment = world.payment();
     expectUnavailable(await world.redeem(payment), /Too many new payers/);
     expect(world.facilitator.verifies).to.equal(2);
     expect(await world.stateOf(payment)).to.equal(undefined);
-    expect((await world.redeem(world.payment({ payer }))).kind).to.equal('answer');
+    expect((await world.redeem(world.payment({ payer }))).kind).to.equal('sold');
   });
 
   it('work of a new payer is not begun on a blockhash that dies before it is done: 402, not charged, free, and left to no wait', async () => {
@@ -126,14 +126,14 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect(world.facilitator.settles).to.equal(0);
     const row = await world.ledger.find(payment.checked.id);
     expect(row).to.include({ state: 'claimed', runs: 0, leased: false, attended: false });
-    expect((await world.redeem(world.payment({ payer: known }), { text: 'b' })).kind).to.equal('answer');
+    expect((await world.redeem(world.payment({ payer: known }), { text: 'b' })).kind).to.equal('sold');
     const began = performance.now();
     world.charge = world.newCharge({ blocksLeft: async () => 50 });
-    expect((await world.redeem(world.payment({ payer }))).kind, 'signed anew').to.equal('answer');
+    expect((await world.redeem(world.payment({ payer }))).kind, 'signed anew').to.equal('sold');
     expect(performance.now() - began).to.be.lessThan(1_000);
     expect((await world.ledger.find(payment.checked.id))?.aliasOf, 'a late copy').to.not.equal(null);
     world.charge = world.newCharge({ blocksLeft: async () => undefined });
-    expect((await world.redeem(world.payment())).kind, 'age unknown').to.equal('answer');
+    expect((await world.redeem(world.payment())).kind, 'age unknown').to.equal('sold');
   });
 
   it('a payer’s unsettled payments are capped in number', async () => {
@@ -143,12 +143,12 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     const work = (): Promise<Answer> => gate.wait(answer('{}'));
     const outcomes = Array.from({ length: 5 }, () => world.redeem(world.payment({ payer }), { work }));
     const other = await world.redeem(world.payment());
-    expect(other.kind).to.equal('answer');
+    expect(other.kind).to.equal('sold');
     gate.open();
     const kinds = (await Promise.all(outcomes)).map(({ kind }) => kind);
-    expect(kinds.filter(kind => kind === 'answer')).to.have.length(3);
+    expect(kinds.filter(kind => kind === 'sold')).to.have.length(3);
     const late = world.payment({ payer });
-    expect((await world.redeem(late)).kind, 'room again').to.equal('answer');
+    expect((await world.redeem(late)).kind, 'room again').to.equal('sold');
   });
 
   it('a payer’s unsettled payments are capped in money', async () => {
@@ -171,6 +171,6 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     );
     expect(await world.stateOf(second)).to.equal(undefined);
     gate.open();
-    expect((await first).kind).to.equal('answer');
+    expect((await first).kind).to.equal('sold');
   });
 });

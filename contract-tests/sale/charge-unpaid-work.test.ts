@@ -39,11 +39,11 @@ describe('work that is not paid for', () => {
     expectUnavailable(await world.redeem(world.payment({ payer })), /not charged/);
     expect(world.runs).to.equal(0);
     expect(world.facilitator.verifies, 'the facilitator is not asked').to.equal(verifies);
-    expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('answer');
+    expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('sold');
     world.now += 60_000;
     world.hints.setView({ blockhash: FEE_PAYER, slot: 2_000, height: 950 });
     const later = await world.redeem(world.payment({ payer }), { text: 'another' });
-    expect(later.kind, 'it is forgiven').to.equal('answer');
+    expect(later.kind, 'it is forgiven').to.equal('sold');
     expect(world.facilitator.settles).to.equal(2);
   });
 
@@ -61,7 +61,7 @@ describe('work that is not paid for', () => {
         };
         const text = `${of} ${n}`;
         const { kind } = await world.redeem(world.payment({ payer }), { text, gone: gone.signal, work });
-        if (kind === 'answer') other.sold += 1;
+        if (kind === 'sold') other.sold += 1;
         else if (!hangsUp) other.unavailable += 1;
       }
     };
@@ -82,7 +82,7 @@ describe('work that is not paid for', () => {
       for (let n = 0; n < 60; n++) await world.redeem(world.payment({ payer }), { text: `${n}`, work });
       expect(world.runs).to.be.within(least, most);
       expectUnavailable(await world.redeem(world.payment({ payer })), /ended without a sale.*not charged/);
-      expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('answer');
+      expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('sold');
     });
 
   it('of a payer without standing ten runs may be under way at once, the others are told to wait', async () => {
@@ -160,6 +160,6 @@ describe('work that is not paid for', () => {
     for (let n = 0; n < 60; n++)
       if ((await world.redeem(world.payment(), { source: 'crowd' })).kind === 'unavailable') refused += 1;
     expect(refused).to.be.greaterThan(10);
-    expect((await world.redeem(world.payment(), { source: 'somebody else' })).kind).to.equal('answer');
+    expect((await world.redeem(world.payment(), { source: 'somebody else' })).kind).to.equal('sold');
   });
 });

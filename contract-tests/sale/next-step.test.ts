@@ -54,10 +54,10 @@ function row(change: Partial<Payment> = {}): Payment {
 
 /** What a judgement comes to, in one line. */
 function verdictOf(judgement: ReturnType<typeof nextStep>): string {
-  if (judgement.kind === 'sell' || judgement.kind === 'refunded') return judgement.kind;
+  if (judgement.kind === 'sell') return judgement.kind;
   if (judgement.kind !== 'over') return `${judgement.kind}${judgement.proven ? ', proven' : ''}`;
   const { outcome } = judgement;
-  if (outcome.kind === 'answer') return `${outcome.answer.status} ${outcome.answer.body.toString()}`;
+  if (outcome.kind === 'failed') return `${outcome.answer.status} ${outcome.answer.body.toString()}`;
   return `${outcome.kind}: ${outcome.error}`;
 }
 
@@ -80,7 +80,7 @@ const STATES: [string, Partial<Payment>, RegExp][] = [
     { state: 'released', reason: 'no funds' },
     /^refused: .*refused when it was settled \(no funds\)/,
   ],
-  ['refunded', { state: 'refunded', reason: 'sorry' }, /^refunded$/],
+  ['refunded', { state: 'refunded', reason: 'sorry' }, /^502 .*refunded \(sorry\)/],
 ];
 
 describe('what a payment is worth for a call, by what the ledger knows of it', () => {

@@ -22,11 +22,11 @@ import { until } from '../support/faults.js';
 import { SeededRandom } from '../support/seeded-random.js';
 
 const HOUR = 60 * MINUTE;
-const keptOf = (outcome: Outcome): Caller | undefined => ('kept' in outcome ? outcome.kept : undefined);
+const keptOf = (outcome: Outcome): Caller | undefined => outcome.kept;
 
 /** The bytes of an answer. */
 function bodyOf(outcome: Outcome): Buffer {
-  if (outcome.kind !== 'answer') throw new Error(`no answer: ${JSON.stringify(outcome)}`);
+  if (!('answer' in outcome)) throw new Error(`no answer: ${JSON.stringify(outcome)}`);
   return outcome.answer.body;
 }
 
@@ -204,7 +204,7 @@ describe('an answer that is given as a link', () => {
 
   let payer: Keypair;
   let payment: Payment;
-  let sold: Outcome & { kind: 'answer' };
+  let sold: Outcome & { kind: 'sold' };
   beforeEach(async () => {
     payer = Keypair.generate();
     payment = world.payment({ payer });

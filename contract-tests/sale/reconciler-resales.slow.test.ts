@@ -30,8 +30,8 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
     const second = signed(testChain, testServer, { payer, text });
     await until('the alias gets the answer', async () => {
       const sent = await testServer.send({ payment: second.payment, text });
-      expect(sent.kind, JSON.stringify(sent)).to.be.oneOf(['answer', 'unavailable']);
-      return sent.kind === 'answer';
+      expect(sent.kind, JSON.stringify(sent)).to.be.oneOf(['sold', 'unavailable']);
+      return sent.kind === 'sold';
     });
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
     expect(await rowOf(second.id)).to.include({ aliasOf: first.id, asks: 0 });
@@ -54,7 +54,7 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
     await Promise.all([sent, other]);
     await until('it is answered', async () => {
       const more = await testServer.send({ payment: second.payment, text });
-      return more.kind === 'answer';
+      return more.kind === 'sold';
     });
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
   });
@@ -70,11 +70,11 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
     await pause(30);
     const second = signed(testChain, testServer, { payer, text });
     const early = await testServer.send({ payment: second.payment, text });
-    expect(early.kind).to.be.oneOf(['unavailable', 'answer']);
+    expect(early.kind).to.be.oneOf(['unavailable', 'sold']);
     await sent;
     await until(
       'the answer is there',
-      async () => (await testServer.send({ payment: second.payment, text })).kind === 'answer',
+      async () => (await testServer.send({ payment: second.payment, text })).kind === 'sold',
     );
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
   });
@@ -131,7 +131,7 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
     await Promise.all([sent, other]);
     await until('it is answered', async () => {
       const more = await testServer.send({ payment: second.payment, text });
-      return more.kind === 'answer';
+      return more.kind === 'sold';
     });
     expect([landed(first.id), landed(second.id)]).to.deep.equal([0, 1]);
   });

@@ -63,7 +63,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expectPending(bought.sent);
     await pause(1_000);
     expect(asks, 'nobody waits').to.equal(1);
-    await until('it is answered', async () => (await again(bought)).kind === 'answer');
+    await until('it is answered', async () => (await again(bought)).kind === 'sold');
     expect(answerOf(await again(bought))).to.equal('{"summary":"run 1"}');
     expect(landed(bought.id)).to.equal(1);
     expect(asks).to.equal(2);
@@ -85,7 +85,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
       asks: 2,
       reason: 'the transaction never landed',
     });
-    expect(await again(bought)).to.include({ kind: 'refused', fresh: false });
+    expect(await again(bought)).to.include({ kind: 'refused', because: 'used' });
     expect(landed(bought.id)).to.equal(0);
     await until('nothing is left to watch', async () => (await rowOf(bought.id)).auditedAt !== null);
   });
@@ -102,7 +102,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     await stateBecomes(bought.id, 'released');
     hiding = false;
     await until('it is found', async () => (await rowOf(bought.id)).state !== 'released');
-    await until('there is an answer', async () => (await again(bought)).kind === 'answer');
+    await until('there is an answer', async () => (await again(bought)).kind === 'sold');
     expect(landed(bought.id)).to.equal(1);
   });
 
@@ -149,7 +149,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     await until('the late landing is found', async () => (await rowOf(bought.id)).state !== 'released');
     // Its answer had been given up when it was refused.
     let sent = await again(bought);
-    await until('there is an answer', async () => (sent = await again(bought)).kind === 'answer', 5_000);
+    await until('there is an answer', async () => (sent = await again(bought)).kind === 'sold', 5_000);
     expect(answerOf(sent)).to.match(/run \d/);
     expect(answerOf(await again(bought))).to.equal(answerOf(sent));
     expect((await rowOf(bought.id)).state).to.equal('delivered');
@@ -194,7 +194,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
       await stateBecomes(bought.id, 'delivered');
       expect(landed(bought.id)).to.equal(1);
       cluster.onSettle(undefined);
-      expect((await buy()).sent.kind, 'and sales go on').to.equal('answer');
+      expect((await buy()).sent.kind, 'and sales go on').to.equal('sold');
     } finally {
       await foreign.close();
     }
@@ -221,7 +221,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     await stateBecomes(bought.id, 'delivered');
     expect(landed(bought.id)).to.equal(1);
     cluster.onSettle(undefined);
-    expect((await buy()).sent.kind).to.equal('answer');
+    expect((await buy()).sent.kind).to.equal('sold');
   });
 
   it('a height that stands still proves nothing, however long it takes', async () => {
@@ -261,7 +261,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
       const ok = path === '/verify' ? { isValid: true } : { success: true, transaction: entry?.signature };
       respond(200, JSON.stringify(ok));
     });
-    expect((await testServer.send({ payment: made.payment, text: 'old' })).kind).to.equal('answer');
+    expect((await testServer.send({ payment: made.payment, text: 'old' })).kind).to.equal('sold');
     await until('the facilitator is distrusted', lied);
     expect((await rowOf(made.id)).after).to.be.greaterThan(0);
     const finding = await findTransfer(
@@ -279,7 +279,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     await openServer({ observer: { ...UNOBSERVED, tell: event => void told.push(event) } });
     cluster.onSettle(settleFault('lie'));
     const first = await buy();
-    expect(first.sent.kind, 'a word that is still believed').to.equal('answer');
+    expect(first.sent.kind, 'a word that is still believed').to.equal('sold');
     await until('the facilitator is distrusted', lied);
     expect(told.map(event => [event.kind, 'payment' in event && event.payment])).to.deep.equal([
       ['false settlement', first.id],
@@ -292,7 +292,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expectPending((await buy()).sent);
     cluster.onSettle(undefined);
     const honest = await buy();
-    expect(honest.sent.kind).to.equal('answer');
+    expect(honest.sent.kind).to.equal('sold');
     expect(landed(honest.id)).to.equal(1);
   });
 

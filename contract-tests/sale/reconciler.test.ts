@@ -64,7 +64,7 @@ describe('what the reconciler makes of what the chain shows', () => {
   ] as const)
     it(`a success that was reported for ${what} is ${lie ? 'a lie: no later one is believed unseen' : 'none'}`, async () => {
       const payment = world.payment();
-      expect((await world.redeem(payment)).kind).to.equal('answer');
+      expect((await world.redeem(payment)).kind).to.equal('sold');
       const trust = await reconcile(chainWith([{ payment, failed }]));
       expect(trust.lied(FEE_PAYER)).to.equal(lie);
       expect((await world.ledger.find(payment.checked.id))?.auditedAt).not.to.equal(null);

@@ -62,12 +62,12 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     expectPending(await again(bought));
     expect(bodies).to.have.lengthOf(2);
     await stateBecomes(bought.id, 'released');
-    expect(await again(bought)).to.include({ kind: 'refused', fresh: false });
+    expect(await again(bought)).to.include({ kind: 'refused', because: 'used' });
     expect(landed(bought.id)).to.equal(0);
     facilitatorAnswers('none');
     await until('the facilitator has rested', async () => {
       const next = await buy();
-      return next.sent.kind === 'answer' && landed(next.id) === 1;
+      return next.sent.kind === 'sold' && landed(next.id) === 1;
     });
   });
 
@@ -82,7 +82,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     expect(await cut).to.include({ kind: 'cut' });
     await testServer.close();
     await openServer({ work: () => Promise.reject(new Error('the answer was made before')) });
-    await until('it is answered', async () => (await again({ payment, text })).kind === 'answer');
+    await until('it is answered', async () => (await again({ payment, text })).kind === 'sold');
     expect(answerOf(await again({ payment, text }))).to.equal('{"summary":"run 1"}');
     expect(landed(id)).to.equal(1);
   });

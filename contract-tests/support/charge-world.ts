@@ -5,7 +5,7 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { PricedOperation } from '../../src/contract/contract.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
-import { Charge, type ChargeParts } from '../../src/sale/charge.js';
+import { Charge, type ChargeOptions } from '../../src/sale/charge.js';
 import { Offers } from '../../src/offers/offers.js';
 import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import type { Payment } from '../../src/sale/check-payment.js';
@@ -14,7 +14,14 @@ import type { Rail, SettleResult, VerifyResult } from '../../src/rails/rail.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { fingerprint } from '../../src/sale/fingerprint.js';
 import { requirementsOf, type Terms } from '../../src/methods/x402/requirements.js';
-import { failure, type Answer, type Failure, type Outcome, type Success } from '../../src/sale/outcome.js';
+import {
+  failure,
+  isUnused,
+  type Answer,
+  type Failure,
+  type Outcome,
+  type Success,
+} from '../../src/sale/outcome.js';
 import type { PaidCall } from '../../src/sale/paid-call.js';
 import { paymentOf } from './payment-of.js';
 import { operationIn, RELEASED } from './sold.js';
@@ -160,7 +167,7 @@ export class World {
     return solanaRail({ ...own, ...options }, options);
   }
 
-  newCharge(options: Partial<ChargeParts & RailParts> & RailOptions = {}): Charge {
+  newCharge(options: Partial<ChargeOptions & RailParts> & RailOptions = {}): Charge {
     const note = (_fields: object, message: string): void => void this.logged.push(message);
     return new Charge({
       ledger: this.ledger,
@@ -225,7 +232,7 @@ export class World {
   /** A payer with a delivered payment. */
   async knownPayer(): Promise<Keypair> {
     const payer = Keypair.generate();
-    expect((await this.redeem(this.payment({ payer }))).kind).to.equal('answer');
+    expect((await this.redeem(this.payment({ payer }))).kind).to.equal('sold');
     this.runs = 0;
     this.facilitator.settles = 0;
     this.facilitator.verifies = 0;
@@ -282,15 +289,14 @@ export function failed(status: Failure['status']): Answer {
 }
 
 export function bodyOf(outcome: Outcome): string {
-  if (outcome.kind !== 'answer') throw new Error(`no answer: ${JSON.stringify(outcome)}`);
+  if (!('answer' in outcome)) throw new Error(`no answer: ${JSON.stringify(outcome)}`);
   return outcome.answer.body.toString();
 }
 
 export function expectRefused(outcome: Outcome, error: RegExp, fresh: boolean): void {
-  expect(outcome.kind, JSON.stringify(outcome)).to.equal('refused');
-  const { error: text, fresh: withBlockhash } = outcome as Outcome & { kind: 'refused' };
-  expect(text).to.match(error);
-  expect(withBlockhash, 'a fresh blockhash').to.equal(fresh);
+  if (outcome.kind !== 'refused') throw new Error(`not refused: ${JSON.stringify(outcome)}`);
+  expect(outcome.error).to.match(error);
+  expect(isUnused(outcome), 'a fresh blockhash').to.equal(fresh);
 }
 
 export function expectUnavailable(outcome: Outcome, error: RegExp): void {

@@ -149,13 +149,13 @@ function sentAs(status: number, body: Buffer, receipt: Receipt | undefined): Sen
   const given = receipt ? { receipt } : {};
   if (status === 200) {
     if (!receipt) throw new Error(`an answer was sold without a receipt: ${body.toString()}`);
-    return { kind: 'answer', answer: { status, headers: {}, body }, receipt, sale: READ };
+    return { kind: 'sold', answer: { status, headers: {}, body }, receipt, sale: READ };
   }
   const { error } = JSON.parse(body.toString()) as { error: string };
-  if (status === 402) return { kind: 'refused', error, fresh: false, ...given };
+  if (status === 402) return { kind: 'refused', error, because: 'used', ...given };
   if (status === 400) return { kind: 'invalid', error };
   if (status === 503) return { kind: 'unavailable', error, retryAfterSeconds: 1, ...given };
-  if (status === 502) return { kind: 'answer', answer: { status, headers: {}, body }, ...given };
+  if (status === 502) return { kind: 'failed', answer: { status, headers: {}, body }, ...given };
   throw new Error(`an answer that no call has: ${status} ${body.toString()}`);
 }
 

@@ -51,7 +51,7 @@ export function expectPending(sent: Sent): void {
 }
 
 export function answerOf(sent: Sent): string {
-  if (sent.kind !== 'answer') throw new Error(`no answer: ${JSON.stringify(sent)}`);
+  if (!('answer' in sent)) throw new Error(`no answer: ${JSON.stringify(sent)}`);
   expect(sent.answer.status, sent.answer.body.toString()).to.equal(200);
   return sent.answer.body.toString();
 }
@@ -83,7 +83,7 @@ export async function expectNextAttaches(first: string, text: string): Promise<v
   const second = signed(testChain, testServer, { payer, text });
   await until('it is decided', async () => {
     const sent = await testServer.send({ payment: second.payment, text });
-    return sent.kind === 'answer';
+    return sent.kind === 'sold';
   });
   expect([landed(first), landed(second.id)]).to.deep.equal([1, 0]);
   expect(await rowOf(second.id)).to.include({ aliasOf: first });

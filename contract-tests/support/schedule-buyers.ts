@@ -87,11 +87,11 @@ export class BuyerSide {
       const { sent, told } = await sending;
       record.last = sent;
       this.#trace(record, `${way} ${attempt.id.slice(0, 8)}: ${shown(sent)}`);
-      if (sent.kind === 'answer' && sent.answer.status === 200) return this.#answered(record, sent);
+      if (sent.kind === 'sold') return this.#answered(record, sent);
       if (sent.kind === 'cut') await this.#schedule.cleared();
       if (record.identifier === undefined) hidden = isHidden(record, way, sent) || (hidden && !told);
       if (await this.#pickUp(record, attempt)) return;
-      if (sent.kind === 'refused' || (anew && !hidden && sent.kind !== 'answer')) {
+      if (sent.kind === 'refused' || (anew && !hidden && !('answer' in sent))) {
         attempt = this.#schedule.sign(record);
         this.#trace(record, `signed ${attempt.id.slice(0, 8)} for ${attempt.amount}`);
       } else if (!hidden) attempt = this.#orOlder(record, attempt);
@@ -122,7 +122,7 @@ export class BuyerSide {
         const { landedHeader: header } = record.attempts[attempt]!;
         const sent = await this.#sendOnce(record, { header, copy: `stranger ${attempt}` });
         this.#trace(record, `a stranger sends ${id.slice(0, 8)}: ${shown(sent)}`);
-        if (sent.kind !== 'answer' || sent.answer.status !== 200) continue;
+        if (sent.kind !== 'sold') continue;
         if (record.identifier !== undefined)
           this.#schedule.violations.push(
             `a stranger without its identifier got the answer of purchase ${record.n}`,
@@ -133,15 +133,14 @@ export class BuyerSide {
   }
 
   /** The answer reaches the client, or its connection breaks in the last moment. */
-  async #answered(record: Record, sent: Sent & { kind: 'answer' }): Promise<void> {
-    if (!('sale' in sent)) throw new Error('an answer was sold without a receipt');
+  async #answered(record: Record, sent: Sent & { kind: 'sold' }): Promise<void> {
     if (this.#schedule.random.roll('written', record.n, record.sends) < 0.8) sent.sale.written();
     else await sent.sale.lost();
   }
 
-  #read(record: Record, sent: Sent & { kind: 'answer' }): void {
+  #read(record: Record, sent: Sent & { kind: 'sold' }): void {
     record.bodies.add(sent.answer.body.toString());
-    if ('sale' in sent) sent.sale.written();
+    sent.sale.written();
   }
 
   async #send(record: Record, attempt: Attempt, way: Way, anewAtOnce: boolean): Promise<SendResult> {
@@ -155,9 +154,7 @@ export class BuyerSide {
     );
     for (const sent of sents) await this.#note(record, attempt, sent, pending);
     const sent =
-      sents.find(({ kind }) => kind === 'answer') ??
-      sents.find(({ kind }) => kind !== 'refused') ??
-      sents[0]!;
+      sents.find(sent => 'answer' in sent) ?? sents.find(({ kind }) => kind !== 'refused') ?? sents[0]!;
     return { sent, told: sents.some(({ kind }) => kind === 'unavailable' || kind === 'refused') };
   }
 
@@ -206,8 +203,7 @@ export class BuyerSide {
         testServer.charge.pickUp({ id: attempt.id, number: 0 }).catch(() => CUT),
         testServer.died,
       ]);
-      if (found.kind === 'found' && found.outcome.kind === 'answer' && found.outcome.answer.status === 200)
-        body = found.outcome.answer.body;
+      if (found.kind === 'found' && found.outcome.kind === 'sold') body = found.outcome.answer.body;
     }
     if (!body) return false;
     record.bodies.add(body.toString());
@@ -225,7 +221,7 @@ export class BuyerSide {
     record.failures += 1;
     this.#afterwards(sending, late => {
       this.#trace(record, `nobody reads of ${attempt.id.slice(0, 8)}: ${shown(late)}`);
-      if (late.kind === 'answer' && late.answer.status === 200) this.#read(record, late);
+      if (late.kind === 'sold') this.#read(record, late);
     });
     return { sent, told: false };
   }
@@ -250,7 +246,7 @@ export class BuyerSide {
     setTimeout(() => gone.abort(), least + roll * (most - least));
     this.#afterwards(sending, async late => {
       this.#trace(record, `lost of ${attempt.id.slice(0, 8)}: ${shown(late)}`);
-      if (late.kind === 'answer' && 'sale' in late) await late.sale.lost();
+      if (late.kind === 'sold') await late.sale.lost();
     });
     return { sent, told: false };
   }
@@ -278,7 +274,7 @@ export class BuyerSide {
 
   /** @param pending whether the buyer knew already when it sent this that the settlement is open */
   async #note(record: Record, attempt: Attempt, sent: Sent, pending: boolean): Promise<void> {
-    if (sent.kind === 'answer' && sent.answer.status === 200) record.bodies.add(sent.answer.body.toString());
+    if (sent.kind === 'sold') record.bodies.add(sent.answer.body.toString());
     if (sent.kind === 'unavailable' && sent.receipt?.errorReason === 'settlement_pending')
       attempt.pending = true;
     // The newest caller waited as long as a call is held: as if it had hung up, the run ends without it.
@@ -357,6 +353,6 @@ function resultOf(sent: Sent): SendResult {
 }
 
 function shown(sent: Sent | typeof GIVEN_UP): string {
-  if (sent.kind === 'answer') return `answer ${sent.answer.status}`;
+  if ('answer' in sent) return `answer ${sent.answer.status}`;
   return 'error' in sent ? `${sent.kind}, ${sent.error}` : sent.kind;
 }

@@ -108,7 +108,7 @@ async function redeliveryFaults(schedule: FinishedSchedule, { id }: Row): Promis
         ? (await schedule.callOver('http', testServers[n]!, record, header)).sent
         : testServers[n]!.receive({ header, operation, text }),
     );
-    if (sent.kind === 'answer' && sent.answer.status === 200) bodies.add(sent.answer.body.toString());
+    if (sent.kind === 'sold') bodies.add(sent.answer.body.toString());
     else if (
       sent.kind !== 'unavailable' ||
       operation !== BRAND ||

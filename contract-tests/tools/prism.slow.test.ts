@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { loadContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
-import { PaymentChecker } from '../../src/sale/check-payment.js';
+import { checkPayment } from '../../src/sale/check-payment.js';
 import type { Rail } from '../../src/rails/rail.js';
 import { TransactionChecker } from '../../src/rails/solana/transaction.js';
 import { exampleCall } from '../support/example-call.js';
@@ -115,8 +115,9 @@ describe(`A mock of the description that a server serves${skipped}`, function ()
       const terms = { network, v1Network, asset, payTo, publicUrl: world.url };
       const check: Rail['check'] = (transaction, amount) =>
         new TransactionChecker().check(transaction, { ...terms, amount });
-      const examiner = new PaymentChecker({ rail: { check }, methods: sellingOf(terms).methods });
-      const checkedPayment = await examiner.check({ headers: Object.fromEntries(paid ?? []) }, operation);
+      const { methods } = sellingOf(terms);
+      const carrier = { headers: Object.fromEntries(paid ?? []) };
+      const checkedPayment = await checkPayment(methods, { check }, carrier, operation);
       expect(checkedPayment, JSON.stringify(checkedPayment)).to.have.property('kind', 'payment');
     });
   }

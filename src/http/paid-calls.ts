@@ -155,8 +155,8 @@ function throttledIf(seconds: number): Throttled | undefined {
 
 /** Whether the payment, the body or the input was wrong. Faults of ours, of a backend or of a facilitator cost a caller nothing. */
 function isFaultOfCaller(outcome: Outcome): boolean {
-  if (outcome.kind === 'refused') return outcome.ours === undefined;
-  return outcome.kind === 'invalid' || (outcome.kind === 'answer' && outcome.answer.status === 400);
+  if (outcome.kind === 'refused') return outcome.because === 'unfit' || outcome.because === 'used';
+  return outcome.kind === 'invalid' || (outcome.kind === 'failed' && outcome.answer.status === 400);
 }
 
 /** Turns away a payment that is new, if its source is over its limit. Writes nothing to the ledger. */
@@ -167,7 +167,7 @@ async function throttled(
 ): Promise<Outcome | undefined> {
   if (limits.wait(source) === 0 || (await charge.isKnown(payment))) return undefined;
   const outcome = await charge.turnAway(payment, OVER_LIMIT, Math.max(1, limits.turnAway(source)));
-  return outcome.kind === 'unavailable' && !outcome.receipt ? { ...outcome, throttled: true } : outcome;
+  return outcome.kind === 'unavailable' && !outcome.receipt ? { ...outcome, reportedBy: 'limit' } : outcome;
 }
 
 async function charged(

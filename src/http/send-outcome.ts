@@ -4,7 +4,7 @@ import type { Method } from '../methods/method.js';
 import type { Payment } from '../sale/check-payment.js';
 import type { AnswerKeys, AnswerLink } from '../sale/answer-keys.js';
 import type { Offers } from '../offers/offers.js';
-import type { Outcome } from '../sale/outcome.js';
+import { isUnused, type Outcome } from '../sale/outcome.js';
 import type { BudgetOwner } from './byte-budget.js';
 import { send, sendChallenge, sendError } from './responses.js';
 import { sendSold, type SellingParts } from './send-sold.js';
@@ -29,21 +29,22 @@ export async function sendOutcome(
 ): Promise<void> {
   const { offers } = parts;
   const { priced, payment, asked, owner } = call;
-  const link = 'kept' in outcome && outcome.kept ? parts.answerKeys.linkOf(outcome.kept) : undefined;
+  const link = outcome.kept && parts.answerKeys.linkOf(outcome.kept);
   const own = {
-    ...('receipt' in outcome && outcome.receipt ? payment.method.receiptHeaders(outcome.receipt) : {}),
+    ...(outcome.receipt ? payment.method.receiptHeaders(outcome.receipt) : {}),
     ...(link?.url === undefined ? {} : { Location: link.url }),
   };
   switch (outcome.kind) {
-    case 'answer': {
-      if ('sale' in outcome) return sendSold(ctx, parts, { ...outcome, owner, own });
+    case 'sold':
+      return sendSold(ctx, parts, { ...outcome, owner, own });
+    case 'failed': {
       const { status, headers, body } = outcome.answer;
       return send(ctx, status, body, { ...headers, ...own, 'Cache-Control': 'no-store' });
     }
     case 'refused':
       return sendChallenge(
         ctx,
-        offers.refusal(priced, asked, outcome.error, outcome.fresh, payment.checked),
+        offers.refusal(priced, asked, outcome.error, isUnused(outcome), payment.checked),
         own,
       );
     case 'invalid':

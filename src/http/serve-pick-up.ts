@@ -90,7 +90,7 @@ export async function servePickUp(ctx: Context, parts: PickUpParts, key: string)
       ...own,
       'Retry-After': String(outcome.retryAfterSeconds),
     });
-  if ('sale' in outcome) {
+  if (outcome.kind === 'sold') {
     const owner = { payment: kept.id, payer, source: parts.limits.of(ctx.req) };
     return sendSold(ctx, parts, { ...outcome, owner, own });
   }

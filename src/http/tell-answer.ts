@@ -42,16 +42,10 @@ export async function told(
     if (result.kind === 'unpaid') observer.unpaid(asked.operation);
     else if (result.kind === 'rejected')
       tell({ ...UNREAD, amount: amountOf(result), status: 402, error: result.error });
-    else if (!isThrottled(result.outcome)) {
+    else if (reporterOf(result.outcome) !== 'limit') {
       const { id: payment, payer } = result.payment.checked;
-      const reported = 'reported' in result.outcome;
-      tell({
-        payment,
-        payer,
-        amount: amountOf(result),
-        ...answerOf(result.outcome),
-        ...(reported ? { reported } : {}),
-      });
+      const reported = reporterOf(result.outcome) === 'order' ? { reported: true } : {};
+      tell({ payment, payer, amount: amountOf(result), ...answerOf(result.outcome), ...reported });
     }
     return result;
   } catch (error) {
@@ -63,16 +57,16 @@ export async function told(
 
 const amountOf = ({ operation }: Quoted): bigint => operation.price.atomic;
 
-function isThrottled(outcome: Outcome): boolean {
-  return outcome.kind === 'unavailable' && outcome.throttled === true;
-}
+const reporterOf = (outcome: Outcome): 'limit' | 'order' | undefined =>
+  'reportedBy' in outcome ? outcome.reportedBy : undefined;
 
 function answerOf(outcome: Outcome): Pick<Answered, 'status' | 'error' | 'paid'> {
-  const paid = 'receipt' in outcome && outcome.receipt?.success === true;
+  const paid = outcome.receipt?.success === true;
   switch (outcome.kind) {
-    case 'answer': {
+    case 'sold':
+      return { status: 200, error: undefined, paid };
+    case 'failed': {
       const { status, body } = outcome.answer;
-      if (status === 200) return { status, error: undefined, paid };
       return { status, error: (JSON.parse(body.toString('utf8')) as { error: string }).error, paid };
     }
     case 'refused':

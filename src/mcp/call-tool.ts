@@ -10,7 +10,7 @@ import { liveAnswer, type ServeFreeParts } from '../http/serve-free.js';
 import type { PickUps } from '../http/serve-pick-up.js';
 import { TOO_MANY_CALLS } from '../http/source-limits.js';
 import type { Caller } from '../ledger/store.js';
-import type { Outcome } from '../sale/outcome.js';
+import { isUnused, type Outcome } from '../sale/outcome.js';
 import type { AnswerKeys } from '../sale/answer-keys.js';
 import type { Method } from '../methods/method.js';
 import type { Offers } from '../offers/offers.js';
@@ -109,8 +109,8 @@ async function callPaid(
   const { method } = payment;
   if (outcome.kind !== 'refused')
     return resultOf(parts, exchange, { outcome, method, owner, kept: outcome.kept });
-  const { error, fresh, receipt } = outcome;
-  const refusal = offers.refusal(priced, offers.methods.first, error, fresh, payment.checked);
+  const { error, receipt } = outcome;
+  const refusal = offers.refusal(priced, offers.methods.first, error, isUnused(outcome), payment.checked);
   return challengeResult(priced, refusal, receipt && method.receiptMeta(receipt));
 }
 
@@ -144,7 +144,7 @@ export async function readAnswer(
   uri: string,
 ): Promise<{ mimeType: string; blob: string } | undefined> {
   const found = await parts.pickUps.get(uri);
-  if (found.kind === 'nothing' || !('sale' in found.outcome)) return undefined;
+  if (found.kind === 'nothing' || found.outcome.kind !== 'sold') return undefined;
   const { kept, payer, outcome } = found;
   const { headers, body } = outcome.answer;
   const owner = { payment: kept.id, payer, source: exchange.source };
@@ -171,7 +171,7 @@ async function resultOf(
   const receipt = outcome.receipt && method.receiptMeta(outcome.receipt);
   const link = kept && answerKeys.linkOf(kept);
   if (outcome.kind === 'unavailable') return errorResult(503, outcome.error, { ...outcome, receipt, link });
-  if (!('sale' in outcome)) return failureResult(outcome.answer, receipt, link);
+  if (outcome.kind === 'failed') return failureResult(outcome.answer, receipt, link);
   const { answer, sale } = outcome;
   if (link?.url !== undefined && isLinked(answer))
     return linkResult(answer, receipt, { ...link, url: link.url }, await sale.linked());

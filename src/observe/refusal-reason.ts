@@ -1,4 +1,4 @@
-/** The words with which refusals begin (see `PaymentChecker` and `explain`), each with its meaning; what begins otherwise is `other`. */
+/** The words with which refusals begin (see `checkPayment` and `explain`), each with its meaning; what begins otherwise is `other`. */
 export const REFUSAL_REASONS = {
   amount: 'the payment names another amount than the price',
   asset: 'the payment names another token than the USDC of this network',

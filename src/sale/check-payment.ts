@@ -19,30 +19,24 @@ export type PaymentCheck =
   | { kind: 'mismatch'; error: string; payment: Payment }
   | { kind: 'payment'; payment: Payment };
 
-/** Reads and checks payments locally. */
-export class PaymentChecker {
-  readonly #rail: Pick<Rail, 'check'>;
-  readonly #methods: Methods;
-
-  constructor({ rail, methods }: { rail: Pick<Rail, 'check'>; methods: Methods }) {
-    this.#rail = rail;
-    this.#methods = methods;
-  }
-
-  /** Reads and checks the payment of a request without network calls, without its body and without the ledger. */
-  async check(carrier: Carrier, operation: PricedOperation): Promise<PaymentCheck> {
-    const reading = this.#methods.read(carrier, operation);
-    if (!reading) return { kind: 'unpaid' };
-    if (reading.kind === 'refused') return reading;
-    const { method, evidence, identifier, mismatch } = reading.credential;
-    const check = await this.#rail.check(evidence, operation.price.atomic);
-    const fault = check.ok ? undefined : check.error;
-    const { checked } = check;
-    if (!checked) return { kind: 'refused', method, error: fault ?? 'the payment cannot be read' };
-    const payment = { method, identifier, checked };
-    const error = mismatch ?? fault;
-    return error === undefined
-      ? { kind: 'payment', payment }
-      : { kind: 'mismatch', error, payment: { ...payment, mismatch: error } };
-  }
+/** Reads and checks the payment of a request without network calls, without its body and without the ledger. */
+export async function checkPayment(
+  methods: Methods,
+  rail: Pick<Rail, 'check'>,
+  carrier: Carrier,
+  operation: PricedOperation,
+): Promise<PaymentCheck> {
+  const reading = methods.read(carrier, operation);
+  if (!reading) return { kind: 'unpaid' };
+  if (reading.kind === 'refused') return reading;
+  const { method, evidence, identifier, mismatch } = reading.credential;
+  const check = await rail.check(evidence, operation.price.atomic);
+  const fault = check.ok ? undefined : check.error;
+  const { checked } = check;
+  if (!checked) return { kind: 'refused', method, error: fault ?? 'the payment cannot be read' };
+  const payment = { method, identifier, checked };
+  const error = mismatch ?? fault;
+  return error === undefined
+    ? { kind: 'payment', payment }
+    : { kind: 'mismatch', error, payment: { ...payment, mismatch: error } };
 }

@@ -1,198 +1,143 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
-import type { Log } from '../net/log.js';
-import type { Observer } from '../observe/observer.js';
-import type { Ledger } from '../ledger/store.js';
-import type { SharedBucket } from '../admission/admission.js';
-import type { WaitingCallers } from './waiting-callers.js';
-import { answerLifeMs, failedToProcess, failure, type Success } from './outcome.js';
+import type { Working } from '../admission/unsold-work.js';
+import type { Deps } from './deps.js';
+import {
+  answerLifeMs,
+  failedOwed,
+  failedToProcess,
+  failure,
+  owedTooOften,
+  pending,
+  sold,
+  type Failure,
+  type Success,
+} from './outcome.js';
 import { partyOf, type PaidCall } from './paid-call.js';
 import { tellSold } from './record-landed.js';
-import { RunEnded, paidBy, RunCleanup, type RunResult, type Run } from './run.js';
-import { Settlement } from './settlement.js';
-import type { Rail } from '../rails/rail.js';
-import { failedOwed, owedTooOften, pending, sold, sameForAll } from './shared-outcome.js';
-import type { UnsoldWork, Working } from '../admission/unsold-work.js';
-import { Verification } from './verification.js';
-import { Work } from './work.js';
+import { endLease, endRun, freeClaim, paidBy, type EndOfRun, type Run, type RunResult } from './run.js';
+import { inDoubt, isSeen, redeemEarlier, settle } from './settlement.js';
+import { isSpared, verify } from './verification.js';
+import { verifyAndWork, work } from './work.js';
 
-/** Longer than verify, work and settle may take together, so that a live claim never looks abandoned. */
-const LEASE_MS = 90_000;
-const STILL_OWED =
-  'The backend failed. This call is paid and stays owed: send the same payment again to try again';
+/** `authorization`: verify → work → settle → deliver; for known payers work → settle → deliver. */
+async function authorization(deps: Deps, run: Run): Promise<EndOfRun> {
+  const answer = await verifyAndWork(deps, run);
+  if ('ended' in answer) return answer;
+  const settled = await settle(deps, run, answer);
+  if ('ended' in settled) return settled;
+  run.working?.sold();
+  await deliver(deps, run, answer, settled.settlement);
+  return { ended: sold(paidBy(run, settled.settlement), answer) };
+}
 
-export type FlowParts = {
-  ledger: Ledger;
-  rail: Rail;
-  callers: WaitingCallers;
-  /** Without it, `upfront` operations are not sold. */
-  orders?: object;
-  log: Log;
-  observer: Observer;
-  now: () => number;
-  newPayersWork: SharedBucket;
-  unsoldWork: UnsoldWork;
-  workDeadlineMs?: number;
-  leaseMs?: number;
-};
+/** `upfront`: verify, but for known payers → can the order be served now? → settle → seen on chain → owed. The order worker continues from there. */
+async function upfront(deps: Deps, run: Run): Promise<EndOfRun> {
+  const unfit = isSpared(deps, run) ? undefined : await verify(deps, run);
+  if (unfit) return unfit;
+  const answer = await whyNoOrder(deps, run.call);
+  if (answer) return endRun(deps, run, { kind: 'failed', answer }, false);
+  const settled = await settle(deps, run);
+  if ('ended' in settled) return settled;
+  const seen = await isSeen(deps, run.id, settled.settlement);
+  const owed = seen && (await deps.ledger.owe(run.id, run.claim, settled));
+  if (!owed) return inDoubt(deps, run, settled.settlement);
+  tellSoldBy(deps, run, settled.settlement);
+  await endLease(deps, run);
+  return { ended: 'reread' };
+}
 
-/** The two payment flows, step by step, and the cleanup of each after a failure. */
-export class Flows {
-  readonly leaseMs: number;
-  readonly #ledger: Ledger;
-  readonly #log: Log;
-  readonly #observer: Observer;
-  readonly #now: () => number;
-  readonly #takesOrders: boolean;
-  readonly #unsoldWork: UnsoldWork;
-  readonly #cleanup: RunCleanup;
-  readonly #verification: Verification;
-  readonly #work: Work;
-  readonly #settlement: Settlement;
-
-  constructor(parts: FlowParts) {
-    this.leaseMs = parts.leaseMs ?? LEASE_MS;
-    this.#ledger = parts.ledger;
-    this.#log = parts.log;
-    this.#observer = parts.observer;
-    this.#now = parts.now;
-    this.#takesOrders = parts.orders !== undefined;
-    this.#unsoldWork = parts.unsoldWork;
-    this.#cleanup = new RunCleanup(parts);
-    const { leaseMs } = this;
-    const asking = { ...parts, cleanup: this.#cleanup, leaseMs };
-    this.#verification = new Verification(asking);
-    const shared = { ...asking, verification: this.#verification };
-    this.#work = new Work(shared);
-    this.#settlement = new Settlement(shared);
+/** Runs a flow to its end. A failure before `settling` frees the claim. A failure after it leaves the row to the reconciler. */
+export async function runFlow(deps: Deps, run: Run): Promise<RunResult> {
+  try {
+    const redeemed = run.earlier ? await verifyAndRedeem(deps, run) : undefined;
+    const flow = run.call.operation.flow === 'upfront' ? upfront : authorization;
+    return (redeemed ?? (await flow(deps, run))).ended;
+  } catch (error) {
+    deps.log.error({ payment: run.id, operation: run.call.operation.id, error }, 'charge failed');
+    await freeClaim(deps, run, true);
+    const row = await deps.ledger.find(run.id).catch(() => undefined);
+    if (row?.state !== 'settling') return failedToProcess();
+    await endLease(deps, run);
+    return pending(row);
+  } finally {
+    run.unverified?.end();
+    run.working?.end();
   }
+}
 
-  /** `authorization`: verify → work → settle → deliver; for known payers work → settle → deliver. */
-  authorization(run: Run): Promise<RunResult> {
-    return this.#run(run, async () => {
-      const answer = await this.#work.verifyAndWork(run);
-      const settlement = await this.#settlement.settle(run, answer);
-      run.working?.sold();
-      await this.#deliver(run, answer, settlement);
-      return sold(paidBy(run, settlement), answer);
-    });
-  }
-
-  /** `upfront`: verify, but for known payers → can the order be served now? → settle → seen on chain → owed. The order worker continues from there. */
-  upfront(run: Run): Promise<RunResult> {
-    return this.#run(run, async () => {
-      if (!this.#verification.isSpared(run)) await this.#verification.verify(run);
-      await this.#readyForOrder(run);
-      const settlement = await this.#settlement.settle(run);
-      const seen = await this.#settlement.confirmed(run.id, settlement);
-      const owed = seen && (await this.#ledger.owe(run.id, run.claim, { settlement }));
-      if (!owed) return this.#settlement.inDoubt(run, settlement);
-      this.#sold(run, settlement);
-      await this.#cleanup.endLease(run);
-      return 'reread';
-    });
-  }
-
-  /** The payment is in `settling` and its settlement is unresolved: sends a second settle request. */
-  askAgain(id: string): Promise<RunResult> {
-    return this.#settlement.askAgain(id);
-  }
-
-  /**
-   * The payment is `owed` and its answer was deleted: repeats the work when the buyer asks, until there is an answer. Attempts that fail
-   * are unsold work of the payer's.
-   */
-  async redoOwedWork(id: string, call: PaidCall): Promise<RunResult> {
-    const row = await this.#ledger.adopt(id, this.leaseMs);
-    if (!row) return 'reread';
-    // Others can fill the accounts of its source and its backend, and this call is paid.
-    const party = { ...partyOf(call, true), source: undefined, backend: undefined };
-    let working: Working | undefined;
-    try {
-      if (row.state !== 'owed') return 'reread';
-      const begun = this.#unsoldWork.begin(party);
-      if ('whose' in begun) {
-        this.#unsoldWork.turnedAway(party, begun);
-        return owedTooOften(row, begun.seconds);
-      }
-      working = begun;
-      const answer = await this.#work.work(call, new AbortController());
-      if (answer.status !== 200) {
-        working.unsold('caller');
-        return failedOwed(row, STILL_OWED);
-      }
-      const how = {
-        settlement: row.settlement ?? '',
-        answerExpiresAt: this.#now() + answerLifeMs(row.identifier, answer.body.length),
-      };
-      const saved = await this.#ledger.saveAnswer(id, row.claim, answer);
-      return saved && (await this.#ledger.deliver(id, row.claim, how)) ? sold(row, answer) : 'reread';
-    } finally {
-      working?.end();
-      await this.#cleanup.endLease(row);
+/**
+ * The payment is `owed` and its answer was deleted: repeats the work when the buyer asks, until there is an answer. Attempts that fail
+ * are unsold work of the payer's.
+ */
+export async function redoOwedWork(deps: Deps, id: string, call: PaidCall): Promise<RunResult> {
+  const { ledger, now, unsoldWork, leaseMs } = deps;
+  const row = await ledger.adopt(id, leaseMs);
+  if (!row) return 'reread';
+  // Others can fill the accounts of its source and its backend, and this call is paid.
+  const party = { ...partyOf(call, true), source: undefined, backend: undefined };
+  let working: Working | undefined;
+  try {
+    if (row.state !== 'owed') return 'reread';
+    const begun = unsoldWork.begin(party);
+    if ('whose' in begun) {
+      unsoldWork.turnedAway(party, begun);
+      return owedTooOften(row, begun);
     }
-  }
-
-  /** A failure before `settling` frees the claim. A failure after it leaves the row to the reconciler. */
-  async #run(run: Run, steps: () => Promise<RunResult>): Promise<RunResult> {
-    try {
-      if (run.earlier) await this.#redeemEarlier(run);
-      return await steps();
-    } catch (error) {
-      if (error instanceof RunEnded) return error.result;
-      this.#log.error({ payment: run.id, operation: run.call.operation.id, error }, 'charge failed');
-      await this.#cleanup.freeClaim(run, true);
-      const row = await this.#ledger.find(run.id).catch(() => undefined);
-      if (row?.state !== 'settling') return sameForAll(failedToProcess());
-      await this.#cleanup.endLease(run);
-      return pending(row);
-    } finally {
-      run.unverified?.end();
-      run.working?.end();
+    working = begun;
+    const answer = await work(deps, call, new AbortController());
+    if (answer.status !== 200) {
+      working.unsold('caller');
+      return failedOwed(row);
     }
+    const how = {
+      settlement: row.settlement ?? '',
+      answerExpiresAt: now() + answerLifeMs(row.identifier, answer.body.length),
+    };
+    const saved = await ledger.saveAnswer(id, row.claim, answer);
+    return saved && (await ledger.deliver(id, row.claim, how)) ? sold(row, answer) : 'reread';
+  } finally {
+    working?.end();
+    await endLease(deps, row);
   }
+}
 
-  /**
-   * At claim time there was an equal sale without a caller: redeems that one, if still possible, before any work is done. It is verified
-   * for every payer, because a payment that redeems another is never settled.
-   */
-  async #redeemEarlier(run: Run): Promise<void> {
-    await this.#verification.verify(run);
-    await this.#settlement.redeemEarlier(run);
-  }
+/**
+ * At claim time there was an equal sale without a caller: redeems that one, if still possible, before any work is done. It is verified
+ * for every payer, because a payment that redeems another is never settled.
+ */
+async function verifyAndRedeem(deps: Deps, run: Run): Promise<EndOfRun | undefined> {
+  return (await verify(deps, run)) ?? redeemEarlier(deps, run);
+}
 
-  async #readyForOrder(run: Run): Promise<void> {
-    const { upfront } = run.call;
-    const instead =
-      this.#takesOrders && upfront
-        ? await upfront.ready()
-        : failure(503, `This operation is not available. ${NOT_CHARGED}; try again later`);
-    if (instead) await this.#cleanup.endRun(run, sameForAll({ kind: 'answer', answer: instead }), false);
-  }
+async function whyNoOrder({ orders }: Deps, { upfront }: PaidCall): Promise<Failure | undefined> {
+  if (orders && upfront) return upfront.ready();
+  return failure(503, `This operation is not available. ${NOT_CHARGED}; try again later`);
+}
 
-  async #deliver(run: Run, answer: Success, settlement: string): Promise<void> {
-    const { id, claim, payerKnown, call } = run;
-    const answerExpiresAt = this.#now() + answerLifeMs(call.payment.identifier, answer.body.length);
-    try {
-      const moved = await this.#ledger.deliver(id, claim, { settlement, answerExpiresAt, payerKnown });
-      if (moved) this.#sold(run, settlement);
-      else this.#log.error({ payment: id, settlement }, 'could not mark a settled payment as delivered');
-    } catch (error) {
-      // The money moved, so the buyer gets the answer. The row is finished later.
-      this.#log.error({ payment: id, error }, 'the ledger could not record a settlement');
-    }
+async function deliver(deps: Deps, run: Run, answer: Success, settlement: string): Promise<void> {
+  const { ledger, log, now } = deps;
+  const { id, claim, payerKnown, call } = run;
+  const answerExpiresAt = now() + answerLifeMs(call.payment.identifier, answer.body.length);
+  try {
+    const moved = await ledger.deliver(id, claim, { settlement, answerExpiresAt, payerKnown });
+    if (moved) tellSoldBy(deps, run, settlement);
+    else log.error({ payment: id, settlement }, 'could not mark a settled payment as delivered');
+  } catch (error) {
+    // The money moved, so the buyer gets the answer. The row is finished later.
+    log.error({ payment: id, error }, 'the ledger could not record a settlement');
   }
+}
 
-  #sold({ id, call }: Run, settlement: string): void {
-    const { operation, payment, requestId, spent } = call;
-    tellSold(this.#observer, {
-      payment: id,
-      operation: operation.id,
-      flow: operation.flow,
-      payer: payment.checked.payer,
-      amount: operation.price.atomic,
-      settlement,
-      requestId,
-      spent,
-    });
-  }
+function tellSoldBy({ observer }: Deps, { id, call }: Run, settlement: string): void {
+  const { operation, payment, requestId, spent } = call;
+  tellSold(observer, {
+    payment: id,
+    operation: operation.id,
+    flow: operation.flow,
+    payer: payment.checked.payer,
+    amount: operation.price.atomic,
+    settlement,
+    requestId,
+    spent,
+  });
 }

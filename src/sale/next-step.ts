@@ -1,6 +1,6 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Payment as Row, PaymentLookup } from '../ledger/store.js';
-import { refused, type Unsold } from './outcome.js';
+import { noLongerKept, refunded, refused, type Unsold } from './outcome.js';
 
 /** The parts of a call that decide what a payment is worth for it. */
 export type RequestedCall = {
@@ -16,14 +16,13 @@ export type RequestedCall = {
  * - `sell`: nothing was sold for the payment; the current offer decides.
  * - `wait`: a worker holds the row. `ask`: the settlement is unresolved. `order`: the payment is paid and its order in progress.
  *   `redo`: it is paid, and its answer must be made again. `answer`: its answer is stored.
- * - `over`: the outcome is final. `refunded`: so it is, because the operator paid the money back.
+ * - `over`: the outcome is final.
  *
  * `row` is the payment whose answer is redeemed. `proven`: the request came with another payment for it, so the payer must have sent it.
  */
 export type NextStep =
   | { kind: 'sell' }
   | { kind: 'wait' | 'ask' | 'order' | 'redo' | 'answer'; row: Row; proven: boolean }
-  | { kind: 'refunded'; row: Row }
   | { kind: 'over'; outcome: Unsold };
 
 /** Decides the next step from the ledger's row, before the current offer is considered. `now` in ms since 1970. */
@@ -36,7 +35,7 @@ export function nextStep(
   if (!isSameCall(row, asked)) return over(otherCall(asked, row.operation));
   if (row.identifier !== null && row.identifier !== asked.identifier) {
     return over(
-      refused('this payment carried a payment-identifier and is redeemed only with that same id', false),
+      refused('this payment carried a payment-identifier and is redeemed only with that same id', 'used'),
     );
   }
   const sold = row.aliasOf === null ? row : target;
@@ -70,11 +69,11 @@ function next(row: Row, proven: boolean, now: number): NextStep {
       return over(
         refused(
           `this payment was refused when it was settled (${row.reason ?? 'no reason given'}): sign a new one`,
-          false,
+          'used',
         ),
       );
     case 'refunded':
-      return { kind: 'refunded', row };
+      return over(refunded(row));
   }
 }
 
@@ -106,12 +105,8 @@ function otherCall(asked: RequestedCall, operation: string): Unsold {
   const what = operation === asked.operation ? 'with another body' : `of ${operation}`;
   return refused(
     `the same transaction was sent for another call, ${what}: sign a new one for this call, with ${asked.another}`,
-    false,
+    'used',
   );
-}
-
-function noLongerKept(): Unsold {
-  return refused('this payment was used and its answer is no longer kept: sign a new one', false);
 }
 
 function conflict(error: string): NextStep {

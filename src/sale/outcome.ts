@@ -1,5 +1,5 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
-import type { Caller, ClaimLimit } from '../ledger/store.js';
+import type { Caller, ClaimLimit, Payment as Row } from '../ledger/store.js';
 import type { Fault } from '../net/failure.js';
 import type { UsedUp } from '../admission/unsold-work.js';
 import type { Receipt } from '../methods/method.js';
@@ -17,36 +17,40 @@ export type Failure = Bytes & { status: 400 | 502 | 503; fault?: Fault };
 export type Answer = Success | Failure;
 
 /**
- * The outcome of a request. The type requires a receipt for a 200 of a paid operation. `kept`: the row that has the answer, or will have
- * it, and this request among its callers. With their key the answer can be fetched later.
+ * Why a payment is refused:
+ * - `unfit`: it is invalid, or does not match the offer.
+ * - `used`: it was used for a call, or refused when it was settled. The buyer must sign a different one.
+ * - `outage`: whoever settles it is down, and another one is not.
+ * - `failed work`: the work for it failed too often. The buyer must sign a different one.
  */
-export type Outcome =
-  /** Sold. `sale` must be told whether the answer was written out. */
-  | { kind: 'answer'; answer: Success; receipt: Receipt; sale: Sale; kept?: Caller }
-  /** A failure; with a receipt if the money has moved. `reported`: as in `Unavailable`. */
-  | { kind: 'answer'; answer: Failure; receipt?: Receipt; kept?: Caller; reported?: true }
-  /** 402. `fresh`: the buyer may sign again with what this payment was signed with. `ours`: it is no fault of the payment or its sender. */
-  | { kind: 'refused'; error: string; fresh: boolean; receipt?: Receipt; ours?: true }
+type Because = 'unfit' | 'used' | 'outage' | 'failed work';
+
+/** What is reported to the operator in place of the call: the limit that turned it away, or the changes of the order that it waits for. */
+type ReportedBy = { reportedBy?: 'limit' | 'order' };
+
+type Sold = { kind: 'sold'; answer: Success; receipt: Receipt };
+
+export type Unsold =
+  /** The work failed: 400, 502 or 503. With a receipt if the money has moved. */
+  | ({ kind: 'failed'; answer: Failure; receipt?: Receipt } & ReportedBy)
+  /** 402. */
+  | { kind: 'refused'; error: string; because: Because; receipt?: Receipt }
   /** 400: the body is invalid, or it is valid but its payment-identifier belongs to another call. */
-  | { kind: 'invalid'; error: string }
-  | Unavailable;
+  | { kind: 'invalid'; error: string; receipt?: undefined }
+  /** 503. The same payment may be sent again. */
+  | ({ kind: 'unavailable'; error: string; retryAfterSeconds: number; receipt?: Receipt } & ReportedBy);
+
+/** The outcome of a payment, the same for all requests that wait for it. The type requires a receipt for a 200 of a paid operation. */
+export type SharedOutcome = Sold | Unsold;
 
 /**
- * 503. The same payment may be sent again. `throttled`: its source is over its limit, or too much work of its payer was not sold.
- * `reported`: the operator learns of it from what happens to its order, not from each call.
+ * The outcome for one request. `sale` must be told whether the answer was written out. `kept`: the row that has the answer, or will have
+ * it, and this request among its callers. With their key the answer can be fetched later.
  */
-type Unavailable = {
-  kind: 'unavailable';
-  error: string;
-  retryAfterSeconds: number;
-  receipt?: Receipt;
-  kept?: Caller;
-  throttled?: true;
-  reported?: true;
-};
+export type Outcome = ((Sold & { sale: Sale }) | Unsold) & { kept?: Caller };
 
-/** Anything but a sold answer. */
-export type Unsold = Exclude<Outcome, { sale: Sale }>;
+/** An outcome of one kind. */
+type Of<Kind extends Unsold['kind']> = Extract<Unsold, { kind: Kind }>;
 
 /** A request whose answer is being written out. */
 export type Sale = {
@@ -61,26 +65,41 @@ export type Sale = {
   lost(): Promise<void>;
 };
 
+/** A payment as a receipt shows it. `amount` in atomic units; `settlement` is the transfer's base58 signature, or empty. */
+export type Paid = { payer: string; amount: bigint; settlement: string | null };
+
+/**
+ * Why nobody works on an owed order now. `seconds`: until its buyer can start the next attempt; undefined if only the operator can start
+ * one.
+ */
+export type OrderPause = { error: string; seconds?: number };
+
 export const MAX_RUNS = 3;
 
 const ANSWER_LIFE_MS = 10 * 60_000;
 const IDENTIFIED_ANSWER_LIFE_MS = 24 * 60 * 60_000;
 const IDENTIFIED_ANSWER_BYTES = 256 * 1024;
+const PAID_RETRY_SECONDS = 5;
 
 /** How long the answer of an `authorization` operation is stored after delivery, by payment-identifier and size. */
 export function answerLifeMs(identifier: string | null, bytes: number): number {
   return identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES ? IDENTIFIED_ANSWER_LIFE_MS : ANSWER_LIFE_MS;
 }
 
-export function refused(error: string, fresh = true): Outcome & { kind: 'refused' } {
-  return { kind: 'refused', error, fresh };
+/** Whether a refused payment bought nothing: its buyer may sign again with what it was signed with. */
+export function isUnused({ because }: Of<'refused'>): boolean {
+  return because === 'unfit' || because === 'outage';
 }
 
-export function unavailable(error: string, retryAfterSeconds: number): Outcome & { kind: 'unavailable' } {
+export function refused(error: string, because: Because = 'unfit'): Of<'refused'> {
+  return { kind: 'refused', error, because };
+}
+
+export function unavailable(error: string, retryAfterSeconds: number): Of<'unavailable'> {
   return { kind: 'unavailable', error: `${error}.`, retryAfterSeconds };
 }
 
-export function inProgress(): Outcome & { kind: 'unavailable' } {
+export function inProgress(): Of<'unavailable'> {
   return unavailable('This payment is being worked on. Send the same payment again', 1);
 }
 
@@ -92,23 +111,24 @@ export function failure(status: Failure['status'], error: string): Failure {
   };
 }
 
-export function failedToProcess(): Outcome & { kind: 'unavailable' } {
+export function failedToProcess(): Of<'unavailable'> {
   return unavailable('The payment could not be processed. Send the same payment again', 5);
 }
 
+/** Delivered before its answer expired. */
+export function noLongerKept(): Of<'refused'> {
+  return refused('this payment was used and its answer is no longer kept: sign a new one', 'used');
+}
+
 /** Whoever settles the payment is down, and was not asked. */
-export function facilitatorDown({
-  name,
-  retryAfterSeconds,
-  instead,
-}: Outage): Outcome & { kind: 'refused' | 'unavailable' } {
+export function facilitatorDown({ name, retryAfterSeconds, instead }: Outage): Of<'refused' | 'unavailable'> {
   const down = `The facilitator ${name} can't be reached. ${NOT_CHARGED}`;
   return instead === undefined
     ? unavailable(`${down}; send the same payment again`, retryAfterSeconds)
-    : { ...refused(`${down}; ${instead}`), ours: true };
+    : refused(`${down}; ${instead}`, 'outage');
 }
 
-export function tooManyNewPayers(): Outcome & { kind: 'unavailable' } {
+export function tooManyNewPayers(): Of<'unavailable'> {
   return unavailable(`Too many new payers at once. ${NOT_CHARGED}; send the same payment again`, 2);
 }
 
@@ -121,15 +141,15 @@ const UNSOLD: Record<UsedUp['whose'], string> = {
 };
 
 /** No work starts: too much was done that was not sold. */
-export function tooMuchUnsoldWork({ whose, seconds }: UsedUp): Outcome & { kind: 'unavailable' } {
+export function tooMuchUnsoldWork({ whose, seconds }: UsedUp): Of<'unavailable'> {
   const error = `${UNSOLD[whose]}. ${NOT_CHARGED}; try again in ${seconds} s`;
-  return { ...unavailable(error, seconds), throttled: true };
+  return { ...unavailable(error, seconds), reportedBy: 'limit' };
 }
 
-export function overLimit(reason: ClaimLimit): Unsold {
+export function overLimit(reason: ClaimLimit): Of<'refused' | 'unavailable'> {
   if (reason === 'runs') {
     const error = `the work for this payment failed ${MAX_RUNS} times and nothing was charged: sign a new payment`;
-    return { ...refused(error, false), ours: true };
+    return refused(error, 'failed work');
   }
   if (reason === 'answers')
     return unavailable(`The store of paid answers is full. ${NOT_CHARGED}; try again later`, 30);
@@ -144,4 +164,79 @@ export function overLimit(reason: ClaimLimit): Unsold {
     `${what} unsettled payments of this payer. ${NOT_CHARGED}; send the same payment again`,
     2,
   );
+}
+
+/** Paid, with the answer. */
+export function sold(paid: Paid, answer: Success): Sold {
+  return { kind: 'sold', answer, receipt: success(paid) };
+}
+
+/** Paid and delivered, and asked for again too often. */
+export function sentTooOften(paid: Paid, retryAfterSeconds: number): Of<'unavailable'> {
+  const error =
+    'Paid, and the answer was sent too often in a short time. It is kept: send the same payment again later';
+  return { ...unavailable(error, retryAfterSeconds), receipt: success(paid) };
+}
+
+/** Paid, but the work failed: the answer stays owed. */
+export function failedOwed(paid: Paid): Of<'failed'> {
+  const error =
+    'The backend failed. This call is paid and stays owed: send the same payment again to try again';
+  return { kind: 'failed', answer: failure(502, error), receipt: success(paid) };
+}
+
+/** Paid, but the work failed too often in a short time. */
+export function owedTooOften(paid: Paid, { seconds }: UsedUp): Of<'unavailable'> {
+  const error = `The backend failed too often. This call is paid and stays owed: send the same payment again in ${seconds} s`;
+  return { ...unavailable(error, seconds), receipt: success(paid), reportedBy: 'limit' };
+}
+
+/** Paid, and the answer is still to come. Orders are worked on by themselves, other calls only while a request asks for them. */
+export function stillOwed(row: Paid & Pick<Row, 'flow' | 'leased'>): Of<'unavailable'> {
+  const isOrder = row.flow === 'upfront';
+  const what = isOrder || row.leased ? 'Paid, and in progress' : 'Paid, but the answer must be made again';
+  const outcome = {
+    ...unavailable(`${what}: send the same payment again`, PAID_RETRY_SECONDS),
+    receipt: success(row),
+  };
+  return isOrder ? { ...outcome, reportedBy: 'order' } : outcome;
+}
+
+/** Paid, and nobody works on it: the next attempt is not due yet (503), or only the operator can start one (502). */
+export function idleOrder(paid: Paid, { error, seconds }: OrderPause): Of<'failed' | 'unavailable'> {
+  const known = { receipt: success(paid), reportedBy: 'order' } as const;
+  if (seconds === undefined) return { kind: 'failed', answer: failure(502, `${error}.`), ...known };
+  return { ...unavailable(error, Math.max(seconds, 1)), ...known };
+}
+
+/** The money may have moved. */
+export function pending(paid: Paid): Of<'unavailable'> {
+  const error =
+    'The settlement of this payment is not yet certain. Do not sign a new one: send the same payment again';
+  return { ...unavailable(error, PAID_RETRY_SECONDS), receipt: failed(paid, 'settlement_pending') };
+}
+
+/** The facilitator refused to settle. The same message is never settled later, so the buyer must sign a different one. */
+export function refusedSettlement(paid: Paid, error: string, reason: string): Of<'refused'> {
+  return { ...refused(error, 'used'), receipt: failed(paid, reason) };
+}
+
+/** The operator paid the money back: the payment buys nothing any more, and its payment-identifier is free again. */
+export function refunded(paid: Paid & { reason: string | null }): Of<'failed'> {
+  const error = `This payment was refunded (${paid.reason ?? 'by the operator'}): sign a new one`;
+  return { kind: 'failed', answer: failure(502, error), receipt: failed(paid, 'refunded') };
+}
+
+/** For a caller whose wait has ended. */
+export function unfinished(row: Row): Of<'unavailable'> {
+  if (row.state === 'settling') return pending(row);
+  return row.state === 'owed' ? stillOwed(row) : inProgress();
+}
+
+function success({ payer, amount, settlement }: Paid): Receipt {
+  return { success: true, payer, transaction: settlement ?? '', amount: amount.toString() };
+}
+
+function failed({ payer, settlement }: Paid, errorReason: string): Receipt {
+  return { success: false, errorReason, payer, transaction: settlement ?? '' };
 }

@@ -1,8 +1,10 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Caller, Payment as Row } from '../ledger/store.js';
-import { inProgress, type Outcome } from './outcome.js';
-import type { PaidRequestParts } from './paid-request.js';
-import { idleOrder, pending, refunded, sold, stillOwed, type SharedOutcome } from './shared-outcome.js';
+import type { Deps } from './deps.js';
+import { idleOrder, inProgress, pending, refunded, sold, stillOwed, type Outcome } from './outcome.js';
+import type { SharedOutcome } from './outcome.js';
+
+type Unfound = { kind: 'refused' | 'invalid' };
 
 /** What a paid call would be answered with now, or why there is nothing. */
 export type PickedUp =
@@ -12,34 +14,37 @@ export type PickedUp =
       /** The name of the method that carried the payment. */
       method: string;
       payer: string;
-      outcome: Exclude<Outcome, { kind: 'refused' | 'invalid' }>;
+      outcome: Exclude<Outcome, Unfound>;
     };
-
-type Parts = Pick<PaidRequestParts, 'ledger' | 'answers' | 'orders' | 'callers'>;
 
 /**
  * What a payment is worth, for somebody who has the key that one of its callers was given. No work starts, and nobody counts as a caller
  * that waits. An answer that is fetched whole counts as written to that caller, if it is still the newest one.
  */
-export async function pickUp(parts: Parts, { id, number }: Caller): Promise<PickedUp> {
-  const { ledger, callers } = parts;
-  const own = await ledger.find(id);
-  const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;
+export async function pickUp(deps: Deps, { id, number }: Caller): Promise<PickedUp> {
+  const { own, row } = await rowsOf(deps, id);
   if (!own || !row) return nothing('There is no call with this key any more. Nothing is kept for it.');
-  const shared = await worthOf(parts, row);
-  if (typeof shared === 'string') return nothing(shared);
+  const worth = await worthOf(deps, row);
+  if (typeof worth === 'string') return nothing(worth);
+  const sale = deps.callers.fetching({ id: row.id, number: row === own ? number : 0 });
   const { method, payer } = own;
-  const sale = callers.fetching({ id: row.id, number: row === own ? number : 0 });
-  const outcome = shared(sale);
-  if (outcome.kind === 'refused' || outcome.kind === 'invalid') return nothing(outcome.error);
-  return { kind: 'found', method, payer, outcome };
+  return { kind: 'found', method, payer, outcome: worth.kind === 'sold' ? { ...worth, sale } : worth };
+}
+
+/** A payment, and the one whose answer it redeems: itself, unless it is an alias. */
+async function rowsOf({ ledger }: Deps, id: string): Promise<{ own: Row | undefined; row: Row | undefined }> {
+  const own = await ledger.find(id);
+  return { own, row: own?.aliasOf ? await ledger.find(own.aliasOf) : own };
 }
 
 /** The outcome for a caller who asks now, or why there is nothing. */
-async function worthOf({ answers, orders }: Parts, row: Row): Promise<SharedOutcome | string> {
+async function worthOf(
+  { answers, orders }: Deps,
+  row: Row,
+): Promise<Exclude<SharedOutcome, Unfound> | string> {
   switch (row.state) {
     case 'claimed':
-      return row.leased ? inProgress : `This call was not finished. ${NOT_CHARGED}.`;
+      return row.leased ? inProgress() : `This call was not finished. ${NOT_CHARGED}.`;
     case 'settling':
       return pending(row);
     case 'owed': {
@@ -61,15 +66,10 @@ async function worthOf({ answers, orders }: Parts, row: Row): Promise<SharedOutc
 export type Progress = { done: number; wanted: number };
 
 /** Undefined if the payment has no order that is in progress, or the work of its order has no parts. */
-export async function progressOf(
-  { ledger }: Pick<Parts, 'ledger'>,
-  id: string,
-): Promise<Progress | undefined> {
-  const own = await ledger.find(id);
-  const row = own?.aliasOf ? await ledger.find(own.aliasOf) : own;
-  const order = row?.state === 'owed' ? await ledger.order(row.id) : undefined;
-  if (!order || order.wanted === 0) return undefined;
-  return { done: order.done, wanted: order.wanted };
+export async function progressOf(deps: Deps, id: string): Promise<Progress | undefined> {
+  const { row } = await rowsOf(deps, id);
+  const order = row?.state === 'owed' ? await deps.ledger.order(row.id) : undefined;
+  return order && order.wanted > 0 ? { done: order.done, wanted: order.wanted } : undefined;
 }
 
 function nothing(error: string): PickedUp {

@@ -1,8 +1,7 @@
-import type { Log } from '../net/log.js';
-import type { Ledger } from '../ledger/store.js';
-import type { PaidCall } from './paid-call.js';
-import type { Paid, SharedOutcome } from './shared-outcome.js';
 import type { Started, Working } from '../admission/unsold-work.js';
+import type { Deps } from './deps.js';
+import type { Paid, SharedOutcome } from './outcome.js';
+import type { PaidCall } from './paid-call.js';
 
 /** One run of a claimed payment, on behalf of all its callers. */
 export type Run = {
@@ -29,71 +28,56 @@ export type Run = {
 /** The result of a run: the outcome for all its callers, or `reread` if the row decides the next step. */
 export type RunResult = SharedOutcome | 'reread';
 
-/** Thrown by a step that ends the run. The claim has been freed, or is left to the reconciler. */
-export class RunEnded extends Error {
-  readonly result: RunResult;
-
-  constructor(result: RunResult) {
-    super('the run is over');
-    this.result = result;
-  }
-}
+/** Returned by a step that ends the run. The claim has been freed, or is left to the reconciler. */
+export type EndOfRun = { ended: RunResult };
 
 /** @param settlement base58 signature, or empty if unknown */
 export function paidBy({ call }: Run, settlement: string): Paid {
   return { payer: call.payment.checked.payer, amount: call.operation.price.atomic, settlement };
 }
 
-/** Cleans up after a run without a sale: its claim, and the record of its payer. */
-export class RunCleanup {
-  readonly #ledger: Ledger;
-  readonly #log: Log;
+/** Frees the claim and ends the run. `keepRun`: the run counts against the payment's limit of runs. */
+export async function endRun(deps: Deps, run: Run, ended: RunResult, keepRun: boolean): Promise<EndOfRun> {
+  await freeClaim(deps, run, keepRun);
+  return { ended };
+}
 
-  constructor(parts: { ledger: Ledger; log: Log }) {
-    this.#ledger = parts.ledger;
-    this.#log = parts.log;
+export async function freeClaim({ ledger, log }: Deps, { id, claim }: Run, keepRun: boolean): Promise<void> {
+  try {
+    await ledger.freeClaim(id, claim, { keepRun });
+  } catch (error) {
+    log.warn({ payment: id, error }, 'could not free a claim; its lease will expire');
   }
+}
 
-  /** Frees the claim and ends the run. `keepRun`: the run counts against the payment's limit of runs. */
-  async endRun(run: Run, ended: RunResult, keepRun: boolean): Promise<never> {
-    await this.freeClaim(run, keepRun);
-    throw new RunEnded(ended);
+/** Deletes a claim that verify refused. @returns false if that failed or the claim is no longer this server's */
+export async function deleteClaim({ ledger, log }: Deps, { id, claim }: Run): Promise<boolean> {
+  try {
+    return await ledger.deleteClaim(id, claim);
+  } catch (error) {
+    log.warn({ payment: id, error }, 'could not delete a refused claim; its lease will expire');
+    return false;
   }
+}
 
-  async freeClaim({ id, claim }: Run, keepRun: boolean): Promise<void> {
-    try {
-      await this.#ledger.freeClaim(id, claim, { keepRun });
-    } catch (error) {
-      this.#log.warn({ payment: id, error }, 'could not free a claim; its lease will expire');
-    }
+/** Ends the lease of a row beyond `claimed`, so that another worker can take it. */
+export async function endLease(
+  { ledger, log }: Deps,
+  { id, claim }: { id: string; claim: number },
+): Promise<void> {
+  try {
+    await ledger.extendLease(id, claim, 0);
+  } catch (error) {
+    log.warn({ payment: id, error }, 'could not end a lease; it will expire');
   }
+}
 
-  /** Deletes a claim that verify refused. @returns false if that failed or the claim is no longer this server's */
-  async deleteClaim({ id, claim }: Run): Promise<boolean> {
-    try {
-      return await this.#ledger.deleteClaim(id, claim);
-    } catch (error) {
-      this.#log.warn({ payment: id, error }, 'could not delete a refused claim; its lease will expire');
-      return false;
-    }
-  }
-
-  /** Ends the lease of a row beyond `claimed`, so that another worker can take it. */
-  async endLease({ id, claim }: { id: string; claim: number }): Promise<void> {
-    try {
-      await this.#ledger.extendLease(id, claim, 0);
-    } catch (error) {
-      this.#log.warn({ payment: id, error }, 'could not end a lease; it will expire');
-    }
-  }
-
-  /** From now on, this payer's payments are verified before their work starts. */
-  async distrust({ call }: Run): Promise<void> {
-    const { payer } = call.payment.checked;
-    try {
-      await this.#ledger.recordRefusal(payer);
-    } catch (error) {
-      this.#log.warn({ payer, error }, 'could not record that a payer must be verified before its work');
-    }
+/** From now on, this payer's payments are verified before their work starts. */
+export async function distrust({ ledger, log }: Deps, { call }: Run): Promise<void> {
+  const { payer } = call.payment.checked;
+  try {
+    await ledger.recordRefusal(payer);
+  } catch (error) {
+    log.warn({ payer, error }, 'could not record that a payer must be verified before its work');
   }
 }

@@ -1,8 +1,8 @@
-import { NOT_CHARGED } from '../contract/not-charged.js';
 import { LRUCache } from 'lru-cache';
-import type { Caller, ClaimResult, ClaimRequest, Ledger } from '../ledger/store.js';
-import type { SharedBucket } from '../admission/admission.js';
-import type { Rail } from '../rails/rail.js';
+import type { UsedUp } from '../admission/unsold-work.js';
+import { NOT_CHARGED } from '../contract/not-charged.js';
+import type { Caller, ClaimResult, ClaimRequest } from '../ledger/store.js';
+import type { Deps } from './deps.js';
 import {
   facilitatorDown,
   MAX_RUNS,
@@ -13,7 +13,6 @@ import {
   type Unsold,
 } from './outcome.js';
 import { partyOf, type PaidCall } from './paid-call.js';
-import type { UnsoldWork, UsedUp } from '../admission/unsold-work.js';
 
 /** The most that one payer may have in unsettled payments, in atomic units: 100 USDC. */
 const MAX_UNSETTLED_AMOUNT = 100_000_000n;
@@ -25,38 +24,23 @@ const REGULARS = { max: 10_000, ttl: 60_000 };
 export class Seller {
   /** Payers that were known at their last claim. */
   readonly #regulars = new LRUCache<string, true>(REGULARS);
-  readonly #parts: {
-    ledger: Ledger;
-    rail: Rail;
-    newPayers: SharedBucket;
-    unsoldWork: UnsoldWork;
-    maxUnsettledPerPayer: number;
-    leaseMs: number;
-  };
+  readonly #deps: Deps;
 
-  constructor(parts: {
-    ledger: Ledger;
-    rail: Rail;
-    /** Bounds the verify requests for all payers that have never paid. */
-    newPayers: SharedBucket;
-    unsoldWork: UnsoldWork;
-    maxUnsettledPerPayer: number;
-    leaseMs: number;
-  }) {
-    this.#parts = parts;
+  constructor(deps: Deps) {
+    this.#deps = deps;
   }
 
   /** A refusal that does not need the ledger, if there is one. */
   refusalBeforeClaim(call: PaidCall, payerKnown: boolean): Unsold | undefined {
     const usedUp = this.#usedUp(call, payerKnown);
     const refusal = this.#refusal(call, payerKnown, usedUp);
-    if (usedUp && refusal?.kind === 'unavailable' && refusal.throttled)
-      this.#parts.unsoldWork.turnedAway(partyOf(call, payerKnown), usedUp);
+    if (usedUp && refusal?.kind === 'unavailable' && refusal.reportedBy === 'limit')
+      this.#deps.unsoldWork.turnedAway(partyOf(call, payerKnown), usedUp);
     return refusal;
   }
 
   #refusal(call: PaidCall, payerKnown: boolean, usedUp: UsedUp | undefined): Unsold | undefined {
-    const { rail, newPayers } = this.#parts;
+    const { rail, newPayers } = this.#deps;
     const { checked, mismatch } = call.payment;
     if (call.closing?.aborted) {
       return unavailable(`The server is shutting down. ${NOT_CHARGED}; send the same payment again`, 5);
@@ -84,7 +68,7 @@ export class Seller {
   /** Reserves the payment. `caller`: set if the request already waits for the row. */
   async claim(call: PaidCall, caller: Caller | undefined): Promise<ClaimResult> {
     const { payer } = call.payment.checked;
-    const claimed = await this.#parts.ledger.claim(this.#request(call), caller);
+    const claimed = await this.#deps.ledger.claim(this.#request(call), caller);
     if (claimed.kind !== 'claimed') return claimed;
     if (claimed.payerKnown) this.#regulars.set(payer, true);
     else this.#regulars.delete(payer);
@@ -94,23 +78,24 @@ export class Seller {
   /** Work that is paid up front is never unsold. */
   #usedUp(call: PaidCall, payerKnown: boolean): UsedUp | undefined {
     if (call.operation.flow === 'upfront') return undefined;
-    return this.#parts.unsoldWork.usedUp(partyOf(call, payerKnown));
+    return this.#deps.unsoldWork.usedUp(partyOf(call, payerKnown));
   }
 
   #request({ operation, payment, requestHash, upfront }: PaidCall): ClaimRequest {
-    const { rail, maxUnsettledPerPayer, leaseMs } = this.#parts;
+    const { rail, maxUnsettledPerPayer, leaseMs } = this.#deps;
     const position = rail.position();
     if (!position) throw new Error('the view of the chain is too old');
+    const { checked, method, identifier } = payment;
     return {
-      id: payment.checked.id,
+      id: checked.id,
       operation: operation.id,
       requestHash,
-      payer: payment.checked.payer,
+      payer: checked.payer,
       amount: operation.price.atomic,
       network: rail.network,
-      method: payment.method.name,
-      evidence: payment.checked.evidence,
-      identifier: payment.identifier,
+      method: method.name,
+      evidence: checked.evidence,
+      identifier,
       flow: operation.flow,
       request: upfront?.request ?? null,
       ...position,

@@ -1,101 +1,76 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
-import type { Log } from '../net/log.js';
-import type { Observer } from '../observe/observer.js';
-import type { Rail, SignResult, VerifyResult } from '../rails/rail.js';
-import { facilitatorDown, refused, unavailable } from './outcome.js';
-import { RunEnded, type Run, type RunCleanup } from './run.js';
-import { sameForAll } from './shared-outcome.js';
-import type { UnsoldWork } from '../admission/unsold-work.js';
-import type { WaitingCallers } from './waiting-callers.js';
-
-export type VerificationParts = {
-  rail: Rail;
-  unsoldWork: UnsoldWork;
-  callers: Pick<WaitingCallers, 'removeAll'>;
-  cleanup: RunCleanup;
-  log: Log;
-  observer: Observer;
-};
+import type { SignResult, VerifyResult } from '../rails/rail.js';
+import type { Deps } from './deps.js';
+import { refused, unavailable } from './outcome.js';
+import { deleteClaim, distrust, endRun, type EndOfRun, type Run } from './run.js';
 
 type No = Exclude<VerifyResult, { kind: 'valid' }>;
 
 /** What the ledger stores before it is sent, and what to do if it is not sent. */
 type Signed = { stored: { evidence: string; settlement: string }; withdraw(): void };
 
-/** What the facilitator is asked before anything is stored as `settling`. A no ends the run: nothing was charged, nothing is kept. */
-export class Verification {
-  readonly #parts: VerificationParts;
+/**
+ * Whether the work need not wait for verify: the payer is known, this is the first run of the payment, and the last answer of its
+ * facilitator about a payment was a good one.
+ */
+export function mayWorkFirst(
+  { rail }: Deps,
+  { call, payerKnown, number, verified, abandoned }: Run,
+): boolean {
+  if (!payerKnown || number !== 1 || verified || abandoned.aborted) return false;
+  return rail.isHealthy(call.payment.checked);
+}
 
-  constructor(parts: VerificationParts) {
-    this.#parts = parts;
-  }
+/**
+ * Whether the payment is settled without being verified before, because settle verifies by itself: the work need not wait for verify,
+ * and few such runs of the payer are under way.
+ */
+export function isSpared(deps: Deps, run: Run): boolean {
+  if (!mayWorkFirst(deps, run)) return false;
+  const started = deps.unsoldWork.beginUnverified(run.call.payment.checked.payer);
+  if (started) run.unverified = started;
+  return started !== undefined;
+}
 
-  /**
-   * Whether the work need not wait for verify: the payer is known, this is the first run of the payment, and the last answer of its
-   * facilitator about a payment was a good one.
-   */
-  mayWorkFirst({ call, payerKnown, number, verified, abandoned }: Run): boolean {
-    if (!payerKnown || number !== 1 || verified || abandoned.aborted) return false;
-    return this.#parts.rail.isHealthy(call.payment.checked);
-  }
+/** Has the facilitator verify the payment. A no ends the run: nothing was charged, nothing is kept. `working`: the work has already started. */
+export async function verify(deps: Deps, run: Run, working = false): Promise<EndOfRun | undefined> {
+  const { rail, observer } = deps;
+  const { payment, operation } = run.call;
+  const givenUp = (): boolean => run.abandoned.aborted && !working;
+  if (run.verified) return undefined;
+  if (givenUp()) return endRun(deps, run, 'reread', false);
+  const asked = async (): Promise<VerifyResult> => rail.verify(payment.checked, operation);
+  const verdict = await orUnavailable(observer.step('verify', run.call, asked));
+  if (verdict.kind !== 'valid') return refuse(deps, run, verdict, working);
+  if (givenUp()) return endRun(deps, run, 'reread', false);
+  run.verified = true;
+  return undefined;
+}
 
-  /**
-   * Whether the payment is settled without being verified before, because settle verifies by itself: the work need not wait for verify,
-   * and few such runs of the payer are under way.
-   */
-  isSpared(run: Run): boolean {
-    if (!this.mayWorkFirst(run)) return false;
-    const started = this.#parts.unsoldWork.beginUnverified(run.call.payment.checked.payer);
-    if (started) run.unverified = started;
-    return started !== undefined;
+/** Has a facilitator that sends transactions itself sign. @returns undefined if this payment's facilitator is not of that kind */
+export async function sign(deps: Deps, run: Run): Promise<Signed | EndOfRun | undefined> {
+  const { rail } = deps;
+  const { payment, operation } = run.call;
+  const signed: SignResult = await orUnavailable(rail.sign(payment.checked, operation));
+  if (signed.kind === 'not-needed') return undefined;
+  if (signed.kind === 'signed') {
+    const { transaction: evidence, signature: settlement, withdraw } = signed;
+    return { stored: { evidence, settlement }, withdraw: () => withdraw?.() };
   }
+  return refuse(deps, run, signed, run.working !== undefined);
+}
 
-  /** Ends the run if the payment's facilitator is known to be down. Nothing has been asked for then. */
-  async mayAsk(run: Run, worked: boolean): Promise<void> {
-    const { rail, cleanup } = this.#parts;
-    const outage = rail.outage(run.call.payment.checked);
-    if (outage) return cleanup.endRun(run, sameForAll(facilitatorDown(outage)), worked);
+async function refuse(deps: Deps, run: Run, no: No, working: boolean): Promise<EndOfRun> {
+  const { rail, callers, log } = deps;
+  if (no.kind === 'refused') {
+    if (await deleteClaim(deps, run)) callers.removeAll(run.id);
+    run.working?.unsold('caller');
+    if (run.payerKnown) await distrust(deps, run);
+    return { ended: refused(rail.explain(no.reason)) };
   }
-
-  /** Has the facilitator verify the payment. `working`: the work has already started. */
-  async verify(run: Run, working = false): Promise<void> {
-    const { cleanup, rail, observer } = this.#parts;
-    const { payment, operation } = run.call;
-    const givenUp = (): boolean => run.abandoned.aborted && !working;
-    if (run.verified) return;
-    if (givenUp()) return cleanup.endRun(run, 'reread', false);
-    const asked = async (): Promise<VerifyResult> => rail.verify(payment.checked, operation);
-    const verdict = await orUnavailable(observer.step('verify', run.call, asked));
-    if (verdict.kind !== 'valid') return this.#end(run, verdict, working);
-    if (givenUp()) return cleanup.endRun(run, 'reread', false);
-    run.verified = true;
-  }
-
-  /** Has a facilitator that sends transactions itself sign. @returns undefined if this payment's facilitator is not of that kind */
-  async sign(run: Run): Promise<Signed | undefined> {
-    const { rail } = this.#parts;
-    const { payment, operation } = run.call;
-    const signed: SignResult = await orUnavailable(rail.sign(payment.checked, operation));
-    if (signed.kind === 'not-needed') return undefined;
-    if (signed.kind === 'signed') {
-      const { transaction: evidence, signature: settlement, withdraw } = signed;
-      return { stored: { evidence, settlement }, withdraw: () => withdraw?.() };
-    }
-    return this.#end(run, signed, run.working !== undefined);
-  }
-
-  async #end(run: Run, no: No, working: boolean): Promise<never> {
-    const { callers, cleanup, log } = this.#parts;
-    if (no.kind === 'refused') {
-      if (await cleanup.deleteClaim(run)) callers.removeAll(run.id);
-      run.working?.unsold('caller');
-      if (run.payerKnown) await cleanup.distrust(run);
-      throw new RunEnded(sameForAll(refused(this.#parts.rail.explain(no.reason))));
-    }
-    log.warn({ payment: run.id, error: no.detail }, 'no usable answer from the facilitator');
-    const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
-    return cleanup.endRun(run, sameForAll(unavailable(error, 5)), working);
-  }
+  log.warn({ payment: run.id, error: no.detail }, 'no usable answer from the facilitator');
+  const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
+  return endRun(deps, run, unavailable(error, 5), working);
 }
 
 async function orUnavailable<T>(answer: Promise<T>): Promise<T | (No & { kind: 'unavailable' })> {

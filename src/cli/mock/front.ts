@@ -6,7 +6,7 @@ import type { Methods } from '../../methods/methods.js';
 import type { Terms } from '../../methods/x402/requirements.js';
 import type { Rail } from '../../rails/rail.js';
 import { TransactionChecker } from '../../rails/solana/transaction.js';
-import { PaymentChecker, type PaymentCheck } from '../../sale/check-payment.js';
+import { checkPayment, type PaymentCheck } from '../../sale/check-payment.js';
 import { MOCK_RPC_PATH } from './mock-document.js';
 import { answerRpc, randomBlockhash } from './stub-chain.js';
 import { tone } from './tone.js';
@@ -100,7 +100,7 @@ async function receiptFor(
   { headers }: IncomingMessage,
   priced: PricedOperation,
 ): Promise<Record<string, string>> {
-  const check = await new PaymentChecker({ rail: railOf(terms), methods }).check({ headers }, priced);
+  const check = await checkPayment(methods, railOf(terms), { headers }, priced);
   return methodOf(check, methods).receiptHeaders({
     success: true,
     payer: 'payment' in check ? check.payment.checked.payer : PAYER,
