@@ -32,7 +32,7 @@ describe('A rail that nobody wrote this server for, with balances in memory', ()
       ledger: shop.ledger,
       rail,
       log: SILENT,
-      timing: { rest: 0, auditAfter: 0 },
+      timing: { rest: 0, longestRest: 0, auditAfter: 0 },
     });
   });
   beforeEach(() => {
