@@ -70,12 +70,15 @@ onEachEngine('The store of an operation', (make, engine) => {
   if (engine === 'PostgreSQL')
     it('stays as it is while another server runs, which may be of an earlier version: the start says to stop it', async () => {
       const older = await openLedger({ url: place.url, ...OWNER });
-      await older.openStore(CUPS);
-      const fault = await faultOf(ledger.openStore(SWEETER));
-      expect(fault).to.include({ code: 'open' });
-      expect(fault.message).to.match(/tables of tea.*1 other running server.*Stop them.*Nothing was changed/);
-      await older.openStore(CUPS);
-      await older.close();
+      try {
+        await older.openStore(CUPS);
+        const fault = await faultOf(ledger.openStore(SWEETER));
+        expect(fault).to.include({ code: 'open' });
+        expect(fault.message).to.match(/tables of tea.*1 other running server.*Stop them.*Nothing was changed/);
+        await older.openStore(CUPS);
+      } finally {
+        await older.close();
+      }
       await ledger.openStore(SWEETER);
     });
 
