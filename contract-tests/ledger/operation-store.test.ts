@@ -74,7 +74,9 @@ onEachEngine('The store of an operation', (make, engine) => {
         await older.openStore(CUPS);
         const fault = await faultOf(ledger.openStore(SWEETER));
         expect(fault).to.include({ code: 'open' });
-        expect(fault.message).to.match(/tables of tea.*1 other running server.*Stop them.*Nothing was changed/);
+        expect(fault.message).to.match(
+          /tables of tea.*1 other running server.*Stop them.*Nothing was changed/,
+        );
         await older.openStore(CUPS);
       } finally {
         await older.close();

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js';
-import { execute } from './engine.js';
-import type { TransactionBody } from './engine.js';
+import { changes, execute } from './engine.js';
+import type { Query, TransactionBody } from './engine.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as queries from './queries/callers.js';
@@ -27,43 +27,27 @@ export type PaymentLookup = {
 };
 
 /** Records which requests wait for a payment. All functions reject with a LedgerFault if the database fails. */
-export type CallerStore = {
-  /** Whether other servers may use this ledger and have callers of the same payments. */
-  readonly shared: boolean;
-  /** Reads a payment, the payment of which it is an alias, and whether its payer is known. */
-  readonly lookUp: (id: string, payer: string) => Promise<PaymentLookup>;
-  /**
-   * Adds a request that waits for this payment. `proven`: it came with another payment (an alias of this one, or one with the same
-   * identifier), so it is not a stranger's even if this payment is public.
-   * @returns undefined if no request can wait for it: it is deleted, released, refunded or an alias
-   */
-  readonly addCaller: (
-    id: string,
-    options: { proven: boolean },
-  ) => Promise<{ row: Payment; caller: Caller } | undefined>;
-  /** Renews callers. @returns those that are the newest of their rows and were not answered with 503; the others must not renew again */
-  readonly renewCallers: (callers: readonly Caller[]) => Promise<Caller[]>;
-  /** Records that its socket closed, or that it will be answered with 503. @returns false if there is a newer caller or no row */
-  readonly removeCaller: (caller: Caller) => Promise<boolean>;
-  /** Records that the answer was written out to it `msAgo`. @returns false if that does not count because there is a newer caller */
-  readonly markWritten: (caller: Caller, msAgo: number) => Promise<boolean>;
-  /**
-   * Records that the answer was fetched `msAgo` with the key that this caller was given, as if a newer caller of its own had come and the
-   * answer had been written to it. @returns false if that does not count: there is a newer caller, or it was written before
-   */
-  readonly markFetched: (caller: Caller, msAgo: number) => Promise<boolean>;
-};
-
-export function callersOf({ engine, now }: Connection): CallerStore {
-  const renewOne = async (caller: Caller): Promise<Caller[]> => {
-    const query = (): ReturnType<typeof queries.renew> =>
-      queries.renew({ ...caller, live_ms: CALLER_LIVE_MS, now: now() });
-    return (await engine.write(() => execute(query()))).length === 1 ? [caller] : [];
-  };
+export function callersOf({ engine, now }: Connection) {
+  const renewOne = (caller: Caller): Promise<boolean> =>
+    changes(engine, () => queries.renew({ ...caller, live_ms: CALLER_LIVE_MS, now: now() }));
+  /** Of callers whose departure and answer are recorded. */
+  const recorded = async ({ number }: Caller, query: () => Query): Promise<boolean> =>
+    number > 0 && changes(engine, query);
   return {
+    /** Whether other servers may use this ledger and have callers of the same payments. */
     shared: engine.dialect.concurrentWriters,
-    lookUp: (id, payer) => engine.read(() => readPayment(id, payer, now)),
-    addCaller: async (id, { proven }) => {
+    /** Reads a payment, the payment of which it is an alias, and whether its payer is known. */
+    lookUp: (id: string, payer: string): Promise<PaymentLookup> =>
+      engine.read(() => readPayment(id, payer, now)),
+    /**
+     * Adds a request that waits for this payment. `proven`: it came with another payment (an alias of this one, or one with the same
+     * identifier), so it is not a stranger's even if this payment is public.
+     * @returns undefined if no request can wait for it: it is deleted, released, refunded or an alias
+     */
+    addCaller: async (
+      id: string,
+      { proven }: { proven: boolean },
+    ): Promise<{ row: Payment; caller: Caller } | undefined> => {
       const [row] = await engine.write(() =>
         execute(queries.watch({ id, live_ms: CALLER_LIVE_MS, now: now() })),
       );
@@ -71,30 +55,29 @@ export function callersOf({ engine, now }: Connection): CallerStore {
       const number = proven || row.state === 'claimed' ? row.callers : 0;
       return { row: paymentOf(row), caller: { id, number } };
     },
-    renewCallers: async callers => {
+    /** Renews callers. @returns those that are the newest of their rows and were not answered with 503; the others must not renew again */
+    renewCallers: async (callers: readonly Caller[]): Promise<Caller[]> => {
       const numbered = callers.filter(({ number }) => number > 0);
       const together = engine.dialect.concurrentWriters ? RENEWED_TOGETHER : numbered.length;
       const present: Caller[] = [];
       for (let from = 0; from < numbered.length; from += together) {
         const slice = numbered.slice(from, from + together);
-        present.push(...(await Promise.all(slice.map(renewOne))).flat());
+        const renewed = await Promise.all(slice.map(renewOne));
+        present.push(...slice.filter((_, index) => renewed[index]));
       }
       return present;
     },
-    removeCaller: async caller =>
-      caller.number > 0 && (await engine.write(() => execute(queries.leave(caller)))).length === 1,
-    markWritten: async (caller, msAgo) => {
-      if (caller.number === 0) return false;
-      const query = (): ReturnType<typeof queries.written> =>
-        queries.written({ ...caller, ms_ago: Math.round(msAgo), now: now() });
-      return (await engine.write(() => execute(query()))).length === 1;
-    },
-    markFetched: async (caller, msAgo) => {
-      if (caller.number === 0) return false;
-      const query = (): ReturnType<typeof queries.fetched> =>
-        queries.fetched({ ...caller, ms_ago: Math.round(msAgo), now: now() });
-      return (await engine.write(() => execute(query()))).length === 1;
-    },
+    /** Records that its socket closed, or that it will be answered with 503. @returns false if there is a newer caller or no row */
+    removeCaller: (caller: Caller): Promise<boolean> => recorded(caller, () => queries.leave(caller)),
+    /** Records that the answer was written out to it `msAgo`. @returns false if that does not count because there is a newer caller */
+    markWritten: (caller: Caller, msAgo: number): Promise<boolean> =>
+      recorded(caller, () => queries.written({ ...caller, ms_ago: Math.round(msAgo), now: now() })),
+    /**
+     * Records that the answer was fetched `msAgo` with the key that this caller was given, as if a newer caller of its own had come and the
+     * answer had been written to it. @returns false if that does not count: there is a newer caller, or it was written before
+     */
+    markFetched: (caller: Caller, msAgo: number): Promise<boolean> =>
+      recorded(caller, () => queries.fetched({ ...caller, ms_ago: Math.round(msAgo), now: now() })),
   };
 }
 

@@ -1,8 +1,9 @@
 import { openEngine, opening } from './engines/open-engine.js';
+import { runWith } from './engine.js';
 import type { Run } from './engine.js';
 import { LedgerFault } from './fault.js';
-import { checkReadable } from './migrate.js';
-import { ownMeta, setMeta } from './queries/meta.js';
+import { checkReadable, readMeta } from './migrate.js';
+import { setMeta } from './queries/meta.js';
 import { unresolved } from './queries/reports.js';
 import { formerReceiversOf } from './receiver-binding.js';
 import { raw } from './sql.js';
@@ -26,7 +27,7 @@ export async function changeReceiver(options: {
     return await engine.transact(async run => {
       // A server that runs unnoticed waits here with its sale, and then finds that the receiver has changed.
       if (engine.dialect.concurrentWriters) await run(raw('lock table payments in share row exclusive mode'));
-      const meta = new Map((await run(ownMeta())).map(({ key, value }) => [key, value]));
+      const meta = await runWith(run, readMeta());
       const former = refuseOrFormer(meta, payTo);
       await refuseUnresolved(run);
       const receivers = [...formerReceiversOf(meta), { payTo: former, until: now() }];

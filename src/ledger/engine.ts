@@ -13,6 +13,18 @@ export function* execute<Row>(query: Query<Row>): TransactionBody<Row[]> {
   return (yield query) as Row[];
 }
 
+/** Runs an operation, query by query. */
+export async function runWith<T>(run: Run, operation: TransactionBody<T>): Promise<T> {
+  let step = operation.next();
+  while (!step.done) step = operation.next(await run(step.value));
+  return step.value;
+}
+
+/** Runs one query in a transaction. @returns whether it changed its row */
+export async function changes(engine: Engine, query: () => Query): Promise<boolean> {
+  return (await engine.write(() => execute(query()))).length === 1;
+}
+
 /** The differences between the two engines. */
 export type Dialect = {
   readonly name: 'sqlite' | 'postgres';

@@ -1,7 +1,7 @@
 import { dropAnswer } from './answer-store.js';
 import type { AnswerStore } from './answer-store.js';
 import type { Connection, ServerConnection } from './connection.js';
-import { execute } from './engine.js';
+import { changes, execute } from './engine.js';
 import type { TransactionBody } from './engine.js';
 import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
@@ -14,75 +14,50 @@ import { sql } from './sql.js';
 
 const SLICE = 100;
 /** Maintenance by a server. All functions reject with a LedgerFault if the database fails. */
-export type Maintenance = {
-  /** Records that a payment of this payer was refused. The payer counts as unknown until the next delivery. */
-  readonly recordRefusal: (payer: string) => Promise<void>;
-  readonly payerKnown: (payer: string) => Promise<boolean>;
-  /**
-   * Deletes a slice of the rows that never reached `settling` and whose last claim was before a position of their rail.
-   * @returns how many; call again while it is not 0
-   */
-  readonly deleteExpiredClaims: (claimed: { before: bigint | number }) => Promise<number>;
-  /** Deletes a slice of the answers that have expired (by `now`). @returns how many; call again while it is not 0 */
-  readonly prune: (now?: number) => Promise<number>;
-  /** Settled payments that were not yet found on chain at `finalized`, oldest first, or those `after` one of them. */
-  readonly unaudited: (
-    limit: number,
-    before?: number,
-    after?: { settledAt: number; id: string },
-  ) => Promise<Payment[]>;
-  /**
-   * Keeps a delivered answer at least until a time (ms since 1970), unless the store is half full.
-   * @returns until when it is kept; undefined if it is not
-   */
-  readonly keepAnswer: (id: string, until: number) => Promise<number | undefined>;
-  /** Records that the settlement was found at `finalized`. */
-  readonly audited: (id: string) => Promise<boolean>;
-  /** Rejects if the ledger can't be written, or belongs to another receiver. */
-  readonly check: () => Promise<void>;
-  /** Counts the stored answers again, to include those of other servers. */
-  readonly recount: () => Promise<void>;
-  /** Bytes of stored answers, as far as this server knows. */
-  readonly answerBytes: () => number;
-};
-
-export function maintenanceOf(
-  { engine, now, receiver }: ServerConnection,
-  answers: AnswerStore,
-): Maintenance {
+export function maintenanceOf({ engine, now, receiver }: ServerConnection, answers: AnswerStore) {
   return {
-    recordRefusal: async payer => {
+    /** Records that a payment of this payer was refused. The payer counts as unknown until the next delivery. */
+    recordRefusal: async (payer: string): Promise<void> => {
       await engine.write(() => execute(refusePayer({ payer, now: now() })));
     },
-    payerKnown: async payer => {
+    payerKnown: async (payer: string): Promise<boolean> => {
       const [row] = await engine.read(() => execute(payerKnown({ payer })));
       return row?.known === 1;
     },
-    deleteExpiredClaims: async ({ before }) => {
+    /**
+     * Deletes a slice of the rows that never reached `settling` and whose last claim was before a position of their rail.
+     * @returns how many; call again while it is not 0
+     */
+    deleteExpiredClaims: async ({ before }: { before: bigint | number }): Promise<number> => {
       const { deleted, bytes } = await engine.write(() => removeDead(Number(before), now));
       answers.grow(-bytes);
       return deleted;
     },
-    keepAnswer: (id, until) => answers.keep(id, until),
-    prune: moment => answers.prune(moment === undefined ? now : () => sql`cast(${moment} as bigint)`),
-    unaudited: async (limit, before, after = { settledAt: 0, id: '' }) => {
-      const { settledAt: settled_at, id } = after;
+    /**
+     * Keeps a delivered answer at least until a time (ms since 1970), unless the store is half full.
+     * @returns until when it is kept; undefined if it is not
+     */
+    keepAnswer: (id: string, until: number): Promise<number | undefined> => answers.keep(id, until),
+    /** Deletes a slice of the answers that have expired (by `now`). @returns how many; call again while it is not 0 */
+    prune: (moment?: number): Promise<number> =>
+      answers.prune(moment === undefined ? now : () => sql`cast(${moment} as bigint)`),
+    /** Settled payments that were not yet found on chain at `finalized`, oldest first, or those `after` one of them. */
+    unaudited: async (
+      limit: number,
+      before?: number,
+      after = { settledAt: 0, id: '' },
+    ): Promise<Payment[]> => {
+      const page = { limit, settled_at: after.settledAt, id: after.id };
       const query = (): ReturnType<typeof unaudited> =>
-        unaudited({
-          limit,
-          before: before === undefined ? now() : sql`${before}`,
-          settled_at,
-          id,
-          now: now(),
-        });
+        unaudited({ ...page, before: before === undefined ? now() : sql`${before}`, now: now() });
       return (await engine.read(() => execute(query()))).map(paymentOf);
     },
-    audited: async id => (await engine.write(() => execute(audited({ id, now: now() })))).length === 1,
-    check: async () => {
-      await engine.write(() => checked(receiver));
-    },
-    recount: () => answers.recount(),
-    answerBytes: () => answers.bytes,
+    /** Records that the settlement was found at `finalized`. */
+    audited: (id: string): Promise<boolean> => changes(engine, () => audited({ id, now: now() })),
+    /** Rejects if the ledger can't be written, or belongs to another receiver. */
+    check: (): Promise<void> => engine.write(() => checked(receiver)),
+    /** Bytes of stored answers, as far as this server knows. */
+    answerBytes: (): number => answers.bytes,
   };
 }
 

@@ -104,7 +104,8 @@ export function* inspect(
   return meta;
 }
 
-function* readMeta(): TransactionBody<Map<string, string>> {
+/** The ledger's own keys. */
+export function* readMeta(): TransactionBody<Map<string, string>> {
   const rows = yield* execute(ownMeta());
   return new Map(rows.map(row => [row.key, row.value]));
 }

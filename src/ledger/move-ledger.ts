@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openEngine, opening } from './engines/open-engine.js';
-import type { Dialect, Engine, Run, TransactionBody } from './engine.js';
+import { runWith } from './engine.js';
+import type { Dialect, Engine, Run } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { idOf } from './ids.js';
-import { checkReadable, migrate } from './migrate.js';
+import { checkReadable, migrate, readMeta } from './migrate.js';
 import { FORMER_TABLES } from './migrations.js';
 import { copyStoreSchema, tablesOf } from './operation-store.js';
 import { allStores } from './queries/stores.js';
@@ -94,7 +95,7 @@ async function copyBetween(source: Engine, target: Engine, names: Names): Promis
   const done = await source.transact(async read => {
     const plans = await plansOf(read, source.dialect);
     await holdStill(source, read, plans);
-    const meta = await metaOf(read);
+    const meta = await runWith(read, readMeta());
     const retired = meta.get('retired');
     if (retired !== undefined)
       return { tables: await resume(target, read, { retired, successor, plans }), resumed: true };
@@ -127,7 +128,7 @@ async function resume(
   if (!arriving)
     throw new LedgerFault('open', `This ledger is retired: it was copied to ${retired}. Use that one.`);
   return target.transact(async write => {
-    if (!(await metaOf(write)).has('arriving'))
+    if (!(await runWith(write, readMeta())).has('arriving'))
       throw new LedgerFault('open', `This ledger was copied to ${retired} before, completely. Use that one.`);
     return verify(plans, { read, target, write });
   });
@@ -139,11 +140,6 @@ async function holdStill(engine: Engine, run: Run, plans: readonly Plan[]): Prom
   await run(sql`set local idle_in_transaction_session_timeout = '10min'`);
   const tables = list(plans.map(({ table }) => raw(table)));
   await run(sql`lock table ${tables} in share row exclusive mode`);
-}
-
-async function metaOf(run: Run): Promise<Map<string, string>> {
-  const rows = await run(sql<{ key: string; value: string }>`select key, value from meta`);
-  return new Map(rows.map(({ key, value }) => [key, value]));
 }
 
 async function isLedger(engine: Engine): Promise<boolean> {
@@ -159,7 +155,7 @@ async function refuseRows(run: Run, dialect: Dialect): Promise<void> {
     if (table === 'meta') continue;
     const [row] = await run(sql`select 1 from ${raw(table)} limit 1`);
     if (row === undefined) continue;
-    const unfinished = (await metaOf(run)).has('arriving');
+    const unfinished = (await runWith(run, readMeta())).has('arriving');
     throw new LedgerFault(
       'open',
       unfinished
@@ -175,13 +171,7 @@ async function makeStores(target: Engine, read: Run, write: Run): Promise<void> 
     for (const [table] of tablesOf(store).toReversed()) await write(sql`drop table ${raw(table)}`);
     await write(sql`delete from stores where name = ${store.name}`);
   }
-  for (const store of await read(allStores())) await runIn(write, copyStoreSchema(target.dialect, store));
-}
-
-async function runIn<T>(run: Run, operation: TransactionBody<T>): Promise<T> {
-  let step = operation.next();
-  while (!step.done) step = operation.next(await run(step.value));
-  return step.value;
+  for (const store of await read(allStores())) await runWith(write, copyStoreSchema(target.dialect, store));
 }
 
 type Copying = { read: Run; target: Engine; write: Run };

@@ -13,21 +13,16 @@ const MAX_LISTED = 64;
 const FORGOTTEN_AFTER_MS = 24 * 60 * 60_000;
 
 /** The hints that all servers on one ledger have offered. */
-export type OfferedHints = {
-  /** Records that a server offers this hint now, and deletes those that were not offered for a day. */
-  readonly offerHint: (hint: string, by?: string) => Promise<void>;
-  /** At most 64, the most recently offered first. */
-  readonly offeredHints: () => Promise<OfferedHint[]>;
-};
-
-export function offeredHintsOf({ engine, now }: Connection): OfferedHints {
+export function offeredHintsOf({ engine, now }: Connection) {
   return {
-    offerHint: async (hint, by) => {
+    /** Records that a server offers this hint now, and deletes those that were not offered for a day. */
+    offerHint: async (hint: string, by?: string): Promise<void> => {
       const suffix = by === undefined ? '' : ` ${by}`;
       await engine.write(() => execute(queries.offerHint({ hint, suffix, now: now() })));
       await engine.write(() => execute(queries.forgetHints({ now: now(), ms: FORGOTTEN_AFTER_MS })));
     },
-    offeredHints: async () => {
+    /** At most 64, the most recently offered first. */
+    offeredHints: async (): Promise<OfferedHint[]> => {
       const rows = await engine.read(() => execute(queries.offeredHints({ limit: MAX_LISTED })));
       return rows.map(queries.hintOf);
     },

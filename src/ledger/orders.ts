@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js';
 import { idOf } from './ids.js';
-import { execute } from './engine.js';
+import { changes, execute } from './engine.js';
 import type { TransactionBody, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { openStore, type OperationStore, type StoreDefinition } from './operation-store.js';
@@ -16,150 +16,83 @@ const LONGEST_RESTART_MS = 3_600_000;
 const RESTART_SHARE = 1 / 10;
 
 /** Work that is paid for before it is done. Times are milliseconds since 1970. */
-export type Order = {
-  /** Id of the payment that bought it. */
-  readonly payment: string;
-  /** Canonical JSON of the request. */
-  readonly request: string;
-  /** How many parts were paid for; 0 if the work has none. */
-  readonly wanted: number;
-  /** How many of them are done. */
-  readonly done: number;
-  /** When the attempt ends. */
-  readonly deadline: number;
-  /** 1 for the first attempt. */
-  readonly attempts: number;
-  readonly createdAt: number;
-  /** When the last attempt ended, delivered or failed; null while it is in progress. */
-  readonly finishedAt: number | null;
-  /** When work on it may begin: again, while it is in progress; after that, with a new attempt. Null: only the operator may start one. */
-  readonly nextAttemptAt: number | null;
-  /** How often it was opened. Unlike `attempts`, this does not count extensions. */
-  readonly tries: number;
-  /** Why the last attempt that failed did, as its buyer was told. */
-  readonly failure: string | null;
-};
+export type Order = Readonly<ReturnType<typeof orderOf>>;
+
+type NewOrder = Pick<Order, 'payment' | 'request' | 'wanted' | 'deadline'>;
 
 /** How an attempt failed. `againMs`: from now until a call may start the next one; null: only the operator may. */
 type FailedAttempt = { attempt: number; failure: string; againMs: number | null };
 
 /** All functions reject with a LedgerFault if the database fails. */
-export type OrderStore = {
-  /**
-   * Creates the order of an owed payment, as its first attempt, or returns the existing one.
-   * @throws LedgerFault `failed` if there is neither an order nor an owed payment
-   */
-  readonly openOrder: (order: {
-    payment: string;
-    request: string;
-    wanted: number;
-    deadline: number;
-  }) => Promise<Order>;
-  readonly order: (payment: string) => Promise<Order | undefined>;
-  /** Records that an attempt ended, delivered or failed. @returns false if it had already ended, or is not the current attempt */
-  readonly finishOrder: (payment: string, attempt?: number) => Promise<boolean>;
-  /** Records that an attempt failed. @returns false if the claim is not the current one any more, or the attempt has ended */
-  readonly failOrder: (payment: string, claim: number, failed: FailedAttempt) => Promise<boolean>;
-  /** Counts a start of the work on an order in progress. `attemptMs`: the time of an attempt that was not begun before */
-  readonly beginOrder: (
-    payment: string,
-    attempt: { deadline: number; attemptMs: number },
-  ) => Promise<Order | undefined>;
-  /**
-   * The server that works on an order stops: its start does not count, and any server may begin at once. The deadline stays.
-   * @returns false if the claim is not the current one any more, or the attempt has ended
-   */
-  readonly handOverOrder: (payment: string, claim: number) => Promise<boolean>;
-  /** Starts another attempt. @returns undefined unless the last one has ended, the next one is due, and the payment is still owed */
-  readonly reopenOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
-  /** The same for the operator, whenever it is due, also after the last attempt, and in place of one that pauses after an interruption. */
-  readonly retryOrder: (payment: string, deadline: number) => Promise<Order | undefined>;
-  /**
-   * Ends the attempt and starts another in its place, once since the order was opened or reopened.
-   * @returns undefined if that has happened already, or the attempt is not the current one or has ended
-   */
-  readonly extendOrder: (payment: string, attempt: number, deadline: number) => Promise<Order | undefined>;
-  /** Orders in progress whose work has parts, of one operation or of all, oldest first, at most 1 000. */
-  readonly openOrders: (operation?: string) => Promise<Order[]>;
-  /** Opens the tables of an operation beside those of the ledger. */
-  readonly openStore: (definition: StoreDefinition) => Promise<OperationStore>;
-};
-
-export function ordersOf({ engine, now }: Connection): OrderStore {
-  const order = async (payment: string): Promise<Order | undefined> => {
-    const [row] = await engine.read(() => execute(queries.findOrder({ payment })));
+export function ordersOf({ engine, now }: Connection) {
+  /** The order that an operation returns, if it does. */
+  const written = async (operation: () => TransactionBody<OrderRow[]>): Promise<Order | undefined> => {
+    const [row] = await engine.write(operation);
     return row && orderOf(row);
   };
   return {
-    order,
-    openOrder: async request => {
-      const row = await engine.write(() => open(request, now()));
-      if (row) return orderOf(row);
+    order: async (payment: string): Promise<Order | undefined> => {
+      const [row] = await engine.read(() => execute(queries.findOrder({ payment })));
+      return row && orderOf(row);
+    },
+    /**
+     * Creates the order of an owed payment, as its first attempt, or returns the existing one.
+     * @throws LedgerFault `failed` if there is neither an order nor an owed payment
+     */
+    openOrder: async (request: NewOrder): Promise<Order> => {
+      const order = await written(() => open(request, now()));
+      if (order) return order;
       throw new LedgerFault(
         'failed',
         `The payment ${request.payment} is not owed: there is no order to open.`,
       );
     },
-    ...attemptsOf({ engine, now }),
-    openOrders: async operation => {
+    /** Records that an attempt ended, delivered or failed. @returns false if it had already ended, or is not the current attempt */
+    finishOrder: (payment: string, attempt?: number): Promise<boolean> =>
+      changes(engine, () => queries.finishOrder({ payment, attempt, now: now() })),
+    /** Records that an attempt failed. @returns false if the claim is not the current one any more, or the attempt has ended */
+    failOrder: async (payment: string, claim: number, failed: FailedAttempt): Promise<boolean> =>
+      (await engine.write(() => fail(payment, claim, { ...failed, now: now() }))).length === 1,
+    /** Counts a start of the work on an order in progress. `attemptMs`: the time of an attempt that was not begun before */
+    beginOrder: (payment: string, attempt: { deadline: number; attemptMs: number }) =>
+      written(() => begin(payment, attempt, now())),
+    /**
+     * The server that works on an order stops: its start does not count, and any server may begin at once. The deadline stays.
+     * @returns false if the claim is not the current one any more, or the attempt has ended
+     */
+    handOverOrder: async (payment: string, claim: number): Promise<boolean> =>
+      (await engine.write(() => handOver(payment, claim))).length === 1,
+    /** Starts another attempt. @returns undefined unless the last one has ended, the next one is due, and the payment is still owed */
+    reopenOrder: (payment: string, deadline: number) =>
+      written(() => reopen({ payment, deadline, due: true, now: now() })),
+    /** The same for the operator, whenever it is due, also after the last attempt, and in place of one that pauses after an interruption. */
+    retryOrder: (payment: string, deadline: number) =>
+      written(() => reopen({ payment, deadline, due: false, now: now() })),
+    /**
+     * Ends the attempt and starts another in its place, once since the order was opened or reopened.
+     * @returns undefined if that has happened already, or the attempt is not the current one or has ended
+     */
+    extendOrder: (payment: string, attempt: number, deadline: number) =>
+      written(() => execute(queries.extendOrder({ payment, attempt, deadline }))),
+    /** Orders in progress whose work has parts, of one operation or of all, oldest first, at most 1 000. */
+    openOrders: async (operation?: string): Promise<Order[]> => {
       const rows = await engine.read(() => execute(queries.openOrders({ limit: MAX_OPEN, operation })));
       return rows.map(orderOf);
     },
-    openStore: definition => openStore({ engine, now }, definition),
+    /** Opens the tables of an operation beside those of the ledger. */
+    openStore: (definition: StoreDefinition): Promise<OperationStore> =>
+      openStore({ engine, now }, definition),
   };
 }
 
-type Attempts = Pick<
-  OrderStore,
-  'finishOrder' | 'failOrder' | 'beginOrder' | 'handOverOrder' | 'reopenOrder' | 'retryOrder' | 'extendOrder'
->;
-
-function attemptsOf({ engine, now }: Connection): Attempts {
-  return {
-    finishOrder: async (payment, attempt) => {
-      const finish = (): Query => {
-        const ended = { payment, now: now() };
-        return attempt === undefined
-          ? queries.finishOrder(ended)
-          : queries.finishAttempt({ ...ended, attempt });
-      };
-      return (await engine.write(() => execute(finish()))).length === 1;
-    },
-    reopenOrder: async (payment, deadline) => {
-      const [row] = await engine.write(() => reopen({ payment, deadline, due: true, now: now() }));
-      return row && orderOf(row);
-    },
-    retryOrder: async (payment, deadline) => {
-      const [row] = await engine.write(() => reopen({ payment, deadline, due: false, now: now() }));
-      return row && orderOf(row);
-    },
-    beginOrder: async (payment, attempt) => {
-      const [row] = await engine.write(() => begin(payment, attempt, now()));
-      return row && orderOf(row);
-    },
-    handOverOrder: async (payment, claim) =>
-      (await engine.write(() => handOver(payment, claim))).length === 1,
-    failOrder: async (payment, claim, failed) =>
-      (await engine.write(() => fail(payment, claim, { ...failed, now: now() }))).length === 1,
-    extendOrder: async (payment, attempt, deadline) => {
-      const [row] = await engine.write(() => execute(queries.extendOrder({ payment, attempt, deadline })));
-      return row && orderOf(row);
-    },
-  };
-}
-
-function* open(
-  order: { payment: string; request: string; wanted: number; deadline: number },
-  now: Query,
-): TransactionBody<OrderRow | undefined> {
-  const { payment, request, wanted, deadline } = order;
-  const [existing] = yield* execute(queries.findOrder({ payment }));
-  if (existing) return existing;
+function* open(order: NewOrder, now: Query): TransactionBody<OrderRow[]> {
+  const { payment } = order;
+  const existing = yield* execute(queries.findOrder({ payment }));
+  if (existing.length > 0) return existing;
   const [row] = yield* execute(findToChange({ id: payment }));
-  if (row?.state !== 'owed') return undefined;
-  yield* execute(queries.insertOrder({ payment, request, wanted, deadline, now }));
-  const [created] = yield* execute(queries.findOrder({ payment }));
-  return created;
+  if (row?.state !== 'owed') return [];
+  yield* execute(queries.insertOrder({ ...order, now }));
+  return yield* execute(queries.findOrder({ payment }));
 }
 
 /** All transactions lock payments before orders, so that they can't deadlock. */
@@ -200,18 +133,28 @@ function* fail(
   return yield* execute(queries.failAttempt({ payment, attempt, failure: kept, againMs, now }));
 }
 
-function orderOf(row: OrderRow): Order {
+function orderOf(row: OrderRow) {
   return {
+    /** Id of the payment that bought it. */
     payment: idOf(row.payment),
+    /** Canonical JSON of the request. */
     request: row.request,
+    /** How many parts were paid for; 0 if the work has none. */
     wanted: row.wanted,
+    /** How many of them are done. */
     done: row.done,
+    /** When the attempt ends. */
     deadline: row.deadline,
+    /** 1 for the first attempt. */
     attempts: row.attempts,
     createdAt: row.created_at,
+    /** When the last attempt ended, delivered or failed; null while it is in progress. */
     finishedAt: row.finished_at,
+    /** When work on it may begin: again, while it is in progress; after that, with a new attempt. Null: only the operator may start one. */
     nextAttemptAt: row.next_attempt_at,
+    /** How often it was opened. Unlike `attempts`, this does not count extensions. */
     tries: row.tries,
+    /** Why the last attempt that failed did, as its buyer was told. */
     failure: row.failure,
   };
 }

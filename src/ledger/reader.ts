@@ -4,19 +4,18 @@ import type { TransactionBody, Query } from './engine.js';
 import { sql } from './sql.js';
 import { LedgerFault } from './fault.js';
 import { bytesOf, idOf } from './ids.js';
+import { readMeta } from './migrate.js';
 import { ordersOf } from './orders.js';
-import type { OrderStore } from './orders.js';
 import { storedRows, type StoredRow } from './operation-store.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import { formerReceiversOf } from './receiver-binding.js';
-import type { FormerReceiver } from './receiver-binding.js';
 import type { PaymentView } from './schema.js';
 import { STATES } from './states.js';
 import type { State } from './states.js';
 import * as answers from './queries/answers.js';
 import { find, findToChange } from './queries/claims.js';
-import { getMeta, keepMeta, ownMeta, setMeta } from './queries/meta.js';
+import { getMeta, keepMeta, setMeta } from './queries/meta.js';
 import * as moves from './queries/transitions.js';
 import { finishOrder } from './queries/orders.js';
 import { findRefund, insertRefund } from './queries/refunds.js';
@@ -59,170 +58,132 @@ export type Undecided = Record<
 
 type Counts = Record<State, { payments: number; amount: bigint }>;
 
-/** The payments that were settled on one UTC day (days since 1970) and are in one state. */
-type Turnover = { day: number; operation: string; state: State; payments: number; amount: bigint };
-
 /** A payment whose money has moved. Amount in atomic units; `settledAt`, in ms since 1970, is when that was known. */
-export type Sale = {
-  id: string;
-  operation: string;
-  payer: string;
-  amount: bigint;
-  state: State;
-  settledAt: number;
-};
+export type Sale = ReturnType<typeof saleOf>;
 
-/** A transfer that refunded a payment, as seen on chain. Amount in atomic units, time of its block in ms since 1970. */
+/**
+ * A transfer that refunded a payment, as seen on chain; no two refunds share one. `amount`: what the payer received, in atomic units, at
+ * least what was paid. `refundedAt`: time of its block, in ms since 1970.
+ */
 export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number };
 
 /** The ledger's receivers and network, and where it was moved if it is retired. */
-export type Identity = {
-  /** Undefined until the first sale. */
-  payTo: string | undefined;
-  /** Oldest first. */
-  formerReceivers: FormerReceiver[];
-  network: string;
-  retired: string | undefined;
-};
+export type Identity = Awaited<ReturnType<LedgerReports['identity']>>;
 
 /** The operations that are possible while a server is running. Every function rejects with a LedgerFault. */
-export type LedgerReader = {
-  readonly find: (id: string) => Promise<Payment | undefined>;
-  /** @returns the saved answer, byte for byte, unless it has expired */
-  readonly answer: (id: string) => Promise<StoredAnswer | undefined>;
-  readonly list: (listing?: Listing) => Promise<Payment[]>;
-  /** @returns number and sum of the payments in every state, aliases left out */
-  readonly counts: () => Promise<Counts>;
-  /** @returns number, sum and age of the payments that are settling or owed, whoever works on them */
-  readonly undecided: () => Promise<Undecided>;
-  /** A stored text, such as the greatest block height seen. */
-  readonly getMeta: (key: string) => Promise<string | undefined>;
-  readonly setMeta: (key: string, value: string) => Promise<void>;
-  /** Stores a text unless there is one under this key. @returns the one that is stored now, at every server */
-  readonly keepMeta: (key: string, value: string) => Promise<string>;
-  /**
-   * Records that the operator refunded an owed payment: owed → refunded. This fences off its worker.
-   * @returns `used` if the same transaction refunded another payment
-   */
-  readonly refund: (id: string, refund: Refund) => Promise<'refunded' | 'not owed' | 'used'>;
-  /** Undefined if none is recorded, also for payments that were refunded before refunds were checked on chain. */
-  readonly refundOf: (id: string) => Promise<Refund | undefined>;
-  /** Waits for all earlier operations, then closes. */
-  readonly close: () => Promise<void>;
-} & Pick<OrderStore, 'order' | 'retryOrder'>;
+export type LedgerReader = ReturnType<typeof readerOf>;
 
-/** Further reads, only for the operator's reports. */
-export type LedgerReports = {
-  readonly identity: () => Promise<Identity>;
-  readonly turnover: () => Promise<Turnover[]>;
-  /** At most 1 000 sales after a place in their order, the oldest first. */
-  readonly salesAfter: (place: Pick<Sale, 'settledAt' | 'id'>, limit?: number) => Promise<Sale[]>;
-  /** At most 1 000 sales, the newest first. */
-  readonly newestSales: (limit: number) => Promise<Sale[]>;
-  /** @returns the first two payments whose id begins with these hex digits */
-  readonly startingWith: (prefix: string) => Promise<Payment[]>;
-  readonly answerFacts: (
-    id: string,
-  ) => Promise<{ status: number; bytes: number; savedAt: number } | undefined>;
-  /** What operations keep of a payment in stores of their own, by table. */
-  readonly storedRows: (id: string) => Promise<Record<string, StoredRow[]>>;
-  /** The slot of the earliest claim; undefined if there is none. */
-  readonly firstSlot: () => Promise<number | undefined>;
-};
-
-export function readerOf(connection: Connection): LedgerReader {
+export function readerOf(connection: Connection) {
   const { engine, now } = connection;
   const { order, retryOrder } = ordersOf(connection);
   return {
     order,
     retryOrder,
-    find: async id => {
+    find: async (id: string): Promise<Payment | undefined> => {
       const [row] = await engine.read(() => execute(find({ id, now: now() })));
       return row && paymentOf(row);
     },
-    answer: async id => {
+    /** @returns the saved answer, byte for byte, unless it has expired */
+    answer: async (id: string): Promise<StoredAnswer | undefined> => {
       const [row] = await engine.read(() => execute(answers.answer({ id, now: now() })));
       return row && answerOf(row);
     },
-    list: listing => list(connection, listing),
-    counts: async () => {
+    list: (listing?: Listing): Promise<Payment[]> => list(connection, listing),
+    /** @returns number and sum of the payments in every state, aliases left out */
+    counts: async (): Promise<Counts> => {
       const rows = await engine.read(() => execute(reports.counts()));
       const counts = Object.fromEntries(STATES.map(state => [state, { payments: 0, amount: 0n }])) as Counts;
       for (const row of rows) counts[row.state] = { payments: row.payments, amount: BigInt(row.amount) };
       return counts;
     },
-    undecided: async () => {
+    /** @returns number, sum and age of the payments that are settling or owed, whoever works on them */
+    undecided: async (): Promise<Undecided> => {
       const none = { payments: 0, amount: 0n, since: undefined };
       const found: Undecided = { settling: none, owed: none };
       for (const { state, payments, amount, since } of await engine.read(() => execute(reports.undecided())))
         found[state] = { payments: Number(payments), amount: BigInt(amount), since: Number(since) };
       return found;
     },
-    getMeta: async key => {
+    /** A stored text, such as the greatest block height seen. */
+    getMeta: async (key: string): Promise<string | undefined> => {
       const [row] = await engine.read(() => execute(getMeta({ key: metaKey(key) })));
       return row?.value;
     },
-    setMeta: async (key, value) => {
+    setMeta: async (key: string, value: string): Promise<void> => {
       await engine.write(() => execute(setMeta({ key: metaKey(key), value })));
     },
-    keepMeta: async (key, value) => {
+    /** Stores a text unless there is one under this key. @returns the one that is stored now, at every server */
+    keepMeta: async (key: string, value: string): Promise<string> => {
       const [row] = await engine.write(() => execute(keepMeta({ key: metaKey(key), value })));
       return row?.value ?? value;
     },
-    refundOf: async id => {
+    /** Undefined if none is recorded, also for payments that were refunded before refunds were checked on chain. */
+    refundOf: async (id: string): Promise<Refund | undefined> => {
       const [row] = await engine.read(() => execute(findRefund({ id })));
       if (row === undefined) return undefined;
       const { signature, amount, slot, refunded_at: refundedAt } = row;
       return { signature, amount: BigInt(amount), slot, refundedAt };
     },
-    refund: async (id, paidBack) => {
-      const done = await engine.write(() => refund(connection, id, paidBack));
-      if (done !== 'retired') return done;
-      throw new LedgerFault(
-        'failed',
-        'This ledger is retired. Record the refund in the one it was copied to.',
-      );
-    },
-    close: () => engine.close(),
+    /**
+     * Records that the operator refunded an owed payment: owed → refunded. This fences off its worker.
+     * @returns `used` if the same transaction refunded another payment
+     */
+    refund: (id: string, paidBack: Refund): Promise<'refunded' | 'not owed' | 'used'> =>
+      engine.write(() => refund(connection, id, paidBack)),
+    /** Waits for all earlier operations, then closes. */
+    close: (): Promise<void> => engine.close(),
   };
 }
 
-export function reportsOf({ engine, now }: Connection): LedgerReports {
+/** Further reads, only for the operator's reports. */
+export type LedgerReports = ReturnType<typeof reportsOf>;
+
+export function reportsOf({ engine, now }: Connection) {
   return {
     identity: async () => {
-      const rows = await engine.read(() => execute(ownMeta()));
-      const meta = new Map(rows.map(({ key, value }) => [key, value]));
+      const meta = await engine.read(readMeta);
       return {
+        /** Undefined until the first sale. */
         payTo: meta.get('pay_to'),
+        /** Oldest first. */
         formerReceivers: formerReceiversOf(meta),
         network: meta.get('network') ?? '',
         retired: meta.get('retired'),
       };
     },
+    /** The payments by the UTC day on which they were settled (days since 1970), operation and state. */
     turnover: async () => {
       const rows = await engine.read(() => execute(reports.turnover()));
       return rows.map(row => ({ ...row, amount: BigInt(row.amount) }));
     },
-    salesAfter: async ({ settledAt, id }, limit = MAX_LISTED) => {
+    /** At most 1 000 sales after a place in their order, the oldest first. */
+    salesAfter: async (
+      { settledAt, id }: Pick<Sale, 'settledAt' | 'id'>,
+      limit = MAX_LISTED,
+    ): Promise<Sale[]> => {
       const page = { settled_at: settledAt, id, limit: Math.min(limit, MAX_LISTED) };
       return (await engine.read(() => execute(reports.salesAfter(page)))).map(saleOf);
     },
-    newestSales: async limit => {
+    /** At most 1 000 sales, the newest first. */
+    newestSales: async (limit: number): Promise<Sale[]> => {
       const page = { limit: Math.min(limit, MAX_LISTED) };
       return (await engine.read(() => execute(reports.newestSales(page)))).map(saleOf);
     },
-    startingWith: async prefix => {
+    /** @returns the first two payments whose id begins with these hex digits */
+    startingWith: async (prefix: string): Promise<Payment[]> => {
       if (!/^[0-9a-f]{0,64}$/.test(prefix)) return [];
       const ids = { first: prefix.padEnd(64, '0'), last: prefix.padEnd(64, 'f') };
       const rows = await engine.read(() => execute(reports.startingWith({ ...ids, now: now() })));
       return rows.map(paymentOf);
     },
-    answerFacts: async id => {
+    answerFacts: async (id: string) => {
       const [row] = await engine.read(() => execute(answers.answerFacts({ id })));
       return row && { status: row.status, bytes: row.size, savedAt: row.saved_at };
     },
-    storedRows: id => engine.read(() => storedRows(id)),
-    firstSlot: async () => {
+    /** What operations keep of a payment in stores of their own, by table. */
+    storedRows: (id: string): Promise<Record<string, StoredRow[]>> => engine.read(() => storedRows(id)),
+    /** The slot of the earliest claim; undefined if there is none. */
+    firstSlot: async (): Promise<number | undefined> => {
       const [row] = await engine.read(() => execute(reports.firstSlot()));
       return row?.slot ?? undefined;
     },
@@ -234,9 +195,9 @@ function* refund(
   { now }: Connection,
   id: string,
   { signature, amount, slot, refundedAt }: Refund,
-): TransactionBody<'refunded' | 'not owed' | 'used' | 'retired'> {
-  const meta = yield* execute(ownMeta());
-  if (meta.some(({ key }) => key === 'retired')) return 'retired';
+): TransactionBody<'refunded' | 'not owed' | 'used'> {
+  if ((yield* readMeta()).has('retired'))
+    throw new LedgerFault('failed', 'This ledger is retired. Record the refund in the one it was copied to.');
   // Locks the row, so that its state can't change before the transition.
   const [row] = yield* execute(findToChange({ id }));
   if (row?.state !== 'owed') return 'not owed';
@@ -272,7 +233,7 @@ async function list({ engine, now }: Connection, listing: Listing = {}): Promise
   return (await engine.read(() => execute(query()))).map(paymentOf);
 }
 
-function saleOf({ settled_at: settledAt, ...row }: reports.SaleRow): Sale {
+function saleOf({ settled_at: settledAt, ...row }: reports.SaleRow) {
   return { ...row, id: idOf(row.id), amount: BigInt(row.amount), settledAt };
 }
 

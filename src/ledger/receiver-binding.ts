@@ -56,21 +56,19 @@ export class ReceiverBinding {
   }
 
   #compareNetwork(network: string | undefined): void {
-    if (network === this.#network) return;
-    this.#fault = new LedgerFault(
-      'failed',
-      `This ledger belongs to ${network}, so this server, on ${this.#network}, sells nothing. Nobody was charged by it. Stop it and ` +
-        'start it with that NETWORK, or on a ledger of its own.',
-    );
-    throw this.#fault;
+    if (network !== this.#network) this.#refuse(`${network}`, `on ${this.#network}`, 'NETWORK');
   }
 
   #compare(bound: string | undefined): void {
-    if (bound === undefined || bound === this.payTo) return;
+    if (bound !== undefined && bound !== this.payTo)
+      this.#refuse(`PAY_TO ${bound}`, `with PAY_TO ${this.payTo}`, 'PAY_TO');
+  }
+
+  #refuse(owner: string, ours: string, setting: string): never {
     this.#fault = new LedgerFault(
       'failed',
-      `This ledger belongs to PAY_TO ${bound}, so this server, with PAY_TO ${this.payTo}, sells nothing. Nobody was charged by it. ` +
-        'Stop it and start it with that PAY_TO, or on a ledger of its own.',
+      `This ledger belongs to ${owner}, so this server, ${ours}, sells nothing. Nobody was charged by it. Stop it and start it with ` +
+        `that ${setting}, or on a ledger of its own.`,
     );
     throw this.#fault;
   }

@@ -1,49 +1,28 @@
 import { AnswerStore } from './answer-store.js';
-import { reportsOf, readerOf } from './reader.js';
-import type { LedgerReports, LedgerReader, Refund, Sale, StoredAnswer } from './reader.js';
-import { callersOf, CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
-import type { Caller, CallerStore, PaymentLookup } from './callers.js';
-import type { Claim, ClaimResult, ClaimRequest, ClaimLimit } from './claim.js';
+import { callersOf } from './callers.js';
 import { clockOf } from './clock.js';
-import { openEngine, opening } from './engines/open-engine.js';
 import type { Connection } from './connection.js';
 import { execute } from './engine.js';
 import type { TransactionBody } from './engine.js';
-import { offeredHintsOf } from './offered-hints.js';
-import type { OfferedHints, OfferedHint } from './offered-hints.js';
-import { checkReadable, migrate } from './migrate.js';
-import { transitionsOf } from './transitions.js';
-import type { Transitions } from './transitions.js';
-import { ordersOf } from './orders.js';
-import type { Order, OrderStore } from './orders.js';
-import type { Payment } from './payment.js';
-import { formerReceiversOf, ReceiverBinding } from './receiver-binding.js';
-import { endEverything } from './queries/claims.js';
-import { watched, type LedgerWatch } from './watched-engine.js';
-import type { CallKey, SettleRequest, SettleDecision } from './settle.js';
+import { openEngine, opening } from './engines/open-engine.js';
 import { maintenanceOf } from './maintenance.js';
-import type { Maintenance } from './maintenance.js';
+import { checkReadable, migrate } from './migrate.js';
+import { offeredHintsOf } from './offered-hints.js';
+import { ordersOf } from './orders.js';
+import { endEverything } from './queries/claims.js';
+import { readerOf, reportsOf } from './reader.js';
+import { formerReceiversOf, ReceiverBinding } from './receiver-binding.js';
+import { transitionsOf } from './transitions.js';
+import { watched, type LedgerWatch } from './watched-engine.js';
 
-export { CALLER_LIVE_MS, HANG_UP_MARGIN_MS };
-export type {
-  LedgerReports,
-  LedgerReader,
-  CallKey,
-  Caller,
-  Claim,
-  ClaimResult,
-  ClaimRequest,
-  ClaimLimit,
-  OfferedHint,
-  Order,
-  Payment,
-  Refund,
-  Sale,
-  PaymentLookup,
-  SettleRequest,
-  SettleDecision,
-  StoredAnswer,
-};
+export { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
+export type { Caller, PaymentLookup } from './callers.js';
+export type { Claim, ClaimLimit, ClaimRequest, ClaimResult } from './claim.js';
+export type { OfferedHint } from './offered-hints.js';
+export type { Order } from './orders.js';
+export type { Payment } from './payment.js';
+export type { LedgerReader, LedgerReports, Refund, Sale, StoredAnswer } from './reader.js';
+export type { CallKey, SettleDecision, SettleRequest } from './settle.js';
 
 const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;
 
@@ -61,23 +40,14 @@ export type LedgerOptions = {
 };
 
 /** The payments of one receiver, open for a server. */
-export type Ledger = LedgerReader &
-  LedgerReports &
-  OrderStore &
-  CallerStore &
-  Transitions &
-  Maintenance &
-  OfferedHints & {
-    /** The addresses that payments of this ledger were paid to, without repetitions, the present one first. */
-    readonly receivers: readonly string[];
-  };
+export type Ledger = Awaited<ReturnType<typeof openLedger>>;
 
 /**
  * Opens the ledger of one receiver for a server. On SQLite it must be the only server: opening ends all leases and removes all callers.
  * The ledger belongs to the receiver of its first sale (see `ReceiverBinding`).
  * @throws LedgerFault `open` if the ledger is locked, another receiver's, retired, newer than this program or unreachable
  */
-export async function openLedger(options: LedgerOptions): Promise<Ledger> {
+export async function openLedger(options: LedgerOptions) {
   const opened = await openEngine(options.url, 'server');
   const engine = options.watch ? watched(opened, options.watch) : opened;
   const now = clockOf(engine.dialect, options.now);
@@ -103,6 +73,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     ...transitionsOf(connection, answers),
     ...maintenanceOf(connection, answers),
     ...offeredHintsOf(connection),
+    /** The addresses that payments of this ledger were paid to, without repetitions, the present one first. */
     receivers: [...new Set([options.payTo, ...former.toReversed()])],
   };
 }
@@ -115,10 +86,7 @@ function* endFormerServer(): TransactionBody<void> {
  * Opens a ledger while a server is running, to read it and to record refunds.
  * @throws LedgerFault `open`
  */
-export async function openLedgerReader(options: {
-  url: string;
-  now?: () => number;
-}): Promise<LedgerReader & LedgerReports> {
+export async function openLedgerReader(options: { url: string; now?: () => number }) {
   const engine = await openEngine(options.url, 'beside');
   const connection: Connection = { engine, now: clockOf(engine.dialect, options.now) };
   try {

@@ -3,8 +3,9 @@ import type { AnswerStore, AnswerContent } from './answer-store.js';
 import type { Caller } from './callers.js';
 import { checkClaim, claimPayment } from './claim.js';
 import type { ClaimResult, ClaimRequest } from './claim.js';
+import type { Now } from './clock.js';
 import type { ServerConnection } from './connection.js';
-import { execute } from './engine.js';
+import { changes, execute } from './engine.js';
 import type { TransactionBody, Query } from './engine.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
@@ -12,6 +13,7 @@ import * as claims from './queries/claims.js';
 import type { Fence } from './queries/conditions.js';
 import * as moves from './queries/transitions.js';
 import { knowPayer } from './queries/payers.js';
+import type { PaymentView } from './schema.js';
 import { settlePayment } from './settle.js';
 import type { SettleRequest, SettleDecision } from './settle.js';
 
@@ -31,71 +33,44 @@ type DeliveryRecord = SettlementRecord & { answerExpiresAt: number; payerKnown?:
  * This fences off a server whose lease has expired: its calls resolve to false. All functions reject with a LedgerFault if the database
  * fails.
  */
-export type Transitions = {
-  /** The owner of claims made through this object; new each time it is opened. */
-  readonly owner: string;
-  /**
-   * Reserves a payment before any work. A conflict is a result, not an error. A claim whose lease has ended can be taken again, even for
-   * another call.
-   * @param caller a request that already waits for this payment; it keeps its call and its number
-   */
-  readonly claim: (request: ClaimRequest, caller?: Caller) => Promise<ClaimResult>;
-  /**
-   * Stores an answer, replacing an earlier one. It does not expire before its payment is delivered.
-   * @returns false if the claim is no longer this server's
-   * @throws LedgerFault `full` if nothing was paid yet and the store exceeds twice its budget
-   */
-  readonly saveAnswer: (id: string, claim: number, answer: AnswerContent) => Promise<boolean>;
-  /**
-   * claimed → settling, before the settle request; undone only by proof, never by time. Or claimed → alias of an earlier sale.
-   * @throws LedgerFault `full` as `saveAnswer`; nothing has changed then
-   */
-  readonly settle: (id: string, claim: number, sent: SettleRequest) => Promise<SettleDecision>;
-  /** Claims a `settling` payment without a worker for its second settle request. @returns undefined if there is none */
-  readonly askAgain: (id: string, leaseMs: number) => Promise<Payment | undefined>;
-  /** settling or owed → delivered. Marks the payer as known, unless it was known at the claim: a refusal since then stays recorded. */
-  readonly deliver: (id: string, claim: number, how: DeliveryRecord) => Promise<boolean>;
-  /** settling → owed: the money moved, but there is no answer yet. */
-  readonly owe: (id: string, claim: number, how: SettlementRecord) => Promise<boolean>;
-  /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
-  readonly release: (id: string, claim: number, reason: string) => Promise<boolean>;
-  /** Ends a claim that was not settled, and deletes its answer. `keepRun`: the run counts against the payment's limit of runs. */
-  readonly freeClaim: (id: string, claim: number, options: { keepRun: boolean }) => Promise<boolean>;
-  /** Deletes a claim that verify refused: an equal payment must neither redeem nor count it (see `settle`). */
-  readonly deleteClaim: (id: string, claim: number) => Promise<boolean>;
-  /** Extends the lease of a worker on its row, in any state. */
-  readonly extendLease: (id: string, claim: number, leaseMs: number) => Promise<boolean>;
-  /** Takes over a row beyond `claimed` under a new claim. @returns undefined if it still has a lease */
-  readonly adopt: (id: string, leaseMs: number) => Promise<Payment | undefined>;
-};
-
-export function transitionsOf(connection: ServerConnection, answers: AnswerStore): Transitions {
-  const { engine, now, nextClaim, receiver } = connection;
+export function transitionsOf({ engine, now, nextClaim, receiver }: ServerConnection, answers: AnswerStore) {
   const { owner, dialect } = engine;
-  const changes = async (query: () => Query): Promise<boolean> =>
-    (await engine.write(() => execute(query()))).length === 1;
   const dropped = async (freed: Promise<number | undefined>): Promise<boolean> => {
     const bytes = await freed;
     answers.grow(-(bytes ?? 0));
     return bytes !== undefined;
   };
-  const taken = (id: string, leaseMs: number): Taken => ({
-    id,
-    owner,
-    fresh: nextClaim(),
-    lease_ms: leaseMs,
-  });
+  const taken = async (query: () => Query<PaymentView>): Promise<Payment | undefined> => {
+    const [row] = await engine.write(() => execute(query()));
+    return row && paymentOf(row);
+  };
   return {
+    /** The owner of claims made through this object; new each time it is opened. */
     owner,
-    claim: async (request, caller) => {
+    /**
+     * Reserves a payment before any work. A conflict is a result, not an error. A claim whose lease has ended can be taken again, even for
+     * another call.
+     * @param caller a request that already waits for this payment; it keeps its call and its number
+     */
+    claim: async (request: ClaimRequest, caller?: Caller): Promise<ClaimResult> => {
       checkClaim(request);
       receiver.refuseForeign();
       await answers.recountWhenStale();
       const context = { dialect, owner, now, fresh: nextClaim(), answersFull: answers.closed, caller };
       return engine.write(() => claimPayment(request, context));
     },
-    saveAnswer: (id, claim, answer) => answers.save({ id, claim, owner }, answer),
-    settle: async (id, claim, sent) => {
+    /**
+     * Stores an answer, replacing an earlier one. It does not expire before its payment is delivered.
+     * @returns false if the claim is no longer this server's
+     * @throws LedgerFault `full` if nothing was paid yet and the store exceeds twice its budget
+     */
+    saveAnswer: (id: string, claim: number, answer: AnswerContent): Promise<boolean> =>
+      answers.save({ id, claim, owner }, answer),
+    /**
+     * claimed → settling, before the settle request; undone only by proof, never by time. Or claimed → alias of an earlier sale.
+     * @throws LedgerFault `full` as `saveAnswer`; nothing has changed then
+     */
+    settle: async (id: string, claim: number, sent: SettleRequest): Promise<SettleDecision> => {
       const context = { dialect, now, answers, receiver };
       const size = sent.answer?.body.byteLength ?? 0;
       const result = await engine.write(() => settlePayment({ id, claim, owner }, sent, context), size);
@@ -105,32 +80,40 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
       answers.grow(result.grown);
       return { kind: 'settling' };
     },
-    askAgain: async (id, leaseMs) => {
-      const by = taken(id, leaseMs);
-      const [row] = await engine.write(() => execute(moves.askAgain({ ...by, now: now() })));
-      return row && paymentOf(row);
+    /** Claims a `settling` payment without a worker for its second settle request. @returns undefined if there is none */
+    askAgain: (id: string, leaseMs: number): Promise<Payment | undefined> => {
+      const by = { id, owner, fresh: nextClaim(), lease_ms: leaseMs };
+      return taken(() => moves.askAgain({ ...by, now: now() }));
     },
-    deliver: (id, claim, how) => engine.write(() => deliver({ id, claim, owner }, how, connection)),
-    owe: (id, claim, how) =>
-      changes(() =>
-        moves.owe({ id, claim, owner, by: proofOf(how), settlement: how.settlement, now: now() }),
-      ),
-    release: (id, claim, reason) => changes(() => moves.release({ id, claim, owner, reason, now: now() })),
-    freeClaim: (id, claim, { keepRun }) => dropped(engine.write(() => free({ id, claim, owner }, keepRun))),
-    deleteClaim: (id, claim) => dropped(engine.write(() => removeClaim({ id, claim, owner }))),
-    extendLease: (id, claim, leaseMs) =>
-      changes(() => claims.hold({ id, claim, owner, lease_ms: leaseMs, now: now() })),
-    adopt: async (id, leaseMs) => {
-      const by = taken(id, leaseMs);
-      const [row] = await engine.write(() => execute(claims.adopt({ ...by, now: now() })));
-      return row && paymentOf(row);
+    /** settling or owed → delivered. Marks the payer as known, unless it was known at the claim: a refusal since then stays recorded. */
+    deliver: (id: string, claim: number, how: DeliveryRecord): Promise<boolean> =>
+      engine.write(() => deliver({ id, claim, owner }, how, now)),
+    /** settling → owed: the money moved, but there is no answer yet. */
+    owe: (id: string, claim: number, how: SettlementRecord): Promise<boolean> => {
+      const { settlement } = how;
+      return changes(engine, () => moves.owe({ id, claim, owner, by: proofOf(how), settlement, now: now() }));
+    },
+    /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
+    release: (id: string, claim: number, reason: string): Promise<boolean> =>
+      changes(engine, () => moves.release({ id, claim, owner, reason, now: now() })),
+    /** Ends a claim that was not settled, and deletes its answer. `keepRun`: the run counts against the payment's limit of runs. */
+    freeClaim: (id: string, claim: number, { keepRun }: { keepRun: boolean }): Promise<boolean> =>
+      dropped(engine.write(() => free({ id, claim, owner }, keepRun))),
+    /** Deletes a claim that verify refused: an equal payment must neither redeem nor count it (see `settle`). */
+    deleteClaim: (id: string, claim: number): Promise<boolean> =>
+      dropped(engine.write(() => removeClaim({ id, claim, owner }))),
+    /** Extends the lease of a worker on its row, in any state. */
+    extendLease: (id: string, claim: number, leaseMs: number): Promise<boolean> =>
+      changes(engine, () => claims.hold({ id, claim, owner, lease_ms: leaseMs, now: now() })),
+    /** Takes over a row beyond `claimed` under a new claim. @returns undefined if it still has a lease */
+    adopt: (id: string, leaseMs: number): Promise<Payment | undefined> => {
+      const by = { id, owner, fresh: nextClaim(), lease_ms: leaseMs };
+      return taken(() => claims.adopt({ ...by, now: now() }));
     },
   };
 }
 
-type Taken = { id: string; owner: string; fresh: number; lease_ms: number };
-
-function* deliver(fence: Fence, how: DeliveryRecord, { now }: ServerConnection): TransactionBody<boolean> {
+function* deliver(fence: Fence, how: DeliveryRecord, now: Now): TransactionBody<boolean> {
   const { settlement, answerExpiresAt: answer_expires_at } = how;
   const [row] = yield* execute(
     moves.deliver({ ...fence, by: proofOf(how), settlement, answer_expires_at, now: now() }),

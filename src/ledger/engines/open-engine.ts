@@ -16,13 +16,13 @@ export async function openEngine(url: string, role: Role): Promise<Engine> {
   throw new LedgerFault('open', 'DATABASE_URL must start with file: or postgres://.');
 }
 
-/** Unwraps the fault inside an engine's fault, which is the one to report while opening. */
+/** A fault while a ledger is being opened is of the kind `open`. */
 export async function opening<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    if (!(error instanceof LedgerFault)) throw error;
-    if (error.cause instanceof LedgerFault) throw error.cause;
-    throw new LedgerFault('open', error.message, { cause: error.cause });
+    throw error instanceof LedgerFault
+      ? new LedgerFault('open', error.message, { cause: error.cause })
+      : error;
   }
 }

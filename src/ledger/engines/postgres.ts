@@ -2,9 +2,9 @@ import type { Role } from '../engine.js';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { POSTGRES } from '../engine.js';
+import { POSTGRES, runWith } from '../engine.js';
 import type { Engine, TransactionBody, Query, Run } from '../engine.js';
-import { LedgerFault, messageOf } from '../fault.js';
+import { LedgerFault, messageOf, readFault, unconfirmed, writeFault } from '../fault.js';
 import { CONNECT_MS, ServerPresence, STATEMENT_MS } from './server-presence.js';
 
 const OLDEST_VERSION = 15;
@@ -14,6 +14,8 @@ const MAX_WAITING = 2_000;
 const SLOW_MS = 3_600_000;
 const CLOSE_MS = 5_000;
 const MAX_TRIES = 4;
+/** What the operator can do about a fault. */
+const CHECK = 'Check the PostgreSQL server.';
 
 /** Serialization failure and deadlock: PostgreSQL has rolled back, and the transaction can be retried. */
 const RETRY = new Set(['40001', '40P01']);
@@ -109,32 +111,31 @@ class PostgresEngine implements Engine {
   async read<T>(operation: () => TransactionBody<T>): Promise<T> {
     const client = await this.#connect();
     try {
-      const value = await run(operation(), client);
+      const value = await runWith(runOn(client), operation());
       client.release();
       return value;
     } catch (error) {
       client.release(true);
-      throw new LedgerFault('failed', `The ledger can't be read (${messageOf(error)}).`, { cause: error });
+      throw readFault(error);
     }
   }
 
   async write<T>(operation: () => TransactionBody<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#transact(client => run(operation(), client));
+        return await this.#transact(client => runWith(runOn(client), operation()));
       } catch (error) {
-        if (error instanceof LedgerFault) throw error;
         if (attempt < MAX_TRIES && RETRY.has((error as { code?: string }).code ?? '')) continue;
-        throw writeFault(error);
+        throw writeFault(error, CHECK);
       }
     }
   }
 
   async transact<T>(work: (run: Run) => Promise<T>): Promise<T> {
     try {
-      return await this.#transact(client => work(async query => (await execute(query, client)) as never[]));
+      return await this.#transact(client => work(runOn(client)));
     } catch (error) {
-      throw error instanceof LedgerFault ? error : writeFault(error);
+      throw writeFault(error, CHECK);
     }
   }
 
@@ -177,21 +178,11 @@ class PostgresEngine implements Engine {
       await client.query('COMMIT');
     } catch (error) {
       client.release(true);
-      throw new LedgerFault('unknown', `The ledger could not confirm a commit (${messageOf(error)}).`, {
-        cause: error,
-      });
+      throw unconfirmed(error);
     }
     client.release();
     return value;
   }
-}
-
-function writeFault(error: unknown): LedgerFault {
-  return new LedgerFault(
-    'failed',
-    `The ledger can't be written (${messageOf(error)}). Check the PostgreSQL server.`,
-    { cause: error },
-  );
 }
 
 /** Discards a connection that can't roll back. PostgreSQL then ends its transaction. */
@@ -204,21 +195,13 @@ async function rollback(client: pg.PoolClient): Promise<void> {
   }
 }
 
-async function run<T>(operation: TransactionBody<T>, client: pg.PoolClient): Promise<T> {
-  let step = operation.next();
-  while (!step.done) step = operation.next(await execute(step.value, client));
-  return step.value;
-}
-
-async function execute(query: Query, client: pg.PoolClient): Promise<unknown[]> {
-  const text = spelled(query.sql);
-  const limit = query.slow ? { query_timeout: SLOW_MS } : {};
-  const result = await client.query<Record<string, unknown>>({
-    text,
-    values: [...query.parameters],
-    ...limit,
-  });
-  return result.rows;
+/** Runs queries on a connection. */
+function runOn(client: pg.PoolClient): Run {
+  return async <Row>({ sql, parameters, slow }: Query<Row>): Promise<Row[]> => {
+    const limit = slow ? { query_timeout: SLOW_MS } : {};
+    const result = await client.query({ text: spelled(sql), values: [...parameters], ...limit });
+    return result.rows as Row[];
+  };
 }
 
 const spellings = new Map<string, string>();

@@ -2,7 +2,7 @@ import type { Role } from '../engine.js';
 import { randomUUID } from 'node:crypto';
 import { SQLITE } from '../engine.js';
 import type { Engine, TransactionBody, Query, Run } from '../engine.js';
-import { LedgerFault, messageOf } from '../fault.js';
+import { LedgerFault, messageOf, readFault, unconfirmed, writeFault } from '../fault.js';
 import { SqliteFile } from './sqlite-file.js';
 
 type Prepared = ReturnType<SqliteFile['db']['prepare']>;
@@ -15,6 +15,8 @@ const BUSY_BATCH = 8;
 const BUSY_PAUSE_MS = 4;
 /** The disk counts as failed if it takes longer than this to confirm a commit. Shorter than the time for a shutdown. */
 const SYNC_MS = 20_000;
+/** What the operator can do about a fault. */
+const CHECK = 'Check the disk of the ledger: space, permissions, quota.';
 
 type Task = {
   readonly bytes: number;
@@ -32,14 +34,6 @@ type Task = {
  */
 export function openSqlite(url: string, role: Role): Engine {
   return new SqliteEngine(SqliteFile.open(url, role));
-}
-
-function writeFault(error: unknown): LedgerFault {
-  return new LedgerFault(
-    'failed',
-    `The ledger can't be written (${messageOf(error)}). Check the disk of the ledger: space, permissions, quota.`,
-    { cause: error },
-  );
 }
 
 /** Thrown if a transaction can't begin or commit, which is not the fault of its operations. */
@@ -80,7 +74,7 @@ class SqliteEngine implements Engine {
     try {
       return this.#run(operation());
     } catch (error) {
-      throw new LedgerFault('failed', `The ledger can't be read (${messageOf(error)}).`, { cause: error });
+      throw readFault(error);
     }
   }
 
@@ -113,8 +107,7 @@ class SqliteEngine implements Engine {
       return value;
     } catch (error) {
       this.#rollback();
-      if (error instanceof LedgerFault) throw error;
-      throw error instanceof TransactionFault ? error.fault : writeFault(error);
+      throw error instanceof TransactionFault ? error.fault : writeFault(error, CHECK);
     } finally {
       this.#transacting = false;
     }
@@ -204,36 +197,16 @@ class SqliteEngine implements Engine {
     for (const task of this.#queue.splice(0)) task.reject(this.#broken);
   }
 
-  /** Commits a batch. Rejects operations that failed and returns the rest. */
-  #attempt(batch: Task[]): Done[] {
+  /** Commits a batch. Rejects operations that failed and returns the rest, each then run in its own transaction. */
+  #attempt(batch: readonly Task[]): Done[] {
     try {
       return this.#commit(batch);
     } catch (error) {
-      if (!(error instanceof TransactionFault)) {
-        if (batch.length > 1) return this.#retryOneByOne(batch);
-        batch[0]?.reject(writeFault(error));
-      } else for (const task of batch) task.reject(error.fault);
+      const failed = error instanceof TransactionFault;
+      if (!failed && batch.length > 1) return batch.flatMap(task => this.#attempt([task]));
+      for (const task of batch) task.reject(failed ? error.fault : writeFault(error, CHECK));
       return [];
     }
-  }
-
-  /** Runs each operation in its own transaction, so that only the bad one fails. If the database fails, all remaining ones fail. */
-  #retryOneByOne(batch: Task[]): Done[] {
-    const done: Done[] = [];
-    let broken: LedgerFault | undefined;
-    for (const task of batch) {
-      if (broken) {
-        task.reject(broken);
-        continue;
-      }
-      try {
-        done.push(...this.#commit([task]));
-      } catch (error) {
-        if (error instanceof TransactionFault) broken = error.fault;
-        task.reject(error instanceof TransactionFault ? error.fault : writeFault(error));
-      }
-    }
-    return done;
   }
 
   #commit(batch: readonly Task[]): Done[] {
@@ -254,13 +227,7 @@ class SqliteEngine implements Engine {
       this.#execute({ sql: command, parameters: [] });
     } catch (error) {
       this.#rollback();
-      const fault =
-        command === 'COMMIT'
-          ? new LedgerFault('unknown', `The ledger could not confirm a commit (${messageOf(error)}).`, {
-              cause: error,
-            })
-          : writeFault(error);
-      throw new TransactionFault(fault);
+      throw new TransactionFault(command === 'COMMIT' ? unconfirmed(error) : writeFault(error, CHECK));
     }
   }
 

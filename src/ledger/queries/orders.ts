@@ -32,16 +32,12 @@ export const insertOrder = (p: Key & At & { request: string; wanted: number; dea
     values (${idBytes(p.payment)}, ${p.request}, ${p.wanted}, ${p.deadline}, 1, ${p.now}, null)
     on conflict do nothing`;
 
-export const finishOrder = (p: Key & At) =>
+/** `attempt`: only this one, so that a worker whose lease has expired can't end a later attempt. */
+export const finishOrder = (p: Key & At & { attempt?: number | undefined }) =>
   one<KeyRow>`
     update orders set finished_at = ${p.now}, next_attempt_at = ${p.now}
-    where payment = ${idBytes(p.payment)} and finished_at is null returning payment`;
-
-/** Names the attempt, so that a worker whose lease has expired can't end a later attempt. */
-export const finishAttempt = (p: Key & At & { attempt: number }) =>
-  one<KeyRow>`
-    update orders set finished_at = ${p.now}, next_attempt_at = ${p.now}
-    where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null returning payment`;
+    where payment = ${idBytes(p.payment)} and finished_at is null
+      ${p.attempt === undefined ? raw('') : sql`and attempts = ${p.attempt}`} returning payment`;
 
 /** `againMs`: from now until a call may open it again; null: only the operator may. */
 export const failAttempt = (p: Key & At & { attempt: number; failure: string; againMs: number | null }) =>
