@@ -198,8 +198,8 @@ export const callerMutants: readonly Mutant[] = [
   {
     name: 'a challenge names a fee payer before the ledger has it',
     file: 'src/facilitators/offered-fee-payers.js',
-    find: 'await this.#record(choice);\n                hints.setFeePayer(choice);',
-    replace: 'hints.setFeePayer(choice);\n                await this.#record(choice);',
+    find: 'await this.#record(choice);\n            hints.setFeePayer(choice);',
+    replace: 'hints.setFeePayer(choice);\n            await this.#record(choice);',
     test: 'facilitators/offered-fee-payers',
     grep: 'is in the ledger before any challenge names it',
   },

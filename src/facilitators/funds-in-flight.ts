@@ -36,20 +36,18 @@ export class FundsInFlight {
   async reserve(transfer: SignedTransfer, signal: AbortSignal): Promise<boolean> {
     const { signature, account, amount } = transfer;
     const earlier = this.#transfers(account);
-    const known = earlier.get(signature);
-    if (known) return true;
+    if (earlier.has(signature)) return true;
     if (earlier.size >= MAX_TRANSFERS) return false;
     const before = [...earlier.keys()];
     this.#set(transfer, UNSENT_MS);
     if (before.length === 0) return true;
+    let covered = false;
     try {
-      if (await this.#covers({ account, amount, before }, signal)) return true;
-    } catch (error) {
-      this.over(transfer);
-      throw error;
+      covered = await this.#covers({ account, amount, before }, signal);
+      return covered;
+    } finally {
+      if (!covered) this.over(transfer);
     }
-    this.over(transfer);
-    return false;
   }
 
   /** It is about to be sent. */

@@ -3,29 +3,25 @@ import { BLOCKHASH_LIFE_BLOCKS, EXPIRED_AFTER_BLOCKS } from './blocks.js';
 import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
 import type { Payment as Row } from '../../ledger/store.js';
+import type { Finality, LandedTransaction, LatestBlockhash, SignatureEntry } from './rpc-results.js';
 import { sourceAccountOf } from './transaction.js';
-
-export type Finality = 'confirmed' | 'finalized';
 
 /** The reads from which a payment's fate is proven. Methods reject if the chain can't be read. */
 export type ChainHistory = {
   /** `lastValidBlockHeight`: 150 above the height of the block at `slot`. */
-  latestBlockhash(
-    finality: Finality,
-    signal: AbortSignal,
-  ): Promise<{ slot: number; lastValidBlockHeight: number }>;
+  latestBlockhash(finality: Finality, signal: AbortSignal): Promise<Omit<LatestBlockhash, 'blockhash'>>;
   /** Newest first, older than the signature `before`. Rejects if the RPC server has not reached `minContextSlot`. */
   signaturesFor(
     address: string,
     page: { finality: Finality; before?: string; limit?: number; minContextSlot?: number },
     signal: AbortSignal,
-  ): Promise<{ signature: string; slot: number; failed: boolean }[]>;
-  /** `message`: the bytes that the signatures cover. Null if the RPC server does not have the transaction. */
+  ): Promise<Omit<SignatureEntry, 'blockTime'>[]>;
+  /** Null if the RPC server does not have the transaction. */
   transaction(
     signature: string,
     finality: Finality,
     signal: AbortSignal,
-  ): Promise<{ slot: number; failed: boolean; message: Uint8Array } | null>;
+  ): Promise<Pick<LandedTransaction, 'slot' | 'failed' | 'message'> | null>;
 };
 
 /** `absent`: the search was complete. `unclear`: a listed transaction could not be read, or there were too many to read now. */

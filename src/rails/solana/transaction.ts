@@ -41,8 +41,6 @@ const LIGHTHOUSE = bytesOf(LIGHTHOUSE_PROGRAM);
 const TRANSFER_CHECKED = 12;
 const MAX_INSTRUCTIONS = 7;
 
-class Fault extends Error {}
-
 /** The accounts that an offer's transfer must name. */
 type Accounts = { mint: Key; destination: Key };
 
@@ -58,7 +56,6 @@ export class TransactionChecker {
     try {
       return await this.#check(base64, expected);
     } catch (error) {
-      if (error instanceof Fault) return { ok: false, error: error.message };
       if (error instanceof MessageFault) return { ok: false, error: `transaction: ${error.message}` };
       return { ok: false, error: 'transaction: cannot be decoded' };
     }
@@ -72,7 +69,7 @@ export class TransactionChecker {
     const signature = bytes.subarray(1 + SIGNATURE_BYTES, 1 + 2 * SIGNATURE_BYTES);
     await checkSignature(payer, transaction.message, signature);
     if (!isSane(transaction)) {
-      throw new Fault('transaction: its header or an instruction refers to accounts that it does not list');
+      throw new MessageFault('its header or an instruction refers to accounts that it does not list');
     }
     // The buyer does not supply the fee payer's signature, and its value does not change the payment's id.
     bytes.fill(0, 1, 1 + SIGNATURE_BYTES);
@@ -129,9 +126,9 @@ export function receiverAccount({ asset, payTo }: { asset: string; payTo: string
 function decodeBytes(base64: string): Buffer {
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.length > MAX_TRANSACTION_BYTES) {
-    throw new Fault(`transaction: larger than ${MAX_TRANSACTION_BYTES} bytes`);
+    throw new MessageFault(`larger than ${MAX_TRANSACTION_BYTES} bytes`);
   }
-  if (bytes.length === 0 || bytes.toString('base64') !== base64) throw new Fault('transaction: not base64');
+  if (bytes.length === 0 || bytes.toString('base64') !== base64) throw new MessageFault('not base64');
   return bytes;
 }
 
@@ -157,22 +154,20 @@ function accountOf({ accounts }: Instruction, position: number, keys: Key[]): Ke
 function checkLayout(transaction: SolanaTransaction): void {
   const { instructions, keys } = transaction;
   if (instructions.length < 3 || instructions.length > MAX_INSTRUCTIONS) {
-    throw new Fault(
-      `transaction: has ${instructions.length} instructions, must have 3 to ${MAX_INSTRUCTIONS}`,
-    );
+    throw new MessageFault(`has ${instructions.length} instructions, must have 3 to ${MAX_INSTRUCTIONS}`);
   }
   const fault = feeFault(transaction);
-  if (fault) throw new Fault(`transaction: ${fault.message}`);
-  if (new Set(keys).size !== keys.length) throw new Fault('transaction: names an account twice');
+  if (fault) throw new MessageFault(fault.message);
+  if (new Set(keys).size !== keys.length) throw new MessageFault('names an account twice');
   for (const { program } of instructions.slice(3)) {
     if (keys[program] !== MEMO && keys[program] !== LIGHTHOUSE) {
-      throw new Fault(
-        `transaction: instruction of program ${nameOf(keys[program])} is not accepted, only Memo and Lighthouse are`,
+      throw new MessageFault(
+        `instruction of program ${nameOf(keys[program])} is not accepted, only Memo and Lighthouse are`,
       );
     }
   }
   if (usesFeePayer(transaction)) {
-    throw new Fault('transaction: the fee payer must not appear in any instruction');
+    throw new MessageFault('the fee payer must not appear in any instruction');
   }
 }
 
@@ -192,21 +187,18 @@ function checkTransfer(
     instruction.data[0] === TRANSFER_CHECKED &&
     instruction.data.length === 10;
   if (!isTransfer)
-    throw new Fault('transaction: the third instruction must be TransferChecked of the Token program');
+    throw new MessageFault('the third instruction must be TransferChecked of the Token program');
   const source = accountOf(instruction, 0, keys);
   const authority = accountOf(instruction, 3, keys);
   if (source === undefined || authority === undefined || instruction.accounts.length !== 4) {
-    throw new Fault(
-      'transaction: TransferChecked must name source, mint, destination and a single authority',
-    );
+    throw new MessageFault('TransferChecked must name source, mint, destination and a single authority');
   }
   const { data } = instruction;
   const mint = accountOf(instruction, 1, keys);
   const destination = accountOf(instruction, 2, keys);
-  if (data[9] !== USDC.decimals)
-    throw new Fault(`transaction: decimals are ${data[9]}, must be ${USDC.decimals}`);
-  if (source === destination) throw new Fault('transaction: source and destination are the same account');
-  if (authority !== keys[1]) throw new Fault('transaction: the second signer must be the owner of the money');
+  if (data[9] !== USDC.decimals) throw new MessageFault(`decimals are ${data[9]}, must be ${USDC.decimals}`);
+  if (source === destination) throw new MessageFault('source and destination are the same account');
+  if (authority !== keys[1]) throw new MessageFault('the second signer must be the owner of the money');
   const amount = data.readBigUInt64LE(1);
   return { payer: authority, mismatch: mismatchOf({ mint, destination, amount }, expected, ours) };
 }
@@ -235,7 +227,7 @@ const verifyInThread = promisify<null, Buffer, KeyObject, Buffer, boolean>(verif
 /** Uses node:crypto, which takes a tenth of the time of the JavaScript implementations, in one of Node's own threads. */
 async function checkSignature(signer: Key, message: Buffer, signature: Buffer): Promise<void> {
   if (!(await verifyInThread(null, message, publicKeyOf(signer), signature))) {
-    throw new Fault('transaction: your signature is missing or does not match');
+    throw new MessageFault('your signature is missing or does not match');
   }
 }
 
