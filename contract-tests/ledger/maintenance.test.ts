@@ -16,8 +16,10 @@ import {
   reopen,
   time,
 } from '../support/ledger-suite.js';
-import { aRefund, onEachEngine } from '../support/ledger-places.js';
+import { aRefund, onEachEngine, paymentIn } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
+
+const BEGINNING = { since: 0, id: '' };
 
 onEachEngine('ledger', promises);
 
@@ -206,13 +208,34 @@ function promises(make: () => Promise<LedgerPlace>): void {
           }
     });
 
+    it('lists the payments whose fate is open: settling without a worker, released and settled, so many of each', async () => {
+      const open: string[] = [];
+      for (const state of ['claimed', 'settling', 'released', 'owed', 'delivered'] as const)
+        for (let n = 0; n < 2; n++) {
+          time.now += 1;
+          const id = await paymentIn(ledger, state);
+          if (state !== 'claimed') open.push(id);
+        }
+      const working = payment();
+      await settles(ledger, working.id, await claimed(ledger, working));
+      const which = { settledBefore: time.now, limit: 10 };
+      const listed = (await ledger.openFates(BEGINNING, which)).map(({ id }) => id);
+      expect(listed.toSorted()).to.deep.equal(open.toSorted());
+      const oldest = await ledger.openFates(BEGINNING, { ...which, limit: 1 });
+      expect(oldest.map(({ state }) => state)).to.have.members(['settling', 'released', 'owed']);
+      const [, , released = ''] = open;
+      await ledger.audited(released);
+      expect((await ledger.openFates(BEGINNING, which)).map(({ id }) => id)).not.to.include(released);
+    });
+
     it('lists settlements until they are audited', async () => {
       const request = payment();
       await delivered(ledger, request);
-      const before = time.now + SLOW_MS;
-      expect((await ledger.unaudited(10, before)).map(each => each.id)).to.deep.equal([request.id]);
+      const which = { settledBefore: time.now + SLOW_MS, limit: 10 };
+      expect((await ledger.openFates(BEGINNING, which)).map(each => each.id)).to.deep.equal([request.id]);
+      expect(await ledger.openFates(BEGINNING, { ...which, settledBefore: time.now - 1 })).to.deep.equal([]);
       expect(await ledger.audited(request.id)).to.equal(true);
-      expect(await ledger.unaudited(10, before)).to.deep.equal([]);
+      expect(await ledger.openFates(BEGINNING, which)).to.deep.equal([]);
     });
 
     it('remembers texts across openings', async () => {
@@ -231,11 +254,12 @@ function promises(make: () => Promise<LedgerPlace>): void {
         await delivered(ledger, request, time.now + 100_000);
       }
       const seen: string[] = [];
-      let page = await ledger.unaudited(2);
+      const which = { settledBefore: time.now + SLOW_MS, limit: 2 };
+      let page = await ledger.openFates(BEGINNING, which);
       while (page.length > 0) {
         seen.push(...page.map(({ id }) => id));
         const last = page.at(-1)!;
-        page = await ledger.unaudited(2, time.now + SLOW_MS, { settledAt: last.settledAt!, id: last.id });
+        page = await ledger.openFates({ since: last.settledAt!, id: last.id }, which);
       }
       expect(seen.toSorted()).to.deep.equal(requests.map(({ id }) => id).toSorted());
     });

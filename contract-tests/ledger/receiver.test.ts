@@ -114,6 +114,7 @@ function binding(): void {
       // What later versions have added.
       'drop table stores',
       'alter table orders drop column done',
+      'drop index payments_released',
       'drop index payments_settled',
       'alter table payments drop column method',
       'alter table orders drop column extended',

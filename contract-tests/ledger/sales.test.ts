@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { SQLITE } from '../../src/ledger/engine.js';
+import { openFates } from '../../src/ledger/queries/open-fates.js';
 import { openOrders } from '../../src/ledger/queries/orders.js';
 import * as reports from '../../src/ledger/queries/reports.js';
 import { raw, type Query } from '../../src/ledger/sql.js';
@@ -100,6 +101,11 @@ onEachEngine('sales and what is undecided', make => {
       expect(found)
         .to.match(/USING (COVERING )?INDEX (payments_undecided|orders_open)/)
         .and.not.match(/SCAN payments\b(?! USING)/);
+    const fates = plan(openFates({ since: 5, id: '00', settled_before: 9, limit: 50, now: raw('0') }));
+    for (const index of ['undecided', 'released', 'unaudited'])
+      expect(fates)
+        .to.include(`USING INDEX payments_${index}`)
+        .and.not.match(/SCAN payments\b/);
     db.close();
   });
 });

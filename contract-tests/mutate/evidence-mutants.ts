@@ -56,8 +56,9 @@ export const evidenceMutants: readonly Mutant[] = [
   ...of('sale/reconciler', 'rails/toy-rail', [
     {
       name: 'a payment whose fate is unknown is released',
-      find: "if (fate.kind === 'absent')\n            await this.#release(row, fate);",
-      replace: 'await this.#release(row, fate);',
+      find: "if (fate.kind === 'unknown')\n            return;",
+      replace:
+        "if (fate.kind === 'unknown')\n            return this.#release(row, { why: '', final: false });",
       grep: 'released only once the rail proves it',
     },
   ]),

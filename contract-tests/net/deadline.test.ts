@@ -44,12 +44,11 @@ describe('A deadline', function () {
       import { Reconciler } from ${imported('sale/reconciler.js')};
       import { SolanaRail } from ${imported('rails/solana/solana-rail.js')};
       const rows = Array.from({ length: 8 }, (_, n) => ({
-        id: String(n), payer: 'payer', state: 'released', claim: 1, auditedAt: null, createdAt: 0, position: 0, after: 0,
+        id: String(n), payer: 'payer', state: 'released', claim: 1, settledAt: null, createdAt: 0, position: 0, after: 0,
       }));
       let left = 0, ended = 0;
       const ledger = {
-        list: async ({ state }) => (state === 'released' ? rows : []),
-        unaudited: async () => [],
+        openFates: async () => rows,
         adopt: async id => rows[Number(id)],
         extendLease: async () => void left++,
       };

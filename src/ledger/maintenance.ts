@@ -7,7 +7,8 @@ import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as claims from './queries/claims.js';
-import { audited, unaudited } from './queries/transitions.js';
+import { openFates } from './queries/open-fates.js';
+import { audited } from './queries/transitions.js';
 import { setMeta } from './queries/meta.js';
 import { payerKnown, refusePayer } from './queries/payers.js';
 import { sql } from './sql.js';
@@ -41,18 +42,20 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
     /** Deletes a slice of the answers that have expired (by `now`). @returns how many; call again while it is not 0 */
     prune: (moment?: number): Promise<number> =>
       answers.prune(moment === undefined ? now : () => sql`cast(${moment} as bigint)`),
-    /** Settled payments that were not yet found on chain at `finalized`, oldest first, or those `after` one of them. */
-    unaudited: async (
-      limit: number,
-      before?: number,
-      after = { settledAt: 0, id: '' },
+    /**
+     * The payments of which the rail has not said for good whether they were paid: those that are `settling` and nobody works on, those
+     * that were released, and those that were settled before a time and not yet found. At most `limit` of each, after a place in the order
+     * in which they were settled or were to be.
+     */
+    openFates: async (
+      { since, id }: { since: number; id: string },
+      { settledBefore: settled_before, limit }: { settledBefore: number; limit: number },
     ): Promise<Payment[]> => {
-      const page = { limit, settled_at: after.settledAt, id: after.id };
-      const query = (): ReturnType<typeof unaudited> =>
-        unaudited({ ...page, before: before === undefined ? now() : sql`${before}`, now: now() });
+      const query = (): ReturnType<typeof openFates> =>
+        openFates({ since, id, settled_before, limit, now: now() });
       return (await engine.read(() => execute(query()))).map(paymentOf);
     },
-    /** Records that the settlement was found at `finalized`. */
+    /** Records that the fate of a payment is final. */
     audited: (id: string): Promise<boolean> => changes(engine, () => audited({ id, now: now() })),
     /** Rejects if the ledger can't be written, or belongs to another receiver. */
     check: (): Promise<void> => engine.write(() => checked(receiver)),

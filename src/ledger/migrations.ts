@@ -15,6 +15,7 @@ export const MIGRATIONS: readonly Migration[] = [
   attemptsOfOrders,
   methodsByName,
   storesOfOperations,
+  releasedToWatch,
 ];
 
 /** The schema version this program writes. */
@@ -177,5 +178,12 @@ function storesOfOperations(): string[] {
     'alter table orders add column done bigint not null default 0',
     `update orders set done = (select count(*) from replies where replies.payment = orders.payment and rejected_at is null)
        where wanted > 0`,
+  ];
+}
+
+/** Released payments that may still land are found without all those that can't. */
+function releasedToWatch(): string[] {
+  return [
+    "create index payments_released on payments (settling_at, id) where state = 'released' and audited_at is null",
   ];
 }

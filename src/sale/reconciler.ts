@@ -30,21 +30,17 @@ const TIMING: Timing = {
   auditAfter: 20_000,
 };
 const PARALLEL = 8;
-const PAGE = 500;
-/** Pages of payments read in one round. The next round continues where this one ended. */
-const MAX_PAGES = 4;
-/** A payment that is released without proof is released within minutes of its claim. */
-const RELEASED_WITHIN_MS = 60 * 60_000;
-const MAX_WATCHED = 10_000;
+const PAGE = 1_000;
 const MAX_RESTING = 10_000;
 const STOP_DEADLINE_MS = 5_000;
 
-type Place = { createdAt: number; id: string };
-const BEGINNING: Place = { createdAt: 0, id: '' };
+type Place = { since: number; id: string };
+const KINDS = ['settling', 'released', 'settled'];
+const BEGINNING: Place = { since: 0, id: '' };
 
 /**
  * Resolves `settling` payments by what their rail proves, watches `released` ones until they can't be paid any more, and audits reported
- * settlements. A lease in the ledger lets one server at a time check a payment, and expires after a crash.
+ * settlements. A lease in the ledger lets one server at a time resolve or watch a payment, and expires after a crash.
  */
 export class Reconciler {
   readonly #ledger: Ledger;
@@ -54,11 +50,9 @@ export class Reconciler {
   readonly #now: () => number;
   readonly #timing: Timing;
   readonly #restUntil = new LRUCache<string, number>({ max: MAX_RESTING });
-  readonly #watched = new Map<string, Row>();
   readonly #stop = new AbortController();
-  /** Where the next page of each list begins. */
-  readonly #places = { settling: BEGINNING, released: BEGINNING };
-  #auditPlace = { settledAt: 0, id: '' };
+  /** Where the next page begins. */
+  #place = BEGINNING;
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | undefined;
 
@@ -92,72 +86,48 @@ export class Reconciler {
     await within(STOP_DEADLINE_MS, Promise.allSettled([this.#round]));
   }
 
-  /** Runs one round over all unresolved payments. Rounds never overlap. Never rejects. */
+  /** Runs one round over the payments whose fate is open. Rounds never overlap. Never rejects. */
   reconcile(): Promise<void> {
-    this.#round ??= this.#rounds().finally(() => {
+    this.#round ??= this.#runRound().finally(() => {
       this.#round = undefined;
     });
     return this.#round;
   }
 
-  async #rounds(): Promise<void> {
+  async #runRound(): Promise<void> {
     try {
       await this.#rail.beginRound();
-      await this.#each(await this.#undecided(), row => this.#resolve(row));
-      await this.#each(await this.#unwatched(), row => this.#watch(row));
-      await this.#each(await this.#unaudited(), row => this.#bounded(signal => this.#audit(row, signal)));
+      await this.#lookAtAll(await this.#nextPage());
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#log.warn({ error }, 'could not check unresolved payments');
     }
   }
 
-  /** Goes through the list page by page and then starts again, so that payments which stay unresolved do not block the others. */
-  async #undecided(): Promise<Row[]> {
-    const rows: Row[] = [];
-    for (let page = 0; page < MAX_PAGES; page++) {
-      const after = this.#places.settling;
-      const listed = await this.#ledger.list({ state: 'settling', idle: true, after, limit: PAGE });
-      rows.push(...listed);
-      this.#places.settling = listed.length < PAGE ? BEGINNING : placeOf(listed.at(-1));
-      if (this.#places.settling === BEGINNING) break;
-    }
+  /**
+   * Goes through the payments page by page and then starts again, so that those which stay unresolved do not block the others. A page has
+   * payments of each kind, and the next one begins where a kind has more.
+   */
+  async #nextPage(): Promise<Row[]> {
+    const settledBefore = this.#now() - this.#timing.auditAfter;
+    const rows = await this.#ledger.openFates(this.#place, { settledBefore, limit: PAGE });
+    const [place = BEGINNING] = KINDS.map(kind => rows.filter(row => kindOf(row) === kind))
+      .flatMap(kind => (kind.length === PAGE ? kind.slice(-1) : []))
+      .map(placeOf)
+      .sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1));
+    this.#place = place;
     return rows;
   }
 
-  /** Released payments that may still land. The whole list is read once, then only what is new. */
-  async #unwatched(): Promise<Row[]> {
-    for (let page = 0; page < MAX_PAGES && this.#watched.size < MAX_WATCHED; page++) {
-      const after = this.#places.released;
-      const listed = await this.#ledger.list({ state: 'released', after, limit: PAGE });
-      for (const row of listed) if (row.auditedAt === null) this.#watched.set(row.id, row);
-      const ended = listed.length < PAGE;
-      this.#places.released = ended
-        ? { createdAt: this.#now() - RELEASED_WITHIN_MS, id: '' }
-        : placeOf(listed.at(-1));
-      if (ended) break;
-    }
-    return [...this.#watched.values()];
-  }
-
-  /** One page per round, so that settlements which can't be looked up do not hide those behind them. */
-  async #unaudited(): Promise<Row[]> {
-    const settledBefore = this.#now() - this.#timing.auditAfter;
-    const listed = await this.#ledger.unaudited(PAGE, settledBefore, this.#auditPlace);
-    const last = listed.length < PAGE ? undefined : listed.at(-1);
-    this.#auditPlace = { settledAt: last?.settledAt ?? 0, id: last?.id ?? '' };
-    return listed;
-  }
-
-  async #each(rows: Row[], look: (row: Row) => Promise<void>): Promise<void> {
+  async #lookAtAll(rows: Row[]): Promise<void> {
     const queue = rows
       .filter(row => (this.#restUntil.get(row.id) ?? 0) <= this.#now())
-      // Payments of one payer share their reads.
-      .sort((a, b) => a.payer.localeCompare(b.payer));
+      // Buyers wait for unresolved payments. Payments of one payer share their reads.
+      .sort((a, b) => rankOf(a) - rankOf(b) || a.payer.localeCompare(b.payer));
     const failures: { payment: string; error: unknown }[] = [];
     const worker = async (): Promise<void> => {
       for (let row = queue.shift(); row && !this.#stop.signal.aborted; row = queue.shift()) {
         const { id } = row;
-        await look(row).catch((error: unknown) => failures.push({ payment: id, error }));
+        await this.#look(row).catch((error: unknown) => failures.push({ payment: id, error }));
         this.#rest(row);
       }
     };
@@ -170,26 +140,39 @@ export class Reconciler {
   }
 
   /** The older a payment, the less often it is checked, so that payments which stay unresolved do not hold up the others. */
-  #rest({ id, settledAt, settlingAt, createdAt }: Row): void {
+  #rest(row: Row): void {
     const { rest, longestRest } = this.#timing;
-    const age = this.#now() - (settledAt ?? settlingAt ?? createdAt);
-    this.#restUntil.set(id, this.#now() + Math.min(Math.max(rest, age / 20), longestRest));
+    const age = this.#now() - placeOf(row).since;
+    this.#restUntil.set(row.id, this.#now() + Math.min(Math.max(rest, age / 20), longestRest));
   }
 
-  async #resolve(listed: Row): Promise<void> {
-    const row = await this.#ledger.adopt(listed.id, this.#timing.lease);
+  /** Ends at its deadline and when the server stops. A settled payment may be somebody's order, and is audited without its lease. */
+  async #look(listed: Row): Promise<void> {
+    const { lease, look } = this.#timing;
+    const isSettled = listed.settledAt !== null;
+    const row = isSettled ? listed : await this.#ledger.adopt(listed.id, lease);
     if (!row) return;
     try {
-      if (row.state === 'settling') await this.#bounded(signal => this.#decide(row, signal));
+      if (row.state === listed.state)
+        await withAbortAfter(look, this.#stop.signal, signal => this.#decide(row, signal));
     } finally {
-      await this.#ledger.extendLease(row.id, row.claim, 0);
+      if (!isSettled) await this.#ledger.extendLease(row.id, row.claim, 0);
     }
   }
 
+  /** What the fate of a payment means depends on its state. */
   async #decide(row: Row, signal: AbortSignal): Promise<void> {
     const fate = await this.#rail.fate(row, signal);
-    if (fate.kind === 'paid') return this.#landed(row, fate.settlement);
-    if (fate.kind === 'absent') await this.#release(row, fate);
+    if (fate.kind === 'unknown') return;
+    const isSettled = row.settledAt !== null;
+    if (fate.kind === 'paid' && !isSettled) {
+      await recordLanded(this.#ledger, row, fate.settlement, this.#now(), this.#observer);
+      return;
+    }
+    if (fate.kind === 'absent' && row.state === 'settling') return this.#release(row, fate);
+    // Before the row is marked as audited: if the lie can't be stored, the audit is repeated.
+    if (fate.kind === 'absent' && isSettled) await this.#distrust(row);
+    await this.#ledger.audited(row.id);
   }
 
   async #release(row: Row, { why, final }: Fate & { kind: 'absent' }): Promise<void> {
@@ -200,48 +183,24 @@ export class Reconciler {
     await this.#ledger.recordRefusal(row.payer);
   }
 
-  async #landed(row: Row, settlement: string): Promise<void> {
-    await recordLanded(this.#ledger, row, settlement, this.#now(), this.#observer);
-  }
-
-  async #watch(listed: Row): Promise<void> {
-    const row = await this.#ledger.adopt(listed.id, this.#timing.lease);
-    if (!row) return;
-    try {
-      if (row.state !== 'released' || row.auditedAt !== null) return void this.#watched.delete(row.id);
-      await this.#bounded(signal => this.#lookAgain(row, signal));
-    } finally {
-      await this.#ledger.extendLease(row.id, row.claim, 0);
-    }
-  }
-
-  async #lookAgain(row: Row, signal: AbortSignal): Promise<void> {
-    const fate = await this.#rail.fate(row, signal);
-    if (fate.kind === 'paid') await this.#landed(row, fate.settlement);
-    else if (fate.kind === 'absent') await this.#ledger.audited(row.id);
-  }
-
-  async #audit(row: Row, signal: AbortSignal): Promise<void> {
-    const fate = await this.#rail.fate(row, signal);
-    if (fate.kind === 'unknown') return;
-    if (fate.kind === 'absent') {
-      const { id: payment, operation, payer, amount, settlement } = row;
-      const told = { operation, payment, payer, amount, settlement: settlement ?? '' };
-      this.#observer.tell({ kind: 'false settlement', ...told });
-      // Before the row is marked as audited: if this can't be stored, the audit is repeated.
-      await this.#rail.distrust(row);
-    }
-    await this.#ledger.audited(row.id);
-  }
-
-  /** Runs one check of a payment, which ends at its deadline and when the server stops. */
-  #bounded<T>(look: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return withAbortAfter(this.#timing.look, this.#stop.signal, look);
+  async #distrust(row: Row): Promise<void> {
+    const { id: payment, operation, payer, amount, settlement } = row;
+    const told = { operation, payment, payer, amount, settlement: settlement ?? '' };
+    this.#observer.tell({ kind: 'false settlement', ...told });
+    await this.#rail.distrust(row);
   }
 }
 
-function placeOf(row: Row | undefined): Place {
-  return row ? { createdAt: row.createdAt, id: row.id } : BEGINNING;
+function kindOf({ state, settledAt }: Row): string {
+  return settledAt === null ? state : 'settled';
+}
+
+function rankOf({ state }: Row): number {
+  return state === 'settling' ? 0 : 1;
+}
+
+function placeOf({ settledAt, settlingAt, createdAt, id }: Row): Place {
+  return { since: settledAt ?? settlingAt ?? createdAt, id };
 }
 
 async function within(ms: number, work: Promise<unknown>): Promise<void> {

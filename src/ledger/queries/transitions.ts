@@ -1,5 +1,5 @@
 import { idBytes } from '../ids.js';
-import { list, one, raw, sql } from '../sql.js';
+import { list, one, raw } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { PaymentView } from '../schema.js';
 import { sourcesOf } from '../states.js';
@@ -72,10 +72,3 @@ export const refund = (p: Id & At & { reason: string }) =>
 
 export const audited = (p: Id & At) =>
   one<IdRow>`update payments set audited_at = ${p.now} where id = ${idBytes(p.id)} returning id`;
-
-export const unaudited = (p: At & { limit: number; before: Query; settled_at: number; id: string }) =>
-  sql<PaymentView>`
-    select ${viewed(p.now)} from payments
-    where settled_at is not null and audited_at is null and settled_at <= ${p.before} and settled_at >= ${p.settled_at}
-      and (settled_at > ${p.settled_at} or id > ${idBytes(p.id)})
-    order by settled_at, id limit ${p.limit}`;

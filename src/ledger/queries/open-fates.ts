@@ -1,0 +1,33 @@
+import { idBytes } from '../ids.js';
+import { raw, sql } from '../sql.js';
+import type { Query } from '../sql.js';
+import type { PaymentView } from '../schema.js';
+import { viewed } from './conditions.js';
+import type { At } from './conditions.js';
+
+/** Those after the payment with this `id` that was settled, or was to be, at `since`. */
+type Page = At & { since: number; id: string; settled_before: number; limit: number };
+
+/** The oldest payments of one kind, of which each has an index. */
+const oldest = (p: Page, kind: Query, since: Query): Query =>
+  sql`
+    (select ${viewed(p.now)} from payments
+     where ${kind} and ${since} >= ${p.since} and (${since} > ${p.since} or id > ${idBytes(p.id)})
+     order by ${since}, id limit ${p.limit})`;
+
+const SETTLED = raw('settled_at is not null and audited_at is null');
+const SETTLED_AT = raw('settled_at');
+const RELEASED = raw("state = 'released' and audited_at is null");
+const SETTLING = raw("state = 'settling' and decided_at is null");
+const SETTLING_AT = raw('settling_at');
+/** Keeps SQLite from another index than that of undecided payments, which are few. */
+const SORTED_BY_SETTLING_AT = raw('settling_at + 0');
+
+/** Payments of which the rail has not said for good whether they were paid: at most `limit` of each kind. */
+export const openFates = (p: Page) =>
+  sql<PaymentView>`
+    select * from ${oldest(p, sql`${SETTLING} and lease_until <= ${p.now}`, SORTED_BY_SETTLING_AT)} as settling
+    union all
+    select * from ${oldest(p, sql`${RELEASED} and lease_until <= ${p.now}`, SETTLING_AT)} as released
+    union all
+    select * from ${oldest(p, sql`${SETTLED} and settled_at <= ${p.settled_before}`, SETTLED_AT)} as settled`;
