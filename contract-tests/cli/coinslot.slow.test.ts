@@ -14,29 +14,22 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
+import { readText } from '../../src/contract/parse-contract.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const COMMAND = join(ROOT, 'src', 'cli', 'coinslot.js');
 
-type Parts = { paths: Record<string, unknown>; components: Record<string, Record<string, unknown>> };
+type Parts = {
+  paths: Record<string, { get?: { responses: Record<string, { content?: unknown }> } }>;
+  components: Record<string, Record<string, unknown>>;
+};
 type Run = { status: number | null; stdout: string; stderr: string };
 
-/** A component without the header that names `GET /answers/{key}`, an operation that a new shop does not have. */
-function withoutLocation(component: unknown): unknown {
-  const { headers, ...rest } = component as { headers?: Record<string, unknown> };
-  if (!headers) return component;
-  return {
-    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => name !== 'Location')),
-    ...rest,
-  };
-}
-
-/** The examples of errors and of a challenge tell of what this repository sells. */
-function withoutOwnExamples(component: unknown): unknown {
-  const { content, ...rest } = component as { content?: Record<string, Record<string, unknown>> };
-  if (!content) return component;
-  const kept = Object.entries(content).map(([type, { schema }]) => [type, { schema }]);
-  return { ...rest, content: Object.fromEntries(kept) as unknown };
+/** Examples, and the content of what can be fetched, tell of what this repository sells. */
+function withoutOwnExamples(part: unknown): unknown {
+  if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
+  const kept = Object.entries(part).filter(([key]) => key !== 'example' && key !== 'examples');
+  return Object.fromEntries(kept.map(([key, value]) => [key, withoutOwnExamples(value)]));
 }
 
 describe('The command coinslot', () => {
@@ -178,15 +171,37 @@ describe('The command coinslot', () => {
     expect(run(['run']).stderr).to.contain("PORT: 'a-lot' is not a whole number");
   });
 
-  it('the template of a shop has the free operations and the components of this repository’s contract', () => {
+  it('what the build adds to every contract is what this repository’s contract has', () => {
     const read = (file: string): Parts => parse(readFileSync(join(ROOT, file), 'utf8')) as Parts;
-    const [own, template] = [read('openapi.yaml'), read('src/cli/init/template/openapi.yaml')];
-    for (const [path, item] of Object.entries(template.paths))
-      expect(item, path).to.deep.equal(own.paths[path]);
-    for (const [kind, components] of Object.entries(template.components))
+    const [own, shared] = [read('openapi.yaml'), read('src/contract/expand/shared.yaml')];
+    const fetched = own.paths['/answers/{key}']?.get?.responses['200'];
+    delete fetched?.content;
+    for (const [path, item] of Object.entries(shared.paths))
+      expect(withoutOwnExamples(item), path).to.deep.equal(withoutOwnExamples(own.paths[path]));
+    for (const [kind, components] of Object.entries(shared.components))
       for (const [name, component] of Object.entries(components))
         expect(withoutOwnExamples(component), `${kind}/${name}`).to.deep.equal(
-          withoutOwnExamples(withoutLocation(own.components[kind]?.[name])),
+          withoutOwnExamples(own.components[kind]?.[name]),
         );
+  });
+
+  it('init writes a contract of at most 20 lines, and contract prints the whole of it, with the source of each part', () => {
+    expect(run(['init']).status).to.equal(0);
+    const written = readFileSync(join(folder, 'openapi.yaml'), 'utf8');
+    expect(written.trimEnd().split('\n')).to.have.length.at.most(20);
+    const { status, stdout, stderr } = run(['contract']);
+    expect(status, stderr).to.equal(0);
+    expect(parse(stdout)).to.deep.equal(readText(written).contract.document);
+    for (const why of [
+      "# added: the server's own document",
+      '# added: every paid call may be answered this way',
+      '# added: every paid operation takes its payment there',
+    ])
+      expect(stdout).to.contain(why);
+    writeFileSync(
+      join(folder, 'openapi.yaml'),
+      written.replace('required: true', 'required: true\n        required: no'),
+    );
+    expect(run(['contract'])).to.deep.include({ status: 1, stdout: '' });
   });
 });

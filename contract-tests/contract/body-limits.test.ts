@@ -2,7 +2,7 @@ import type { Json } from '../../src/contract/json.js';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { bodyLimit } from '../../src/contract/body-limit.js';
-import { loadContract } from '../../src/contract/contract.js';
+import { loadContract } from '../../src/contract/parse-contract.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { challengeOf, openWorld, post, type Answer, type World } from '../support/world.js';
 import { priceOf } from '../support/sold.js';

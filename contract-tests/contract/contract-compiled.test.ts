@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { compileContract } from '../../src/contract/compile-contract.js';
-import { ContractFault, loadContract, parseContract } from '../../src/contract/contract.js';
+import { ContractFault } from '../../src/contract/contract.js';
+import { loadContract, parseContract } from '../../src/contract/parse-contract.js';
 
 /** A contract that does not change with what is sold. */
 const FILE = new URL('../../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url);
@@ -66,23 +67,32 @@ describe('A contract that was compiled', () => {
       [
         "pattern: '^[1-9A-HJ",
         "pattern: '^([1-9A-HJ",
-        /solTokenBrief: the schema of its body can't be used: /,
+        /openapi\.yaml:\d+ paths\.\/v1\/sol-token-brief\.post\.requestBody\..*\.schema: the schema of its body can't be used: /,
       ],
       [
         'mint: JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN',
         'mint: nobody',
-        /solTokenBrief: the example of its body is wrong: mint must /,
+        /openapi\.yaml:\d+ paths\.\/v1\/sol-token-brief\.post\.requestBody\..*\.example: the example of its body is wrong: mint must /,
       ],
       [
         'symbol: JUP',
         'symbol: 7',
-        /solTokenBrief: the example of its answer \(application\/json\) is wrong: symbol must /,
+        /openapi\.yaml:\d+ paths\.\/v1\/sol-token-brief\.post\.responses\.200\..*: the example of its answer \(application\/json\) is wrong: symbol must /,
       ],
     ];
     for (const [from, to, message] of faults) {
       expect(TEXT).to.include(from);
       expect(await refusalOf(TEXT.replace(from, to))).to.match(message);
     }
+  });
+
+  it('tells the faults of schemas together with all others', async () => {
+    const broken = TEXT.replace('symbol: JUP', 'symbol: 7').replace("amount: '0.50'", 'amount: 0.50');
+    const said = await refusalOf(broken);
+    expect(said)
+      .to.match(/symbol must be a string/)
+      .and.match(/x-price: amount must be/);
+    expect(said.split('\n').slice(1)).to.have.length(2);
   });
 
   it('is not used where it is missing or broken', () => {

@@ -4,7 +4,7 @@ import addFormatsModule from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { readFileSync } from 'node:fs';
 import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
-import { loadContract } from '../../src/contract/contract.js';
+import { loadContract } from '../../src/contract/parse-contract.js';
 import { closedAnswers } from '../support/oracle.js';
 
 const FILE = new URL('../../../openapi.yaml', import.meta.url);

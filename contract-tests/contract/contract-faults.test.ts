@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
-import { ContractFault, parseContract } from '../../src/contract/contract.js';
+import { ContractFault } from '../../src/contract/contract.js';
+import { parseContract } from '../../src/contract/parse-contract.js';
 
 /** A contract that does not change with what is sold. */
 const FILE = new URL('../../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url);
@@ -110,11 +111,15 @@ describe('A contract with a fault stops the start', () => {
       'must be a GET or a POST',
     ],
     [
-      'a price that is never asked',
-      minimal("get: { operationId: a, x-price: {}, responses: { '200': {} } }"),
-      'never answers 402',
+      'a price that has nothing to sell',
+      minimal('get: { operationId: a, x-price: {} }'),
+      "paths./a.get.responses: must declare 200, which is what is sold: '200': { content: ",
     ],
-    ['an operation without id', minimal('get: { responses: {} }'), 'has no operationId'],
+    [
+      'an operation without id',
+      minimal('get: { responses: {} }'),
+      'has no operationId, by which buyers and handlers name it: operationId: getA',
+    ],
     ['an operation that is no object', minimal('get: soon'), 'paths./a.get: must be an object'],
     ['an empty operation', minimal('get:'), 'paths./a.get: must be an object'],
     ['an empty path', 'paths:\n  /a:\n', 'paths./a: must be an object'],
@@ -124,7 +129,7 @@ describe('A contract with a fault stops the start', () => {
     [
       'responses that are a text',
       minimal("get: { operationId: a, responses: '402', x-price: 1 }"),
-      'never answers 402',
+      'paths./a.get.responses: must be an object',
     ],
     ['nothing in it', '', 'which is an object'],
     ['a text alone', 'hello', 'which is an object'],
@@ -142,17 +147,16 @@ describe('A contract with a fault stops the start', () => {
     it(`says what is wrong with ${name}`, () => expect(faultOf(text)).to.contain(message));
   }
 
-  it('refuses a requestBody that is a reference, has no schema of an object or no example', () => {
+  it('refuses a requestBody that is a reference, has no schema of an object or an example that is none', () => {
     const place = 'paths./v1/summarize.post.requestBody: ';
     const bodies: [string, string][] = [
       ["{ $ref: '#/components/requestBodies/A' }", 'must be written inline'],
       ['{ content: { application/json: { schema: soon, example: {} } } }', 'inline'],
-      ['{ content: { application/json: { schema: { type: object, properties: {} } } } }', 'needs an example'],
-      [
-        '{ content: { application/json: { schema: { type: object, properties: {} }, example: soon } } }',
-        'needs an example',
-      ],
     ];
+    const text =
+      '{ content: { application/json: { schema: { type: object, properties: {} }, example: soon } } }';
+    const wrong = `post: { operationId: a, ${PRICE}, requestBody: ${text}, responses: { 402: {} } }`;
+    expect(faultOf(minimal(wrong))).to.contain('application/json: needs an example that is an object');
     const nowhere = "{ content: { application/json: { schema: { $ref: '#/components/a' }, example: {} } } }";
     const lost = `post: { operationId: a, ${PRICE}, requestBody: ${nowhere}, responses: { 402: {} } }`;
     expect(faultOf(minimal(lost))).to.contain('paths./a.post: the reference #/components/a leads nowhere');
@@ -162,6 +166,36 @@ describe('A contract with a fault stops the start', () => {
       expect(fault).to.contain(`${place.replace('/v1/summarize', '/a')}`);
       expect(fault).to.contain(message);
     }
+  });
+
+  it('says of a path parameter once what is wrong with it, and of what refers to it nothing', () => {
+    const upstream = "x-upstream: { url: 'https://api.example.com/{harbour}' }";
+    const sold = "responses: { '200': { content: { application/json: {} } } }";
+    const port = (parameter: string): string =>
+      `paths:\n  /ports/{harbour}:\n    get: { operationId: a, ${PRICE}, ${upstream}, ${parameter}${sold} }\n`;
+    const place = 'shop.yaml:3 paths./ports/{harbour}.get.parameters';
+    for (const [parameter, fault] of [
+      [
+        'parameters: [{ name: harbour, in: path, required: true }], ',
+        '.0: harbour needs a schema: schema: {',
+      ],
+      [
+        'parameters: [{ name: harbour, in: path, schema: {} }], ',
+        '.0: harbour must be required, because it is',
+      ],
+      [
+        "parameters: [{ name: harbour, in: path, required: true, schema: { type: string, pattern: '^(?=a)b' } }], ",
+        '.0: harbour needs an example, and none can be made from its schema: example: …',
+      ],
+    ] as const) {
+      const [, ...faults] = faultOf(port(parameter)).split('\n');
+      expect(faults.map(each => each.trim().slice(0, place.length + fault.length))).to.deep.equal([
+        place + fault,
+      ]);
+    }
+    expect(faultOf(port(''))).to.contain(
+      'must declare harbour, which the path has: - { name: harbour, in: path, required: true, schema: { type: string } }',
+    );
   });
 
   it('a free operation whose mark for MCP or for answers is none', () => {

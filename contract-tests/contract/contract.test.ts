@@ -1,6 +1,6 @@
 import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
-import { loadContract } from '../../src/contract/contract.js';
+import { loadContract } from '../../src/contract/parse-contract.js';
 import { toAtomic } from '../../src/price/amount.js';
 
 const FILE = new URL('../../../openapi.yaml', import.meta.url);

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { ContractFault, parseContract, type PricedOperation } from '../../src/contract/contract.js';
+import { ContractFault, type PricedOperation } from '../../src/contract/contract.js';
+import { parseContract } from '../../src/contract/parse-contract.js';
 
 const PATH = '/v1/items/{id}/of/{list}';
 

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import addFormatsModule from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { stringify } from 'yaml';
-import { parseContract } from '../../src/contract/contract.js';
+import { parseContract } from '../../src/contract/parse-contract.js';
 import { discoveryOf, indexOf, servedContract } from '../../src/documents/discovery.js';
 import type { Terms } from '../../src/methods/x402/requirements.js';
 import { RELEASED, SOLD } from '../support/sold.js';

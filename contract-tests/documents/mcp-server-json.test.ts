@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { parseContract } from '../../src/contract/contract.js';
+import { parseContract } from '../../src/contract/parse-contract.js';
 import { serverJson } from '../../src/documents/mcp-server-json.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { SOLD } from '../support/sold.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { request } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
-import { parseContract } from '../../src/contract/contract.js';
+import { parseContract } from '../../src/contract/parse-contract.js';
 import { agentFiles } from '../../src/http/agent-files.js';
 import { ICON_SVG, iconPng } from '../../src/http/icon.js';
 import { serviceOf } from '../../src/methods/x402/service.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { compileContract } from '../../src/contract/compile-contract.js';
-import { parseContract } from '../../src/contract/contract.js';
+import { parseContract } from '../../src/contract/parse-contract.js';
 import type { AnyCall, AnyReply } from '../../src/contract/operation.js';
 import { createApp, type AppParts } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';

@@ -6,7 +6,7 @@ import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { Keypair, VersionedTransaction } from '@solana/web3.js';
-import { loadContract } from '../../src/contract/contract.js';
+import { loadContract } from '../../src/contract/parse-contract.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { pause, until } from '../support/faults.js';
 import {

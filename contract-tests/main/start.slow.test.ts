@@ -114,6 +114,7 @@ describe('A server that was built', function () {
     const assets = [
       ...['admin', 'pages', 'site'].map(room => `src/${room}/assets`),
       'handlers/brand-feedback/assets',
+      'src/contract/expand',
     ];
     for (const part of ['dist/src', 'dist/handlers', ...assets, 'package.json'])
       cpSync(join(ROOT, part), join(folder, part), { recursive: true });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { parseContract } from '../../src/contract/contract.js';
+import { parseContract } from '../../src/contract/parse-contract.js';
 import { Routes } from '../../src/contract/routes.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { callTool, type CallToolParts } from '../../src/mcp/call-tool.js';

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { request, type IncomingMessage } from 'node:http';
-import { parseContract, type Contract, type PricedOperation } from '../../src/contract/contract.js';
+import type { Contract, PricedOperation } from '../../src/contract/contract.js';
+import { parseContract } from '../../src/contract/parse-contract.js';
 import { escapeHtml } from '../../src/pages/escape.js';
 import { BROWSER, CONTRACTS, serveSite, TERMS } from '../support/site.js';
 

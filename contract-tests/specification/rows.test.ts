@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { existsSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
-import { loadContract } from '../../src/contract/contract.js';
+import { loadContract } from '../../src/contract/parse-contract.js';
 import type { Json } from '../../src/contract/json.js';
 import { namedTest, PAGE, readParts, ROOT, sectionLines, writtenSection, type Row } from './rows.js';
 

@@ -1,6 +1,7 @@
 import { readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { loadContract, type PricedOperation } from '../../src/contract/contract.js';
+import type { PricedOperation } from '../../src/contract/contract.js';
+import { loadContract } from '../../src/contract/parse-contract.js';
 
 /** Writes the prices in the table of README.md, between its two marks, as openapi.yaml has them. Run by `make build`. */
 

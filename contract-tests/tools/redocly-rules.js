@@ -5,7 +5,7 @@ import { pathToFileURL, URL } from 'node:url';
 const built = process.env.COINSLOT_BUILT
   ? pathToFileURL(`${process.env.COINSLOT_BUILT}/`)
   : new URL('../../dist/', import.meta.url);
-const { parseContract } = await import(new URL('src/contract/contract.js', built).href);
+const { parseContract } = await import(new URL('src/contract/parse-contract.js', built).href);
 const { serviceOf } = await import(new URL('src/methods/x402/service.js', built).href);
 const { MAX_HEADER_BYTES, renderChallenge } = await import(
   new URL('src/methods/x402/challenge.js', built).href

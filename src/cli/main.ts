@@ -6,6 +6,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   run: ['../main.js', 'start the server that sells what the folder describes'],
   build: ['./build/main.js', 'compile the contract and the handlers of the folder'],
   init: ['./init/main.js', 'write a new shop into the folder'],
+  contract: ['./contract/main.js', 'print openapi.yaml with everything that the server adds to it'],
   operation: ['./operation/main.js', 'add an operation to openapi.yaml, or remove one'],
   check: ['./check/main.js', 'say what a start of the server would find, without starting it'],
   mock: ['./mock/main.js', 'serve examples of every answer, paid and unpaid, without a chain'],

@@ -1,5 +1,5 @@
 import type { Json } from './json.js';
-import { follow, objectOf, ReferenceFault } from './references.js';
+import { objectOf, resolved } from './references.js';
 
 /** The limit for all bodies, whatever their schema allows. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
@@ -30,16 +30,6 @@ function longest(document: Json, schema: unknown, open: readonly string[]): numb
   const described = resolved(document, schema);
   const of: Longest = part => longest(document, part, [...open, String(reference)]);
   return namedValues(described) ?? alternatives(described, of) ?? longestOfType(described, of);
-}
-
-/** A reference that leads nowhere is reported elsewhere; here it limits nothing. */
-function resolved(document: Json, schema: unknown): Json {
-  try {
-    return follow(document, schema);
-  } catch (error) {
-    if (error instanceof ReferenceFault) return {};
-    throw error;
-  }
 }
 
 function namedValues({ const: only, enum: values }: Json): number | undefined {

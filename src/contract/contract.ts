@@ -1,10 +1,9 @@
 import type { Json } from './json.js';
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { LineCounter, parseDocument, type Document } from 'yaml';
 import { parameterNames, unnamed } from './paths.js';
 import { MCP_PATH, PICK_UP } from './reserved-names.js';
-import { readPriced, type PricedOperation } from './read-operation.js';
+import { PRICE, readPriced, type PricedOperation } from './read-operation.js';
 import type { Fault, Place } from './read-parameters.js';
 import { PRICES } from '../price/prices.js';
 import { isObject, objectOf } from './references.js';
@@ -33,39 +32,25 @@ export class ContractFault extends Error {}
 
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
-/**
- * Reads openapi.yaml into operations with prices.
- * @param compiled its compiled form (see compile-contract.ts), if there is one
- * @throws ContractFault with all faults together: an unknown price key, a number for a string, a paid operation without price; or
- *   because the YAML was changed after it was compiled, since types and handlers were then made from another contract
- */
-export function loadContract(file: URL | string, compiled?: URL): Contract {
-  const text = readFileSync(file, 'utf8');
-  const name = typeof file === 'string' ? file : 'openapi.yaml';
-  const built = compiled && readCompiled(compiled);
-  if (!built) return parseContract(text, name);
-  if (built.sha256 === hash('sha256', text)) return readContract(built.document, () => name);
-  parseContract(text, name);
-  throw new ContractFault(STALE);
-}
-
-/** Like loadContract, from the text of the document; `name` is the file name in faults, `prices` the kinds of price that it may have. */
-export function parseContract(text: string, name = 'openapi.yaml', prices = PRICES): Contract {
-  const lines = new LineCounter();
-  const yaml = parseDocument(text, { lineCounter: lines });
-  const first = yaml.errors[0];
-  if (first) throw new ContractFault(`${name}: ${first.message}`);
-  return readContract(yaml.toJS(), path => `${name}:${lineOf(yaml, lines, path)}`, prices);
-}
-
 /** A compiled contract and the hash of its source text. */
 export type Compiled = { sha256: string; document: Json };
 
-const STALE =
-  'openapi.yaml was changed after the last build, so the types and handlers that were built may not fit it: build again (npm run build).';
+/**
+ * The contract that was compiled from a file (see compile-contract.ts); undefined if there is none that can be read, or the file was
+ * changed since.
+ * @throws ContractFault with all faults together
+ */
+export function compiledContract(file: URL | string, compiled: URL): Contract | undefined {
+  const built = readCompiled(compiled);
+  if (built?.sha256 !== hash('sha256', readFileSync(file))) return undefined;
+  const { faults, fault } = faultsAt(() => 'openapi.yaml');
+  const contract = readContract(built.document, fault);
+  throwAll(faults);
+  return contract;
+}
 
 /** Undefined if there is none that can be read. */
-function readCompiled(file: URL): Compiled | undefined {
+export function readCompiled(file: URL): Compiled | undefined {
   try {
     const { sha256, document } = objectOf(JSON.parse(readFileSync(file, 'utf8')));
     return typeof sha256 === 'string' && isObject(document) ? { sha256, document } : undefined;
@@ -74,15 +59,24 @@ function readCompiled(file: URL): Compiled | undefined {
   }
 }
 
-function readContract(document: unknown, placeOf: (path: string[]) => string, prices = PRICES): Contract {
-  if (!isObject(document))
-    throw new ContractFault(`${placeOf([])}: must be an OpenAPI document, which is an object`);
+/** Collects faults, each with its place in the text. */
+export function faultsAt(placeOf: (path: string[]) => string): { faults: string[]; fault: Fault } {
   const faults: string[] = [];
-  const fault = (path: string[], message: string): void => {
+  const fault: Fault = (path, message) => {
     faults.push(`${placeOf(path)} ${path.join('.')}: ${message}`);
   };
+  return { faults, fault };
+}
+
+/** @throws ContractFault that lists them, if there are any */
+export function throwAll(faults: readonly string[]): void {
+  if (faults.length) throw new ContractFault(`The contract can't be used:\n  ${faults.join('\n  ')}`);
+}
+
+/** Reads a whole document into operations with prices. */
+export function readContract(document: Json, fault: Fault, prices = PRICES): Contract {
   const contract: Contract = { document, paid: [], free: [] };
-  if (!isObject(document.paths)) fault(['paths'], 'must be an object');
+  if (!isObject(document.paths)) fault(['paths'], 'must be an object, with what is sold by path');
   for (const [path, item] of Object.entries(objectOf(document.paths))) {
     if (!isObject(item)) fault(['paths', path], 'must be an object');
     for (const method of METHODS.filter(m => objectOf(item)[m] !== undefined)) {
@@ -90,13 +84,11 @@ function readContract(document: unknown, placeOf: (path: string[]) => string, pr
       readOperation(contract, { document, path, method, item: objectOf(item), operation }, fault, prices);
     }
   }
-  for (const { id, path } of repeated([...contract.paid, ...contract.free])) {
-    fault(['paths', path], `repeats the operationId ${id}`);
-  }
+  for (const { id, path } of repeated([...contract.paid, ...contract.free]))
+    fault(['paths', path], `repeats the operationId ${id}: give each operation its own`);
   clashes(contract, fault);
   reserved(contract, fault);
   readSections(contract, fault);
-  if (faults.length) throw new ContractFault(`The contract can't be used:\n  ${faults.join('\n  ')}`);
   return contract;
 }
 
@@ -108,25 +100,35 @@ function readOperation(contract: Contract, place: Place, fault: Fault, prices: t
   const { path, method, operation } = place;
   const at = ['paths', path, method];
   if (!isObject(operation)) return fault(at, 'must be an object');
-  if (typeof operation.operationId !== 'string') return fault(at, 'has no operationId');
-  if ('402' in objectOf(operation.responses)) {
+  if (typeof operation.operationId !== 'string')
+    return fault(
+      at,
+      `has no operationId, by which buyers and handlers name it: operationId: ${idOf(method, path)}`,
+    );
+  if ('x-price' in operation || '402' in objectOf(operation.responses)) {
     const priced = readPriced(place, fault, prices);
     if (priced) contract.paid.push(priced);
     return;
   }
-  if ('x-price' in operation) return fault(at, 'has an x-price but never answers 402');
   if ('x-upstream' in operation)
-    return fault(at, 'has an x-upstream but costs nothing: only paid operations can have one');
+    return fault(at, `has an x-upstream but costs nothing, and only paid operations have one: ${PRICE}`);
   readFree(contract, place, fault);
+}
+
+/** get /pets/{petId} → getPetsPetId */
+function idOf(method: string, path: string): string {
+  const words = path.split(/[^A-Za-z0-9]+/).filter(Boolean);
+  return method + words.map(word => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
 function readFree({ free }: Contract, { path, method, operation }: Place, fault: Fault): void {
   const at = ['paths', path, method];
-  if (method !== 'get') return fault(at, 'is free, so it must be a GET');
+  if (method !== 'get') return fault(at, `is free, so it must be a GET; if it is sold: ${PRICE}`);
   const answers = operation['x-answers'] === true;
   if ('x-answers' in operation && (!answers || parameterNames(path).length !== 1))
     return fault([...at, 'x-answers'], 'must be true, and its path must have one parameter, the key');
-  if (path.includes('{') && !answers) return fault(at, 'is free, so its path must have no parameters');
+  if (path.includes('{') && !answers)
+    return fault(at, `is free, so its path must have no parameters; if it is sold: ${PRICE}`);
   const { operationId: id, summary = id, description = summary, 'x-mcp': mcp } = operation;
   if (mcp !== undefined && typeof mcp !== 'boolean') return fault([...at, 'x-mcp'], 'must be true or false');
   const tool = mcp === true ? { mcp: { summary: String(summary), description: String(description) } } : {};
@@ -187,12 +189,4 @@ function reserved({ paid, free }: Contract, fault: Fault): void {
     if (id === PICK_UP)
       fault(['paths', path], `${PICK_UP} is an MCP tool of the server itself: choose another operationId`);
   }
-}
-
-function lineOf(yaml: Document, lines: LineCounter, path: string[]): number {
-  for (let length = path.length; length > 0; length--) {
-    const node = yaml.getIn(path.slice(0, length), true) as { range?: [number, number, number] } | undefined;
-    if (node?.range) return lines.linePos(node.range[0]).line;
-  }
-  return 1;
 }

@@ -66,8 +66,10 @@ export type PricedOperation = {
 
 /** The keys of every price. */
 const PRICE_KEYS = ['mode', 'currency', 'flow'];
-/** The statuses of a paid call, whatever the operation does. */
-const STATUSES = ['200', '400', '402', '502', '503'];
+/** What an operation needs to be sold. */
+export const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
+const OBJECT = '{ application/json: { schema: { type: object } } }';
+
 /** Reads an operation that costs money, or reports everything that is wrong with it. */
 export function readPriced(place: Place, report: Fault, prices = PRICES): PricedOperation | undefined {
   let sound = true;
@@ -98,12 +100,13 @@ function readParts(
   const parameters = readParameters(place, at, fault);
   const request = readRequest(document, method, operation, at, fault);
   const { 200: sold } = objectOf(operation.responses);
-  const answers = readAnswers(document, sold, [...at, 'responses', '200'], fault);
-  if (!priced || !answers) return undefined;
-  const { operationId: id, tags, summary } = operation;
+  const answers =
+    sold === undefined ? undefined : readAnswers(document, sold, [...at, 'responses', '200'], fault);
+  const { operationId: id, tags, summary, 'x-price': price } = operation;
   const called = {
     method: method === 'get' ? 'GET' : 'POST',
-    flow: priced.flow,
+    // Also of a price with a fault, so that nothing right is reported below.
+    flow: objectOf(price).flow === 'upfront' ? 'upfront' : 'authorization',
     parameters,
     request,
   } as const;
@@ -111,6 +114,7 @@ function readParts(
     'x-upstream' in operation
       ? readUpstream(operation['x-upstream'], called, [...at, 'x-upstream'], fault)
       : undefined;
+  if (!priced || !answers) return undefined;
   return {
     id,
     method: called.method,
@@ -131,9 +135,10 @@ function checkShape({ path, method, operation }: Place, at: string[], fault: Fau
   if (method !== 'get' && method !== 'post') fault(at, 'is paid, so it must be a GET or a POST');
   const wrong = templateFault(path);
   if (wrong) fault(at.slice(0, 2), wrong);
-  const responses = objectOf(operation.responses);
-  for (const status of STATUSES.filter(each => !(each in responses)))
-    fault([...at, 'responses'], `must declare ${status}, since every paid operation may answer it`);
+  const { responses } = operation;
+  if (!isObject(responses)) fault([...at, 'responses'], 'must be an object, with answers by status');
+  else if (!('200' in responses))
+    fault([...at, 'responses'], `must declare 200, which is what is sold: '200': { content: ${OBJECT} }`);
 }
 
 function readPrice(
@@ -142,8 +147,8 @@ function readPrice(
   fault: Fault,
   prices: typeof PRICES,
 ): Pick<PricedOperation, 'price' | 'pricing' | 'flow'> | undefined {
-  if (price === undefined) return void fault(place.slice(0, -1), 'answers 402 but has no x-price');
-  if (!isObject(price)) return void fault(place, 'must be an object');
+  if (price === undefined) return void fault(place.slice(0, -1), `answers 402 but has no x-price: ${PRICE}`);
+  if (!isObject(price)) return void fault(place, `must be an object: ${PRICE}`);
   const { mode, flow } = price;
   const known = typeof mode === 'string' && Object.hasOwn(prices, mode) ? prices[mode] : undefined;
   const faults = known ? [] : [`mode must be ${inQuotes(Object.keys(prices))}`];
@@ -193,9 +198,16 @@ function readRequest(
   const media = objectOf(objectOf(content)['application/json']);
   const { schema } = media;
   if (!isObject(schema) || !fieldsOf(document, schema))
-    return void fault(place, 'must be written inline, with an application/json schema of an object');
+    return void fault(
+      place,
+      `must be written inline, with an application/json schema of an object: requestBody: { required: true, content: ${OBJECT} }`,
+    );
   const example = exampleOf(document, media);
-  if (!isObject(example)) return void fault(place, 'needs an example');
+  if (!isObject(example))
+    return void fault(
+      [...place, 'content', 'application/json'],
+      'needs an example that is an object, and none can be made from its schema: example: { … }',
+    );
   return {
     required: required === true,
     schema,
@@ -225,11 +237,12 @@ function readAnswers(
   for (const { mimeType } of forms)
     if (mimeType.includes('*')) fault(place, `must name a content type, not ${mimeType}`);
   const [first, ...others] = forms;
-  if (!first) return void fault(place, 'must have content, which is what is sold');
+  if (!first) return void fault(place, `must have content, which is what is sold: content: ${OBJECT}`);
   return [first, ...others];
 }
 
-function kindOf(mimeType: string): AnswerForm['kind'] {
+/** How the body of an answer is written. */
+export function kindOf(mimeType: string): AnswerForm['kind'] {
   const [type = ''] = mimeType.split(';', 1);
   if (/^application\/(json|[\w.-]+\+json)$/i.test(type.trim())) return 'json';
   return /^text\//i.test(type.trim()) ? 'text' : 'binary';

@@ -35,30 +35,42 @@ const KNOWN_HEADERS =
 /** Selects the version of the challenge. */
 const PAYMENT_QUERY = 'x402Version';
 
-/** Parameters of the path item and of the operation, whose own take precedence. */
-export function readParameters(
-  { document, path, item, operation }: Place,
-  at: string[],
-  fault: Fault,
-): Parameter[] {
-  const listed = [item.parameters, operation.parameters].flatMap(list =>
-    Array.isArray(list) ? (list as unknown[]) : [],
-  );
-  const byName = new Map<string, Json>();
-  for (const each of listed) {
-    const parameter = follow(document, each);
-    byName.set(`${String(parameter.in)} ${String(parameter.name)}`, parameter);
-  }
-  const place = [...at, 'parameters'];
-  const own = [...byName.values()].filter(parameter => !concernsPayment(parameter));
-  const read = own.flatMap(parameter => readParameter(document, parameter, place, fault) ?? []);
-  const declared = read.filter(parameter => parameter.in === 'path').map(({ name }) => name);
+/** A parameter as declared, and where. */
+type Declared = { parameter: Json; at: string[] };
+
+/** Parameters of the path item and of the operation, whose own take precedence. Those with a fault, which is reported, are among them. */
+export function readParameters(place: Place, at: string[], fault: Fault): Parameter[] {
+  const { document, path } = place;
+  const own = declaredBy(place, at).filter(({ parameter }) => !concernsPayment(parameter));
+  const inPath = own.filter(({ parameter }) => parameter.in === 'path');
   const named = parameterNames(path);
-  for (const name of named.filter(each => !declared.includes(each)))
-    fault(place, `must declare ${name}, which the path has`);
-  for (const name of declared.filter(each => !named.includes(each)))
-    fault(place, `declares ${name}, which the path does not have`);
-  return read;
+  for (const name of named.filter(each => !inPath.some(({ parameter }) => parameter.name === each)))
+    fault(
+      [...at, 'parameters'],
+      `must declare ${name}, which the path has: - { name: ${name}, in: path, required: true, schema: { type: string } }`,
+    );
+  for (const { parameter, at: where } of inPath)
+    if (typeof parameter.name === 'string' && !named.includes(parameter.name))
+      fault(
+        where,
+        `declares ${parameter.name}, which the path does not have: remove it, or put {${parameter.name}} into the path`,
+      );
+  return own.map(each => readParameter(document, each, fault));
+}
+
+function declaredBy({ document, path, item, operation }: Place, at: string[]): Declared[] {
+  const byName = new Map<string, Declared>();
+  const lists: [string[], unknown][] = [
+    [['paths', path], item.parameters],
+    [at, operation.parameters],
+  ];
+  for (const [place, list] of lists)
+    for (const [index, each] of (Array.isArray(list) ? (list as unknown[]) : []).entries()) {
+      const parameter = follow(document, each);
+      const declared = { parameter, at: [...place, 'parameters', String(index)] };
+      byName.set(`${String(parameter.in)} ${String(parameter.name)}`, declared);
+    }
+  return [...byName.values()];
 }
 
 function concernsPayment({ name, in: where }: Json): boolean {
@@ -67,23 +79,18 @@ function concernsPayment({ name, in: where }: Json): boolean {
   );
 }
 
-function readParameter(
-  document: Json,
-  parameter: Json,
-  place: string[],
-  fault: Fault,
-): Parameter | undefined {
-  const { name, required, schema, description } = parameter;
+function readParameter(document: Json, { parameter, at }: Declared, fault: Fault): Parameter {
+  const { name, required, description } = parameter;
+  const schema = objectOf(parameter.schema);
   const example = exampleOf(document, parameter);
   const wrong = wrongWith(document, parameter, example);
-  if (wrong !== undefined)
-    return void fault(place, `${typeof name === 'string' ? name : 'a parameter'} ${wrong}`);
+  if (wrong !== undefined) fault(at, `${typeof name === 'string' ? name : 'a parameter'} ${wrong}`);
   return {
-    name: name as string,
+    name: String(name),
     in: parameter.in as Parameter['in'],
     required: required === true,
-    schema: schema as Json,
-    plain: inlined(document, schema as Json),
+    schema,
+    plain: inlined(document, schema),
     list: follow(document, schema).type === 'array',
     ...(typeof description === 'string' ? { description } : {}),
     ...(example === undefined ? {} : { example }),
@@ -92,19 +99,24 @@ function readParameter(
 
 function wrongWith(document: Json, parameter: Json, example: unknown): string | undefined {
   const { name, in: where, required, schema } = parameter;
-  if (typeof name !== 'string') return 'needs a name';
+  if (typeof name !== 'string') return 'needs a name: name: …';
   if (where !== 'path' && where !== 'query')
-    return `is in ${String(where)}, but a call has only path and query parameters`;
-  if (!isObject(schema)) return 'needs a schema';
+    return `is in ${String(where)}, but a call has only path and query parameters: in: query`;
+  if (!isObject(schema)) return 'needs a schema: schema: { type: string }';
   const { type } = follow(document, schema);
   if (type === 'object') return 'must not be an object';
   const wrong = where === 'path' ? wrongInPath(parameter, type) : wrongInQuery(parameter, type);
-  return wrong ?? (required === true && example === undefined ? 'needs an example' : undefined);
+  return (
+    wrong ??
+    (required === true && example === undefined
+      ? 'needs an example, and none can be made from its schema: example: …'
+      : undefined)
+  );
 }
 
 function wrongInPath({ required, style }: Json, type: unknown): string | undefined {
   if (type === 'array') return 'must not be a list, because it is in the path';
-  if (required !== true) return 'must be required, because it is in the path';
+  if (required !== true) return 'must be required, because it is in the path: required: true';
   return style === undefined || style === 'simple' ? undefined : 'must have the style simple (its default)';
 }
 

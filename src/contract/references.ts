@@ -29,6 +29,16 @@ export function follow(document: Json, value: unknown): Json {
   return node;
 }
 
+/** Like `follow`; a reference that leads nowhere, which is reported elsewhere, says nothing. */
+export function resolved(document: Json, value: unknown): Json {
+  try {
+    return follow(document, value);
+  } catch (error) {
+    if (error instanceof ReferenceFault) return {};
+    throw error;
+  }
+}
+
 function targetOf(document: Json, reference: string): Json {
   if (!reference.startsWith('#/'))
     throw new ReferenceFault(`the reference ${reference} leads out of this document`);

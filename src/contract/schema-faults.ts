@@ -2,62 +2,154 @@ import { absolute, createAjv } from './ajv.js';
 import type { Contract, PricedOperation } from './contract.js';
 import { valueFault } from './fault-words.js';
 import type { Json } from './json.js';
+import type { Fault } from './read-parameters.js';
+import { follow, isObject, objectOf } from './references.js';
 import { Routes } from './routes.js';
 
-/** What is wrong with a value, or undefined. */
+/** What is wrong with a value, or undefined. @throws Error for a schema that does not compile */
 type Check = (schema: Json, value: unknown, name?: string) => string | undefined;
 
+/** A schema with a value that it must accept, and its place. */
+type Pair = { what: string; at: string[]; schema: Json | undefined; value: unknown; name?: string };
+
 /**
- * What is wrong with the schemas of the paid operations: one that does not compile, which would fail the first call, or one that
- * refuses the example beside it, which discovery crawlers and buyers send.
+ * Reports what is wrong with the schemas of the paid operations: one that does not compile, which would fail the first call, one that
+ * refuses the example beside it, which discovery crawlers and buyers send, or one that refuses what the server itself answers.
  */
-export async function schemaFaults(contract: Contract): Promise<string[]> {
+export async function reportSchemas(contract: Contract, fault: Fault): Promise<void> {
+  let sound = true;
+  const report: Fault = (path, message) => {
+    sound = false;
+    fault(path, message);
+  };
   const ajv = createAjv(contract.document, {});
   const check: Check = (schema, value, name) => {
     const validate = ajv.compile(absolute(schema));
     return value === undefined || validate(value) ? undefined : valueFault(validate.errors, name);
   };
-  const faults = contract.paid.flatMap(operation => faultsOf(operation, check));
-  if (faults.length > 0) return faults;
+  for (const operation of contract.paid)
+    for (const pair of pairsOf(operation)) reportPair(pair, check, report);
+  reportOwnAnswers(contract, check, report);
+  if (!sound) return;
   const routes = await Routes.create(contract);
-  return contract.paid.flatMap(operation => callFault(routes, operation) ?? []);
+  for (const operation of contract.paid) reportCall(routes, operation, report);
 }
 
-function faultsOf({ id, request, answers, parameters }: PricedOperation, check: Check): string[] {
-  const checks: [string, () => string | undefined][] = [
-    ['its body', () => request && check(request.schema, request.example)],
-    ...answers.map(({ mimeType, kind, schema, example }): [string, () => string | undefined] => [
-      `its answer (${mimeType})`,
-      () => schema && check(schema, kind === 'binary' ? undefined : example),
-    ]),
-    ...parameters.map(({ name, schema, example }): [string, () => string | undefined] => [
-      `its parameter ${name}`,
-      () => check(schema, example, name),
-    ]),
+function placeOf({ path, method }: PricedOperation): string[] {
+  return ['paths', path, method.toLowerCase()];
+}
+
+function pairsOf(operation: PricedOperation): Pair[] {
+  const at = placeOf(operation);
+  const { request, answers, parameters } = operation;
+  const body = {
+    what: 'its body',
+    at: [...at, 'requestBody', 'content', 'application/json'],
+    schema: request?.schema,
+    value: request?.example,
+  };
+  return [
+    ...(request ? [body] : []),
+    ...answers.map(({ mimeType, kind, schema, example }) => ({
+      what: `its answer (${mimeType})`,
+      at: [...at, 'responses', '200', 'content', mimeType],
+      schema,
+      value: kind === 'binary' ? undefined : example,
+    })),
+    ...parameters.map(({ name, schema, example }) => ({
+      what: `its parameter ${name}`,
+      at: [...at, 'parameters'],
+      ...{ schema, name },
+      value: example,
+    })),
   ];
-  return checks.flatMap(([what, fault]) => {
-    try {
-      const wrong = fault();
-      return wrong === undefined ? [] : [`${id}: the example of ${what} is wrong: ${wrong}`];
-    } catch (error) {
-      return [`${id}: the schema of ${what} can't be used: ${(error as Error).message}`];
+}
+
+function reportPair({ what, at, schema, value, name }: Pair, check: Check, fault: Fault): void {
+  if (!schema) return;
+  try {
+    const wrong = check(schema, value, name);
+    if (wrong !== undefined) fault([...at, 'example'], `the example of ${what} is wrong: ${wrong}`);
+  } catch (error) {
+    fault([...at, 'schema'], `the schema of ${what} can't be used: ${(error as Error).message}`);
+  }
+}
+
+/** What the server answers in place of the operation. */
+const ERROR = { error: 'What is wrong. You were not charged.' };
+const CHALLENGE = {
+  x402Version: 2,
+  error: 'Payment required',
+  resource: { url: 'https://shop.example/v1/call', description: 'A call', mimeType: 'application/json' },
+  accepts: [
+    {
+      scheme: 'exact',
+      network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+      amount: '10000',
+      maxAmountRequired: '10000',
+      payTo: '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4',
+      asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+      maxTimeoutSeconds: 60,
+      extra: { feePayer: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb', decimals: 6 },
+    },
+  ],
+  extensions: {},
+};
+const OWN_ANSWERS = { 400: ERROR, 402: CHALLENGE, 502: ERROR, 503: ERROR };
+
+/** A seller may describe them in other words, but not as something else. What several operations refer to is checked once. */
+function reportOwnAnswers({ document, paid }: Contract, check: Check, fault: Fault): void {
+  const checked = new Set<unknown>();
+  for (const operation of paid) {
+    const { path, method } = operation;
+    const { responses } = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
+    for (const [status, answer] of Object.entries(OWN_ANSWERS)) {
+      const response = objectOf(objectOf(responses)[status]);
+      const key = typeof response.$ref === 'string' ? `${status} ${response.$ref}` : response;
+      if (checked.has(key)) continue;
+      checked.add(key);
+      const at = [...placeOf(operation), 'responses', status];
+      reportOwnAnswer(document, { at, status, response, answer }, check, fault);
     }
-  });
+  }
+}
+
+type OwnAnswer = { at: string[]; status: string; response: Json; answer: Json };
+
+function reportOwnAnswer(
+  document: Json,
+  { at, status, response, answer }: OwnAnswer,
+  check: Check,
+  fault: Fault,
+): void {
+  try {
+    const { schema } = objectOf(objectOf(follow(document, response).content)['application/json']);
+    const wrong = isObject(schema) ? check(schema, answer) : undefined;
+    if (wrong !== undefined)
+      fault(
+        at,
+        `the server itself answers ${status}, with a body that this schema refuses: ${wrong}. Leave ${status} out, and the build adds it`,
+      );
+  } catch (error) {
+    fault(at, `its answer ${status} can't be used: ${(error as Error).message}`);
+  }
 }
 
 /** Whether the examples can be sent, as texts in path and query, and reach this operation. */
-function callFault(
-  routes: Routes,
-  { id, method, examplePath, parameters, request }: PricedOperation,
-): string | undefined {
+function reportCall(routes: Routes, operation: PricedOperation, fault: Fault): void {
+  const { id, method, examplePath, parameters, request } = operation;
+  const at = [...placeOf(operation), 'parameters'];
   const route = routes.match(method, examplePath);
   const sent = parameters.filter(each => each.in === 'query' && each.example !== undefined);
   const texts = sent.flatMap(({ name, example }) =>
     [example].flat().map((each): [string, string] => [name, String(each)]),
   );
   if (route.kind !== 'operation' || route.id !== id)
-    return `${id}: the example of its path, ${examplePath}, is ${route.kind === 'operation' ? `a path of ${route.id}` : 'no path of its own'}`;
+    return fault(
+      at,
+      `the example of its path, ${examplePath}, is ${route.kind === 'operation' ? `a path of ${route.id}` : 'no path of its own'}: give its parameters other examples`,
+    );
   const query = new URLSearchParams(texts).toString();
   const checked = routes.checkAsked(route, query, request && structuredClone(request.example));
-  return checked.ok ? undefined : `${id}: the example of its parameters is wrong: ${checked.error}`;
+  if (!checked.ok) fault(at, `the example of its parameters is wrong: ${checked.error}`);
 }

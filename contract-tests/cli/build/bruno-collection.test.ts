@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brunoCollection, COLLECTION } from '../../../src/cli/build/bruno-collection.js';
-import { parseContract } from '../../../src/contract/contract.js';
+import { parseContract } from '../../../src/contract/parse-contract.js';
 import { ANY_SHOP } from '../../support/any-shop.js';
 import { SOLD } from '../../support/sold.js';
 

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
-import { parseContract } from '../../../src/contract/contract.js';
+import { parseContract } from '../../../src/contract/parse-contract.js';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../../src/cli/operation/main.js', import.meta.url));

@@ -17,7 +17,7 @@ import {
 import { PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
-import { loadContract } from '../../../src/contract/contract.js';
+import { loadContract } from '../../../src/contract/parse-contract.js';
 import { objectOf } from '../../../src/contract/references.js';
 import type { MintExtensions } from '../../../handlers/sol-mint-info/mint-extensions.js';
 import { formatUnits } from '../../../handlers/mints/mint.js';

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { parseContract, type PricedOperation } from '../../../src/contract/contract.js';
+import type { PricedOperation } from '../../../src/contract/contract.js';
+import { parseContract } from '../../../src/contract/parse-contract.js';
 import type { Json } from '../../../src/contract/json.js';
 import { MAX_HEADER_BYTES, renderChallenge } from '../../../src/methods/x402/challenge.js';
 import { bazaarOf, callShape, outputSchemaOf, typeText } from '../../../src/methods/x402/describe-call.js';
@@ -138,9 +139,9 @@ describe('The documents of any contract', () => {
         'POST /trees/{id}.json': '1.5 USDC',
         'POST /print': '1.5 USDC',
       },
-      discovery: ['/.well-known/x402'],
+      discovery: ['/.well-known/x402', '/openapi.json'],
       upstreamDiscovery: ['/trees/.well-known/x402'],
-      health: ['/markets/health'],
+      health: ['/markets/health', '/health'],
     });
   });
 

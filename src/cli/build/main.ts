@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { ContractFault, parseContract } from '../../contract/contract.js';
+import { writeContract } from '../../contract/compile-contract.js';
+import { ContractFault } from '../../contract/contract.js';
 import { loadShop, shopFiles } from '../../shop/load-shop.js';
 import { installedProgram } from '../installed-program.js';
 import { writeErr, writeOut } from '../terminal.js';
@@ -9,8 +10,9 @@ import { writeCollection } from './bruno-collection.js';
 
 const USAGE = `Usage: coinslot build
 
-Builds the shop in the current folder: checks openapi.yaml, writes its types to generated/openapi.d.ts and a Bruno collection to
-generated/bruno/, compiles handlers/ and test/ into dist/, and checks that every operation is served. A shop without handlers/ needs no compiler.`;
+Builds the shop in the current folder: checks openapi.yaml, writes it with everything that the server adds to generated/openapi.json,
+its types to generated/openapi.d.ts and a Bruno collection to generated/bruno/, compiles handlers/ and test/ into dist/, and checks
+that every operation is served. A shop without handlers/ needs no compiler.`;
 
 /** What compiles handlers: development packages of the shop, so that a server that runs it needs no compiler. */
 const COMPILERS = { 'openapi-typescript': 'openapi-typescript', tsc: 'typescript' } as const;
@@ -56,14 +58,13 @@ async function build(): Promise<void> {
     throw new BuildFault(
       `There is no openapi.yaml in ${folder}: go to the folder of your shop, or run coinslot init.`,
     );
-  const contract = parseContract(readFileSync(files.contract, 'utf8'));
+  const contract = await writeContract(folder);
   const { paid } = contract;
   if (existsSync(files.handlers)) {
-    run('openapi-typescript', ['openapi.yaml', '--output', relative(folder, files.types)]);
+    run('openapi-typescript', [relative(folder, files.whole), '--output', relative(folder, files.types)]);
     run('tsc', []);
     removeOrphans();
   }
-  await import('../../contract/compile.js');
   await loadShop(folder);
   writeCollection(folder, contract);
   writeOut(`Built: ${paid.map(({ id, price }) => `${id} (${price.amount} USDC)`).join(', ') || 'nothing'}\n`);

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { addOperation } from '../operation/edit-shop.js';
 import { EXAMPLE, FILES } from './shop-texts.js';
@@ -9,7 +9,6 @@ const USAGE = `Usage: coinslot init [folder]
 Writes a new shop into a folder (default: the current one): an openapi.yaml that sells one call, its handler, and a test. Existing
 files are kept; a package.json that is there gets what is missing in it.`;
 
-const TEMPLATE = new URL('../../../../src/cli/init/template/openapi.yaml', import.meta.url);
 const OWN_PACKAGE = new URL('../../../../package.json', import.meta.url);
 /** What a shop needs to compile its handlers, in the versions that Coinslot itself is built with. */
 const COMPILERS = ['@types/node', 'openapi-typescript', 'typescript'];
@@ -26,7 +25,6 @@ async function init(folder: string): Promise<void> {
   if (existsSync(join(folder, 'openapi.yaml')))
     throw new Error(`${folder} has an openapi.yaml already: it is a shop. Nothing was changed.`);
   mkdirSync(folder, { recursive: true });
-  copyFileSync(TEMPLATE, join(folder, 'openapi.yaml'));
   for (const [name, text] of Object.entries(FILES)) writeNew(join(folder, name), text);
   await addOperation(folder, EXAMPLE.operation);
   writeFileSync(join(folder, 'handlers', `${EXAMPLE.operation.id}.ts`), EXAMPLE.handler);

@@ -9,7 +9,6 @@ export const EXAMPLE: { operation: NewOperation; handler: string } = {
     summary: 'Count the words of a text',
     price: '0.01',
     flow: 'authorization',
-    tag: 'Operations',
     request: { text: 'One coin, one call.' },
     answer: { words: 4, characters: 19 },
   },
@@ -27,6 +26,12 @@ export const textStats: Entry<operations['textStats']> = () => ({
 });
 `,
 };
+
+/** The rest is added by the build; `coinslot contract` prints it. */
+const CONTRACT = `openapi: 3.1.0
+info: { title: My shop }
+paths:
+`;
 
 const INDEX = `import type { HandlersOf } from 'coinslot';
 import type { operations } from '../generated/openapi.js';
@@ -65,7 +70,8 @@ In a second terminal, buy one call:
 
     npx coinslot buy textStats '{"text":"One coin, one call."}'
 
-\`openapi.yaml\` is the contract: what is sold, at what price, with what schemas. To change what is sold:
+\`openapi.yaml\` is the contract: what is sold, at what price, with what schemas. The build adds what every paid call has, and the
+documents of the server; \`npx coinslot contract\` prints the whole. To change what is sold:
 
     npx coinslot operation add quote --price 0.02 --answer '{"text":"…"}'            # writes handlers/quote.ts, which you complete
     npx coinslot operation add weather --price 0.01 --upstream https://api.example.com/weather   # sells an API that exists
@@ -78,6 +84,7 @@ environment, or from a file \`.env\` here. To sell for real: \`NETWORK=mainnet\`
 
 /** The other files of a new shop. */
 export const FILES: Record<string, string> = {
+  'openapi.yaml': CONTRACT,
   'handlers/index.ts': INDEX,
   'tsconfig.json': TSCONFIG,
   '.gitignore': 'node_modules/\ndist/\ngenerated/\n.coinslot/\n.env\n',

@@ -11,7 +11,7 @@ export type NewOperation = {
   /** USD, as a decimal string. */
   price: string;
   flow: 'authorization' | 'upfront';
-  tag: string;
+  tag?: string;
   /** URL of the API that serves it; without one, a handler does. */
   upstream?: string;
   /** An example of a call: a JSON body, or for a GET its path and query parameters. */
@@ -23,8 +23,11 @@ export type NewOperation = {
 /** Texts that are longer get a line of their own. */
 const LONG_TEXT = 80;
 const LONG_LIST = 90;
+/** In JSON, whose quotes YAML leaves out. */
+const LONG_PART = 160;
 /** The yaml package pads lists as it pads objects. */
 const PADDED_LIST = /^([^'"]*: )\[ (.*) \]$/;
+const PADDED_NAMES = /: \[ ([\w, -]+) \]/g;
 
 /** textStats → TextStats: the name of the schema of its answer. */
 export function schemaName(id: string): string {
@@ -36,23 +39,47 @@ export function wordsOf(id: string, between: string): string {
   return id.replace(/(?<=[a-z0-9])(?=[A-Z])/g, between).toLowerCase();
 }
 
-/** The lines of the operation, indented for a path item. */
-export function operationLines(operation: NewOperation): string[] {
-  const { id, method, price, flow, tag, upstream, summary } = operation;
-  const described = {
+/**
+ * The lines of the operation, indented for a path item.
+ * @param whole whether the contract has everything itself, or leaves to the build what is the same for every paid operation
+ */
+export function operationLines(operation: NewOperation, whole: boolean): string[] {
+  const { method } = operation;
+  return linesOf({ [method]: whole ? wholeOf(operation) : thinOf(operation) }, 4, !whole);
+}
+
+function thinOf(operation: NewOperation): Json {
+  const { id, method, price, flow, tag, upstream, summary, answer } = operation;
+  const parameters = ownParameters(operation);
+  const sold = { schema: inferSchema(answer, 'answer'), example: answer };
+  return {
     operationId: id,
-    tags: [tag],
+    ...(tag === undefined ? {} : { tags: [tag] }),
+    summary,
+    'x-price': { mode: 'fixed', currency: 'USD', amount: price, flow },
+    ...(upstream === undefined ? {} : { 'x-upstream': { url: upstream } }),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(method === 'post' ? { requestBody: bodyOf(operation) } : {}),
+    responses: { '200': { content: { 'application/json': sold } } },
+  };
+}
+
+function wholeOf(operation: NewOperation): Json {
+  const { id, method, price, flow, upstream, summary } = operation;
+  return {
+    operationId: id,
+    tags: [tagOf(operation)],
     summary,
     description: `${summary}. One call, one answer.`,
     'x-price': { mode: 'fixed', currency: 'USD', amount: price, flow },
     ...(upstream === undefined ? {} : { 'x-upstream': { url: upstream } }),
-    parameters: parametersOf(operation),
+    parameters: [...ownParameters(operation), ...paymentParameters(operation)],
     ...(method === 'post' ? { requestBody: bodyOf(operation) } : {}),
     responses: {
       '200': {
         description: 'The answer.',
         headers: Object.fromEntries(
-          ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'X-Request-Id'].map(name => [
+          ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Location', 'X-Request-Id'].map(name => [
             name,
             reference('headers', name),
           ]),
@@ -67,7 +94,11 @@ export function operationLines(operation: NewOperation): string[] {
       '503': reference('responses', 'Unavailable'),
     },
   };
-  return linesOf({ [method]: described }, 4);
+}
+
+/** The tag of an operation in a contract that declares its tags. */
+export function tagOf({ tag = 'Operations' }: NewOperation): string {
+  return tag;
 }
 
 /** The lines of the schema of the answer, indented for `components.schemas`. */
@@ -84,21 +115,22 @@ export function pathParameters(path: string): string[] {
   return [...path.matchAll(/\{([^{}/]+)\}/g)].map(([, name = '']) => name);
 }
 
-function parametersOf({ method, path, flow, request }: NewOperation): Json[] {
+function ownParameters({ method, path, request }: NewOperation): Json[] {
   const inPath = pathParameters(path);
   const own = method === 'get' ? Object.keys(request) : inPath;
-  const shared = ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'x402Version', ...(flow === 'upfront' ? ['Prefer'] : [])];
-  return [
-    ...own.map(name => ({
-      name,
-      in: inPath.includes(name) ? 'path' : 'query',
-      required: true,
-      description: `${schemaName(wordsOf(name, ' '))}.`,
-      schema: inferSchema(request[name], 'request'),
-      example: request[name],
-    })),
-    ...shared.map(name => reference('parameters', name)),
-  ];
+  return own.map(name => ({
+    name,
+    in: inPath.includes(name) ? 'path' : 'query',
+    required: true,
+    description: `${schemaName(wordsOf(name, ' '))}.`,
+    schema: inferSchema(request[name], 'request'),
+    example: request[name],
+  }));
+}
+
+function paymentParameters({ flow }: NewOperation): Json[] {
+  const names = ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'x402Version', ...(flow === 'upfront' ? ['Prefer'] : [])];
+  return names.map(name => reference('parameters', name));
 }
 
 function bodyOf({ path, request }: NewOperation): Json {
@@ -108,8 +140,11 @@ function bodyOf({ path, request }: NewOperation): Json {
   return { required: true, content: { 'application/json': { schema, example: body } } };
 }
 
-/** YAML as this contract is written: texts plain or in single quotes, long ones in a line of their own, short lists in brackets. */
-function linesOf(value: Json, indent: number): string[] {
+/**
+ * YAML as this contract is written: texts plain or in single quotes, long ones in a line of their own, short lists in brackets.
+ * @param dense short schemas and examples are in one line, too
+ */
+function linesOf(value: Json, indent: number, dense = false): string[] {
   // Readers of YAML 1.1 would take a plain yes for a boolean.
   const document = new Document(value, { schema: 'yaml-1.1', version: '1.2' });
   visit(document, {
@@ -120,8 +155,10 @@ function linesOf(value: Json, indent: number): string[] {
     Pair: (_key, { key, value: node }) => {
       const name = isScalar(key) ? key.value : undefined;
       const flat = isSeq(node) && node.items.every(item => isScalar(item)) && node.items.length > 0;
-      const short = JSON.stringify(node).length < LONG_LIST;
-      if ((name === 'x-price' && node) || (flat && short)) (node as { flow?: boolean }).flow = true;
+      const length = JSON.stringify(node).length;
+      const inLine =
+        name === 'x-price' || (flat && length < LONG_LIST) || (dense && isDense(name) && length < LONG_PART);
+      if (inLine && node) (node as { flow?: boolean }).flow = true;
     },
   });
   const text = document.toString({
@@ -132,5 +169,11 @@ function linesOf(value: Json, indent: number): string[] {
   return text
     .trimEnd()
     .split('\n')
-    .map(line => `${' '.repeat(indent)}${line.replace(PADDED_LIST, '$1[$2]')}`.trimEnd());
+    .map(line => line.replace(PADDED_LIST, '$1[$2]'))
+    .map(line => (/['"]/.test(line) ? line : line.replace(PADDED_NAMES, ': [$1]')))
+    .map(line => `${' '.repeat(indent)}${line}`.trimEnd());
+}
+
+function isDense(name: unknown): boolean {
+  return name === 'schema' || name === 'example';
 }

@@ -2,12 +2,16 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compileContract } from '../../contract/compile-contract.js';
 import { ContractFault } from '../../contract/contract.js';
+import { sharedText } from '../../contract/expand/shared-parts.js';
 import { ContractText, OperationFault } from './contract-text.js';
-import { answerSchemaLines, operationLines, schemaName, type NewOperation } from './describe-operation.js';
+import {
+  answerSchemaLines,
+  operationLines,
+  schemaName,
+  tagOf,
+  type NewOperation,
+} from './describe-operation.js';
 import { addHandler, removeHandler } from './handler-files.js';
-
-/** Has the components that every contract needs, for one that has lost them with its last operation. */
-const TEMPLATE = new URL('../../../../src/cli/init/template/openapi.yaml', import.meta.url);
 
 /**
  * Adds an operation to the shop in a folder.
@@ -17,13 +21,17 @@ const TEMPLATE = new URL('../../../../src/cli/init/template/openapi.yaml', impor
 export async function addOperation(folder: string, operation: NewOperation): Promise<string[]> {
   const { id, path, method, tag, upstream } = operation;
   const contract = readContract(folder);
+  const whole = isWhole(contract);
   if (contract.find(id)) throw taken(`an operation ${id}`);
   if (contract.has(['paths', path, method])) throw taken(`${method} ${path}`);
-  if (contract.has(['components', 'schemas', schemaName(id)])) throw taken(`a schema ${schemaName(id)}`);
-  contract.addTag(tag, 'Paid operations.');
-  contract.addOperation(path, operationLines(operation));
-  contract.addComponent('schemas', schemaName(id), answerSchemaLines(operation));
-  contract.copyMissing(new ContractText(readFileSync(TEMPLATE, 'utf8')));
+  if (whole && contract.has(['components', 'schemas', schemaName(id)]))
+    throw taken(`a schema ${schemaName(id)}`);
+  if (whole || tag !== undefined) contract.addTag(tagOf(operation), 'Paid operations.');
+  contract.addOperation(path, operationLines(operation, whole));
+  if (whole) {
+    contract.addComponent('schemas', schemaName(id), answerSchemaLines(operation));
+    contract.copyMissing(new ContractText(sharedText()));
+  }
   await check(contract);
   const files = upstream === undefined ? addHandler(folder, operation) : [];
   return [write(folder, contract), ...files];
@@ -39,6 +47,11 @@ export async function removeOperation(folder: string, id: string): Promise<strin
   const gone = contract.removeOperation(id);
   await check(contract);
   return [write(folder, contract), ...gone.flatMap(each => removeHandler(folder, each))];
+}
+
+/** Whether a contract has everything itself, as that of this repository does, so that what is added to it must be whole, too. */
+function isWhole(contract: ContractText): boolean {
+  return contract.find('getOpenapi') !== undefined;
 }
 
 function readContract(folder: string): ContractText {

@@ -94,8 +94,8 @@ function readNew(id: string, values: Values): NewOperation {
     request,
     answer: jsonOption('answer', values.answer, { result: 'What you sell.' }),
     summary: values.summary ?? schemaName(wordsOf(id, ' ')),
-    tag: values.tag ?? 'Operations',
     flow: oneOf('flow', values.flow ?? 'authorization', ['authorization', 'upfront']),
+    ...(values.tag === undefined ? {} : { tag: values.tag }),
     ...(values.upstream === undefined ? {} : { upstream: values.upstream }),
   };
 }

@@ -1,0 +1,113 @@
+import type { ValidateFunction } from 'ajv';
+import { absolute, createAjv } from '../ajv.js';
+import type { Json } from '../json.js';
+import { kindOf } from '../read-operation.js';
+import { exampleOf } from '../read-parameters.js';
+import { isObject, objectOf, ReferenceFault, resolved } from '../references.js';
+import { pricedOf, type Draft, type DraftOperation } from './draft.js';
+import { samplesOf, type Side } from './samples.js';
+
+const GENERATED = 'generated from its schema';
+/** Marks what has an example that nobody wrote. */
+const MARK = 'x-generated-example';
+
+/** Something that an example belongs to: a parameter or a media type, its place, and which values it can have whatever its schema. */
+type Holder = { holder: Json; at: string[]; side: Side; fits: (value: unknown) => boolean };
+
+type Check = (schema: Json, value: unknown) => boolean;
+
+/** Generates the examples that paid operations lack: of required parameters, of the body, and of the answer. */
+export function addExamples(draft: Draft): void {
+  const lacking = pricedOf(draft).flatMap(priced =>
+    holdersOf(draft, priced).filter(each => lacks(draft, each)),
+  );
+  if (lacking.length === 0) return;
+  const check = checkOf(draft);
+  for (const each of lacking) addExample(draft, each, check);
+}
+
+function addExample({ document, added }: Draft, { holder, at, side, fits }: Holder, check: Check): void {
+  // One component may be the parameter of many operations.
+  if ('example' in holder) return;
+  const schema = holder.schema as Json;
+  for (const sample of samplesOf(document, schema, side)) {
+    if (!fits(sample) || !check(schema, sample)) continue;
+    holder.example = sample;
+    holder[MARK] = true;
+    added.push({ path: [...at, 'example'], why: GENERATED });
+    return;
+  }
+}
+
+/** Values that the schema itself refuses are no examples, nor is anything of a schema that can't be compiled, which is reported elsewhere. */
+function checkOf({ document }: Draft): Check {
+  const ajv = createAjv(document, {});
+  return (schema, value) => {
+    let validate: ValidateFunction;
+    try {
+      validate = ajv.compile(absolute(schema));
+    } catch {
+      return false;
+    }
+    return validate(value);
+  };
+}
+
+function lacks({ document }: Draft, { holder }: Holder): boolean {
+  if (!isObject(holder.schema)) return false;
+  try {
+    return exampleOf(document, holder) === undefined;
+  } catch (error) {
+    if (error instanceof ReferenceFault) return false;
+    throw error;
+  }
+}
+
+function holdersOf(draft: Draft, priced: DraftOperation): Holder[] {
+  const { at, operation } = priced;
+  const asked = ['requestBody', 'content', 'application/json'];
+  const body = objectOf(objectOf(objectOf(operation.requestBody).content)['application/json']);
+  const { content } = resolved(draft.document, objectOf(operation.responses)['200']);
+  const answers = Object.entries(objectOf(content)).filter(([type]) => kindOf(type) !== 'binary');
+  return [
+    ...parametersOf(draft, priced),
+    { holder: body, at: [...at, ...asked], side: 'request', fits: isObject },
+    ...answers.map(([type, media]): Holder => ({
+      holder: objectOf(media),
+      at: [...at, 'responses', '200', 'content', type],
+      side: 'answer',
+      fits: value => value !== null,
+    })),
+  ];
+}
+
+/** The parameters of path and query without which there is no call. */
+function parametersOf({ document }: Draft, { path, at, item, operation }: DraftOperation): Holder[] {
+  const lists: [string[], unknown][] = [
+    [['paths', path, 'parameters'], item.parameters],
+    [[...at, 'parameters'], operation.parameters],
+  ];
+  return lists.flatMap(([place, list]) =>
+    (Array.isArray(list) ? (list as unknown[]) : []).flatMap((each, index): Holder[] => {
+      const { holder, at: own } = holderOf(document, each, [...place, String(index)]);
+      const called = (holder.in === 'path' || holder.in === 'query') && holder.required === true;
+      return called ? [{ holder, at: own, side: 'request', fits: isSent }] : [];
+    }),
+  );
+}
+
+/** A text of a path or a query can be read as this. */
+function isSent(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : typeof value !== 'object' && value !== '';
+}
+
+/** The object itself, not a copy of it, where one reference leads to it. */
+function holderOf(document: Json, value: unknown, at: string[]): { holder: Json; at: string[] } {
+  const { $ref: reference } = objectOf(value);
+  const [, kind = '', name = ''] = /^#\/components\/([\w-]+)\/([\w.-]+)$/.exec(String(reference)) ?? [];
+  if (name === '') return { holder: objectOf(value), at };
+  return {
+    holder: objectOf(objectOf(objectOf(document.components)[kind])[name]),
+    at: ['components', kind, name],
+  };
+}

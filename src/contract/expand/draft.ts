@@ -1,0 +1,48 @@
+import type { Json } from '../json.js';
+import { isObject, objectOf } from '../references.js';
+
+/** A part of the whole contract that its seller did not write; `why` says where it comes from. */
+export type Added = { path: string[]; why: string };
+
+/** What the seller wrote, and the build can't put its own parts beside. */
+export type Conflict = { path: string[]; message: string };
+
+/** A contract that is being completed. */
+export type Draft = { document: Json; added: Added[]; conflicts: Conflict[] };
+
+/** An operation of a draft and its place. */
+export type DraftOperation = { path: string; method: string; at: string[]; item: Json; operation: Json };
+
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+
+/** Adds the members that an object does not have. @param at its place */
+export function fill(draft: Draft, target: Json, at: string[], members: Json, why: string): void {
+  for (const [key, value] of Object.entries(members)) {
+    if (Object.hasOwn(target, key)) continue;
+    target[key] = copied(value);
+    draft.added.push({ path: [...at, key], why });
+  }
+}
+
+/** The operations of a draft, in their order. */
+export function operationsOf({ document }: Draft): DraftOperation[] {
+  return Object.entries(objectOf(document.paths)).flatMap(([path, item]) =>
+    METHODS.flatMap(method => {
+      const operation = objectOf(item)[method];
+      if (!isObject(operation)) return [];
+      return [{ path, method, at: ['paths', path, method], item: objectOf(item), operation }];
+    }),
+  );
+}
+
+/** The operations that have a price, whatever is wrong with it. */
+export function pricedOf(draft: Draft): DraftOperation[] {
+  return operationsOf(draft).filter(({ operation }) => 'x-price' in operation);
+}
+
+/** A copy that shares nothing with its original, nor one part of it with another: an alias of YAML is one object in two places. */
+export function copied(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copied);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copied(member)]));
+}

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import type { Json } from '../json.js';
+
+/** What the build adds to every contract, as shared.yaml has it. */
+export type SharedParts = {
+  openapi: string;
+  info: Json;
+  servers: Json[];
+  security: Json[];
+  tags: { name: string; description: string }[];
+  /** The documents that the server itself answers, by path. */
+  paths: Record<string, { get: Json & { operationId: string; responses: Json } }>;
+  components: Record<string, Json>;
+};
+
+const FILE = new URL('../../../../src/contract/expand/shared.yaml', import.meta.url);
+
+let read: SharedParts | undefined;
+
+export function sharedText(): string {
+  return readFileSync(FILE, 'utf8');
+}
+
+/** Reads them once, when they are needed: a server that was built does not need them. */
+export function sharedParts(): SharedParts {
+  read ??= parse(sharedText()) as SharedParts;
+  return read;
+}

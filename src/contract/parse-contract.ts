@@ -1,0 +1,70 @@
+import { readFileSync } from 'node:fs';
+import { LineCounter, parseDocument, type Document } from 'yaml';
+import { PRICES } from '../price/prices.js';
+import {
+  compiledContract,
+  ContractFault,
+  faultsAt,
+  readCompiled,
+  readContract,
+  throwAll,
+  type Contract,
+} from './contract.js';
+import type { Added } from './expand/draft.js';
+import { expand } from './expand/expand.js';
+import type { Fault } from './read-parameters.js';
+import { isObject } from './references.js';
+
+const STALE =
+  'openapi.yaml was changed after the last build, so the types and handlers that were built may not fit it: build again (npm run build).';
+
+/** What a text says, as far as it can be read, what the build adds to it, and everything that is wrong with it. */
+export type Reading = { contract: Contract; added: Added[]; faults: string[]; fault: Fault };
+
+/**
+ * Reads openapi.yaml into operations with prices.
+ * @param compiled its compiled form, if there is one
+ * @throws ContractFault with all faults together: an unknown price key, a number for a string, an answer that is missing; or because
+ *   the YAML was changed after it was compiled, since types and handlers were then made from another contract
+ */
+export function loadContract(file: URL | string, compiled?: URL): Contract {
+  const built = compiled && compiledContract(file, compiled);
+  if (built) return built;
+  const name = typeof file === 'string' ? file : 'openapi.yaml';
+  const contract = parseContract(readFileSync(file, 'utf8'), name);
+  if (compiled && readCompiled(compiled)) throw new ContractFault(STALE);
+  return contract;
+}
+
+/** Like loadContract, from the text of the document; `name` is the file name in faults, `prices` the kinds of price that it may have. */
+export function parseContract(text: string, name = 'openapi.yaml', prices = PRICES): Contract {
+  const { contract, faults } = readText(text, name, prices);
+  throwAll(faults);
+  return contract;
+}
+
+/**
+ * Reads a document, completed with what the build adds (see expand.ts).
+ * @throws ContractFault for a text that is no document at all; other faults are returned
+ */
+export function readText(text: string, name = 'openapi.yaml', prices = PRICES): Reading {
+  const lines = new LineCounter();
+  const yaml = parseDocument(text, { lineCounter: lines });
+  const first = yaml.errors[0];
+  if (first) throw new ContractFault(`${name}: ${first.message}`);
+  const own: unknown = yaml.toJS();
+  if (!isObject(own))
+    throw new ContractFault(`${name}:1: must be an OpenAPI document, which is an object: openapi: 3.1.0`);
+  const { document, added, conflicts } = expand(own);
+  const { faults, fault } = faultsAt(path => `${name}:${lineOf(yaml, lines, path)}`);
+  for (const { path, message } of conflicts) fault(path, message);
+  return { contract: readContract(document, fault, prices), added, faults, fault };
+}
+
+function lineOf(yaml: Document, lines: LineCounter, path: string[]): number {
+  for (let length = path.length; length > 0; length--) {
+    const node = yaml.getIn(path.slice(0, length), true) as { range?: [number, number, number] } | undefined;
+    if (node?.range) return lines.linePos(node.range[0]).line;
+  }
+  return 1;
+}
