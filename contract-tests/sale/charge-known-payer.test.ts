@@ -35,7 +35,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
   const buy = (work?: () => Promise<Answer>): Promise<Outcome> =>
     world.redeem(world.payment({ payer }), { text: `text ${++calls}`, ...(work ? { work } : {}) });
 
-  const isKnown = (): Promise<boolean> => world.ledger.payerKnown(payer.publicKey.toBase58());
+  const isKnown = (): Promise<boolean> => world.isKnown(payer);
 
   it('work, then settle, without verify', async () => {
     expect((await buy()).kind).to.equal('sold');

@@ -69,7 +69,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(bodyOf(await world.redeem(payment))).to.equal('{"summary":"run 1"}');
     expect(await world.stateOf(payment)).to.equal('delivered');
     expect(world.facilitator.settles).to.equal(2);
-    expect(await world.ledger.payerKnown(payer.publicKey.toBase58()), 'still trusted').to.equal(true);
+    expect(await world.isKnown(payer), 'still trusted').to.equal(true);
   });
 
   it('one that asks to wait twice: unresolved, and verified first from then on', async () => {
@@ -79,7 +79,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expectPending(await world.redeem(payment));
     expect(world.facilitator.settles).to.equal(2);
     expect(await world.stateOf(payment)).to.equal('settling');
-    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+    expect(await world.isKnown(payer)).to.equal(false);
   });
 
   it('one that asks to wait for longer than a call is held, or whose caller leaves: not asked again', async () => {
@@ -135,7 +135,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expectRefused(outcome, /funds/, false);
     expect(outcome).to.have.nested.property('receipt.errorReason', 'insufficient_funds');
     expect(await world.stateOf(payment)).to.equal('released');
-    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+    expect(await world.isKnown(payer)).to.equal(false);
     world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
     expectRefused(
       await world.redeem(payment),

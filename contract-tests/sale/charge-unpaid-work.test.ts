@@ -33,7 +33,7 @@ describe('work that is not paid for', () => {
       await work;
       await world.charge.idle();
     }
-    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+    expect(await world.isKnown(payer)).to.equal(false);
     world.runs = 0;
     const verifies = world.facilitator.verifies;
     expectUnavailable(await world.redeem(world.payment({ payer })), /not charged/);
@@ -114,7 +114,7 @@ describe('work that is not paid for', () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     expectPending(await world.redeem(world.payment({ payer })));
-    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+    expect(await world.isKnown(payer)).to.equal(false);
   });
 
   it('settlements that nobody knows, however long they take, count a quarter, as failures of a backend', async () => {
@@ -133,7 +133,7 @@ describe('work that is not paid for', () => {
     const work = (): Promise<Answer> => new Promise(() => {});
     const outcome = await world.redeem(world.payment({ payer }), { work });
     expect(outcome).to.have.nested.property('answer.status', 502);
-    expect(await world.ledger.payerKnown(payer.publicKey.toBase58())).to.equal(false);
+    expect(await world.isKnown(payer)).to.equal(false);
   });
 
   it('new payers whose verify was slow share a burst of work, however many came meanwhile', async () => {

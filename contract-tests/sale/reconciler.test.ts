@@ -91,7 +91,7 @@ describe('what the reconciler makes of what the chain shows', () => {
     world.charge = world.newCharge({ ledger: faulty('recordRefusal') });
     const payment = world.payment({ payer });
     expectPending(await world.redeem(payment, { text: 'another' }));
-    const known = (): Promise<boolean> => world.ledger.payerKnown(payer.publicKey.toBase58());
+    const known = (): Promise<boolean> => world.isKnown(payer);
     expect(await known()).to.equal(true);
     await reconcile(chainWith([]));
     expect(await world.stateOf(payment)).to.equal('released');

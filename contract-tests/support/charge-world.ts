@@ -268,6 +268,11 @@ export class World {
     };
   }
 
+  /** Whether the ledger trusts this payer. */
+  async isKnown(payer: Keypair): Promise<boolean> {
+    return (await this.ledger.lookUp('0'.repeat(64), payer.publicKey.toBase58())).payerKnown;
+  }
+
   async stateOf(payment: Payment): Promise<string | undefined> {
     return (await this.ledger.find(payment.checked.id))?.state;
   }

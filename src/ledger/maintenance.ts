@@ -10,7 +10,7 @@ import * as claims from './queries/claims.js';
 import { openFates } from './queries/open-fates.js';
 import { audited } from './queries/transitions.js';
 import { setMeta } from './queries/meta.js';
-import { payerKnown, refusePayer } from './queries/payers.js';
+import { refusePayer } from './queries/payers.js';
 import { sql } from './sql.js';
 
 const SLICE = 100;
@@ -20,10 +20,6 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
     /** Records that a payment of this payer was refused. The payer counts as unknown until the next delivery. */
     recordRefusal: async (payer: string): Promise<void> => {
       await engine.write(() => execute(refusePayer({ payer, now: now() })));
-    },
-    payerKnown: async (payer: string): Promise<boolean> => {
-      const [row] = await engine.read(() => execute(payerKnown({ payer })));
-      return row?.known === 1;
     },
     /**
      * Deletes a slice of the rows that never reached `settling` and whose last claim was before a position of their rail.

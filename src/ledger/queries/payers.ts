@@ -1,4 +1,4 @@
-import { one, sql } from '../sql.js';
+import { sql } from '../sql.js';
 import type { At } from './conditions.js';
 
 /** Writes nothing for a payer that is already known. */
@@ -9,6 +9,3 @@ export const knowPayer = (p: At & { payer: string }) =>
 
 export const refusePayer = (p: At & { payer: string }) =>
   sql`update payers set known = 0, refused_at = ${p.now} where payer = ${p.payer}`;
-
-export const payerKnown = ({ payer }: { payer: string }) =>
-  one<{ known: number }>`select known from payers where payer = ${payer}`;
