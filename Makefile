@@ -113,8 +113,9 @@ operation-remove: build ## sell one less: NAME=textStats (or several: NAME='text
 	@for name in $(NAME); do node dist/src/cli/main.js operation remove $$name || exit 1; done
 	@$(MAKE) --no-print-directory generate
 
-package: install ## pack Coinslot for other folders: coinslot-<version>.tgz (.npmrc forbids scripts, so npm pack alone compiles nothing)
-	@npm pack --ignore-scripts=false --loglevel=error
+# .npmrc forbids scripts, so npm pack alone compiles nothing.
+package: install ## pack Coinslot and its sandbox for other folders: coinslot-<version>.tgz, coinslot-sandbox-<version>.tgz
+	@npm pack . ./packages/sandbox --ignore-scripts=false --loglevel=error
 
 lint: build $(TOOLS_STAMP) ## check format, style, types, exports that nothing imports, that the generated types are fresh, and the contract
 	$(BIN)/prettier --check --log-level warn .
@@ -208,7 +209,7 @@ $(COMPILED): openapi.yaml package-lock.json $(wildcard dist/src/contract/*.js) d
 install: $(STAMP) ## install what is missing
 
 clean: ## remove what was built and installed; the state folder (.coinslot) stays
-	rm -rf dist dist-mutants-* node_modules bench/node_modules bench/.cache bench/.run $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv contract-tests/speech/.venv
+	rm -rf dist dist-mutants-* packages/*/dist node_modules bench/node_modules bench/.cache bench/.run $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv contract-tests/speech/.venv
 
 # `npm ci` also where the lock file is newer than what is installed. The stamp is written last: a broken-off install is repeated.
 $(STAMP): package-lock.json

@@ -6,6 +6,7 @@ export default tseslint.config(
   {
     ignores: [
       'dist*/',
+      'packages/*/dist/',
       'generated/',
       '**/node_modules/',
       '.coinslot/',

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
@@ -221,7 +221,7 @@ export async function startServer({
 /**
  * Our server, as users run it: the built program, its ledger on disk with fsync, its log written to a file.
  * @param {Stubs} stubs
- * @param {{ slow?: boolean, model?: boolean, root?: string, shop?: string, env?: object, folder?: string, core?: string | null, nodeArgs?: string[] }} how
+ * @param {{ slow?: boolean, model?: boolean, root?: string, shop?: string, name?: string, probe?: string, env?: object, folder?: string, core?: string | null, nodeArgs?: string[] }} how
  */
 export async function startOurs(
   stubs,
@@ -232,6 +232,7 @@ export async function startOurs(
     shop = root,
     env = {},
     folder = runFolder('coinslot'),
+    name = 'coinslot',
     ...rest
   } = {},
 ) {
@@ -242,7 +243,7 @@ export async function startOurs(
   );
   return startServer({
     folder,
-    name: 'coinslot',
+    name,
     script: join(root, 'dist/src/main.js'),
     env: {
       NETWORK: 'sandbox',
@@ -255,6 +256,14 @@ export async function startOurs(
     },
     ...rest,
   });
+}
+
+/** A built shop that sells three HTTP APIs and has no handlers. @returns {string} its folder */
+export function shopOfApis() {
+  const folder = runFolder('apis');
+  copyFileSync(join(ROOT, 'examples/petstore/openapi.yaml'), join(folder, 'openapi.yaml'));
+  execFileSync(process.execPath, [join(ROOT, 'src/cli/coinslot.js'), 'build'], { cwd: folder });
+  return folder;
 }
 
 /** @param {'express' | 'hono'} name @param {Stubs} stubs */

@@ -6,7 +6,7 @@ import type { Config } from './config.js';
 import { buyCommand } from './config/command-line.js';
 import type { Contract } from './contract/contract.js';
 import { ConfigFault } from './config/setting-reader.js';
-import { resolveEndpoints, type Endpoints } from './sandbox/endpoints.js';
+import { resolveEndpoints, type Endpoints } from './endpoints/endpoints.js';
 import { drain, findFreePort, listen } from './http/listen.js';
 import { hostInUrl } from './net/host-names.js';
 import type { Log } from './net/log.js';

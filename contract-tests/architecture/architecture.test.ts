@@ -39,6 +39,7 @@ const ORDER = [
   ['methods'],
   ['handlers'],
   ['shop'],
+  ['endpoints'],
   ['upstreams', 'sandbox', 'pages'],
   ['config'],
   ['rails'],
@@ -69,6 +70,17 @@ const SELLING = [
   'rails',
   'documents',
   'checks',
+].map(folder => `src/${folder}/`);
+
+/** What `coinslot-sandbox` holds: a shop that sells for real is installed without it. */
+const SANDBOX_PACKAGE = [
+  'sandbox',
+  'wallet',
+  'testing',
+  'cli/buy',
+  'cli/conformance',
+  'cli/mcp',
+  'cli/testing',
 ].map(folder => `src/${folder}/`);
 
 /** Modules and folders that a part must not import. A folder ends with a slash, relative to the root. */
@@ -112,9 +124,10 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
   },
   {
     part: 'src/',
-    imports: /^src\/sandbox\//,
-    why: 'only compose.ts and npm run check import the sandbox',
-    except: ['src/compose.ts', 'src/compose/', 'src/cli/check/main.ts', 'src/sandbox/'],
+    imports: /^src\/(sandbox|wallet|testing|cli\/(buy|conformance|mcp|testing))\//,
+    why: 'the sandbox is a package of its own, which the engine loads by src/endpoints/sandbox-package.ts',
+    except: SANDBOX_PACKAGE,
+    typesToo: false,
   },
   ...SELLING.map(part => ({
     part,
@@ -442,21 +455,26 @@ function textFaults(file: string, text: string): string[] {
   return faults;
 }
 
+/** The package of the engine, and those of the other parts, which are workspaces. */
+const MANIFESTS = ['package.json', 'packages/sandbox/package.json', 'handlers/package.json'];
+
 function packageFaults(root: string): string[] {
   const faults: string[] = [];
-  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<
-    string,
-    Record<string, string>
-  >;
-  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
-    if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
-      faults.push(`package.json: ${name} ${version} is not an exact version`);
+  for (const file of MANIFESTS.filter(each => existsSync(join(root, each)))) {
+    const manifest = JSON.parse(readFileSync(join(root, file), 'utf8')) as Record<
+      string,
+      Record<string, string>
+    >;
+    const named = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.peerDependencies };
+    for (const [name, version] of Object.entries(named))
+      if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+        faults.push(`${file}: ${name} ${version} is not an exact version`);
   }
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { resolved?: string }>;
+    packages: Record<string, { resolved?: string; link?: boolean }>;
   };
-  for (const [name, { resolved }] of Object.entries(lock.packages)) {
-    if (resolved !== undefined) faults.push(`package-lock.json: ${name} names its host`);
+  for (const [name, { resolved, link }] of Object.entries(lock.packages)) {
+    if (resolved !== undefined && !link) faults.push(`package-lock.json: ${name} names its host`);
   }
   return faults;
 }
@@ -500,7 +518,10 @@ describe('The check of the architecture', () => {
   beforeEach(() => {
     root = mkdtempSync(join(tmpdir(), 'architecture-'));
     write('package.json', '{"dependencies":{"koa":"3.3.0"},"devDependencies":{"chai":"6.3.0-rc.1"}}');
-    write('package-lock.json', '{"packages":{"":{},"node_modules/koa":{"version":"3.3.0"}}}');
+    write(
+      'package-lock.json',
+      '{"packages":{"":{},"node_modules/koa":{"version":"3.3.0"},"node_modules/own":{"resolved":"own","link":true}}}',
+    );
   });
   afterEach(() => rmSync(root, { recursive: true }));
 
@@ -511,8 +532,9 @@ describe('The check of the architecture', () => {
 
   it('finds nothing in a tidy tree', () => {
     write('src/main.ts', "import './compose.js';\n");
-    write('src/compose.ts', "import Koa from 'koa';\nimport { b } from './sandbox/endpoints.js';\n");
-    write('src/sandbox/endpoints.ts', "const a = () => import('./child.js');\n");
+    write('src/compose.ts', "import Koa from 'koa';\nimport { b } from './endpoints/endpoints.js';\n");
+    write('src/endpoints/endpoints.ts', "type A = typeof import('../sandbox/child.js');\n");
+    write('src/testing/buyer.ts', "import { a } from '../wallet/signer.js';\n");
     write('src/config.ts', 'export const read = (env = process.env) => env;\n');
     write(
       'src/ledger/store.ts',
@@ -636,7 +658,7 @@ components: { schemas: { Tea: { properties: { cups: {} } }, PaymentOption: { pro
     ['src/http/app.ts', "import { a } from 'coinslot';", 'imports coinslot'],
     ['src/http/app.ts', "import { a } from '../../handlers/summarize.js';", 'imports handlers/summarize.ts'],
     ['src/http/app.ts', "import { a } from '../sandbox/child.js';", 'imports src/sandbox/child.ts'],
-    ['src/cli/buy/main.ts', "import { a } from '../../sandbox/info.js';", 'imports src/sandbox/info.ts'],
+    ['src/cli/check/main.ts', "const a = import('../../wallet/offer.js');", 'imports src/wallet/offer.ts'],
     [
       'src/http/app.ts',
       "import { a } from '../../contract-tests/support/a.js';",
@@ -671,6 +693,7 @@ components: { schemas: { Tea: { properties: { cups: {} } }, PaymentOption: { pro
     ['src/net/a.ts', `// written in an earlier ${'sess' + 'ion'}`, 'mentions who'],
     ['package.json', '{"dependencies":{"koa":"^3.3.0"}}', 'not an exact version'],
     ['package.json', '{"devDependencies":{"koa":"latest"}}', 'not an exact version'],
+    ['packages/sandbox/package.json', '{"peerDependencies":{"coinslot":"1"}}', 'not an exact version'],
     [
       'package-lock.json',
       '{"packages":{"node_modules/koa":{"resolved":"https://mirror.example/koa.tgz"}}}',

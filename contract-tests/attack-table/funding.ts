@@ -7,7 +7,7 @@ import {
   getAssociatedTokenAddressSync,
 } from '@solana/spl-token';
 import { Connection, Keypair, PublicKey, TransactionMessage, VersionedTransaction } from '@solana/web3.js';
-import type { SandboxInfo } from '../../src/sandbox/info.js';
+import type { SandboxInfo } from '../../src/config/sandbox-file.js';
 
 const PAYERS_PER_TRANSACTION = 4;
 const MAX_LOOKS = 50;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { SandboxInfo } from '../../src/sandbox/info.js';
+import type { SandboxInfo } from '../../src/config/sandbox-file.js';
 import { commitsOf } from '../support/commits.js';
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));

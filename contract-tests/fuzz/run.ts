@@ -13,7 +13,7 @@ import { toDecimal } from '../../src/price/amount.js';
 import { record, recordMissing } from '../tools/record.js';
 import { pythonEnvironment, succeeds } from '../support/python-environment.js';
 import { operationIn, SOLD } from '../support/sold.js';
-import { readInfo } from '../../src/sandbox/info.js';
+import { readInfo } from '../../src/config/sandbox-file.js';
 import { call, openWorld, post, signFor, type Payer } from '../support/world.js';
 import { stockLines, wordsForSt } from './stock-lines.js';
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { getAssociatedTokenAddressSync } from '@solana/spl-token';
 import { Connection, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
-import { readInfo } from '../../src/sandbox/info.js';
+import { readInfo } from '../../src/config/sandbox-file.js';
 import { craftPayment, v2Header, type Recipe } from '../support/craft.js';
 import { type Intervention } from '../support/proxy.js';
 import { sha256 } from '../support/test-chain.js';

@@ -14,7 +14,7 @@ import {
 import { Connection, Keypair, PublicKey, TransactionMessage, VersionedTransaction } from '@solana/web3.js';
 import { expect } from 'chai';
 import { spawnSandbox, type SpawnOptions } from '../../src/sandbox/child.js';
-import type { SandboxInfo } from '../../src/sandbox/info.js';
+import type { SandboxInfo } from '../../src/config/sandbox-file.js';
 import type { SandboxMessage } from '../../src/sandbox/main.js';
 
 const MAIN = new URL('../../src/sandbox/main.js', import.meta.url);

@@ -82,9 +82,8 @@ function wrongTests({ tests = [], at = [] }: Row): string[] {
 }
 
 function wrongPackages({ packages = {}, package: own = {} }: Row): string[] {
-  const files = ['package.json', 'contract-tests/tools/package.json'].map(
-    file => JSON.parse(readText(file)) as Json,
-  );
+  const folders = ['', 'packages/sandbox/', 'handlers/', 'contract-tests/tools/'];
+  const files = folders.map(folder => JSON.parse(readText(`${folder}package.json`)) as Json);
   const versions = Object.assign(
     {},
     ...files.flatMap(({ dependencies, devDependencies }) => [dependencies, devDependencies]),

@@ -5,6 +5,8 @@ import {
   ACCOUNT_SIZE,
   AccountLayout,
   getAssociatedTokenAddressSync,
+  MINT_SIZE,
+  MintLayout,
   TOKEN_PROGRAM_ID,
 } from '@solana/spl-token';
 import { PublicKey, SYSVAR_CLOCK_PUBKEY } from '@solana/web3.js';
@@ -17,6 +19,8 @@ export const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
 export const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
 export const BLOCKHASH = 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N';
 export const RECEIVER = getAssociatedTokenAddressSync(new PublicKey(USDC), new PublicKey(PAY_TO)).toBase58();
+/** The signature of whatever the facilitator settles. */
+export const SETTLED = '5'.repeat(87);
 /** What a facilitator lists that serves mainnet. */
 export const KIND = { x402Version: 2, scheme: 'exact', network: CAIP2, extra: { feePayer: FEE_PAYER } };
 
@@ -46,7 +50,7 @@ export class StubMainnet {
   readonly facilitator = createServer(
     this.#listener(({ url }) => {
       this.asked.push(url);
-      return { kinds: this.kinds, extensions: [], signers: {} };
+      return this.#facilitatorAnswer(url);
     }),
   );
 
@@ -77,9 +81,18 @@ export class StubMainnet {
         return { 'solana-core': '2.3.0', 'feature-set': 1 };
       case 'getBlockHeight':
         return 280_000_000;
+      case 'getTransaction':
+        return null;
       default:
         throw new Error(`the stub does not know ${method}`);
     }
+  }
+
+  /** Every payment is taken. */
+  #facilitatorAnswer(url: string): object {
+    if (url.endsWith('/verify')) return { isValid: true };
+    if (url.endsWith('/settle')) return { success: true, transaction: SETTLED, network: CAIP2 };
+    return { kinds: this.kinds, extensions: [], signers: {} };
   }
 
   #account(address: string): object | null {
@@ -96,6 +109,7 @@ export class StubMainnet {
       clock.writeBigInt64LE(BigInt(Math.floor(Date.now() / 1_000) + this.aheadSeconds), 32);
       return of('Sysvar1111111111111111111111111111111111111', clock);
     }
+    if (address === USDC) return of(TOKEN_PROGRAM_ID.toBase58(), mintAccount());
     if (address !== RECEIVER || !this.receiver) return null;
     return of(this.receiver.program, tokenAccount(this.receiver));
   }
@@ -113,6 +127,19 @@ export class StubMainnet {
       });
     };
   }
+}
+
+/** The bytes of a mint with six decimals, without authorities. */
+function mintAccount(): Buffer {
+  const data = Buffer.alloc(MINT_SIZE);
+  const none = {
+    mintAuthorityOption: 0,
+    mintAuthority: PublicKey.default,
+    freezeAuthorityOption: 0,
+  } as const;
+  const rest = { freezeAuthority: PublicKey.default, supply: 0n, decimals: 6, isInitialized: true };
+  MintLayout.encode({ ...none, ...rest }, data);
+  return data;
 }
 
 /** The bytes of a token account that holds 12.5 USDC. */

@@ -42,7 +42,7 @@ async function finalAnswer({ send }: SignedCall): Promise<Answer> {
   return answer;
 }
 
-describe('coinslot/testing', function () {
+describe('coinslot-sandbox/testing', function () {
   this.timeout(180_000);
   let shop: TestShop;
 

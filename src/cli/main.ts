@@ -1,22 +1,27 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { ConfigFault } from '../config/setting-reader.js';
+import { importFromSandbox } from '../endpoints/sandbox-package.js';
 import { writeErr, writeOut } from './terminal.js';
 
-/** The commands, each a program of its own that reads `process.argv` without the name of the command. */
+/** The commands, each a program of its own below src/ that reads `process.argv` without the name of the command. */
 const COMMANDS: Record<string, [program: string, summary: string]> = {
-  run: ['../main.js', 'start the server that sells what the folder describes'],
-  build: ['./build/main.js', 'compile the contract and the handlers of the folder'],
-  init: ['./init/main.js', 'write a new shop into the folder'],
-  contract: ['./contract/main.js', 'print openapi.yaml with everything that the server adds to it'],
-  operation: ['./operation/main.js', 'add an operation to openapi.yaml, or remove one'],
-  check: ['./check/main.js', 'say what a start of the server would find, without starting it'],
-  mock: ['./mock/main.js', 'serve examples of every answer, paid and unpaid, without a chain'],
-  buy: ['./buy/main.js', 'buy one call'],
-  mcp: ['./mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
-  ledger: ['./ledger/main.js', 'show revenue and open payments; refund, move, verify'],
-  conformance: ['./conformance/main.js', 'check a shop that runs somewhere, whoever wrote it'],
-  testing: ['./testing/main.js', 'start the shop in a sandbox for tests, and inject faults'],
-  sandbox: ['../sandbox/main.js', 'start only the local chain, facilitator and market'],
+  run: ['main.js', 'start the server that sells what the folder describes'],
+  build: ['cli/build/main.js', 'compile the contract and the handlers of the folder'],
+  init: ['cli/init/main.js', 'write a new shop into the folder'],
+  contract: ['cli/contract/main.js', 'print openapi.yaml with everything that the server adds to it'],
+  operation: ['cli/operation/main.js', 'add an operation to openapi.yaml, or remove one'],
+  check: ['cli/check/main.js', 'say what a start of the server would find, without starting it'],
+  mock: ['cli/mock/main.js', 'serve examples of every answer, paid and unpaid, without a chain'],
+  buy: ['cli/buy/main.js', 'buy one call'],
+  mcp: ['cli/mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
+  ledger: ['cli/ledger/main.js', 'show revenue and open payments; refund, move, verify'],
+  conformance: ['cli/conformance/main.js', 'check a shop that runs somewhere, whoever wrote it'],
+  testing: ['cli/testing/main.js', 'start the shop in a sandbox for tests, and inject faults'],
+  sandbox: ['sandbox/main.js', 'start only the local chain, facilitator and market'],
 };
+
+/** Those that buy, or need a chain to try: they are in the sandbox's package. */
+const OF_SANDBOX = ['buy', 'mcp', 'conformance', 'testing', 'sandbox'];
 
 const USAGE = [
   'Usage: coinslot <command> [options]',
@@ -31,9 +36,10 @@ const USAGE = [
 const WITHOUT_OPTIONS = ['run', 'sandbox'];
 
 /** Programs are started, not imported: none of them is a part of this one. */
-async function start([program]: [string, string]): Promise<void> {
+async function start(name: string, program: string): Promise<void> {
   process.argv.splice(2, 1);
-  await import(new URL(program, import.meta.url).href);
+  if (OF_SANDBOX.includes(name)) await importFromSandbox(program, `coinslot ${name}`);
+  else await import(new URL(`../${program}`, import.meta.url).href);
 }
 
 function versionOf(): string {
@@ -49,7 +55,11 @@ if (command && WITHOUT_OPTIONS.includes(name) && process.argv.length > 3) {
 } else if (command) {
   // Variables that are set already take precedence over those of the file.
   if (existsSync('.env')) process.loadEnvFile('.env');
-  await start(command);
+  await start(name, command[0]).catch((error: unknown) => {
+    if (!(error instanceof ConfigFault)) throw error;
+    writeErr(`${error.message}\n`);
+    process.exitCode = 1;
+  });
 } else if (name === '--version') {
   writeOut(`${versionOf()}\n`);
 } else if (['', 'help', '--help', '-h'].includes(name)) {

@@ -1,6 +1,6 @@
 import type { Log } from '../net/log.js';
 import type { Config } from '../config.js';
-import type { Endpoints } from '../sandbox/endpoints.js';
+import type { Endpoints } from '../endpoints/endpoints.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import type { Methods } from '../methods/methods.js';
 import type { Observation } from '../observe/observation.js';

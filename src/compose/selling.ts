@@ -6,7 +6,7 @@ import { BodyReader } from '../http/body.js';
 import { exposedHeaders } from '../http/exposed-headers.js';
 import { Deliveries } from '../http/deliveries.js';
 import type { SharedNotes } from '../pages/session.js';
-import { readInfo } from '../sandbox/info.js';
+import { readInfo } from '../config/sandbox-file.js';
 import { freeAnswers } from '../http/free-answers.js';
 import { servePages } from '../http/handler-pages.js';
 import { orderWork } from '../http/run-handler.js';

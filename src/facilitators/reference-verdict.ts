@@ -1,12 +1,15 @@
 import type { FacilitatorSvmSigner } from '@x402/svm';
 import { MAX_COMPUTE_UNITS, MAX_MICROLAMPORTS_PER_UNIT, SIGNATURES } from '../rails/solana/fee-limits.js';
-import type { FacilitatorRequest } from './facilitator.js';
+import { FacilitatorFault, type FacilitatorRequest } from './facilitator.js';
 import type { VerifyResult } from '../rails/rail.js';
 
 /** Simulates a transaction (base64). @returns why it would fail; null if it would succeed. Throws if the chain can't be asked. */
 type Simulate = (transaction: string) => Promise<string | null>;
 
 export type ReferenceVerdict = (request: FacilitatorRequest, simulate: Simulate) => Promise<VerifyResult>;
+
+/** In the version that it is compiled with. */
+const PACKAGE = '@x402/svm@2.27.0';
 
 const OPTIONS = {
   maxPriorityFeeMicroLamports: Number(MAX_MICROLAMPORTS_PER_UNIT),
@@ -15,12 +18,18 @@ const OPTIONS = {
 };
 
 /**
- * The verdict of x402's reference implementation on a payment (scheme `exact` on SVM). Its packages are loaded here, because they are
- * large and a server that asks other facilitators does not need them.
+ * The verdict of x402's reference implementation on a payment (scheme `exact` on SVM). Its packages are large, and a server that asks
+ * other facilitators is installed without them.
  * @param feePayer the address that pays the fees
+ * @throws FacilitatorFault if they are not installed
  */
 export async function loadReferenceVerdict(feePayer: string): Promise<ReferenceVerdict> {
-  const { ExactSvmScheme } = await import('@x402/svm/exact/facilitator');
+  const { ExactSvmScheme } = await import('@x402/svm/exact/facilitator').catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new FacilitatorFault(
+      `FACILITATOR_URL: embedded needs the package ${PACKAGE}, whose verdict is the second on each payment: npm install ${PACKAGE}`,
+    );
+  });
   return async ({ transaction, requirements }, simulate) => {
     let outage: Error | undefined;
     const signer = signerOf(feePayer, async () => {

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { isAlive, readInfo, type SandboxInfo } from './info.js';
+import { isAlive, readInfo, type SandboxInfo } from '../config/sandbox-file.js';
 import type { SandboxMessage } from './main.js';
 
 export type SpawnOptions = {

@@ -1,4 +1,4 @@
-import type { SampleMints } from './sample-mints.js';
+import type { SampleMints } from '../config/sandbox-file.js';
 import { EXAMPLE_MINT } from './sample-mints.js';
 import { createHash } from 'node:crypto';
 import {

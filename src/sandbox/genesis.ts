@@ -1,4 +1,4 @@
-import type { SampleMints } from './sample-mints.js';
+import type { SampleMints } from '../config/sandbox-file.js';
 import { EXAMPLE_MINT } from './sample-mints.js';
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';

@@ -1,6 +1,6 @@
 import { messageOf } from '../ledger/fault.js';
 import '../rails/solana/silence-bigint-warning.js';
-import type { SandboxInfo } from './info.js';
+import type { SandboxInfo } from '../config/sandbox-file.js';
 import { startSandbox, type Sandbox, type SandboxOptions } from './start.js';
 
 const CLOSE_WAIT_MS = 3000;

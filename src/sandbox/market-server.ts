@@ -1,4 +1,4 @@
-import type { SampleMints } from './sample-mints.js';
+import type { SampleMints } from '../config/sandbox-file.js';
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

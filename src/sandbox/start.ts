@@ -4,7 +4,7 @@ import { NETWORKS } from '../rails/solana/networks.js';
 import { Chain } from './chain.js';
 import { serveFacilitator } from './facilitator-server.js';
 import { openGenesis, walletOf, writeAtomically, type Genesis } from './genesis.js';
-import { infoFile, isAlive, readInfo, type SandboxInfo } from './info.js';
+import { infoFile, isAlive, readInfo, type SandboxInfo } from '../config/sandbox-file.js';
 import { takeLock } from './lock.js';
 import { startMarket, type MarketOptions } from './market-server.js';
 import { serveRpc } from './rpc-http.js';

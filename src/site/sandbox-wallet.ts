@@ -12,7 +12,9 @@ import type { Offers } from '../offers/offers.js';
 import { isSignature } from '../rails/solana/address.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { LandedTransaction } from '../rails/solana/rpc-results.js';
-import { chooseOffer, type Challenge } from '../wallet/offer.js';
+import { importFromSandbox } from '../endpoints/sandbox-package.js';
+import type * as Offer from '../wallet/offer.js';
+import type * as Signer from '../wallet/signer.js';
 import { foreignPage } from './own-page.js';
 
 export type WalletParts = {
@@ -126,10 +128,11 @@ export class SandboxWallet {
     this.#signing += 1;
     try {
       // Loaded with the first payment: a server that sells does not sign.
-      const { createSigner, SigningFault } = await import('../wallet/signer.js');
+      const { createSigner, SigningFault } = await fromWallet<typeof Signer>('signer');
+      const { chooseOffer } = await fromWallet<typeof Offer>('offer');
       const signer = await createSigner(keypair, rpcUrl);
       const { body } = offers.challenge(operation, offers.methods.first);
-      const required = JSON.parse(body.toString()) as Challenge['required'];
+      const required = JSON.parse(body.toString()) as Offer.Challenge['required'];
       const offer = chooseOffer({ required }, signer.address);
       if (typeof offer === 'string')
         return fault(503, `The sandbox wallet can't pay: ${offer}.`, { 'Retry-After': '5' });
@@ -170,6 +173,10 @@ export class SandboxWallet {
       await pause(LOOK_AGAIN_MS, signal);
     }
   }
+}
+
+function fromWallet<T>(module: 'signer' | 'offer'): Promise<T> {
+  return importFromSandbox<T>(`wallet/${module}.js`, 'The wallet of this page');
 }
 
 /** The change of each owner's balance of a mint, which a transaction reports as balances before and after. */

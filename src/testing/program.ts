@@ -16,7 +16,8 @@ type Start<T> = {
   log: (line: string) => void;
 };
 
-const COMMANDS = fileURLToPath(new URL('../cli/main.js', import.meta.url));
+/** The engine is a package of its own. */
+const ENGINE = new URL('./dist/src/cli/main.js', import.meta.resolve('coinslot/package.json'));
 const END_WITH_PARENT = new URL('./end-with-parent.js', import.meta.url).href;
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
@@ -28,7 +29,7 @@ const MAX_SAID = 64 * 1024;
  */
 export async function startProgram<T>(start: Start<T>): Promise<Program & { facts: T }> {
   const { command, folder, settings, ready, log } = start;
-  const child = fork(COMMANDS, [command], {
+  const child = fork(fileURLToPath(ENGINE), [command], {
     cwd: folder,
     env: settings,
     execArgv: ['--import', END_WITH_PARENT],

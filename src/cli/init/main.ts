@@ -43,6 +43,7 @@ function writePackage(folder: string): void {
   const known = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as ShopPackage) : undefined;
   const { scripts, dependencies, devDependencies, ...rest } = known ?? ({} as ShopPackage);
   const compilers = Object.entries(own.devDependencies ?? {}).filter(([name]) => COMPILERS.includes(name));
+  const coinslot = dependencies?.['coinslot'] ?? own.version;
   const shop = {
     name: basename(folder)
       .toLowerCase()
@@ -61,10 +62,20 @@ function writePackage(folder: string): void {
       ...scripts,
       test: 'coinslot build && node --test dist/test/',
     },
-    dependencies: { coinslot: own.version, ...dependencies },
-    devDependencies: { ...Object.fromEntries(compilers), ...devDependencies },
+    dependencies: { coinslot, ...dependencies },
+    devDependencies: {
+      'coinslot-sandbox': sandboxBeside(coinslot) ?? own.version,
+      ...Object.fromEntries(compilers),
+      ...devDependencies,
+    },
   };
   writeFileSync(file, `${JSON.stringify(shop, undefined, 2)}\n`);
+}
+
+/** `make package` packs the sandbox into a file beside that of Coinslot. @returns undefined if Coinslot was not installed from a file */
+function sandboxBeside(coinslot: string): string | undefined {
+  const [, folder, version] = /^(file:(?:.*\/)?)coinslot-([^/]*\.tgz)$/.exec(coinslot) ?? [];
+  return version === undefined ? undefined : `${folder}coinslot-sandbox-${version}`;
 }
 
 const [, , name = '.', ...rest] = process.argv;

@@ -79,7 +79,8 @@ documents of the server; \`npx coinslot contract\` prints the whole. To change w
     npx coinslot build
 
 \`handlers/\` and \`test/\` are TypeScript; \`generated/\` and \`dist/\` are written by \`coinslot build\`. Settings come from the
-environment, or from a file \`.env\` here. To sell for real: \`NETWORK=mainnet\`, \`PAY_TO\`, \`PUBLIC_URL\`.
+environment, or from a file \`.env\` here. To sell for real: \`npm ci --omit=dev\`, which leaves out the sandbox and the compilers, and
+\`NETWORK=mainnet\`, \`PAY_TO\`, \`PUBLIC_URL\`.
 `;
 
 /** The other files of a new shop. */

@@ -1,10 +1,11 @@
 import type { LandedTransaction } from '../../rails/solana/rpc-results.js';
 import type { SignatureEntry } from '../../rails/solana/rpc-results.js';
 import { createHash } from 'node:crypto';
-import { VersionedMessage } from '@solana/web3.js';
 import type { Identity } from '../../ledger/reader.js';
 import type { Payment } from '../../ledger/store.js';
 import { ASSOCIATED_TOKEN_PROGRAM, TOKEN_PROGRAM } from '../../rails/solana/networks.js';
+import { toAddress } from '../../rails/solana/address.js';
+import { readTransaction, type SolanaTransaction } from '../../rails/solana/message.js';
 import { createChain } from '../../rails/solana/rpc.js';
 import type { SolanaChain } from '../../rails/solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from '../../operator/check-network.js';
@@ -147,7 +148,7 @@ async function compare(
     void tally.differences.push({ kind, payment, transaction, detail });
   if (!landed)
     return differ('unreadable', null, 'listed, but the RPC server does not have it; use an archive server');
-  const amount = incoming(landed.message, receiver.account);
+  const amount = incoming(landed.transaction, receiver.account);
   const id = createHash('sha256').update(landed.message).digest('hex');
   const payment = await reader.find(id);
   if (!payment) {
@@ -275,25 +276,32 @@ function missing(payment: Payment): string {
 }
 
 /**
- * @returns the amount that the top-level instructions of a message move into a token account (SPL Token: Transfer 3, MintTo 7,
+ * @returns the amount that the top-level instructions of a transaction move into a token account (SPL Token: Transfer 3, MintTo 7,
  *   TransferChecked 12, MintToChecked 14), or undefined if another program may have moved tokens too
  */
 function incoming(bytes: Uint8Array, account: string): bigint | undefined {
-  const message = VersionedMessage.deserialize(bytes);
-  const keys = message.staticAccountKeys.map(key => key.toBase58());
+  const transaction = readTransaction(Buffer.from(bytes));
+  const keys = transaction.keys.map(key => toAddress(Buffer.from(key, 'latin1')));
   const index = keys.indexOf(account);
   if (index < 0) return undefined;
   let sum = 0n;
-  for (const { programIdIndex, accountKeyIndexes, data } of message.compiledInstructions) {
-    const program = keys[programIdIndex];
-    if (!accountKeyIndexes.includes(index) || program === ASSOCIATED_TOKEN_PROGRAM) continue;
-    if (program === TOKEN_PROGRAM) sum += tokenAmount(Buffer.from(data), accountKeyIndexes, index);
-    else if (message.isAccountWritable(index)) return undefined;
+  for (const { program, accounts, data } of transaction.instructions) {
+    if (!accounts.includes(index) || keys[program] === ASSOCIATED_TOKEN_PROGRAM) continue;
+    if (keys[program] === TOKEN_PROGRAM) sum += tokenAmount(data, accounts, index);
+    else if (isWritable(transaction, index)) return undefined;
   }
   return sum;
 }
 
-function tokenAmount(data: Buffer, accounts: readonly number[], index: number): bigint {
+/** Signers come first; among signers and among others, those that may be written to. */
+function isWritable(
+  { signatures, readonlySigners, readonlyOthers, keys }: SolanaTransaction,
+  index: number,
+): boolean {
+  return index < signatures ? index < signatures - readonlySigners : index < keys.length - readonlyOthers;
+}
+
+function tokenAmount(data: Buffer, accounts: Buffer, index: number): bigint {
   const [source, target] = data[0] === 12 ? [accounts[0], accounts[2]] : [accounts[0], accounts[1]];
   const moves = [3, 7, 12, 14].includes(data[0] ?? 0) && data.length >= 9;
   return moves && target === index && source !== index ? data.readBigUInt64LE(1) : 0n;

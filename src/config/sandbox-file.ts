@@ -1,6 +1,16 @@
-import type { SampleMints } from './sample-mints.js';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+
+/** The mints of the sandbox's chain. */
+export type SampleMints = {
+  /** The mint of the contract's examples, so that these can be bought here as they stand. */
+  example: string;
+  classic: string;
+  noAuthorities: string;
+  token2022: string;
+  untraded: string;
+  uninitialised: string;
+};
 
 /** The contents of `sandbox.json` in the state folder: the URLs of the sandbox and the addresses on its chain. */
 export type SandboxInfo = {

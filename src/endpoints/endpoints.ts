@@ -3,7 +3,14 @@ import type { Config } from '../config.js';
 import type { FacilitatorConfig } from '../config/facilitator-settings.js';
 import { ConfigFault } from '../config/setting-reader.js';
 import type { KeyPair } from '../rails/solana/key-pair.js';
-import { readInfo, type SandboxInfo } from './info.js';
+import { readInfo, type SandboxInfo } from '../config/sandbox-file.js';
+import type { spawnSandbox as SpawnSandbox } from '../sandbox/child.js';
+import type { sandboxFeePayer as SandboxFeePayer } from '../sandbox/fee-payer.js';
+import { importFromSandbox } from './sandbox-package.js';
+
+/** What is used of the sandbox. */
+type Child = { spawnSandbox: typeof SpawnSandbox };
+type FeePayer = { sandboxFeePayer: typeof SandboxFeePayer };
 
 /** The chain, the facilitators and the market, and the receiver. `stop` ends the sandbox if one was started. */
 export type Endpoints = {
@@ -38,7 +45,7 @@ export async function resolveEndpoints(options: SandboxOptions): Promise<Endpoin
 }
 
 async function startSandbox({ config, publicUrl, log, onSandboxExit }: SandboxOptions): Promise<Endpoints> {
-  const { spawnSandbox } = await import('./child.js');
+  const { spawnSandbox } = await importFromSandbox<Child>('sandbox/child.js', 'The sandbox');
   const sandbox = await spawnSandbox({
     stateDir: config.stateDir,
     host: config.host,
@@ -73,7 +80,7 @@ export async function feePayerOf(
 ): Promise<KeyPair | undefined> {
   if (!facilitators.some(({ kind }) => kind === 'embedded')) return undefined;
   if (feePayer.keyPair || network.name !== 'sandbox') return feePayer.keyPair;
-  const { sandboxFeePayer } = await import('./fee-payer.js');
+  const { sandboxFeePayer } = await importFromSandbox<FeePayer>('sandbox/fee-payer.js', 'The sandbox');
   return sandboxFeePayer(stateDir, rpcUrls[0] ?? '').catch((error: unknown) => {
     throw new ConfigFault(
       `the sandbox has no fee payer for the embedded facilitator: ${(error as Error).message}`,

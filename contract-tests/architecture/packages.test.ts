@@ -1,0 +1,150 @@
+import { expect } from 'chai';
+import { readdirSync, readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+
+type Manifest = {
+  version: string;
+  files?: string[];
+  dependencies: Record<string, string>;
+  devDependencies?: Record<string, string>;
+  peerDependencies?: Record<string, string>;
+};
+
+const read = (file: string): string => readFileSync(`${ROOT}${file}`, 'utf8');
+const manifestOf = (folder: string): Manifest => JSON.parse(read(`${folder}package.json`)) as Manifest;
+
+const ENGINE = manifestOf('');
+const SANDBOX = manifestOf('packages/sandbox/');
+const HANDLERS = manifestOf('handlers/');
+
+/** What a compiled file loads, and what it asks the place of. Imports of types are gone there. */
+function importsOf(file: string): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    const named =
+      ts.isImportDeclaration(node) || ts.isExportDeclaration(node) ? node.moduleSpecifier : askedBy(node);
+    if (named && ts.isStringLiteralLike(named)) found.push(named.text);
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(file, read(file), ts.ScriptTarget.ES2022, true));
+  return found;
+}
+
+function askedBy(node: ts.Node): ts.Node | undefined {
+  const asks = ts.isCallExpression(node) && /^import(\.meta\.resolve)?$/.test(node.expression.getText());
+  return asks ? node.arguments[0] : undefined;
+}
+
+/** The packages that files import, by name. */
+function packagesOf(files: Iterable<string>): string[] {
+  const names = [...files]
+    .flatMap(importsOf)
+    .filter(target => !target.startsWith('.') && !isBuiltin(target))
+    .map(target => target.split('/', target.startsWith('@') ? 2 : 1).join('/'));
+  return [...new Set(names)].sort();
+}
+
+const compiledIn = (folder: string): string[] =>
+  readdirSync(`${ROOT}dist/${folder}`, { recursive: true, encoding: 'utf8' })
+    .filter(file => file.endsWith('.js'))
+    .map(file => `dist/${folder}/${file}`);
+
+/** The files of dist/src/ that the package of the engine has. */
+function engineFiles(): string[] {
+  const left = (ENGINE.files ?? [])
+    .filter(each => each.startsWith('!dist/src/'))
+    .map(each => `${each.slice(1)}/`);
+  return compiledIn('src').filter(file => !left.some(folder => file.startsWith(folder)));
+}
+
+/** What is compiled for the package of the sandbox: what its tsconfig.json names, and all that these import. */
+function sandboxFiles(): string[] {
+  const { files } = JSON.parse(read('packages/sandbox/tsconfig.json')) as { files: string[] };
+  const found = new Set<string>();
+  const add = (file: string): void => {
+    if (found.has(file)) return;
+    found.add(file);
+    for (const target of importsOf(file))
+      if (target.startsWith('.')) add(posix.join(posix.dirname(file), target));
+  };
+  for (const file of files) add(posix.join('dist', file.replace('../../', '').replace(/\.ts$/, '.js')));
+  return [...found];
+}
+
+/** Those that a dependency expects beside itself. */
+function peersOf({ dependencies }: Manifest): string[] {
+  return Object.keys(dependencies).flatMap(name =>
+    Object.keys(manifestOf(`node_modules/${name}/`).peerDependencies ?? {}),
+  );
+}
+
+describe('The packages', () => {
+  it('the engine depends on what it imports, and on nothing else', () => {
+    // Asked for where FACILITATOR_URL is embedded. As an optional peer, npm would install it wherever a development package has it.
+    const onDemand = '@x402/svm';
+    expect(ENGINE.peerDependencies).to.equal(undefined);
+    expect(packagesOf(engineFiles())).to.deep.equal([...Object.keys(ENGINE.dependencies), onDemand].sort());
+  });
+
+  it('the engine has no file that imports one which only the sandbox has', () => {
+    const files = new Set(engineFiles());
+    const missing = [...files].flatMap(file =>
+      importsOf(file)
+        .filter(target => target.startsWith('.') && !files.has(posix.join(posix.dirname(file), target)))
+        .map(target => `${file} imports ${target}`),
+    );
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('the sandbox depends on what it imports, and on nothing else; its engine is beside it', () => {
+    const { coinslot, ...others } = SANDBOX.peerDependencies ?? {};
+    expect([coinslot, others]).to.deep.equal([ENGINE.version, {}]);
+    expect(packagesOf(sandboxFiles())).to.deep.equal(
+      [...Object.keys(SANDBOX.dependencies), 'coinslot'].sort(),
+    );
+  });
+
+  it('the sandbox has every module that the engine asks it for', () => {
+    const files = new Set(sandboxFiles());
+    const asked = engineFiles().flatMap(file =>
+      [
+        ...read(file).matchAll(
+          /'((?:sandbox|wallet|testing|cli\/(?:buy|conformance|mcp|testing))\/[\w-]+\.js)'/g,
+        ),
+      ].map(([, module]) => `dist/src/${module}`),
+    );
+    expect(asked).to.include.members(['dist/src/sandbox/child.js', 'dist/src/cli/buy/main.js']);
+    expect(asked.filter(file => !files.has(file))).to.deep.equal([]);
+  });
+
+  it('the handlers depend on what they import, on its peers, and on nothing else', () => {
+    const imported = packagesOf(compiledIn('handlers')).filter(name => name !== 'coinslot');
+    const declared = Object.keys(HANDLERS.dependencies);
+    expect(declared).to.include.members(imported);
+    expect([...imported, ...peersOf(HANDLERS)]).to.include.members(declared);
+  });
+
+  it('are of one version, and agree on the versions of what they share', () => {
+    expect([SANDBOX.version, HANDLERS.version]).to.deep.equal([ENGINE.version, ENGINE.version]);
+    const versions = new Map<string, string>();
+    for (const { dependencies, devDependencies, peerDependencies } of [ENGINE, SANDBOX, HANDLERS])
+      for (const [name, version] of Object.entries({
+        ...peerDependencies,
+        ...devDependencies,
+        ...dependencies,
+      })) {
+        expect(versions.get(name) ?? version, name).to.equal(version);
+        versions.set(name, version);
+      }
+  });
+
+  it('what the embedded facilitator asks for is what package.json names', () => {
+    const version = ENGINE.devDependencies?.['@x402/svm'];
+    expect(read('src/facilitators/reference-verdict.ts')).to.contain(`'@x402/svm@${version}'`);
+  });
+});

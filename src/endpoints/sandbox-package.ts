@@ -1,0 +1,27 @@
+import { existsSync } from 'node:fs';
+import { ConfigFault } from '../config/setting-reader.js';
+
+const PACKAGE = 'coinslot-sandbox';
+
+/**
+ * Loads a module of the sandbox's package, the only way from the engine to it: a server that sells for real goes without. In this
+ * repository the sandbox is compiled beside the engine.
+ * @param module below src/, such as `sandbox/child.js`
+ * @param purpose what needs it, the beginning of the message
+ * @throws ConfigFault if the package is not installed
+ */
+export async function importFromSandbox<T>(module: string, purpose: string): Promise<T> {
+  const beside = new URL(`../${module}`, import.meta.url);
+  return (await import(existsSync(beside) ? beside.href : placeOf(module, purpose))) as T;
+}
+
+function placeOf(module: string, purpose: string): string {
+  try {
+    return import.meta.resolve(`${PACKAGE}/${module}`);
+  } catch {
+    throw new ConfigFault(
+      `${purpose} needs the package ${PACKAGE}, which is not installed here: npm install --include=dev. (coinslot init writes it ` +
+        'into devDependencies of package.json, and a server that sells for real does without it: NETWORK=mainnet.)',
+    );
+  }
+}
