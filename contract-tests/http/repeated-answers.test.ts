@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Methods } from '../../src/methods/methods.js';
 import { randomBytes } from 'node:crypto';
 import { PickUps } from '../../src/http/serve-pick-up.js';
-import { AnswerKeys } from '../../src/sale/answer-keys.js';
+import { AnswerKeys } from '../../src/http/answer-keys.js';
 import { anotherText, callTool, paid, payloadOf } from '../support/mcp-call.js';
 import { RELEASED } from '../support/sold.js';
 import { openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';

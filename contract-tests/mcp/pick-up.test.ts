@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createHmac, randomBytes } from 'node:crypto';
-import { AnswerKeys } from '../../src/sale/answer-keys.js';
+import { AnswerKeys } from '../../src/http/answer-keys.js';
 import { anotherText, callTool, mcp, paid, payloadOf, type ToolCall } from '../support/mcp-call.js';
 import { call, openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
 

@@ -87,7 +87,7 @@ export const evidenceMutants: readonly Mutant[] = [
   ...of('sale/reconciler', 'sale/reconciler', [
     {
       name: 'a payer that the chain proves unpaid stays known',
-      find: 'await this.#ledger.recordRefusal(row.payer);',
+      find: 'await ledger.recordRefusal(payer);',
       replace: '',
       grep: 'a payer whose payment the chain proves unpaid is unknown again',
     },

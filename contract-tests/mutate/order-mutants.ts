@@ -49,7 +49,7 @@ export const orderMutants: readonly Mutant[] = [
   ),
   changed(
     'attempts are never used up',
-    'const usedUp = tries >= this.#maxAttempts;',
+    'const usedUp = tries >= this.#options.maxAttempts;',
     'const usedUp = false;',
     'a failed attempt counts',
   ),

@@ -2,11 +2,12 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { Charge } from '../../src/sale/charge.js';
 import type { Payment } from '../../src/sale/check-payment.js';
-import type { Outcome } from '../../src/sale/outcome.js';
-import { bodyOf, eachInANewWorld, Gate, ID, SIGNATURE, world } from '../support/charge-world.js';
+import type { PaidCall } from '../../src/sale/paid-call.js';
+import type { Answer, Outcome } from '../../src/sale/outcome.js';
+import { bodyOf, eachInANewWorld, failed, Gate, ID, SIGNATURE, world } from '../support/charge-world.js';
 import { until } from '../support/faults.js';
 
-describe('a payment waits for another one with its payment-identifier, which is refused: it is sold itself', () => {
+describe('a payment waits for another one with its payment-identifier, which is not sold: it is sold itself', () => {
   eachInANewWorld(true);
 
   let first: Payment;
@@ -18,17 +19,21 @@ describe('a payment waits for another one with its payment-identifier, which is 
   });
 
   /** Both are sent, the second while the first is at the gate. */
-  async function both(gate: Gate, server: Charge): Promise<[Outcome, Outcome]> {
-    const refused = world.redeem(first);
+  async function both(
+    gate: Gate,
+    server: Charge,
+    change: Partial<PaidCall> = {},
+  ): Promise<[Outcome, Outcome]> {
+    const unsold = world.redeem(first, change);
     await gate.reached;
     const answered = server.process(world.call(second));
     await until('it waits', async () => (await world.ledger.find(first.checked.id))?.callers === 2);
     gate.open();
-    return Promise.all([refused, answered]);
+    return Promise.all([unsold, answered]);
   }
 
-  async function expectSoldItself([refused, answered]: [Outcome, Outcome]): Promise<void> {
-    expect(refused.kind).to.equal('refused');
+  async function expectSoldItself([unsold, answered]: [Outcome, Outcome], kind = 'refused'): Promise<void> {
+    expect(unsold.kind).to.equal(kind);
     expect(bodyOf(answered)).to.match(/^\{"summary"/);
     expect(answered).to.have.nested.property('receipt.transaction', SIGNATURE);
     expect(await world.stateOf(second)).to.equal('delivered');
@@ -56,6 +61,23 @@ describe('a payment waits for another one with its payment-identifier, which is 
         return gate.wait({ kind: 'refused', reason: 'insufficient_funds' });
       };
       await expectSoldItself(await both(gate, server()));
+      expect(world.facilitator.settles).to.equal(1);
+    });
+
+    it(`by its verification, which gets no answer, ${where}`, async () => {
+      const gate = new Gate();
+      world.facilitator.onVerify = () => {
+        if (world.facilitator.verifies > 1) return { kind: 'valid' };
+        return gate.wait({ kind: 'unavailable', detail: 'status 500' });
+      };
+      await expectSoldItself(await both(gate, server()), 'unavailable');
+      expect(world.facilitator.settles).to.equal(1);
+    });
+
+    it(`by its work, which fails, ${where}`, async () => {
+      const gate = new Gate();
+      const work = (): Promise<Answer> => gate.wait(failed(502));
+      await expectSoldItself(await both(gate, server(), { work }), 'failed');
       expect(world.facilitator.settles).to.equal(1);
     });
   }

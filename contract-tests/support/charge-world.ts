@@ -12,7 +12,7 @@ import type { Payment } from '../../src/sale/check-payment.js';
 import type { Facilitator } from '../../src/facilitators/facilitator.js';
 import type { Rail, SettleResult, VerifyResult } from '../../src/rails/rail.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
-import { fingerprint } from '../../src/sale/fingerprint.js';
+import { fingerprint } from '../../src/contract/fingerprint.js';
 import { requirementsOf, type Terms } from '../../src/methods/x402/requirements.js';
 import {
   failure,

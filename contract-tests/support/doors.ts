@@ -13,7 +13,7 @@ import type { HandlerParts } from '../../src/http/run-handler.js';
 import { answersUrl, PickUps } from '../../src/http/serve-pick-up.js';
 import { SourceLimits } from '../../src/http/source-limits.js';
 import { McpEndpoint } from '../../src/mcp/mcp-endpoint.js';
-import { AnswerKeys } from '../../src/sale/answer-keys.js';
+import { AnswerKeys } from '../../src/http/answer-keys.js';
 import type { Charge } from '../../src/sale/charge.js';
 import type { PaidCall } from '../../src/sale/paid-call.js';
 import type { TestServer } from './test-server.js';

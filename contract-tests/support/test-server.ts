@@ -10,7 +10,7 @@ import { EMBEDDED } from '../../src/facilitators/embedded-facilitator.js';
 import { Facilitators } from '../../src/facilitators/facilitators.js';
 import { facilitatorName, httpFacilitator } from '../../src/facilitators/http-facilitator.js';
 import { OfferedFeePayers, rememberedFeePayers } from '../../src/facilitators/offered-fee-payers.js';
-import { fingerprint } from '../../src/sale/fingerprint.js';
+import { fingerprint } from '../../src/contract/fingerprint.js';
 import { boundedHistory, ChainHeights } from '../../src/rails/solana/chain-heights.js';
 import { requirementsOf } from '../../src/methods/x402/requirements.js';
 import { OrderWorker } from '../../src/sale/order-worker.js';

@@ -23,7 +23,7 @@ import { createHttpServer } from '../../src/http/server.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import { saleLog } from '../../src/observe/sale-log.js';
-import { AnswerKeys } from '../../src/sale/answer-keys.js';
+import { AnswerKeys } from '../../src/http/answer-keys.js';
 import { Charge } from '../../src/sale/charge.js';
 import { servedContract, type Selling } from '../../src/documents/discovery.js';
 import { McpEndpoint } from '../../src/mcp/mcp-endpoint.js';

@@ -2,7 +2,7 @@ import type { Log } from '../net/log.js';
 import { PageFault } from '../pages/form.js';
 import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
-import { readRequestText } from '../sale/fingerprint.js';
+import { readRequestText } from '../contract/fingerprint.js';
 import type { AdminSection, AdminTask, OrderView } from '../shop/admin-section.js';
 import { mayChange, type PaymentFacts } from './payment-facts.js';
 

@@ -6,7 +6,7 @@ import type { Charge } from '../sale/charge.js';
 import { UNOBSERVED, type Observer, type Spent, type Transport } from '../observe/observer.js';
 import type { Carrier } from '../methods/method.js';
 import type { Payment, PaymentCheck } from '../sale/check-payment.js';
-import { fingerprint, requestText, TooDeep } from '../sale/fingerprint.js';
+import { fingerprint, requestText, TooDeep } from '../contract/fingerprint.js';
 import type { Outcome } from '../sale/outcome.js';
 import type { PaidCall } from '../sale/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';

@@ -4,7 +4,7 @@ import type { OrderWork } from '../sale/order-worker.js';
 import { type Answer, type Failure } from '../sale/outcome.js';
 import type { AnyCall, AnyReply, Serving } from '../contract/operation.js';
 import { headerFault, headerOf } from '../contract/answer-headers.js';
-import { readRequestText } from '../sale/fingerprint.js';
+import { readRequestText } from '../contract/fingerprint.js';
 import type { RecentCalls } from './recent-calls.js';
 import { formOf } from '../contract/answer-forms.js';
 import type { Routed, Routes } from '../contract/routes.js';

@@ -2,7 +2,7 @@ import type { Context } from 'koa';
 import type { PricedOperation } from '../contract/contract.js';
 import type { Method } from '../methods/method.js';
 import type { Payment } from '../sale/check-payment.js';
-import type { AnswerKeys, AnswerLink } from '../sale/answer-keys.js';
+import type { AnswerKeys, AnswerLink } from './answer-keys.js';
 import type { Offers } from '../offers/offers.js';
 import { isUnused, type Outcome } from '../sale/outcome.js';
 import type { BudgetOwner } from './byte-budget.js';

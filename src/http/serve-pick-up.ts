@@ -2,7 +2,7 @@ import type { Context } from 'koa';
 import type { Contract } from '../contract/contract.js';
 import type { Caller } from '../ledger/store.js';
 import { LeakyBuckets } from '../net/leaky-buckets.js';
-import type { AnswerKeys } from '../sale/answer-keys.js';
+import type { AnswerKeys } from './answer-keys.js';
 import type { Charge } from '../sale/charge.js';
 import { unavailable } from '../sale/outcome.js';
 import type { PickedUp } from '../sale/pick-up.js';

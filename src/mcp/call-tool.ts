@@ -11,7 +11,7 @@ import type { PickUps } from '../http/serve-pick-up.js';
 import { TOO_MANY_CALLS } from '../http/source-limits.js';
 import type { Caller } from '../ledger/store.js';
 import { isUnused, type Outcome } from '../sale/outcome.js';
-import type { AnswerKeys } from '../sale/answer-keys.js';
+import type { AnswerKeys } from '../http/answer-keys.js';
 import type { Method } from '../methods/method.js';
 import type { Offers } from '../offers/offers.js';
 import type { Exchange } from './mcp-exchange.js';

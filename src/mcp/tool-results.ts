@@ -3,7 +3,7 @@ import type { Json } from '../contract/json.js';
 import { readRetryAfter } from '../net/failure.js';
 import type { PricedOperation } from '../contract/contract.js';
 import { isObject } from '../contract/references.js';
-import type { AnswerLink } from '../sale/answer-keys.js';
+import type { AnswerLink } from '../http/answer-keys.js';
 import type { Challenges } from '../methods/methods.js';
 import type { Failure, Success } from '../sale/outcome.js';
 import { exampleArguments, inputSchemaOf } from './tool-arguments.js';

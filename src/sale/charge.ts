@@ -42,20 +42,16 @@ export class Charge {
   readonly #methods: Methods;
   readonly #shared: Shared;
 
-  constructor({
-    methods,
-    unknownPayers = NEW_PAYERS,
-    unsoldPerHour,
-    unsoldPerPayer,
-    ...given
-  }: ChargeOptions) {
-    const own = { ...DEFAULTS, observer: UNOBSERVED, now: Date.now, ...given };
+  constructor(options: ChargeOptions) {
+    const { methods, unknownPayers = NEW_PAYERS, unsoldPerHour: perHour, unsoldPerPayer: perPayer } = options;
+    const own = { ...DEFAULTS, observer: UNOBSERVED, now: Date.now, ...options };
+    const { ledger, log, observer, now } = own;
     this.#methods = methods;
     this.#deps = {
       ...own,
-      callers: new WaitingCallers({ ...own, emptied: id => void this.#abandon(id) }),
-      answers: new KeptAnswers(own.ledger),
-      unsoldWork: new UnsoldWork({ ...own, perHour: unsoldPerHour, perPayer: unsoldPerPayer }),
+      callers: new WaitingCallers({ ledger, log, now, emptied: id => void this.#abandon(id) }),
+      answers: new KeptAnswers(ledger),
+      unsoldWork: new UnsoldWork({ log, observer, now, perHour, perPayer }),
       newPayers: new SharedBucket(unknownPayers),
       newPayersWork: new SharedBucket(unknownPayers),
     };

@@ -4,7 +4,7 @@ import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer, type OrderChanged } from '../observe/observer.js';
 import { LRUCache } from 'lru-cache';
 import type { Ledger, Order, Payment as Row } from '../ledger/store.js';
-import type { Answer } from './outcome.js';
+import type { Answer, OrderPause } from './outcome.js';
 import { OrderLease } from './order-lease.js';
 
 /** One attempt at a paid order. `request` as `requestText` has it, `deadline` in ms since 1970. */
@@ -27,12 +27,6 @@ export type OrderResult =
   | { kind: 'answer'; answer: Answer }
   | { kind: 'failed'; error: string; final?: boolean; retryAfterSeconds?: number };
 
-/**
- * Why nobody works on an owed order now. `seconds`: until its buyer can start the next attempt; undefined if only the operator can start
- * one.
- */
-export type OrderPause = { error: string; seconds?: number };
-
 export type OrderWork = {
   /** The number of parts that the order asks for; 0 if its work has none. */
   wanted(order: Pick<Attempt, 'operation' | 'request'>): number;
@@ -41,16 +35,13 @@ export type OrderWork = {
 };
 
 const POLL_MS = 1_000;
-const LEASE_MS = 30_000;
 const STOP_MS = 5_000;
 const MAX_RUNNING = 256;
 const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
 const MAX_REMEMBERED = 1_000;
-const MAX_ATTEMPTS = 5;
 /** The process may end meanwhile. */
 const UNREF = { ref: false };
-/** After the first attempt that failed. Each further pause is nine times as long: 5 s, 45 s, 7 minutes, an hour. */
-const FIRST_PAUSE_MS = 5_000;
+/** Each pause is nine times as long as the one before: 5 s, 45 s, 7 minutes, an hour. */
 const PAUSE_GROWTH = 9;
 const LONGEST_PAUSE_MS = 3_600_000;
 const FAILED = 'The order could not be completed.';
@@ -58,20 +49,26 @@ const NO_USE = 'Another attempt would fail in the same way.';
 const OWED_FOR_REFUND =
   'The order is paid and owed for refund: only the operator of this server can start another attempt or refund it. Send the same payment again to learn the outcome';
 
+type Options = {
+  ledger: Ledger;
+  work: OrderWork;
+  log: Log;
+  observer?: Observer;
+  attemptMs: number;
+  /** How often an order is attempted before only the operator can start another attempt. */
+  maxAttempts?: number;
+  /** After the first attempt that failed. */
+  firstPauseMs?: number;
+  leaseMs?: number;
+  now?: () => number;
+};
+
 /**
  * Works on orders that were paid up front until they are delivered, across crashes and restarts, on the server that holds the lease,
  * whether or not a caller is connected. It polls the ledger for orders; `take` only saves the delay of a poll.
  */
 export class OrderWorker {
-  readonly #ledger: Ledger;
-  readonly #work: OrderWork;
-  readonly #log: Log;
-  readonly #observer: Observer;
-  readonly #attemptMs: number;
-  readonly #maxAttempts: number;
-  readonly #firstPauseMs: number;
-  readonly #leaseMs: number;
-  readonly #now: () => number;
+  readonly #options: Required<Options>;
   readonly #running = new Map<string, Promise<void>>();
   /** The last request for an order that this server saw. */
   readonly #requests = new LRUCache<string, string>({ max: MAX_REMEMBERED });
@@ -81,27 +78,15 @@ export class OrderWorker {
   /** Where the next poll continues. Failed orders stay owed and must not hide those behind them. */
   #after: { createdAt: number; id: string } | undefined;
 
-  constructor(options: {
-    ledger: Ledger;
-    work: OrderWork;
-    log: Log;
-    observer?: Observer;
-    attemptMs: number;
-    /** How often an order is attempted before only the operator can start another attempt. Default 5. */
-    maxAttempts?: number | undefined;
-    firstPauseMs?: number | undefined;
-    leaseMs?: number | undefined;
-    now?: () => number;
-  }) {
-    this.#ledger = options.ledger;
-    this.#work = options.work;
-    this.#log = options.log;
-    this.#observer = options.observer ?? UNOBSERVED;
-    this.#attemptMs = options.attemptMs;
-    this.#maxAttempts = options.maxAttempts ?? MAX_ATTEMPTS;
-    this.#firstPauseMs = options.firstPauseMs ?? FIRST_PAUSE_MS;
-    this.#leaseMs = options.leaseMs ?? LEASE_MS;
-    this.#now = options.now ?? Date.now;
+  constructor({
+    observer = UNOBSERVED,
+    now = Date.now,
+    maxAttempts = 5,
+    firstPauseMs = 5_000,
+    leaseMs = 30_000,
+    ...options
+  }: Options) {
+    this.#options = { ...options, observer, now, maxAttempts, firstPauseMs, leaseMs };
   }
 
   /** Starts polling for owed orders. */
@@ -129,14 +114,14 @@ export class OrderWorker {
     const pause = await this.whyIdle(id);
     if (pause && (pause.seconds === undefined || pause.seconds > 0)) return pause;
     // Of all calls and servers that ask at once, the ledger lets one start the attempt.
-    if (pause) await this.#ledger.reopenOrder(id, this.#now() + this.#attemptMs);
+    if (pause) await this.#options.ledger.reopenOrder(id, this.#newDeadline());
     this.#begin(id);
     return undefined;
   }
 
   /** Starts another attempt for the operator, whether or not it is due. @returns false if none was started: one is in progress */
   async retry({ id }: Row): Promise<boolean> {
-    const order = await this.#ledger.retryOrder(id, this.#now() + this.#attemptMs);
+    const order = await this.#options.ledger.retryOrder(id, this.#newDeadline());
     this.#begin(id);
     return order !== undefined;
   }
@@ -146,42 +131,31 @@ export class OrderWorker {
    * @returns why nobody works on it, or undefined if the order was delivered or is still in progress
    */
   async wait(id: string, ms: number, gone: AbortSignal): Promise<OrderPause | undefined> {
-    const until = this.#now() + ms;
-    const ended = AbortSignal.any([gone, this.#stop.signal]);
-    let leave = (): void => undefined;
-    const leaving = new Promise<void>(resolve => (leave = resolve));
-    ended.addEventListener('abort', leave, { once: true });
-    try {
-      while (!ended.aborted) {
-        const left = until - this.#now();
-        if (left <= 0) break;
-        await Promise.race([
-          this.#running.get(id) ?? sleep(POLL_MS, undefined, UNREF),
-          sleep(Math.min(left, POLL_MS), undefined, UNREF),
-          leaving,
-        ]);
-        if (this.#running.has(id)) continue;
-        const row = await this.#ledger.find(id);
-        if (row?.state !== 'owed') return undefined;
-        const idle = await this.whyIdle(id);
-        if (idle) return idle;
-      }
-      return undefined;
-    } finally {
-      // Node never collects a composite signal that has a listener.
-      ended.removeEventListener('abort', leave);
+    const { ledger, now } = this.#options;
+    const until = now() + ms;
+    const signal = AbortSignal.any([gone, this.#stop.signal]);
+    while (!signal.aborted && now() < until) {
+      const pauseMs = Math.min(until - now(), POLL_MS);
+      const pause = sleep(pauseMs, undefined, { ...UNREF, signal }).catch(() => {});
+      await Promise.race([this.#running.get(id) ?? pause, pause]);
+      if (this.#running.has(id)) continue;
+      const row = await ledger.find(id);
+      if (row?.state !== 'owed') return undefined;
+      const idle = await this.whyIdle(id);
+      if (idle) return idle;
     }
+    return undefined;
   }
 
   /** Why nobody works on an owed order; undefined while an attempt is in progress. `seconds` is 0 once the next attempt is due. */
   async whyIdle(id: string): Promise<OrderPause | undefined> {
     if (this.#running.has(id)) return undefined;
-    const order = await this.#ledger.order(id);
+    const order = await this.#options.ledger.order(id);
     if (!order || order.finishedAt === null) return undefined;
     const { nextAttemptAt, failure } = order;
     const why = failure ?? FAILED;
     if (nextAttemptAt === null) return { error: `${why} ${OWED_FOR_REFUND}` };
-    const seconds = Math.max(0, Math.ceil((nextAttemptAt - this.#now()) / 1_000));
+    const seconds = Math.max(0, Math.ceil((nextAttemptAt - this.#options.now()) / 1_000));
     const when = seconds > 0 ? `in ${seconds} s, when the next attempt is due` : 'to start the next attempt';
     return { error: `${why} The order stays owed: send the same payment again ${when}`, seconds };
   }
@@ -191,42 +165,47 @@ export class OrderWorker {
     this.#searching = true;
     try {
       const after = this.#after ? { after: this.#after } : {};
-      const owed = await this.#ledger.list({ state: 'owed', idle: true, limit: MAX_RUNNING, ...after });
+      const owed = await this.#options.ledger.list({
+        state: 'owed',
+        idle: true,
+        limit: MAX_RUNNING,
+        ...after,
+      });
       for (const { id } of owed.filter(row => row.flow === 'upfront')) {
-        const order = this.#running.has(id) ? undefined : await this.#ledger.order(id);
+        const order = this.#running.has(id) ? undefined : await this.#options.ledger.order(id);
         if (order === undefined || this.#mayBegin(order)) this.#begin(id);
       }
       this.#after = owed.length < MAX_RUNNING ? undefined : owed.at(-1);
     } catch (error) {
-      this.#log.warn({ error }, 'could not read owed orders from the ledger');
+      this.#options.log.warn({ error }, 'could not read owed orders from the ledger');
     } finally {
       this.#searching = false;
     }
   }
 
   #mayBegin({ finishedAt, nextAttemptAt }: Order): boolean {
-    return finishedAt === null && (nextAttemptAt ?? 0) <= this.#now();
+    return finishedAt === null && (nextAttemptAt ?? 0) <= this.#options.now();
   }
 
   #begin(id: string): void {
     if (this.#running.has(id) || this.#running.size >= MAX_RUNNING || this.#stop.signal.aborted) return;
     const run = this.#run(id)
       .catch((error: unknown) =>
-        this.#log.error({ payment: id, error }, 'work on an order failed; it will be retried'),
+        this.#options.log.error({ payment: id, error }, 'work on an order failed; it will be retried'),
       )
       .finally(() => this.#running.delete(id));
     this.#running.set(id, run);
   }
 
   async #run(id: string): Promise<void> {
-    const taken = await OrderLease.take(this.#ledger, id, this.#leaseMs);
+    const taken = await OrderLease.take(this.#options.ledger, id, this.#options.leaseMs);
     if (!taken) return;
     const { lease, row } = taken;
     try {
       const order = await this.#open(row);
       if (order) await this.#attempt(row, order, lease);
       // No harm if this fails: the start counts then.
-      if (order && this.#stop.signal.aborted) await this.#ledger.handOverOrder(id, row.claim);
+      if (order && this.#stop.signal.aborted) await this.#options.ledger.handOverOrder(id, row.claim);
     } finally {
       await lease.end();
     }
@@ -235,11 +214,11 @@ export class OrderWorker {
   /** The attempt to work on; undefined if there is none now. */
   async #open({ id, state, request, operation }: Row): Promise<Order | undefined> {
     if (state !== 'owed' || request === null) return undefined;
-    const attemptMs = this.#attemptMs;
-    const deadline = this.#now() + attemptMs;
-    const wanted = this.#work.wanted({ operation, request });
-    const order = await this.#ledger.openOrder({ payment: id, request, wanted, deadline });
-    return order.finishedAt === null ? this.#ledger.beginOrder(id, { deadline, attemptMs }) : undefined;
+    const { ledger, work, attemptMs } = this.#options;
+    const deadline = this.#newDeadline();
+    const wanted = work.wanted({ operation, request });
+    const order = await ledger.openOrder({ payment: id, request, wanted, deadline });
+    return order.finishedAt === null ? ledger.beginOrder(id, { deadline, attemptMs }) : undefined;
   }
 
   async #attempt(row: Row, order: Order, lease: OrderLease): Promise<void> {
@@ -258,7 +237,7 @@ export class OrderWorker {
       }
     };
     const signal = AbortSignal.any([this.#stop.signal, lease.lost]);
-    const result = await this.#work.work(
+    const result = await this.#options.work.work(
       { id, payer, operation, request, deadline, attempt, extend },
       signal,
     );
@@ -269,11 +248,16 @@ export class OrderWorker {
     else await this.#deliver(row, current, result.answer);
   }
 
+  #newDeadline(): number {
+    return this.#options.now() + this.#options.attemptMs;
+  }
+
   /** Starts another attempt, or finds the one that a server started which held the order before. */
   async #extend(id: string, attempt: number): Promise<Order | undefined> {
-    const next = await this.#ledger.extendOrder(id, attempt, this.#now() + this.#attemptMs);
+    const { ledger } = this.#options;
+    const next = await ledger.extendOrder(id, attempt, this.#newDeadline());
     if (next) return next;
-    const order = await this.#ledger.order(id);
+    const order = await ledger.order(id);
     return order && order.finishedAt === null && order.attempts > attempt ? order : undefined;
   }
 
@@ -282,32 +266,28 @@ export class OrderWorker {
     { attempts: attempt, tries }: Order,
     { error, final, retryAfterSeconds = 0 }: OrderResult & { kind: 'failed' },
   ): Promise<void> {
-    const usedUp = tries >= this.#maxAttempts;
+    const usedUp = tries >= this.#options.maxAttempts;
     const over = final ? ` ${NO_USE}` : usedUp ? ` All ${tries} attempts are used up.` : '';
     const failure = `${error}${over}`;
-    const pauseMs = Math.min(this.#firstPauseMs * PAUSE_GROWTH ** (tries - 1), LONGEST_PAUSE_MS);
+    const pauseMs = Math.min(this.#options.firstPauseMs * PAUSE_GROWTH ** (tries - 1), LONGEST_PAUSE_MS);
     const againMs = over ? null : Math.max(pauseMs, retryAfterSeconds * 1_000);
-    if (await this.#ledger.failOrder(row.id, row.claim, { attempt, failure, againMs }))
+    if (await this.#options.ledger.failOrder(row.id, row.claim, { attempt, failure, againMs }))
       this.#tell(row, over ? 'given up' : 'failed', over ? `${failure} ${whatNow(row.id)}` : failure);
   }
 
   async #deliver(row: Row, attempt: number, answer: Answer): Promise<void> {
-    const saved = await this.#ledger.saveAnswer(row.id, row.claim, answer);
-    const delivered =
-      saved &&
-      (await this.#ledger.deliver(row.id, row.claim, {
-        settlement: row.settlement ?? '',
-        answerExpiresAt: this.#now() + ANSWER_LIFE_MS,
-      }));
-    if (!delivered) return;
+    const { ledger, now } = this.#options;
+    const how = { settlement: row.settlement ?? '', answerExpiresAt: now() + ANSWER_LIFE_MS };
+    const saved = await ledger.saveAnswer(row.id, row.claim, answer);
+    if (!saved || !(await ledger.deliver(row.id, row.claim, how))) return;
     this.#tell(row, 'delivered');
-    await this.#ledger.finishOrder(row.id, attempt);
+    await ledger.finishOrder(row.id, attempt);
   }
 
   #tell({ id: payment, operation, payer, amount }: Row, change: OrderChanged['change'], why?: string): void {
     const requestId = this.#requests.get(payment);
     const order = { operation, payment, payer, amount, requestId, ...(why === undefined ? {} : { why }) };
-    this.#observer.tell({ kind: 'order', change, ...order });
+    this.#options.observer.tell({ kind: 'order', change, ...order });
   }
 }
 

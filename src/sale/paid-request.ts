@@ -96,7 +96,7 @@ export class PaidRequest {
   async #serve(): Promise<SharedOutcome> {
     for (let polls = 0; ; polls++) {
       const ended = await this.#endOfRun();
-      if (ended !== 'reread' && !this.#refusesAnother(ended)) return ended;
+      if (ended !== 'reread' && !this.#isOfAnother(ended)) return ended;
       const outcome = await this.#next(await this.#readNextStep());
       if (outcome) return outcome;
       if (polls >= MAX_IMMEDIATE_POLLS) await sleep(FIRST_POLL_MS);
@@ -124,7 +124,7 @@ export class PaidRequest {
     const { ledger, now } = this.#deps;
     if (this.#waiting) {
       const row = await ledger.find(this.#waiting.caller.id);
-      if (!row) this.#stopWaiting();
+      if (!row) await this.#stopWaiting();
       if (row?.state === 'released' && this.#waitsForAnother) return { kind: 'sell' };
       // Its payment became an alias of another one, and a newer copy of the request waits for that one.
       if (row && row.aliasOf !== null) return { kind: 'over', outcome: inProgress() };
@@ -148,7 +148,9 @@ export class PaidRequest {
     this.#deps.observer.tell({ kind: 'decided', requestId, payment: payment.checked.id, next: step.kind });
     if (step.kind === 'over') return step.outcome;
     if (step.kind === 'sell') {
-      if (!(await this.#returned())) return this.#sell();
+      if (!this.#waitsForAnother) return this.#sell();
+      // The other payment with the same payment-identifier was not sold, so its own may be.
+      await this.#stopWaiting();
       return this.#isOver() ? inProgress() : undefined;
     }
     const { row, proven } = step;
@@ -175,26 +177,18 @@ export class PaidRequest {
     return callers.count(id) > MAX_CALLERS_PER_PAYMENT ? inProgress() : undefined;
   }
 
-  /** If the other payment with the same payment-identifier was not sold: stops waiting for it, so that its own may be sold. */
-  async #returned(): Promise<boolean> {
-    if (!this.#waiting || !this.#waitsForAnother) return false;
-    await this.#waiting.leave();
-    this.#waiting = undefined;
-    return true;
-  }
-
   /** Whether it waits for the answer of another payment than its own. */
   get #waitsForAnother(): boolean {
     return this.#waiting !== undefined && this.#waiting.caller.id !== this.#call.payment.checked.id;
   }
 
-  /** Whether a run ended with a refusal of another payment, which says nothing about its own. */
-  #refusesAnother(ended: SharedOutcome): boolean {
-    return this.#waitsForAnother && ended.kind === 'refused';
+  /** Whether a run ended without a sale of another payment, which says nothing about its own. */
+  #isOfAnother(ended: SharedOutcome): boolean {
+    return this.#waitsForAnother && (ended.kind === 'refused' || ended.receipt === undefined);
   }
 
-  #stopWaiting(): void {
-    this.#waiting?.close();
+  async #stopWaiting(): Promise<void> {
+    await this.#waiting?.leave();
     this.#waiting = undefined;
   }
 
@@ -219,8 +213,7 @@ export class PaidRequest {
     if (claimed.kind === 'limit') return overLimit(claimed.reason);
     if (claimed.kind === 'unoffered') return refused(rail.unoffered(call.payment.checked));
     if (claimed.kind === 'identifier') {
-      await this.#waiting?.leave();
-      this.#waiting = undefined;
+      await this.#stopWaiting();
       return this.#next(nextStepForIdentifier(claimed.payment, this.#asked, now()));
     }
     if (claimed.kind === 'known') {

@@ -34,6 +34,8 @@ const PAGE = 1_000;
 const MAX_RESTING = 10_000;
 const STOP_DEADLINE_MS = 5_000;
 
+type Options = { ledger: Ledger; rail: Rail; log: Log; observer?: Observer; now?: () => number };
+
 type Place = { since: number; id: string };
 const KINDS = ['settling', 'released', 'settled'];
 const BEGINNING: Place = { since: 0, id: '' };
@@ -43,11 +45,7 @@ const BEGINNING: Place = { since: 0, id: '' };
  * settlements. A lease in the ledger lets one server at a time resolve or watch a payment, and expires after a crash.
  */
 export class Reconciler {
-  readonly #ledger: Ledger;
-  readonly #rail: Rail;
-  readonly #log: Log;
-  readonly #observer: Observer;
-  readonly #now: () => number;
+  readonly #options: Required<Options>;
   readonly #timing: Timing;
   readonly #restUntil = new LRUCache<string, number>({ max: MAX_RESTING });
   readonly #stop = new AbortController();
@@ -56,20 +54,14 @@ export class Reconciler {
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | undefined;
 
-  constructor(options: {
-    ledger: Ledger;
-    rail: Rail;
-    log: Log;
-    observer?: Observer;
-    timing?: Partial<Timing>;
-    now?: () => number;
-  }) {
-    this.#ledger = options.ledger;
-    this.#rail = options.rail;
-    this.#log = options.log;
-    this.#observer = options.observer ?? UNOBSERVED;
-    this.#timing = { ...TIMING, ...options.timing };
-    this.#now = options.now ?? Date.now;
+  constructor({
+    timing,
+    observer = UNOBSERVED,
+    now = Date.now,
+    ...options
+  }: Options & { timing?: Partial<Timing> }) {
+    this.#options = { ...options, observer, now };
+    this.#timing = { ...TIMING, ...timing };
   }
 
   /** Starts the first round and schedules the next ones. Resolves after the first round or after `waitMs`, whichever comes first. */
@@ -96,10 +88,11 @@ export class Reconciler {
 
   async #runRound(): Promise<void> {
     try {
-      await this.#rail.beginRound();
+      await this.#options.rail.beginRound();
       await this.#lookAtAll(await this.#nextPage());
     } catch (error) {
-      if (!this.#stop.signal.aborted) this.#log.warn({ error }, 'could not check unresolved payments');
+      if (!this.#stop.signal.aborted)
+        this.#options.log.warn({ error }, 'could not check unresolved payments');
     }
   }
 
@@ -108,8 +101,8 @@ export class Reconciler {
    * payments of each kind, and the next one begins where a kind has more.
    */
   async #nextPage(): Promise<Row[]> {
-    const settledBefore = this.#now() - this.#timing.auditAfter;
-    const rows = await this.#ledger.openFates(this.#place, { settledBefore, limit: PAGE });
+    const settledBefore = this.#options.now() - this.#timing.auditAfter;
+    const rows = await this.#options.ledger.openFates(this.#place, { settledBefore, limit: PAGE });
     const [place = BEGINNING] = KINDS.map(kind => rows.filter(row => kindOf(row) === kind))
       .flatMap(kind => (kind.length === PAGE ? kind.slice(-1) : []))
       .map(placeOf)
@@ -120,7 +113,7 @@ export class Reconciler {
 
   async #lookAtAll(rows: Row[]): Promise<void> {
     const queue = rows
-      .filter(row => (this.#restUntil.get(row.id) ?? 0) <= this.#now())
+      .filter(row => (this.#restUntil.get(row.id) ?? 0) <= this.#options.now())
       // Buyers wait for unresolved payments. Payments of one payer share their reads.
       .sort((a, b) => rankOf(a) - rankOf(b) || a.payer.localeCompare(b.payer));
     const failures: { payment: string; error: unknown }[] = [];
@@ -133,7 +126,7 @@ export class Reconciler {
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
     if (failures.length === 0 || this.#stop.signal.aborted) return;
-    this.#log.warn(
+    this.#options.log.warn(
       { ...failures[0], failures: failures.length },
       'could not resolve payments from the chain yet',
     );
@@ -142,52 +135,53 @@ export class Reconciler {
   /** The older a payment, the less often it is checked, so that payments which stay unresolved do not hold up the others. */
   #rest(row: Row): void {
     const { rest, longestRest } = this.#timing;
-    const age = this.#now() - placeOf(row).since;
-    this.#restUntil.set(row.id, this.#now() + Math.min(Math.max(rest, age / 20), longestRest));
+    const age = this.#options.now() - placeOf(row).since;
+    this.#restUntil.set(row.id, this.#options.now() + Math.min(Math.max(rest, age / 20), longestRest));
   }
 
   /** Ends at its deadline and when the server stops. A settled payment may be somebody's order, and is audited without its lease. */
   async #look(listed: Row): Promise<void> {
+    const { ledger } = this.#options;
     const { lease, look } = this.#timing;
     const isSettled = listed.settledAt !== null;
-    const row = isSettled ? listed : await this.#ledger.adopt(listed.id, lease);
+    const row = isSettled ? listed : await ledger.adopt(listed.id, lease);
     if (!row) return;
     try {
       if (row.state === listed.state)
         await withAbortAfter(look, this.#stop.signal, signal => this.#decide(row, signal));
     } finally {
-      if (!isSettled) await this.#ledger.extendLease(row.id, row.claim, 0);
+      if (!isSettled) await ledger.extendLease(row.id, row.claim, 0);
     }
   }
 
   /** What the fate of a payment means depends on its state. */
   async #decide(row: Row, signal: AbortSignal): Promise<void> {
-    const fate = await this.#rail.fate(row, signal);
+    const fate = await this.#options.rail.fate(row, signal);
     if (fate.kind === 'unknown') return;
     const isSettled = row.settledAt !== null;
-    if (fate.kind === 'paid' && !isSettled) {
-      await recordLanded(this.#ledger, row, fate.settlement, this.#now(), this.#observer);
-      return;
-    }
+    if (fate.kind === 'paid' && !isSettled)
+      return void (await recordLanded(this.#options, row, fate.settlement));
     if (fate.kind === 'absent' && row.state === 'settling') return this.#release(row, fate);
     // Before the row is marked as audited: if the lie can't be stored, the audit is repeated.
     if (fate.kind === 'absent' && isSettled) await this.#distrust(row);
-    await this.#ledger.audited(row.id);
+    await this.#options.ledger.audited(row.id);
   }
 
   async #release(row: Row, { why, final }: Fate & { kind: 'absent' }): Promise<void> {
-    if (!(await this.#ledger.release(row.id, row.claim, why))) return;
-    if (final) await this.#ledger.audited(row.id);
+    const { ledger, observer } = this.#options;
     const { id: payment, operation, payer, amount } = row;
-    this.#observer.tell({ kind: 'released', operation, payment, payer, amount, why });
-    await this.#ledger.recordRefusal(row.payer);
+    if (!(await ledger.release(payment, row.claim, why))) return;
+    if (final) await ledger.audited(payment);
+    observer.tell({ kind: 'released', operation, payment, payer, amount, why });
+    await ledger.recordRefusal(payer);
   }
 
   async #distrust(row: Row): Promise<void> {
+    const { rail, observer } = this.#options;
     const { id: payment, operation, payer, amount, settlement } = row;
     const told = { operation, payment, payer, amount, settlement: settlement ?? '' };
-    this.#observer.tell({ kind: 'false settlement', ...told });
-    await this.#rail.distrust(row);
+    observer.tell({ kind: 'false settlement', ...told });
+    await rail.distrust(row);
   }
 }
 

@@ -3,19 +3,17 @@ import type { Observer, Sold } from '../observe/observer.js';
 import { answerLifeMs } from './outcome.js';
 
 /**
- * Records that a payment's transfer was found on chain: delivered if its answer is stored, else owed. `now` in ms since 1970.
+ * Records that a payment's transfer was found on chain: delivered if its answer is stored, else owed.
  * @returns false if this server no longer holds the row
  */
 export async function recordLanded(
-  ledger: Pick<Ledger, 'answer' | 'deliver' | 'owe'>,
+  { ledger, observer, now }: { ledger: Ledger; observer: Observer; now: () => number },
   row: Row,
   settlement: string,
-  now: number,
-  observer: Pick<Observer, 'tell'>,
 ): Promise<boolean> {
   const kept = row.flow === 'authorization' ? await ledger.answer(row.id) : undefined;
   const how = { settlement, foundOnChain: true };
-  const answerExpiresAt = kept && now + answerLifeMs(row.identifier, kept.body.length);
+  const answerExpiresAt = kept && now() + answerLifeMs(row.identifier, kept.body.length);
   const recorded =
     answerExpiresAt === undefined
       ? await ledger.owe(row.id, row.claim, how)

@@ -60,7 +60,7 @@ export function redeemEarlier(deps: Deps, run: Run): Promise<EndOfRun | undefine
 
 /** Sends a second settle request for an unresolved payment. Only a success counts; any other answer may be about the first request. */
 export async function askAgain(deps: Deps, id: string): Promise<RunResult> {
-  const { ledger, rail, now, observer, leaseMs } = deps;
+  const { ledger, rail, leaseMs } = deps;
   const row = await ledger.askAgain(id, leaseMs);
   if (!row) return 'reread';
   try {
@@ -68,7 +68,7 @@ export async function askAgain(deps: Deps, id: string): Promise<RunResult> {
     if (settled.kind !== 'settled') return pending(row);
     const { signature: settlement } = settled;
     if (!(await isSeen(deps, id, settlement))) return pending({ ...row, settlement });
-    return (await recordLanded(ledger, row, settlement, now(), observer)) ? 'reread' : pending(row);
+    return (await recordLanded(deps, row, settlement)) ? 'reread' : pending(row);
   } finally {
     await endLease(deps, row);
   }

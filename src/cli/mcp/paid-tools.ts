@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Json } from '../../contract/json.js';
-import { canonicalJson } from '../../sale/fingerprint.js';
+import { canonicalJson } from '../../contract/fingerprint.js';
 import { sentence, usdc, Buyer, type BuyerParts, type Call, type Reply } from '../../wallet/purchase.js';
 import type { PendingPayment } from '../../wallet/purse.js';
 import { errorResult, withNote, type Note } from './results.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { AnyAsked } from '../contract/operation.js';
+import type { AnyAsked } from './operation.js';
 
 const MAX_DEPTH = 64;
 

@@ -6,7 +6,7 @@ import {
   readRequestText,
   requestText,
   TooDeep,
-} from '../../src/sale/fingerprint.js';
+} from '../../src/contract/fingerprint.js';
 
 const fingerprint = (id: string, body: unknown): string => fingerprintOf(id, { params: {}, query: {}, body });
 
