@@ -1,3 +1,4 @@
+import type { ValidateFunction } from 'ajv';
 import { absolute, createAjv } from './ajv.js';
 import type { Contract, PricedOperation } from './contract.js';
 import { valueFault } from './fault-words.js';
@@ -23,8 +24,11 @@ export async function reportSchemas(contract: Contract, fault: Fault): Promise<v
     fault(path, message);
   };
   const ajv = createAjv(contract.document, {});
+  const compiled = new Map<string, ValidateFunction>();
   const check: Check = (schema, value, name) => {
-    const validate = ajv.compile(absolute(schema));
+    const key = JSON.stringify(schema);
+    const validate = compiled.get(key) ?? ajv.compile(absolute(schema));
+    compiled.set(key, validate);
     return value === undefined || validate(value) ? undefined : valueFault(validate.errors, name);
   };
   for (const operation of contract.paid)

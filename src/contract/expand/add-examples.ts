@@ -39,18 +39,26 @@ function addExample({ document, added }: Draft, { holder, at, side, fits }: Hold
   }
 }
 
-/** Values that the schema itself refuses are no examples, nor is anything of a schema that can't be compiled, which is reported elsewhere. */
+/**
+ * Values that the schema itself refuses are no examples, nor is anything of a schema that can't be compiled, which is reported elsewhere.
+ * Operations that refer to one schema share its compiled form.
+ */
 function checkOf({ document }: Draft): Check {
   const ajv = createAjv(document, {});
+  const compiled = new Map<string, ValidateFunction | undefined>();
   return (schema, value) => {
-    let validate: ValidateFunction;
-    try {
-      validate = ajv.compile(absolute(schema));
-    } catch {
-      return false;
-    }
-    return validate(value);
+    const key = JSON.stringify(schema);
+    if (!compiled.has(key)) compiled.set(key, compiledOf(ajv, schema));
+    return compiled.get(key)?.(value) === true;
   };
+}
+
+function compiledOf(ajv: ReturnType<typeof createAjv>, schema: Json): ValidateFunction | undefined {
+  try {
+    return ajv.compile(absolute(schema));
+  } catch {
+    return undefined;
+  }
 }
 
 function lacks({ document }: Draft, { holder }: Holder): boolean {

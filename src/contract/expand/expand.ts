@@ -128,7 +128,7 @@ function addTags(draft: Draft): void {
   if (missing.length === 0) return;
   const shared = sharedParts().tags;
   const added = missing.map(
-    name => shared.find(tag => tag.name === name) ?? { name, description: `Operations of ${name}.` },
+    name => shared.find(tag => tag.name === name) ?? { name, description: `Operations tagged ${name}.` },
   );
   document.tags = [...(tags as unknown[]), ...added];
   for (const [index] of added.entries())
