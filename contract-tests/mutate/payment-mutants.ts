@@ -155,6 +155,15 @@ const asked = of('sale/verification', 'sale/charge-*', [
   },
 ]);
 
+const outrun = of('sale/verification', 'sale/callers', [
+  {
+    name: 'verify refuses a payment that redeems another one by now',
+    find: 'deleted === false',
+    replace: 'false',
+    grep: 'verify refuses after another one was sold for its call',
+  },
+]);
+
 const settled = [
   ...of('sale/settlement', 'sale/charge-*', [
     {
@@ -446,6 +455,7 @@ export const paymentMutants: readonly Mutant[] = [
   ...tooOld,
   ...verified,
   ...asked,
+  ...outrun,
   ...several,
   ...down,
   ...downLater,

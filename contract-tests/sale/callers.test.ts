@@ -48,6 +48,21 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(1);
   });
 
+  it('a payment that verify refuses after another one was sold for its call: 503, since it redeems that one, and no new signature is asked for', async () => {
+    const gate = new Gate();
+    const first = world.payment({ payer });
+    world.facilitator.onVerify = () => gate.wait({ kind: 'refused', reason: 'insufficient_funds' });
+    const hidden = world.redeem(first);
+    await gate.reached;
+    expectUnavailable(await other.process(world.call(first, { holdMs: 50 })), /being worked on/);
+    world.facilitator.onVerify = () => ({ kind: 'valid' });
+    expect(read(await other.process(world.call(world.payment({ payer }))))).to.equal('{"summary":"run 1"}');
+    gate.open();
+    expectUnavailable(await hidden, /being worked on/);
+    expect(read(await world.redeem(first))).to.equal('{"summary":"run 1"}');
+    expect(world.facilitator.settles).to.equal(1);
+  });
+
   it('told 503 at another server and heard of nowhere since: work that ends a moment later is not settled', async () => {
     const gate = new Gate();
     const payment = world.payment({ payer });

@@ -50,13 +50,13 @@ export async function freeClaim({ ledger, log }: Deps, { id, claim }: Run, keepR
   }
 }
 
-/** Deletes a claim that verify refused. @returns false if that failed or the claim is no longer this server's */
-export async function deleteClaim({ ledger, log }: Deps, { id, claim }: Run): Promise<boolean> {
+/** Deletes a claim that verify refused. @returns false if the claim is no longer this server's, undefined if the ledger failed */
+export async function deleteClaim({ ledger, log }: Deps, { id, claim }: Run): Promise<boolean | undefined> {
   try {
     return await ledger.deleteClaim(id, claim);
   } catch (error) {
     log.warn({ payment: id, error }, 'could not delete a refused claim; its lease will expire');
-    return false;
+    return undefined;
   }
 }
 

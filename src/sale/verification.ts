@@ -63,10 +63,12 @@ export async function sign(deps: Deps, run: Run): Promise<Signed | EndOfRun | un
 async function refuse(deps: Deps, run: Run, no: No, working: boolean): Promise<EndOfRun> {
   const { rail, callers, log } = deps;
   if (no.kind === 'refused') {
-    if (await deleteClaim(deps, run)) callers.removeAll(run.id);
+    const deleted = await deleteClaim(deps, run);
+    if (deleted) callers.removeAll(run.id);
     run.working?.unsold('caller');
     if (run.payerKnown) await distrust(deps, run);
-    return { ended: refused(rail.explain(no.reason)) };
+    // Meanwhile another payment was sold for this call, or another server works on this one: the refusal is not the last word on it.
+    return { ended: deleted === false ? 'reread' : refused(rail.explain(no.reason)) };
   }
   log.warn({ payment: run.id, error: no.detail }, 'no usable answer from the facilitator');
   const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
