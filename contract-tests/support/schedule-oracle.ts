@@ -61,7 +61,7 @@ function* moneyFaults(
   for (const row of rows) if (row.runs > MAX_RUNS) yield `${row.id} had ${row.runs} runs`;
 }
 
-/** The work of a payment is done once; once more only where a server died, the ledger failed it or its buyer hung up. */
+/** The work of a payment is done once; once more only where a server died, ledger or facilitator failed it or its buyer hung up. */
 function* runFaults({ runs, deaths }: FinishedSchedule, record: Record): Generator<string> {
   const excused = 1 + record.failures + deaths;
   const request = JSON.stringify({ text: record.text });
