@@ -279,8 +279,10 @@ export class BuyerSide {
       attempt.pending = true;
     // The newest caller waited as long as a call is held: as if it had hung up, the run ends without it.
     if (sent.kind === 'unavailable' && sent.error.startsWith(inProgress().error)) record.failures += 1;
-    // Between the work and the settlement, the facilitator was found to rest after failures about other payments.
-    if (sent.kind === 'unavailable' && sent.error.startsWith('The facilitator ')) record.failures += 1;
+    // Between the work and the settlement, the facilitator was found to rest after failures about other payments. An outage that is found
+    // before the work excuses nothing.
+    const rests = sent.kind === 'unavailable' && sent.error.startsWith('The facilitator ');
+    if (rests && this.#schedule.runs.has(attempt.id)) record.failures += 1;
     if (sent.kind !== 'refused') return;
     record.refusals.push(sent.error);
     const row = pending ? await targetOf(this.#schedule.reader, attempt.id) : undefined;

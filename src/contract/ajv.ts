@@ -1,4 +1,4 @@
-import { _, str, type KeywordDefinition, type Options } from 'ajv';
+import { _, str, type KeywordDefinition, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { Json } from './json.js';
@@ -34,6 +34,26 @@ export function createAjv(document: Json, options: Pick<Options, 'useDefaults' |
   }
   ajv.addSchema(document, DOCUMENT);
   return ajv;
+}
+
+/** Compiles schemas of the document; equal ones, as those of operations that refer to one schema, once. */
+export function compilerOf(document: Json): (schema: Json) => ValidateFunction | Error {
+  const ajv = createAjv(document, {});
+  const compiled = new Map<string, ValidateFunction | Error>();
+  return schema => {
+    const key = JSON.stringify(schema);
+    const known = compiled.get(key) ?? compiledBy(ajv, schema);
+    compiled.set(key, known);
+    return known;
+  };
+}
+
+function compiledBy(ajv: Ajv2020, schema: Json): ValidateFunction | Error {
+  try {
+    return ajv.compile(absolute(schema));
+  } catch (error) {
+    return error as Error;
+  }
 }
 
 /** A reference to a place in the document, for use outside of it. */

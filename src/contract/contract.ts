@@ -30,7 +30,8 @@ export type Contract = { document: Json; paid: PricedOperation[]; free: FreeOper
 /** The contract can't be used. `message` lists every fault with its place in the YAML. */
 export class ContractFault extends Error {}
 
-const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+/** The methods that a path of a document may have. */
+export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 /** A compiled contract and the hash of its source text. */
 export type Compiled = { sha256: string; document: Json };

@@ -1,5 +1,4 @@
-import type { ValidateFunction } from 'ajv';
-import { absolute, createAjv } from './ajv.js';
+import { compilerOf } from './ajv.js';
 import type { Contract, PricedOperation } from './contract.js';
 import { valueFault } from './fault-words.js';
 import type { Json } from './json.js';
@@ -23,12 +22,10 @@ export async function reportSchemas(contract: Contract, fault: Fault): Promise<v
     sound = false;
     fault(path, message);
   };
-  const ajv = createAjv(contract.document, {});
-  const compiled = new Map<string, ValidateFunction>();
+  const compiled = compilerOf(contract.document);
   const check: Check = (schema, value, name) => {
-    const key = JSON.stringify(schema);
-    const validate = compiled.get(key) ?? ajv.compile(absolute(schema));
-    compiled.set(key, validate);
+    const validate = compiled(schema);
+    if (validate instanceof Error) throw validate;
     return value === undefined || validate(value) ? undefined : valueFault(validate.errors, name);
   };
   for (const operation of contract.paid)

@@ -1,4 +1,5 @@
 import { isMap, isScalar, parseDocument, type Document } from 'yaml';
+import { operationsOf } from '../../contract/expand/draft.js';
 import type { Json } from '../../contract/json.js';
 
 /** The contract or the command can't be carried out; `message` says why and what to do. */
@@ -6,7 +7,6 @@ export class OperationFault extends Error {}
 
 /** What `components` can hold, as far as operations refer to it. */
 const KINDS = ['parameters', 'headers', 'responses', 'schemas'] as const;
-const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 const REFERENCE = /#\/components\/[\w-]+\/[\w.-]+/g;
 
@@ -40,13 +40,7 @@ export class ContractText {
   }
 
   operations(): Found[] {
-    const paths = (this.document['paths'] ?? {}) as Record<string, Json>;
-    return Object.entries(paths).flatMap(([path, item]) =>
-      METHODS.flatMap(method => {
-        const operation = item[method] as Json | undefined;
-        return operation ? [{ path, method, operation }] : [];
-      }),
-    );
+    return operationsOf(this);
   }
 
   has(keys: string[]): boolean {

@@ -1,5 +1,4 @@
-import type { ValidateFunction } from 'ajv';
-import { absolute, createAjv } from '../ajv.js';
+import { compilerOf } from '../ajv.js';
 import type { Json } from '../json.js';
 import { kindOf } from '../read-operation.js';
 import { exampleOf } from '../read-parameters.js';
@@ -39,26 +38,13 @@ function addExample({ document, added }: Draft, { holder, at, side, fits }: Hold
   }
 }
 
-/**
- * Values that the schema itself refuses are no examples, nor is anything of a schema that can't be compiled, which is reported elsewhere.
- * Operations that refer to one schema share its compiled form.
- */
+/** Values that the schema itself refuses are no examples, nor is anything of a schema that can't be compiled, which is reported elsewhere. */
 function checkOf({ document }: Draft): Check {
-  const ajv = createAjv(document, {});
-  const compiled = new Map<string, ValidateFunction | undefined>();
+  const compiled = compilerOf(document);
   return (schema, value) => {
-    const key = JSON.stringify(schema);
-    if (!compiled.has(key)) compiled.set(key, compiledOf(ajv, schema));
-    return compiled.get(key)?.(value) === true;
+    const validate = compiled(schema);
+    return !(validate instanceof Error) && validate(value);
   };
-}
-
-function compiledOf(ajv: ReturnType<typeof createAjv>, schema: Json): ValidateFunction | undefined {
-  try {
-    return ajv.compile(absolute(schema));
-  } catch {
-    return undefined;
-  }
 }
 
 function lacks({ document }: Draft, { holder }: Holder): boolean {

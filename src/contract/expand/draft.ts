@@ -1,3 +1,4 @@
+import { METHODS } from '../contract.js';
 import type { Json } from '../json.js';
 import { isObject, objectOf } from '../references.js';
 
@@ -13,8 +14,6 @@ export type Draft = { document: Json; added: Added[]; conflicts: Conflict[] };
 /** An operation of a draft and its place. */
 export type DraftOperation = { path: string; method: string; at: string[]; item: Json; operation: Json };
 
-const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
-
 /** Adds the members that an object does not have. @param at its place */
 export function fill(draft: Draft, target: Json, at: string[], members: Json, why: string): void {
   for (const [key, value] of Object.entries(members)) {
@@ -24,8 +23,8 @@ export function fill(draft: Draft, target: Json, at: string[], members: Json, wh
   }
 }
 
-/** The operations of a draft, in their order. */
-export function operationsOf({ document }: Draft): DraftOperation[] {
+/** The operations of a document, in their order. */
+export function operationsOf({ document }: { document: Json }): DraftOperation[] {
   return Object.entries(objectOf(document.paths)).flatMap(([path, item]) =>
     METHODS.flatMap(method => {
       const operation = objectOf(item)[method];
