@@ -55,6 +55,7 @@ describe('x-upstream in the contract', () => {
       headers: {},
       timeoutMs: 15_000,
       maxMembers: 20_000,
+      check: 'schema',
     });
     expect(read(`{ url: '${URL_OK}' }`, { flow: 'upfront', method: 'post', body: BODY })).to.deep.equal({
       url: URL_OK,
@@ -62,6 +63,7 @@ describe('x-upstream in the contract', () => {
       headers: {},
       timeoutMs: 60_000,
       maxMembers: 20_000,
+      check: 'schema',
     });
   });
 
@@ -73,6 +75,7 @@ describe('x-upstream in the contract', () => {
       headers: { 'x-api-key': '${KEY}', accept: 'a/b; q={1}' },
       timeoutMs: 19_000,
       maxMembers: 20_000,
+      check: 'schema',
     });
     expect(read(`{ url: '${URL_OK}', timeoutMs: 600000 }`, { flow: 'upfront' })?.timeoutMs).to.equal(600_000);
   });
@@ -113,6 +116,11 @@ describe('x-upstream in the contract', () => {
     ['an unknown key', `{ url: '${URL_OK}', retries: 3 }`, "x-upstream: unknown key 'retries'"],
     ['a text', `'${URL_OK}'`, 'x-upstream: must be an object'],
     ['no url', '{}', 'x-upstream.url: must be a text'],
+    [
+      'an unknown check',
+      `{ url: '${URL_OK}', check: body }`,
+      'x-upstream.check: must be one of schema, type, none',
+    ],
     ['an unknown method', `{ url: '${URL_OK}', method: TRACE }`, 'x-upstream.method: must be one of GET,'],
     [
       'a method in small letters',

@@ -8,7 +8,8 @@ import type { Fault, Place } from './read-parameters.js';
 import { PRICES } from '../price/prices.js';
 import { isObject, objectOf } from './references.js';
 
-export type { AnswerForm, PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
+export type { AnswerForm } from './read-answers.js';
+export type { PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
 export type { Parameter } from './read-parameters.js';
 
 /** A free operation: a GET. */

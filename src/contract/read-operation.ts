@@ -1,5 +1,6 @@
 import { bodyLimit } from './body-limit.js';
 import type { Json } from './json.js';
+import { readAnswers, type AnswerForms } from './read-answers.js';
 import { templateFault } from './paths.js';
 import { toDecimal } from '../price/amount.js';
 import type { Price, PriceKind } from '../price/price.js';
@@ -13,8 +14,8 @@ import {
   type Parameter,
   type Place,
 } from './read-parameters.js';
-import { readUpstream, type Upstream } from './read-upstream.js';
-import { fieldsOf, follow, inlined, isObject, objectOf, ReferenceFault } from './references.js';
+import { checkOf, readUpstream, type Upstream } from './read-upstream.js';
+import { fieldsOf, inlined, isObject, objectOf, ReferenceFault } from './references.js';
 
 /** The two payment flows of x402: `authorization` works before it settles, `upfront` settles before it works. */
 export type PaymentFlow = 'authorization' | 'upfront';
@@ -28,15 +29,6 @@ export type RequestBody = {
   example: Json;
   /** The largest body in bytes (see `bodyLimit`). */
   maxBytes: number;
-};
-
-/** One form of the answer that is sold (status 200). */
-export type AnswerForm = {
-  mimeType: string;
-  kind: 'json' | 'text' | 'binary';
-  /** As in the document; absent if any value is right. */
-  schema?: Json;
-  example?: unknown;
 };
 
 /** An operation that costs money, as the contract describes it. */
@@ -58,8 +50,7 @@ export type PricedOperation = {
   parameters: Parameter[];
   /** Absent if a call carries no body. */
   request?: RequestBody;
-  /** The forms of the answer; the first is the one that an answer has unless it says otherwise. */
-  answers: [AnswerForm, ...AnswerForm[]];
+  answers: AnswerForms;
   /** The API that serves it instead of a handler. */
   upstream?: Upstream;
 };
@@ -101,7 +92,9 @@ function readParts(
   const request = readRequest(document, method, operation, at, fault);
   const { 200: sold } = objectOf(operation.responses);
   const answers =
-    sold === undefined ? undefined : readAnswers(document, sold, [...at, 'responses', '200'], fault);
+    sold === undefined
+      ? undefined
+      : readAnswers(document, sold, checkOf(operation), [...at, 'responses', '200'], fault);
   const { operationId: id, tags, summary, 'x-price': price } = operation;
   const called = {
     method: method === 'get' ? 'GET' : 'POST',
@@ -215,35 +208,4 @@ function readRequest(
     example,
     maxBytes: bodyLimit(document, schema),
   };
-}
-
-function readAnswers(
-  document: Json,
-  response: unknown,
-  place: string[],
-  fault: Fault,
-): PricedOperation['answers'] | undefined {
-  const content = Object.entries(objectOf(follow(document, response).content));
-  const forms = content.map(([mimeType, media]): AnswerForm => {
-    const { schema } = objectOf(media);
-    const example = exampleOf(document, objectOf(media));
-    return {
-      mimeType,
-      kind: kindOf(mimeType),
-      ...(isObject(schema) ? { schema } : {}),
-      ...(example === undefined ? {} : { example }),
-    };
-  });
-  for (const { mimeType } of forms)
-    if (mimeType.includes('*')) fault(place, `must name a content type, not ${mimeType}`);
-  const [first, ...others] = forms;
-  if (!first) return void fault(place, `must have content, which is what is sold: content: ${OBJECT}`);
-  return [first, ...others];
-}
-
-/** How the body of an answer is written. */
-export function kindOf(mimeType: string): AnswerForm['kind'] {
-  const [type = ''] = mimeType.split(';', 1);
-  if (/^application\/(json|[\w.-]+\+json)$/i.test(type.trim())) return 'json';
-  return /^text\//i.test(type.trim()) ? 'text' : 'binary';
 }

@@ -1,8 +1,17 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
+import type { Json } from './json.js';
 import type { Fault } from './read-parameters.js';
-import { isObject } from './references.js';
+import { isObject, objectOf } from './references.js';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+const CHECKS = ['schema', 'type', 'none'] as const;
+
+/**
+ * What an answer of the upstream must conform to before it is sold: the schema of its content type, only its content type, or nothing but
+ * the limits of its size.
+ */
+export type AnswerCheck = (typeof CHECKS)[number];
 
 /** `x-upstream`: the HTTP API that serves an operation. Texts are as written; `piecesOf` takes them apart. */
 export type Upstream = {
@@ -13,6 +22,7 @@ export type Upstream = {
   timeoutMs: number;
   /** Of JSON that the API answers. */
   maxMembers: number;
+  check: AnswerCheck;
 };
 
 /** A part of a text: fixed, an environment variable (`${NAME}`) or a path parameter (`{name}`). */
@@ -28,7 +38,7 @@ type Operation = {
   request?: unknown;
 };
 
-const KEYS = ['url', 'method', 'headers', 'timeoutMs', 'maxMembers'];
+const KEYS = ['url', 'method', 'headers', 'timeoutMs', 'maxMembers', 'check'];
 const MIN_TIMEOUT_MS = 100;
 /** The work of an `authorization` call may take 20 s, checks of the answer included. Nobody waits for an `upfront` one. */
 const MAX_TIMEOUT_MS = { authorization: 19_000, upfront: 600_000 };
@@ -41,6 +51,12 @@ const OWN_HEADERS =
   /^(host|connection|keep-alive|proxy-.*|transfer-encoding|te|trailer|upgrade|expect|content-length|content-encoding|accept-encoding|range|if-.*)$/;
 const PIECE = /\$\{(?<variable>[^{}]*)\}|\{(?<parameter>[^{}]*)\}/g;
 const VARIABLE_NAME = /^[A-Za-z_]\w*$/;
+
+/** What an operation that is read says about the check of its answers. A handler's are always checked. */
+export function checkOf({ 'x-upstream': upstream }: Json): AnswerCheck {
+  const { check } = objectOf(upstream);
+  return CHECKS.find(each => each === check) ?? 'schema';
+}
 
 /** Reads `x-upstream`, or reports everything that is wrong with it. `at` is its place. */
 export function readUpstream(
@@ -56,19 +72,21 @@ export function readUpstream(
     report(path, message);
   };
   for (const key of Object.keys(value)) if (!KEYS.includes(key)) fault(at, `unknown key '${key}'`);
-  const { url, method = operation.method, headers = {}, timeoutMs, maxMembers } = value;
+  const { url, method = operation.method, headers = {}, timeoutMs, maxMembers, check = 'schema' } = value;
   if (typeof url === 'string') checkUrl(url, operation, message => fault([...at, 'url'], message));
   else fault([...at, 'url'], 'must be a text');
   if (!METHODS.some(each => each === method))
     fault([...at, 'method'], `must be one of ${METHODS.join(', ')}`);
   if (method === 'GET' && operation.request !== undefined)
     fault([...at, 'method'], 'must not be GET, because calls of this operation have a body');
+  if (!CHECKS.some(each => each === check)) fault([...at, 'check'], `must be one of ${CHECKS.join(', ')}`);
   const read: Upstream = {
     url: String(url),
     method: method as Upstream['method'],
     headers: readHeaders(headers, [...at, 'headers'], fault),
     timeoutMs: readTimeout(timeoutMs, operation.flow, [...at, 'timeoutMs'], fault),
     maxMembers: readMembers(maxMembers, [...at, 'maxMembers'], fault),
+    check: check as AnswerCheck,
   };
   return sound ? read : undefined;
 }

@@ -205,9 +205,21 @@ export class Routes {
     if (reply.status === 402) return 'status 402 is the challenge, which no handler answers';
     const declared = this.#declared.get(id)?.[reply.status];
     if (!declared) return `status ${reply.status} is not declared`;
-    const forms = reply.status === 200 && priced ? priced.answers : formsOf(declared);
-    const form = formOf(forms, reply);
+    const sold = reply.status === 200 ? priced : undefined;
+    const check = sold?.upstream?.check ?? 'schema';
+    if (check === 'none') return undefined;
+    const form = formOf(sold?.answers ?? formsOf(declared), reply);
     if (!form) return `the content type ${contentTypeOf(reply) ?? 'none'} is not declared`;
+    // Its reader has seen that JSON is JSON.
+    return check === 'type' ? undefined : this.#checkForm(route, declared, form, reply);
+  }
+
+  #checkForm(
+    route: Routed,
+    declared: DeclaredResponse,
+    form: AnswerForm,
+    reply: AnyReply,
+  ): string | undefined {
     return this.#checkBody(route, form, reply) ?? missingHeader(declared, reply.headers ?? {});
   }
 

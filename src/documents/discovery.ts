@@ -72,7 +72,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
     described['x-payment-info'] = { price: { mode, currency, amount }, protocols };
     const { description } = described;
     const text = typeof description === 'string' ? `${description.trim()} ` : '';
-    described.description = `${text}${priceNote(operation, methods)}`;
+    described.description = `${text}${noteOf(operation, methods)}`;
     const { request } = operation;
     if (request) showLimit(described.requestBody, request.maxBytes);
     const responses = described.responses as Record<string, Json>;
@@ -137,8 +137,19 @@ function withChallenge(document: Json, response: Response, { headers, body }: Ch
   };
 }
 
+const UNCHECKED = {
+  schema: '',
+  type: ' Only the content type of the answer is checked before it is charged, not what it holds.',
+  none: ' The answer is not checked before it is charged: it may be of another content type and hold something else.',
+};
+
+/** What is said of an operation wherever it is described: its price, and what of its answer is not checked. */
+export function noteOf(operation: PricedOperation, methods: Methods): string {
+  return priceNote(operation, methods) + UNCHECKED[operation.upstream?.check ?? 'schema'];
+}
+
 /** The price as text, because renderers do not show `x-price`. */
-export function priceNote({ price, flow }: PricedOperation, methods: Methods): string {
+function priceNote({ price, flow }: PricedOperation, methods: Methods): string {
   const by = methods.all.flatMap(method => method.documents().phrase ?? []).join(' or ');
   const when = flow === 'upfront' ? 'paid before the work' : 'charged only for an answer';
   return `Price: ${price.amount} USDC a call, ${when}, by ${by}.`;

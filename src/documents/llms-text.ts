@@ -3,7 +3,7 @@ import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
 import { bodyFields, callShape, typeText } from '../methods/x402/describe-call.js';
-import { priceNote, type Selling } from './discovery.js';
+import { noteOf, type Selling } from './discovery.js';
 import { resourceUrl } from '../methods/x402/requirements.js';
 import { STATUS_MEANINGS } from './status-meanings.js';
 
@@ -106,7 +106,7 @@ function operationText({ document }: Contract, operation: PricedOperation, selli
   const inBody = request ? bodyFields(request.plain).map(field) : [];
   return [
     `## ${id}: ${line(summary)}`,
-    `${line(description)} ${priceNote(operation, selling.methods)}`.trim(),
+    `${line(description)} ${noteOf(operation, selling.methods)}`.trim(),
     `Call: \`${callShape(operation)}\` at ${resourceUrl(operation, selling)}`,
     ...(inUrl.length + inBody.length > 0 ? [[...inUrl, ...inBody].join('\n')] : []),
     ...(request ? ['Example of the body:', fenced(request.example)] : []),

@@ -3,7 +3,7 @@ import type { Json } from '../contract/json.js';
 import type { Methods } from '../methods/methods.js';
 import { objectOf } from '../contract/references.js';
 import { PICK_UP } from '../contract/reserved-names.js';
-import { priceNote } from '../documents/discovery.js';
+import { noteOf } from '../documents/discovery.js';
 import { inputSchemaOf } from './tool-arguments.js';
 
 /** A tool as `tools/list` describes it. */
@@ -36,7 +36,7 @@ function paidTool({ document }: Contract, operation: PricedOperation, methods: M
   return {
     name: id,
     title,
-    description: `${text} ${priceNote(operation, methods)} ${howToPay}`,
+    description: `${text} ${noteOf(operation, methods)} ${howToPay}`,
     inputSchema: inputSchemaOf(operation),
     // It spends money, so a host that asks its user only about tools that change something asks about this one.
     annotations: { title, readOnlyHint: false, idempotentHint: false, openWorldHint: true },

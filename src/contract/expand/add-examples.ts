@@ -1,6 +1,6 @@
 import { compilerOf } from '../ajv.js';
 import type { Json } from '../json.js';
-import { kindOf } from '../read-operation.js';
+import { kindOf } from '../read-answers.js';
 import { exampleOf } from '../read-parameters.js';
 import { isObject, objectOf, ReferenceFault, resolved } from '../references.js';
 import { pricedOf, type Draft, type DraftOperation } from './draft.js';

@@ -1,5 +1,5 @@
 import type { Json } from '../json.js';
-import { kindOf } from '../read-operation.js';
+import { kindOf } from '../read-answers.js';
 import { isObject, objectOf, resolved } from '../references.js';
 import { copied, fill, pricedOf, type Conflict, type Draft, type DraftOperation } from './draft.js';
 import { sharedParts } from './shared-parts.js';

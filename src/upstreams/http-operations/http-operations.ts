@@ -138,6 +138,7 @@ function readingOf(
     ),
     maxBytes: answerLimit(document, operation),
     maxMembers: operation.upstream.maxMembers,
+    check: operation.upstream.check,
     // A host can repeat only what it is sent. To look for everything in large answers would take long.
     secrets: sent,
     conceal: text => secrets.conceal(text.replaceAll(host, '…').replaceAll(hostname, '…')),
@@ -154,6 +155,10 @@ function answerLimit(document: Contract['document'], { answers }: Sold): number 
   return Math.min(Math.max(...limits), MAX_ANSWER_BYTES);
 }
 
+function acceptOf({ answers, check }: Reading): string {
+  return check === 'none' ? '*/*' : answers.map(({ mimeType }) => mimeType).join(', ');
+}
+
 /** Sends a call to its upstream: path, query and body as declared, and nothing of the caller or the payment. */
 async function ask(
   host: UpstreamHost,
@@ -166,7 +171,7 @@ async function ask(
     path: targetOf(target, asked),
     headers: {
       ...OWN_HEADERS,
-      accept: reading.answers.map(({ mimeType }) => mimeType).join(', '),
+      accept: acceptOf(reading),
       ...headers,
     },
     ...(asked.body === undefined ? {} : { body: JSON.stringify(asked.body) }),

@@ -5,6 +5,8 @@ import { gunzip } from 'node:zlib';
 import type { AnswerForm } from '../../contract/contract.js';
 import { hasMoreMembers } from '../../contract/json-members.js';
 import type { AnyReply } from '../../contract/operation.js';
+import { kindOf } from '../../contract/read-answers.js';
+import { isHeaderValue, type AnswerCheck } from '../../contract/read-upstream.js';
 import { failureKind, UpstreamFailure } from '../../net/failure.js';
 import type { HttpAnswer, NoAnswer } from '../../net/http-client.js';
 import type { Secrets } from '../../net/secrets.js';
@@ -22,6 +24,8 @@ export type Reading = {
   maxBytes: number;
   /** Of JSON. */
   maxMembers: number;
+  /** What they must conform to; the schema is checked later, as that of a handler's answer. */
+  check: AnswerCheck;
   /** What its host is sent, which must not be sold. */
   secrets: Secrets;
   /** Removes all secrets and the name of the host. */
@@ -35,6 +39,11 @@ const SOLD = new Set([200, 201, 203]);
 /** It is about the request: the caller can do something about it, and another attempt would end in the same way. */
 const OF_THE_CALLER = new Set([400, 404, 409, 422]);
 const RETRY_SECONDS = 5;
+const MAX_TYPE_LENGTH = 200;
+/** Of JSON that was not parsed; so much is searched for secrets at a time. */
+const PIECE_CHARACTERS = 512 * 1024;
+/** Written in escapes. */
+const LONGEST_SECRET = 64 * 1024;
 
 /**
  * The answer of an upstream as that of a handler, which is checked against the contract before it is charged.
@@ -42,26 +51,40 @@ const RETRY_SECONDS = 5;
  */
 export async function readAnswer(answer: HttpAnswer, reading: Reading): Promise<AnyReply> {
   if (!SOLD.has(answer.status)) throw await refusal(answer, reading);
-  const type = answer.header('content-type');
-  const form = reading.answers.find(({ mimeType }) => bare(mimeType) === bare(type ?? ''));
-  if (!form)
-    throw unusable(reading, `its content type is ${shownType(type)}, which the contract does not declare`);
-  const bytes = await plain(answer, reading);
-  const { body, value } = await contentOf(bytes, form, type, reading);
+  const { type, body, value } = await soldContent(answer, reading);
   const headers = reading.headers.flatMap(name => {
     const value = answer.header(name.toLowerCase());
     return value === undefined ? [] : [[name, value] as const];
   });
-  const texts = headers.map(([, text]) => text);
-  if (reading.secrets.some && (await repeatsSecret(reading.secrets, body, value, texts)))
+  if (await hasSecret(reading, { type, body, value }, [type, ...headers.map(([, text]) => text)]))
     throw unusable(reading, 'it repeats the value of an environment variable that x-upstream names');
-  const utf8 = form.kind === 'text' && !form.mimeType.includes(';') ? '; charset=utf-8' : '';
   return {
     status: 200,
-    headers: { ...Object.fromEntries(headers), 'Content-Type': form.mimeType + utf8 },
+    headers: { ...Object.fromEntries(headers), 'Content-Type': type },
     body,
     ...(value === undefined ? {} : { value }),
   };
+}
+
+/** What is sold of an answer; JSON with its value, which is parsed once. */
+type Content = { body: string | Buffer; value?: unknown };
+
+async function soldContent(answer: HttpAnswer, reading: Reading): Promise<Content & { type: string }> {
+  const type = answer.header('content-type');
+  if (reading.check === 'none') return { type: asNamed(type), body: await plain(answer, reading) };
+  const form = reading.answers.find(({ mimeType }) => bare(mimeType) === bare(type ?? ''));
+  if (!form)
+    throw unusable(reading, `its content type is ${shownType(type)}, which the contract does not declare`);
+  const content = await contentOf(await plain(answer, reading), form, type, reading);
+  const utf8 = form.kind === 'text' && !form.mimeType.includes(';') ? '; charset=utf-8' : '';
+  return { type: form.mimeType + utf8, ...content };
+}
+
+/** The content type of an answer that is passed on unchecked. */
+function asNamed(type = ''): string {
+  const sound =
+    /^[\w.+-]+\/[\w.+-]+\s*(;|$)/.test(type) && type.length <= MAX_TYPE_LENGTH && isHeaderValue(type);
+  return sound ? type : 'application/octet-stream';
 }
 
 /** A content type without its parameters. */
@@ -72,9 +95,6 @@ function bare(type: string): string {
 function shownType(type: string | undefined): string {
   return type === undefined ? 'missing' : bare(type).slice(0, 100);
 }
-
-/** What is sold of an answer; JSON with its value, which is parsed once. */
-type Content = { body: string | Buffer; value?: unknown };
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
@@ -113,6 +133,16 @@ function withoutMark(bytes: Buffer): Buffer {
   return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
 }
 
+async function hasSecret(
+  { secrets, check }: Reading,
+  { type, body, value }: Content & { type: string },
+  headers: readonly string[],
+): Promise<boolean> {
+  if (!secrets.some) return false;
+  if (await repeatsSecret(secrets, body, value, headers)) return true;
+  return check === 'none' && kindOf(type) === 'json' && hidesSecret(secrets, body);
+}
+
 async function repeatsSecret(
   secrets: Secrets,
   body: string | Buffer,
@@ -125,6 +155,25 @@ async function repeatsSecret(
   const meaning = JSON.stringify(value);
   await nextTurn();
   return secrets.foundIn(Buffer.from(meaning));
+}
+
+/** As `repeatsSecret`, for JSON that was not parsed, and may be none. */
+async function hidesSecret(secrets: Secrets, body: string | Buffer): Promise<boolean> {
+  if (!body.includes('\\')) return false;
+  const text = body.toString('utf8');
+  for (let at = 0; at < text.length; at += PIECE_CHARACTERS) {
+    await nextTurn();
+    // What is cut at the end of one piece is whole in the next.
+    const piece = text.slice(Math.max(0, at - LONGEST_SECRET), at + PIECE_CHARACTERS);
+    if (await secrets.foundIn(Buffer.from(unescaped(piece)))) return true;
+  }
+  return false;
+}
+
+function unescaped(text: string): string {
+  return text
+    .replace(/\\u([\da-f]{4})/gi, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replaceAll('\\/', '/');
 }
 
 function bytesOf(content: string | Buffer): Buffer {
