@@ -1,4 +1,4 @@
-import type { ValidateFunction } from 'ajv';
+import type { Options, ValidateFunction } from 'ajv';
 import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { OpenAPIBackend, type Operation, type ParsedRequest } from 'openapi-backend';
 import { absolute, createAjv } from './ajv.js';
@@ -85,12 +85,13 @@ export class Routes {
     api.router.parseRequest = request => request as ParsedRequest<never>;
   }
 
-  static async create(contract: Contract): Promise<Routes> {
+  /** @param made how validators are compiled: fast ones, unless it says otherwise */
+  static async create(contract: Contract, made: Pick<Options, 'code'> = {}): Promise<Routes> {
     const { document } = contract;
     const ajvs = {
-      requestBodyValidator: createAjv(document, { useDefaults: true }),
-      paramsValidator: createAjv(document, { useDefaults: true, coerceTypes: true }),
-      responseValidator: createAjv(document, {}),
+      requestBodyValidator: createAjv(document, { ...made, useDefaults: true }),
+      paramsValidator: createAjv(document, { ...made, useDefaults: true, coerceTypes: true }),
+      responseValidator: createAjv(document, made),
     };
     const api = new OpenAPIBackend({
       definition: { openapi: '3.1.0', info: { title: '', version: '' }, paths: {} },

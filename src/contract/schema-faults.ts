@@ -1,4 +1,4 @@
-import { compilerOf } from './ajv.js';
+import { compilerOf, ONCE } from './ajv.js';
 import type { Contract, PricedOperation } from './contract.js';
 import { valueFault } from './fault-words.js';
 import type { Json } from './json.js';
@@ -32,7 +32,7 @@ export async function reportSchemas(contract: Contract, fault: Fault): Promise<v
     for (const pair of pairsOf(operation)) reportPair(pair, check, report);
   reportOwnAnswers(contract, check, report);
   if (!sound) return;
-  const routes = await Routes.create(contract);
+  const routes = await Routes.create(contract, ONCE);
   for (const operation of contract.paid) reportCall(routes, operation, report);
 }
 

@@ -40,8 +40,9 @@ export function expand(own: Json): Draft {
   addOwnDocuments(draft);
   addTags(draft);
   addComponents(draft);
-  addExamples(draft);
-  return { ...draft, document: ordered(draft.document) };
+  const whole = { ...draft, document: ordered(draft.document) };
+  addExamples(whole);
+  return whole;
 }
 
 function addDefaults(draft: Draft): void {
