@@ -106,9 +106,9 @@ describe('A contract with a fault stops the start', () => {
       'shop.yaml:4 paths./a.post: is free',
     ],
     [
-      'a PUT that is paid',
-      minimal('put: { operationId: a, x-price: {}, responses: { 402: {} } }'),
-      'must be a GET or a POST',
+      'a TRACE that is paid',
+      minimal('trace: { operationId: a, x-price: {}, responses: { 402: {} } }'),
+      'is paid, so its method must be one of GET, POST, PUT, PATCH, DELETE',
     ],
     [
       'a price that has nothing to sell',

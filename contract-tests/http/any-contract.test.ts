@@ -190,6 +190,10 @@ describe('A server of any contract', () => {
       latest: { status: 200, body: '2 USD' },
       print: { status: 200, body: Buffer.from('jpeg'), headers: { 'Content-Type': 'image/jpeg' } },
       growTree: { status: 200, body: { name: 'grown' } },
+      replaceTree: { status: 200, body: { name: 'new' } },
+      fellTree: { status: 200, body: { name: 'stump' } },
+      pruneTree: { status: 200, body: { name: 'pruned' } },
+      recall: { status: 200, body: { taken: 2 } },
     };
     const handlers = Object.fromEntries(
       Object.entries(replies).map(([id, reply]) => [
@@ -296,6 +300,41 @@ describe('A server of any contract', () => {
     expect(sold).to.have.length(1);
   });
 
+  it('sells PUT, PATCH and DELETE, with and without a body, each as an operation of its own', async () => {
+    const send = (method: string, path: string, body?: object, headers = PAID): Promise<Answer> =>
+      call(url + path, {
+        method,
+        headers: body ? { ...headers, 'content-type': 'application/json' } : headers,
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+    const rows = [
+      ['PUT', '/woods/1', { name: 'a' }, { name: 'new' }],
+      ['PATCH', '/woods/1', { twigs: 1 }, { name: 'pruned' }],
+      ['PATCH', '/woods/1', undefined, { name: 'pruned' }],
+      ['DELETE', '/woods/1', undefined, { name: 'stump' }],
+      ['DELETE', '/woods', { ids: [1, 2] }, { taken: 2 }],
+    ] as const;
+    for (const [method, path, body, answer] of rows) {
+      const unpaid = await call(url + path, { method });
+      expect([unpaid.status, challengeOf(unpaid).accepts[0]?.amount], method).to.deep.equal([402, '2000']);
+      const bought = await send(method, path, body);
+      expect([bought.status, bought.json()], method).to.deep.equal([200, answer]);
+    }
+    expect(calls.map(({ params, query, body }) => ({ params, query, body }))).to.deep.equal([
+      { params: { id: 1 }, query: {}, body: { name: 'a' } },
+      { params: { id: 1 }, query: {}, body: { twigs: 1 } },
+      { params: { id: 1 }, query: {}, body: undefined },
+      { params: { id: 1 }, query: { roots: false }, body: undefined },
+      { params: {}, query: {}, body: { ids: [1, 2] } },
+    ]);
+    expect(new Set(sold.map(({ requestHash }) => requestHash)).size).to.equal(rows.length);
+    const wrong = [await send('PUT', '/woods/1'), await send('DELETE', '/woods', { ids: 1 })];
+    expect(wrong.map(each => [each.status, each.json().error])).to.deep.equal([
+      [400, 'the body must be JSON, sent with Content-Type: application/json. Nothing was charged.'],
+      [400, 'ids must be a list. Nothing was charged.'],
+    ]);
+  });
+
   it('sells texts and pictures with their content types', async () => {
     const text = await get('/quotes/latest', PAID);
     expect([text.headers.get('content-type'), String(text.body)]).to.deep.equal([
@@ -345,12 +384,13 @@ describe('A server of any contract', () => {
     for (const [path, methods] of [
       ['/quotes/SOL', 'GET, HEAD, OPTIONS'],
       ['/trees/1.json', 'POST, OPTIONS'],
+      ['/woods/1', 'PUT, PATCH, DELETE, OPTIONS'],
     ] as const) {
       const preflight = await get(path, {}, 'OPTIONS');
       expect(preflight.status).to.equal(204);
       expect(preflight.headers.get('access-control-allow-methods')).to.equal(methods);
       expect(preflight.headers.get('access-control-allow-origin')).to.equal('*');
-      const refused = await get(path, {}, 'DELETE');
+      const refused = await get(path, {}, 'PROPFIND');
       expect([refused.status, refused.headers.get('allow')]).to.deep.equal([405, methods]);
     }
   });

@@ -2,7 +2,7 @@ const FAILED = ['400', '402', '502', '503']
   .map(status => `'${status}': { $ref: '#/components/responses/Failed' }`)
   .join('\n        ');
 
-/** Operations as no shop has them all: GET and POST, path and query, JSON, text and binary answers, references, recursion. */
+/** Operations as no shop has them all: all methods, path and query, JSON, text and binary answers, references, recursion. */
 export const ANY_SHOP = `
 openapi: 3.1.0
 info: { title: Any shop, version: 1.0.0 }
@@ -62,6 +62,53 @@ paths:
             example: { width: 3, colour: red }
       responses:
         '200': { description: The picture., content: { image/png: {}, image/jpeg: {} } }
+        ${FAILED}
+  /woods/{id}:
+    put:
+      operationId: replaceTree
+      tags: [Woods]
+      summary: A tree in place of another
+      x-price: *authorization
+      parameters: [{ name: id, in: path, required: true, schema: { type: integer }, example: 7 }]
+      requestBody:
+        required: true
+        content: { application/json: { schema: { $ref: '#/components/schemas/Tree' }, example: { name: root } } }
+      responses:
+        '200': { description: The tree., content: { application/json: { schema: { $ref: '#/components/schemas/Tree' } } } }
+        ${FAILED}
+    delete:
+      operationId: fellTree
+      tags: [Woods]
+      summary: A tree less
+      x-price: *authorization
+      parameters:
+        - { name: id, in: path, required: true, schema: { type: integer }, example: 7 }
+        - { name: roots, in: query, schema: { type: boolean, default: false } }
+      responses:
+        '200': { description: What is left., content: { application/json: { schema: { $ref: '#/components/schemas/Tree' } } } }
+        ${FAILED}
+    patch:
+      operationId: pruneTree
+      tags: [Woods]
+      summary: A tree that was pruned
+      x-price: *authorization
+      parameters: [{ name: id, in: path, required: true, schema: { type: integer }, example: 7 }]
+      requestBody:
+        content: { application/json: { schema: { type: object, properties: { twigs: { type: integer } } }, example: { twigs: 2 } } }
+      responses:
+        '200': { description: The tree., content: { application/json: { schema: { $ref: '#/components/schemas/Tree' } } } }
+        ${FAILED}
+  /woods:
+    delete:
+      operationId: recall
+      tags: [Woods]
+      summary: Trees that were taken back
+      x-price: *authorization
+      requestBody:
+        required: true
+        content: { application/json: { schema: { type: object, required: [ids], properties: { ids: { type: array, maxItems: 9, items: { type: integer } } } }, example: { ids: [1] } } }
+      responses:
+        '200': { description: How many., content: { application/json: { schema: { type: object } , example: { taken: 1 } } } }
         ${FAILED}
   /.well-known/x402: { get: { operationId: getDiscovery, responses: { '200': { description: All. } } } }
   /trees/.well-known/x402:

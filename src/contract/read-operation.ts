@@ -1,4 +1,5 @@
 import { bodyLimit } from './body-limit.js';
+import { CALLED_METHODS, type CalledMethod } from './called-methods.js';
 import type { Json } from './json.js';
 import { readAnswers, type AnswerForms } from './read-answers.js';
 import { templateFault } from './paths.js';
@@ -34,7 +35,7 @@ export type RequestBody = {
 /** An operation that costs money, as the contract describes it. */
 export type PricedOperation = {
   id: string;
-  method: 'GET' | 'POST';
+  method: CalledMethod;
   /** The path template, for example `/v1/quotes/{symbol}`. */
   path: string;
   /** The path with the examples of its parameters, for example `/v1/quotes/SOL`. */
@@ -97,7 +98,7 @@ function readParts(
       : readAnswers(document, sold, checkOf(operation), [...at, 'responses', '200'], fault);
   const { operationId: id, tags, summary, 'x-price': price } = operation;
   const called = {
-    method: method === 'get' ? 'GET' : 'POST',
+    method: calledMethod(method) ?? 'POST',
     // Also of a price with a fault, so that nothing right is reported below.
     flow: objectOf(price).flow === 'upfront' ? 'upfront' : 'authorization',
     parameters,
@@ -123,9 +124,14 @@ function readParts(
   };
 }
 
+/** @param method in lower case, as a document has it */
+function calledMethod(method: string): CalledMethod | undefined {
+  return CALLED_METHODS.find(each => each.toLowerCase() === method);
+}
+
 /** What every paid operation has in common. */
 function checkShape({ path, method, operation }: Place, at: string[], fault: Fault): void {
-  if (method !== 'get' && method !== 'post') fault(at, 'is paid, so it must be a GET or a POST');
+  if (!calledMethod(method)) fault(at, `is paid, so its method must be one of ${CALLED_METHODS.join(', ')}`);
   const wrong = templateFault(path);
   if (wrong) fault(at.slice(0, 2), wrong);
   const { responses } = operation;

@@ -1,9 +1,8 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { CALLED_METHODS, type CalledMethod } from './called-methods.js';
 import type { Json } from './json.js';
 import type { Fault } from './read-parameters.js';
 import { isObject, objectOf } from './references.js';
-
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 const CHECKS = ['schema', 'type', 'none'] as const;
 
@@ -16,7 +15,7 @@ export type AnswerCheck = (typeof CHECKS)[number];
 /** `x-upstream`: the HTTP API that serves an operation. Texts are as written; `piecesOf` takes them apart. */
 export type Upstream = {
   url: string;
-  method: (typeof METHODS)[number];
+  method: CalledMethod;
   /** By name in lower case. */
   headers: Record<string, string>;
   timeoutMs: number;
@@ -75,8 +74,8 @@ export function readUpstream(
   const { url, method = operation.method, headers = {}, timeoutMs, maxMembers, check = 'schema' } = value;
   if (typeof url === 'string') checkUrl(url, operation, message => fault([...at, 'url'], message));
   else fault([...at, 'url'], 'must be a text');
-  if (!METHODS.some(each => each === method))
-    fault([...at, 'method'], `must be one of ${METHODS.join(', ')}`);
+  if (!CALLED_METHODS.some(each => each === method))
+    fault([...at, 'method'], `must be one of ${CALLED_METHODS.join(', ')}`);
   if (method === 'GET' && operation.request !== undefined)
     fault([...at, 'method'], 'must not be GET, because calls of this operation have a body');
   if (!CHECKS.some(each => each === check)) fault([...at, 'check'], `must be one of ${CHECKS.join(', ')}`);

@@ -2,6 +2,7 @@ import type { Options, ValidateFunction } from 'ajv';
 import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { OpenAPIBackend, type Operation, type ParsedRequest } from 'openapi-backend';
 import { absolute, createAjv } from './ajv.js';
+import { CALLED_METHODS } from './called-methods.js';
 import type { AnswerForm, Contract, PricedOperation } from './contract.js';
 import { contentTypeOf, formOf, formsOf, missingHeader } from './answer-forms.js';
 import { definitionOf, jsonSchemaOf, responsesOf, type DeclaredResponse } from './definition.js';
@@ -37,11 +38,10 @@ export type AskedCheck = { ok: true; asked: AnyAsked } | { ok: false; error: str
 /** What serves an operation. That of a free one is called without a call. */
 export type OperationHandler = { call(call?: AnyCall): Promise<AnyReply> };
 
-/** HEAD counts as GET. A contract has no other methods. */
+/** As a document has them. HEAD counts as GET. A contract has no other methods. */
 const METHODS = new Map([
-  ['GET', 'get'],
   ['HEAD', 'get'],
-  ['POST', 'post'],
+  ...CALLED_METHODS.map(each => [each, each.toLowerCase()] as const),
 ]);
 const NOT_FOUND = { kind: 'notFound' } as const;
 /** Of answers of openapi-backend that are kept. */
@@ -140,7 +140,8 @@ export class Routes {
     const verb = METHODS.get(method);
     const found = verb && this.#find(verb, path, candidates);
     if (found) return found;
-    const others = ['get', 'post'].flatMap(other => this.#find(other, path, candidates) ?? []);
+    const verbs = CALLED_METHODS.map(each => each.toLowerCase());
+    const others = verbs.flatMap(other => this.#find(other, path, candidates) ?? []);
     if (others.length === 0) return NOT_FOUND;
     const priced = others.find(each => each.priced)?.priced;
     return { kind: 'methodNotAllowed', allow: allowed(others), priced };
@@ -263,6 +264,8 @@ function decoded(raw: Record<string, string>): Record<string, string> {
 }
 
 function allowed(routes: readonly Routed[]): string {
-  const has = (method: string): boolean => routes.some(({ operation }) => operation.method === method);
-  return [has('get') ? 'GET, HEAD' : [], has('post') ? 'POST' : [], 'OPTIONS'].flat().join(', ');
+  const own = CALLED_METHODS.filter(each =>
+    routes.some(({ operation }) => operation.method === each.toLowerCase()),
+  );
+  return [...own.flatMap(each => (each === 'GET' ? ['GET', 'HEAD'] : each)), 'OPTIONS'].join(', ');
 }

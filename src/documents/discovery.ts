@@ -20,7 +20,8 @@ export function discoveryOf(operations: PricedOperation[], selling: Selling): Js
   const howToPay = methods.all.map(method => method.documents().instructions).join(' ');
   return {
     version: 1,
-    resources: operations.map(operation => resourceUrl(operation, selling)),
+    // Operations of one path have one URL.
+    resources: [...new Set(operations.map(operation => resourceUrl(operation, selling)))],
     instructions: [
       `${howToCall(operations)} ${howToPay} ${SENT_AGAIN} Agents that speak MCP find the same operations as tools at ${publicUrl}${MCP_PATH}.`,
       ...operations.map(sentenceOf),

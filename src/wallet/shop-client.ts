@@ -18,6 +18,8 @@ export type Listing = {
   priced: boolean;
   /** It is paid before the work. */
   upfront: boolean;
+  /** A call may carry a JSON body. */
+  hasBody: boolean;
   parameters: { name: string; in: 'path' | 'query' }[];
   /** A call with the examples of the contract. */
   example?: Json;
@@ -59,7 +61,8 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
       const own = typeof rpcUrl === 'string' && rpcUrl.startsWith(`${serverUrl}/`);
       const mock = own ? { mock: { rpcUrl } } : {};
       const example = exampleOf(declared, operation.requestBody);
-      const facts = { priced, upfront, parameters, example, ...mock };
+      const hasBody = method === 'post' || operation.requestBody !== undefined;
+      const facts = { priced, upfront, hasBody, parameters, example, ...mock };
       return { method: method.toUpperCase(), url: serverUrl + path, ...facts };
     }
   }
@@ -86,20 +89,19 @@ function listOf(value: unknown): unknown[] {
 }
 
 /**
- * The request of a call. Members of the JSON that the operation declares as path or query parameters go into the URL, as does everything
- * for a GET; what is left is the body.
+ * The request of a call. Members of the JSON that the operation declares as path or query parameters go into the URL; what is left is the
+ * body, if there can be one.
  * @throws BuyFault if a path parameter is missing
  */
 export function requestOf(
-  { method, url, parameters }: Listing,
+  { method, url, hasBody, parameters }: Listing,
   json: string,
   headers: Record<string, string> = {},
 ): { url: string; init: RequestInit } {
   const value = parseJson(Buffer.from(json));
   const rest: Json = isObject(value) ? { ...value } : {};
   const placed = parameters.some(({ name }) => name in rest) || url.includes('{');
-  if (method === 'POST' && !placed)
-    return { url, init: { method, headers: { ...JSON_BODY, ...headers }, body: json } };
+  if (hasBody && !placed) return { url, init: { method, headers: { ...JSON_BODY, ...headers }, body: json } };
   const path = url.replace(/\{([^{}/]+)\}/g, (_braces, name: string) => {
     if (rest[name] === undefined) throw new BuyFault(`${name} is missing: it is a part of the path ${url}.`);
     return encodeURIComponent(textOf(rest[name]));
@@ -112,7 +114,7 @@ export function requestOf(
     delete rest[name];
   }
   const whole = query.size > 0 ? `${path}?${query.toString()}` : path;
-  if (method !== 'POST') return { url: whole, init: { method, headers } };
+  if (!hasBody) return { url: whole, init: { method, headers } };
   const body = JSON.stringify(rest);
   return { url: whole, init: { method, headers: { ...JSON_BODY, ...headers }, body } };
 }

@@ -6,6 +6,7 @@ const at = (url: string, method = 'GET', parameters: Listing['parameters'] = [])
   url: `http://shop${url}`,
   priced: true,
   upfront: false,
+  hasBody: method === 'POST' || method === 'PATCH',
   parameters,
 });
 
@@ -32,5 +33,16 @@ describe('npm run buy puts the members of the JSON where the operation declares 
     expect([sent.url, sent.init.body]).to.deep.equal(['http://shop/trees/7', '{"name":"a"}']);
     expect(requestOf(at('/a', 'POST'), '{ "text": 1.0 }').init.body).to.equal('{ "text": 1.0 }');
     expect(requestOf(at('/a', 'POST'), 'no JSON').init.body).to.equal('no JSON');
+    const pruned = at('/trees/{id}', 'PATCH', [{ name: 'id', in: 'path' }]);
+    expect(requestOf(pruned, '{"id":7,"name":"a"}').init).to.deep.equal({
+      method: 'PATCH',
+      headers: { 'Content-Type': 'application/json' },
+      body: '{"name":"a"}',
+    });
+    const felled = at('/trees/{id}', 'DELETE', [{ name: 'id', in: 'path' }]);
+    expect(requestOf(felled, '{"id":7}')).to.deep.equal({
+      url: 'http://shop/trees/7',
+      init: { method: 'DELETE', headers: {} },
+    });
   });
 });

@@ -31,6 +31,10 @@ describe('The description of a call', () => {
       'GET /quotes/latest',
       'POST /trees/{id}.json path {"id": integer} {"name": string, "kids"?: any[]}',
       'POST /print {"width": integer, "colour"?: "red" | "blue" | string}',
+      'PUT /woods/{id} path {"id": integer} {"name": string, "kids"?: any[]}',
+      'DELETE /woods/{id} path {"id": integer} query {"roots"?: boolean}',
+      'PATCH /woods/{id} path {"id": integer} {"twigs"?: integer}',
+      'DELETE /woods {"ids": integer[]}',
     ]);
     const { instructions } = discoveryOf(contract.paid, sellingOf(TERMS));
     expect(instructions).to.contain('listed below').and.to.contain('The answer is text/plain.');
@@ -98,6 +102,21 @@ describe('The description of a call', () => {
     );
   });
 
+  it('tells crawlers of a body for PUT, PATCH and what else has one, and of the query for a DELETE without', () => {
+    const inputs = ['replaceTree', 'pruneTree', 'recall', 'fellTree'].map(id => {
+      const { info, schema } = bazaarOf(operation(id), true) as { info: Json; schema: Json };
+      return [info.input, (schema.properties as { input: Json }).input.required];
+    });
+    const withBody = ['type', 'method', 'bodyType', 'body'];
+    const trees = { pathParams: { id: 7 } };
+    expect(inputs).to.deep.equal([
+      [{ type: 'http', method: 'PUT', bodyType: 'json', body: { name: 'root' }, ...trees }, withBody],
+      [{ type: 'http', method: 'PATCH', bodyType: 'json', body: { twigs: 2 }, ...trees }, withBody],
+      [{ type: 'http', method: 'DELETE', bodyType: 'json', body: { ids: [1] } }, withBody],
+      [{ type: 'http', method: 'DELETE', queryParams: { roots: false }, ...trees }, ['type', 'method']],
+    ]);
+  });
+
   it('gives way, part by part, where the header has no room for it', () => {
     const tree = operation('growTree');
     const fields = Object.fromEntries(
@@ -130,7 +149,9 @@ describe('The documents of any contract', () => {
     expect(trees.discovery).to.deep.equal(['latest', 'growTree', 'print']);
     expect(contract.free.find(({ id }) => id === 'marketsHealth')!.health).to.deep.equal(['quote']);
     expect(discoveryOf(contract.paid, sellingOf(TERMS)).resources).to.deep.equal(
-      ['/quotes/SOL', '/quotes/latest', '/trees/7.json', '/print'].map(path => TERMS.publicUrl + path),
+      ['/quotes/SOL', '/quotes/latest', '/trees/7.json', '/print', '/woods/7', '/woods'].map(
+        path => TERMS.publicUrl + path,
+      ),
     );
     expect(indexOf(contract, TERMS.publicUrl)).to.deep.include({
       endpoints: {
@@ -138,6 +159,10 @@ describe('The documents of any contract', () => {
         'GET /quotes/latest': '0.002 USDC',
         'POST /trees/{id}.json': '1.5 USDC',
         'POST /print': '1.5 USDC',
+        'PUT /woods/{id}': '0.002 USDC',
+        'DELETE /woods/{id}': '0.002 USDC',
+        'PATCH /woods/{id}': '0.002 USDC',
+        'DELETE /woods': '0.002 USDC',
       },
       discovery: ['/.well-known/x402', '/openapi.json'],
       upstreamDiscovery: ['/trees/.well-known/x402'],

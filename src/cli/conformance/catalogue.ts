@@ -131,7 +131,7 @@ async function soldAt(url: string): Promise<Sold> {
 
 /** A call without payment. */
 export function unpaid(method: string, body?: unknown, headers: Record<string, string> = {}): RequestInit {
-  if (method === 'GET') return { method, headers };
+  if (method === 'GET' || (method === 'DELETE' && body === undefined)) return { method, headers };
   return {
     method,
     headers: { 'content-type': 'application/json', ...headers },

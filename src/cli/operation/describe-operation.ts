@@ -1,11 +1,13 @@
 import { Document, isScalar, isSeq, Scalar, visit } from 'yaml';
+import type { CalledMethod } from '../../contract/called-methods.js';
 import type { Json } from '../../contract/json.js';
 import { inferSchema } from './infer-schema.js';
 
 /** What `coinslot operation add` was asked for. */
 export type NewOperation = {
   id: string;
-  method: 'get' | 'post';
+  /** In lower case. */
+  method: Lowercase<CalledMethod>;
   path: string;
   summary: string;
   /** USD, as a decimal string. */
@@ -14,7 +16,7 @@ export type NewOperation = {
   tag?: string;
   /** URL of the API that serves it; without one, a handler does. */
   upstream?: string;
-  /** An example of a call: a JSON body, or for a GET its path and query parameters. */
+  /** An example of a call: a JSON body, or for a GET or DELETE its path and query parameters. */
   request: Json;
   /** An example of its answer. */
   answer: Json;
@@ -49,7 +51,7 @@ export function operationLines(operation: NewOperation, whole: boolean): string[
 }
 
 function thinOf(operation: NewOperation): Json {
-  const { id, method, price, flow, tag, upstream, summary, answer } = operation;
+  const { id, price, flow, tag, upstream, summary, answer } = operation;
   const parameters = ownParameters(operation);
   const sold = { schema: inferSchema(answer, 'answer'), example: answer };
   return {
@@ -59,13 +61,13 @@ function thinOf(operation: NewOperation): Json {
     'x-price': { mode: 'fixed', currency: 'USD', amount: price, flow },
     ...(upstream === undefined ? {} : { 'x-upstream': { url: upstream } }),
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(method === 'post' ? { requestBody: bodyOf(operation) } : {}),
+    ...(hasBody(operation) ? { requestBody: bodyOf(operation) } : {}),
     responses: { '200': { content: { 'application/json': sold } } },
   };
 }
 
 function wholeOf(operation: NewOperation): Json {
-  const { id, method, price, flow, upstream, summary } = operation;
+  const { id, price, flow, upstream, summary } = operation;
   return {
     operationId: id,
     tags: [tagOf(operation)],
@@ -74,7 +76,7 @@ function wholeOf(operation: NewOperation): Json {
     'x-price': { mode: 'fixed', currency: 'USD', amount: price, flow },
     ...(upstream === undefined ? {} : { 'x-upstream': { url: upstream } }),
     parameters: [...ownParameters(operation), ...paymentParameters(operation)],
-    ...(method === 'post' ? { requestBody: bodyOf(operation) } : {}),
+    ...(hasBody(operation) ? { requestBody: bodyOf(operation) } : {}),
     responses: {
       '200': {
         description: 'The answer.',
@@ -115,9 +117,14 @@ export function pathParameters(path: string): string[] {
   return [...path.matchAll(/\{([^{}/]+)\}/g)].map(([, name = '']) => name);
 }
 
+/** Most APIs take no body with a DELETE, and servers between may drop one. */
+function hasBody({ method }: Pick<NewOperation, 'method'>): boolean {
+  return method !== 'get' && method !== 'delete';
+}
+
 function ownParameters({ method, path, request }: NewOperation): Json[] {
   const inPath = pathParameters(path);
-  const own = method === 'get' ? Object.keys(request) : inPath;
+  const own = hasBody({ method }) ? inPath : Object.keys(request);
   return own.map(name => ({
     name,
     in: inPath.includes(name) ? 'path' : 'query',

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
+import { CALLED_METHODS, type CalledMethod } from '../../contract/called-methods.js';
 import type { Json } from '../../contract/json.js';
 import { OperationFault } from './contract-text.js';
 import { pathParameters, schemaName, wordsOf, type NewOperation } from './describe-operation.js';
@@ -19,9 +20,9 @@ remove takes an operation out again, with everything that nothing else needs.
   --price USD        what a call costs, for example 0.01
   --flow FLOW        authorization (default): charged only for an answer; upfront: paid before the work, for slow work
   --upstream URL     the HTTP API that answers the calls; {name} stands for a path parameter
-  --method METHOD    POST (default) or GET
+  --method METHOD    POST (default), GET, PUT, PATCH or DELETE
   --path PATH        its path (default /v1/<operation-id>); {name} is a parameter
-  --request JSON     an example of a call: its body or, for a GET, its parameters (default {"text":"One coin, one call."})
+  --request JSON     an example of a call: its body or, for GET and DELETE, its parameters (default {"text":"One coin, one call."})
   --answer JSON      an example of its answer (default {"result":"…"})
   --summary TEXT     a few words for people (default: the words of the operationId)
   --tag TAG          (default Operations)
@@ -80,7 +81,11 @@ function readNew(id: string, values: Values): NewOperation {
   if (!ID.test(id) || RESERVED.test(id))
     throw new OperationFault(`The name of an operation is a word like textStats, not '${id}'.`);
   if (values.price === undefined) throw new OperationFault(`--price is missing.\n\n${USAGE}`);
-  const method = oneOf('method', (values.method ?? 'POST').toLowerCase(), ['post', 'get']);
+  const method = oneOf(
+    'method',
+    (values.method ?? 'POST').toUpperCase(),
+    CALLED_METHODS,
+  ).toLowerCase() as Lowercase<CalledMethod>;
   const path = values.path ?? `/v1/${wordsOf(id, '-')}`;
   const request = jsonOption('request', values.request, { text: 'One coin, one call.' });
   for (const name of pathParameters(path))

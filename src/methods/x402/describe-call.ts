@@ -93,7 +93,8 @@ export function discovery(
  */
 export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   const { method, path, parameters, request } = operation;
-  const post = method === 'POST';
+  // As crawlers tell the two kinds apart: a DELETE that has no body is described as a GET is.
+  const post = request !== undefined || !['GET', 'DELETE'].includes(method);
   const groups = (
     [
       ['query', 'queryParams'],
