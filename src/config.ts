@@ -56,6 +56,8 @@ export type Config = Readonly<{
   facilitators: readonly FacilitatorConfig[];
   feePayer: FeePayerConfig;
   payTo: string | undefined;
+  /** Whether the directories of facilitators are told what is sold. */
+  listed: boolean;
   sandboxRpcPort: number;
   sandboxFacilitatorPort: number;
   holdMs: number;
@@ -109,6 +111,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     unsoldPerHour: read.integer('UNSOLD_CALLS_PER_HOUR', 1_000, 20, 1_000_000),
     orderMs: read.integer('ORDER_MINUTES', 30, 1, 1440) * 60_000,
     orderAttempts: read.integer('ORDER_ATTEMPTS', 5, 1, 100),
+    listed: read.oneOf('LISTED', ['true', 'false'], 'true') === 'true',
     allowPrivateUpstreams: read.oneOf('ALLOW_PRIVATE_UPSTREAMS', ['true', 'false'], 'false') === 'true',
     variable: variable => read.text(variable),
     reader: () => new SettingReader(env),

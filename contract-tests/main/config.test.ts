@@ -38,6 +38,7 @@ describe('The configuration', () => {
       holdMs: 55_000,
       orderAttempts: 5,
       maxUnsettledPerPayer: 256,
+      listed: true,
       allowPrivateUpstreams: false,
       logLevel: 'info',
     });
@@ -58,7 +59,7 @@ describe('The configuration', () => {
         'ORDER_ATTEMPTS',
         'LOG_LEVEL',
       ],
-      ...['MAX_UNSETTLED_PER_PAYER', 'UNSOLD_CALLS_PER_HOUR', 'ALLOW_PRIVATE_UPSTREAMS'],
+      ...['MAX_UNSETTLED_PER_PAYER', 'UNSOLD_CALLS_PER_HOUR', 'ALLOW_PRIVATE_UPSTREAMS', 'LISTED'],
     ];
     const { variable, reader, ...settings } = readConfig({ KEY: ' secret ' });
     for (const blank of ['', '  ']) {

@@ -211,6 +211,23 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'is in the ledger before any challenge names it',
   },
   {
+    name: 'a facilitator that refuses listings is sent them again',
+    file: 'src/facilitators/listing-answers.js',
+    find: 'this.#now() < this.#refusedUntil',
+    replace: 'false',
+    test: 'facilitators/listing-requests',
+    grep: 'sent none for a day',
+  },
+  {
+    name: 'a settlement is asked for twice because of its listing',
+    file: 'src/facilitators/listing-answers.js',
+    find: 'const result = await ask(sent);',
+    replace:
+      'let result = await ask(sent); if (refusalIn(result)) result = await ask({ ...sent, listing: undefined });',
+    test: 'facilitators/listing-requests',
+    grep: 'a refused settle is not asked again here',
+  },
+  {
     name: 'a false report over another server’s fee payer blames nobody',
     file: 'src/facilitators/facilitator-trust.js',
     find: ' ?? (await facilitators.findName(feePayer))',

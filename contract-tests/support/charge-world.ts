@@ -213,6 +213,7 @@ export class World {
     const of = change.operation ?? SUMMARIZE;
     return {
       operation: of,
+      transport: 'http',
       payment,
       requestHash: fingerprint(of.id, { params: {}, query: {}, body: { text: change.text ?? 'a text' } }),
       work: async () => {

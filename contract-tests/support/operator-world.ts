@@ -79,6 +79,16 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
         detail: 'down since 2026-06-30T15:18:02.000Z: the connection was refused',
       },
     ],
+    listings: async () => [
+      {
+        facilitator: 'facilitator.payai.network',
+        operation: 'summarize',
+        transport: 'http',
+        status: 'rejected',
+        why: 'info failed schema validation',
+        at: clock.now - 120_000,
+      },
+    ],
     breakers: () => [{ name: 'summarizer', open: true }],
     refund: async (id, tx) => void asked.refunds.push([id, tx]),
     retry: async ({ id }) => asked.retries.push(id) > 0 && world.startsAttempts,

@@ -292,6 +292,7 @@ export class TestServer {
     };
     const outcome = this.charge.process({
       operation,
+      transport: 'http',
       payment,
       requestHash: fingerprint(operation.id, { params: {}, query: {}, body }),
       work: signal => this.#work(signal),

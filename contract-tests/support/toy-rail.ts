@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { PricedOperation } from '../../src/contract/contract.js';
 import type { Payment as Row } from '../../src/ledger/store.js';
 import type {
+  Called,
   Check,
   Checked,
   Fate,
@@ -90,7 +90,7 @@ export class ToyRail implements Rail<Transfer>, Hinting {
     return { kind: 'not-needed' };
   }
 
-  async settle(transfer: Transfer, _operation: PricedOperation): Promise<SettleResult> {
+  async settle(transfer: Transfer, _call: Called): Promise<SettleResult> {
     return this.#settle(transfer);
   }
 

@@ -70,13 +70,24 @@ export function short(address: string): string {
 
 const TONES: Record<string, string> = {
   ok: 'good',
+  success: 'good',
+  processing: 'warn',
+  rejected: 'bad',
+  refused: 'bad',
   delivered: 'good',
   degraded: 'warn',
   owed: 'warn',
   settling: 'warn',
   down: 'bad',
 };
-const NAMES: Record<string, string> = { settling: 'unresolved', claimed: 'in progress' };
+const NAMES: Record<string, string> = {
+  settling: 'unresolved',
+  claimed: 'in progress',
+  success: 'yes',
+  processing: 'soon',
+  rejected: 'no',
+  refused: 'refuses to be asked',
+};
 
 /** The state of a payment or a backend: a word and a colour. */
 export function badge(state: string): string {

@@ -13,6 +13,7 @@ import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/
 import { Sessions, type Session } from '../pages/session.js';
 import { SignIn } from '../pages/sign-in.js';
 import type { FacilitatorState } from '../facilitators/facilitators.js';
+import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import { isSignature } from '../rails/solana/address.js';
 import { endedSessions } from './ended-sessions.js';
 import { framed, operatorEntrance, SCRIPT } from './operator-layout.js';
@@ -30,6 +31,7 @@ import { overviewHtml, type Overview } from './overview.js';
 import { oldestOwed, paymentsInProgress } from './owed-payments.js';
 import { mayRetry, paymentFacts, type PaymentFacts } from './payment-facts.js';
 import { paymentHtml, refundHtml, retryHtml } from './payment-page.js';
+import { NOT_READ, orWhy } from './read-or-why.js';
 import { SalesHistory } from './sales-history.js';
 import { OperatorFault } from '../operator/operator-fault.js';
 import { findPayment } from '../operator/find-payment.js';
@@ -43,6 +45,8 @@ export type OperatorParts = {
   publicUrl: string;
   health: () => HealthReport;
   facilitators: () => FacilitatorState[];
+  /** What their directories make of the operations. Rejects if the ledger fails. */
+  listings: () => Promise<HeardVerdict[]>;
   /** Of the backends that have one. */
   breakers: () => { name: string; open: boolean }[];
   /**
@@ -77,7 +81,6 @@ const SAID = {
   retry: 'Another attempt has been started.',
   refund: 'The refund has been recorded.',
 };
-const NOT_READ = 'The ledger cannot be read at the moment';
 
 /** The operator page. Works without JavaScript. */
 export function createOperatorPage(options: OperatorOptions): Middleware {
@@ -317,16 +320,17 @@ class OperatorPage {
   }
 
   async #overview(): Promise<Overview> {
-    const { ledger, network, payTo, publicUrl, health, facilitators, breakers } = this.#options;
+    const { ledger, network, payTo, publicUrl, health, facilitators, listings, breakers } = this.#options;
     const now = this.#now();
     const orders = await orWhy(ledger.openOrders());
     const inProgress = paymentsInProgress(orders, now);
-    const [history, newest, undecided, unresolved, owed] = await Promise.all([
+    const [history, newest, undecided, unresolved, owed, directories] = await Promise.all([
       orWhy(this.#history.read()),
       orWhy(ledger.newestSales(MAX_NEWEST)),
       orWhy(ledger.undecided()),
       orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
       orWhy(oldestOwed(ledger, inProgress, MAX_LISTED)),
+      orWhy(listings()),
     ]);
     const shown = {
       network,
@@ -336,7 +340,7 @@ class OperatorPage {
       facilitators: facilitators(),
       breakers: breakers(),
     };
-    const listed = { history, newest, undecided, unresolved, owed, orders };
+    const listed = { history, newest, undecided, unresolved, owed, orders, directories };
     return { now, ...shown, ...listed, inProgress: inProgress.size };
   }
 
@@ -385,13 +389,4 @@ function faultOf(error: unknown): PageFault | undefined {
   if (error instanceof LedgerFault)
     return new PageFault(503, `${NOT_READ}: ${error.message} Nothing was changed.`, { 'Retry-After': '10' });
   return undefined;
-}
-
-/** The value, or a sentence that says why the ledger cannot be read: the rest of the page is shown all the same. */
-async function orWhy<T>(value: Promise<T>): Promise<T | string> {
-  try {
-    return await value;
-  } catch (error) {
-    return `${NOT_READ}: ${error instanceof LedgerFault ? error.message : 'unexpected error, see the log'}`;
-  }
 }

@@ -7,6 +7,7 @@ import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
 import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import type { FacilitatorState, Facilitators } from '../facilitators/facilitators.js';
+import type { ListingVerdicts } from '../facilitators/listing-verdicts.js';
 import type { OrderWorker } from '../sale/order-worker.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
 import type { AdminPlace } from './admin-listener.js';
@@ -19,8 +20,9 @@ type Parts = {
   endpoints: { rpcUrls: readonly string[] };
   terms: { payTo: string; publicUrl: string };
   ledger: Ledger;
-  facilitator: Pick<Facilitators, 'states'>;
+  facilitator: Pick<Facilitators, 'states' | 'names'>;
   trust: Pick<FacilitatorTrust, 'isLiar'>;
+  verdicts: Pick<ListingVerdicts, 'read'>;
   apis: Pick<HttpOperations, 'breakers'>;
   health: Pick<Health, 'report'>;
   orders: Pick<OrderWorker, 'retry'>;
@@ -40,6 +42,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     ledger,
     facilitator,
     trust,
+    verdicts,
     apis,
     health,
     orders,
@@ -58,6 +61,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     health: () => health.report(),
     facilitators: () =>
       facilitator.states().map(state => (trust.isLiar(state.name) ? distrusted(state) : state)),
+    listings: () => verdicts.read(facilitator.names),
     breakers: () => apis.breakers(),
     refund: async (id, tx) => {
       // Loads the libraries of the chain, which few servers need for this.

@@ -3,6 +3,7 @@ import type { Undecided } from '../ledger/reader.js';
 import type { Order, Payment, Sale } from '../ledger/store.js';
 import { escapeHtml } from '../pages/escape.js';
 import type { FacilitatorState } from '../facilitators/facilitators.js';
+import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import { barChart } from './charts.js';
 import { ago, badge, grid, paymentLink, short, span } from './operator-layout.js';
 import type { DaySales, History } from './sales-history.js';
@@ -16,6 +17,8 @@ export type Overview = {
   publicUrl: string;
   health: HealthReport;
   facilitators: readonly FacilitatorState[];
+  /** What the directories of facilitators make of the operations. */
+  directories: HeardVerdict[] | string;
   breakers: readonly { name: string; open: boolean }[];
   history: History | string;
   newest: Sale[] | string;
@@ -29,6 +32,7 @@ export type Overview = {
 };
 
 const MAX_ORDERS = 50;
+const MAX_VERDICTS = 200;
 
 /** The parts of the page that are replaced when something changes. */
 export function overviewHtml(view: Overview): string {
@@ -40,6 +44,7 @@ export function overviewHtml(view: Overview): string {
     section('attention', 'Needs attention', attention(view)),
     section('sales', 'Newest sales', sales(view)),
     section('facilitators', 'Facilitators', facilitators(view)),
+    section('directories', 'Directories', directories(view)),
     section('upstreams', 'Backends', upstreams(view)),
   ].join('\n');
 }
@@ -261,6 +266,34 @@ function facilitators({ facilitators: all }: Overview): string {
       escapeHtml(detail),
     ]),
     'No facilitator is configured.',
+  );
+}
+
+function directories({ directories: heard, now }: Overview): string {
+  const columns = [
+    { title: 'Operation' },
+    { title: 'Called over' },
+    { title: 'Facilitator' },
+    { title: 'Listed' },
+    { title: 'Since' },
+    { title: 'Detail' },
+  ];
+  return read(heard, rows =>
+    grid(
+      'What the directories of facilitators make of the operations',
+      columns,
+      rows
+        .slice(0, MAX_VERDICTS)
+        .map(row => [
+          `<code>${escapeHtml(row.operation)}</code>`,
+          row.transport === 'mcp' ? 'MCP' : 'HTTP',
+          `<span class="id">${escapeHtml(row.facilitator)}</span>`,
+          badge(row.status),
+          ago(row.at, now),
+          escapeHtml(row.why ?? ''),
+        ]),
+      'No directory has said anything yet: an operation is listed when it is first sold through a facilitator that has one.',
+    ),
   );
 }
 

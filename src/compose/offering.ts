@@ -17,6 +17,10 @@ import { heed, runChecks } from '../checks/preflight.js';
 import { startupChecks } from '../checks/startup-checks.js';
 import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
 import { HintRefresher } from '../rails/solana/refresh-hints.js';
+import type { ListingVerdict } from '../facilitators/facilitator.js';
+import { ListingVerdicts } from '../facilitators/listing-verdicts.js';
+import { Listings } from '../facilitators/listings.js';
+import { toolShapeOf } from '../mcp/tool-arguments.js';
 import { isSandbox, type Base } from './base.js';
 
 const CHAIN_TRY_MS = 3_000;
@@ -30,6 +34,7 @@ export type Offering = {
   rail: Rail;
   offers: Offers;
   trust: FacilitatorTrust;
+  verdicts: ListingVerdicts;
   /** Of the embedded facilitator's fee payer. */
   guard: FeePayerGuard | undefined;
 };
@@ -48,7 +53,9 @@ export async function openOffering(base: Base): Promise<Offering> {
   let guard: FeePayerGuard | undefined;
   const onGuard = (made: FeePayerGuard): void => void (guard = made);
   const { limits } = config.feePayer;
-  const own = { chain, feePayer: ownFeePayer, limits, log, observer, onGuard };
+  const verdicts = new ListingVerdicts(ledger, log);
+  const onListing = (name: string, verdict: ListingVerdict): void => void verdicts.hear(name, verdict);
+  const own = { chain, feePayer: ownFeePayer, limits, log, observer, onGuard, onListing };
   const facilitator = await createFacilitators(endpoints.facilitators, own);
   disposers.unshift(() => facilitator.close());
   facilitator.recorded = () => rememberedFeePayers(ledger);
@@ -75,12 +82,13 @@ export async function openOffering(base: Base): Promise<Offering> {
   await watch.start();
   const trust = await loadFacilitatorTrust(ledger, facilitator, log);
   const life = new BlockhashLife({ hints, chain, closing: base.closing });
+  const listings = config.listed ? new Listings(terms, toolShapeOf) : undefined;
   const rail = new SolanaRail({
     ...{ terms, hints, facilitator, trust },
-    requests: new FacilitatorRequests(terms, ledger.receivers),
+    requests: new FacilitatorRequests(terms, ledger.receivers, listings),
     chain: boundedHistory(chain, heights),
     blocksLeft: blockhash => life.blocksLeft(blockhash),
   });
   const offers = new Offers(base.methods, hints);
-  return { chain, ledger, facilitator, hints, rail, offers, trust, guard };
+  return { chain, ledger, facilitator, hints, rail, offers, trust, guard, verdicts };
 }

@@ -108,6 +108,10 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   ANSWER_STORE_MB: {
     what: 'space in the ledger for paid answers until they expire. A speech of 2 500 characters typically takes 7 MB for 10 minutes, or for a day if it was given as a link over MCP (no longer while more than half the space is used). When the space is used up, calls get 503',
   },
+  LISTED: {
+    what: '`false` tells the directories of facilitators nothing of what is sold; `x-listed: false` in the contract does so for one operation',
+    see: 'how-to/operating.md#being-listed',
+  },
   ALLOW_PRIVATE_UPSTREAMS: {
     what: '`true` lets the APIs that the contract sells have private addresses',
     see: 'how-to/sell-an-existing-api.md#addresses',

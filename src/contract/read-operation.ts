@@ -52,6 +52,8 @@ export type PricedOperation = {
   /** Absent if a call carries no body. */
   request?: RequestBody;
   answers: AnswerForms;
+  /** `x-listed: false`: the directories of facilitators are not told of it. */
+  unlisted?: true;
   /** The API that serves it instead of a handler. */
   upstream?: Upstream;
 };
@@ -96,7 +98,8 @@ function readParts(
     sold === undefined
       ? undefined
       : readAnswers(document, sold, checkOf(operation), [...at, 'responses', '200'], fault);
-  const { operationId: id, tags, summary, 'x-price': price } = operation;
+  const { operationId: id, tags, summary, 'x-price': price, 'x-listed': listed = true } = operation;
+  if (typeof listed !== 'boolean') fault([...at, 'x-listed'], 'must be true or false');
   const called = {
     method: calledMethod(method) ?? 'POST',
     // Also of a price with a fault, so that nothing right is reported below.
@@ -120,6 +123,7 @@ function readParts(
     parameters,
     ...(request ? { request } : {}),
     answers,
+    ...(listed ? {} : { unlisted: true }),
     ...(upstream ? { upstream } : {}),
   };
 }

@@ -70,6 +70,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
     if (!described) continue;
     // How the seller gets the answer is no business of the buyer.
     delete described['x-upstream'];
+    delete described['x-listed'];
     described['x-payment-info'] = { price: { mode, currency, amount }, protocols };
     const { description } = described;
     const text = typeof description === 'string' ? `${description.trim()} ` : '';

@@ -6,6 +6,7 @@ import type { KeyPair } from '../rails/solana/key-pair.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { Authorize, CdpKey } from './cdp-token.js';
 import { EMBEDDED, embeddedFacilitator } from './embedded-facilitator.js';
+import type { ListingVerdict } from './facilitator.js';
 import { Facilitators, type FacilitatorEntry } from './facilitators.js';
 import { FeePayerGuard, type FeePayerLimits } from './fee-payer-guard.js';
 import { facilitatorName, httpFacilitator } from './http-facilitator.js';
@@ -19,6 +20,8 @@ export type OwnParts = {
   limits: FeePayerLimits;
   log: Log;
   observer?: Observer;
+  /** Told what a facilitator's directory makes of an operation. */
+  onListing?: (facilitator: string, verdict: ListingVerdict) => void;
   /** Called with the guard of the embedded facilitator's fee payer. */
   onGuard?: (guard: FeePayerGuard) => void;
 };
@@ -44,11 +47,15 @@ export async function createFacilitators(
 async function createEntry(config: FacilitatorConfig, own: OwnParts): Promise<FacilitatorEntry> {
   if (config.kind === 'embedded') return createEmbedded(own);
   const { url, header, rate, cdp } = config;
+  const name = facilitatorName(url);
   const headers = header && { [header.name]: header.value };
   const authorize = cdp && (await cdpTokens(cdp));
   return {
-    name: facilitatorName(url),
-    facilitator: httpFacilitator(url, undefined, { headers, authorize }),
+    name,
+    facilitator: httpFacilitator(url, undefined, { headers, authorize }, verdict => {
+      own.observer?.tell({ kind: 'listing', facilitator: name, ...verdict });
+      own.onListing?.(name, verdict);
+    }),
     rate,
   };
 }

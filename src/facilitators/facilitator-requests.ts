@@ -1,5 +1,5 @@
-import type { PricedOperation } from '../contract/contract.js';
 import type { Payment as Row } from '../ledger/store.js';
+import type { Called } from '../rails/rail.js';
 import { requirementsOf, type Terms } from '../methods/x402/requirements.js';
 import {
   destinationAccountOf,
@@ -8,25 +8,32 @@ import {
   type CheckedTransaction,
 } from '../rails/solana/transaction.js';
 import type { FacilitatorRequest } from './facilitator.js';
+import type { Listings } from './listings.js';
 
 /** Builds requests to the facilitators. */
 export class FacilitatorRequests {
   readonly #terms: Terms;
   /** By token account. */
   readonly #receivers: ReadonlyMap<string, string>;
+  readonly #listings: Listings | undefined;
 
-  /** @param receivers the present receiver and those that earlier payments of the ledger were paid to */
-  constructor(terms: Terms, receivers: readonly string[]) {
+  /**
+   * @param receivers the present receiver and those that earlier payments of the ledger were paid to
+   * @param listings what directories are told; without it, nothing is listed
+   */
+  constructor(terms: Terms, receivers: readonly string[], listings?: Listings) {
     this.#terms = terms;
+    this.#listings = listings;
     const { asset } = terms;
     this.#receivers = new Map(receivers.map(payTo => [receiverAccount({ asset, payTo }), payTo]));
   }
 
-  request(operation: PricedOperation, { evidence, feePayer }: CheckedTransaction): FacilitatorRequest {
-    return { transaction: evidence, requirements: requirementsOf(operation, this.#terms, feePayer) };
+  request(call: Called, { evidence, feePayer }: CheckedTransaction): FacilitatorRequest {
+    const requirements = requirementsOf(call.operation, this.#terms, feePayer);
+    return { transaction: evidence, requirements, listing: this.#listings?.of(call) };
   }
 
-  /** With the offer under which the payment was claimed, whatever price and receiver are now. */
+  /** With the offer under which the payment was claimed, whatever price and receiver are now, and nothing for a directory. */
   repeatRequest({ evidence, flow, amount }: Row): FacilitatorRequest {
     const offered = { flow, price: { atomic: amount } };
     const payTo = this.#receivers.get(destinationAccountOf(evidence)) ?? this.#terms.payTo;

@@ -1,8 +1,23 @@
 import type { PaymentRequirements } from '@x402/core/types';
+import type { Listing } from './listings.js';
 import type { SettleResult, SignResult, Trouble, VerifyResult } from '../rails/rail.js';
 
 /** A request to the facilitator: our own offer and our own encoding of the buyer's transaction; nothing is echoed from the buyer. */
-export type FacilitatorRequest = { transaction: string; requirements: PaymentRequirements };
+export type FacilitatorRequest = {
+  transaction: string;
+  requirements: PaymentRequirements;
+  /** For its directory, if it has one. */
+  listing?: Listing | undefined;
+};
+
+/**
+ * What a facilitator says of a listing. `refused`: it refuses requests that carry one. `why` is its own text, in one line of printable
+ * ASCII.
+ */
+export type ListingVerdict = Pick<Listing, 'operation' | 'transport'> & {
+  status: 'success' | 'processing' | 'rejected' | 'refused';
+  why?: string;
+};
 
 /** The v2 kind of our network as `/supported` lists it. `signers`: all addresses that the facilitator pays fees with, as far as it says. */
 export type Supported = { feePayer: string; signers?: readonly string[] };

@@ -12,8 +12,10 @@ import {
   REFUSALS_OF_LANDED_TRANSFERS,
   type Facilitator,
   type FacilitatorRequest,
+  type ListingVerdict,
   type Supported,
 } from './facilitator.js';
+import { EXTENSION_RESPONSES, readListingVerdict, TakesListings } from './listing-answers.js';
 import type { SettleResult, Trouble, VerifyResult } from '../rails/rail.js';
 
 /** The reference facilitator waits up to 30 s for the confirmation of a settlement. */
@@ -22,7 +24,13 @@ const MAX_ANSWER_BYTES = 256 * 1024;
 const MAX_SIGNERS = 64;
 
 /** `trouble`: what the status says about the facilitator. */
-type JsonAnswer = { status: number; json: Record<string, unknown>; trouble: Trouble | undefined };
+type JsonAnswer = {
+  status: number;
+  json: Record<string, unknown>;
+  trouble: Trouble | undefined;
+  /** What it says of the extensions of the request. */
+  extensions: string | undefined;
+};
 
 /** An answer that is not a JSON object. */
 class Unreadable extends Error {
@@ -60,13 +68,40 @@ export function facilitatorName(url: string): string {
 /**
  * A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). User, password and query of its URL, and the credentials, are
  * sent with every request and never appear in a message.
+ * @param heard is told what it says of a listing
  */
 export function httpFacilitator(
   url: string,
   deadlines: Deadlines = DEADLINES,
   credentials: Credentials = {},
+  heard: (verdict: ListingVerdict) => void = () => {},
 ): Facilitator {
   const { name, conceal, ask, close } = clientOf(url, credentials);
+  const listings = new TakesListings(heard);
+  const verify = async (request: FacilitatorRequest): Promise<VerifyResult> => {
+    try {
+      const answer = await askFor(request, '/verify', deadlines.verifyMs);
+      return concealed(readVerdict(answer), conceal);
+    } catch (error) {
+      return { kind: 'unavailable', detail: conceal(messageOf(error)), trouble: troubleOf(error) };
+    }
+  };
+  const settle = async (request: FacilitatorRequest): Promise<SettleResult> => {
+    try {
+      const answer = await askFor(request, '/settle', deadlines.settleMs);
+      return concealed(readSettlement(answer), conceal);
+    } catch (error) {
+      const reason = conceal(messageOf(error));
+      return { kind: 'unknown', reason, signature: '', trouble: troubleOf(error) };
+    }
+  };
+
+  async function askFor(request: FacilitatorRequest, path: string, ms: number): Promise<JsonAnswer> {
+    const answer = await ask(path, ms, bodyOf(request));
+    const verdict = request.listing && readListingVerdict(answer.extensions, request.listing);
+    if (verdict) heard(verdict);
+    return answer;
+  }
 
   return {
     async supported(network) {
@@ -85,21 +120,8 @@ export function httpFacilitator(
       }
       return readSupported(answer.json, network, name);
     },
-    async verify(request) {
-      try {
-        return concealed(readVerdict(await ask('/verify', deadlines.verifyMs, bodyOf(request))), conceal);
-      } catch (error) {
-        return { kind: 'unavailable', detail: conceal(messageOf(error)), trouble: troubleOf(error) };
-      }
-    },
-    async settle(request) {
-      try {
-        return concealed(readSettlement(await ask('/settle', deadlines.settleMs, bodyOf(request))), conceal);
-      } catch (error) {
-        const reason = conceal(messageOf(error));
-        return { kind: 'unknown', reason, signature: '', trouble: troubleOf(error) };
-      }
-    },
+    verify: request => listings.verify(request, verify),
+    settle: request => listings.settle(request, settle),
     close,
   };
 }
@@ -138,7 +160,7 @@ function clientOf(url: string, { headers = {}, authorize }: Credentials): Client
     const trouble = troubleIn(answer);
     const json = parsed(answer.text);
     if (!json) throw new Unreadable(`status ${answer.status}, not a JSON object`, trouble ?? USELESS);
-    return { status: answer.status, json, trouble };
+    return { status: answer.status, json, trouble, extensions: answer.header(EXTENSION_RESPONSES) };
   }
 
   return { name, conceal, ask, close: () => client.close() };
@@ -193,9 +215,11 @@ function concealed<T extends VerifyResult | SettleResult>(found: T, conceal: (te
 }
 
 /** The JSON body for verify and settle. */
-function bodyOf({ transaction, requirements }: FacilitatorRequest): string {
-  const paymentPayload = { x402Version: 2, payload: { transaction }, accepted: requirements };
-  return JSON.stringify({ x402Version: 2, paymentPayload, paymentRequirements: requirements });
+function bodyOf({ transaction, requirements, listing }: FacilitatorRequest): string {
+  const accepted = JSON.stringify(requirements);
+  const payload = `"payload":${JSON.stringify({ transaction })},"accepted":${accepted}`;
+  const members = listing ? `,${listing.members}` : '';
+  return `{"x402Version":2,"paymentPayload":{"x402Version":2,${payload}${members}},"paymentRequirements":${accepted}}`;
 }
 
 /** Each member may be of any type. */

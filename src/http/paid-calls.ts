@@ -172,7 +172,7 @@ async function throttled(
 
 async function charged(
   parts: PaidCallParts,
-  { operation, read, gone, holdMs, source, requestId, spent }: SpentCall,
+  { operation, transport, read, gone, holdMs, source, requestId, spent }: SpentCall,
   payment: Payment,
   owner: BudgetOwner,
 ): Promise<Outcome> {
@@ -184,6 +184,7 @@ async function charged(
     const { asked } = checked;
     return await charge.process({
       operation,
+      transport,
       payment,
       requestHash: fingerprint(operation.id, asked),
       work: signal => runHandler(parts, operation.id, { ...asked, signal, caller: payment.checked.payer }),

@@ -1,6 +1,7 @@
 import type { Parameter, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { isObject } from '../contract/references.js';
+import type { ToolShape } from '../methods/method.js';
 
 /** The name of the argument that carries the JSON body of an operation that has parameters, too. */
 const BODY = 'body';
@@ -47,6 +48,11 @@ export function inputSchemaOf(operation: PricedOperation): Json & { type: 'objec
     },
     ...(required.length > 0 ? { required } : {}),
   };
+}
+
+/** An operation as a tool. */
+export function toolShapeOf(operation: PricedOperation): ToolShape {
+  return { inputSchema: inputSchemaOf(operation), example: exampleArguments(operation) };
 }
 
 /** The arguments of a call, as the operation's own example has them. */

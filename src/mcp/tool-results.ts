@@ -6,7 +6,7 @@ import { isObject } from '../contract/references.js';
 import type { AnswerLink } from '../http/answer-keys.js';
 import type { Challenges } from '../methods/methods.js';
 import type { Failure, Success } from '../sale/outcome.js';
-import { exampleArguments, inputSchemaOf } from './tool-arguments.js';
+import { toolShapeOf } from './tool-arguments.js';
 
 type Content =
   | { type: 'text'; text: string }
@@ -23,7 +23,7 @@ export function challengeResult(
   { each }: Challenges,
   receipt?: Json,
 ): ToolResult {
-  const tool = { inputSchema: inputSchemaOf(operation), example: exampleArguments(operation) };
+  const tool = toolShapeOf(operation);
   const parts = each.map(({ method, challenge }) => method.toolChallenge(operation, challenge, tool));
   const structured = parts[0]?.structured ?? {};
   return {

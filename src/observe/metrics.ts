@@ -83,6 +83,8 @@ export function createMetrics(
         if (result === 'failed') counts.upstreamErrors.add(upstream);
         return times.upstream.add(event.ms, upstream, result);
       }
+      case 'listing':
+        return counts.listings.add(event.facilitator, event.operation, event.transport, event.status);
       case 'ledger':
         return counts.ledgerErrors.add();
       case 'decided':
@@ -166,6 +168,11 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
       'facilitator_errors_total',
       'Requests to a facilitator (supported, verify, sign, settle) without a usable answer.',
       ['facilitator', 'request'],
+    ),
+    listings: count(
+      'listings_total',
+      'What directories of facilitators said of an operation: success, processing, rejected, refused.',
+      ['facilitator', 'operation', 'transport', 'status'],
     ),
     upstreamErrors: count('upstream_errors_total', 'Calls in which a backend failed.', ['upstream']),
     ledgerErrors: count('ledger_errors_total', 'Operations that the database failed to carry out.'),

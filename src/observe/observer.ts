@@ -44,6 +44,7 @@ export type Event =
   | Throttled
   | FalseSettlement
   | FacilitatorAnswered
+  | Listed
   | UpstreamAnswered
   | LedgerFailed;
 
@@ -133,6 +134,19 @@ export type FacilitatorAnswered = {
   result: 'ok' | 'refused' | 'failed';
   ms: number;
   why?: string | undefined;
+};
+
+/**
+ * A facilitator said what its directory makes of an operation. `refused`: it refuses requests that ask for it, and is sent none for a
+ * day.
+ */
+export type Listed = {
+  kind: 'listing';
+  facilitator: string;
+  operation: string;
+  transport: Transport;
+  status: 'success' | 'processing' | 'rejected' | 'refused';
+  why?: string;
 };
 
 /** A backend did, or failed to do, the work of one call. `invalid`: it could not serve this input. */

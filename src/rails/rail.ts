@@ -1,5 +1,6 @@
 import type { PricedOperation } from '../contract/contract.js';
 import type { ClaimRequest, Payment as Row } from '../ledger/store.js';
+import type { Transport } from '../observe/observer.js';
 
 /** A payment that its rail has read: its payer has signed it. Neither the ledger nor whoever settles it has seen it yet. */
 export type Checked = {
@@ -17,6 +18,9 @@ export type Check<C extends Checked = Checked> =
 
 /** What buyers sign with beside price and receiver, and what changes while the server runs. Each rail has its own names. */
 export type Hints = Readonly<Record<string, string>>;
+
+/** What a payment is for, and how it was called. */
+export type Called = { operation: PricedOperation; transport: Transport };
 
 /** Where the rail stands when a payment is claimed, in numbers that never fall. Only the rail reads them. */
 export type Position = Pick<ClaimRequest, 'after' | 'position'>;
@@ -113,11 +117,11 @@ export interface Rail<C extends Checked = Checked> {
   isHealthy(payment: C): boolean;
 
   /** Rejects like any failed request. */
-  verify(payment: C, operation: PricedOperation): Promise<VerifyResult>;
+  verify(payment: C, call: Called): Promise<VerifyResult>;
   /** Rejects like any failed request. */
-  sign(payment: C, operation: PricedOperation): Promise<SignResult>;
+  sign(payment: C, call: Called): Promise<SignResult>;
   /** Settles a payment, or what was signed for it. Rejects like any failed request: the money may have moved. */
-  settle(payment: C, operation: PricedOperation, signed?: string): Promise<SettleResult>;
+  settle(payment: C, call: Called, signed?: string): Promise<SettleResult>;
   /** Whether a second settle request for an unresolved payment can do any good. */
   maySettleAgain(row: Row): boolean;
   /** Settles on the terms under which the payment was claimed. Rejects as `settle`. */

@@ -1,12 +1,11 @@
-import type { PricedOperation } from '../contract/contract.js';
 import type { Spent } from '../observe/observer.js';
+import type { Called } from '../rails/rail.js';
 import type { Payment } from './check-payment.js';
 import type { Answer, Failure } from './outcome.js';
 import type { Party } from '../admission/unsold-work.js';
 
 /** A paid call whose body is valid. */
-export type PaidCall = {
-  operation: PricedOperation;
+export type PaidCall = Called & {
   payment: Payment;
   /** Hex sha256 over operation id and canonical body. Equal hashes mean the same call. */
   requestHash: string;

@@ -109,7 +109,7 @@ async function askLater(deps: Deps, run: Run, { reason, trouble }: Unknown): Pro
 
 async function ask({ rail }: Deps, { call }: Run, signed: string | undefined): Promise<Settled> {
   try {
-    return await rail.settle(call.payment.checked, call.operation, signed);
+    return await rail.settle(call.payment.checked, call, signed);
   } catch (error) {
     return { kind: 'unknown', reason: String(error), signature: '' };
   }

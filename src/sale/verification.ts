@@ -35,11 +35,11 @@ export function isSpared(deps: Deps, run: Run): boolean {
 /** Has the facilitator verify the payment. A no ends the run: nothing was charged, nothing is kept. `working`: the work has already started. */
 export async function verify(deps: Deps, run: Run, working = false): Promise<EndOfRun | undefined> {
   const { rail, observer } = deps;
-  const { payment, operation } = run.call;
+  const { payment } = run.call;
   const givenUp = (): boolean => run.abandoned.aborted && !working;
   if (run.verified) return undefined;
   if (givenUp()) return endRun(deps, run, 'reread', false);
-  const asked = async (): Promise<VerifyResult> => rail.verify(payment.checked, operation);
+  const asked = async (): Promise<VerifyResult> => rail.verify(payment.checked, run.call);
   const verdict = await orUnavailable(observer.step('verify', run.call, asked));
   if (verdict.kind !== 'valid') return refuse(deps, run, verdict, working);
   if (givenUp()) return endRun(deps, run, 'reread', false);
@@ -50,8 +50,8 @@ export async function verify(deps: Deps, run: Run, working = false): Promise<End
 /** Has a facilitator that sends transactions itself sign. @returns undefined if this payment's facilitator is not of that kind */
 export async function sign(deps: Deps, run: Run): Promise<Signed | EndOfRun | undefined> {
   const { rail } = deps;
-  const { payment, operation } = run.call;
-  const signed: SignResult = await orUnavailable(rail.sign(payment.checked, operation));
+  const { payment } = run.call;
+  const signed: SignResult = await orUnavailable(rail.sign(payment.checked, run.call));
   if (signed.kind === 'not-needed') return undefined;
   if (signed.kind === 'signed') {
     const { transaction: evidence, signature: settlement, withdraw } = signed;

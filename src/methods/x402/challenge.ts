@@ -92,7 +92,8 @@ export function exampleChallenge(
   return inVersion(version, Buffer.from(challengeText(operation, terms, EXAMPLE_LIVE, version, {})));
 }
 
-function resourceOf(operation: PricedOperation, terms: Terms): Json {
+/** What is sold (x402 v2 ResourceInfo). */
+export function resourceOf(operation: PricedOperation, terms: Terms): Json {
   const { service } = terms;
   const tags = tagsOf(operation.tags);
   return {

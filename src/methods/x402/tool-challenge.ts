@@ -28,7 +28,7 @@ export function toolChallenge(operation: PricedOperation, { body }: Challenge, t
 }
 
 /** The discovery extension in its form for MCP tools. */
-function bazaarOfTool(operation: PricedOperation, { inputSchema, example }: ToolShape): Json {
+export function bazaarOfTool(operation: PricedOperation, { inputSchema, example }: ToolShape): Json {
   const { id, summary } = operation;
   const input = {
     type: 'mcp',

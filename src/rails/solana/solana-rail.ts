@@ -1,7 +1,7 @@
-import type { PricedOperation } from '../../contract/contract.js';
 import { NOT_CHARGED } from '../../contract/not-charged.js';
 import type { ClaimRequest, Payment as Row } from '../../ledger/store.js';
 import type {
+  Called,
   Check,
   Fate,
   Outage,
@@ -33,7 +33,7 @@ type Settlers<Ask> = {
 
 /** How they are asked: on the terms of today's offer, or on those of an earlier claim. */
 type Asks<Ask> = {
-  request(operation: PricedOperation, payment: CheckedTransaction): Ask;
+  request(call: Called, payment: CheckedTransaction): Ask;
   repeatRequest(row: Row): Ask;
 };
 
@@ -128,19 +128,19 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     return this.#parts.facilitator.isHealthy(feePayer);
   }
 
-  verify(payment: CheckedTransaction, operation: PricedOperation): Promise<VerifyResult> {
+  verify(payment: CheckedTransaction, call: Called): Promise<VerifyResult> {
     const { facilitator, requests } = this.#parts;
-    return facilitator.verify(requests.request(operation, payment));
+    return facilitator.verify(requests.request(call, payment));
   }
 
-  sign(payment: CheckedTransaction, operation: PricedOperation): Promise<SignResult> {
+  sign(payment: CheckedTransaction, call: Called): Promise<SignResult> {
     const { facilitator, requests } = this.#parts;
-    return facilitator.sign(requests.request(operation, payment));
+    return facilitator.sign(requests.request(call, payment));
   }
 
-  settle(payment: CheckedTransaction, operation: PricedOperation, signed?: string): Promise<SettleResult> {
+  settle(payment: CheckedTransaction, call: Called, signed?: string): Promise<SettleResult> {
     const { facilitator, requests } = this.#parts;
-    const request = requests.request(operation, payment);
+    const request = requests.request(call, payment);
     return facilitator.settle(signed === undefined ? request : { ...request, transaction: signed });
   }
 

@@ -1,0 +1,95 @@
+import { messageOf } from '../ledger/fault.js';
+import type { Ledger } from '../ledger/store.js';
+import type { Log } from '../net/log.js';
+import type { ListingVerdict } from './facilitator.js';
+
+/** The newest verdict of a facilitator's directory about an operation. `at`: ms since 1970. */
+export type HeardVerdict = ListingVerdict & { facilitator: string; at: number };
+
+/** A verdict that stays the same is written again after so long, in ms. */
+const WRITE_AGAIN_MS = 60 * 60 * 1_000;
+
+/**
+ * What the directories of facilitators make of each operation: the newest verdict of each for each transport. They are kept in the
+ * ledger, where all servers of the shop read them.
+ */
+export class ListingVerdicts {
+  readonly #ledger: Pick<Ledger, 'getMeta' | 'setMeta'>;
+  readonly #log: Log;
+  readonly #now: () => number;
+  /** By facilitator, and then by transport and operation. */
+  readonly #heard = new Map<string, Map<string, HeardVerdict>>();
+  #writing = Promise.resolve();
+
+  constructor(ledger: Pick<Ledger, 'getMeta' | 'setMeta'>, log: Log, now: () => number = Date.now) {
+    this.#ledger = ledger;
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** Never rejects, and nobody need wait for it. */
+  hear(facilitator: string, verdict: ListingVerdict): Promise<void> {
+    const of = this.#heard.get(facilitator) ?? new Map<string, HeardVerdict>();
+    this.#heard.set(facilitator, of);
+    const key = keyOf(verdict);
+    const last = of.get(key);
+    const at = this.#now();
+    const isNews = last?.status !== verdict.status || last.why !== verdict.why;
+    if (last && !isNews && at - last.at < WRITE_AGAIN_MS) return this.#writing;
+    of.set(key, { ...verdict, facilitator, at });
+    if (isNews) this.#tell(facilitator, verdict);
+    this.#writing = this.#writing.then(() => this.#write(facilitator));
+    return this.#writing;
+  }
+
+  /** Those of all servers. Rejects if the ledger fails. */
+  async read(facilitators: readonly string[]): Promise<HeardVerdict[]> {
+    const each = await Promise.all(facilitators.map(name => this.#merged(name)));
+    return each.flatMap(of => [...of.values()]);
+  }
+
+  async #write(facilitator: string): Promise<void> {
+    try {
+      const merged = await this.#merged(facilitator);
+      await this.#ledger.setMeta(metaOf(facilitator), JSON.stringify([...merged.values()]));
+    } catch (error) {
+      const why = messageOf(error);
+      this.#log.warn({ facilitator, error: why }, 'what a directory makes of an operation was not stored');
+    }
+  }
+
+  async #merged(facilitator: string): Promise<Map<string, HeardVerdict>> {
+    const stored = JSON.parse((await this.#ledger.getMeta(metaOf(facilitator))) ?? '[]') as HeardVerdict[];
+    const merged = new Map(stored.map(each => [keyOf(each), each]));
+    for (const [key, each] of this.#heard.get(facilitator) ?? [])
+      if (each.at >= (merged.get(key)?.at ?? 0)) merged.set(key, each);
+    return merged;
+  }
+
+  #tell(
+    facilitator: string,
+    { operation, transport, status, why = 'it does not say why' }: ListingVerdict,
+  ): void {
+    const fields = { facilitator, operation, transport, status };
+    if (status === 'refused')
+      return this.#log.warn(
+        { ...fields, why },
+        `${facilitator} refuses requests that ask to be listed: ${why}. For a day it is sent none; LISTED=false sends none at all`,
+      );
+    if (status === 'rejected')
+      return this.#log.warn(
+        { ...fields, why },
+        `${facilitator} does not list ${operation} (${transport}): ${why}. It was sent the words, schemas and examples of this operation in openapi.yaml`,
+      );
+    const how = status === 'success' ? 'lists' : 'is about to list';
+    this.#log.info(fields, `${facilitator} ${how} ${operation} (${transport})`);
+  }
+}
+
+function keyOf({ operation, transport }: ListingVerdict): string {
+  return `${transport} ${operation}`;
+}
+
+function metaOf(facilitator: string): string {
+  return `listings ${facilitator}`;
+}
