@@ -120,6 +120,8 @@ describeInCi(
 
     /** Presses Tab until what is focused fits, and checks that each stop on the way can be seen. */
     async function tabTo(what: string, selector: string): Promise<void> {
+      // A style sheet that has not come yet shows no focus.
+      await browser.until(`document.readyState === 'complete'`);
       for (let stops = 0; stops < MAX_STOPS; stops += 1) {
         await browser.press('Tab', TAB);
         const outline = await browser.read(
