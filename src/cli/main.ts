@@ -8,6 +8,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   run: ['main.js', 'start the server that sells what the folder describes'],
   build: ['cli/build/main.js', 'compile the contract and the handlers of the folder'],
   init: ['cli/init/main.js', 'write a new shop into the folder'],
+  import: ['cli/import/main.js', 'write openapi.yaml from the OpenAPI document of an API that exists'],
   contract: ['cli/contract/main.js', 'print openapi.yaml with everything that the server adds to it'],
   operation: ['cli/operation/main.js', 'add an operation to openapi.yaml, or remove one'],
   check: ['cli/check/main.js', 'say what a start of the server would find, without starting it'],

@@ -1,0 +1,124 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { importContract, type Imported, type Row } from '../../contract/import/import-contract.js';
+import { ImportFault } from '../../contract/import/source-document.js';
+import { objectOf } from '../../contract/references.js';
+import { writeErr, writeOut } from '../terminal.js';
+import { contractYaml } from './contract-yaml.js';
+import { placeOf, readDocument } from './read-document.js';
+
+const USAGE = `Usage: coinslot import <file or URL> --price PATTERN=USD [options]
+
+Writes an openapi.yaml that sells the calls of an API, from its own OpenAPI document: Swagger 2.0, or OpenAPI 3.0 to 3.2, in JSON or
+YAML. Then coinslot run sells them. It prints what is sold, and what is not and why.
+
+  --price PATTERN=USD   what calls cost: 'POST /report=0.50', '*=0.01'. A pattern is a method and path, a path, a tag or an operationId;
+                        * stands for anything. May be there many times: the pattern with the most characters besides * wins, and
+                        of equals the last. What has no price is not sold
+  --only PATTERN        import only what it matches; may be there many times
+  --upstream URL        the address of the API (default: the first of the document's servers); may begin with \${NAME}
+  --secret HEADER=TEXT  a header for the API, with the variable that holds the key: 'Authorization=Bearer \${API_TOKEN}'. Without it,
+                        what the document asks for is sent from variables, which are printed
+  --flow FLOW           authorization (default): charged only for an answer; upfront: paid before the work, for slow work
+  --out FILE            what to write (default openapi.yaml)
+  --replace             write it even if the file is there
+  --help                print this text`;
+
+const OPTIONS = {
+  price: { type: 'string', multiple: true },
+  only: { type: 'string', multiple: true },
+  secret: { type: 'string', multiple: true },
+  upstream: { type: 'string' },
+  flow: { type: 'string' },
+  out: { type: 'string' },
+  replace: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+function parsed() {
+  try {
+    return parseArgs({ options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new ImportFault(`${(error as Error).message}\n\n${USAGE}`);
+  }
+}
+
+function flowOf(flow: string | undefined): 'authorization' | 'upfront' {
+  if (flow === undefined || flow === 'authorization') return 'authorization';
+  if (flow === 'upfront') return flow;
+  throw new ImportFault(`--flow must be authorization or upfront, not ${flow}.`);
+}
+
+async function run(name: string, values: ReturnType<typeof parsed>['values']): Promise<void> {
+  const { price = [], only, secret, upstream, out = 'openapi.yaml', replace = false } = values;
+  if (price.length === 0) throw new ImportFault(`--price is missing: --price '*=0.01'\n\n${USAGE}`);
+  if (existsSync(out) && !replace)
+    throw new ImportFault(
+      `${resolve(out)} is there already: name another file with --out, or add --replace.`,
+    );
+  const { text, at } = await readDocument(placeOf(name));
+  const imported = await importContract(text, {
+    at,
+    prices: price,
+    flow: flowOf(values.flow),
+    ...(only ? { only } : {}),
+    ...(secret ? { secrets: secret } : {}),
+    ...(upstream === undefined ? {} : { upstream }),
+    load: async file => (await readDocument(file)).text,
+  });
+  writeOut(tableOf(imported.table));
+  const sold = imported.table.filter(({ leftOut }) => leftOut === undefined);
+  if (sold.length === 0) throw new ImportFault('Nothing of it can be sold, so nothing was written.');
+  writeFileSync(out, contractYaml(imported.contract, `Imported by coinslot import from ${at.href}`));
+  writeOut(`\n${summaryOf(imported, sold.length, out)}\n`);
+}
+
+function tableOf(rows: readonly Row[]): string {
+  const lines = rows.map(({ method, path, price, leftOut, notes }) => [
+    `${method} ${path}`,
+    leftOut === undefined ? (price ?? '') : '',
+    [...(leftOut === undefined ? ['sells'] : [`left out: ${leftOut}`]), ...notes].join('; '),
+  ]);
+  const widths = [0, 1].map(column =>
+    Math.min(60, Math.max(0, ...lines.map(line => line[column]?.length ?? 0))),
+  );
+  return lines
+    .map(
+      ([call = '', price = '', what = '']) =>
+        `${call.padEnd(widths[0] ?? 0)}  ${price.padStart(widths[1] ?? 0)}  ${what}\n`,
+    )
+    .join('');
+}
+
+function summaryOf({ contract, table, asked, notes }: Imported, sold: number, out: string): string {
+  const left = table.length - sold;
+  return [
+    `${sold} ${sold === 1 ? 'operation' : 'operations'} for sale in ${out}${left > 0 ? `, ${left} left out` : ''}.`,
+    ...notes.map(note => `Note: ${note}.`),
+    ...asked.map(({ variable, what }) => `Set ${variable} before the start: ${what}.`),
+    `Next: ${isPrivate(contract) ? 'ALLOW_PRIVATE_UPSTREAMS=true ' : ''}coinslot run${out === 'openapi.yaml' ? '' : ', in a folder where it is openapi.yaml'}`,
+  ].join('\n');
+}
+
+/** Whether the API is on this machine, which the server calls only if it is allowed to. */
+function isPrivate({ paths }: Imported['contract']): boolean {
+  const urls = Object.values(objectOf(paths)).flatMap(item =>
+    Object.values(objectOf(item)).map(each => objectOf(objectOf(each)['x-upstream']).url),
+  );
+  return urls.some(
+    url => typeof url === 'string' && /^https?:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.)/i.test(url),
+  );
+}
+
+try {
+  const { values, positionals } = parsed();
+  const [name, ...rest] = positionals;
+  if (values.help) writeOut(`${USAGE}\n`);
+  else if (name === undefined || rest.length > 0) throw new ImportFault(USAGE);
+  else await run(name, values);
+} catch (error) {
+  if (!(error instanceof ImportFault)) throw error;
+  writeErr(`${error.message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,198 @@
+import type { Json } from '../json.js';
+import { sharedParts } from '../expand/shared-parts.js';
+import { isObject, objectOf } from '../references.js';
+import { LeftOut, type Source } from './source-document.js';
+
+const TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'];
+const WORDS = 5_000;
+
+const isCount = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
+const isNumber = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value);
+const isFlag = (value: unknown): boolean => typeof value === 'boolean';
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isAny = (value: unknown): boolean => value !== undefined;
+
+/** Keywords whose values are kept as they are, if they are of the right kind: what is none says nothing, and would be refused. */
+const PLAIN: Record<string, (value: unknown) => boolean> = {
+  ...{ title: isText, format: isText, contentEncoding: isText, contentMediaType: isText },
+  ...{ default: isAny, example: isAny, examples: Array.isArray, const: isAny },
+  ...{ deprecated: isFlag, readOnly: isFlag, writeOnly: isFlag, uniqueItems: isFlag },
+  ...{ minLength: isCount, maxLength: isCount, minItems: isCount, maxItems: isCount },
+  ...{ minProperties: isCount, maxProperties: isCount, minContains: isCount, maxContains: isCount },
+  ...{ minimum: isNumber, maximum: isNumber, exclusiveMinimum: isNumber, exclusiveMaximum: isNumber },
+  multipleOf: value => isNumber(value) && Number(value) > 0,
+  pattern: isPattern,
+};
+const SCHEMAS = [
+  ...['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains', 'propertyNames'],
+  ...['unevaluatedItems', 'unevaluatedProperties'],
+];
+const LISTS = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
+const LIMITS = [
+  ['exclusiveMinimum', 'minimum'],
+  ['exclusiveMaximum', 'maximum'],
+] as const;
+const MAPS = ['properties', 'patternProperties', 'dependentSchemas'];
+
+/** Copies schemas into a contract, in the dialect of OpenAPI 3.1, and with them those to which they refer. */
+export class SchemaCopies {
+  readonly schemas: Record<string, unknown> = {};
+  /** What was taken for something else, in words. */
+  readonly notes = new Set<string>();
+  readonly #source: Source;
+  readonly #names = new Map<string, string>();
+  readonly #taken = new Set(Object.keys(sharedParts().components.schemas ?? {}));
+  #open: [name: string, schema: unknown][] = [];
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
+
+  /** A copy of a schema. Everything that it refers to is among `schemas` afterwards. */
+  copy(schema: unknown): unknown {
+    const copied = this.#schema(schema);
+    for (let next = this.#open.pop(); next !== undefined; next = this.#open.pop())
+      this.schemas[next[0]] = this.#schema(next[1]);
+    return copied;
+  }
+
+  #schema(schema: unknown): unknown {
+    if (typeof schema === 'boolean') return schema;
+    const own = objectOf(schema);
+    if (typeof own.$ref === 'string') return this.#reference(own.$ref, own);
+    const made: Json = {};
+    for (const [key, value] of Object.entries(own)) this.#keyword(made, key, value);
+    return nullable(exclusive(made, own), own);
+  }
+
+  #reference(reference: string, { description, ...beside }: Json): Json {
+    const name = this.#nameOf(reference);
+    if (name === undefined) return {};
+    const made: Json = { $ref: `#/components/schemas/${name}` };
+    // Members beside a reference count since OpenAPI 3.1.
+    if (this.#source.version === 3.1)
+      for (const [key, value] of Object.entries(beside)) this.#keyword(made, key, value);
+    return typeof description === 'string' ? { ...made, description: cut(description) } : made;
+  }
+
+  /** The name of a copied schema, or undefined if there is none to copy. */
+  #nameOf(reference: string): string | undefined {
+    const known = this.#names.get(reference);
+    if (known !== undefined) return known;
+    try {
+      const target = this.#source.target(reference);
+      const name = this.#free(reference);
+      this.#names.set(reference, name);
+      this.#open.push([name, target]);
+      return name;
+    } catch (error) {
+      if (!(error instanceof LeftOut)) throw error;
+      this.notes.add(`${error.message}, so anything is right there`);
+      return undefined;
+    }
+  }
+
+  #free(reference: string): string {
+    const [file = '', pointer = ''] = reference.split('#', 2);
+    const words = pointer.split('/').at(-1) || (file.split('/').at(-1) ?? '').replace(/\.\w+$/, '');
+    const name = words.replace(/%[0-9A-F]{2}|[^\w.-]+/gi, '_') || 'Schema';
+    let free = name;
+    for (let number = 2; this.#taken.has(free); number++) free = `${name}${number}`;
+    this.#taken.add(free);
+    return free;
+  }
+
+  #keyword(made: Json, key: string, value: unknown): void {
+    if (Object.hasOwn(PLAIN, key)) {
+      if (PLAIN[key]?.(value)) made[key] = value;
+    } else if (SCHEMAS.includes(key)) {
+      if (key === 'items' && Array.isArray(value)) made.prefixItems = value.map(each => this.#schema(each));
+      else if (isSchema(value)) made[key] = this.#schema(value);
+    } else if (LISTS.includes(key)) {
+      const list = Array.isArray(value) ? value.filter(isSchema) : [];
+      if (list.length > 0) made[key] = list.map(each => this.#schema(each));
+    } else if (MAPS.includes(key)) {
+      const all = Object.entries(objectOf(value)).filter(([, each]) => isSchema(each));
+      made[key] = Object.fromEntries(all.map(([name, each]) => [name, this.#schema(each)]));
+    } else this.#special(made, key, value);
+  }
+
+  #special(made: Json, key: string, value: unknown): void {
+    if (key === 'description' && typeof value === 'string') made.description = cut(value);
+    else if (key === 'type') Object.assign(made, typeOf(value));
+    else if (key === 'required') {
+      const names = Array.isArray(value) ? value.filter(each => typeof each === 'string') : [];
+      if (names.length > 0) made.required = [...new Set(names)];
+    } else if (key === 'enum' && Array.isArray(value) && value.length > 0) made.enum = distinct(value);
+    else if (key === 'dependentRequired' && isObject(value)) made.dependentRequired = value;
+    else if (key === 'discriminator') this.#discriminator(made, value);
+  }
+
+  #discriminator(made: Json, value: unknown): void {
+    const { propertyName, mapping } = objectOf(value);
+    if (typeof propertyName !== 'string') return;
+    const all = Object.entries(objectOf(mapping)).flatMap(([key, target]) => {
+      if (typeof target !== 'string') return [];
+      const name = this.#nameOf(target.includes('#') ? target : this.#named(target));
+      return name === undefined ? [] : [[key, `#/components/schemas/${name}`]];
+    });
+    made.discriminator = {
+      propertyName,
+      ...(all.length > 0 ? { mapping: Object.fromEntries(all) as Json } : {}),
+    };
+  }
+
+  #named(name: string): string {
+    return `#/${this.#source.version === 2 ? 'definitions' : 'components/schemas'}/${name}`;
+  }
+}
+
+function isSchema(value: unknown): boolean {
+  return isObject(value) || typeof value === 'boolean';
+}
+
+function isPattern(value: unknown): boolean {
+  if (typeof value !== 'string') return false;
+  try {
+    new RegExp(value, 'u');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Texts are for readers, who read no book. */
+export function cut(text: string): string {
+  return text.length > WORDS ? `${text.slice(0, WORDS - 1)}…` : text;
+}
+
+function typeOf(value: unknown): Json {
+  if (value === 'file') return { type: 'string', format: 'binary' };
+  const types = [value].flat().filter(each => TYPES.includes(String(each)));
+  if (types.length === 0) return {};
+  return { type: Array.isArray(value) ? [...new Set(types)] : types[0] };
+}
+
+function distinct(values: unknown[]): unknown[] {
+  const byText = new Map(values.map(value => [JSON.stringify(value), value]));
+  return [...byText.values()];
+}
+
+/** Until OpenAPI 3.0, `exclusiveMinimum: true` stood beside `minimum`; now it is the number itself. */
+function exclusive(made: Json, own: Json): Json {
+  for (const [key, beside] of LIMITS) {
+    if (own[key] !== true || typeof made[beside] !== 'number') continue;
+    made[key] = made[beside];
+    delete made[beside];
+  }
+  return made;
+}
+
+/** OpenAPI 3.0 says `nullable: true` and Swagger 2.0 `x-nullable: true` where 3.1 has the type null. */
+function nullable(made: Json, own: Json): Json {
+  if (own.nullable !== true && own['x-nullable'] !== true) return made;
+  const values = Array.isArray(made.enum) ? { enum: distinct([...(made.enum as unknown[]), null]) } : {};
+  if (typeof made.type === 'string') return { ...made, type: [made.type, 'null'], ...values };
+  if (!LISTS.some(key => key in made)) return { ...made, ...values };
+  return { anyOf: [made, { type: 'null' }] };
+}

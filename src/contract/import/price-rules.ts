@@ -1,0 +1,77 @@
+import { toAtomic, toDecimal } from '../../price/amount.js';
+import { ImportFault } from './source-document.js';
+
+/** What a rule may name: an operation as its document has it. */
+export type Named = { method: string; path: string; tags: readonly string[]; ids: readonly string[] };
+
+/** `GET /report=0.50`: what calls of the operations cost that a pattern matches. */
+export type PriceRule = { pattern: string; amount: string };
+
+const MAX_PATTERN = 500;
+const METHOD = /^[a-z]+(?= )/i;
+
+/**
+ * Reads a price: `<pattern>=<USD>`.
+ * @throws ImportFault
+ */
+export function readPriceRule(text: string): PriceRule {
+  const at = text.lastIndexOf('=');
+  const [pattern, amount] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+  if (at < 1 || pattern === '')
+    throw new ImportFault(
+      `'${text}' is no price: write what costs how much, such as 'POST /report=0.50', or '*=0.01' for everything.`,
+    );
+  if (/^0*(\.0*)?$/.test(amount) && amount !== '')
+    throw new ImportFault(
+      `'${text}': nothing is sold for 0. Leave it out of the prices, and it is not for sale; what has no price is not reachable either.`,
+    );
+  try {
+    return { pattern: readPattern(pattern), amount: toDecimal(toAtomic(amount)) };
+  } catch (error) {
+    if (error instanceof ImportFault) throw error;
+    throw new ImportFault(`'${text}': the price ${(error as Error).message}`);
+  }
+}
+
+/** @throws ImportFault */
+export function readPattern(text: string): string {
+  const pattern = text.trim().replace(METHOD, method => method.toUpperCase());
+  if (pattern !== '' && pattern.length <= MAX_PATTERN) return pattern;
+  throw new ImportFault(`A pattern has 1 to ${MAX_PATTERN} characters: '${text.slice(0, 60)}'.`);
+}
+
+/**
+ * What a call costs: the rule that says most of it wins, which is the one with the most characters besides `*`; of equals, the last.
+ * @returns undefined if no rule matches
+ */
+export function priceOf(rules: readonly PriceRule[], operation: Named): string | undefined {
+  let best: { amount: string; letters: number } | undefined;
+  for (const { pattern, amount } of rules) {
+    const letters = pattern.replaceAll('*', '').length;
+    if (letters >= (best?.letters ?? 0) && matches(pattern, operation)) best = { amount, letters };
+  }
+  return best?.amount;
+}
+
+/** Whether a pattern is that of its method and path, its path, one of its tags or its operationId. `*` stands for any characters. */
+export function matches(pattern: string, { method, path, tags, ids }: Named): boolean {
+  return [`${method} ${path}`, path, ...tags, ...ids].some(text => fits(pattern, text));
+}
+
+/** Goes back to the last `*` only, so that the time is bounded by the product of both lengths. */
+function fits(pattern: string, text: string): boolean {
+  let [at, star, from] = [0, -1, 0];
+  for (let index = 0; index < text.length;) {
+    if (pattern[at] === '*') {
+      star = at++;
+      from = index;
+    } else if (pattern[at] === text[index]) {
+      at += 1;
+      index += 1;
+    } else if (star >= 0) {
+      at = star + 1;
+      index = ++from;
+    } else return false;
+  }
+  return /^\**$/.test(pattern.slice(at));
+}

@@ -1,0 +1,163 @@
+import { readContract } from '../contract.js';
+import { expand } from '../expand/expand.js';
+import type { Json } from '../json.js';
+import { isObject, objectOf } from '../references.js';
+import { reportSchemas } from '../schema-faults.js';
+import { hasNoBody } from './copy-operation.js';
+import { ImportFault } from './source-document.js';
+
+/** An operation that may be sold, as the contract has it. */
+export type Candidate = { path: string; method: string; operation: Json; notes: string[] };
+
+type Placed = { path: string[]; message: string };
+
+/** What is wrong with one part of an operation leaves other parts unread, so it takes several rounds. */
+const MAX_ROUNDS = 8;
+const MAX_REASONS = 2;
+
+/**
+ * Leaves out what the reader of contracts refuses, which alone knows what can be sold. What is optional or an example is taken away
+ * first, from the operation itself.
+ * @param documentOf the contract that sells these
+ * @returns why each of the others can't be sold
+ */
+export async function settle<T extends Candidate>(
+  all: readonly T[],
+  documentOf: (candidates: readonly T[]) => Json,
+): Promise<Map<T, string>> {
+  const refused = new Map<T, string>();
+  const mended = new Map<T, Set<string>>();
+  for (let round = 0; ; round++) {
+    const open = all.filter(each => !refused.has(each));
+    if (open.length === 0) return refused;
+    const document = documentOf(open);
+    const faults = await faultsOf(document);
+    if (faults.length === 0) return refused;
+    const before = refused.size;
+    let changed = false;
+    const byPlace = grouped(faults);
+    for (const each of open) {
+      const own = [...(byPlace.get(each.path) ?? []), ...(byPlace.get(`${each.path} ${each.method}`) ?? [])];
+      if (own.length === 0) continue;
+      const known = mended.get(each) ?? new Set();
+      mended.set(each, known);
+      const asked: Asked = { document, parameters: parametersOf(each), known };
+      if (round < MAX_ROUNDS && own.every(fault => mend(each, fault, asked))) changed = true;
+      else refused.set(each, wordsOf(own));
+    }
+    if (!changed && refused.size === before)
+      throw new ImportFault(
+        `The document can't be sold: ${faults.map(({ path, message }) => `${path.join('.')}: ${message}`)[0]}`,
+      );
+  }
+}
+
+async function faultsOf(own: Json): Promise<Placed[]> {
+  const { document, conflicts } = expand(own);
+  const faults: Placed[] = [...conflicts];
+  const fault = (path: string[], message: string): void => void faults.push({ path, message });
+  await reportSchemas(readContract(document, fault), fault);
+  return faults;
+}
+
+/** By path, or by path and method. */
+function grouped(faults: readonly Placed[]): Map<string, Placed[]> {
+  const groups = new Map<string, Placed[]>();
+  for (const fault of faults) {
+    const [top, path = '', method] = fault.path;
+    if (top !== 'paths') continue;
+    const key = method === undefined ? path : `${path} ${method}`;
+    groups.set(key, [...(groups.get(key) ?? []), fault]);
+  }
+  return groups;
+}
+
+function wordsOf(faults: readonly Placed[]): string {
+  const reasons = new Set(
+    faults.map(({ path: [, , , part, status], message }) => {
+      // What follows a colon says how to write it, and this was not written by hand.
+      const [fault = ''] = message.replace(/\s+/g, ' ').split(/: (?=[a-z'-])/, 1);
+      return [part, part === 'responses' ? status : undefined, fault].filter(Boolean).join(' ');
+    }),
+  );
+  return [...reasons].slice(0, MAX_REASONS).join('; ');
+}
+
+/** What the reader was asked: the whole document, and the parameters of one operation; and what was tried, which is not tried twice. */
+type Asked = { document: Json; parameters: readonly Json[]; known: Set<string> };
+
+/** Takes away what has a fault, if the operation can be sold without it. */
+function mend(candidate: Candidate, { path }: Placed, { document, parameters, known }: Asked): boolean {
+  const [, , , part, ...rest] = path;
+  const last = path.at(-1);
+  const once = (name: string, change: () => boolean): boolean => {
+    if (known.has(name)) return false;
+    known.add(name);
+    return change();
+  };
+  if (part === 'parameters' && last === 'example')
+    return once('examples', () => withoutExamples(parametersOf(candidate), document));
+  if (part === 'parameters' && /^\d+$/.test(String(rest[0])))
+    return withoutParameter(candidate, parameters[Number(rest[0])]);
+  if (last === 'example' && (part === 'requestBody' || part === 'responses'))
+    return once(path.join(' '), () => withoutExamples(mediaOf(candidate), document));
+  if (part === 'requestBody' && rest.length === 0) return once('body', () => withoutBody(candidate));
+  if (part === 'responses' && rest.length === 0) return once('status', () => soldAs200(candidate));
+  return false;
+}
+
+function parametersOf({ operation }: Candidate): Json[] {
+  return Array.isArray(operation.parameters) ? (operation.parameters as Json[]) : [];
+}
+
+function mediaOf({ operation }: Candidate): Json[] {
+  const answers = Object.values(objectOf(operation.responses));
+  return [operation.requestBody, ...answers].flatMap(each =>
+    Object.values(objectOf(objectOf(each).content)).map(objectOf),
+  );
+}
+
+/** The build makes others from the schemas. */
+function withoutExamples(described: readonly Json[], document: Json): boolean {
+  for (const holder of described) {
+    const own = isObject(holder.schema) ? holder.schema : {};
+    for (const each of [holder, own, referred(document, own)]) {
+      delete each.example;
+      delete each.examples;
+      if (each !== holder) delete each.default;
+    }
+  }
+  return true;
+}
+
+/** The schema itself, to which another one refers. */
+function referred(document: Json, { $ref: reference }: Json): Json {
+  const name = typeof reference === 'string' ? reference.split('/').at(-1) : undefined;
+  return name === undefined ? {} : objectOf(objectOf(objectOf(document.components).schemas)[name]);
+}
+
+function withoutParameter({ operation, notes }: Candidate, wrong: Json | undefined): boolean {
+  if (!wrong || wrong.required === true) return false;
+  const list = operation.parameters as Json[];
+  if (list.includes(wrong)) notes.push(`without ${String(wrong.in)} ${String(wrong.name)}`);
+  operation.parameters = list.filter(each => each !== wrong);
+  return true;
+}
+
+function withoutBody({ method, operation, notes }: Candidate): boolean {
+  if (!hasNoBody(method) || objectOf(operation.requestBody).required === true) return false;
+  notes.push('without its body, which is optional');
+  delete operation.requestBody;
+  return true;
+}
+
+/** An API may answer 201 or 203 where 200 is sold. */
+function soldAs200({ operation, notes }: Candidate): boolean {
+  const responses = objectOf(operation.responses);
+  const other = ['201', '203'].find(status => status in responses);
+  if ('200' in responses || other === undefined) return false;
+  notes.push(`its ${other} is sold as 200`);
+  const { [other]: sold, ...others } = responses;
+  operation.responses = { 200: sold, ...others };
+  return true;
+}
