@@ -38,8 +38,28 @@ export function createAjv(
     ajv.removeKeyword(fast.keyword as string);
     ajv.addKeyword(fast);
   }
-  ajv.addSchema(document, DOCUMENT);
+  ajv.addSchema(withoutNames(document) as Json, DOCUMENT);
   return ajv;
+}
+
+/**
+ * Without the `$id` of its schemas: references by one lead out of the document (see `follow`), and ajv, which looks for them in examples,
+ * too, would fail if one occurred twice. What has none is returned as it is, because a document is large.
+ */
+function withoutNames(part: unknown): unknown {
+  if (Array.isArray(part)) {
+    const all = part.map(withoutNames);
+    return all.some((each, index) => each !== part[index]) ? all : part;
+  }
+  if (!isObject(part)) return part;
+  const members = Object.entries(part).map(([key, value]) => [key, withoutNames(value)] as const);
+  const others = members.filter(member => !isName(member));
+  const same = others.length === members.length && members.every(([key, value]) => value === part[key]);
+  return same ? part : Object.fromEntries(others);
+}
+
+function isName([key, value]: readonly [string, unknown]): boolean {
+  return key === '$id' && typeof value === 'string';
 }
 
 type Compiler = (schema: Json) => ValidateFunction | Error;
@@ -81,9 +101,9 @@ export function referenceTo(place: readonly string[]): string {
   return `${DOCUMENT}#/${keys.join('/')}`;
 }
 
-/** A copy of a part of the document whose references work outside of it. */
+/** A copy of a part of the document whose references work outside of it, and which is no other schema for its `$id`. */
 export function absolute(part: Json): Json {
-  return copied(part) as Json;
+  return copied(withoutNames(part)) as Json;
 }
 
 function copied(part: unknown): unknown {

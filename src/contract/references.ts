@@ -9,7 +9,7 @@ export function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};
 }
 
-const MAX_HOPS = 16;
+export const MAX_HOPS = 16;
 
 /** A `$ref` that leads nowhere, out of the document, or in a circle. */
 export class ReferenceFault extends Error {}
@@ -39,23 +39,31 @@ export function resolved(document: Json, value: unknown): Json {
   }
 }
 
-function targetOf(document: Json, reference: string): Json {
+/** What a `$ref` names: the part itself, not a copy of it. @throws ReferenceFault */
+export function targetOf(document: Json, reference: string): Json {
   if (!reference.startsWith('#/'))
     throw new ReferenceFault(`the reference ${reference} leads out of this document`);
-  const keys = keysOf(reference);
-  const target = keys.reduce<unknown>(
-    (node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined),
-    document,
-  );
+  const target = keysOf(reference).reduce<unknown>(memberOf, document);
   if (!isObject(target)) throw new ReferenceFault(`the reference ${reference} leads nowhere`);
   return target;
 }
 
-function keysOf(reference: string): string[] {
-  return reference
-    .slice('#/'.length)
-    .split('/')
-    .map(key => decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~'));
+/** A member of an object, or an element of a list by its index, such as one of `parameters`. */
+function memberOf(node: unknown, key: string): unknown {
+  if (Array.isArray(node)) return /^\d+$/.test(key) ? (node[Number(key)] as unknown) : undefined;
+  return isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined;
+}
+
+/** The place in the document that a `$ref` names. @throws ReferenceFault for one that is no part of a URI */
+export function keysOf(reference: string): string[] {
+  try {
+    return reference
+      .slice('#/'.length)
+      .split('/')
+      .map(key => decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~'));
+  } catch {
+    throw new ReferenceFault(`the reference ${reference} leads nowhere: write a % in it as %25`);
+  }
 }
 
 /** Beyond this many parts, and where a schema contains itself, an inlined schema says `{}`: anything. */

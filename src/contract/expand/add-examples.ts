@@ -2,7 +2,7 @@ import { compilerOf } from '../ajv.js';
 import type { Json } from '../json.js';
 import { kindOf } from '../read-answers.js';
 import { exampleOf } from '../read-parameters.js';
-import { isObject, objectOf, ReferenceFault, resolved } from '../references.js';
+import { isObject, keysOf, MAX_HOPS, objectOf, ReferenceFault, resolved, targetOf } from '../references.js';
 import { pricedOf, type Draft, type DraftOperation } from './draft.js';
 import { samplesOf, type Side } from './samples.js';
 
@@ -95,13 +95,15 @@ function isSent(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : typeof value !== 'object' && value !== '';
 }
 
-/** The object itself, not a copy of it, where one reference leads to it. */
+/** The object itself, not a copy of it, where references lead to it; nothing for one that leads nowhere, which is reported elsewhere. */
 function holderOf(document: Json, value: unknown, at: string[]): { holder: Json; at: string[] } {
-  const { $ref: reference } = objectOf(value);
-  const [, kind = '', name = ''] = /^#\/components\/([\w-]+)\/([\w.-]+)$/.exec(String(reference)) ?? [];
-  if (name === '') return { holder: objectOf(value), at };
-  return {
-    holder: objectOf(objectOf(objectOf(document.components)[kind])[name]),
-    at: ['components', kind, name],
-  };
+  let found = { holder: objectOf(value), at };
+  try {
+    for (let hops = 0; typeof found.holder.$ref === 'string' && hops < MAX_HOPS; hops++)
+      found = { holder: targetOf(document, found.holder.$ref), at: keysOf(found.holder.$ref) };
+    return found;
+  } catch (error) {
+    if (error instanceof ReferenceFault) return { holder: {}, at };
+    throw error;
+  }
 }
