@@ -21,6 +21,10 @@ help: ## list the targets
 run: build ## install what is missing, build, and start the server (Ctrl-C stops it)
 	@exec node dist/src/main.js
 
+.PHONY: dev
+dev: build ## sell in the sandbox while you write: what is saved is built and sold within seconds (Ctrl-C ends it)
+	@exec node dist/src/cli/main.js dev
+
 test: build ## install what is missing, build, and run the tests (all but what only .ci/run and make test-all run)
 	@$(MAKE) --no-print-directory skipped
 	@TESTS=$${TESTS:-local} exec $(BIN)/mocha

@@ -28,6 +28,8 @@ export type Running = {
   url: string;
   /** The admin listener. `link` opens the operator page and holds the operator's token. */
   admin: { url: string; link: string };
+  /** What somebody at the terminal wants to know first. */
+  banner: string;
   stop(): Promise<void>;
 };
 
@@ -74,8 +76,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const links = { pages: selling.pageLinks, operator: admin.link, buy: buyCommand(config.stateDir) };
-    if (terminal)
-      process.stdout.write(bannerOf(publicUrl, links, isSandbox(config) ? shop.contract.paid : []));
+    const banner = bannerOf(publicUrl, links, isSandbox(config) ? shop.contract.paid : []);
     const close = async (): Promise<void> => {
       log.info({}, 'stopping: finishing open requests; accepting no new payments');
       closing.abort(new Error('the server is shutting down'));
@@ -85,7 +86,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
       log.info({}, 'stopped');
     };
     let closed: Promise<void> | undefined;
-    return { url: publicUrl, admin, stop: () => (closed ??= close()) };
+    return { url: publicUrl, admin, banner, stop: () => (closed ??= close()) };
   } catch (error) {
     await closeAll(disposers);
     throw error;

@@ -26,8 +26,15 @@ try {
     process.stderr.write('The sandbox has ended, so no payment can be settled. The server is stopping.\n');
     stop(1);
   });
+  greet(running);
 } catch (error) {
   if (!stopping) fail(error);
+}
+
+/** The process that forked this one shows what it wants of it. */
+function greet({ banner }: Running): void {
+  if (process.send) process.send({ type: 'ready', banner });
+  else if (process.stdout.isTTY) process.stdout.write(banner);
 }
 
 function fail(error: unknown): void {

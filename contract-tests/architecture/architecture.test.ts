@@ -57,6 +57,7 @@ const ENVIRONMENT_READERS = [
   'src/sandbox/main.ts',
   'src/cli/buy/main.ts',
   'src/cli/conformance/main.ts',
+  'src/cli/dev/main.ts',
   'src/cli/ledger/main.ts',
 ];
 

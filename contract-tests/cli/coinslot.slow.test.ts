@@ -69,7 +69,7 @@ describe('The command coinslot', () => {
   });
 
   const refused: [string, string[], string][] = [
-    ['an unknown command', ['sell'], 'There is no command sell. Commands: run, build,'],
+    ['an unknown command', ['sell'], 'There is no command sell. Commands: run, dev, build,'],
     ['to run a folder that is no shop', ['run'], 'There is no openapi.yaml in'],
     ['to build a folder that is no shop', ['build'], 'There is no openapi.yaml in'],
     [

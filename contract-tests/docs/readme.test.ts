@@ -15,6 +15,7 @@ const RUN_BY: [command: RegExp, file: string, part: string][] = [
   ],
   [/^npm start$/, 'contract-tests/docs/readme-commands.slow.test.ts', "spawn('npm', ['start']"],
   [/^make (run|operation) ?/, 'contract-tests/docs/sell-your-own.slow.test.ts', 'sell-your-own.md'],
+  [/^make dev$/, 'contract-tests/cli/dev/dev.slow.test.ts', "'dev'"],
   [/^make operation-remove /, 'contract-tests/cli/operation/operation.slow.test.ts', "'remove'"],
   [/^make (test|build)$/, '.ci/run', 'make test'],
   [

@@ -6,6 +6,7 @@ import { writeErr, writeOut } from './terminal.js';
 /** The commands, each a program of its own below src/ that reads `process.argv` without the name of the command. */
 const COMMANDS: Record<string, [program: string, summary: string]> = {
   run: ['main.js', 'start the server that sells what the folder describes'],
+  dev: ['cli/dev/main.js', 'sell in the sandbox while you write, and build and sell again what you save'],
   build: ['cli/build/main.js', 'compile the contract and the handlers of the folder'],
   init: ['cli/init/main.js', 'write a new shop into the folder'],
   import: ['cli/import/main.js', 'write openapi.yaml from the OpenAPI document of an API that exists'],

@@ -11,23 +11,35 @@ import { reportSchemas } from './schema-faults.js';
  * @throws ContractFault with all faults together, also for a schema that can't be used and for an example that its own schema refuses
  */
 export async function compileContract(text: string): Promise<string> {
-  return JSON.stringify(compiledForm(text, await checkedContract(text)));
+  return compiledText(text, await checkedContract(text));
+}
+
+/** What a build makes of a contract: the whole document, for types, mocks and any other tool, and the compiled one, for the start. */
+export type BuiltContract = { contract: Contract; whole: string; compiled: string };
+
+/**
+ * Builds the contract of a shop, and writes nothing.
+ * @throws ContractFault
+ */
+export async function buildContract(folder: string): Promise<BuiltContract> {
+  const text = readFileSync(join(folder, 'openapi.yaml'), 'utf8');
+  const contract = await checkedContract(text);
+  const whole = `${JSON.stringify(contract.document, undefined, 2)}\n`;
+  return { contract, whole, compiled: compiledText(text, contract) };
 }
 
 /**
- * Writes the contract of a shop for others: `generated/openapi.json`, the whole document, for types, mocks and any other tool, and
- * `dist/openapi.json`, for the start of the server.
+ * Writes what is built of the contract of a shop: `generated/openapi.json` and `dist/openapi.json`.
  * @throws ContractFault; then neither is there
  */
 export async function writeContract(folder: string): Promise<Contract> {
   const files = [join(folder, 'generated', 'openapi.json'), join(folder, 'dist', 'openapi.json')] as const;
-  const text = readFileSync(join(folder, 'openapi.yaml'), 'utf8');
-  const contract = await checkedContract(text).catch((error: unknown) => {
+  const { contract, whole, compiled } = await buildContract(folder).catch((error: unknown) => {
     for (const file of files) rmSync(file, { force: true });
     throw error;
   });
-  write(files[0], `${JSON.stringify(contract.document, undefined, 2)}\n`);
-  write(files[1], JSON.stringify(compiledForm(text, contract)));
+  write(files[0], whole);
+  write(files[1], compiled);
   return contract;
 }
 
@@ -38,8 +50,9 @@ async function checkedContract(text: string): Promise<Contract> {
   return contract;
 }
 
-function compiledForm(text: string, { document }: Contract): Compiled {
-  return { sha256: hash('sha256', text), document };
+/** The compiled form of a contract, which counts as long as the file that it is made from has this text. */
+export function compiledText(text: string, { document }: Contract): string {
+  return JSON.stringify({ sha256: hash('sha256', text), document } satisfies Compiled);
 }
 
 /** Whoever reads it meets all of it or none. */

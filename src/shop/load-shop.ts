@@ -76,7 +76,9 @@ async function loadHandlers({
   try {
     module = (await import(pathToFileURL(compiledHandlers).href)) as { handlers?: unknown };
   } catch (error) {
-    throw new ContractFault(`${compiledHandlers} can't be loaded: ${(error as Error).message}`);
+    throw new ContractFault(`${compiledHandlers} can't be loaded: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
   const table = module.handlers;
   if (typeof table !== 'object' || table === null)

@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { writeContract } from '../../contract/compile-contract.js';
 import { ContractFault } from '../../contract/contract.js';
 import { loadShop, shopFiles } from '../../shop/load-shop.js';
 import { installedProgram } from '../installed-program.js';
 import { writeErr, writeOut } from '../terminal.js';
 import { writeCollection } from './bruno-collection.js';
+import { BuildFault, contractTypes, notInstalled, orphansOf } from './shop-compilers.js';
 
 const USAGE = `Usage: coinslot build
 
@@ -14,43 +15,25 @@ Builds the shop in the current folder: checks openapi.yaml, writes it with every
 its types to generated/openapi.d.ts and a Bruno collection to generated/bruno/, compiles handlers/ and test/ into dist/, and checks
 that every operation is served. A shop without handlers/ needs no compiler.`;
 
-/** What compiles handlers: development packages of the shop, so that a server that runs it needs no compiler. */
-const COMPILERS = { 'openapi-typescript': 'openapi-typescript', tsc: 'typescript' } as const;
-
-class BuildFault extends Error {}
-
 const folder = process.cwd();
 const files = shopFiles(folder);
 
-function run(tool: keyof typeof COMPILERS, args: string[]): void {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [programOf(tool), ...args], {
+async function writeTypes(): Promise<void> {
+  const types = await contractTypes(folder, readFileSync(files.whole, 'utf8'));
+  mkdirSync(dirname(files.types), { recursive: true });
+  writeFileSync(files.types, types);
+}
+
+function compile(): void {
+  const compiler = installedProgram(folder, 'typescript', 'tsc');
+  if (!compiler) throw notInstalled('typescript');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [compiler], {
     cwd: folder,
     encoding: 'utf8',
     timeout: 300_000,
   });
-  if (status !== 0) throw new BuildFault(`${stdout}${stderr}`.trim() || `${tool} did not end`);
-}
-
-/** @throws BuildFault if the package is not installed in the shop's folder, or in one above it */
-function programOf(tool: keyof typeof COMPILERS): string {
-  const name = COMPILERS[tool];
-  const program = installedProgram(folder, name, tool);
-  if (program) return program;
-  throw new BuildFault(
-    `The package ${name} is not installed, and handlers/ can't be compiled without it: npm install --save-dev ${name}`,
-  );
-}
-
-/** What was compiled from a file that is gone would still be loaded. */
-function removeOrphans(): void {
-  for (const name of ['handlers', 'test']) {
-    const compiled = join(folder, 'dist', name);
-    if (!existsSync(compiled)) continue;
-    for (const entry of readdirSync(compiled, { recursive: true, encoding: 'utf8' })) {
-      const source = join(folder, name, entry.replace(/\.js(\.map)?$/, '.ts'));
-      if (/\.js(\.map)?$/.test(entry) && !existsSync(source)) rmSync(join(compiled, entry));
-    }
-  }
+  if (status !== 0) throw new BuildFault(`${stdout}${stderr}`.trim() || 'tsc did not end');
+  for (const orphan of orphansOf(folder)) rmSync(orphan);
 }
 
 async function build(): Promise<void> {
@@ -61,9 +44,8 @@ async function build(): Promise<void> {
   const contract = await writeContract(folder);
   const { paid } = contract;
   if (existsSync(files.handlers)) {
-    run('openapi-typescript', [relative(folder, files.whole), '--output', relative(folder, files.types)]);
-    run('tsc', []);
-    removeOrphans();
+    await writeTypes();
+    compile();
   }
   await loadShop(folder);
   writeCollection(folder, contract);

@@ -65,6 +65,7 @@ API calls for software agents, paid per call with [x402](https://www.x402.org) i
     npm install       # once
     npm test          # builds, and runs the tests of the handlers
     npm start         # sells, in a sandbox on this machine: no key and no money needed
+    npx coinslot dev  # the same while you write: what you save is on sale within seconds
 
 In a second terminal, buy one call:
 

@@ -1,0 +1,35 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** The texts that files are to have; undefined for one that is to go. */
+export type Changes = ReadonlyMap<string, string | undefined>;
+
+/** The files that do not have their texts yet. */
+export function differing(changes: Changes): string[] {
+  return [...changes].filter(([file, text]) => textOf(file) !== text).map(([file]) => file);
+}
+
+/** Writes and removes files. @returns what undoes it; a file that has its text already is not in it */
+export function applyChanges(changes: Changes): Changes {
+  const before = new Map<string, string | undefined>();
+  for (const [file, text] of changes) {
+    const known = textOf(file);
+    if (known === text) continue;
+    before.set(file, known);
+    write(file, text);
+  }
+  return before;
+}
+
+function textOf(file: string): string | undefined {
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+}
+
+/** Whoever reads it meets all of it or none. */
+function write(file: string, text: string | undefined): void {
+  if (text === undefined) return rmSync(file, { force: true });
+  mkdirSync(dirname(file), { recursive: true });
+  const unfinished = `${file}.${process.pid}`;
+  writeFileSync(unfinished, text);
+  renameSync(unfinished, file);
+}

@@ -1,0 +1,92 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { ContractFault } from '../../contract/contract.js';
+import { BuildFault } from '../build/shop-compilers.js';
+import { writeErr, writeOut } from '../terminal.js';
+import { applyChanges } from './changed-files.js';
+import type { Built, ShopBuild } from './shop-build.js';
+import { soldTable } from './sold-table.js';
+import type { Versions } from './versions.js';
+
+type Parts = { folder: string; url: string; build: ShopBuild; versions: Versions };
+
+const OLD_CALLS_MS = 3_000;
+
+/** Builds and sells what was saved, one after the other: what is saved meanwhile is built next. */
+export class DevShop {
+  readonly #parts: Parts;
+  #changed = new Set<string>();
+  #working: Promise<void> | undefined;
+  #hasFault = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** @returns when all that was changed so far is sold, or was said to have a fault */
+  changed(paths: string[]): Promise<void> {
+    for (const path of paths) this.#changed.add(path);
+    return (this.#working ??= this.#work().finally(() => (this.#working = undefined)));
+  }
+
+  /** The server has ended by itself. */
+  crashed(): void {
+    say('The server has ended. The next file that is saved starts it again.');
+  }
+
+  async #work(): Promise<void> {
+    do {
+      const changed = [...this.#changed];
+      this.#changed.clear();
+      await this.#turn(changed);
+    } while (this.#changed.size > 0);
+  }
+
+  async #turn(changed: string[]): Promise<void> {
+    const since = performance.now();
+    const { build, versions } = this.#parts;
+    let built;
+    try {
+      built = await build.build(changed);
+    } catch (error) {
+      if (!(error instanceof BuildFault || error instanceof ContractFault)) throw error;
+      writeErr(`\n${error.message}\n`);
+      return this.#refused(versions.sells);
+    }
+    if (built.isSold || !versions.sells) return this.#sell(built, changed, since);
+    applyChanges(built.changes);
+    build.sold();
+    if (this.#hasFault) say('Mended. Nothing has to be sold anew.');
+    this.#hasFault = false;
+  }
+
+  async #sell({ changes, contract, isNewContract }: Built, changed: string[], since: number): Promise<void> {
+    const { build, versions, url, folder } = this.#parts;
+    const late = setTimeout(() => say('The version before finishes its calls first.'), OLD_CALLS_MS);
+    const outcome = await versions.sell(changes).finally(() => clearTimeout(late));
+    if (outcome.sells !== 'new') return this.#refused(outcome.sells === 'before');
+    build.sold();
+    this.#hasFault = false;
+    if (isNewContract) writeOut(`${outcome.banner}${soldTable(contract, url)}`);
+    const seconds = ((performance.now() - since) / 1000).toFixed(1);
+    const files = named(changed, folder);
+    say(`On sale after ${seconds} s${files && ': '}${files}`);
+  }
+
+  #refused(sells: boolean): void {
+    this.#hasFault = true;
+    say(
+      sells ? 'Not on sale. The version before keeps selling.' : 'Nothing is on sale until this is mended.',
+    );
+  }
+}
+
+function say(sentence: string): void {
+  writeOut(`${new Date().toTimeString().slice(0, 8)}  ${sentence}\n`);
+}
+
+/** An editor's own files have come and gone. */
+function named(changed: string[], folder: string): string {
+  const paths = changed.filter(path => existsSync(join(folder, path)));
+  return paths.length > 3 ? `${paths.slice(0, 3).join(', ')} and ${paths.length - 3} more` : paths.join(', ');
+}

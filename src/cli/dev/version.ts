@@ -1,0 +1,44 @@
+import '../../rails/solana/silence-bigint-warning.js';
+import { sep } from 'node:path';
+import { ContractFault } from '../../contract/contract.js';
+import { loadShop } from '../../shop/load-shop.js';
+import { writeErr } from '../terminal.js';
+
+/*
+ * A server of `coinslot dev`, which forks it and tells it in two steps to begin: `load` while the version before still sells, so that
+ * whatever can't be loaded replaces nothing, and `start` when that one has ended.
+ *   node version.js <folder of the contract>
+ */
+
+export type Order = 'load' | 'start';
+/** What it answers; `ready` comes from main.ts. A version that fails says why on stderr, and ends. */
+export type VersionMessage = { type: 'loaded' } | { type: 'ready'; banner: string };
+
+const [, , folder = '.'] = process.argv;
+const START = new URL('../../main.js', import.meta.url).href;
+const LARGEST_PART = new URL('../../compose.js', import.meta.url).href;
+
+async function load(): Promise<void> {
+  try {
+    await loadShop(folder);
+    process.send?.({ type: 'loaded' } satisfies VersionMessage);
+  } catch (error) {
+    const said = error instanceof ContractFault ? error.message : String((error as Error).stack);
+    // The folder of the contract is a copy, of which nobody needs to know.
+    writeErr(`\n${said.replaceAll(`${folder}${sep}`, '')}\n${placeOf((error as Error).cause)}`);
+    process.exit(1);
+  }
+}
+
+/** Where the code of the shop failed, if it did. */
+function placeOf(cause: unknown): string {
+  const frames = cause instanceof Error ? (cause.stack?.match(/^ +at .*$/gm) ?? []) : [];
+  const own = frames.find(frame => /\/dist\/handlers\//.test(frame));
+  return own === undefined ? '' : `${own}\n`;
+}
+
+// It ends with coinslot dev, whatever ends that.
+process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+process.on('message', (order: Order) => void (order === 'load' ? load() : import(START)));
+// Most of the time of a start, spent before there is anything to start.
+await import(LARGEST_PART);
