@@ -9,7 +9,7 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const MAIN = join(ROOT, 'dist/src/cli/main.js');
 /** Words that follow "make" in sentences. */
-const PROSE = /^(up|the|them|it|real|only|a|an|its|sure|do|another|no|any|new|more|money|this|that)$/;
+const PROSE = /^(up|of|the|them|it|real|only|a|an|its|sure|do|another|no|any|new|more|money|this|that)$/;
 /** Words that follow "coinslot" in sentences, and in the names of what the sandbox makes. */
 const NOT_COMMANDS = /^(sample|server)$/;
 
