@@ -99,6 +99,8 @@ describe('A contract with a fault stops the start', () => {
   });
 
   const minimal = (operation: string): string => `openapi: 3.1.0\npaths:\n  /a:\n    ${operation}`;
+  const sold = (more: string): string =>
+    `{ operationId: a, x-price: { mode: fixed, currency: USD, amount: '1', flow: authorization }, ${more}, responses: { 200: { content: { a/b: {} } } } }`;
   const wrong: [string, string, string][] = [
     [
       'a POST that is free',
@@ -121,6 +123,25 @@ describe('A contract with a fault stops the start', () => {
       'has no operationId, by which buyers and handlers name it: operationId: getA',
     ],
     ['an operation that is no object', minimal('get: soon'), 'paths./a.get: must be an object'],
+    [
+      'a cookie',
+      minimal(`get: ${sold('parameters: [{ name: a, in: cookie, schema: { type: string } }]')}`),
+      'paths./a.get.parameters.0: a is a cookie, which no buyer has here',
+    ],
+    [
+      'a header of the connection',
+      minimal(
+        `get: ${sold('parameters: [{ name: Transfer-Encoding, in: header, schema: { type: string } }]')}`,
+      ),
+      'Transfer-Encoding is a header that no buyer chooses, so it can be no parameter',
+    ],
+    [
+      'a header that declares and sends the same',
+      minimal(
+        `get: ${sold("x-upstream: { url: 'https://a.example', headers: { x-a: b } }, parameters: [{ name: X-A, in: header, schema: { type: string } }]")}`,
+      ),
+      'paths./a.get.x-upstream.headers.x-a: is a header that the operation declares as its own',
+    ],
     ['an empty operation', minimal('get:'), 'paths./a.get: must be an object'],
     ['an empty path', 'paths:\n  /a:\n', 'paths./a: must be an object'],
     ['a path that is a text', 'paths:\n  /a: soon\n', 'paths./a: must be an object'],

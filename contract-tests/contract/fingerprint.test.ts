@@ -116,7 +116,28 @@ describe('fingerprint: what the same call means', () => {
     );
   });
 
-  it('tells calls apart by path, query, and whether there is a body', () => {
+  it('is for a call of path, query and JSON body what it always was', () => {
+    const [params, query, body] = [{ id: 'a/b' }, { days: 7, tag: ['x', 'y'] }, { text: 'a', n: 5 }];
+    expect(
+      [
+        { params, query: {}, body: undefined },
+        { params: {}, query, body: undefined },
+        { params: {}, query: {}, body: undefined },
+        { params, query, body },
+        { params: {}, query: {}, body: {} },
+        { params: {}, query: {}, body, headers: {} },
+      ].map(asked => fingerprintOf('quote', asked)),
+    ).to.deep.equal([
+      'f08c36b70c4749be55e8250d71ba3020c741cc5300fb5b4d16bd7528a7261de8',
+      '62c1a1721f3a0856ed79d03ea7a3ea644e84374436b3deb837ee80ba171d3ec5',
+      '547d9b1e3d528293e1c91094b3e658d161a82d17fc8d6491288be3290335760b',
+      'a827e3709a17ee872f03290920b09c90c103844759c4b73e8ef59202619c1476',
+      '29c60b497e2899a3e59698ada1ab99fc72b360516fb4d66582be8a25f0ec3f92',
+      'd7381162405ed8d48c22b5fd3ba6c534e8c83cffbdb4af2efa08f1a133f6b7ff',
+    ]);
+  });
+
+  it('tells calls apart by path, query, declared headers, and whether there is a body', () => {
     const asked = [
       { params: {}, query: {}, body: { id: 'a' } },
       { params: { id: 'a' }, query: {}, body: {} },
@@ -127,6 +148,11 @@ describe('fingerprint: what the same call means', () => {
       { params: {}, query: {}, body: {} },
       { params: {}, query: {}, body: undefined },
       { params: { id: 'a' }, query: {}, body: undefined },
+      { params: {}, query: {}, body: undefined, headers: { id: 'a' } },
+      { params: {}, query: {}, body: undefined, headers: { id: 'b' } },
+      { params: {}, query: {}, body: { id: 'a' }, headers: { id: 'a' } },
+      { params: {}, query: {}, body: { headers: { id: 'a' } } },
+      { params: {}, query: { headers: { id: 'a' } }, body: undefined },
     ];
     expect(new Set(asked.map(each => fingerprintOf('quote', each))).size).to.equal(asked.length);
     for (const each of asked) expect(readRequestText(requestText(each))).to.deep.equal(each);

@@ -135,6 +135,15 @@ describe('The router of any contract', () => {
       expect(checked).to.have.property('error').that.matches(message);
     });
 
+  it('reads the numbers of a list as strictly as others', () => {
+    const axes = (query: string) => asked('DELETE', '/woods/1', query);
+    expect(axes('axe=1&axe=20')).to.have.deep.nested.property('asked.query.axe', [1, 20]);
+    for (const query of ['axe=0x10', 'axe=1&axe=%207', 'axe=9007199254740993'])
+      expect(axes(query), query)
+        .to.have.property('error')
+        .that.matches(/^axe must be written as in JSON/);
+  });
+
   it('reads a query as names and texts, not as a structure', () => {
     for (const query of ['days[a]=1', 'tag[]=a', '__proto__[days]=1', 'days%00=1', 'toString=1'])
       expect(asked('GET', '/quotes/SOL', query), query).to.have.deep.nested.property('asked.query', {
@@ -333,6 +342,41 @@ describe('A server of any contract', () => {
       [400, 'the body must be JSON, sent with Content-Type: application/json. Nothing was charged.'],
       [400, 'ids must be a list. Nothing was charged.'],
     ]);
+  });
+
+  it('sells by the headers that the contract declares, whatever their case, and no others', async () => {
+    const fell = (headers: object): Promise<Answer> => get('/woods/1', { ...PAID, ...headers }, 'DELETE');
+    for (const headers of [
+      { 'X-Region': 'eu', 'X-Axes': '1,2', 'X-Other': 'a' },
+      { 'x-region': ' eu ', 'x-axes': '1 , 2', accept: 'text/plain' },
+      { 'x-region': 'us' },
+      {},
+    ])
+      expect((await fell(headers)).status).to.equal(200);
+    expect(calls.map(({ headers }) => headers)).to.deep.equal([
+      { 'X-Region': 'eu', 'X-Axes': [1, 2] },
+      { 'X-Region': 'eu', 'X-Axes': [1, 2] },
+      { 'X-Region': 'us' },
+      {},
+    ]);
+    const [first, same, ...others] = sold.map(({ requestHash }) => requestHash);
+    expect(same).to.equal(first);
+    expect(new Set([first, ...others]).size).to.equal(3);
+    const wrong = [
+      { 'x-region': 'asia' },
+      { 'x-axes': '1,x' },
+      { 'x-axes': '0x1' },
+      { 'x-axes': '1,2,3,4' },
+      { 'x-region': 'e\u00fc' },
+    ];
+    for (const headers of wrong) {
+      const refused = await fell(headers);
+      expect(refused.status, JSON.stringify(headers)).to.equal(400);
+      expect(refused.json().error).to.match(/^x-(region|axes)(\.\d)? must .*Nothing was charged\.$/i);
+    }
+    expect(sold).to.have.length(4);
+    const preflight = await get('/woods/1', {}, 'OPTIONS');
+    expect(preflight.headers.get('access-control-allow-headers')).to.match(/, x-region, x-axes$/);
   });
 
   it('sells texts and pictures with their content types', async () => {

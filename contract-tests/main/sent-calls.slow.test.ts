@@ -32,6 +32,15 @@ function contractOf(api: string): string {
       patch: sold('/notes/{id}', { operationId: 'changeNote', requestBody: json(note) }),
       delete: sold('/notes/{id}', { operationId: 'removeNote' }),
     },
+    '/regions': {
+      get: sold('/regions', {
+        operationId: 'regions',
+        parameters: [
+          { name: 'X-Region', in: 'header', required: true, schema: text },
+          { name: 'X-Sizes', in: 'header', schema: { type: 'array', items: { type: 'integer' } } },
+        ],
+      }),
+    },
     '/notes': { delete: sold('/notes', { operationId: 'removeNotes', requestBody: json(note) }) },
   };
   return stringify({ info: { title: 'All that is sent' }, paths });
@@ -86,6 +95,27 @@ describe('Whatever an API takes, its buyers can send', function () {
     expect(upstream.calls, 'the same call').to.have.length(1);
     return upstream.calls[0] as UpstreamCall;
   }
+
+  it('headers that the contract declares, and no others', async () => {
+    const sent = (region: string): Sent => {
+      const headers = {
+        'x-region': region,
+        'X-Sizes': '1,2',
+        'X-Other': 'mine',
+        Authorization: 'Bearer mine',
+      };
+      return { method: 'GET', path: '/regions', headers };
+    };
+    const overHttp = await bought(sent('eu'));
+    const overMcp = await boughtAsTool('regions', { 'X-Region': 'us', 'X-Sizes': [1, 2] }, sent('us'));
+    for (const [{ headers }, region] of [
+      [overHttp, 'eu'],
+      [overMcp, 'us'],
+    ] as const) {
+      expect(headers).to.include({ 'x-region': region, 'x-sizes': '1, 2', 'user-agent': 'coinslot' });
+      expect(headers).not.to.have.any.keys('x-other', 'authorization', 'payment-signature');
+    }
+  });
 
   it('PUT, PATCH and DELETE, with and without a body', async () => {
     const rows: [method: string, tool: string, path: string | undefined, hasBody: boolean][] = [

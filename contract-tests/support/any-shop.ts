@@ -84,6 +84,10 @@ paths:
       parameters:
         - { name: id, in: path, required: true, schema: { type: integer }, example: 7 }
         - { name: roots, in: query, schema: { type: boolean, default: false } }
+        - { name: axe, in: query, schema: { type: array, items: { type: integer } } }
+        - { name: X-Region, in: header, schema: { enum: [eu, us] } }
+        - { name: X-Axes, in: header, schema: { type: array, items: { type: integer }, maxItems: 3 } }
+        - { name: Accept, in: header, schema: { type: string } }
       responses:
         '200': { description: What is left., content: { application/json: { schema: { $ref: '#/components/schemas/Tree' } } } }
         ${FAILED}

@@ -21,13 +21,19 @@ export function canonicalJson(value: unknown, depth = 0): string {
   return `{${members.join(',')}}`;
 }
 
+/** What else belongs to a call, if its operation declares it. */
+type More = Pick<AnyAsked, 'headers'>;
+
 /**
  * What was asked for, as text: canonical JSON of the body, or, if there are path or query parameters or no body, of the array
  * `[params, query, body]`. A body is always an object, so the two cannot be taken for each other, and an operation that gets its
- * first optional parameter keeps the texts it had. Stored with orders and hashed by `fingerprint`; both outlive a release.
+ * first optional parameter keeps the texts it had. A call with more than these is the array `[params, query, body or null, more]`.
+ * Stored with orders and hashed by `fingerprint`; both outlive a release.
  * @throws TooDeep
  */
-export function requestText({ params, query, body }: AnyAsked): string {
+export function requestText({ params, query, body, headers = {} }: AnyAsked): string {
+  const more: More = Object.keys(headers).length > 0 ? { headers } : {};
+  if (Object.keys(more).length > 0) return canonicalJson([params, query, body ?? null, more]);
   const bodyOnly = Object.keys(params).length === 0 && Object.keys(query).length === 0;
   if (bodyOnly && body !== undefined) return canonicalJson(body);
   return canonicalJson([params, query, ...(body === undefined ? [] : [body])]);
@@ -37,13 +43,13 @@ export function requestText({ params, query, body }: AnyAsked): string {
 export function readRequestText(text: string): AnyAsked {
   const value = JSON.parse(text) as unknown;
   if (!Array.isArray(value)) return { params: {}, query: {}, body: value };
-  const [params, query, body] = value as [AnyAsked['params'], AnyAsked['query'], unknown];
-  return { params, query, body };
+  const [params, query, body, more] = value as [AnyAsked['params'], AnyAsked['query'], unknown, More?];
+  return { params, query, body: more ? (body ?? undefined) : body, ...more };
 }
 
 /**
- * Identifies a call: hex sha256 over operation id, path and query parameters, and canonical body, all validated and with defaults
- * applied. @throws TooDeep
+ * Identifies a call: hex sha256 over operation id and the text of what was asked for, validated and with defaults applied.
+ * @throws TooDeep
  */
 export function fingerprint(operationId: string, asked: AnyAsked): string {
   return createHash('sha256')

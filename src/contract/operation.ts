@@ -3,13 +3,14 @@
  * Nothing here knows an operation by its name; names come from the contract of the shop.
  */
 
+import type { HeaderOfEveryCall } from './header-names.js';
 import type { Finding } from './probe.js';
 
 /** The description of one operation, or of all of them, that openapi-typescript generates. */
 type Responses<O> = O extends { responses: infer R } ? R : never;
 
 type NothingDeclared = Record<never, never>;
-type Part<O, Name extends 'path' | 'query'> = O extends { parameters: infer P }
+type Part<O, Name extends 'path' | 'query' | 'header'> = O extends { parameters: infer P }
   ? P extends { [N in Name]?: infer Declared }
     ? [NonNullable<Declared>] extends [never]
       ? NothingDeclared
@@ -22,6 +23,14 @@ export type Params<O> = Part<O, 'path'>;
 
 /** The validated query parameters of a call, defaults applied. `x402Version` belongs to the payment. */
 export type Query<O> = Omit<Part<O, 'query'>, 'x402Version'>;
+
+/** The validated header parameters of a call, by their names as the contract writes them. Those of the payment are not among them. */
+export type HeaderParams<O> = {
+  [K in keyof Part<O, 'header'> as Lowercase<K & string> extends HeaderOfEveryCall ? never : K]: Part<
+    O,
+    'header'
+  >[K];
+};
 
 /** The validated JSON body of a call, defaults applied; undefined where the contract declares none or an optional one was not sent. */
 export type Body<O> = O extends { requestBody: { content: { 'application/json': infer B } } }
@@ -69,7 +78,11 @@ export type OpenOrder = OrderRef & {
 };
 
 /** What a caller asked for, validated. */
-export type Asked<O> = { params: Params<O>; query: Query<O>; body: Body<O> };
+export type Asked<O> = {
+  params: Params<O>;
+  query: Query<O>;
+  body: Body<O>;
+} & (keyof HeaderParams<O> extends never ? unknown : { headers: HeaderParams<O> });
 
 /**
  * A validated call. `signal` aborts when its deadline (20 s) has passed or no caller waits for the answer any more. An operation that
@@ -129,6 +142,8 @@ export type AnyAsked = {
   query: Readonly<Record<string, unknown>>;
   /** Undefined if the operation takes none, or an optional one was not sent. */
   body: unknown;
+  /** Undefined if the operation declares no header parameters. */
+  headers?: Readonly<Record<string, unknown>>;
 };
 export type AnyCall = AnyAsked & { signal: AbortSignal; caller: string; order?: OpenOrder };
 /** `value`: what a body of bytes means, if it is JSON that was parsed already. */

@@ -1,6 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Parameter } from './read-parameters.js';
 
 type Texts = Record<string, string | string[]>;
+
+/** What was read, or what is wrong with it. */
+type Read = { ok: true; texts: Texts } | { ok: false; error: string };
 
 /** JSON's own numbers; `0x10`, ` 5 ` and `1e999` are none. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
@@ -9,10 +13,7 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
  * The query parameters that an operation declares, as texts; others are ignored. openapi-backend would refuse these, and read `a[b]=1`
  * as an object. @param query without its question mark
  */
-export function queryTexts(
-  parameters: readonly Parameter[],
-  query: string,
-): { ok: true; texts: Texts } | { ok: false; error: string } {
+export function queryTexts(parameters: readonly Parameter[], query: string): Read {
   const sent = new URLSearchParams(query);
   const texts: Texts = {};
   for (const { name, in: where, list } of parameters) {
@@ -22,6 +23,29 @@ export function queryTexts(
     texts[name] = list ? all : (all[0] ?? '');
   }
   return { ok: true, texts };
+}
+
+/** Proxies and languages disagree on the bytes of other characters. */
+const HEADER_TEXT = /^[\t\x20-\x7e]*$/;
+
+/** The header parameters that an operation declares, as texts, by their names in lower case. @param headers as Node has them */
+export function headerTexts(parameters: readonly Parameter[], headers: IncomingHttpHeaders): Read {
+  const texts: Texts = {};
+  for (const { name, in: where, list } of parameters) {
+    const key = name.toLowerCase();
+    if (where !== 'header' || !Object.hasOwn(headers, key)) continue;
+    const text = String(headers[key]).trim();
+    if (!HEADER_TEXT.test(text))
+      return { ok: false, error: `${name} must have printable ASCII characters only` };
+    texts[key] = list ? text.split(',').map(each => each.trim()) : text;
+  }
+  return { ok: true, texts };
+}
+
+/** A copy to read values from, which ajv writes into it, into lists as well. */
+export function copied(texts: Texts): Texts {
+  const all = Object.entries(texts);
+  return Object.fromEntries(all.map(([name, text]) => [name, typeof text === 'string' ? text : [...text]]));
 }
 
 /**

@@ -1,16 +1,17 @@
+import { isNoParameter, isOfEveryCall } from './header-names.js';
 import type { Json } from './json.js';
 import { parameterNames } from './paths.js';
 import { follow, inlined, isObject, objectOf } from './references.js';
 
-/** A path or query parameter that is part of a call. */
+/** A path, query or header parameter that is part of a call. */
 export type Parameter = {
   name: string;
-  in: 'path' | 'query';
+  in: 'path' | 'query' | 'header';
   required: boolean;
   /** As in the document; may contain references into it. `plain` is the same without references. */
   schema: Json;
   plain: Json;
-  /** Whether it is a list, and so may be repeated in a query. */
+  /** Whether it is a list, and so may be repeated in a query, and has commas in a header. */
   list: boolean;
   description?: string;
   /** Every required parameter has one. */
@@ -29,9 +30,6 @@ export type Place = {
   operation: Json & { operationId: string };
 };
 
-/** Headers that concern the payment or the caching, not the call. */
-const KNOWN_HEADERS =
-  /^(payment-signature|x-payment|prefer|if-none-match|accept|content-type|authorization)$/i;
 /** Selects the version of the challenge. */
 const PAYMENT_QUERY = 'x402Version';
 
@@ -41,7 +39,7 @@ type Declared = { parameter: Json; at: string[] };
 /** Parameters of the path item and of the operation, whose own take precedence. Those with a fault, which is reported, are among them. */
 export function readParameters(place: Place, at: string[], fault: Fault): Parameter[] {
   const { document, path } = place;
-  const own = declaredBy(place, at).filter(({ parameter }) => !concernsPayment(parameter));
+  const own = declaredBy(place, at).filter(({ parameter }) => !isOfEveryOperation(parameter));
   const inPath = own.filter(({ parameter }) => parameter.in === 'path');
   const named = parameterNames(path);
   for (const name of named.filter(each => !inPath.some(({ parameter }) => parameter.name === each)))
@@ -68,15 +66,19 @@ function declaredBy({ document, path, item, operation }: Place, at: string[]): D
     for (const [index, each] of (Array.isArray(list) ? (list as unknown[]) : []).entries()) {
       const parameter = follow(document, each);
       const declared = { parameter, at: [...place, 'parameters', String(index)] };
-      byName.set(`${String(parameter.in)} ${String(parameter.name)}`, declared);
+      byName.set(keyOf(parameter), declared);
     }
   return [...byName.values()];
 }
 
-function concernsPayment({ name, in: where }: Json): boolean {
-  return (
-    (where === 'header' && KNOWN_HEADERS.test(String(name))) || (where === 'query' && name === PAYMENT_QUERY)
-  );
+/** Names of headers have no case. */
+function keyOf({ name, in: where }: Json): string {
+  return `${String(where)} ${where === 'header' ? String(name).toLowerCase() : String(name)}`;
+}
+
+/** Whether a parameter concerns the payment or the caching and not what is sold. */
+export function isOfEveryOperation({ name, in: where }: Json): boolean {
+  return (where === 'header' && isOfEveryCall(String(name))) || (where === 'query' && name === PAYMENT_QUERY);
 }
 
 function readParameter(document: Json, { parameter, at }: Declared, fault: Fault): Parameter {
@@ -100,12 +102,14 @@ function readParameter(document: Json, { parameter, at }: Declared, fault: Fault
 function wrongWith(document: Json, parameter: Json, example: unknown): string | undefined {
   const { name, in: where, required, schema } = parameter;
   if (typeof name !== 'string') return 'needs a name: name: …';
-  if (where !== 'path' && where !== 'query')
-    return `is in ${String(where)}, but a call has only path and query parameters: in: query`;
+  if (where === 'cookie')
+    return 'is a cookie, which no buyer has here, so it can be no parameter: in: query, or in: header';
+  if (where !== 'path' && where !== 'query' && where !== 'header')
+    return `is in ${String(where)}, but a call has only path, query and header parameters: in: query`;
   if (!isObject(schema)) return 'needs a schema: schema: { type: string }';
   const { type } = follow(document, schema);
   if (type === 'object') return 'must not be an object';
-  const wrong = where === 'path' ? wrongInPath(parameter, type) : wrongInQuery(parameter, type);
+  const wrong = WRONG[where](parameter, type);
   return (
     wrong ??
     (required === true && example === undefined
@@ -124,6 +128,15 @@ function wrongInQuery({ style = 'form', explode = true }: Json, type: unknown): 
   const usual = style === 'form' && (type !== 'array' || explode === true);
   return usual ? undefined : 'must have the style form, exploded (its default)';
 }
+
+function wrongInHeader({ name, style }: Json): string | undefined {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(String(name))) return 'is no name of a header';
+  if (isNoParameter(String(name)))
+    return 'is a header that no buyer chooses, so it can be no parameter: remove it';
+  return style === undefined || style === 'simple' ? undefined : 'must have the style simple (its default)';
+}
+
+const WRONG = { path: wrongInPath, query: wrongInQuery, header: wrongInHeader };
 
 /** The example of a parameter or media type: its own, the first of several, that of its schema, or a value the schema names. */
 export function exampleOf(document: Json, { example, examples, schema }: Json): unknown {

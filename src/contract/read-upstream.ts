@@ -1,5 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { CALLED_METHODS, type CalledMethod } from './called-methods.js';
+import { OF_THE_CONNECTION } from './header-names.js';
 import type { Json } from './json.js';
 import type { Fault } from './read-parameters.js';
 import { isObject, objectOf } from './references.js';
@@ -33,7 +34,7 @@ type Flow = 'authorization' | 'upfront';
 type Operation = {
   method: string;
   flow: Flow;
-  parameters: readonly { name: string; in: 'path' | 'query' }[];
+  parameters: readonly { name: string; in: 'path' | 'query' | 'header' }[];
   request?: unknown;
 };
 
@@ -45,9 +46,6 @@ const DEFAULT_TIMEOUT_MS = { authorization: 15_000, upfront: 60_000 };
 /** Everything else stands still while JSON is parsed and checked: about 20 ms for 20 000 members. */
 const DEFAULT_MEMBERS = 20_000;
 const MOST_MEMBERS = 1_000_000;
-/** They belong to the connection, or to the exchange between this server and the upstream. */
-const OWN_HEADERS =
-  /^(host|connection|keep-alive|proxy-.*|transfer-encoding|te|trailer|upgrade|expect|content-length|content-encoding|accept-encoding|range|if-.*)$/;
 const PIECE = /\$\{(?<variable>[^{}]*)\}|\{(?<parameter>[^{}]*)\}/g;
 const VARIABLE_NAME = /^[A-Za-z_]\w*$/;
 
@@ -82,7 +80,7 @@ export function readUpstream(
   const read: Upstream = {
     url: String(url),
     method: method as Upstream['method'],
-    headers: readHeaders(headers, [...at, 'headers'], fault),
+    headers: readHeaders(headers, operation, [...at, 'headers'], fault),
     timeoutMs: readTimeout(timeoutMs, operation.flow, [...at, 'timeoutMs'], fault),
     maxMembers: readMembers(maxMembers, [...at, 'maxMembers'], fault),
     check: check as AnswerCheck,
@@ -111,7 +109,13 @@ function readMembers(value: unknown, at: string[], fault: Fault): number {
   return DEFAULT_MEMBERS;
 }
 
-function readHeaders(value: unknown, at: string[], fault: Fault): Upstream['headers'] {
+function readHeaders(
+  value: unknown,
+  { parameters }: Operation,
+  at: string[],
+  fault: Fault,
+): Upstream['headers'] {
+  const declared = parameters.filter(each => each.in === 'header').map(each => each.name.toLowerCase());
   const read: Upstream['headers'] = {};
   if (!isObject(value)) {
     fault(at, 'must be an object');
@@ -121,7 +125,8 @@ function readHeaders(value: unknown, at: string[], fault: Fault): Upstream['head
     const name = written.toLowerCase();
     const wrong = (message: string): void => fault([...at, written], message);
     if (!isHeaderName(name)) wrong('is no name of a header');
-    if (OWN_HEADERS.test(name)) wrong('is set by the server itself');
+    if (OF_THE_CONNECTION.test(name)) wrong('is set by the server itself');
+    if (declared.includes(name)) wrong('is a header that the operation declares as its own');
     if (name in read) wrong('is there twice');
     if (typeof text !== 'string') wrong('must be a text');
     else if (!isHeaderValue(text)) wrong('has characters that a header cannot have');

@@ -1,15 +1,16 @@
 import type { Options, ValidateFunction } from 'ajv';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { OpenAPIBackend, type Operation, type ParsedRequest } from 'openapi-backend';
 import { absolute, createAjv } from './ajv.js';
 import { CALLED_METHODS } from './called-methods.js';
-import type { AnswerForm, Contract, PricedOperation } from './contract.js';
+import type { AnswerForm, Contract, Parameter, PricedOperation } from './contract.js';
 import { contentTypeOf, formOf, formsOf, missingHeader } from './answer-forms.js';
 import { definitionOf, jsonSchemaOf, responsesOf, type DeclaredResponse } from './definition.js';
 import { requestFault, valueFault } from './fault-words.js';
 import type { Json } from './json.js';
 import type { AnyAsked, AnyCall, AnyReply } from './operation.js';
-import { misreadParameter, pathFault, queryTexts } from './parameter-texts.js';
+import { copied, headerTexts, misreadParameter, pathFault, queryTexts } from './parameter-texts.js';
 import { PathIndex, rawParameters } from './paths.js';
 
 /** An operation of the contract that a request named, by a raw path. */
@@ -22,11 +23,12 @@ export type Routed = {
   path: string;
 };
 
-/** `allow`: the methods that the path has; `priced`: what it sells with one of them. */
+/** `allow`: the methods that the path has; `priced`: what it sells with one of them; `headers`: their header parameters, if any. */
 export type MethodNotAllowed = {
   kind: 'methodNotAllowed';
   allow: string;
   priced?: PricedOperation | undefined;
+  headers?: string[];
 };
 
 /** The result of routing. */
@@ -144,7 +146,13 @@ export class Routes {
     const others = verbs.flatMap(other => this.#find(other, path, candidates) ?? []);
     if (others.length === 0) return NOT_FOUND;
     const priced = others.find(each => each.priced)?.priced;
-    return { kind: 'methodNotAllowed', allow: allowed(others), priced };
+    const headers = headersOf(others);
+    return {
+      kind: 'methodNotAllowed',
+      allow: allowed(others),
+      priced,
+      ...(headers.length > 0 ? { headers } : {}),
+    };
   }
 
   /**
@@ -177,28 +185,43 @@ export class Routes {
 
   /**
    * Validates the call of a paid operation, sets defaults, and leaves out what the contract does not declare. Types of the body are
-   * not coerced. @param query without its question mark; `body` undefined if none was sent
+   * not coerced. @param search the query without its question mark; `body` undefined if none was sent; `headers` as Node has them
    */
-  checkAsked({ id, priced, operation, path }: Routed, query: string, body: object | undefined): AskedCheck {
+  checkAsked(
+    { id, priced, operation, path }: Routed,
+    search: string,
+    body: object | undefined,
+    headers: IncomingHttpHeaders = {},
+  ): AskedCheck {
     if (!priced) throw new Error(`${id} is free`);
     const raw = rawParameters(operation.path, path);
-    const read = queryTexts(priced.parameters, query);
-    const unread = pathFault(raw) ?? (read.ok ? undefined : read.error);
-    if (unread !== undefined || !read.ok) return { ok: false, error: unread ?? '' };
+    const wrongPath = pathFault(raw);
+    if (wrongPath !== undefined) return { ok: false, error: wrongPath };
+    const read = queryTexts(priced.parameters, search);
+    if (!read.ok) return read;
+    const readHeaders = headerTexts(priced.parameters, headers);
+    if (!readHeaders.ok) return readHeaders;
     const sent = {
       params: decoded(raw),
-      query: { ...read.texts },
-      headers: {},
+      query: copied(read.texts),
+      headers: copied(readHeaders.texts),
       cookies: {},
       requestBody: body,
     };
     const request = { method: operation.method, path, body, ...sent };
     const { valid, errors, coerced } = this.#api.validator.validateRequest(request, operation);
     if (!valid) return { ok: false, error: requestFault(errors ?? []) };
-    const { params, query: values } = coerced as Pick<AnyAsked, 'params' | 'query'>;
-    const misread = misreadParameter(raw, params) ?? misreadParameter(read.texts, values);
+    const { params, query } = coerced as Pick<AnyAsked, 'params' | 'query'>;
+    // openapi-backend coerces those in place.
+    const values = sent.headers;
+    const misread =
+      misreadParameter(raw, params) ??
+      misreadParameter(read.texts, query) ??
+      misreadParameter(readHeaders.texts, values);
     if (misread !== undefined) return { ok: false, error: misread };
-    return { ok: true, asked: { params, query: values, body: priced.request && body } };
+    const asked = { params, query, body: priced.request && body };
+    const named = headersNamed(priced.parameters, values);
+    return { ok: true, asked: named ? { ...asked, headers: named } : asked };
   }
 
   /** Checks an answer against the contract: status, body and required headers. Returns what is wrong, if anything. */
@@ -263,9 +286,29 @@ function decoded(raw: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(raw).map(([name, text]) => [name, decodeURIComponent(text)]));
 }
 
+/** Header parameters by their names as the contract writes them; undefined if the operation has none. */
+function headersNamed(parameters: readonly Parameter[], values: Json): Json | undefined {
+  const declared = parameters.filter(each => each.in === 'header');
+  if (declared.length === 0) return undefined;
+  return Object.fromEntries(
+    declared.flatMap(({ name }) => {
+      const value = values[name.toLowerCase()];
+      return value === undefined ? [] : [[name, value] as const];
+    }),
+  );
+}
+
 function allowed(routes: readonly Routed[]): string {
   const own = CALLED_METHODS.filter(each =>
     routes.some(({ operation }) => operation.method === each.toLowerCase()),
   );
   return [...own.flatMap(each => (each === 'GET' ? ['GET', 'HEAD'] : each)), 'OPTIONS'].join(', ');
+}
+
+/** The names of the header parameters of operations, in lower case. */
+function headersOf(routes: readonly Routed[]): string[] {
+  const declared = routes
+    .flatMap(({ priced }) => priced?.parameters ?? [])
+    .filter(each => each.in === 'header');
+  return [...new Set(declared.map(({ name }) => name.toLowerCase()))];
 }

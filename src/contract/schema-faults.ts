@@ -151,6 +151,11 @@ function reportCall(routes: Routes, operation: PricedOperation, fault: Fault): v
       `the example of its path, ${examplePath}, is ${route.kind === 'operation' ? `a path of ${route.id}` : 'no path of its own'}: give its parameters other examples`,
     );
   const query = new URLSearchParams(texts).toString();
-  const checked = routes.checkAsked(route, query, request && structuredClone(request.example));
+  const headers = parameters.filter(each => each.in === 'header' && each.example !== undefined);
+  const named = headers.map(
+    ({ name, example }) => [name.toLowerCase(), [example].flat().join(', ')] as const,
+  );
+  const body = request && structuredClone(request.example);
+  const checked = routes.checkAsked(route, query, body, Object.fromEntries(named));
   if (!checked.ok) fault(at, `the example of its parameters is wrong: ${checked.error}`);
 }

@@ -1,4 +1,4 @@
-import type { Contract, PricedOperation } from '../contract/contract.js';
+import type { Contract, Parameter, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
@@ -116,7 +116,7 @@ function operationText({ document }: Contract, operation: PricedOperation, selli
   ];
 }
 
-type Field = { name: string; schema: Json; required: boolean; where?: 'path' | 'query' };
+type Field = { name: string; schema: Json; required: boolean; where?: Parameter['in'] };
 
 function field({ name, schema, required, where }: Field): string {
   const facts = [typeText(schema), required ? 'required' : 'optional', ...limitsOf(schema)];

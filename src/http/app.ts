@@ -163,7 +163,7 @@ async function readAsked(
   if (ctx.method === 'HEAD') throw new BodyFault(HEAD_SELLS_NOTHING);
   try {
     const body = await bodyOf(ctx.req, bodies, operation, owner);
-    return routes.checkAsked(route, ctx.querystring, body);
+    return routes.checkAsked(route, ctx.querystring, body, ctx.req.headers);
   } catch (error) {
     if (error instanceof BodiesFull) ctx.set('Connection', 'close');
     throw error;

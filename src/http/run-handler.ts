@@ -110,14 +110,15 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
   return {
     wanted: ({ operation, request }) => handlers[operation]?.wanted?.(readRequestText(request)) ?? 0,
     work: async ({ id, payer, operation, request, deadline, attempt, extend }, signal) => {
-      if (!routes.routeOf(operation)?.priced)
-        return { kind: 'failed', error: 'This operation is no longer sold.' };
+      const { priced } = routes.routeOf(operation) ?? {};
+      if (!priced) return { kind: 'failed', error: 'This operation is no longer sold.' };
       const extended = async () => {
         const next = await extend();
         return next && { id, ...next };
       };
       const order = { id, deadline, attempt, extend: extended };
-      const call = { ...readRequestText(request), signal, caller: payer, order };
+      const headers = priced.parameters.some(each => each.in === 'header') ? { headers: {} } : {};
+      const call = { ...headers, ...readRequestText(request), signal, caller: payer, order };
       const answer = await runHandler(handlerParts, operation, call);
       if (answer.status === 200) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };

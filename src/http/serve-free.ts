@@ -43,12 +43,13 @@ export async function serveFree(ctx: Context, parts: ServeFreeParts, route: Rout
 
 /** Answers OPTIONS. */
 export function preflight(ctx: Context, route: Route): void {
-  const methods = route.kind === 'methodNotAllowed' ? route.allow : 'POST, GET, HEAD, OPTIONS';
+  const { allow: methods = 'POST, GET, HEAD, OPTIONS', headers = [] } =
+    route.kind === 'methodNotAllowed' ? route : {};
   ctx.status = 204;
   ctx.set({
     Allow: methods,
     'Access-Control-Allow-Methods': methods,
-    'Access-Control-Allow-Headers': ALLOWED_HEADERS,
+    'Access-Control-Allow-Headers': [ALLOWED_HEADERS, ...headers].join(', '),
     'Access-Control-Max-Age': String(DAY_SECONDS),
     'Cache-Control': `public, max-age=${DAY_SECONDS}`,
   });

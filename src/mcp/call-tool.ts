@@ -118,10 +118,10 @@ async function callPaid(
 function checkRequest(
   { routes }: CallToolParts,
   { id, method }: PricedOperation,
-  { path, query, body }: ToolRequest,
+  { path, query, body, headers }: ToolRequest,
 ): AskedCheck {
   const route = routes.match(method, path);
-  if (route.kind === 'operation' && route.id === id) return routes.checkAsked(route, query, body);
+  if (route.kind === 'operation' && route.id === id) return routes.checkAsked(route, query, body, headers);
   return {
     ok: false,
     error: `these arguments ask for ${path.slice(0, MAX_PATH_SHOWN)}, which ${id} does not answer`,

@@ -9,11 +9,16 @@ const BODY = 'body';
 /** A parameter of an operation as an argument of its tool. */
 type Argument = { name: string; parameter: Parameter };
 
-/** What a tool's arguments ask for, as the router reads it from an HTTP request: a raw path, a query without its question mark. */
-export type ToolRequest = { path: string; query: string; body: object | undefined };
+/** What a tool's arguments ask for, as the router reads it from an HTTP request: a raw path, a query without its question mark, headers. */
+export type ToolRequest = {
+  path: string;
+  query: string;
+  body: object | undefined;
+  headers?: Record<string, string>;
+};
 
 /**
- * Names the arguments for path and query parameters after them. A name that is taken, by another parameter or by `body`, gets the
+ * Names the arguments for path, query and header parameters after them. A name that is taken, by another parameter or by `body`, gets the
  * place of the parameter in front: `query_body`.
  */
 function argumentsOf({ parameters, request }: PricedOperation): Argument[] {
@@ -76,26 +81,32 @@ export function requestOf(operation: PricedOperation, sent: Json): ToolRequest |
   let { path } = operation;
   if (named.length === 0) return { path, query: '', body: operation.request ? sent : undefined };
   const query = new URLSearchParams();
+  const headers: Record<string, string> = {};
   for (const { name, parameter } of named) {
     const value = sent[name];
-    if (value === undefined && parameter.in === 'query') continue;
-    if (value === undefined || value === '') return `${name} is missing`;
-    const texts = textsOf(value);
-    if (!texts) return `${name} must be text, a number, true or false, or a list of these`;
+    if (value === undefined && parameter.in !== 'path') continue;
+    const texts = textsOf(name, parameter, value);
+    if (typeof texts === 'string') return texts;
     if (parameter.in === 'query') for (const text of texts) query.append(parameter.name, text);
+    else if (parameter.in === 'header') headers[parameter.name.toLowerCase()] = texts.join(', ');
     else path = path.replace(`{${parameter.name}}`, () => encodeURIComponent(texts.join(',')));
   }
   const body = operation.request ? sent[BODY] : undefined;
   if (body !== undefined && !isObject(body)) return 'body must be an object';
-  return { path, query: query.toString(), body };
+  return { path, query: query.toString(), body, ...(Object.keys(headers).length > 0 ? { headers } : {}) };
 }
 
-function textsOf(value: unknown): string[] | undefined {
+/** An argument as texts, or a sentence about what is wrong with it. */
+function textsOf(name: string, parameter: Parameter, value: unknown): string[] | string {
+  if (value === undefined || (value === '' && parameter.in !== 'header')) return `${name} is missing`;
   const values: unknown[] = Array.isArray(value) ? value : [value];
-  const simple = values.every(each =>
-    typeof each === 'string'
-      ? !/\p{Surrogate}/u.test(each)
-      : typeof each === 'number' || typeof each === 'boolean',
-  );
-  return simple ? values.map(String) : undefined;
+  return values.every(isSimple)
+    ? values.map(String)
+    : `${name} must be text, a number, true or false, or a list of these`;
+}
+
+function isSimple(value: unknown): boolean {
+  return typeof value === 'string'
+    ? !/\p{Surrogate}/u.test(value)
+    : typeof value === 'number' || typeof value === 'boolean';
 }

@@ -1,5 +1,5 @@
 import { Routes } from '../contract/routes.js';
-import type { PricedOperation } from '../contract/contract.js';
+import type { Parameter, PricedOperation } from '../contract/contract.js';
 import type { AnyAsked, AnyServed } from '../contract/operation.js';
 import type { HandlerContext } from './handler-context.js';
 import { SettingReader } from '../config/setting-reader.js';
@@ -70,13 +70,15 @@ async function openWith(
 }
 
 function exampleOf({ parameters, request }: PricedOperation): AnyAsked {
-  const values = (place: 'path' | 'query'): Record<string, unknown> =>
+  const values = (place: Parameter['in']): Record<string, unknown> =>
     Object.fromEntries(
       parameters
         .filter(each => each.in === place && each.example !== undefined)
         .map(({ name, example }) => [name, example]),
     );
-  return { params: values('path'), query: values('query'), body: structuredClone(request?.example) };
+  const headers = parameters.some(each => each.in === 'header') ? { headers: values('header') } : {};
+  const body: unknown = structuredClone(request?.example);
+  return { params: values('path'), query: values('query'), body, ...headers };
 }
 
 /** What nothing has to be given for. */

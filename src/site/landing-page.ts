@@ -7,7 +7,7 @@ import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import { STATUS_MEANINGS } from '../documents/status-meanings.js';
 import { inline, paragraphs, type OwnWords } from './own-words.js';
-import { examplePath, snippetsFor } from './snippets.js';
+import { exampleHeaders, examplePath, snippetsFor } from './snippets.js';
 import { whenCharged } from './what-it-costs.js';
 
 export type LandingParts = {
@@ -182,7 +182,7 @@ function tryIt(operation: PricedOperation, { hasWallet, sampleMint }: LandingPar
   const pay = hasWallet
     ? `<button type="button" data-pay>Pay ${escapeHtml(price.amount)} USDC with the sandbox wallet</button>`
     : '';
-  return `<details class="try" hidden data-operation="${own}" data-method="${method}">
+  return `<details class="try" hidden data-operation="${own}" data-method="${method}" data-headers="${escapeHtml(JSON.stringify(exampleHeaders(operation)))}">
 <summary>Try it: ${inline(operation.summary)}</summary>
 <form>
 <label for="path-${own}">Path</label>

@@ -11,6 +11,7 @@ export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[]
   const call: Call = {
     url: terms.publicUrl + examplePath(operation),
     method: operation.method,
+    headers: exampleHeaders(operation),
     ...(operation.request ? { body: operation.request.example } : {}),
     isJson: operation.answers[0].kind === 'json',
   };
@@ -47,13 +48,26 @@ export function examplePath({ examplePath: path, parameters }: PricedOperation):
   return query.size > 0 ? `${path}?${query.toString()}` : path;
 }
 
-type Call = { url: string; method: string; body?: unknown; isJson: boolean };
+/** The header parameters of a call with the examples of the contract. */
+export function exampleHeaders({ parameters }: PricedOperation): Record<string, string> {
+  const shown = parameters.filter(each => each.in === 'header' && each.example !== undefined);
+  return Object.fromEntries(shown.map(({ name, example }) => [name, [example].flat().join(', ')]));
+}
 
-function curl({ url, method, body }: Call): string {
-  const sent =
-    body === undefined
-      ? ''
-      : ` \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(JSON.stringify(body))}`;
+type Call = {
+  url: string;
+  method: string;
+  headers: Record<string, string>;
+  body?: unknown;
+  isJson: boolean;
+};
+
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+
+function curl({ url, method, headers, body }: Call): string {
+  const all = Object.entries({ ...headers, ...(body === undefined ? {} : JSON_TYPE) });
+  const named = all.map(([name, value]) => ` \\\n  -H ${quoted(`${name}: ${value}`)}`).join('');
+  const sent = body === undefined ? named : `${named} \\\n  -d ${quoted(JSON.stringify(body))}`;
   const call = `curl -i -X ${method} ${quoted(url)}`;
   return `# 1. Ask for the price: 402, with the challenge in the body and in PAYMENT-REQUIRED.
 ${call}${sent}
@@ -73,13 +87,12 @@ const signer = await createKeyPairSignerFromBytes(key);
 const rpcUrl = process.env.RPC_URL!;
 const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));`;
 
-function typescript({ url, method, body, isJson }: Call): string {
+function typescript({ url, method, headers, body, isJson }: Call): string {
+  const all = Object.entries({ ...headers, ...(body === undefined ? {} : JSON_TYPE) });
+  const named = all.map(([name, value]) => `'${name}': ${scriptText(value)}`).join(', ');
   const json =
-    body === undefined
-      ? ''
-      : `
-  headers: { 'Content-Type': 'application/json' },
-  body: JSON.stringify(${JSON.stringify(body)}),`;
+    (named ? `\n  headers: { ${named} },` : '') +
+    (body === undefined ? '' : `\n  body: JSON.stringify(${JSON.stringify(body)}),`);
   return `import { readFileSync } from 'node:fs';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
@@ -95,8 +108,14 @@ const answer = await pay(${JSON.stringify(url)}, {
 console.log(answer.status, ${isJson ? 'await answer.json()' : '(await answer.arrayBuffer()).byteLength'});`;
 }
 
-function python({ url, method, body, isJson }: Call): string {
-  const json = body === undefined ? '' : `, json=json.loads(${pythonText(JSON.stringify(body))})`;
+/** A text in single quotes where that needs no escapes. */
+function scriptText(text: string): string {
+  return /['\\]/.test(text) ? JSON.stringify(text) : `'${text}'`;
+}
+
+function python({ url, method, headers, body, isJson }: Call): string {
+  const named = Object.keys(headers).length > 0 ? `, headers=${JSON.stringify(headers)}` : '';
+  const json = named + (body === undefined ? '' : `, json=json.loads(${pythonText(JSON.stringify(body))})`);
   return `import json
 import os
 

@@ -1,5 +1,6 @@
 import { messageOf } from '../ledger/fault.js';
 import { startCommand } from '../config/command-line.js';
+import { isOfEveryCall } from '../contract/header-names.js';
 import type { Json } from '../contract/json.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
 import type { Reply } from './purchase.js';
@@ -11,7 +12,7 @@ export class BuyFault extends Error {}
 
 export type ServerAnswer = { status: number; headers: Headers; body: Buffer };
 
-/** The method and URL of an operation, a template if it has path parameters, and the names of what goes into the URL. */
+/** The method and URL of an operation, a template if it has path parameters, and the names of what goes into URL and headers. */
 export type Listing = {
   method: string;
   url: string;
@@ -20,7 +21,7 @@ export type Listing = {
   upfront: boolean;
   /** A call may carry a JSON body. */
   hasBody: boolean;
-  parameters: { name: string; in: 'path' | 'query' }[];
+  parameters: { name: string; in: 'path' | 'query' | 'header' }[];
   /** A call with the examples of the contract. */
   example?: Json;
   /** The server is a mock (see `coinslot mock`), and this is what it answers instead of a chain. */
@@ -53,7 +54,7 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
         follow(document, each),
       );
       const parameters = declared.flatMap(({ name, in: where }): Listing['parameters'] =>
-        where === 'path' || where === 'query' ? [{ name: String(name), in: where }] : [],
+        isPartOfCall(where, String(name)) ? [{ name: String(name), in: where }] : [],
       );
       const priced = 'x-price' in operation;
       const upfront = operation['x-price']?.flow === 'upfront';
@@ -84,13 +85,17 @@ function exampleOf(parameters: Json[], requestBody: unknown): Json {
   return { ...Object.fromEntries(values), ...objectOf(example) };
 }
 
+function isPartOfCall(where: unknown, name: string): where is Listing['parameters'][number]['in'] {
+  return where === 'path' || where === 'query' || (where === 'header' && !isOfEveryCall(name));
+}
+
 function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? (value as unknown[]) : [];
 }
 
 /**
- * The request of a call. Members of the JSON that the operation declares as path or query parameters go into the URL; what is left is the
- * body, if there can be one.
+ * The request of a call. Members of the JSON that the operation declares as parameters go into URL and headers; what is left is the body,
+ * if there can be one.
  * @throws BuyFault if a path parameter is missing
  */
 export function requestOf(
@@ -107,16 +112,18 @@ export function requestOf(
     return encodeURIComponent(textOf(rest[name]));
   });
   const query = new URLSearchParams();
+  const named: Record<string, string> = {};
   for (const { name, in: where } of parameters) {
     const values = Array.isArray(rest[name]) ? (rest[name] as unknown[]) : [rest[name]];
     if (where === 'query' && rest[name] !== undefined)
       for (const each of values) query.append(name, textOf(each));
+    if (where === 'header' && rest[name] !== undefined) named[name] = values.map(textOf).join(', ');
     delete rest[name];
   }
   const whole = query.size > 0 ? `${path}?${query.toString()}` : path;
-  if (!hasBody) return { url: whole, init: { method, headers } };
+  if (!hasBody) return { url: whole, init: { method, headers: { ...named, ...headers } } };
   const body = JSON.stringify(rest);
-  return { url: whole, init: { method, headers: { ...JSON_BODY, ...headers }, body } };
+  return { url: whole, init: { method, headers: { ...JSON_BODY, ...named, ...headers }, body } };
 }
 
 const JSON_BODY = { 'Content-Type': 'application/json' };

@@ -32,7 +32,7 @@ describe('The description of a call', () => {
       'POST /trees/{id}.json path {"id": integer} {"name": string, "kids"?: any[]}',
       'POST /print {"width": integer, "colour"?: "red" | "blue" | string}',
       'PUT /woods/{id} path {"id": integer} {"name": string, "kids"?: any[]}',
-      'DELETE /woods/{id} path {"id": integer} query {"roots"?: boolean}',
+      'DELETE /woods/{id} path {"id": integer} query {"roots"?: boolean, "axe"?: integer[]} header {"X-Region"?: "eu" | "us", "X-Axes"?: integer[]}',
       'PATCH /woods/{id} path {"id": integer} {"twigs"?: integer}',
       'DELETE /woods {"ids": integer[]}',
     ]);
@@ -113,7 +113,16 @@ describe('The description of a call', () => {
       [{ type: 'http', method: 'PUT', bodyType: 'json', body: { name: 'root' }, ...trees }, withBody],
       [{ type: 'http', method: 'PATCH', bodyType: 'json', body: { twigs: 2 }, ...trees }, withBody],
       [{ type: 'http', method: 'DELETE', bodyType: 'json', body: { ids: [1] } }, withBody],
-      [{ type: 'http', method: 'DELETE', queryParams: { roots: false }, ...trees }, ['type', 'method']],
+      [
+        {
+          type: 'http',
+          method: 'DELETE',
+          queryParams: { roots: false },
+          ...trees,
+          headers: { 'X-Region': 'eu' },
+        },
+        ['type', 'method'],
+      ],
     ]);
   });
 

@@ -52,9 +52,14 @@ function paidRequests(contract: Contract, operation: PricedOperation): Request[]
     .filter(each => each.in === 'query' && each.required)
     .map(({ name, example }): [string, string] => [name, String(example)]);
   const call: Call = { method, path: examplePath, query, ...(request ? { body: request.example } : {}) };
-  const payment = { 'PAYMENT-SIGNATURE': '{{payment}}' };
+  const own = Object.fromEntries(
+    parameters
+      .filter(each => each.in === 'header' && each.required)
+      .map(({ name, example }) => [name, [example].flat().join(', ')]),
+  );
+  const payment = { ...own, 'PAYMENT-SIGNATURE': '{{payment}}' };
   return [
-    { ...call, name: 'unpaid', headers: {}, status: 402, receipt: 'payment-required' },
+    { ...call, name: 'unpaid', headers: own, status: 402, receipt: 'payment-required' },
     { ...call, name: 'paid', headers: payment, status: 200, receipt: 'payment-response' },
     ...statusesOf(contract, path, method).map(status => ({
       ...call,

@@ -11,6 +11,8 @@ export type Sold = {
   url: string;
   /** The price in USD, as a decimal string. */
   amount?: string;
+  /** Examples of required headers. */
+  headers?: Record<string, string>;
   /** Example of a body. */
   body?: unknown;
   /** Schema of a JSON body, its references followed one level. */
@@ -171,6 +173,7 @@ function soldIn(document: Json, base: string): Sold[] {
         method,
         path,
         url: base + filled(document, path, parameters),
+        headers: neededHeaders(document, parameters),
         v1: parameters.some(({ name, in: place }) => name === 'x402Version' && place === 'query'),
         ...(amount === undefined ? {} : { amount }),
         ...(media ? { body: exampleOf(document, media), schema: follow(document, media['schema']) } : {}),
@@ -209,6 +212,14 @@ function filled(document: Json, path: string, parameters: Json[]): string {
     .filter(each => each['in'] === 'query' && each['required'] === true)
     .map(each => `${encodeURIComponent(String(each['name']))}=${valueOf(each)}`);
   return query.length ? `${whole}?${query.join('&')}` : whole;
+}
+
+/** Those of the payment are never required. */
+function neededHeaders(document: Json, parameters: Json[]): Record<string, string> {
+  const needed = parameters.filter(each => each['in'] === 'header' && each['required'] === true);
+  return Object.fromEntries(
+    needed.map(each => [String(each['name']), textOf(exampleOf(document, each) ?? 'example')]),
+  );
 }
 
 function freeIn(document: Json, base: string): FreeDocument[] {

@@ -72,9 +72,9 @@ async function cheapest({ sold }: Catalogue): Promise<Asked | undefined> {
   return asked.sort((a, b) => Number(a.amount - b.amount))[0];
 }
 
-async function readOffer({ method, url, body }: Sold): Promise<Challenge | undefined> {
+async function readOffer({ method, url, headers, body }: Sold): Promise<Challenge | undefined> {
   try {
-    return readChallenge(await call(url, unpaid(method, body)));
+    return readChallenge(await call(url, unpaid(method, body, headers)));
   } catch {
     // The check of its challenge has said why.
     return undefined;
@@ -86,7 +86,12 @@ function takesFields({ method, schema }: Sold): boolean {
 }
 
 /** Sends one payment until the shop has decided: after a 503, the same again. */
-async function send({ method, url }: Sold, body: unknown, headers: Record<string, string>): Promise<Reply> {
+async function send(
+  { method, url, headers: own }: Sold,
+  body: unknown,
+  payment: Record<string, string>,
+): Promise<Reply> {
+  const headers = { ...own, ...payment };
   const deadline = Date.now() + PAID_TIMEOUT_MS;
   for (let attempt = 0; ; attempt++) {
     const reply = await call(url, unpaid(method, body, headers), PAID_TIMEOUT_MS);

@@ -1,7 +1,7 @@
 import { compilerOf } from '../ajv.js';
 import type { Json } from '../json.js';
 import { kindOf } from '../read-answers.js';
-import { exampleOf } from '../read-parameters.js';
+import { exampleOf, isOfEveryOperation } from '../read-parameters.js';
 import { isObject, keysOf, MAX_HOPS, objectOf, ReferenceFault, resolved, targetOf } from '../references.js';
 import { pricedOf, type Draft, type DraftOperation } from './draft.js';
 import { samplesOf, type Side } from './samples.js';
@@ -75,7 +75,7 @@ function holdersOf(draft: Draft, priced: DraftOperation): Holder[] {
   ];
 }
 
-/** The parameters of path and query without which there is no call. */
+/** The parameters without which there is no call. */
 function parametersOf({ document }: Draft, { path, at, item, operation }: DraftOperation): Holder[] {
   const lists: [string[], unknown][] = [
     [['paths', path, 'parameters'], item.parameters],
@@ -84,7 +84,7 @@ function parametersOf({ document }: Draft, { path, at, item, operation }: DraftO
   return lists.flatMap(([place, list]) =>
     (Array.isArray(list) ? (list as unknown[]) : []).flatMap((each, index): Holder[] => {
       const { holder, at: own } = holderOf(document, each, [...place, String(index)]);
-      const called = (holder.in === 'path' || holder.in === 'query') && holder.required === true;
+      const called = holder.in !== 'cookie' && !isOfEveryOperation(holder) && holder.required === true;
       return called ? [{ holder, at: own, side: 'request', fits: isSent }] : [];
     }),
   );

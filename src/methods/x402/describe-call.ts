@@ -39,6 +39,7 @@ export function callShape({ method, path, parameters, request }: PricedOperation
   const parts = [
     ['path ', fieldsIn('path', parameters)],
     ['query ', fieldsIn('query', parameters)],
+    ['header ', fieldsIn('header', parameters)],
     ['', request ? bodyFields(request.plain) : []],
   ] as const;
   const texts = parts
@@ -99,6 +100,7 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
     [
       ['query', 'queryParams'],
       ['path', 'pathParams'],
+      ['header', 'headers'],
     ] as const
   )
     .map(([where, name]) => ({ name, among: parameters.filter(each => each.in === where) }))
@@ -152,15 +154,23 @@ export function outputSchemaOf(operation: PricedOperation, whole: boolean): Json
         { type: schema.type ?? typeText(schema), description: schema.description, required },
       ]),
     );
-  const [path, query] = [fieldsIn('path', parameters), fieldsIn('query', parameters)];
+  const inRequest = (
+    [
+      ['path', 'pathParams'],
+      ['query', 'queryParams'],
+      ['header', 'headerFields'],
+    ] as const
+  ).flatMap(([where, name]) => {
+    const fields = fieldsIn(where, parameters);
+    return fields.length > 0 ? [[name, described(fields)] as const] : [];
+  });
   const output = kind === 'json' ? example : { type: kind, format: mimeType };
   return {
     input: {
       type: 'http',
       method,
       discoverable: true,
-      ...(path.length > 0 ? { pathParams: described(path) } : {}),
-      ...(query.length > 0 ? { queryParams: described(query) } : {}),
+      ...Object.fromEntries(inRequest),
       ...(request ? { bodyType: 'json', bodyFields: described(bodyFields(request.plain)) } : {}),
     },
     ...(whole && output !== undefined ? { output } : {}),

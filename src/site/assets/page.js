@@ -137,7 +137,12 @@
     return headers =>
       fetch(url, {
         method: section.dataset.method,
-        headers: { Accept: 'application/json, */*', ...json, ...headers },
+        headers: {
+          Accept: 'application/json, */*',
+          ...JSON.parse(section.dataset.headers),
+          ...json,
+          ...headers,
+        },
         ...(body ? { body: body.value } : {}),
         cache: 'no-store',
       });

@@ -10,6 +10,7 @@ import type { HostCircuitOptions } from './host-circuit.js';
 import { failureOf, readAnswer, type Reading } from './upstream-answer.js';
 import { resting, UpstreamHost } from './upstream-host.js';
 import {
+  headersOf,
   isPrivateHost,
   resolveUpstream,
   targetOf,
@@ -159,7 +160,7 @@ function acceptOf({ answers, check }: Reading): string {
   return check === 'none' ? '*/*' : answers.map(({ mimeType }) => mimeType).join(', ');
 }
 
-/** Sends a call to its upstream: path, query and body as declared, and nothing of the caller or the payment. */
+/** Sends a call to its upstream: path, query, headers and body as declared, and nothing else of the caller or the payment. */
 async function ask(
   host: UpstreamHost,
   { target, method, headers, timeoutMs }: UpstreamRequest,
@@ -172,6 +173,7 @@ async function ask(
     headers: {
       ...OWN_HEADERS,
       accept: acceptOf(reading),
+      ...headersOf(asked),
       ...headers,
     },
     ...(asked.body === undefined ? {} : { body: JSON.stringify(asked.body) }),

@@ -115,6 +115,15 @@ export function targetOf(target: string, { params, query }: Pick<AnyAsked, 'para
   return all === '' ? path : `${path}?${all}`;
 }
 
+/** The declared headers of a call, by their names in lower case. */
+export function headersOf({ headers = {} }: Pick<AnyAsked, 'headers'>): Record<string, string> {
+  const texts = Object.entries(headers).map(([name, value]) => [
+    name.toLowerCase(),
+    [value].flat().join(', '),
+  ]);
+  return Object.fromEntries(texts) as Record<string, string>;
+}
+
 function pairs(name: string, value: unknown): string[] {
   const values: unknown[] = Array.isArray(value) ? value : [value];
   return values
