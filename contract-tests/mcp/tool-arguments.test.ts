@@ -25,7 +25,7 @@ const operation = (more: Partial<PricedOperation>): PricedOperation => ({
   pricing: fixed.read({ amount: '0.01' }),
   flow: 'authorization',
   parameters: [],
-  answers: [{ mimeType: 'application/json', kind: 'json' }],
+  answers: [{ status: 200, mimeType: 'application/json', kind: 'json' }],
   ...more,
 });
 

@@ -116,7 +116,7 @@ const verified = of('sale/work', 'sale/charge-*', [
   },
   {
     name: 'failed work is settled',
-    find: 'return answer.status === 200 && !abandoned.aborted',
+    find: 'return isSuccess(answer) && !abandoned.aborted',
     replace: 'return !abandoned.aborted',
     grep: 'work that ends with',
   },
@@ -249,7 +249,7 @@ const settled = [
   ...of('sale/flows', 'main/paid-promises', [
     {
       name: 'a failed rerun of owed work is delivered',
-      find: 'if (answer.status !== 200)',
+      find: 'if (!isSuccess(answer))',
       replace: 'if (false)',
       grep: 'work that is done again and fails delivers nothing',
     },

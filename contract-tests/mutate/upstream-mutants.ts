@@ -134,14 +134,14 @@ export const upstreamMutants: readonly Mutant[] = [
   ...of(`${IN}/upstream-answer`, OF_UPSTREAMS, [
     {
       name: 'a redirect is sold',
-      find: 'const SOLD = new Set([200, ',
-      replace: 'const SOLD = new Set([200, 302, ',
+      find: 'const SOLD_AS_200 = new Set([201, ',
+      replace: 'const SOLD_AS_200 = new Set([302, 201, ',
       grep: 'a redirect (302) to a private address is not followed',
     },
     {
       name: 'an answer without content yet is sold',
-      find: 'const SOLD = new Set([200, 201, ',
-      replace: 'const SOLD = new Set([200, 201, 202, ',
+      find: 'const SOLD_AS_200 = new Set([201, ',
+      replace: 'const SOLD_AS_200 = new Set([202, 201, ',
       grep: 'costs the buyer nothing: 202',
     },
     {

@@ -156,7 +156,7 @@ paths: {}
     const hostile = `"><script>hit()</script>'<img src=x onerror=hit()>`;
     const [first, ...others] = CONTRACTS['any shop']!.paid;
     const answers: PricedOperation['answers'] = [
-      { mimeType: hostile, kind: 'json', example: { [hostile]: hostile } },
+      { status: 200, mimeType: hostile, kind: 'json', example: { [hostile]: hostile } },
     ];
     const changed = { ...first!, summary: hostile, path: `/${hostile}`, tags: [hostile], answers };
     const document = {

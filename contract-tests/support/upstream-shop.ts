@@ -115,6 +115,8 @@ export type OperationForSale = {
   content?: Record<string, object>;
   /** Names of headers of the 200 answer. */
   headers?: string[];
+  /** The answers that are sold, by status, in place of 200. */
+  sold?: Record<string, object>;
 };
 
 export const VALUE = {
@@ -151,7 +153,7 @@ export function documentOf(
 ): object {
   for (const operation of operations) {
     const { id, path, upstream, method = 'get', flow = 'authorization', parameters = [], body } = operation;
-    const { content = { 'application/json': VALUE }, headers = [], price = CENT } = operation;
+    const { content = { 'application/json': VALUE }, headers = [], price = CENT, sold } = operation;
     const other = {
       description: 'No answer.',
       content: { 'application/json': { schema: { type: 'object' } } },
@@ -174,11 +176,15 @@ export function documentOf(
             }
           : {}),
         responses: {
-          200: {
-            description: 'What is sold.',
-            headers: Object.fromEntries(headers.map(name => [name, { schema: { type: 'string' } }])),
-            content: Object.fromEntries(Object.entries(content).map(([type, schema]) => [type, { schema }])),
-          },
+          ...(sold ?? {
+            200: {
+              description: 'What is sold.',
+              headers: Object.fromEntries(headers.map(name => [name, { schema: { type: 'string' } }])),
+              content: Object.fromEntries(
+                Object.entries(content).map(([type, schema]) => [type, { schema }]),
+              ),
+            },
+          }),
           400: other,
           402: other,
           502: other,

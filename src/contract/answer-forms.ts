@@ -1,18 +1,23 @@
 import { headerOf } from './answer-headers.js';
-import type { AnswerForm } from './contract.js';
+import type { AnswerForm, Form } from './contract.js';
 import type { DeclaredResponse } from './definition.js';
 import type { AnyReply } from './operation.js';
 import { isObject, objectOf } from './references.js';
 
 /** The form that an answer has: the one that its content type names, or the first if it names none. */
-export function formOf(forms: readonly AnswerForm[], reply: AnyReply): AnswerForm | undefined {
+export function formOf<F extends Form>(forms: readonly F[], reply: AnyReply): F | undefined {
   return forms.find(({ mimeType }) => matches(mimeType, contentTypeOf(reply)));
 }
 
 /** Forms of an answer other than what is sold. */
-export function formsOf({ content }: DeclaredResponse): AnswerForm[] {
+export function formsOf({ content }: DeclaredResponse): Form[] {
   const { schema } = objectOf(content['application/json']);
   return [{ mimeType: 'application/json', kind: 'json', ...(isObject(schema) ? { schema } : {}) }];
+}
+
+/** What documents call a form. */
+export function formName({ kind, mimeType, status }: AnswerForm): string {
+  return kind === 'none' ? `status ${status} without content` : mimeType;
 }
 
 export function contentTypeOf({ headers }: AnyReply): string | undefined {

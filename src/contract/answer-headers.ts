@@ -1,4 +1,5 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { isSoldStatus } from './sold-status.js';
 
 /** Headers that concern the connection, the encoding, the payment or a browser. No sold answer has one from a handler or an upstream. */
 const NEVER_SOLD =
@@ -24,7 +25,7 @@ export function headerFault(status: number, headers: Record<string, string> = {}
     const fault = unsendable(name, value);
     if (fault !== undefined) return fault;
     const lower = name.toLowerCase();
-    const retry = lower === 'retry-after' && status !== 200;
+    const retry = lower === 'retry-after' && !isSoldStatus(status);
     if (NEVER_SOLD.test(lower) && !retry) return `a handler must not set the header ${name}`;
   }
   return undefined;

@@ -8,7 +8,7 @@ import type { Fault, Place } from './read-parameters.js';
 import { PRICES } from '../price/prices.js';
 import { isObject, objectOf } from './references.js';
 
-export type { AnswerForm } from './read-answers.js';
+export type { AnswerForm, Form } from './read-answers.js';
 export type { PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
 export type { Parameter } from './read-parameters.js';
 

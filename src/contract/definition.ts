@@ -3,6 +3,7 @@ import type { Contract, FreeOperation, PricedOperation, RequestBody } from './co
 import type { Json } from './json.js';
 import type { Parameter } from './read-parameters.js';
 import { follow, isObject, objectOf } from './references.js';
+import { SOLD_STATUSES } from './sold-status.js';
 
 /** A response that the contract declares, its own references resolved. */
 export type DeclaredResponse = { content: Json; headers: Record<string, { required?: boolean }> };
@@ -29,9 +30,9 @@ export function responsesOf(
   );
 }
 
-/** The schema of the answer that is sold, of its first form that is JSON. */
-export function jsonSchemaOf({ answers }: PricedOperation): Json | undefined {
-  return answers.find(({ kind, schema }) => kind === 'json' && schema)?.schema;
+/** The schema of the answer that is sold with a status, of its first form that is JSON. */
+export function jsonSchemaOf({ answers }: PricedOperation, status: number): Json | undefined {
+  return answers.find(form => form.status === status && form.kind === 'json' && form.schema)?.schema;
 }
 
 /**
@@ -53,12 +54,15 @@ export function definitionOf(contract: Contract): Json {
 
 function paidOperation(contract: Contract, operation: PricedOperation): Json {
   const { id, parameters, request } = operation;
-  const sold = jsonSchemaOf(operation);
+  const sold = SOLD_STATUSES.flatMap(status => {
+    const schema = jsonSchemaOf(operation, status);
+    return schema ? [[status, jsonContent(schema)] as const] : [];
+  });
   return {
     operationId: id,
     parameters: parameters.map(each => parameterOf(contract, each)),
     ...(request ? { requestBody: requestOf(operation, request) } : {}),
-    responses: sold ? { 200: jsonContent(sold) } : {},
+    responses: Object.fromEntries(sold),
   };
 }
 

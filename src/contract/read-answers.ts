@@ -2,50 +2,86 @@ import type { Json } from './json.js';
 import { exampleOf, type Fault } from './read-parameters.js';
 import type { AnswerCheck } from './read-upstream.js';
 import { follow, isObject, objectOf } from './references.js';
+import { SOLD_STATUSES, type SoldStatus } from './sold-status.js';
 
-/** One form of the answer that is sold (status 200). */
-export type AnswerForm = {
+/** One form of an answer. */
+export type Form = {
+  /** Empty if there is no body. */
   mimeType: string;
-  kind: 'json' | 'text' | 'binary';
+  kind: 'json' | 'text' | 'binary' | 'none';
   /** As in the document; absent if any value is right. */
   schema?: Json;
   example?: unknown;
 };
 
-/** The forms of an answer; the first is the one that it has unless it says otherwise. */
+/** One form of the answer that is sold. */
+export type AnswerForm = Form & { status: SoldStatus };
+
+/** The forms of an answer; the first of those of a status is the one that it has unless it says otherwise. */
 export type AnswerForms = [AnswerForm, ...AnswerForm[]];
 
 /** What an unchecked answer is, as far as its contract says. */
-const ANYTHING: AnswerForm = { mimeType: 'application/octet-stream', kind: 'binary' };
+const ANYTHING: Form = { mimeType: 'application/octet-stream', kind: 'binary' };
+const NOTHING: Form = { mimeType: '', kind: 'none' };
 const CONTENT = 'content: { application/json: { schema: { type: object } } }';
 const UNCHECKED = 'an operation that sells whatever its API answers has x-upstream: { check: none }';
 
-/** Reads the forms of the answer that is sold. @param check what its upstream's answers must conform to */
+/**
+ * Reads the forms of the answer that is sold, of every success status that the operation declares.
+ * @param check what its upstream's answers must conform to
+ * @param at the place of the responses
+ */
 export function readAnswers(
   document: Json,
-  response: unknown,
+  responses: Json,
   check: AnswerCheck,
-  place: string[],
+  at: string[],
   fault: Fault,
 ): AnswerForms | undefined {
-  const content = Object.entries(objectOf(follow(document, response).content));
-  const [wild, named] = [content.filter(isRange), content.filter(each => !isRange(each))];
+  const declared = SOLD_STATUSES.filter(status => Object.hasOwn(responses, status));
+  const forms = declared.flatMap(status => {
+    const place = [...at, String(status)];
+    const content = objectOf(follow(document, responses[status]).content);
+    const own = status === 204 ? [NOTHING] : readForms(document, { status, content, check }, place, fault);
+    return own.map((form): AnswerForm => ({ status, ...form }));
+  });
+  if (declared.length === 0)
+    fault(
+      at,
+      `must declare 200, which is what is sold: '200': { ${CONTENT} } (or one of 201, 202, 203 and 204)`,
+    );
+  const [first, ...others] = forms;
+  return first && [first, ...others];
+}
+
+/** What is sold with one status. */
+type Declared = { status: SoldStatus; content: Json; check: AnswerCheck };
+
+function readForms(
+  document: Json,
+  { status, content, check }: Declared,
+  place: string[],
+  fault: Fault,
+): Form[] {
+  const all = Object.entries(content);
+  const named = all.filter(each => !isRange(each));
   const unchecked = check === 'none';
   if (!unchecked)
-    for (const [range] of wild) fault(place, `must name a content type, not ${range}; ${UNCHECKED}`);
-  const [first = unchecked ? ANYTHING : undefined, ...others] = named.map(([mimeType, media]) =>
-    readForm(document, mimeType, objectOf(media)),
-  );
-  if (first) return [first, ...others];
-  if (wild.length === 0) fault(place, `must have content, which is what is sold: ${CONTENT}; ${UNCHECKED}`);
-  return undefined;
+    for (const [range] of all.filter(isRange))
+      fault(place, `must name a content type, not ${range}; ${UNCHECKED}`);
+  if (named.length > 0)
+    return named.map(([mimeType, media]) => readForm(document, mimeType, objectOf(media)));
+  if (unchecked) return [ANYTHING];
+  if (status !== 200 && all.length === 0) return [NOTHING];
+  if (all.length === 0) fault(place, `must have content, which is what is sold: ${CONTENT}; ${UNCHECKED}`);
+  return [];
 }
 
 function isRange([mimeType]: [string, unknown]): boolean {
   return mimeType.includes('*');
 }
 
-function readForm(document: Json, mimeType: string, media: Json): AnswerForm {
+function readForm(document: Json, mimeType: string, media: Json): Form {
   const { schema } = media;
   const example = exampleOf(document, media);
   return {
@@ -57,7 +93,7 @@ function readForm(document: Json, mimeType: string, media: Json): AnswerForm {
 }
 
 /** How the body of an answer is written. */
-export function kindOf(mimeType: string): AnswerForm['kind'] {
+export function kindOf(mimeType: string): Form['kind'] {
   const [type = ''] = mimeType.split(';', 1);
   if (/^application\/(json|[\w.-]+\+json)$/i.test(type.trim())) return 'json';
   return /^text\//i.test(type.trim()) ? 'text' : 'binary';

@@ -93,11 +93,10 @@ function readParts(
   const priced = readPrice(operation['x-price'], [...at, 'x-price'], fault, prices);
   const parameters = readParameters(place, at, fault);
   const request = readRequest(document, method, operation, at, fault);
-  const { 200: sold } = objectOf(operation.responses);
-  const answers =
-    sold === undefined
-      ? undefined
-      : readAnswers(document, sold, checkOf(operation), [...at, 'responses', '200'], fault);
+  const { responses } = operation;
+  const answers = isObject(responses)
+    ? readAnswers(document, responses, checkOf(operation), [...at, 'responses'], fault)
+    : undefined;
   const { operationId: id, tags, summary, 'x-price': price, 'x-listed': listed = true } = operation;
   if (typeof listed !== 'boolean') fault([...at, 'x-listed'], 'must be true or false');
   const called = {
@@ -140,8 +139,6 @@ function checkShape({ path, method, operation }: Place, at: string[], fault: Fau
   if (wrong) fault(at.slice(0, 2), wrong);
   const { responses } = operation;
   if (!isObject(responses)) fault([...at, 'responses'], 'must be an object, with answers by status');
-  else if (!('200' in responses))
-    fault([...at, 'responses'], `must declare 200, which is what is sold: '200': { content: ${OBJECT} }`);
 }
 
 function readPrice(

@@ -4,7 +4,7 @@ import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { OpenAPIBackend, type Operation, type ParsedRequest } from 'openapi-backend';
 import { absolute, createAjv } from './ajv.js';
 import { CALLED_METHODS } from './called-methods.js';
-import type { AnswerForm, Contract, Parameter, PricedOperation } from './contract.js';
+import type { Contract, Form, Parameter, PricedOperation } from './contract.js';
 import { contentTypeOf, formOf, formsOf, missingHeader } from './answer-forms.js';
 import { definitionOf, jsonSchemaOf, responsesOf, type DeclaredResponse } from './definition.js';
 import { requestFault, valueFault } from './fault-words.js';
@@ -12,6 +12,7 @@ import type { Json } from './json.js';
 import type { AnyAsked, AnyCall, AnyReply } from './operation.js';
 import { copied, headerTexts, misreadParameter, pathFault, queryTexts } from './parameter-texts.js';
 import { PathIndex, rawParameters } from './paths.js';
+import { isSoldStatus } from './sold-status.js';
 
 /** An operation of the contract that a request named, by a raw path. */
 export type Routed = {
@@ -230,27 +231,25 @@ export class Routes {
     if (reply.status === 402) return 'status 402 is the challenge, which no handler answers';
     const declared = this.#declared.get(id)?.[reply.status];
     if (!declared) return `status ${reply.status} is not declared`;
-    const sold = reply.status === 200 ? priced : undefined;
+    const sold = isSoldStatus(reply.status) ? priced : undefined;
     const check = sold?.upstream?.check ?? 'schema';
     if (check === 'none') return undefined;
-    const form = formOf(sold?.answers ?? formsOf(declared), reply);
+    const forms = sold?.answers.filter(({ status }) => status === reply.status);
+    const form = formOf(forms ?? formsOf(declared), reply);
     if (!form) return `the content type ${contentTypeOf(reply) ?? 'none'} is not declared`;
     // Its reader has seen that JSON is JSON.
     return check === 'type' ? undefined : this.#checkForm(route, declared, form, reply);
   }
 
-  #checkForm(
-    route: Routed,
-    declared: DeclaredResponse,
-    form: AnswerForm,
-    reply: AnyReply,
-  ): string | undefined {
+  #checkForm(route: Routed, declared: DeclaredResponse, form: Form, reply: AnyReply): string | undefined {
     return this.#checkBody(route, form, reply) ?? missingHeader(declared, reply.headers ?? {});
   }
 
-  #checkBody(route: Routed, form: AnswerForm, reply: AnyReply): string | undefined {
+  #checkBody(route: Routed, form: Form, reply: AnyReply): string | undefined {
     const { body } = reply;
     if (form.kind === 'json') return this.#checkJson(route, form, reply);
+    if (form.kind === 'none')
+      return isEmpty(body) ? undefined : `the body must be empty: ${reply.status} has no content`;
     if (form.kind === 'text' && typeof body === 'string')
       return body === '' ? 'the body is empty' : form.schema && this.#checkAlone(form.schema, body);
     const empty = !(body instanceof Uint8Array) || body.length === 0;
@@ -258,7 +257,7 @@ export class Routes {
   }
 
   /** JSON that is bytes already is sent as it is. */
-  #checkJson(route: Routed, form: AnswerForm, { status, body, value: parsed }: AnyReply): string | undefined {
+  #checkJson(route: Routed, form: Form, { status, body, value: parsed }: AnyReply): string | undefined {
     let value = body instanceof Uint8Array ? parsed : body;
     if (value === undefined && body instanceof Uint8Array)
       try {
@@ -267,7 +266,7 @@ export class Routes {
         return 'the body must be JSON in UTF-8';
       }
     if (!form.schema) return undefined;
-    if (route.priced && (status !== 200 || form.schema !== jsonSchemaOf(route.priced)))
+    if (route.priced && form.schema !== jsonSchemaOf(route.priced, status))
       return this.#checkAlone(form.schema, value);
     const { valid, errors } = this.#api.validator.validateResponse(value, route.operation, status);
     return valid ? undefined : valueFault(errors);
@@ -279,6 +278,12 @@ export class Routes {
     this.#alone.set(schema, check);
     return check(value) ? undefined : valueFault(check.errors);
   }
+}
+
+/** Whether an answer has no body. */
+function isEmpty(body: unknown): boolean {
+  if (body instanceof Uint8Array) return body.length === 0;
+  return body === undefined || body === null || body === '';
 }
 
 /** The texts of path parameters, which can be decoded (see `pathFault`). */

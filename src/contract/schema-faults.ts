@@ -51,9 +51,9 @@ function pairsOf(operation: PricedOperation): Pair[] {
   };
   return [
     ...(request ? [body] : []),
-    ...answers.map(({ mimeType, kind, schema, example }) => ({
+    ...answers.map(({ status, mimeType, kind, schema, example }) => ({
       what: `its answer (${mimeType})`,
-      at: [...at, 'responses', '200', 'content', mimeType],
+      at: [...at, 'responses', String(status), 'content', mimeType],
       schema,
       value: kind === 'binary' ? undefined : example,
     })),

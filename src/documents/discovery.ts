@@ -1,3 +1,4 @@
+import { formName } from '../contract/answer-forms.js';
 import type { Json } from '../contract/json.js';
 import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
@@ -37,8 +38,8 @@ function howToCall(operations: PricedOperation[]): string {
 
 function sentenceOf(operation: PricedOperation): string {
   const { price, summary, flow, answers } = operation;
-  const [{ kind, mimeType }] = answers;
-  const answer = kind === 'json' ? '' : ` The answer is ${mimeType}.`;
+  const [form] = answers;
+  const answer = form.kind === 'json' ? '' : ` The answer is ${formName(form)}.`;
   const upfront =
     flow === 'upfront' ? ' Paid before the work; send the same payment again to pick the answer up.' : '';
   return `${callShape(operation)} costs ${price.amount} USDC. ${summary}.${answer}${upfront}`;

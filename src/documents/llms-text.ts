@@ -1,3 +1,4 @@
+import { formName } from '../contract/answer-forms.js';
 import type { Contract, Parameter, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
@@ -57,14 +58,14 @@ function paidLinks({ paid }: Contract, selling: Selling): string[] {
 /** The link, the price and the call, with an example that can be sent as it stands. */
 function paidLink(operation: PricedOperation, selling: Selling): string {
   const { summary, price, method, request, answers, flow } = operation;
-  const [{ mimeType }] = answers;
+  const [form] = answers;
   const example = request
     ? ` Example: \`${method} ${operation.examplePath} ${JSON.stringify(request.example)}\`.`
     : ` Example: \`${method} ${operation.examplePath}\`.`;
   const upfront = flow === 'upfront' ? ' Paid before the work, which can take minutes.' : '';
   return (
     `- [${line(summary)}](${resourceUrl(operation, selling)}): ${price.amount} USDC. \`${callShape(operation)}\`, answers ` +
-    `\`${mimeType}\`.${upfront}${example}`
+    `\`${formName(form)}\`.${upfront}${example}`
   );
 }
 
@@ -99,7 +100,8 @@ function documentLinks({ free, paid, document }: Contract, selling: Selling): st
 function operationText({ document }: Contract, operation: PricedOperation, selling: Selling): string[] {
   const { id, path, method, summary, parameters, request, answers } = operation;
   const { description } = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
-  const [{ mimeType, kind, example }] = answers;
+  const [form] = answers;
+  const { kind, example } = form;
   const inUrl = parameters.map(each =>
     field({ name: each.name, schema: each.plain, required: each.required, where: each.in }),
   );
@@ -112,7 +114,7 @@ function operationText({ document }: Contract, operation: PricedOperation, selli
     ...(request ? ['Example of the body:', fenced(request.example)] : []),
     ...(kind === 'json' && example !== undefined
       ? ['Example of the answer:', fenced(example)]
-      : [`The answer is ${mimeType}.`]),
+      : [`The answer is ${formName(form)}.`]),
   ];
 }
 

@@ -5,7 +5,7 @@
 export const STATUS_MEANINGS: readonly [status: string, meaning: string][] = [
   [
     '200',
-    'You have the answer, and you paid once. `PAYMENT-RESPONSE` is the receipt, with the transaction on chain. The same payment with the same call gets the answer again, without a second charge.',
+    'You have the answer, and you paid once (so also with 201, 202, 203 or 204, where the operation declares it). `PAYMENT-RESPONSE` is the receipt, with the transaction on chain. The same payment with the same call gets the answer again, without a second charge.',
   ],
   [
     '400',

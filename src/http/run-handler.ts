@@ -1,10 +1,11 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Log } from '../net/log.js';
 import type { OrderWork } from '../sale/order-worker.js';
-import { type Answer, type Failure } from '../sale/outcome.js';
+import { isSuccess, type Answer, type Failure } from '../sale/outcome.js';
 import type { AnyCall, AnyReply, Serving } from '../contract/operation.js';
 import { headerFault, headerOf } from '../contract/answer-headers.js';
 import { readRequestText } from '../contract/fingerprint.js';
+import { isSoldStatus } from '../contract/sold-status.js';
 import type { RecentCalls } from './recent-calls.js';
 import { formOf } from '../contract/answer-forms.js';
 import type { Routed, Routes } from '../contract/routes.js';
@@ -81,12 +82,14 @@ function errorAnswer(
   };
 }
 
-/** A checked reply as bytes. A handler may name the content type; otherwise it is the first one that the contract declares. */
+/** A checked reply as bytes. A handler may name the content type; otherwise it is the first one that the contract declares for its status. */
 function answerOf(reply: AnyReply, { priced }: Routed): Answer {
   const { status, headers = {}, body } = reply;
-  if (status !== 200)
+  if (!isSoldStatus(status))
     return errorAnswer(status as Failure['status'], (body as { error: string }).error, headers);
-  const form = formOf(priced?.answers ?? [], reply);
+  const forms = priced?.answers.filter(each => each.status === status) ?? [];
+  const form = formOf(forms, reply);
+  if (form?.kind === 'none') return { status, headers, body: Buffer.alloc(0) };
   const named = headerOf(headers, 'content-type') !== undefined;
   const type: Record<string, string> = named
     ? {}
@@ -120,7 +123,7 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
       const headers = priced.parameters.some(each => each.in === 'header') ? { headers: {} } : {};
       const call = { ...headers, ...readRequestText(request), signal, caller: payer, order };
       const answer = await runHandler(handlerParts, operation, call);
-      if (answer.status === 200) return { kind: 'answer', answer };
+      if (isSuccess(answer)) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
       const retryAfterSeconds = readRetryAfter(headerOf(answer.headers, 'retry-after')) ?? 0;
       // The request can't be corrected any more, so that another attempt would end as this one.

@@ -79,7 +79,7 @@ export class PickUps {
 
 export type PickUpParts = SellingParts & { limits: SourceLimits; pickUps: PickUps };
 
-/** Answers a request for the answer of a key: 200, 404, 502 or 503, as the paid call would be answered now. */
+/** Answers a request for the answer of a key: what was sold, 404, 502 or 503, as the paid call would be answered now. */
 export async function servePickUp(ctx: Context, parts: PickUpParts, key: string): Promise<void> {
   const found = await parts.pickUps.get(key);
   if (found.kind === 'nothing') throw new Halt(404, found.error, { 'Cache-Control': 'no-store' });

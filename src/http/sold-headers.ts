@@ -11,7 +11,7 @@ const SHOWN =
  * headers that can't be sent; they are left out.
  */
 export function soldHeaders(
-  { headers, body }: Success,
+  { status, headers, body }: Success,
   own: Record<string, string>,
 ): Record<string, string | number> {
   const sold = Object.entries(headers).filter(
@@ -21,10 +21,11 @@ export function soldHeaders(
   const bare = (type.split(';', 1)[0] ?? '').trim().toLowerCase();
   return {
     ...Object.fromEntries(sold),
-    'Content-Length': body.length,
+    // A 204 has none.
+    ...(status === 204 ? {} : { 'Content-Length': body.length }),
     'Content-Security-Policy': "sandbox; default-src 'none'",
     'X-Content-Type-Options': 'nosniff',
-    ...(SHOWN.test(bare) ? {} : { 'Content-Disposition': 'attachment' }),
+    ...(body.length === 0 || SHOWN.test(bare) ? {} : { 'Content-Disposition': 'attachment' }),
     'Cache-Control': 'no-store',
     ...own,
   };

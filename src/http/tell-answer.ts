@@ -64,7 +64,7 @@ function answerOf(outcome: Outcome): Pick<Answered, 'status' | 'error' | 'paid'>
   const paid = outcome.receipt?.success === true;
   switch (outcome.kind) {
     case 'sold':
-      return { status: 200, error: undefined, paid };
+      return { status: outcome.answer.status, error: undefined, paid };
     case 'failed': {
       const { status, body } = outcome.answer;
       return { status, error: (JSON.parse(body.toString('utf8')) as { error: string }).error, paid };

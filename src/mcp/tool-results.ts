@@ -82,13 +82,17 @@ export function failureResult(
   });
 }
 
-/** A sold answer. */
+/** A sold answer. A status other than 200 is in the metadata. */
 export function answerResult(
-  { headers, body }: Pick<Success, 'headers' | 'body'>,
+  { status, headers, body }: Success,
   receipt: Json | undefined,
   link: AnswerLink | undefined,
 ): ToolResult {
-  return { ...contentOf(headers, body), _meta: { ...receipt, ...linkMeta(link) } };
+  const told: Json = status === 200 ? {} : { 'coinslot/status': status };
+  const text = `The call succeeded with status ${status}. Its answer has no content.`;
+  const content =
+    body.length === 0 ? { content: [{ type: 'text' as const, text }] } : contentOf(headers, body);
+  return { ...content, _meta: { ...receipt, ...linkMeta(link), ...told } };
 }
 
 /** Beyond this, hosts refuse results or fill their model's context with base64. */

@@ -6,6 +6,7 @@ import {
   failedOwed,
   failedToProcess,
   failure,
+  isSuccess,
   owedTooOften,
   pending,
   sold,
@@ -85,7 +86,7 @@ export async function redoOwedWork(deps: Deps, id: string, call: PaidCall): Prom
     }
     working = begun;
     const answer = await work(deps, call, new AbortController());
-    if (answer.status !== 200) {
+    if (!isSuccess(answer)) {
       working.unsold('caller');
       return failedOwed(row);
     }

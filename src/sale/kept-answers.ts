@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache';
+import { isSoldStatus } from '../contract/sold-status.js';
 import type { Ledger } from '../ledger/store.js';
 import type { Success } from './outcome.js';
 
 const MAX_REMEMBERED = 256;
 
-type Remembered = { headers: Record<string, string>; body: WeakRef<Buffer> };
+type Remembered = Pick<Success, 'status' | 'headers'> & { body: WeakRef<Buffer> };
 
 /**
  * Answers of delivered payments, which no longer change. An answer that is still in memory because it is being sent is not read again:
@@ -24,7 +25,7 @@ export class KeptAnswers {
   async get(id: string): Promise<Success | undefined> {
     const before = this.#remembered.get(id);
     const body = before?.body.deref();
-    if (before && body) return { status: 200, headers: before.headers, body };
+    if (before && body) return { status: before.status, headers: before.headers, body };
     let reading = this.#reading.get(id);
     if (!reading) {
       reading = this.#read(id).finally(() => this.#reading.delete(id));
@@ -36,7 +37,9 @@ export class KeptAnswers {
   async #read(id: string): Promise<Success | undefined> {
     const kept = await this.#ledger.answer(id);
     if (!kept) return undefined;
-    this.#remembered.set(id, { headers: kept.headers, body: new WeakRef(kept.body) });
-    return { status: 200, headers: kept.headers, body: kept.body };
+    const { headers, body } = kept;
+    const status = isSoldStatus(kept.status) ? kept.status : 200;
+    this.#remembered.set(id, { status, headers, body: new WeakRef(body) });
+    return { status, headers, body };
   }
 }

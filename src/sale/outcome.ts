@@ -1,4 +1,5 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
+import { isSoldStatus, type SoldStatus } from '../contract/sold-status.js';
 import type { Caller, ClaimLimit, Payment as Row } from '../ledger/store.js';
 import type { Fault } from '../net/failure.js';
 import type { UsedUp } from '../admission/unsold-work.js';
@@ -8,13 +9,17 @@ import type { Outage } from '../rails/rail.js';
 type Bytes = { headers: Record<string, string>; body: Buffer };
 
 /** The answer that is sold, as bytes, checked against the contract. */
-export type Success = Bytes & { status: 200 };
+export type Success = Bytes & { status: SoldStatus };
 
 /** An answer that is not sold. `fault`: whose doing that is; by default the caller's if it is a 400, else the backend's. */
 export type Failure = Bytes & { status: 400 | 502 | 503; fault?: Fault };
 
 /** The result of the work of a call. */
 export type Answer = Success | Failure;
+
+export function isSuccess(answer: Answer): answer is Success {
+  return isSoldStatus(answer.status);
+}
 
 /**
  * Why a payment is refused:

@@ -2,6 +2,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Deps } from './deps.js';
 import {
   failure,
+  isSuccess,
   refused,
   tooManyNewPayers,
   tooMuchUnsoldWork,
@@ -35,12 +36,12 @@ export async function verifyAndWork(deps: Deps, run: Run): Promise<Success | End
   run.working?.done();
   // Work that takes too long is expensive for the server and free for the buyer.
   if (stop.signal.reason instanceof TooLate) await distrust(deps, run);
-  return answer.status === 200 && !abandoned.aborted ? answer : notToSettle(deps, run, answer);
+  return isSuccess(answer) && !abandoned.aborted ? answer : notToSettle(deps, run, answer);
 }
 
 /** Nobody waits for the answer any more, or it is not one that is sold. */
 async function notToSettle(deps: Deps, run: Run, answer: Answer): Promise<EndOfRun> {
-  if (run.abandoned.aborted || answer.status === 200) {
+  if (run.abandoned.aborted || isSuccess(answer)) {
     run.working?.unsold('caller');
     await distrust(deps, run);
     return endRun(deps, run, 'reread', true);

@@ -1,6 +1,7 @@
 import { Routes } from '../contract/routes.js';
 import type { Parameter, PricedOperation } from '../contract/contract.js';
 import type { AnyAsked, AnyServed } from '../contract/operation.js';
+import { isSoldStatus } from '../contract/sold-status.js';
 import type { HandlerContext } from './handler-context.js';
 import { SettingReader } from '../config/setting-reader.js';
 import { contexts, type ContextParts } from './open-handlers.js';
@@ -52,7 +53,8 @@ export async function answerOfExample(
   const [form] = operation.answers;
   const routes = await Routes.create(contract);
   const route = routes.routeOf(operationId);
-  const fault = route && status === 200 ? routes.checkReply(route, { status, body, headers }) : undefined;
+  const fault =
+    route && isSoldStatus(status) ? routes.checkReply(route, { status, body, headers }) : undefined;
   if (fault !== undefined) throw new Error(`The answer of ${operationId} breaks the contract: ${fault}`);
   return { status, body, headers, example: form.example };
 }

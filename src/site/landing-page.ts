@@ -1,3 +1,4 @@
+import { formName } from '../contract/answer-forms.js';
 import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { follow, objectOf } from '../contract/references.js';
@@ -137,23 +138,32 @@ function asked(operation: PricedOperation): string {
   return block('You call', `${operation.method} ${examplePath(operation)}`, `${operation.id} call`);
 }
 
+const SIZE = {
+  binary: 'The bytes of the file.',
+  none: 'A success without content.',
+  json: 'See the API reference for its fields.',
+  text: 'See the API reference for its fields.',
+};
+
 /** The example of the answer as the contract has it; of an answer that is no text, its type and the examples of its headers. */
 function answer(operation: PricedOperation, parts: LandingParts): string {
   const { id, answers } = operation;
-  const [{ kind, mimeType, example }] = answers;
-  const title = `You get <span class="soft">${escapeHtml(mimeType)}</span>`;
+  const [form] = answers;
+  const { kind, example } = form;
+  const title = `You get <span class="soft">${escapeHtml(formName(form))}</span>`;
   if (example !== undefined)
     return block(
       title,
       typeof example === 'string' ? example : JSON.stringify(example, null, 2),
       `${id} answer`,
     );
-  const size = kind === 'binary' ? 'The bytes of the file.' : 'See the API reference for its fields.';
+  const size = SIZE[kind];
   return block(title, [...headerExamples(parts.contract, operation), size].join('\n'), `${id} answer`);
 }
 
 function headerExamples(contract: Contract, operation: PricedOperation): string[] {
-  const sold = follow(contract.document, objectOf(describedAt(contract, operation).responses)['200']);
+  const { status } = operation.answers[0];
+  const sold = follow(contract.document, objectOf(describedAt(contract, operation).responses)[status]);
   return Object.entries(objectOf(sold.headers)).flatMap(([name, header]) => {
     const { example } = follow(contract.document, header);
     return typeof example === 'string' && !/^(PAYMENT-|X-PAYMENT-|Location$|X-Request-Id$)/i.test(name)

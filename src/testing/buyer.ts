@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { isSoldStatus } from '../contract/sold-status.js';
 import { toDecimal } from '../price/amount.js';
 import { chooseOffer } from '../wallet/offer.js';
 import {
@@ -21,7 +22,7 @@ export type Answer = {
   body: Buffer;
   /** The body, if it is JSON. */
   json: unknown;
-  /** The message of an answer other than 200. */
+  /** The message of an answer that is not sold. */
   error: string | undefined;
   /** The receipt of a payment whose settlement was tried. */
   receipt: { success: boolean; transaction: string; errorReason?: string } | undefined;
@@ -74,7 +75,7 @@ function describe(answer: ServerAnswer): Omit<Answer, 'charged'> {
   return {
     ...answer,
     json: parseJson(answer.body),
-    error: status === 200 ? undefined : errorOf(answer),
+    error: isSoldStatus(status) ? undefined : errorOf(answer),
     receipt: receiptOf(answer),
   };
 }

@@ -3,6 +3,7 @@ import { startCommand } from '../config/command-line.js';
 import { isOfEveryCall } from '../contract/header-names.js';
 import type { Json } from '../contract/json.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
+import { isSoldStatus } from '../contract/sold-status.js';
 import type { Reply } from './purchase.js';
 import { requiredOf, type Challenge } from './offer.js';
 import type { PendingPayment } from './purse.js';
@@ -176,7 +177,7 @@ function replyOf(answer: ServerAnswer): Reply<ServerAnswer> {
   const { status, headers } = answer;
   const receipt = receiptOf(answer);
   const landed = receipt?.success ? receipt.transaction : undefined;
-  if (status === 200) return { kind: 'answer', answer, landed };
+  if (isSoldStatus(status)) return { kind: 'answer', answer, landed };
   const challenge = receipt?.success ? undefined : challengeOf(answer);
   if (challenge) return { kind: 'price', challenge };
   const error = errorOf(answer);

@@ -47,7 +47,7 @@ export function writeCollection(shop: string, contract: Contract): void {
 }
 
 function paidRequests(contract: Contract, operation: PricedOperation): Request[] {
-  const { method, path, examplePath, parameters, request } = operation;
+  const { method, path, examplePath, parameters, request, answers } = operation;
   const query = parameters
     .filter(each => each.in === 'query' && each.required)
     .map(({ name, example }): [string, string] => [name, String(example)]);
@@ -60,7 +60,7 @@ function paidRequests(contract: Contract, operation: PricedOperation): Request[]
   const payment = { ...own, 'PAYMENT-SIGNATURE': '{{payment}}' };
   return [
     { ...call, name: 'unpaid', headers: own, status: 402, receipt: 'payment-required' },
-    { ...call, name: 'paid', headers: payment, status: 200, receipt: 'payment-response' },
+    { ...call, name: 'paid', headers: payment, status: answers[0].status, receipt: 'payment-response' },
     ...statusesOf(contract, path, method).map(status => ({
       ...call,
       name: `status-${status}`,

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { commandLine, startCommand } from '../../config/command-line.js';
+import { isSoldStatus } from '../../contract/sold-status.js';
 import { toAtomic, toDecimal } from '../../price/amount.js';
 import { Buyer, sentence, type Call, type Outcome } from '../../wallet/purchase.js';
 import { Fates } from '../../wallet/fate.js';
@@ -15,6 +16,7 @@ import {
   BuyFault,
   errorOf,
   findOperation,
+  parseJson,
   reasonOf,
   receiptOf,
   send,
@@ -270,10 +272,12 @@ function show(order: Order, answer: ServerAnswer): void {
   const receipt = receiptOf(answer);
   if (receipt?.success)
     note('Receipt', receipt.transaction || '(none)', { receipt: receipt.transaction || null });
-  if (answer.status !== 200) throw new BuyFault(failure(answer, 'Nothing was paid.'));
+  if (!isSoldStatus(answer.status)) throw new BuyFault(failure(answer, 'Nothing was paid.'));
   const type = answer.headers.get('content-type') ?? '';
   if (report) report.contentType = type;
-  const json = /[/+]json(;|$)/.test(type);
+  if (answer.body.length === 0)
+    return note('Answer', `${answer.status}, without content`, { status: answer.status });
+  const json = /[/+]json(;|$)/.test(type) && parseJson(answer.body) !== undefined;
   if (json || type.startsWith('text/')) print(answer.body.toString('utf8'), json);
   else save(order, answer.body, type);
 }

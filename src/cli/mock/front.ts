@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { PricedOperation } from '../../contract/contract.js';
 import type { Routes } from '../../contract/routes.js';
+import { isSoldStatus } from '../../contract/sold-status.js';
 import type { Method } from '../../methods/method.js';
 import type { Methods } from '../../methods/methods.js';
 import type { Terms } from '../../methods/x402/requirements.js';
@@ -88,7 +89,7 @@ async function paidAnswer(
   const headers = Object.fromEntries(kept);
   if (headers.location && URL.canParse(headers.location))
     headers.location = publicUrl + new URL(headers.location).pathname;
-  const settled = answer.status === 200 || (answer.status >= 500 && priced.flow === 'upfront');
+  const settled = isSoldStatus(answer.status) || (answer.status >= 500 && priced.flow === 'upfront');
   const receipt = settled ? await receiptFor(parts, request, priced) : {};
   const audio = answer.status === 200 && (headers['content-type'] ?? '').startsWith('audio/wav');
   return { status: answer.status, headers: { ...headers, ...receipt }, body: audio ? tone() : answer.body };

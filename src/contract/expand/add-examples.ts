@@ -4,6 +4,7 @@ import { kindOf } from '../read-answers.js';
 import { exampleOf, isOfEveryOperation } from '../read-parameters.js';
 import { isObject, keysOf, MAX_HOPS, objectOf, ReferenceFault, resolved, targetOf } from '../references.js';
 import { pricedOf, type Draft, type DraftOperation } from './draft.js';
+import { soldOf } from './payment-parts.js';
 import { samplesOf, type Side } from './samples.js';
 
 const GENERATED = 'generated from its schema';
@@ -61,17 +62,22 @@ function holdersOf(draft: Draft, priced: DraftOperation): Holder[] {
   const { at, operation } = priced;
   const asked = ['requestBody', 'content', 'application/json'];
   const body = objectOf(objectOf(objectOf(operation.requestBody).content)['application/json']);
-  const { content } = resolved(draft.document, objectOf(operation.responses)['200']);
-  const answers = Object.entries(objectOf(content)).filter(([type]) => kindOf(type) !== 'binary');
+  const answers = soldOf(operation).flatMap(([status, answer]) =>
+    Object.entries(objectOf(resolved(draft.document, answer).content)).map(
+      ([type, media]) => [status, type, media] as const,
+    ),
+  );
   return [
     ...parametersOf(draft, priced),
     { holder: body, at: [...at, ...asked], side: 'request', fits: isObject },
-    ...answers.map(([type, media]): Holder => ({
-      holder: objectOf(media),
-      at: [...at, 'responses', '200', 'content', type],
-      side: 'answer',
-      fits: value => value !== null,
-    })),
+    ...answers
+      .filter(([, type]) => kindOf(type) !== 'binary')
+      .map(([status, type, media]): Holder => ({
+        holder: objectOf(media),
+        at: [...at, 'responses', status, 'content', type],
+        side: 'answer',
+        fits: value => value !== null,
+      })),
   ];
 }
 

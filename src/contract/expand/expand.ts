@@ -11,7 +11,7 @@ import {
   type DraftOperation,
 } from './draft.js';
 import { addExamples } from './add-examples.js';
-import { addPaymentParts, soldContent } from './payment-parts.js';
+import { addPaymentParts, fetchedAnswers } from './payment-parts.js';
 import { sharedParts } from './shared-parts.js';
 
 const SERVER = "the server's own document";
@@ -69,7 +69,8 @@ function addDocument(draft: Draft, path: string, get: Json): void {
   // What the seller has there is what a call of it gets; the shop then has no such document.
   if (operations.some(each => each.method === 'get' && unnamed(each.path) === unnamed(path))) return;
   const whole = copied(get) as Json & { responses: { 200: Json } };
-  if (whole['x-answers'] === true) whole.responses[200].content = soldContent(draft);
+  if (whole['x-answers'] === true)
+    Object.assign(whole.responses, fetchedAnswers(draft, whole.responses[200]));
   const known = paths[path];
   if (known === undefined) fill(draft, paths, ['paths'], { [path]: { get: whole } }, SERVER);
   else if (isObject(known)) fill(draft, known, ['paths', path], { get: whole }, SERVER);

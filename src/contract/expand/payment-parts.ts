@@ -2,6 +2,7 @@ import type { Json } from '../json.js';
 import { kindOf } from '../read-answers.js';
 import { isObject, objectOf, resolved } from '../references.js';
 import { copied, fill, pricedOf, type Conflict, type Draft, type DraftOperation } from './draft.js';
+import { SOLD_STATUSES } from '../sold-status.js';
 import { sharedParts } from './shared-parts.js';
 
 const FOR_PAYMENT = 'every paid operation takes its payment there';
@@ -78,8 +79,24 @@ function addAnswers(draft: Draft, { at, operation }: DraftOperation): void {
   if (!isObject(responses)) return;
   for (const [status, name] of Object.entries(ANSWERS))
     fill(draft, responses, place, { [status]: reference('responses', name) }, FOR_FAILURES);
-  const sold = responses['200'];
-  if (isObject(sold)) responses['200'] = withReceipt(draft, sold, [...place, '200']);
+  if (soldOf(operation).length === 0) nameSuccess(draft, responses, place);
+  for (const [status, sold] of soldOf(operation))
+    responses[status] = withReceipt(draft, sold, [...place, status]);
+}
+
+/** The answers of an operation that are sold, by status. */
+export function soldOf({ responses }: Json): [status: string, answer: Json][] {
+  return SOLD_STATUSES.flatMap((status): [string, Json][] => {
+    const answer = objectOf(responses)[status];
+    return isObject(answer) ? [[String(status), answer]] : [];
+  });
+}
+
+/** What a document says of every success, or of whatever is answered, is sold with status 200. */
+function nameSuccess(draft: Draft, responses: Json, place: string[]): void {
+  const general = ['2XX', 'default'].find(status => isObject(responses[status]));
+  if (general === undefined) return;
+  fill(draft, responses, place, { 200: responses[general] }, `what is said of ${general}, with its status`);
 }
 
 /** What is sold, with the headers of its receipt. A reference to a response is replaced by that response, if it lacks any of them. */
@@ -97,11 +114,22 @@ function withReceipt(draft: Draft, sold: Json, at: string[]): Json {
   return answer;
 }
 
-/** The content of every answer that is sold, as it can be fetched by its key. */
-export function soldContent(draft: Draft): Json {
+/** The answers that can be fetched by their keys, by status, each with the content of every answer that is sold with it. */
+export function fetchedAnswers(draft: Draft, answer: Json): Json {
+  const sold = pricedOf(draft).flatMap(({ operation }) => soldOf(operation).map(([status]) => status));
+  return Object.fromEntries(
+    ['200', ...sold].map(status => {
+      const content = soldContent(draft, status);
+      const whole = { ...(copied(answer) as Json), ...(Object.keys(content).length > 0 ? { content } : {}) };
+      return [status, whole];
+    }),
+  );
+}
+
+function soldContent(draft: Draft, status: string): Json {
   const { document } = draft;
   const sold = pricedOf(draft).flatMap(({ operation }) =>
-    Object.entries(objectOf(resolved(document, objectOf(operation.responses)['200']).content)),
+    Object.entries(objectOf(resolved(document, objectOf(operation.responses)[status]).content)),
   );
   const json = sold.filter(([type]) => kindOf(type) === 'json');
   const objects = json.every(([, media]) => resolved(document, objectOf(media).schema).type === 'object');
@@ -110,8 +138,9 @@ export function soldContent(draft: Draft): Json {
     json: objects ? reference('schemas', 'PaidAnswer') : any,
     text: { type: 'string' },
     binary: { type: 'string', format: 'binary' },
+    none: {},
   };
-  const types = sold.length > 0 ? sold.map(([type]) => type) : ['application/json'];
+  const types = sold.length > 0 || status !== '200' ? sold.map(([type]) => type) : ['application/json'];
   return Object.fromEntries(types.map(type => [type, { schema: schemas[kindOf(type)] }]));
 }
 

@@ -78,7 +78,10 @@ export function discovery(
 ): Json {
   const output = { type: 'object', properties: { type: { type: 'string' }, ...outputs }, required: ['type'] };
   return {
-    info: { input, output: { type: kind, ...(kind === 'json' ? {} : { format: mimeType }) } },
+    info: {
+      input,
+      output: { type: kind, ...(kind === 'json' || kind === 'none' ? {} : { format: mimeType }) },
+    },
     schema: {
       $schema: DIALECT,
       type: 'object',
@@ -164,7 +167,7 @@ export function outputSchemaOf(operation: PricedOperation, whole: boolean): Json
     const fields = fieldsIn(where, parameters);
     return fields.length > 0 ? [[name, described(fields)] as const] : [];
   });
-  const output = kind === 'json' ? example : { type: kind, format: mimeType };
+  const output = kind === 'json' || kind === 'none' ? example : { type: kind, format: mimeType };
   return {
     input: {
       type: 'http',

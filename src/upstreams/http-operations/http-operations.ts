@@ -130,13 +130,15 @@ function readingOf(
 ): Reading {
   const { id, path, method, answers } = operation;
   const described = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
-  const { headers } = follow(document, objectOf(described.responses)['200']);
   return {
     name: id,
     answers,
-    headers: Object.keys(objectOf(headers)).filter(
-      name => isSold(name) && name.toLowerCase() !== 'content-type',
-    ),
+    headersOf: status => {
+      const { headers } = follow(document, objectOf(described.responses)[status]);
+      return Object.keys(objectOf(headers)).filter(
+        name => isSold(name) && name.toLowerCase() !== 'content-type',
+      );
+    },
     maxBytes: answerLimit(document, operation),
     maxMembers: operation.upstream.maxMembers,
     check: operation.upstream.check,
@@ -157,7 +159,8 @@ function answerLimit(document: Contract['document'], { answers }: Sold): number 
 }
 
 function acceptOf({ answers, check }: Reading): string {
-  return check === 'none' ? '*/*' : answers.map(({ mimeType }) => mimeType).join(', ');
+  const types = new Set(answers.flatMap(({ mimeType }) => mimeType || []));
+  return check === 'none' || types.size === 0 ? '*/*' : [...types].join(', ');
 }
 
 /** Sends a call to its upstream: path, query, headers and body as declared, and nothing else of the caller or the payment. */

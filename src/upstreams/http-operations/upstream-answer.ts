@@ -7,6 +7,7 @@ import { hasMoreMembers } from '../../contract/json-members.js';
 import type { AnyReply } from '../../contract/operation.js';
 import { kindOf } from '../../contract/read-answers.js';
 import { isHeaderValue, type AnswerCheck } from '../../contract/read-upstream.js';
+import type { SoldStatus } from '../../contract/sold-status.js';
 import { failureKind, UpstreamFailure } from '../../net/failure.js';
 import type { HttpAnswer, NoAnswer } from '../../net/http-client.js';
 import type { Secrets } from '../../net/secrets.js';
@@ -19,8 +20,8 @@ export type Reading = {
   name: string;
   /** The forms that the contract declares for what is sold. */
   answers: readonly AnswerForm[];
-  /** The headers that the contract declares for it. */
-  headers: readonly string[];
+  /** The headers that the contract declares for one that is sold with a status. */
+  headersOf: (status: SoldStatus) => readonly string[];
   maxBytes: number;
   /** Of JSON. */
   maxMembers: number;
@@ -34,8 +35,8 @@ export type Reading = {
 
 const SERVICE = 'The service behind this operation';
 const gunzipped = promisify(gunzip);
-/** An answer with another one of 2xx has no content, a part of it, or none yet. */
-const SOLD = new Set([200, 201, 203]);
+/** They mean the same as 200 where the contract declares nothing but that. */
+const SOLD_AS_200 = new Set([201, 203]);
 /** It is about the request: the caller can do something about it, and another attempt would end in the same way. */
 const OF_THE_CALLER = new Set([400, 404, 409, 422]);
 const RETRY_SECONDS = 5;
@@ -50,29 +51,47 @@ const LONGEST_SECRET = 64 * 1024;
  * @throws UpstreamFailure for every answer that can't be sold
  */
 export async function readAnswer(answer: HttpAnswer, reading: Reading): Promise<AnyReply> {
-  if (!SOLD.has(answer.status)) throw await refusal(answer, reading);
-  const { type, body, value } = await soldContent(answer, reading);
-  const headers = reading.headers.flatMap(name => {
+  const status = soldStatus(answer, reading);
+  if (status === undefined) throw await refusal(answer, reading);
+  const { type, body, value } = await soldContent(answer, status, reading);
+  const headers = reading.headersOf(status).flatMap(name => {
     const value = answer.header(name.toLowerCase());
     return value === undefined ? [] : [[name, value] as const];
   });
   if (await hasSecret(reading, { type, body, value }, [type, ...headers.map(([, text]) => text)]))
     throw unusable(reading, 'it repeats the value of an environment variable that x-upstream names');
   return {
-    status: 200,
-    headers: { ...Object.fromEntries(headers), 'Content-Type': type },
+    status,
+    headers: { ...Object.fromEntries(headers), ...(type === '' ? {} : { 'Content-Type': type }) },
     body,
     ...(value === undefined ? {} : { value }),
   };
 }
 
+/** The status with which an answer is sold; undefined if it is not. */
+function soldStatus({ status }: HttpAnswer, { answers }: Reading): SoldStatus | undefined {
+  const declared = answers.map(form => form.status);
+  const only200 = declared.every(each => each === 200);
+  return only200 && SOLD_AS_200.has(status) ? 200 : declared.find(each => each === status);
+}
+
 /** What is sold of an answer; JSON with its value, which is parsed once. */
 type Content = { body: string | Buffer; value?: unknown };
 
-async function soldContent(answer: HttpAnswer, reading: Reading): Promise<Content & { type: string }> {
+/** `type`: empty if there is no content. */
+async function soldContent(
+  answer: HttpAnswer,
+  status: SoldStatus,
+  reading: Reading,
+): Promise<Content & { type: string }> {
   const type = answer.header('content-type');
+  const forms = reading.answers.filter(each => each.status === status);
+  if (forms.some(({ kind }) => kind === 'none')) {
+    if ((await plain(answer, reading)).length === 0) return { type: '', body: '' };
+    throw unusable(reading, `it has a body, and the contract declares ${status} without content`);
+  }
   if (reading.check === 'none') return { type: asNamed(type), body: await plain(answer, reading) };
-  const form = reading.answers.find(({ mimeType }) => bare(mimeType) === bare(type ?? ''));
+  const form = forms.find(({ mimeType }) => bare(mimeType) === bare(type ?? ''));
   if (!form)
     throw unusable(reading, `its content type is ${shownType(type)}, which the contract does not declare`);
   const content = await contentOf(await plain(answer, reading), form, type, reading);
@@ -199,7 +218,8 @@ async function refusal(answer: HttpAnswer, reading: Reading): Promise<UpstreamFa
   const body = await plain(answer, reading).catch(() => Buffer.alloc(0));
   const message = errorMessageOf(answer, body, reading.conceal);
   const says = message === '' ? '' : `: “${message}”`;
-  const options = { cause: logged(reading, `the upstream answered ${status}${says}`) };
+  const undeclared = status < 300 ? ', which the contract does not declare' : '';
+  const options = { cause: logged(reading, `the upstream answered ${status}${undeclared}${says}`) };
   if (failureKind(status) === 'unavailable') {
     const retryAfterSeconds = backoffOf(answer) ?? RETRY_SECONDS;
     const text = `${SERVICE} is busy or unavailable; try again later.`;
