@@ -3,7 +3,7 @@
 #
 #   run.sh --install        installs the packages of every selected group and does nothing else
 #
-#   CLIENTS="ts python"     which groups run: ts first crawlers faremeter agentcash python bruno pay-kit mcp go java rust (all)
+#   CLIENTS="ts python"     which groups run: ts first crawlers catalogue faremeter agentcash python bruno pay-kit mcp go java rust (all)
 #   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 4 GB)
 #   SERVER=dist/src/main.js the server's program
 #
@@ -13,7 +13,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${CLIENTS_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/coinslot-clients}
-all='ts first crawlers faremeter agentcash python bruno pay-kit mcp go java rust'
+all='ts first crawlers catalogue faremeter agentcash python bruno pay-kit mcp go java rust'
 selected=${CLIENTS:-$all}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
@@ -140,6 +140,7 @@ export -f npm_ci venv generate_python generate_hey_api generate_go java_build ja
 ready_ts() { sources typescript && prepare npm node -- 600 bash -c npm_ci; }
 ready_first() { sources first-generation && prepare npm node -- 600 bash -c npm_ci; }
 ready_crawlers() { sources crawlers && prepare npm node -- 600 bash -c npm_ci; }
+ready_catalogue() { sources catalogue && prepare npm node -- 600 bash -c npm_ci; }
 ready_faremeter() { sources faremeter && prepare npm node -- 600 bash -c npm_ci; }
 ready_agentcash() { sources agentcash && prepare npm node -- 600 bash -c npm_ci; }
 ready_pay-kit() { sources pay-kit && prepare python3 -- 600 bash -c venv; }
@@ -254,6 +255,11 @@ run_crawlers() {
   client 'crawl: @x402/extensions' 60 node bazaar.js
   client 'crawl: @x402/core' 60 node core.js
   client 'crawl: mppx' 60 node mppx.js
+}
+
+run_catalogue() {
+  ready_catalogue
+  client 'list after the first sale, find and buy: a directory of @x402/extensions' 180 node list-and-buy.js
 }
 
 run_faremeter() {

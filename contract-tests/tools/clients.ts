@@ -56,6 +56,12 @@ export const CLIENTS: Client[] = [
     version: npm('crawlers'),
   },
   {
+    tool: 'a directory of @x402/extensions',
+    checks:
+      'lists every operation after its first sale, over HTTP and as a tool; the official client finds them there, and buys',
+    version: () => npm('catalogue')('@x402/extensions'),
+  },
+  {
     tool: '@x402/core',
     checks: 'its parsePaymentRequired reads every challenge, header and body',
     version: npm('crawlers'),
