@@ -3,7 +3,9 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { compileContract } from '../../src/contract/compile-contract.js';
 import { parseContract } from '../../src/contract/parse-contract.js';
-import type { AnyCall, AnyReply } from '../../src/contract/operation.js';
+import { fingerprint } from '../../src/contract/fingerprint.js';
+import type { AnyAsked, AnyCall, AnyReply } from '../../src/contract/operation.js';
+import { encodedQuery } from '../../src/contract/query-styles.js';
 import { createApp, type AppParts } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import { exposedHeaders } from '../../src/http/exposed-headers.js';
@@ -134,6 +136,68 @@ describe('The router of any contract', () => {
       expect(checked).to.have.property('ok', false);
       expect(checked).to.have.property('error').that.matches(message);
     });
+
+  const felling = (query: string) => asked('DELETE', '/woods/1', query);
+  const written: [spellings: string[], name: string, value: unknown][] = [
+    [['comma=1,2,3', 'comma=1%2C2%2C3', 'comma=1,2,3&x=1'], 'comma', [1, 2, 3]],
+    [['comma='], 'comma', []],
+    [['space=a%20b', 'space=a+b'], 'space', ['a', 'b']],
+    [['pipe=true|false', 'pipe=true%7Cfalse'], 'pipe', [true, false]],
+    [['pairs=w,1,h,2', 'pairs=h,2,w,1'], 'pairs', { w: 1, h: 2 }],
+    [
+      ['width=1&colours=a&colours=b', 'colours=a&width=1&colours=b'],
+      'size',
+      { width: 1, colours: ['a', 'b'] },
+    ],
+    [
+      ['deep[gte]=7&deep[in]=1&deep[in]=2', 'deep%5Bin%5D=1&deep[gte]=7&deep[in]=2'],
+      'deep',
+      { gte: 7, in: [1, 2] },
+    ],
+    [['deep=7'], 'deep', 7],
+    [['free[a]=x&free[b]=y', 'free[b]=y&free[a]=x'], 'free', { a: 'x', b: 'y' }],
+    [['expand[]=a&expand[]=b', 'expand[0]=a&expand[1]=b'], 'expand', ['a', 'b']],
+  ];
+  for (const [spellings, name, value] of written)
+    it(`reads ${spellings.join(' and ')} as one call`, () => {
+      const calls = spellings.map(felling).map(each => (each.ok ? each.asked : { error: each.error }));
+      for (const call of calls)
+        expect(call).to.have.deep.nested.property('query', { roots: false, [name]: value });
+      const hashes = calls.map(call => fingerprint('fellTree', call as AnyAsked));
+      expect(new Set(hashes).size).to.equal(1);
+      const parameter = contract.paid
+        .find(({ id }) => id === 'fellTree')!
+        .parameters.find(each => each.name === name)!;
+      expect(felling(encodedQuery(parameter, value).join('&')), 'what an upstream is sent').to.deep.equal(
+        value instanceof Array && value.length === 0 ? felling('') : felling(spellings[0] ?? ''),
+      );
+    });
+
+  it('refuses lists and objects that are written in another way, or hold what they must not', () => {
+    for (const [query, message] of [
+      ['comma=1,x', /^comma.1 must be a whole number$/],
+      ['comma=1,0x2', /^comma must be written as in JSON/],
+      ['comma=1,2,3,4', /^comma must have at most 3 items$/],
+      ['comma=1&comma=2', /^comma must be sent only once$/],
+      ['pairs=w,1,h', /^pairs must be names and values in turn, with ',' between them$/],
+      ['pairs=w,1,d,2', /^unknown field 'd' in pairs; it takes w, h only$/],
+      ['colours=a', /^size.width is missing$/],
+      ['width=1&width=2', /^width must be sent only once$/],
+      ['deep[gte]=x', /^deep/],
+      ['deep[gte]=1&deep[gte]=2', /^deep\[gte\] must be sent only once$/],
+      ['deep[gte]=0x7', /^deep must be written as in JSON/],
+      ['free[a]=long', /^free.a must have at most 3 characters/],
+    ] as const) {
+      const checked = felling(query);
+      expect(checked, query).to.have.property('ok', false);
+      expect(checked, query).to.have.property('error').that.matches(message);
+    }
+    for (const query of ['deep[a][b]=1', 'free[a][b]=1', 'comma[]=1', '__proto__[a]=1'])
+      expect(felling(query), query).to.have.deep.nested.property('asked.query', { roots: false });
+    const polluted = felling('free[__proto__]=x');
+    expect(JSON.stringify(polluted)).to.contain('"free":{"__proto__":"x"}');
+    expect(({} as Record<string, unknown>).x).to.equal(undefined);
+  });
 
   it('reads the numbers of a list as strictly as others', () => {
     const axes = (query: string) => asked('DELETE', '/woods/1', query);

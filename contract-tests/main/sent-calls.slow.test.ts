@@ -32,6 +32,20 @@ function contractOf(api: string): string {
       patch: sold('/notes/{id}', { operationId: 'changeNote', requestBody: json(note) }),
       delete: sold('/notes/{id}', { operationId: 'removeNote' }),
     },
+    '/found': {
+      get: sold('/found', {
+        operationId: 'find',
+        parameters: [
+          { name: 'ids', in: 'query', explode: false, schema: { type: 'array', items: { type: 'integer' } } },
+          {
+            name: 'made',
+            in: 'query',
+            style: 'deepObject',
+            schema: { type: 'object', properties: { gte: { type: 'integer' } } },
+          },
+        ],
+      }),
+    },
     '/regions': {
       get: sold('/regions', {
         operationId: 'regions',
@@ -115,6 +129,16 @@ describe('Whatever an API takes, its buyers can send', function () {
       expect(headers).to.include({ 'x-region': region, 'x-sizes': '1, 2', 'user-agent': 'coinslot' });
       expect(headers).not.to.have.any.keys('x-other', 'authorization', 'payment-signature');
     }
+  });
+
+  it('lists and objects of a query, as the contract writes them', async () => {
+    const sent = (n: number): Sent => ({ method: 'GET', path: `/found?made[gte]=${n}&ids=1%2C2` });
+    const overMcp = { ids: [1, 2], made: { gte: 2 } };
+    const calls = [await bought(sent(1)), await boughtAsTool('find', overMcp, sent(2))];
+    expect(calls.map(({ url }) => url)).to.deep.equal([
+      '/found?ids=1,2&made%5Bgte%5D=1',
+      '/found?ids=1,2&made%5Bgte%5D=2',
+    ]);
   });
 
   it('PUT, PATCH and DELETE, with and without a body', async () => {

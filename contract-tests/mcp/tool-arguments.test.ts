@@ -82,6 +82,36 @@ describe('the arguments of a tool', () => {
     });
   });
 
+  it('are written in the style of the contract: lists between separators, objects in brackets', () => {
+    const styled = operation({
+      path: '/v1/quotes',
+      parameters: [
+        parameter('days', 'query', { list: true, style: { kind: 'separated', by: ',', object: false } }),
+        parameter('size', 'query', { style: { kind: 'members', lists: { w: false, h: false } } }),
+        parameter('made', 'query', { style: { kind: 'brackets', lists: { gte: false } } }),
+        parameter('expand', 'query', { list: true, style: { kind: 'brackets', lists: {} } }),
+        parameter('X-Region', 'header', { list: true }),
+      ],
+    });
+    const sent = {
+      days: [1, 2],
+      size: { w: 1, h: 2 },
+      made: { gte: 7 },
+      expand: ['a'],
+      'X-Region': ['eu', 'us'],
+    };
+    expect(requestOf(styled, sent)).to.deep.equal({
+      path: '/v1/quotes',
+      query: 'days=1%2C2&w=1&h=2&made%5Bgte%5D=7&expand%5B%5D=a',
+      body: undefined,
+      headers: { 'x-region': 'eu, us' },
+    });
+    expect(requestOf(styled, { days: ['1,2'] })).to.equal(
+      "days must have no ',' in it, which separates its parts in a query",
+    );
+    expect(requestOf(styled, { made: { gte: { deeper: 1 } } })).to.match(/^made must have text, numbers/);
+  });
+
   it('that no HTTP request could carry are refused by name', () => {
     const quote = operation({ parameters: [parameter('symbol', 'path'), parameter('days', 'query')] });
     expect(requestOf(quote, {})).to.equal('symbol is missing');

@@ -85,6 +85,14 @@ paths:
         - { name: id, in: path, required: true, schema: { type: integer }, example: 7 }
         - { name: roots, in: query, schema: { type: boolean, default: false } }
         - { name: axe, in: query, schema: { type: array, items: { type: integer } } }
+        - { name: comma, in: query, explode: false, schema: { type: array, items: { type: integer }, maxItems: 3 } }
+        - { name: space, in: query, style: spaceDelimited, explode: false, schema: { type: array, items: { type: string } } }
+        - { name: pipe, in: query, style: pipeDelimited, explode: false, schema: { anyOf: [{ type: array, items: { type: boolean } }, { type: 'null' }] } }
+        - { name: pairs, in: query, explode: false, schema: { type: object, properties: { w: { type: integer }, h: { type: integer } }, additionalProperties: false } }
+        - { name: size, in: query, schema: { $ref: '#/components/schemas/Size' } }
+        - { name: deep, in: query, style: deepObject, schema: { anyOf: [{ type: object, properties: { gte: { type: integer }, in: { type: array, items: { type: integer } } }, additionalProperties: false }, { type: integer }] } }
+        - { name: free, in: query, style: deepObject, schema: { type: object, additionalProperties: { type: string, maxLength: 3 } } }
+        - { name: expand, in: query, style: deepObject, schema: { type: array, items: { type: string } } }
         - { name: X-Region, in: header, schema: { enum: [eu, us] } }
         - { name: X-Axes, in: header, schema: { type: array, items: { type: integer }, maxItems: 3 } }
         - { name: Accept, in: header, schema: { type: string } }
@@ -125,6 +133,7 @@ components:
   schemas:
     Symbol: { type: string, minLength: 1, maxLength: 10, pattern: '^[A-Z./ ]+$' }
     Quote: { type: object, required: [price], properties: { price: { type: number } }, example: { price: 1.25 } }
+    Size: { type: object, required: [width], properties: { width: { type: integer }, colours: { type: array, items: { type: string } } } }
     Fault: { type: object, required: [error], properties: { error: { type: string } } }
     Tree:
       type: object

@@ -1,10 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { QueryFault, queryTextOf, type Text } from './query-styles.js';
 import type { Parameter } from './read-parameters.js';
+import { objectOf } from './references.js';
 
-type Texts = Record<string, string | string[]>;
+type Texts = Record<string, Text>;
 
 /** What was read, or what is wrong with it. */
-type Read = { ok: true; texts: Texts } | { ok: false; error: string };
+type Read<T extends Text> = { ok: true; texts: Record<string, T> } | { ok: false; error: string };
 
 /** JSON's own numbers; `0x10`, ` 5 ` and `1e999` are none. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
@@ -13,14 +15,17 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
  * The query parameters that an operation declares, as texts; others are ignored. openapi-backend would refuse these, and read `a[b]=1`
  * as an object. @param query without its question mark
  */
-export function queryTexts(parameters: readonly Parameter[], query: string): Read {
+export function queryTexts(parameters: readonly Parameter[], query: string): Read<Text> {
   const sent = new URLSearchParams(query);
   const texts: Texts = {};
-  for (const { name, in: where, list } of parameters) {
-    if (where !== 'query' || !sent.has(name)) continue;
-    const all = sent.getAll(name);
-    if (!list && all.length > 1) return { ok: false, error: `${name} must be sent only once` };
-    texts[name] = list ? all : (all[0] ?? '');
+  try {
+    for (const parameter of parameters) {
+      const text = parameter.in === 'query' ? queryTextOf(parameter, sent) : undefined;
+      if (text !== undefined) texts[parameter.name] = text;
+    }
+  } catch (error) {
+    if (error instanceof QueryFault) return { ok: false, error: error.message };
+    throw error;
   }
   return { ok: true, texts };
 }
@@ -29,8 +34,11 @@ export function queryTexts(parameters: readonly Parameter[], query: string): Rea
 const HEADER_TEXT = /^[\t\x20-\x7e]*$/;
 
 /** The header parameters that an operation declares, as texts, by their names in lower case. @param headers as Node has them */
-export function headerTexts(parameters: readonly Parameter[], headers: IncomingHttpHeaders): Read {
-  const texts: Texts = {};
+export function headerTexts(
+  parameters: readonly Parameter[],
+  headers: IncomingHttpHeaders,
+): Read<string | string[]> {
+  const texts: Record<string, string | string[]> = {};
   for (const { name, in: where, list } of parameters) {
     const key = name.toLowerCase();
     if (where !== 'header' || !Object.hasOwn(headers, key)) continue;
@@ -42,10 +50,12 @@ export function headerTexts(parameters: readonly Parameter[], headers: IncomingH
   return { ok: true, texts };
 }
 
-/** A copy to read values from, which ajv writes into it, into lists as well. */
-export function copied(texts: Texts): Texts {
+/** A copy to read values from, which ajv writes into it, into lists and objects as well. */
+export function copied<T extends Text>(texts: Record<string, T>): Record<string, T> {
   const all = Object.entries(texts);
-  return Object.fromEntries(all.map(([name, text]) => [name, typeof text === 'string' ? text : [...text]]));
+  return Object.fromEntries(
+    all.map(([name, text]) => [name, typeof text === 'string' ? text : structuredClone(text)]),
+  );
 }
 
 /**
@@ -53,8 +63,8 @@ export function copied(texts: Texts): Texts {
  * elsewhere in the path of an upstream.
  * @param raw the texts of its parameters
  */
-export function pathFault(raw: Texts): string | undefined {
-  const wrong = Object.keys(raw).find(name => !isDecodable(String(raw[name])));
+export function pathFault(raw: Readonly<Record<string, string>>): string | undefined {
+  const wrong = Object.keys(raw).find(name => !isDecodable(raw[name] ?? ''));
   return wrong === undefined ? undefined : `${wrong} must be percent-encoded UTF-8 and not . or ..`;
 }
 
@@ -74,15 +84,16 @@ export function misreadParameter(
   texts: Texts,
   values: Readonly<Record<string, unknown>>,
 ): string | undefined {
-  const name = Object.keys(texts).find(each =>
-    [texts[each]].flat().some((text, index) => isMisread(text ?? '', [values[each]].flat()[index])),
-  );
+  const name = Object.keys(texts).find(each => isMisread(texts[each] ?? '', values[each]));
   return name === undefined
     ? undefined
     : `${name} must be written as in JSON: a number as 7 or 0.5, with at most 15 digits`;
 }
 
-function isMisread(text: string, value: unknown): boolean {
+function isMisread(text: Text, value: unknown): boolean {
+  if (Array.isArray(text)) return text.some((each, index) => isMisread(each, [value].flat()[index]));
+  if (typeof text === 'object')
+    return Object.entries(text).some(([member, each]) => isMisread(each, objectOf(value)[member]));
   if (typeof value !== 'number') return value === null;
   return (
     !NUMBER.test(text) || !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))

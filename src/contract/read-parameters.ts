@@ -1,6 +1,7 @@
 import { isNoParameter, isOfEveryCall } from './header-names.js';
 import type { Json } from './json.js';
 import { parameterNames } from './paths.js';
+import { queryStyleOf, shapeOf, type QueryStyle } from './query-styles.js';
 import { follow, inlined, isObject, objectOf } from './references.js';
 
 /** A path, query or header parameter that is part of a call. */
@@ -13,6 +14,8 @@ export type Parameter = {
   plain: Json;
   /** Whether it is a list, and so may be repeated in a query, and has commas in a header. */
   list: boolean;
+  /** How it is written in a query, if it is a list or an object that is written in another way. */
+  style?: QueryStyle;
   description?: string;
   /** Every required parameter has one. */
   example?: unknown;
@@ -53,7 +56,15 @@ export function readParameters(place: Place, at: string[], fault: Fault): Parame
         where,
         `declares ${parameter.name}, which the path does not have: remove it, or put {${parameter.name}} into the path`,
       );
-  return own.map(each => readParameter(document, each, fault));
+  const read = own.map(each => readParameter(document, each, fault));
+  const inQuery = read.filter(each => each.in === 'query').flatMap(namesInQuery);
+  for (const name of inQuery.filter((each, index) => inQuery.indexOf(each) < index))
+    fault([...at, 'parameters'], `has ${name} twice in its query: as a parameter, and as a property of one`);
+  return read;
+}
+
+function namesInQuery({ name, style }: Parameter): string[] {
+  return style?.kind === 'members' ? Object.keys(style.lists) : [name];
 }
 
 function declaredBy({ document, path, item, operation }: Place, at: string[]): Declared[] {
@@ -85,6 +96,7 @@ function readParameter(document: Json, { parameter, at }: Declared, fault: Fault
   const { name, required, description } = parameter;
   const schema = objectOf(parameter.schema);
   const example = exampleOf(document, parameter);
+  const { style } = parameter.in === 'query' ? queryStyleOf(document, parameter) : {};
   const wrong = wrongWith(document, parameter, example);
   if (wrong !== undefined) fault(at, `${typeof name === 'string' ? name : 'a parameter'} ${wrong}`);
   return {
@@ -93,7 +105,8 @@ function readParameter(document: Json, { parameter, at }: Declared, fault: Fault
     required: required === true,
     schema,
     plain: inlined(document, schema),
-    list: follow(document, schema).type === 'array',
+    list: shapeOf(document, schema) === 'list',
+    ...(style ? { style } : {}),
     ...(typeof description === 'string' ? { description } : {}),
     ...(example === undefined ? {} : { example }),
   };
@@ -107,9 +120,7 @@ function wrongWith(document: Json, parameter: Json, example: unknown): string | 
   if (where !== 'path' && where !== 'query' && where !== 'header')
     return `is in ${String(where)}, but a call has only path, query and header parameters: in: query`;
   if (!isObject(schema)) return 'needs a schema: schema: { type: string }';
-  const { type } = follow(document, schema);
-  if (type === 'object') return 'must not be an object';
-  const wrong = WRONG[where](parameter, type);
+  const wrong = WRONG[where](parameter, document);
   return (
     wrong ??
     (required === true && example === undefined
@@ -118,18 +129,20 @@ function wrongWith(document: Json, parameter: Json, example: unknown): string | 
   );
 }
 
-function wrongInPath({ required, style }: Json, type: unknown): string | undefined {
-  if (type === 'array') return 'must not be a list, because it is in the path';
+function wrongInPath({ required, style, schema }: Json, document: Json): string | undefined {
+  const shape = shapeOf(document, schema);
+  if (shape === 'list' || shape === 'object')
+    return `must not be ${shape === 'list' ? 'a list' : 'an object'}, because it is in the path`;
   if (required !== true) return 'must be required, because it is in the path: required: true';
   return style === undefined || style === 'simple' ? undefined : 'must have the style simple (its default)';
 }
 
-function wrongInQuery({ style = 'form', explode = true }: Json, type: unknown): string | undefined {
-  const usual = style === 'form' && (type !== 'array' || explode === true);
-  return usual ? undefined : 'must have the style form, exploded (its default)';
+function wrongInQuery(parameter: Json, document: Json): string | undefined {
+  return queryStyleOf(document, parameter).wrong;
 }
 
-function wrongInHeader({ name, style }: Json): string | undefined {
+function wrongInHeader({ name, style, schema }: Json, document: Json): string | undefined {
+  if (shapeOf(document, schema) === 'object') return 'must not be an object, because it is in a header';
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(String(name))) return 'is no name of a header';
   if (isNoParameter(String(name)))
     return 'is a header that no buyer chooses, so it can be no parameter: remove it';

@@ -2,6 +2,7 @@ import { compilerOf, ONCE } from './ajv.js';
 import type { Contract, PricedOperation } from './contract.js';
 import { valueFault } from './fault-words.js';
 import type { Json } from './json.js';
+import { queryPairs } from './query-styles.js';
 import type { Fault } from './read-parameters.js';
 import { follow, isObject, objectOf } from './references.js';
 import { Routes } from './routes.js';
@@ -141,10 +142,8 @@ function reportCall(routes: Routes, operation: PricedOperation, fault: Fault): v
   const { id, method, examplePath, parameters, request } = operation;
   const at = [...placeOf(operation), 'parameters'];
   const route = routes.match(method, examplePath);
-  const sent = parameters.filter(each => each.in === 'query' && each.example !== undefined);
-  const texts = sent.flatMap(({ name, example }) =>
-    [example].flat().map((each): [string, string] => [name, String(each)]),
-  );
+  const sent = parameters.filter(each => each.in === 'query');
+  const texts = sent.flatMap(each => queryPairs(each, each.example));
   if (route.kind !== 'operation' || route.id !== id)
     return fault(
       at,

@@ -1,5 +1,6 @@
 import type { Parameter, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
+import { queryPairs } from '../contract/query-styles.js';
 import { isObject } from '../contract/references.js';
 import type { ToolShape } from '../methods/method.js';
 
@@ -85,9 +86,11 @@ export function requestOf(operation: PricedOperation, sent: Json): ToolRequest |
   for (const { name, parameter } of named) {
     const value = sent[name];
     if (value === undefined && parameter.in !== 'path') continue;
-    const texts = textsOf(name, parameter, value);
-    if (typeof texts === 'string') return texts;
-    if (parameter.in === 'query') for (const text of texts) query.append(parameter.name, text);
+    const wrong = wrongWith(name, parameter, value);
+    if (wrong !== undefined) return wrong;
+    const texts = [value].flat().map(String);
+    if (parameter.in === 'query')
+      for (const [key, text] of queryPairs(parameter, value)) query.append(key, text);
     else if (parameter.in === 'header') headers[parameter.name.toLowerCase()] = texts.join(', ');
     else path = path.replace(`{${parameter.name}}`, () => encodeURIComponent(texts.join(',')));
   }
@@ -96,13 +99,17 @@ export function requestOf(operation: PricedOperation, sent: Json): ToolRequest |
   return { path, query: query.toString(), body, ...(Object.keys(headers).length > 0 ? { headers } : {}) };
 }
 
-/** An argument as texts, or a sentence about what is wrong with it. */
-function textsOf(name: string, parameter: Parameter, value: unknown): string[] | string {
-  if (value === undefined || (value === '' && parameter.in !== 'header')) return `${name} is missing`;
-  const values: unknown[] = Array.isArray(value) ? value : [value];
-  return values.every(isSimple)
-    ? values.map(String)
-    : `${name} must be text, a number, true or false, or a list of these`;
+/** Why an argument can't be written as a parameter; undefined if it can. */
+function wrongWith(name: string, { in: where, style }: Parameter, value: unknown): string | undefined {
+  if (value === undefined || (value === '' && where !== 'header')) return `${name} is missing`;
+  const parts = style && isObject(value) ? Object.entries(value).flat(2) : [value].flat();
+  if (!parts.every(isSimple))
+    return style
+      ? `${name} must have text, numbers, true or false in it, and nothing deeper`
+      : `${name} must be text, a number, true or false, or a list of these`;
+  if (style?.kind === 'separated' && parts.some(each => String(each).includes(style.by)))
+    return `${name} must have no '${style.by}' in it, which separates its parts in a query`;
+  return undefined;
 }
 
 function isSimple(value: unknown): boolean {

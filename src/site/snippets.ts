@@ -1,5 +1,6 @@
 import type { PricedOperation } from '../contract/contract.js';
 import { exampleArguments } from '../mcp/tool-arguments.js';
+import { queryPairs } from '../contract/query-styles.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../methods/x402/requirements.js';
 
@@ -41,10 +42,8 @@ export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[]
 /** Path and query of a call with the examples of the contract. */
 export function examplePath({ examplePath: path, parameters }: PricedOperation): string {
   const query = new URLSearchParams();
-  for (const { name, in: where, example } of parameters)
-    if (where === 'query' && example !== undefined)
-      for (const value of Array.isArray(example) ? (example as unknown[]) : [example])
-        query.append(name, typeof value === 'string' ? value : JSON.stringify(value));
+  for (const parameter of parameters.filter(each => each.in === 'query'))
+    for (const [name, text] of queryPairs(parameter, parameter.example)) query.append(name, text);
   return query.size > 0 ? `${path}?${query.toString()}` : path;
 }
 

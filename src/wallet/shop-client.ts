@@ -2,6 +2,7 @@ import { messageOf } from '../ledger/fault.js';
 import { startCommand } from '../config/command-line.js';
 import { isOfEveryCall } from '../contract/header-names.js';
 import type { Json } from '../contract/json.js';
+import { queryPairs, queryStyleOf, type QueryStyle } from '../contract/query-styles.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
 import { isSoldStatus } from '../contract/sold-status.js';
 import type { Reply } from './purchase.js';
@@ -22,7 +23,7 @@ export type Listing = {
   upfront: boolean;
   /** A call may carry a JSON body. */
   hasBody: boolean;
-  parameters: { name: string; in: 'path' | 'query' | 'header' }[];
+  parameters: { name: string; in: 'path' | 'query' | 'header'; style?: QueryStyle }[];
   /** A call with the examples of the contract. */
   example?: Json;
   /** The server is a mock (see `coinslot mock`), and this is what it answers instead of a chain. */
@@ -54,9 +55,11 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
       const declared = [...listOf(item.parameters), ...listOf(operation.parameters)].map(each =>
         follow(document, each),
       );
-      const parameters = declared.flatMap(({ name, in: where }): Listing['parameters'] =>
-        isPartOfCall(where, String(name)) ? [{ name: String(name), in: where }] : [],
-      );
+      const parameters = declared.flatMap((each): Listing['parameters'] => {
+        const [name, where] = [String(each.name), each.in];
+        if (!isPartOfCall(where, name)) return [];
+        return [{ name, in: where, ...(where === 'query' ? styleOf(document, each) : {}) }];
+      });
       const priced = 'x-price' in operation;
       const upfront = operation['x-price']?.flow === 'upfront';
       const { rpcUrl } = objectOf(objectOf(document.info)['x-mock']);
@@ -90,6 +93,11 @@ function isPartOfCall(where: unknown, name: string): where is Listing['parameter
   return where === 'path' || where === 'query' || (where === 'header' && !isOfEveryCall(name));
 }
 
+function styleOf(document: Json, parameter: Json): { style?: QueryStyle } {
+  const { style } = queryStyleOf(document, parameter);
+  return style ? { style } : {};
+}
+
 function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? (value as unknown[]) : [];
 }
@@ -114,10 +122,11 @@ export function requestOf(
   });
   const query = new URLSearchParams();
   const named: Record<string, string> = {};
-  for (const { name, in: where } of parameters) {
-    const values = Array.isArray(rest[name]) ? (rest[name] as unknown[]) : [rest[name]];
-    if (where === 'query' && rest[name] !== undefined)
-      for (const each of values) query.append(name, textOf(each));
+  for (const parameter of parameters) {
+    const { name, in: where } = parameter;
+    const values = [rest[name]].flat();
+    if (where === 'query')
+      for (const [key, text] of queryPairs(parameter, rest[name])) query.append(key, text);
     if (where === 'header' && rest[name] !== undefined) named[name] = values.map(textOf).join(', ');
     delete rest[name];
   }

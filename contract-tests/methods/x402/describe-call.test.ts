@@ -32,7 +32,9 @@ describe('The description of a call', () => {
       'POST /trees/{id}.json path {"id": integer} {"name": string, "kids"?: any[]}',
       'POST /print {"width": integer, "colour"?: "red" | "blue" | string}',
       'PUT /woods/{id} path {"id": integer} {"name": string, "kids"?: any[]}',
-      'DELETE /woods/{id} path {"id": integer} query {"roots"?: boolean, "axe"?: integer[]} header {"X-Region"?: "eu" | "us", "X-Axes"?: integer[]}',
+      'DELETE /woods/{id} path {"id": integer} query {"roots"?: boolean, "axe"?: integer[], "comma"?: integer[], "space"?: string[], ' +
+        '"pipe"?: boolean[] | null, "pairs"?: object, "size"?: object, "deep"?: object | integer, "free"?: object, "expand"?: string[]} ' +
+        'header {"X-Region"?: "eu" | "us", "X-Axes"?: integer[]}',
       'PATCH /woods/{id} path {"id": integer} {"twigs"?: integer}',
       'DELETE /woods {"ids": integer[]}',
     ]);

@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Contract, FreeOperation, PricedOperation } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
+import { queryPairs } from '../../contract/query-styles.js';
 import { follow, objectOf } from '../../contract/references.js';
 
 /** Where the collection is, in the folder of a shop. */
@@ -50,7 +51,7 @@ function paidRequests(contract: Contract, operation: PricedOperation): Request[]
   const { method, path, examplePath, parameters, request, answers } = operation;
   const query = parameters
     .filter(each => each.in === 'query' && each.required)
-    .map(({ name, example }): [string, string] => [name, String(example)]);
+    .flatMap(each => queryPairs(each, each.example));
   const call: Call = { method, path: examplePath, query, ...(request ? { body: request.example } : {}) };
   const own = Object.fromEntries(
     parameters

@@ -62,7 +62,7 @@ export function createHttpOperations(
   for (const { operation, request } of resolved) {
     const at = hosts.get(request.origin) as Host;
     const reading = readingOf(contract, operation, at, secrets);
-    served[operation.id] = servedBy(at.host, request, reading);
+    served[operation.id] = servedBy(at.host, { operation, request }, reading);
     probes[operation.id] = () => at.host.check();
   }
   const close = async (): Promise<void> => {
@@ -95,13 +95,13 @@ function warningsOf({ operation: { id }, request: { origin, secrets } }: Resolve
   return readable ? [`${id} sends values of the environment unencrypted: use https in its x-upstream`] : [];
 }
 
-function servedBy(host: UpstreamHost, request: UpstreamRequest, reading: Reading): AnyServed {
+function servedBy(host: UpstreamHost, to: Resolved, reading: Reading): AnyServed {
   return {
     backend: reading.name,
-    host: request.origin,
-    call: call => ask(host, request, reading, call),
+    host: to.request.origin,
+    call: call => ask(host, to, reading, call),
     ready: async ({ caller, ...asked }) => {
-      targetOf(request.target, asked);
+      targetOf(to.request.target, asked, to.operation.parameters);
       const seconds = host.restSecondsOf(caller);
       if (seconds > 0) throw resting(seconds);
     },
@@ -166,13 +166,13 @@ function acceptOf({ answers, check }: Reading): string {
 /** Sends a call to its upstream: path, query, headers and body as declared, and nothing else of the caller or the payment. */
 async function ask(
   host: UpstreamHost,
-  { target, method, headers, timeoutMs }: UpstreamRequest,
+  { operation, request: { target, method, headers, timeoutMs } }: Resolved,
   reading: Reading,
   { signal, caller, order: _order, ...asked }: AnyCall,
 ): Promise<AnyReply> {
   const request = {
     method,
-    path: targetOf(target, asked),
+    path: targetOf(target, asked, operation.parameters),
     headers: {
       ...OWN_HEADERS,
       accept: acceptOf(reading),

@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
+import type { Parameter } from '../../contract/contract.js';
 import type { AnyAsked } from '../../contract/operation.js';
+import { encodedQuery } from '../../contract/query-styles.js';
 import { isHeaderValue, piecesOf, variablesOf, type Upstream } from '../../contract/read-upstream.js';
 import { UpstreamFailure } from '../../net/failure.js';
 import { bareHost, isPublicAddress } from '../../net/public-addresses.js';
@@ -106,11 +108,21 @@ export function isPrivateHost(hostname: string): boolean {
  * The path and query of a request: the upstream's own with the path parameters of the call in their places, and the declared query.
  * @throws UpstreamFailure (`invalid`) if a parameter would lead to another path
  */
-export function targetOf(target: string, { params, query }: Pick<AnyAsked, 'params' | 'query'>): string {
+export function targetOf(
+  target: string,
+  { params, query }: Pick<AnyAsked, 'params' | 'query'>,
+  parameters: readonly Parameter[] = [],
+): string {
   const filled = target.replace(/\{([^{}]+)\}/g, (_braces, name: string) => encoded(name, params[name]));
   const [path = '', own = ''] = filled.split('?', 2);
   for (const segment of path.split('/')) checkSegment(segment);
-  const search = [own, ...Object.entries(query).flatMap(([name, value]) => pairs(name, value))];
+  const written = parameters.filter(each => each.in === 'query');
+  const search = [
+    own,
+    ...Object.keys(query).flatMap(name =>
+      pairs(written.find(each => each.name === name) ?? { name }, query[name]),
+    ),
+  ];
   const all = search.filter(each => each !== '').join('&');
   return all === '' ? path : `${path}?${all}`;
 }
@@ -124,11 +136,12 @@ export function headersOf({ headers = {} }: Pick<AnyAsked, 'headers'>): Record<s
   return Object.fromEntries(texts) as Record<string, string>;
 }
 
-function pairs(name: string, value: unknown): string[] {
-  const values: unknown[] = Array.isArray(value) ? value : [value];
-  return values
-    .filter(each => each !== undefined)
-    .map(each => `${encodeURIComponent(name)}=${encoded(name, each)}`);
+function pairs(parameter: Pick<Parameter, 'name' | 'style'>, value: unknown): string[] {
+  try {
+    return encodedQuery(parameter, value);
+  } catch {
+    throw new UpstreamFailure('invalid', `${parameter.name} is no valid Unicode text`);
+  }
 }
 
 /** Percent-encodes everything that means something in a URL, slashes included. */
