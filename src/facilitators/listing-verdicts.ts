@@ -51,7 +51,7 @@ export class ListingVerdicts {
   async #write(facilitator: string): Promise<void> {
     try {
       const merged = await this.#merged(facilitator);
-      await this.#ledger.setMeta(metaOf(facilitator), JSON.stringify([...merged.values()]));
+      await this.#ledger.setMeta(verdictsKey(facilitator), JSON.stringify([...merged.values()]));
     } catch (error) {
       const why = messageOf(error);
       this.#log.warn({ facilitator, error: why }, 'what a directory makes of an operation was not stored');
@@ -59,7 +59,7 @@ export class ListingVerdicts {
   }
 
   async #merged(facilitator: string): Promise<Map<string, HeardVerdict>> {
-    const stored = JSON.parse((await this.#ledger.getMeta(metaOf(facilitator))) ?? '[]') as HeardVerdict[];
+    const stored = verdictsIn(await this.#ledger.getMeta(verdictsKey(facilitator)));
     const merged = new Map(stored.map(each => [keyOf(each), each]));
     for (const [key, each] of this.#heard.get(facilitator) ?? [])
       if (each.at >= (merged.get(key)?.at ?? 0)) merged.set(key, each);
@@ -90,6 +90,12 @@ function keyOf({ operation, transport }: ListingVerdict): string {
   return `${transport} ${operation}`;
 }
 
-function metaOf(facilitator: string): string {
+/** The note of the ledger that has the verdicts of a facilitator. */
+export function verdictsKey(facilitator: string): string {
   return `listings ${facilitator}`;
+}
+
+/** @param note its text; undefined if there is none */
+export function verdictsIn(note: string | undefined): HeardVerdict[] {
+  return JSON.parse(note ?? '[]') as HeardVerdict[];
 }

@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { clockOf } from './clock.js';
+import { execute, type TransactionBody } from './engine.js';
 import { openEngine, opening } from './engines/open-engine.js';
 import { pathOf } from './engines/sqlite-file.js';
 import { offeredHintsOf } from './offered-hints.js';
+import { getMeta, noteKey } from './queries/meta.js';
 import { inspect, type ServerIdentity } from './migrate.js';
 
 /**
@@ -11,21 +13,45 @@ import { inspect, type ServerIdentity } from './migrate.js';
  * - `unsold`: nothing was sold on it, so it belongs to no receiver.
  * - `ours`: it belongs to the configured receiver.
  */
-export type LedgerState = { kind: 'none' | 'older' | 'unsold' | 'ours'; hasHints: boolean };
+export type LedgerState = {
+  kind: 'none' | 'older' | 'unsold' | 'ours';
+  hasHints: boolean;
+  /** Those that were asked for, as far as there are any. */
+  notes: ReadonlyMap<string, string>;
+};
 
 /**
  * Looks at a ledger before a start, also while servers use it, and changes nothing.
+ * @param notes the keys of notes to read
  * @throws LedgerFault if a start would be refused
  */
-export async function inspectLedger(url: string, identity: ServerIdentity): Promise<LedgerState> {
-  if (url.startsWith('file:') && !existsSync(pathOf(url))) return { kind: 'none', hasHints: false };
+export async function inspectLedger(
+  url: string,
+  identity: ServerIdentity,
+  notes: readonly string[] = [],
+): Promise<LedgerState> {
+  if (url.startsWith('file:') && !existsSync(pathOf(url))) return nothingIn('none');
   const engine = await openEngine(url, 'check');
   try {
     const found = await opening(engine.read(() => inspect(engine.dialect, identity)));
-    if (found === 'none' || found === 'older') return { kind: found, hasHints: false };
+    if (found === 'none' || found === 'older') return nothingIn(found);
     const offered = await offeredHintsOf({ engine, now: clockOf(engine.dialect) }).offeredHints();
-    return { kind: found.has('pay_to') ? 'ours' : 'unsold', hasHints: offered.length > 0 };
+    const kept = await engine.read(() => readNotes(notes));
+    return { kind: found.has('pay_to') ? 'ours' : 'unsold', hasHints: offered.length > 0, notes: kept };
   } finally {
     await engine.close();
   }
+}
+
+function nothingIn(kind: 'none' | 'older'): LedgerState {
+  return { kind, hasHints: false, notes: new Map() };
+}
+
+function* readNotes(keys: readonly string[]): TransactionBody<Map<string, string>> {
+  const found = new Map<string, string>();
+  for (const key of keys) {
+    const [row] = yield* execute(getMeta({ key: noteKey(key) }));
+    if (row) found.set(key, row.value);
+  }
+  return found;
 }

@@ -15,7 +15,7 @@ import { STATES } from './states.js';
 import type { State } from './states.js';
 import * as answers from './queries/answers.js';
 import { find, findToChange } from './queries/claims.js';
-import { getMeta, keepMeta, setMeta } from './queries/meta.js';
+import { getMeta, keepMeta, noteKey, setMeta } from './queries/meta.js';
 import * as moves from './queries/transitions.js';
 import { finishOrder } from './queries/orders.js';
 import { findRefund, insertRefund } from './queries/refunds.js';
@@ -106,15 +106,15 @@ export function readerOf(connection: Connection) {
     },
     /** A stored text, such as the greatest block height seen. */
     getMeta: async (key: string): Promise<string | undefined> => {
-      const [row] = await engine.read(() => execute(getMeta({ key: metaKey(key) })));
+      const [row] = await engine.read(() => execute(getMeta({ key: noteKey(key) })));
       return row?.value;
     },
     setMeta: async (key: string, value: string): Promise<void> => {
-      await engine.write(() => execute(setMeta({ key: metaKey(key), value })));
+      await engine.write(() => execute(setMeta({ key: noteKey(key), value })));
     },
     /** Stores a text unless there is one under this key. @returns the one that is stored now, at every server */
     keepMeta: async (key: string, value: string): Promise<string> => {
-      const [row] = await engine.write(() => execute(keepMeta({ key: metaKey(key), value })));
+      const [row] = await engine.write(() => execute(keepMeta({ key: noteKey(key), value })));
       return row?.value ?? value;
     },
     /** Undefined if none is recorded, also for payments that were refunded before refunds were checked on chain. */
@@ -244,9 +244,4 @@ function answerOf(row: answers.SavedAnswer): StoredAnswer {
     body: bytesOf(row.body),
     expiresAt: row.answer_expires_at ?? Infinity,
   };
-}
-
-/** Separates stored texts from the ledger's own keys. */
-function metaKey(key: string): string {
-  return `note:${key}`;
 }

@@ -9,6 +9,7 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { Finding } from '../../../src/checks/preflight.js';
 import { startSandbox } from '../../../src/sandbox/start.js';
+import { ListingVerdicts } from '../../../src/facilitators/listing-verdicts.js';
 import { openLedger } from '../../../src/ledger/store.js';
 import { paymentIn } from '../../support/ledger-places.js';
 import {
@@ -192,6 +193,24 @@ describe('npm run check', function () {
     expect(error).to.include(`belongs to PAY_TO ${FEE_PAYER}`).and.include('npm run ledger -- receiver');
     expect(others).to.deep.equal([]);
     await ledger.close();
+  });
+
+  it('says what the directory of a facilitator made of the shop', async () => {
+    const ledger = await openLedger({
+      url: `file:${join(stateDir, 'ledger.db')}`,
+      payTo: PAY_TO,
+      network: CAIP2,
+    });
+    const silent = { info: () => {}, warn: () => {}, error: () => {} };
+    const verdicts = new ListingVerdicts(ledger, silent);
+    const { host } = new URL(addressOf(stub.facilitator));
+    const rejected = { operation: 'summarize', transport: 'http', status: 'rejected' } as const;
+    await verdicts.hear(`${host}/`, { ...rejected, why: 'no schema' });
+    await ledger.close();
+    const all = await findings(mainnet());
+    const [finding] = all.filter(({ subject }) => subject === 'directories');
+    expect(finding?.level).to.equal('warning');
+    expect(finding?.found).to.match(/does not list summarize \(http\), since 20.*: no schema$/);
   });
 
   it('tells every error of the configuration', async () => {

@@ -11,6 +11,9 @@ import { inspectLedger, type LedgerState } from '../../ledger/inspect-ledger.js'
 import { HttpClient } from '../../net/http-client.js';
 import type { Log } from '../../net/log.js';
 import { createFacilitators } from '../../facilitators/create-facilitators.js';
+import { facilitatorName } from '../../facilitators/http-facilitator.js';
+import { verdictsIn, verdictsKey } from '../../facilitators/listing-verdicts.js';
+import { directoryFindings } from '../../checks/directory-findings.js';
 import { runChecks, sentenceOf, type Check, type Finding } from '../../checks/preflight.js';
 import { databaseCheck, headerCheck, startupChecks } from '../../checks/startup-checks.js';
 import { publicUrlCheck } from '../../checks/public-url-check.js';
@@ -30,7 +33,7 @@ const USAGE = `Usage: ${commandLine('check')} [--json]
 
 Checks everything that a start of the server checks, without starting it or changing anything, also while it runs: the configuration,
 the contract, its handlers and the APIs of x-upstream, the RPC servers, the receiver's account, the facilitators and their fee payers,
-this machine's clock, the ledger and its database, and PUBLIC_URL. It reads the same environment as the server.
+this machine's clock, the ledger and its database, what directories say of the shop, and PUBLIC_URL. It reads the same environment as the server.
 
 Prints a line per finding: ok, warning or error, what was found, and what to do. Exit status 1: there is an error.`;
 
@@ -97,17 +100,26 @@ const LEDGER_STATES: Record<LedgerState['kind'], string> = {
 async function lookAtLedger(
   config: Config,
   payTo: string,
+  facilitators: readonly string[],
 ): Promise<{ hasHints: boolean; findings: Finding[] }> {
   const subject = 'ledger';
   try {
-    const { kind, hasHints } = await inspectLedger(config.databaseUrl, {
-      payTo,
-      network: config.network.caip2,
-    });
-    return { hasHints, findings: [{ level: 'ok', subject, found: LEDGER_STATES[kind] }] };
+    const identity = { payTo, network: config.network.caip2 };
+    const keys = facilitators.map(verdictsKey);
+    const { kind, hasHints, notes } = await inspectLedger(config.databaseUrl, identity, keys);
+    const heard = keys.flatMap(key => verdictsIn(notes.get(key)));
+    const listings = config.listed ? directoryFindings(facilitators, heard) : [];
+    return { hasHints, findings: [{ level: 'ok', subject, found: LEDGER_STATES[kind] }, ...listings] };
   } catch (error) {
     return { hasHints: false, findings: [{ level: 'error', subject, found: messageOf(error) }] };
   }
+}
+
+/** The facilitators that have a directory, if they are not ours. */
+function namesOf(endpoints: Endpoints | undefined): string[] {
+  return (endpoints?.facilitators ?? []).flatMap(each =>
+    each.kind === 'http' ? [facilitatorName(each.url)] : [],
+  );
 }
 
 async function reach(url: string): Promise<void> {
@@ -134,7 +146,7 @@ async function check(config: Config): Promise<Finding[]> {
   const endpoints = await endpointsOf(config);
   // A sandbox that does not run has not said whom it pays.
   const payTo = endpoints?.payTo ?? config.payTo;
-  const ledger = payTo === undefined ? undefined : await lookAtLedger(config, payTo);
+  const ledger = payTo === undefined ? undefined : await lookAtLedger(config, payTo, namesOf(endpoints));
   const looked = [...findings, ...(ledger?.findings ?? [])];
   if (!contract) return looked;
   const { variable, allowPrivateUpstreams: allowPrivate } = config;

@@ -7,6 +7,9 @@ type MetaRow = { key: string; value: string };
 /** The ledger's own keys. All other keys begin with `note:`. */
 const OWN_KEYS = raw("'schema', 'pay_to', 'former_pay_to', 'network', 'retired', 'arriving'");
 
+/** The key of a note. */
+export const noteKey = (key: string): string => `note:${key}`;
+
 /** One row if there is a table of this name. */
 export const tableExists = ({ name: engine }: Dialect, name: string): Query =>
   engine === 'postgres'
