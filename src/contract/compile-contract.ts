@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { throwAll, type Compiled, type Contract } from './contract.js';
+import { contractSource } from './import/kept-document.js';
 import { readText } from './parse-contract.js';
 import { reportSchemas } from './schema-faults.js';
 
@@ -22,10 +23,11 @@ export type BuiltContract = { contract: Contract; whole: string; compiled: strin
  * @throws ContractFault
  */
 export async function buildContract(folder: string): Promise<BuiltContract> {
-  const text = readFileSync(join(folder, 'openapi.yaml'), 'utf8');
+  const file = join(folder, 'openapi.yaml');
+  const { text, files } = await contractSource(file);
   const contract = await checkedContract(text);
   const whole = `${JSON.stringify(contract.document, undefined, 2)}\n`;
-  return { contract, whole, compiled: compiledText(text, contract) };
+  return { contract, whole, compiled: compiledText(readFileSync(file, 'utf8'), contract, files) };
 }
 
 /**
@@ -50,9 +52,10 @@ async function checkedContract(text: string): Promise<Contract> {
   return contract;
 }
 
-/** The compiled form of a contract, which counts as long as the file that it is made from has this text. */
-export function compiledText(text: string, { document }: Contract): string {
-  return JSON.stringify({ sha256: hash('sha256', text), document } satisfies Compiled);
+/** The compiled form of a contract, which counts as long as the file that it is made from has this text, and others have these hashes. */
+export function compiledText(text: string, { document }: Contract, files?: Record<string, string>): string {
+  const others = files && Object.keys(files).length > 0 ? { files } : {};
+  return JSON.stringify({ sha256: hash('sha256', text), ...others, document } satisfies Compiled);
 }
 
 /** Whoever reads it meets all of it or none. */

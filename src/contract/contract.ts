@@ -34,8 +34,8 @@ export class ContractFault extends Error {}
 /** The methods that a path of a document may have. */
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
-/** A compiled contract and the hash of its source text. */
-export type Compiled = { sha256: string; document: Json };
+/** A compiled contract, the hash of its source text, and those of the further files of which it was made, by path. */
+export type Compiled = { sha256: string; document: Json; files?: Record<string, string> };
 
 /**
  * The contract that was compiled from a file (see compile-contract.ts); undefined if there is none that can be read, or the file was
@@ -45,17 +45,27 @@ export type Compiled = { sha256: string; document: Json };
 export function compiledContract(file: URL | string, compiled: URL): Contract | undefined {
   const built = readCompiled(compiled);
   if (built?.sha256 !== hash('sha256', readFileSync(file))) return undefined;
+  if (!Object.entries(built.files ?? {}).every(([path, sha256]) => hashOf(path) === sha256)) return undefined;
   const { faults, fault } = faultsAt(() => 'openapi.yaml');
   const contract = readContract(built.document, fault);
   throwAll(faults);
   return contract;
 }
 
+function hashOf(file: string): string | undefined {
+  try {
+    return hash('sha256', readFileSync(file));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Undefined if there is none that can be read. */
 export function readCompiled(file: URL): Compiled | undefined {
   try {
-    const { sha256, document } = objectOf(JSON.parse(readFileSync(file, 'utf8')));
-    return typeof sha256 === 'string' && isObject(document) ? { sha256, document } : undefined;
+    const { sha256, document, files } = objectOf(JSON.parse(readFileSync(file, 'utf8')));
+    if (typeof sha256 !== 'string' || !isObject(document)) return undefined;
+    return { sha256, document, ...(isObject(files) ? { files: files as Record<string, string> } : {}) };
   } catch {
     return undefined;
   }

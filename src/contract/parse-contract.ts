@@ -10,6 +10,7 @@ import {
   throwAll,
   type Contract,
 } from './contract.js';
+import { contractSource } from './import/kept-document.js';
 import type { Added } from './expand/draft.js';
 import { expand } from './expand/expand.js';
 import type { Fault } from './read-parameters.js';
@@ -31,7 +32,18 @@ export function loadContract(file: URL | string, compiled?: URL): Contract {
   const built = compiled && compiledContract(file, compiled);
   if (built) return built;
   const name = typeof file === 'string' ? file : 'openapi.yaml';
-  const contract = parseContract(readFileSync(file, 'utf8'), name);
+  return unbuilt(parseContract(readFileSync(file, 'utf8'), name), compiled);
+}
+
+/** Like loadContract, also of a file that is an overlay of another document (see kept-document.ts). */
+export async function loadAnyContract(file: string, compiled?: URL): Promise<Contract> {
+  const built = compiled && compiledContract(file, compiled);
+  if (built) return built;
+  const { text } = await contractSource(file);
+  return unbuilt(parseContract(text), compiled);
+}
+
+function unbuilt(contract: Contract, compiled: URL | undefined): Contract {
   if (compiled && readCompiled(compiled)) throw new ContractFault(STALE);
   return contract;
 }

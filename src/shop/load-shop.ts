@@ -50,7 +50,7 @@ export async function loadShop(folder: string): Promise<Shop> {
     throw new ContractFault(
       `There is no openapi.yaml in ${folder}. Start in the folder of a shop, set SHOP_DIR to it, or write one with coinslot init.`,
     );
-  const from = [pathToFileURL(files.contract), pathToFileURL(files.compiled)] as const;
+  const from = [files.contract, pathToFileURL(files.compiled)] as const;
   const contract = compiledContract(...from) ?? (await parsed(...from));
   const handlers = await loadHandlers(files);
   checkHandlers(contract, handlers);
@@ -58,9 +58,9 @@ export async function loadShop(folder: string): Promise<Shop> {
 }
 
 /** What reads YAML and completes a contract takes a tenth of a second to load, and a shop that was built does not need it. */
-async function parsed(file: URL, compiled: URL): Promise<Contract> {
-  const { loadContract } = await import('../contract/parse-contract.js');
-  return loadContract(file, compiled);
+async function parsed(file: string, compiled: URL): Promise<Contract> {
+  const { loadAnyContract } = await import('../contract/parse-contract.js');
+  return loadAnyContract(file, compiled);
 }
 
 async function loadHandlers({

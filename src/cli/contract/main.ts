@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { Document, isMap, isScalar, isSeq, type Node } from 'yaml';
 import { ContractFault, throwAll } from '../../contract/contract.js';
+import { contractSource } from '../../contract/import/kept-document.js';
 import { readText } from '../../contract/parse-contract.js';
 import type { Added } from '../../contract/expand/draft.js';
 import { writeData, writeErr, writeOut } from '../terminal.js';
@@ -34,12 +35,12 @@ function nodeAt(yaml: Document, path: readonly string[]): Node | undefined {
   return pair?.key as Node | undefined;
 }
 
-function print(): void {
+async function print(): Promise<void> {
   if (!existsSync(FILE))
     throw new ContractFault(
       `There is no openapi.yaml in ${process.cwd()}: go to the folder of your shop, or run coinslot init.`,
     );
-  const { contract, added, faults } = readText(readFileSync(FILE, 'utf8'));
+  const { contract, added, faults } = readText((await contractSource(FILE)).text);
   throwAll(faults);
   writeData(withComments(contract.document, added));
 }
@@ -49,7 +50,7 @@ if (process.argv.length > 2) {
   process.exitCode = process.argv[2] === '--help' ? 0 : 2;
 } else {
   try {
-    print();
+    await print();
   } catch (error) {
     if (!(error instanceof ContractFault)) throw error;
     writeErr(`${error.message}\n`);

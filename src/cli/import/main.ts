@@ -1,11 +1,17 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { importContract, type Imported, type Row } from '../../contract/import/import-contract.js';
+import {
+  importContract,
+  type Imported,
+  type ImportOptions,
+  type Row,
+} from '../../contract/import/import-contract.js';
 import { ImportFault } from '../../contract/import/source-document.js';
 import { objectOf } from '../../contract/references.js';
 import { writeErr, writeOut } from '../terminal.js';
-import { contractYaml } from './contract-yaml.js';
+import { contractYaml, overlayOf } from './contract-yaml.js';
 import { placeOf, readDocument } from './read-document.js';
 
 const USAGE = `Usage: coinslot import <file or URL> --price PATTERN=USD [options]
@@ -21,6 +27,8 @@ YAML. Then coinslot run sells them. It prints what is sold, and what is not and 
   --secret HEADER=TEXT  a header for the API, with the variable that holds the key: 'Authorization=Bearer \${API_TOKEN}'. Without it,
                         what the document asks for is sent from variables, which are printed
   --flow FLOW           authorization (default): charged only for an answer; upfront: paid before the work, for slow work
+  --keep                leave the document where it is: openapi.yaml is then an overlay of it (OpenAPI Overlay 1.0) with prices and the
+                        address of the API, and every build reads both, so that the document may be generated anew
   --out FILE            what to write (default openapi.yaml)
   --replace             write it even if the file is there
   --help                print this text`;
@@ -33,8 +41,11 @@ const OPTIONS = {
   flow: { type: 'string' },
   out: { type: 'string' },
   replace: { type: 'boolean' },
+  keep: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
+
+type Values = ReturnType<typeof parsed>['values'];
 
 function parsed() {
   try {
@@ -50,28 +61,48 @@ function flowOf(flow: string | undefined): 'authorization' | 'upfront' {
   throw new ImportFault(`--flow must be authorization or upfront, not ${flow}.`);
 }
 
-async function run(name: string, values: ReturnType<typeof parsed>['values']): Promise<void> {
-  const { price = [], only, secret, upstream, out = 'openapi.yaml', replace = false } = values;
+async function run(name: string, values: Values): Promise<void> {
+  const { price = [], out = 'openapi.yaml', keep = false } = values;
   if (price.length === 0) throw new ImportFault(`--price is missing: --price '*=0.01'\n\n${USAGE}`);
-  if (existsSync(out) && !replace)
+  const place = placeOf(name);
+  const document = place.protocol === 'file:' ? fileURLToPath(place) : undefined;
+  checkFiles(document, resolve(out), values);
+  const { text, at } = await readDocument(place);
+  const imported = await importContract(text, optionsOf(at, price, values));
+  writeOut(tableOf(imported.table));
+  const sold = imported.table.filter(({ leftOut }) => leftOut === undefined);
+  if (sold.length === 0) throw new ImportFault('Nothing of it can be sold, so nothing was written.');
+  const kept = keep && document !== undefined ? relative(dirname(resolve(out)), document) : undefined;
+  const written =
+    kept === undefined ? imported.contract : overlayOf(imported, `./${kept.replaceAll('\\', '/')}`);
+  writeFileSync(out, contractYaml(written, `Written by coinslot import from ${kept ?? at.href}`));
+  writeOut(`\n${summaryOf(imported, sold.length, out)}\n`);
+}
+
+/** @param document undefined if it is on the web */
+function checkFiles(document: string | undefined, out: string, { replace, keep }: Values): void {
+  if (document === out)
     throw new ImportFault(
-      `${resolve(out)} is there already: name another file with --out, or add --replace.`,
+      `${document} is the document itself: rename it, to api.yaml for example, and import that.`,
     );
-  const { text, at } = await readDocument(placeOf(name));
-  const imported = await importContract(text, {
+  if (existsSync(out) && replace !== true)
+    throw new ImportFault(`${out} is there already: name another file with --out, or add --replace.`);
+  if (keep === true && document === undefined)
+    throw new ImportFault(
+      '--keep needs a file, because every build reads it: save the document beside openapi.yaml.',
+    );
+}
+
+function optionsOf(at: URL, prices: string[], { only, secret, upstream, flow }: Values): ImportOptions {
+  return {
     at,
-    prices: price,
-    flow: flowOf(values.flow),
+    prices,
+    flow: flowOf(flow),
     ...(only ? { only } : {}),
     ...(secret ? { secrets: secret } : {}),
     ...(upstream === undefined ? {} : { upstream }),
     load: async file => (await readDocument(file)).text,
-  });
-  writeOut(tableOf(imported.table));
-  const sold = imported.table.filter(({ leftOut }) => leftOut === undefined);
-  if (sold.length === 0) throw new ImportFault('Nothing of it can be sold, so nothing was written.');
-  writeFileSync(out, contractYaml(imported.contract, `Imported by coinslot import from ${at.href}`));
-  writeOut(`\n${summaryOf(imported, sold.length, out)}\n`);
+  };
 }
 
 function tableOf(rows: readonly Row[]): string {

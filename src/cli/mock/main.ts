@@ -3,12 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { commandLine } from '../../config/command-line.js';
 import { ConfigFault } from '../../config/setting-reader.js';
 import { ContractFault } from '../../contract/contract.js';
-import { loadContract } from '../../contract/parse-contract.js';
+import { loadAnyContract } from '../../contract/parse-contract.js';
 import { listen } from '../../http/listen.js';
 import { Routes } from '../../contract/routes.js';
 import { shopFiles } from '../../shop/load-shop.js';
@@ -49,7 +48,7 @@ async function serve(port: number): Promise<void> {
     throw new PrismFault(
       `Prism is not installed: npm install --save-dev ${PRISM_PACKAGE} (in Coinslot's own repository, make mock installs it).`,
     );
-  const contract = loadContract(pathToFileURL(shopFiles(folder).contract));
+  const contract = await loadAnyContract(shopFiles(folder).contract);
   const routes = await Routes.create(contract);
   const parts = { routes, ...mockSelling(contract, `http://${HOST}:${port}`), prismUrl: '' };
   const server = createFront(parts);

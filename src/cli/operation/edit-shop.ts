@@ -56,9 +56,16 @@ function isWhole(contract: ContractText): boolean {
 
 function readContract(folder: string): ContractText {
   const file = join(folder, 'openapi.yaml');
-  if (existsSync(file)) return new ContractText(readFileSync(file, 'utf8'));
+  if (existsSync(file)) return new ContractText(ownContract(readFileSync(file, 'utf8')));
   throw new OperationFault(
     `There is no openapi.yaml in ${folder}: go to the folder of your shop, or run coinslot init.`,
+  );
+}
+
+function ownContract(text: string): string {
+  if (!/^overlay:/m.test(text)) return text;
+  throw new OperationFault(
+    'openapi.yaml is an overlay of another document: add an action to it, with x-price and x-upstream, or remove one.',
   );
 }
 

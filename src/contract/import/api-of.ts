@@ -16,20 +16,23 @@ export class Api {
   readonly #upstream: string | undefined;
   readonly #given: Readonly<Record<string, string>>;
   readonly #schemes: Json;
+  readonly #kept: boolean;
 
   /**
    * @param at where the document is, to which the address of a server may be relative
    * @param upstream the address of the API, if it is not that of the document
-   * @param given headers by name, with `${NAME}` for a variable
+   * @param secrets headers by name, with `${NAME}` for a variable
+   * @param kept whether the document itself says how each operation is served
    */
   constructor(
     source: Source,
-    { at, upstream, secrets }: { at: URL; upstream?: string; secrets: Readonly<Record<string, string>> },
+    options: { at: URL; upstream?: string; secrets: Readonly<Record<string, string>>; kept?: boolean },
   ) {
     this.#source = source;
-    this.#at = at;
-    this.#upstream = upstream;
-    this.#given = secrets;
+    this.#at = options.at;
+    this.#upstream = options.upstream;
+    this.#given = options.secrets;
+    this.#kept = options.kept ?? false;
     const { document, version } = source;
     this.#schemes =
       version === 2 ? securityOfTwo(document) : objectOf(objectOf(document.components).securitySchemes);
@@ -67,6 +70,7 @@ export class Api {
 
   /** What an operation needs, of the first of the document's alternatives that can be sent. @throws LeftOut if there is none */
   credentialsOf(operation: Json): Credentials {
+    if (this.#kept || 'x-upstream' in operation) return ownCredentials(operation);
     const required = operation.security ?? this.#source.document.security;
     const alternatives = Array.isArray(required) && required.length > 0 ? required.map(objectOf) : [{}];
     const read = alternatives.map(each => this.#alternative(each));
@@ -137,6 +141,18 @@ export class Api {
     made.headers[header] = `${before}\${${variable}}`;
     made.asked.push({ variable, what: `${what}, sent as ${header}` });
   }
+}
+
+/** What its x-upstream sends, so that no buyer is asked for it. */
+function ownCredentials(operation: Json): Credentials {
+  const { url, headers } = objectOf(operation['x-upstream']);
+  const texts = Object.entries(objectOf(headers)).map(([name, value]) => [name, String(value)]);
+  const [, query = ''] = typeof url === 'string' ? url.split('?', 2) : [];
+  return {
+    headers: Object.fromEntries(texts) as Record<string, string>,
+    query: Object.fromEntries(new URLSearchParams(query)),
+    asked: [],
+  };
 }
 
 function withoutSlash(url: string): string {

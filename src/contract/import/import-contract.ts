@@ -66,7 +66,14 @@ export async function importContract(text: string, options: ImportOptions): Prom
 
 const noFiles: Load = () => Promise.reject(new Error('only the document itself is read'));
 
-async function contractOf(source: Source, options: ImportOptions & { at: URL }): Promise<Imported> {
+/**
+ * Like importContract, of a document that was read.
+ * @param options with `kept`, the document itself has prices, and says how each operation is served
+ */
+export async function contractOf(
+  source: Source,
+  options: ImportOptions & { at: URL; kept?: true },
+): Promise<Imported> {
   const rules = options.prices.map(readPriceRule);
   const only = options.only?.map(readPattern);
   const secrets = Object.fromEntries((options.secrets ?? []).map(readSecret));
@@ -100,30 +107,33 @@ async function contractOf(source: Source, options: ImportOptions & { at: URL }):
   return { contract: documentOf(sold), table, asked: askedBy(sold), notes: [...schemas.notes] };
 }
 
-type Choice = { price: string | undefined; flow?: 'authorization' | 'upfront' };
+type Choice = { price: string | undefined; flow?: 'authorization' | 'upfront'; kept?: true };
 
 function candidateOf(
   parts: { source: Source; api: Api; schemas: SchemaCopies },
   found: Found,
   row: Row,
-  { price, flow = 'authorization' }: Choice,
+  { price, flow = 'authorization', kept }: Choice,
 ): Sold {
   const { method, item, operation } = found;
   if (OTHER_METHODS.includes(method)) throw new LeftOut(`${row.method} is no method that is sold`);
-  if (price !== undefined) row.price = price;
   const own = operation['x-price'];
+  const { amount } = objectOf(own);
+  const shown = price ?? (typeof amount === 'string' ? amount : undefined);
+  if (shown !== undefined) row.price = shown;
   if (price === undefined && own === undefined)
     throw new LeftOut(`has no price: --price '${row.method} ${row.path}=0.01'`);
   const copied = copyOperation(parts, found);
   row.notes = copied.notes;
   const { summary, description, tags, ...called } = copied.operation;
-  const upstream = upstreamOf(parts.api.addressOf(item, operation), copied);
+  const upstream =
+    operation['x-upstream'] ?? (kept ? undefined : upstreamOf(parts.api.addressOf(item, operation), copied));
   const words = { summary, description, tags };
   const whole = {
     operationId: row.id,
     ...Object.fromEntries(Object.entries(words).filter(([, each]) => each !== undefined)),
     'x-price': price === undefined ? own : { mode: 'fixed', currency: 'USD', amount: price, flow },
-    'x-upstream': operation['x-upstream'] ?? upstream,
+    ...(upstream === undefined ? {} : { 'x-upstream': upstream }),
     ...called,
   };
   const { path, notes, credentials } = copied;
