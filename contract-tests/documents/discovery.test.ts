@@ -112,6 +112,10 @@ describe('The served description', () => {
     expectKept('OpenApiDocument', served);
     expect(served.servers).to.deep.equal([{ url: 'https://pay.example' }]);
     expect(served.info.contact).to.deep.equal({ name: 'Coinslot', url: SITE });
+    expect(served['x-service-info']).to.deep.equal({
+      categories: [...new Set(contract.paid.flatMap(({ tags }) => tags))],
+      docs: { homepage: SITE, llms: `${TERMS.publicUrl}/llms.txt` },
+    });
     expect(served.info['x-guidance']).to.equal(discoveryOf(contract.paid, sellingOf(TERMS)).instructions);
   });
 

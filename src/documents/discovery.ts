@@ -56,12 +56,14 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
   const protocols = methods.all.flatMap(method => method.documents().protocol ?? []);
   const document = structuredClone(contract.document) as {
     info: Json & { contact?: Json };
+    'x-service-info'?: Json;
     servers: Json[];
     paths: Record<string, Record<string, Json>>;
   };
   document.servers = [{ url: publicUrl }];
   document.info.contact = { ...document.info.contact, url: siteUrl };
   document.info['x-guidance'] = discoveryOf(contract.paid, selling).instructions;
+  document['x-service-info'] ??= serviceInfo(contract, publicUrl, siteUrl);
   document.info['x-schemathesis'] = publicUrl + SCHEMATHESIS_PATH;
   for (const [path, example] of freeExamples(contract, selling, siteUrl))
     showExample(document, path, example);
@@ -83,6 +85,14 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
     responses['402'] = withChallenge(document, response, methods.first.example(operation));
   }
   return document;
+}
+
+/** The service as payment directories describe it (draft-payment-discovery-00). */
+function serviceInfo({ paid }: Contract, publicUrl: string, homepage: string): Json {
+  return {
+    categories: [...new Set(paid.flatMap(({ tags }) => tags))],
+    docs: { homepage, llms: `${publicUrl}/llms.txt` },
+  };
 }
 
 /** Says how large a body may be, unless the contract says something about it. */
