@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import {
@@ -11,6 +13,7 @@ import {
 import { ImportFault } from '../../contract/import/source-document.js';
 import { objectOf } from '../../contract/references.js';
 import { writeErr, writeOut } from '../terminal.js';
+import { askPrices } from './ask-prices.js';
 import { contractYaml, overlayOf } from './contract-yaml.js';
 import { placeOf, readDocument } from './read-document.js';
 
@@ -21,7 +24,7 @@ YAML. Then coinslot run sells them. It prints what is sold, and what is not and 
 
   --price PATTERN=USD   what calls cost: 'POST /report=0.50', '*=0.01'. A pattern is a method and path, a path, a tag or an operationId;
                         * stands for anything. May be there many times: the pattern with the most characters besides * wins, and
-                        of equals the last. What has no price is not sold
+                        of equals the last. What has no price is not sold. Without any, a terminal lists what can be sold, and asks
   --only PATTERN        import only what it matches; may be there many times
   --upstream URL        the address of the API (default: the first of the document's servers); may begin with \${NAME}
   --secret HEADER=TEXT  a header for the API, with the variable that holds the key: 'Authorization=Bearer \${API_TOKEN}'. Without it,
@@ -63,12 +66,15 @@ function flowOf(flow: string | undefined): 'authorization' | 'upfront' {
 
 async function run(name: string, values: Values): Promise<void> {
   const { price = [], out = 'openapi.yaml', keep = false } = values;
-  if (price.length === 0) throw new ImportFault(`--price is missing: --price '*=0.01'\n\n${USAGE}`);
+  const isAsked = price.length === 0;
+  if (isAsked && !(process.stdin.isTTY && process.stdout.isTTY))
+    throw new ImportFault(`--price is missing: --price '*=0.01'\n\n${USAGE}`);
   const place = placeOf(name);
   const document = place.protocol === 'file:' ? fileURLToPath(place) : undefined;
   checkFiles(document, resolve(out), values);
   const { text, at } = await readDocument(place);
-  const imported = await importContract(text, optionsOf(at, price, values));
+  const prices = isAsked ? await chosenPrices(text, optionsOf(at, ['*=0.01'], values)) : price;
+  const imported = await importContract(text, optionsOf(at, prices, values));
   writeOut(tableOf(imported.table));
   const sold = imported.table.filter(({ leftOut }) => leftOut === undefined);
   if (sold.length === 0) throw new ImportFault('Nothing of it can be sold, so nothing was written.');
@@ -77,6 +83,21 @@ async function run(name: string, values: Values): Promise<void> {
     kept === undefined ? imported.contract : overlayOf(imported, `./${kept.replaceAll('\\', '/')}`);
   writeFileSync(out, contractYaml(written, `Written by coinslot import from ${kept ?? at.href}`));
   writeOut(`\n${summaryOf(imported, sold.length, out)}\n`);
+}
+
+/** What the person at the terminal wants to sell. */
+async function chosenPrices(text: string, options: ImportOptions): Promise<string[]> {
+  const { table } = await importContract(text, options);
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  const closed = once(terminal, 'close').then(() => {
+    throw new ImportFault('Nothing was chosen, so nothing was written.');
+  });
+  try {
+    return await askPrices(table, question => Promise.race([terminal.question(question), closed]), writeOut);
+  } finally {
+    closed.catch(() => undefined);
+    terminal.close();
+  }
 }
 
 /** @param document undefined if it is on the web */
