@@ -43,7 +43,7 @@ function contractOf(all: readonly Declared[]): Contract {
         answers: [{ mimeType: 'application/json', kind: 'json' }],
       }) as unknown as PricedOperation,
   );
-  return { document: { openapi: '3.1.0', info: {}, paths: {} }, paid, free: [] };
+  return { document: { openapi: '3.1.0', info: {}, paths: {} }, paid, given: [], free: [] };
 }
 
 describe('The path index', () => {

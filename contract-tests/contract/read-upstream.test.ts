@@ -190,7 +190,7 @@ describe('x-upstream in the contract', () => {
     const free = `paths: { /a: { get: { operationId: a, x-upstream: { url: 'https://a.example' }, responses: { '200': {} } } } }`;
     expect(() => parseContract(free, 'shop.yaml')).to.throw(
       ContractFault,
-      'has an x-upstream but costs nothing',
+      'has an x-upstream but neither a price nor x-free-proxy',
     );
   });
 });

@@ -195,7 +195,8 @@ describe('The files of another shop', () => {
   });
 
   it('its name and icon are those of its info, in what x402 accepts', () => {
-    const named = (info: object) => serviceOf({ document: { info }, paid: [], free: [] }, publicUrl);
+    const named = (info: object) =>
+      serviceOf({ document: { info }, paid: [], given: [], free: [] }, publicUrl);
     expect(named({ title: 'Petstore' })).to.deep.equal({
       name: 'Petstore',
       iconUrl: `${publicUrl}/icon.png`,

@@ -23,7 +23,12 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
   };
   const hints = new SolanaHints(address);
   const offers = new Offers(sellingOf(terms).methods, hints);
-  const routes = await Routes.create({ document: { info: {}, paths: {} }, paid: [SUMMARIZE], free: [] });
+  const routes = await Routes.create({
+    document: { info: {}, paths: {} },
+    paid: [SUMMARIZE],
+    given: [],
+    free: [],
+  });
   const parts = { app: handle, offers, routes, documents: new Map(), exposed: '' };
   const server = createHttpServer(parts, deadlines);
   server.listen(0, '127.0.0.1');

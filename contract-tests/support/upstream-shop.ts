@@ -208,6 +208,10 @@ export type ShopOptions = {
   prices?: typeof PRICES;
   /** Handlers that serve operations in place of their upstreams. */
   handlers?: Serving;
+  /** Other operations, by path, as a contract has them. */
+  paths?: Record<string, object>;
+  /** How many proxies name its callers. Default: none, and callers have no limits. */
+  trustedProxies?: number;
   /** Told of every response before it is written. */
   watch?: (response: ServerResponse) => void;
 };
@@ -240,7 +244,7 @@ export class UpstreamShop {
     env: Record<string, string> = {},
     options: ShopOptions = {},
   ): Promise<UpstreamShop> {
-    const contract = contractOf(operations, { ...ANSWERS }, options.prices);
+    const contract = contractOf(operations, { ...ANSWERS, ...options.paths }, options.prices);
     const settings = { variable: (name: string) => env[name], allowPrivate: options.allowPrivate ?? true };
     const http = createHttpOperations(contract, settings, options.breaker);
     const folder = await mkdtemp(join(tmpdir(), 'coinslot-upstreams-'));
@@ -355,7 +359,7 @@ export class UpstreamShop {
       pickUps: new PickUps(contract, answerKeys, charge, offers.methods),
       bodies: new BodyReader(),
       deliveries: new Deliveries(),
-      limits: new SourceLimits({ trustedProxies: 0 }),
+      limits: new SourceLimits({ trustedProxies: options.trustedProxies ?? 0 }),
       exposed,
       documents: new Map(),
       pages: [],

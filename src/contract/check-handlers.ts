@@ -11,7 +11,7 @@ const OWN = ['getIndex', 'getDiscovery', 'getOpenapi', 'getHealth'];
  */
 export function checkHandlers(contract: Contract, handlers: object): void {
   const has = (id: string): boolean => Object.hasOwn(handlers, id);
-  const known = new Set([...contract.paid, ...contract.free].map(({ id }) => id));
+  const known = new Set([...contract.paid, ...contract.given, ...contract.free].map(({ id }) => id));
   const faults = [
     ...contract.paid
       .filter(({ id, upstream }) => !upstream && !has(id))
@@ -20,7 +20,7 @@ export function checkHandlers(contract: Contract, handlers: object): void {
           `openapi.yaml sells ${id} (${method} ${path}), but nothing serves it: write handlers/${id}.ts and add it to ${INDEX}, or ` +
           'give the operation an x-upstream.',
       ),
-    ...contract.paid
+    ...[...contract.paid, ...contract.given]
       .filter(({ id, upstream }) => upstream && has(id))
       .map(
         ({ id }) =>

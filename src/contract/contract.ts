@@ -3,13 +3,19 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { parameterNames, unnamed } from './paths.js';
 import { MCP_PATH, PICK_UP } from './reserved-names.js';
-import { PRICE, readPriced, type PricedOperation } from './read-operation.js';
+import { PRICE, readGiven, readPriced, type GivenOperation, type PricedOperation } from './read-operation.js';
 import type { Fault, Place } from './read-parameters.js';
 import { PRICES } from '../price/prices.js';
 import { isObject, objectOf } from './references.js';
 
 export type { AnswerForm, Form } from './read-answers.js';
-export type { PaymentFlow, PricedOperation, RequestBody } from './read-operation.js';
+export type {
+  CalledOperation,
+  GivenOperation,
+  PaymentFlow,
+  PricedOperation,
+  RequestBody,
+} from './read-operation.js';
 export type { Parameter } from './read-parameters.js';
 
 /** A free operation: a GET. */
@@ -26,7 +32,13 @@ export type FreeOperation = {
   mcp?: { summary: string; description: string };
 };
 
-export type Contract = { document: Json; paid: PricedOperation[]; free: FreeOperation[] };
+/** `given`: what an API serves for nothing; `free`: documents, of the server or of handlers. */
+export type Contract = {
+  document: Json;
+  paid: PricedOperation[];
+  given: GivenOperation[];
+  free: FreeOperation[];
+};
 
 /** The contract can't be used. `message` lists every fault with its place in the YAML. */
 export class ContractFault extends Error {}
@@ -87,7 +99,7 @@ export function throwAll(faults: readonly string[]): void {
 
 /** Reads a whole document into operations with prices. */
 export function readContract(document: Json, fault: Fault, prices = PRICES): Contract {
-  const contract: Contract = { document, paid: [], free: [] };
+  const contract: Contract = { document, paid: [], given: [], free: [] };
   if (!isObject(document.paths)) fault(['paths'], 'must be an object, with what is sold by path');
   for (const [path, item] of Object.entries(objectOf(document.paths))) {
     if (!isObject(item)) fault(['paths', path], 'must be an object');
@@ -96,7 +108,7 @@ export function readContract(document: Json, fault: Fault, prices = PRICES): Con
       readOperation(contract, { document, path, method, item: objectOf(item), operation }, fault, prices);
     }
   }
-  for (const { id, path } of repeated([...contract.paid, ...contract.free]))
+  for (const { id, path } of repeated([...contract.paid, ...contract.given, ...contract.free]))
     fault(['paths', path], `repeats the operationId ${id}: give each operation its own`);
   clashes(contract, fault);
   reserved(contract, fault);
@@ -117,13 +129,24 @@ function readOperation(contract: Contract, place: Place, fault: Fault, prices: t
       at,
       `has no operationId, by which buyers and handlers name it: operationId: ${idOf(method, path)}`,
     );
+  const given = 'x-free-proxy' in operation;
+  if ('x-price' in operation && given)
+    return fault([...at, 'x-free-proxy'], 'gives away an operation that has a price: remove one of the two');
+  if (given) {
+    const read = readGiven(place, fault);
+    if (read) contract.given.push(read);
+    return;
+  }
   if ('x-price' in operation || '402' in objectOf(operation.responses)) {
     const priced = readPriced(place, fault, prices);
     if (priced) contract.paid.push(priced);
     return;
   }
   if ('x-upstream' in operation)
-    return fault(at, `has an x-upstream but costs nothing, and only paid operations have one: ${PRICE}`);
+    return fault(
+      at,
+      `has an x-upstream but neither a price nor x-free-proxy. If it is sold: ${PRICE}; if it is given away: x-free-proxy: true`,
+    );
   readFree(contract, place, fault);
 }
 
@@ -182,9 +205,9 @@ function sectionOf(
 }
 
 /** Two operations that one call would match. */
-function clashes({ paid, free }: Contract, fault: Fault): void {
+function clashes({ paid, given, free }: Contract, fault: Fault): void {
   const seen = new Map<string, string>();
-  const all = [...paid, ...free.map(operation => ({ ...operation, method: 'GET' }))];
+  const all = [...paid, ...given, ...free.map(operation => ({ ...operation, method: 'GET' }))];
   for (const { path, method } of all) {
     const key = `${method} ${unnamed(path)}`;
     const other = seen.get(key);
@@ -194,8 +217,8 @@ function clashes({ paid, free }: Contract, fault: Fault): void {
 }
 
 /** Paths and names that the server uses itself, and that would never reach the operation. */
-function reserved({ paid, free }: Contract, fault: Fault): void {
-  for (const { id, path } of [...paid, ...free]) {
+function reserved({ paid, given, free }: Contract, fault: Fault): void {
+  for (const { id, path } of [...paid, ...given, ...free]) {
     if (path === MCP_PATH)
       fault(['paths', path], 'the server itself answers here, to MCP clients: choose another path');
     if (id === PICK_UP)

@@ -1,5 +1,5 @@
 import { absolute, referenceTo } from './ajv.js';
-import type { Contract, FreeOperation, PricedOperation, RequestBody } from './contract.js';
+import type { Contract, FreeOperation, CalledOperation, RequestBody } from './contract.js';
 import type { Json } from './json.js';
 import type { Parameter } from './read-parameters.js';
 import { follow, isObject, objectOf } from './references.js';
@@ -31,7 +31,7 @@ export function responsesOf(
 }
 
 /** The schema of the answer that is sold with a status, of its first form that is JSON. */
-export function jsonSchemaOf({ answers }: PricedOperation, status: number): Json | undefined {
+export function jsonSchemaOf({ answers }: CalledOperation, status: number): Json | undefined {
   return answers.find(form => form.status === status && form.kind === 'json' && form.schema)?.schema;
 }
 
@@ -46,13 +46,13 @@ export function definitionOf(contract: Contract): Json {
   const add = (path: string, method: string, operation: Json): void => {
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation };
   };
-  for (const operation of contract.paid)
-    add(operation.path, operation.method, paidOperation(contract, operation));
+  for (const operation of [...contract.paid, ...contract.given])
+    add(operation.path, operation.method, calledOperation(contract, operation));
   for (const operation of contract.free) add(operation.path, 'GET', freeOperation(contract, operation));
   return { openapi: '3.1.0', info: contract.document.info, paths };
 }
 
-function paidOperation(contract: Contract, operation: PricedOperation): Json {
+function calledOperation(contract: Contract, operation: CalledOperation): Json {
   const { id, parameters, request } = operation;
   const sold = SOLD_STATUSES.flatMap(status => {
     const schema = jsonSchemaOf(operation, status);
@@ -71,7 +71,7 @@ function freeOperation(contract: Contract, { id, path }: FreeOperation): Json {
 }
 
 /** A reference to its place, because openapi-backend forgets that fields of the format `binary` are required. */
-function requestOf({ path, method }: PricedOperation, { required }: RequestBody): Json {
+function requestOf({ path, method }: CalledOperation, { required }: RequestBody): Json {
   const place = ['paths', path, method.toLowerCase(), 'requestBody', 'content', 'application/json', 'schema'];
   return { required, content: { 'application/json': { schema: { $ref: referenceTo(place) } } } };
 }

@@ -32,8 +32,8 @@ export type RequestBody = {
   maxBytes: number;
 };
 
-/** An operation that costs money, as the contract describes it. */
-export type PricedOperation = {
+/** An operation that is called, paid or given away: what a call of it is, and what is answered. */
+export type CalledOperation = {
   id: string;
   method: CalledMethod;
   /** The path template, for example `/v1/quotes/{symbol}`. */
@@ -42,39 +42,79 @@ export type PricedOperation = {
   examplePath: string;
   tags: string[];
   summary: string;
-  /** The price of a call, in decimals and in units of 10⁻⁶ USDC. Where it depends on the body: the most, until `quoted` says more. */
-  price: { mode: string; currency: 'USD'; amount: string; atomic: bigint };
-  /** How that is found. */
-  pricing: Price;
-  flow: PaymentFlow;
   /** Path and query parameters, in the order of the document. `x402Version`, which concerns the payment, is not among them. */
   parameters: Parameter[];
   /** Absent if a call carries no body. */
   request?: RequestBody;
   answers: AnswerForms;
-  /** `x-listed: false`: the directories of facilitators are not told of it. */
-  unlisted?: true;
   /** The API that serves it instead of a handler. */
   upstream?: Upstream;
 };
+
+/** An operation that costs money, as the contract describes it. */
+export type PricedOperation = CalledOperation & {
+  /** The price of a call, in decimals and in units of 10⁻⁶ USDC. Where it depends on the body: the most, until `quoted` says more. */
+  price: { mode: string; currency: 'USD'; amount: string; atomic: bigint };
+  /** How that is found. */
+  pricing: Price;
+  flow: PaymentFlow;
+  /** `x-listed: false`: the directories of facilitators are not told of it. */
+  unlisted?: true;
+};
+
+/** `x-free-proxy: true`: an operation that costs nothing, and that an API serves. */
+export type GivenOperation = CalledOperation & { upstream: Upstream };
 
 /** The keys of every price. */
 const PRICE_KEYS = ['mode', 'currency', 'flow'];
 /** What an operation needs to be sold. */
 export const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
+const FOR_NOTHING = 'amount must be more than zero: leave x-price out and set x-free-proxy to give it away';
 const OBJECT = '{ application/json: { schema: { type: object } } }';
 
 /** Reads an operation that costs money, or reports everything that is wrong with it. */
 export function readPriced(place: Place, report: Fault, prices = PRICES): PricedOperation | undefined {
+  return readSound(place, report, (at, fault) => {
+    checkShape(place, at, fault, 'paid');
+    const { 'x-price': price, 'x-listed': listed = true } = place.operation;
+    const priced = readPrice(price, [...at, 'x-price'], fault, prices);
+    // Also of a price with a fault, so that nothing right is reported below.
+    const flow = objectOf(price).flow === 'upfront' ? 'upfront' : 'authorization';
+    const called = readCalled(place, at, fault, flow);
+    if (typeof listed !== 'boolean') fault([...at, 'x-listed'], 'must be true or false');
+    return priced && called && { ...called, ...priced, ...(listed ? {} : { unlisted: true }) };
+  });
+}
+
+const NOTHING_TO_GIVE =
+  "gives away what an API answers, but has no x-upstream, which names the API: x-upstream: { url: 'https://api.example.com/…' }";
+
+/** Reads an operation with `x-free-proxy`, or reports everything that is wrong with it. */
+export function readGiven(place: Place, report: Fault): GivenOperation | undefined {
+  return readSound(place, report, (at, fault) => {
+    const { 'x-free-proxy': given } = place.operation;
+    if (given !== true) fault([...at, 'x-free-proxy'], 'must be true, or absent');
+    if (!('x-upstream' in place.operation)) fault([...at, 'x-free-proxy'], NOTHING_TO_GIVE);
+    checkShape(place, at, fault, 'given away');
+    const called = readCalled(place, at, fault, 'authorization');
+    return called?.upstream && { ...called, upstream: called.upstream };
+  });
+}
+
+function readSound<T>(
+  { path, method }: Place,
+  report: Fault,
+  read: (at: string[], fault: Fault) => T | undefined,
+): T | undefined {
   let sound = true;
-  const at = ['paths', place.path, place.method];
-  const fault: Fault = (path, message) => {
+  const at = ['paths', path, method];
+  const fault: Fault = (place, message) => {
     sound = false;
-    report(path, message);
+    report(place, message);
   };
   try {
-    const read = readParts(place, at, fault, prices);
-    return sound ? read : undefined;
+    const result = read(at, fault);
+    return sound ? result : undefined;
   } catch (error) {
     if (!(error instanceof ReferenceFault)) throw error;
     fault(at, error.message);
@@ -82,47 +122,40 @@ export function readPriced(place: Place, report: Fault, prices = PRICES): Priced
   }
 }
 
-function readParts(
+function readCalled(
   place: Place,
   at: string[],
   fault: Fault,
-  prices: typeof PRICES,
-): PricedOperation | undefined {
-  const { document, path, method, operation } = place;
-  checkShape(place, at, fault);
-  const priced = readPrice(operation['x-price'], [...at, 'x-price'], fault, prices);
+  flow: PaymentFlow,
+): CalledOperation | undefined {
+  const { document, path, method: written, operation } = place;
   const parameters = readParameters(place, at, fault);
-  const request = readRequest(document, method, operation, at, fault);
-  const { responses } = operation;
+  const request = readRequest(document, written, operation, at, fault);
+  const { operationId: id, tags, summary, responses } = operation;
   const answers = isObject(responses)
     ? readAnswers(document, responses, checkOf(operation), [...at, 'responses'], fault)
     : undefined;
-  const { operationId: id, tags, summary, 'x-price': price, 'x-listed': listed = true } = operation;
-  if (typeof listed !== 'boolean') fault([...at, 'x-listed'], 'must be true or false');
-  const called = {
-    method: calledMethod(method) ?? 'POST',
-    // Also of a price with a fault, so that nothing right is reported below.
-    flow: objectOf(price).flow === 'upfront' ? 'upfront' : 'authorization',
-    parameters,
-    request,
-  } as const;
+  const method = calledMethod(written) ?? 'POST';
   const upstream =
     'x-upstream' in operation
-      ? readUpstream(operation['x-upstream'], called, [...at, 'x-upstream'], fault)
+      ? readUpstream(
+          operation['x-upstream'],
+          { method, flow, parameters, request },
+          [...at, 'x-upstream'],
+          fault,
+        )
       : undefined;
-  if (!priced || !answers) return undefined;
+  if (!answers) return undefined;
   return {
     id,
-    method: called.method,
+    method,
     path,
     examplePath: filledPath(path, parameters),
     tags: Array.isArray(tags) ? tags.map(String) : [],
     summary: typeof summary === 'string' ? summary : id,
-    ...priced,
     parameters,
     ...(request ? { request } : {}),
     answers,
-    ...(listed ? {} : { unlisted: true }),
     ...(upstream ? { upstream } : {}),
   };
 }
@@ -132,9 +165,10 @@ function calledMethod(method: string): CalledMethod | undefined {
   return CALLED_METHODS.find(each => each.toLowerCase() === method);
 }
 
-/** What every paid operation has in common. */
-function checkShape({ path, method, operation }: Place, at: string[], fault: Fault): void {
-  if (!calledMethod(method)) fault(at, `is paid, so its method must be one of ${CALLED_METHODS.join(', ')}`);
+/** What every operation that is called has in common. */
+function checkShape({ path, method, operation }: Place, at: string[], fault: Fault, what: string): void {
+  if (!calledMethod(method))
+    fault(at, `is ${what}, so its method must be one of ${CALLED_METHODS.join(', ')}`);
   const wrong = templateFault(path);
   if (wrong) fault(at.slice(0, 2), wrong);
   const { responses } = operation;
@@ -154,7 +188,9 @@ function readPrice(
   const faults = known ? [] : [`mode must be ${inQuotes(Object.keys(prices))}`];
   // The other faults of a price without a known mode are those of a fixed one.
   const pricing = readKind(known ?? fixed, price, faults);
-  for (const message of faults) fault(place, message);
+  const zero = isZero(price.amount);
+  for (const message of faults.filter(each => !zero || !each.startsWith('amount '))) fault(place, message);
+  if (zero) return void fault(place, FOR_NOTHING);
   if (faults.length || !pricing) return undefined;
   const { atomic } = pricing.most;
   const amount = typeof price.amount === 'string' ? price.amount : toDecimal(atomic);
@@ -163,6 +199,11 @@ function readPrice(
     pricing,
     flow: flow as PaymentFlow,
   };
+}
+
+/** Also as a number. */
+function isZero(amount: unknown): boolean {
+  return amount === 0 || (typeof amount === 'string' && /^0+(?:\.0*)?$/.test(amount));
 }
 
 const inQuotes = (names: string[]): string => names.map(each => `'${each}'`).join(' or ');

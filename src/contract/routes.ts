@@ -4,7 +4,7 @@ import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { OpenAPIBackend, type Operation, type ParsedRequest } from 'openapi-backend';
 import { absolute, createAjv } from './ajv.js';
 import { CALLED_METHODS } from './called-methods.js';
-import type { Contract, Form, Parameter, PricedOperation } from './contract.js';
+import type { Contract, Form, GivenOperation, Parameter, PricedOperation } from './contract.js';
 import { contentTypeOf, formOf, formsOf, missingHeader } from './answer-forms.js';
 import { definitionOf, jsonSchemaOf, responsesOf, type DeclaredResponse } from './definition.js';
 import { requestFault, valueFault } from './fault-words.js';
@@ -19,6 +19,7 @@ export type Routed = {
   kind: 'operation';
   id: string;
   priced: PricedOperation | undefined;
+  given: GivenOperation | undefined;
   /** As openapi-backend knows it. */
   operation: Operation;
   path: string;
@@ -60,6 +61,7 @@ export class Routes {
   readonly #api: OpenAPIBackend;
   readonly #index: PathIndex<Operation>;
   readonly #priced: ReadonlyMap<string, PricedOperation>;
+  readonly #given: ReadonlyMap<string, GivenOperation>;
   readonly #operations: ReadonlyMap<string, Operation>;
   /** What openapi-backend answered, by the method and the operations that it saw; null if none of them. */
   readonly #matches = new Map<string, Operation | null>();
@@ -76,6 +78,7 @@ export class Routes {
     this.#api = api;
     this.#index = new PathIndex(all);
     this.#priced = new Map(contract.paid.map(operation => [operation.id, operation]));
+    this.#given = new Map(contract.given.map(operation => [operation.id, operation]));
     this.#operations = new Map(all.map(operation => [operation.operationId ?? '', operation]));
     this.#declared = new Map(
       all.map(operation => [operation.operationId ?? '', responsesOf(contract, operation)]),
@@ -114,7 +117,7 @@ export class Routes {
 
   /** Compiles all validators, one operation per turn of the event loop, so that calls are not delayed for long. */
   async warm(): Promise<void> {
-    for (const { id } of this.#contract.paid) {
+    for (const { id } of [...this.#contract.paid, ...this.#contract.given]) {
       await new Promise(resolve => setImmediate(resolve));
       this.#api.validator.getRequestValidatorsForOperation(id);
       this.#api.validator.getStatusBasedResponseValidatorForOperation(id);
@@ -175,7 +178,14 @@ export class Routes {
 
   #routed(operation: Operation, path: string): Routed {
     const id = operation.operationId ?? '';
-    return { kind: 'operation', id, priced: this.#priced.get(id), operation, path };
+    return {
+      kind: 'operation',
+      id,
+      priced: this.#priced.get(id),
+      given: this.#given.get(id),
+      operation,
+      path,
+    };
   }
 
   /** The route of an operation by its id, for work without a request. */
@@ -185,22 +195,23 @@ export class Routes {
   }
 
   /**
-   * Validates the call of a paid operation, sets defaults, and leaves out what the contract does not declare. Types of the body are
+   * Validates the call of an operation that is paid or given away, sets defaults, and leaves out what the contract does not declare. Types of the body are
    * not coerced. @param search the query without its question mark; `body` undefined if none was sent; `headers` as Node has them
    */
   checkAsked(
-    { id, priced, operation, path }: Routed,
+    { id, priced, given, operation, path }: Routed,
     search: string,
     body: object | undefined,
     headers: IncomingHttpHeaders = {},
   ): AskedCheck {
-    if (!priced) throw new Error(`${id} is free`);
+    const called = priced ?? given;
+    if (!called) throw new Error(`${id} takes nothing`);
     const raw = rawParameters(operation.path, path);
     const wrongPath = pathFault(raw);
     if (wrongPath !== undefined) return { ok: false, error: wrongPath };
-    const read = queryTexts(priced.parameters, search);
+    const read = queryTexts(called.parameters, search);
     if (!read.ok) return read;
-    const readHeaders = headerTexts(priced.parameters, headers);
+    const readHeaders = headerTexts(called.parameters, headers);
     if (!readHeaders.ok) return readHeaders;
     const sent = {
       params: decoded(raw),
@@ -221,14 +232,14 @@ export class Routes {
       misreadParameter(read.texts, query) ??
       misreadParameter(readHeaders.texts, values);
     if (misread !== undefined) return { ok: false, error: misread };
-    const asked = { params, query, body: priced.request && body };
-    const named = headersNamed(priced.parameters, values);
+    const asked = { params, query, body: called.request && body };
+    const named = headersNamed(called.parameters, values);
     return { ok: true, asked: named ? { ...asked, headers: named } : asked };
   }
 
   /** Checks an answer against the contract: status, body and required headers. Returns what is wrong, if anything. */
   checkReply(route: Routed, reply: AnyReply): string | undefined {
-    const { id, priced } = route;
+    const { id, priced = route.given } = route;
     if (reply.status === 402) return 'status 402 is the challenge, which no handler answers';
     const declared = this.#declared.get(id)?.[reply.status];
     if (!declared) return `status ${reply.status} is not declared`;
@@ -267,8 +278,8 @@ export class Routes {
         return 'the body must be JSON in UTF-8';
       }
     if (!form.schema) return undefined;
-    if (route.priced && form.schema !== jsonSchemaOf(route.priced, status))
-      return this.#checkAlone(form.schema, value);
+    const called = route.priced ?? route.given;
+    if (called && form.schema !== jsonSchemaOf(called, status)) return this.#checkAlone(form.schema, value);
     const { valid, errors } = this.#api.validator.validateResponse(value, route.operation, status);
     return valid ? undefined : valueFault(errors);
   }
@@ -314,7 +325,7 @@ function allowed(routes: readonly Routed[]): string {
 /** The names of the header parameters of operations, in lower case. */
 function headersOf(routes: readonly Routed[]): string[] {
   const declared = routes
-    .flatMap(({ priced }) => priced?.parameters ?? [])
+    .flatMap(({ priced, given }) => (priced ?? given)?.parameters ?? [])
     .filter(each => each.in === 'header');
   return [...new Set(declared.map(({ name }) => name.toLowerCase()))];
 }

@@ -1,5 +1,5 @@
 import { compilerOf, ONCE } from './ajv.js';
-import type { Contract, PricedOperation } from './contract.js';
+import type { CalledOperation, Contract } from './contract.js';
 import { valueFault } from './fault-words.js';
 import type { Json } from './json.js';
 import { queryPairs } from './query-styles.js';
@@ -14,7 +14,7 @@ type Check = (schema: Json, value: unknown, name?: string) => string | undefined
 type Pair = { what: string; at: string[]; schema: Json | undefined; value: unknown; name?: string };
 
 /**
- * Reports what is wrong with the schemas of the paid operations: one that does not compile, which would fail the first call, one that
+ * Reports what is wrong with the schemas of the operations that are called: one that does not compile, which would fail the first call, one that
  * refuses the example beside it, which discovery crawlers and buyers send, or one that refuses what the server itself answers.
  */
 export async function reportSchemas(contract: Contract, fault: Fault): Promise<void> {
@@ -29,19 +29,19 @@ export async function reportSchemas(contract: Contract, fault: Fault): Promise<v
     if (validate instanceof Error) throw validate;
     return value === undefined || validate(value) ? undefined : valueFault(validate.errors, name);
   };
-  for (const operation of contract.paid)
-    for (const pair of pairsOf(operation)) reportPair(pair, check, report);
+  const called = [...contract.paid, ...contract.given];
+  for (const operation of called) for (const pair of pairsOf(operation)) reportPair(pair, check, report);
   reportOwnAnswers(contract, check, report);
   if (!sound) return;
   const routes = await Routes.create(contract, ONCE);
-  for (const operation of contract.paid) reportCall(routes, operation, report);
+  for (const operation of called) reportCall(routes, operation, report);
 }
 
-function placeOf({ path, method }: PricedOperation): string[] {
+function placeOf({ path, method }: CalledOperation): string[] {
   return ['paths', path, method.toLowerCase()];
 }
 
-function pairsOf(operation: PricedOperation): Pair[] {
+function pairsOf(operation: CalledOperation): Pair[] {
   const at = placeOf(operation);
   const { request, answers, parameters } = operation;
   const body = {
@@ -138,7 +138,7 @@ function reportOwnAnswer(
 }
 
 /** Whether the examples can be sent, as texts in path and query, and reach this operation. */
-function reportCall(routes: Routes, operation: PricedOperation, fault: Fault): void {
+function reportCall(routes: Routes, operation: CalledOperation, fault: Fault): void {
   const { id, method, examplePath, parameters, request } = operation;
   const at = [...placeOf(operation), 'parameters'];
   const route = routes.match(method, examplePath);

@@ -1,6 +1,6 @@
 import { formName } from '../contract/answer-forms.js';
 import type { Json } from '../contract/json.js';
-import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
+import type { Contract, FreeOperation, GivenOperation, PricedOperation } from '../contract/contract.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Challenge } from '../methods/method.js';
@@ -84,6 +84,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
     const response = follow(document, responses['402'] ?? {}) as Response;
     responses['402'] = withChallenge(document, response, methods.first.example(operation));
   }
+  for (const operation of contract.given) showGift(document, operation);
   return document;
 }
 
@@ -93,6 +94,20 @@ function serviceInfo({ paid }: Contract, publicUrl: string, homepage: string): J
     categories: [...new Set(paid.flatMap(({ tags }) => tags))],
     docs: { homepage, llms: `${publicUrl}/llms.txt` },
   };
+}
+
+/** An operation that costs nothing. */
+function showGift(
+  document: { paths: Record<string, Record<string, Json>> },
+  operation: GivenOperation,
+): void {
+  const described = document.paths[operation.path]?.[operation.method.toLowerCase()];
+  if (!described) return;
+  delete described['x-upstream'];
+  const { description } = described;
+  const text = typeof description === 'string' ? `${description.trim()} ` : '';
+  described.description = `${text}${FREE}${UNCHECKED[operation.upstream.check]}`;
+  if (operation.request) showLimit(described.requestBody, operation.request.maxBytes);
 }
 
 /** Says how large a body may be, unless the contract says something about it. */
@@ -149,6 +164,8 @@ function withChallenge(document: Json, response: Response, { headers, body }: Ch
     },
   };
 }
+
+const FREE = 'Free of charge, for a limited number of calls from one address.';
 
 const UNCHECKED = {
   schema: '',

@@ -39,7 +39,7 @@ export function agentFiles(
     // Browsers ask for it by this name and read a PNG.
     ['/favicon.ico', file(iconPng(FAVICON_PIXELS), 'image/png')],
   ]);
-  for (const { path } of [...contract.paid, ...contract.free]) files.delete(path);
+  for (const { path } of [...contract.paid, ...contract.given, ...contract.free]) files.delete(path);
   return files;
 }
 

@@ -1,29 +1,31 @@
-import type { IncomingMessage } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
 import { MAX_HOLD_SECONDS } from '../config.js';
 import type { PricedOperation } from '../contract/contract.js';
 import { rawParameters } from '../contract/paths.js';
 import { UNOBSERVED } from '../observe/observer.js';
-import { BodiesFull, type BodyReader } from './body.js';
-import type { BudgetOwner } from './byte-budget.js';
 import type { StaticDocuments } from './documents.js';
 import { goneSignal } from './on-close.js';
+import { readAsked, type ReadParts } from './read-asked.js';
+import { CallsInHand } from './calls-in-hand.js';
+import { serveGiven } from './serve-given.js';
 import { countFailed, servePaidCall, type PaidCallParts } from './paid-calls.js';
 import { servePickUp, type PickUpParts } from './serve-pick-up.js';
 import { requestIdOf } from './request-id.js';
 import { BodyFault } from './json-body.js';
 import { told, type Throttled } from './tell-answer.js';
 import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
-import type { AskedCheck, MethodNotAllowed, Routed } from '../contract/routes.js';
+import type { MethodNotAllowed, Routed } from '../contract/routes.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { TOO_MANY_CALLS } from './source-limits.js';
 import { notAllowed, outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
 
+const HEAD_SELLS_NOTHING = 'HEAD has no body, so it sells nothing: send it with GET';
+
 export type AppParts = ServeFreeParts &
   PaidCallParts &
   PickUpParts &
-  SendParts & {
-    bodies: BodyReader;
+  SendParts &
+  ReadParts & {
     /** How long a call without a `Prefer` header waits for an order, or for work that another request began, in ms. */
     holdMs: number;
     /** The headers of answers that a page of another origin may read. */
@@ -33,14 +35,13 @@ export type AppParts = ServeFreeParts &
     pages: readonly Middleware[];
   };
 
-const HEAD_SELLS_NOTHING = 'HEAD has no body, so it sells nothing: send it with GET';
-
 /** The Koa app behind the fast path: the operations of the contract, and their pages. */
 export function createApp(parts: AppParts): Koa {
   const app = new Koa();
   app.silent = true;
   app.use(reportFaults(parts));
-  app.use((ctx, next) => serve(ctx, parts, next));
+  const whole = { ...parts, gifts: new CallsInHand() };
+  app.use((ctx, next) => serve(ctx, whole, next));
   for (const page of parts.pages) app.use(page);
   app.use(outsideTheContract(parts.documents));
   app.use(ctx => {
@@ -76,13 +77,16 @@ function pathOf(ctx: Context): string {
   return (url ?? '').split('?', 1)[0] ?? '';
 }
 
-async function serve(ctx: Context, parts: AppParts, next: () => Promise<unknown>): Promise<unknown> {
+type WholeParts = AppParts & { gifts: CallsInHand };
+
+async function serve(ctx: Context, parts: WholeParts, next: () => Promise<unknown>): Promise<unknown> {
   const route = parts.routes.match(ctx.method, pathOf(ctx));
   if (route.kind === 'notFound') return next();
   if (ctx.method === 'OPTIONS') return preflight(ctx, route);
   if (route.kind === 'methodNotAllowed') return refuseMethod(ctx, parts, route);
-  if (route.priced || route.id === parts.pickUps.operation) ctx.set(NOT_INDEXED);
+  if (route.priced || route.given || route.id === parts.pickUps.operation) ctx.set(NOT_INDEXED);
   if (route.priced) return servePaid(ctx, parts, route, route.priced);
+  if (route.given) return serveGiven(ctx, parts, route, route.given);
   if (route.id === parts.pickUps.operation) return servePickUp(ctx, parts, keyOf(route));
   return serveFree(ctx, parts, route);
 }
@@ -138,7 +142,10 @@ async function servePaid(
     requestId,
     traceHeaders: ctx.req.headers,
     source: parts.limits.of(ctx.req),
-    read: owner => readAsked(ctx, parts, route, operation, owner),
+    read: async owner => {
+      if (ctx.method === 'HEAD') throw new BodyFault(HEAD_SELLS_NOTHING);
+      return readAsked(ctx, parts, route, operation, owner);
+    },
     gone: goneSignal(ctx.req, ctx.res),
     holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
   });
@@ -150,39 +157,6 @@ async function servePaid(
   const { payment, owner, outcome } = result;
   if (parts.closing.aborted) ctx.set('Connection', 'close');
   await sendOutcome(ctx, parts, { priced: result.operation, payment, asked, owner }, outcome);
-}
-
-/** @throws BodyFault, BodiesFull, Halt */
-async function readAsked(
-  ctx: Context,
-  { bodies, routes }: AppParts,
-  route: Routed,
-  operation: PricedOperation,
-  owner: BudgetOwner,
-): Promise<AskedCheck> {
-  if (ctx.method === 'HEAD') throw new BodyFault(HEAD_SELLS_NOTHING);
-  try {
-    const body = await bodyOf(ctx.req, bodies, operation, owner);
-    return routes.checkAsked(route, ctx.querystring, body, ctx.req.headers);
-  } catch (error) {
-    if (error instanceof BodiesFull) ctx.set('Connection', 'close');
-    throw error;
-  }
-}
-
-/** The body of a call; undefined if the operation takes none, or an optional one was not sent. */
-async function bodyOf(
-  request: IncomingMessage,
-  bodies: BodyReader,
-  { request: declared }: PricedOperation,
-  owner: BudgetOwner,
-): Promise<object | undefined> {
-  if (!declared || (!declared.required && !hasBody(request))) return undefined;
-  return bodies.readJsonObject(request, declared.maxBytes, owner);
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /** `Prefer: wait=N` (RFC 7240) in ms, at most 600 s. */

@@ -6,10 +6,10 @@ import { follow, objectOf } from '../contract/references.js';
 const OWN = ['Retry-After', 'Location', 'ETag', 'X-Request-Id'];
 
 /** The headers of answers that a page of another origin may read: the server's own, and those that the contract declares. */
-export function exposedHeaders({ document, paid }: Contract, methods: Methods): string {
+export function exposedHeaders({ document, paid, given }: Contract, methods: Methods): string {
   const own = [...methods.all.flatMap(({ answerHeaders }) => answerHeaders), ...OWN];
   const names = [...own];
-  for (const { path, method } of paid) {
+  for (const { path, method } of [...paid, ...given]) {
     const item = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
     for (const response of Object.values(objectOf(item.responses)))
       names.push(...Object.keys(objectOf(follow(document, response).headers)));

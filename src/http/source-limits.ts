@@ -92,6 +92,13 @@ export class SourceLimits {
     return wait;
   }
 
+  /** Counts a call that is given away, which causes as much work as one that is refused. @returns as `takeUnpaid` */
+  takeGift(source: string): number {
+    const wait = this.turnAway(source);
+    if (wait === 0) this.failed(source);
+    return wait;
+  }
+
   /** Takes back what `takeUnpaid` counted: the call counts on its own. */
   giveBack(source: string): void {
     if (!this.isExempt(source)) this.#used.add(source, -1);

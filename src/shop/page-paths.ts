@@ -7,10 +7,15 @@ const OPERATOR_PAGE = '/operator-page';
 
 /** What is wrong with the paths of pages, each in a sentence: an operation or another page would never be reached there. */
 export function pageFaults(
-  { paid, free }: Pick<Contract, 'paid' | 'free'>,
+  { paid, given = [], free }: Pick<Contract, 'paid' | 'free'> & Partial<Pick<Contract, 'given'>>,
   pages: readonly { id: string; path: string; routes: readonly { path: string }[] }[],
 ): string[] {
-  const taken = [MCP_PATH, REFERENCE_PATH, OPERATOR_PAGE, ...[...paid, ...free].map(({ path }) => path)];
+  const taken = [
+    MCP_PATH,
+    REFERENCE_PATH,
+    OPERATOR_PAGE,
+    ...[...paid, ...given, ...free].map(({ path }) => path),
+  ];
   return pages.flatMap(({ id, path, routes }, index) => {
     const start = `The pages of ${id} are at ${path}`;
     if (!ONE_SEGMENT.test(path))

@@ -105,7 +105,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
       });
 
       it('names service, tags and icon within the header, and leaves nothing out for them', () => {
-        const service = serviceOf({ document, paid, free: [] }, PUBLIC_URL);
+        const service = serviceOf({ document, paid, given: [], free: [] }, PUBLIC_URL);
         const challenge = expectSound(renderChallenge(operation, { ...terms, service }, LIVE));
         const { serviceName, tags, iconUrl } = challenge.resource as Json;
         expect({ serviceName, tags, iconUrl }).to.deep.equal({

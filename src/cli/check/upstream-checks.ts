@@ -6,7 +6,7 @@ import type { UpstreamSettings } from '../../upstreams/http-operations/upstream-
 
 /** The APIs that the contract sells by `x-upstream`: whether the environment has what they need, and whether they can be reached now. */
 export async function lookAtUpstreams(contract: Contract, settings: UpstreamSettings): Promise<Finding[]> {
-  const sold = contract.paid.filter(({ upstream }) => upstream);
+  const sold = [...contract.paid, ...contract.given].filter(({ upstream }) => upstream);
   if (sold.length === 0) return [];
   const subject = 'x-upstream';
   let apis: ReturnType<typeof createHttpOperations>;

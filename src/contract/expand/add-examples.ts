@@ -3,7 +3,7 @@ import type { Json } from '../json.js';
 import { kindOf } from '../read-answers.js';
 import { exampleOf, isOfEveryOperation } from '../read-parameters.js';
 import { isObject, keysOf, MAX_HOPS, objectOf, ReferenceFault, resolved, targetOf } from '../references.js';
-import { pricedOf, type Draft, type DraftOperation } from './draft.js';
+import { givenOf, pricedOf, type Draft, type DraftOperation } from './draft.js';
 import { soldOf } from './payment-parts.js';
 import { samplesOf, type Side } from './samples.js';
 
@@ -18,7 +18,7 @@ type Check = (schema: Json, value: unknown) => boolean;
 
 /** Generates the examples that paid operations lack: of required parameters, of the body, and of the answer. */
 export function addExamples(draft: Draft): void {
-  const lacking = pricedOf(draft).flatMap(priced =>
+  const lacking = [...pricedOf(draft), ...givenOf(draft)].flatMap(priced =>
     holdersOf(draft, priced).filter(each => lacks(draft, each)),
   );
   if (lacking.length === 0) return;

@@ -39,6 +39,13 @@ export function pricedOf(draft: Draft): DraftOperation[] {
   return operationsOf(draft).filter(({ operation }) => 'x-price' in operation);
 }
 
+/** The operations that are given away. */
+export function givenOf(draft: Draft): DraftOperation[] {
+  return operationsOf(draft).filter(
+    ({ operation }) => 'x-free-proxy' in operation && !('x-price' in operation),
+  );
+}
+
 /** A copy that shares nothing with its original, nor one part of it with another: an alias of YAML is one object in two places. */
 export function copied(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copied);

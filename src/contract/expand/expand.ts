@@ -4,6 +4,7 @@ import { isObject, objectOf } from '../references.js';
 import {
   copied,
   fill,
+  givenOf,
   operationsOf,
   pricedOf,
   type Conflict,
@@ -11,7 +12,7 @@ import {
   type DraftOperation,
 } from './draft.js';
 import { addExamples } from './add-examples.js';
-import { addPaymentParts, fetchedAnswers } from './payment-parts.js';
+import { addGivenParts, addPaymentParts, fetchedAnswers } from './payment-parts.js';
 import { sharedParts } from './shared-parts.js';
 
 const SERVER = "the server's own document";
@@ -37,6 +38,7 @@ export function expand(own: Json): Draft {
   // The seller may refer to what the build adds.
   addComponents(draft);
   for (const priced of pricedOf(draft)) addPaymentParts(draft, priced);
+  for (const given of givenOf(draft)) addGivenParts(draft, given);
   addOwnDocuments(draft);
   addTags(draft);
   addComponents(draft);

@@ -30,6 +30,26 @@ export function addPaymentParts(draft: Draft, priced: DraftOperation): void {
   fill(draft, operation, at, { tags: ['Operations'], summary: wordsOf(operationId) }, FOR_READERS);
 }
 
+/** Adds to an operation that is given away how it may fail, and a summary and a tag if it has none. */
+export function addGivenParts(draft: Draft, { at, operation }: DraftOperation): void {
+  const { responses = {}, operationId } = operation;
+  if (!isObject(responses)) return;
+  operation.responses = responses;
+  const place = [...at, 'responses'];
+  const failures = Object.entries(ANSWERS).filter(([status]) => status !== '402');
+  for (const [status, name] of failures)
+    fill(
+      draft,
+      responses,
+      place,
+      { [status]: reference('responses', name) },
+      'every call may be answered this way',
+    );
+  if (soldOf(operation).length === 0) nameSuccess(draft, responses, place);
+  if (typeof operationId !== 'string') return;
+  fill(draft, operation, at, { tags: ['Operations'], summary: wordsOf(operationId) }, FOR_READERS);
+}
+
 /** getPet → Get pet, list_all_pets → List all pets */
 function wordsOf(operationId: string): string {
   const words = operationId

@@ -1,7 +1,6 @@
-import { ContractFault, type Contract, type PricedOperation } from '../../contract/contract.js';
+import { ContractFault, type Contract, type GivenOperation } from '../../contract/contract.js';
 import type { AnyCall, AnyReply, AnyServed } from '../../contract/operation.js';
 import type { Probe } from '../../contract/probe.js';
-import type { Upstream } from '../../contract/read-upstream.js';
 import { follow, objectOf } from '../../contract/references.js';
 import { isSold } from '../../contract/answer-headers.js';
 import { NoAnswer } from '../../net/http-client.js';
@@ -30,7 +29,7 @@ export type HttpOperations = {
   close(): Promise<void>;
 };
 
-type Sold = PricedOperation & { upstream: Upstream };
+type Sold = GivenOperation;
 /** What the operations of one host share. `sent`: the secrets that this host is sent. */
 type Host = { host: UpstreamHost; url: URL; sent: Secrets };
 type Resolved = { operation: Sold; request: UpstreamRequest };
@@ -108,9 +107,9 @@ function servedBy(host: UpstreamHost, to: Resolved, reading: Reading): AnyServed
   };
 }
 
-function resolveAll({ paid }: Contract, settings: UpstreamSettings): Resolved[] {
+function resolveAll({ paid, given }: Contract, settings: UpstreamSettings): Resolved[] {
   const faults: string[] = [];
-  const resolved = paid.flatMap(operation => {
+  const resolved = [...paid, ...given].flatMap(operation => {
     const { upstream, method, path } = operation;
     if (!upstream) return [];
     const request = resolveUpstream(upstream, settings, (place, message) => {
