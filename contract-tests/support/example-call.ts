@@ -8,9 +8,17 @@ export function exampleCall({ method, parameters, request }: PricedOperation): {
   const query = parameters
     .filter(each => each.in === 'query' && each.required)
     .map(({ name, example }) => `${name}=${encodeURIComponent(String(example))}`);
+  const headers = Object.fromEntries(
+    parameters
+      .filter(each => each.in === 'header' && each.required)
+      .map(({ name, example }) => [name, String(example)]),
+  );
   const body = request && {
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(request.example),
+    type: { 'content-type': 'application/json' },
+    text: JSON.stringify(request.example),
   };
-  return { query: query.length ? `?${query.join('&')}` : '', init: { method, ...body } };
+  return {
+    query: query.length ? `?${query.join('&')}` : '',
+    init: { method, headers: { ...headers, ...body?.type }, ...(body ? { body: body.text } : {}) },
+  };
 }

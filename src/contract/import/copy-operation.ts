@@ -215,7 +215,13 @@ function exampleOf(source: Source, holder: Json, side: keyof typeof MAX_EXAMPLE)
   const values =
     example === undefined ? Object.values(objectOf(examples)).map(each => valueOf(source, each)) : [example];
   const found = values.find(each => each !== undefined);
-  return found !== undefined && JSON.stringify(found).length <= MAX_EXAMPLE[side] ? { example: found } : {};
+  if (found === undefined || refersToParts(found)) return {};
+  return JSON.stringify(found).length <= MAX_EXAMPLE[side] ? { example: found } : {};
+}
+
+/** Some documents have references in their examples, where they stand for nothing. */
+function refersToParts(example: unknown): boolean {
+  return JSON.stringify(example).includes('"$ref":');
 }
 
 function valueOf(source: Source, example: unknown): unknown {

@@ -62,7 +62,7 @@ export class SchemaCopies {
     if (typeof own.$ref === 'string') return this.#reference(own.$ref, own);
     const made: Json = {};
     for (const [key, value] of Object.entries(own)) this.#keyword(made, key, value);
-    return nullable(exclusive(made, own), own);
+    return withoutOddValues(nullable(listed(exclusive(made, own)), own));
   }
 
   #reference(reference: string, { description, ...beside }: Json): Json {
@@ -186,6 +186,34 @@ function exclusive(made: Json, own: Json): Json {
     delete made[beside];
   }
   return made;
+}
+
+/** What says nothing of its elements is a list of anything, which some tools want said. */
+function listed(made: Json): Json {
+  const isList = [made.type].flat().includes('array');
+  return isList && !('items' in made) && !('prefixItems' in made) ? { ...made, items: {} } : made;
+}
+
+/** Without an example or default of another type, such as the text of a number: it would be no value of this schema. */
+function withoutOddValues(made: Json): Json {
+  const types = [made.type ?? []].flat();
+  if (types.length === 0) return made;
+  const fits = (value: unknown): boolean => types.some(type => isOfType(value, type));
+  const { example, default: usual, examples, ...others } = made;
+  const right = Array.isArray(examples) ? examples.filter(fits) : [];
+  return {
+    ...others,
+    ...(fits(usual) ? { default: usual } : {}),
+    ...(fits(example) ? { example } : {}),
+    ...(right.length > 0 ? { examples: right } : {}),
+  };
+}
+
+function isOfType(value: unknown, type: unknown): boolean {
+  if (type === 'integer') return Number.isInteger(value);
+  if (type === 'array') return Array.isArray(value);
+  if (type === 'null') return value === null;
+  return type === 'object' ? isObject(value) : typeof value === type;
 }
 
 /** OpenAPI 3.0 says `nullable: true` and Swagger 2.0 `x-nullable: true` where 3.1 has the type null. */
