@@ -175,6 +175,13 @@ summaries: build $(TOOLS_STAMP) ## score the embedded summarizer on 60 texts, an
 speech-check: build ## have a speech recogniser write down 30 spoken texts, and count the wrong words (PIPER=1: of a Piper server, too; SHOW=1)
 	@node --no-deprecation dist/contract-tests/speech/run.js $(if $(PIPER),--piper) $(if $(SHOW),--show)
 
+.PHONY: frameworks frameworks-install
+frameworks: build ## sell a FastAPI and an Express app with coinslot import and run, and buy every route with the official client
+	@node dist/contract-tests/frameworks/run.js
+
+frameworks-install: build
+	@node dist/contract-tests/frameworks/run.js --install
+
 .PHONY: imports
 imports: build ## import every public document of contract-tests/fixtures/openapi, and write docs/reports/imports.md (two minutes)
 	@node dist/$(TOOLS)/imports.js
