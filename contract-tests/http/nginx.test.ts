@@ -1,0 +1,79 @@
+import { expect } from 'chai';
+import { request } from 'node:http';
+import { exampleCall } from '../support/example-call.js';
+import { noNginx, openNginx } from '../support/nginx.js';
+import { refusedSettlement } from '../support/refused-settlement.js';
+import { SOLD } from '../support/sold.js';
+import { call, openWorld, receiptOf, signFor, type Answer, type World } from '../support/world.js';
+
+/** What nginx has room for, with pages of 4 KB. */
+const ROOM = 4_096;
+const REFUSED = refusedSettlement('invalid_exact_svm_payload_memo_mismatch');
+
+/** The bytes from the status line to the empty line. */
+function headerBytes(url: string, init: RequestInit): Promise<number> {
+  const { method = 'GET', headers, body } = init;
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers: headers as Record<string, string> }, response => {
+      const { rawHeaders, statusMessage = '' } = response;
+      const lines = rawHeaders.reduce((sum, text) => sum + text.length + 2, 0);
+      response.resume();
+      resolve('HTTP/1.1 402 '.length + statusMessage.length + 2 + lines + 2);
+    });
+    sent.once('error', reject);
+    sent.end(body as string | undefined);
+  });
+}
+
+describe('behind nginx with its defaults', function () {
+  this.timeout(60_000);
+  let world: World;
+  let nginx: Awaited<ReturnType<typeof openNginx>>;
+
+  before(async function () {
+    if (noNginx) return this.skip();
+    world = await openWorld();
+    nginx = await openNginx(world.url);
+  });
+  after(async () => {
+    await nginx?.close();
+    await world?.close();
+  });
+
+  for (const operation of SOLD.paid) {
+    const { query, init } = exampleCall(operation);
+    const path = `${operation.examplePath}${query}`;
+    const unpaid = (): Promise<Answer> => call(nginx.url + path, init);
+    const paying = async (payment?: Record<string, string>): Promise<Answer> => {
+      const signed = payment ?? (await signFor(world, operation.path, 2, await unpaid()));
+      return call(nginx.url + path, { ...init, headers: { ...init.headers, ...signed } });
+    };
+
+    it(`${operation.id}: the price and a refusal arrive`, async () => {
+      expect((await unpaid()).status).to.equal(402);
+      expect(await headerBytes(world.url + path, init)).to.be.at.most(ROOM);
+      expect((await paying({ 'PAYMENT-SIGNATURE': 'bm90IGEgcGF5bWVudA==' })).status).to.equal(402);
+    });
+
+    it(`${operation.id}: a refusal with a receipt arrives`, async () => {
+      world.facilitator.intervene(async ({ path: asked, forward, respond }) => {
+        if (asked === '/settle') return respond(200, REFUSED);
+        const { status, body } = await forward();
+        respond(status, body);
+      });
+      const refused = await paying();
+      world.facilitator.intervene(undefined);
+      expect(refused.status).to.equal(402);
+      expect(receiptOf(refused).success).to.equal(false);
+    });
+
+    it(`${operation.id}: the answer arrives with its receipt`, async () => {
+      const answer = await paying({
+        ...(await signFor(world, operation.path, 2, await unpaid())),
+        prefer: 'respond-async',
+      });
+      expect(answer.status).to.be.lessThan(300);
+      expect(receiptOf(answer).success).to.equal(true);
+    });
+  }
+});
