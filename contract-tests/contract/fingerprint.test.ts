@@ -137,6 +137,17 @@ describe('fingerprint: what the same call means', () => {
     ]);
   });
 
+  it('of several answer types, has the one that was asked for, if that is not the first', () => {
+    const asked = { params: {}, query: {}, body: { text: 'a', n: 5 } };
+    const csv = { ...asked, accept: 'text/csv' };
+    expect(fingerprintOf('summarize', { ...asked })).to.equal(
+      '55b83d3fb7132aa5f109cb7375fff2f941811e6cd2d88f49c7fae3e1960e2581',
+    );
+    expect(requestText(csv)).to.equal('[{},{},{"n":5,"text":"a"},{"accept":"text/csv"}]');
+    expect(readRequestText(requestText(csv))).to.deep.equal(csv);
+    expect(fingerprintOf('summarize', csv)).not.to.equal(fingerprintOf('summarize', asked));
+  });
+
   it('tells calls apart by path, query, declared headers, and whether there is a body', () => {
     const asked = [
       { params: {}, query: {}, body: { id: 'a' } },

@@ -84,6 +84,7 @@ describe('x-upstream in the contract', () => {
     ['ftp://api.example.com/{list}/{id}', 'must be an http(s) URL'],
     ['api.example.com/{list}/{id}', 'must be an http(s) URL'],
     ['/{list}/{id}', 'must be an http(s) URL'],
+    ['wss://api.example.com/{list}/{id}', "is a websocket, which can't be sold as one call"],
     ['https:///{list}/{id}', 'must be an http(s) URL'],
     ['https://{list}.example.com/{id}', 'must not have {list} in its host'],
     ['https://api.example.com{list}/{id}', 'must not have {list} in its host'],

@@ -22,7 +22,7 @@ export function canonicalJson(value: unknown, depth = 0): string {
 }
 
 /** What else belongs to a call, if its operation declares it. */
-type More = Pick<AnyAsked, 'headers'>;
+type More = Pick<AnyAsked, 'headers' | 'accept'>;
 
 /**
  * What was asked for, as text: canonical JSON of the body, or, if there are path or query parameters or no body, of the array
@@ -31,8 +31,11 @@ type More = Pick<AnyAsked, 'headers'>;
  * Stored with orders and hashed by `fingerprint`; both outlive a release.
  * @throws TooDeep
  */
-export function requestText({ params, query, body, headers = {} }: AnyAsked): string {
-  const more: More = Object.keys(headers).length > 0 ? { headers } : {};
+export function requestText({ params, query, body, headers = {}, accept }: AnyAsked): string {
+  const more: More = {
+    ...(Object.keys(headers).length > 0 ? { headers } : {}),
+    ...(accept === undefined ? {} : { accept }),
+  };
   if (Object.keys(more).length > 0) return canonicalJson([params, query, body ?? null, more]);
   const bodyOnly = Object.keys(params).length === 0 && Object.keys(query).length === 0;
   if (bodyOnly && body !== undefined) return canonicalJson(body);

@@ -82,6 +82,8 @@ export type Asked<O> = {
   params: Params<O>;
   query: Query<O>;
   body: Body<O>;
+  /** The content type that the caller prefers, of several that the contract declares; undefined if that is the first. */
+  accept?: string;
 } & (keyof HeaderParams<O> extends never ? unknown : { headers: HeaderParams<O> });
 
 /**
@@ -144,6 +146,8 @@ export type AnyAsked = {
   body: unknown;
   /** Undefined if the operation declares no header parameters. */
   headers?: Readonly<Record<string, unknown>>;
+  /** The content type that the caller prefers, of several that the contract declares; undefined if that is the first. */
+  accept?: string;
 };
 export type AnyCall = AnyAsked & { signal: AbortSignal; caller: string; order?: OpenOrder };
 /** `value`: what a body of bytes means, if it is JSON that was parsed already. */

@@ -24,6 +24,8 @@ export type AnswerForms = [AnswerForm, ...AnswerForm[]];
 const ANYTHING: Form = { mimeType: 'application/octet-stream', kind: 'binary' };
 const NOTHING: Form = { mimeType: '', kind: 'none' };
 const CONTENT = 'content: { application/json: { schema: { type: object } } }';
+const NO_STREAMS =
+  "which can't be sold as one call: declare what is answered as a whole, such as application/json, or leave the operation out";
 const UNCHECKED = 'an operation that sells whatever its API answers has x-upstream: { check: none }';
 
 /**
@@ -45,7 +47,9 @@ export function readAnswers(
     const own = status === 204 ? [NOTHING] : readForms(document, { status, content, check }, place, fault);
     return own.map((form): AnswerForm => ({ status, ...form }));
   });
-  if (declared.length === 0)
+  if (declared.length === 0 && '101' in responses)
+    fault([...at, '101'], `answers a websocket, ${NO_STREAMS}`);
+  else if (declared.length === 0)
     fault(
       at,
       `must declare 200, which is what is sold: '200': { ${CONTENT} } (or one of 201, 202, 203 and 204)`,
@@ -64,13 +68,16 @@ function readForms(
   fault: Fault,
 ): Form[] {
   const all = Object.entries(content);
-  const named = all.filter(each => !isRange(each));
+  const named = all.filter(each => !isRange(each) && !isStream(each[0]));
   const unchecked = check === 'none';
   if (!unchecked)
     for (const [range] of all.filter(isRange))
       fault(place, `must name a content type, not ${range}; ${UNCHECKED}`);
   if (named.length > 0)
     return named.map(([mimeType, media]) => readForm(document, mimeType, objectOf(media)));
+  const stream = all.find(([mimeType]) => isStream(mimeType));
+  if (stream) fault(place, `answers a stream (${stream[0]}), ${NO_STREAMS}`);
+  if (stream) return [];
   if (unchecked) return [ANYTHING];
   if (status !== 200 && all.length === 0) return [NOTHING];
   if (all.length === 0) fault(place, `must have content, which is what is sold: ${CONTENT}; ${UNCHECKED}`);
@@ -90,6 +97,14 @@ function readForm(document: Json, mimeType: string, media: Json): Form {
     ...(isObject(schema) ? { schema } : {}),
     ...(example === undefined ? {} : { example }),
   };
+}
+
+const STREAM =
+  /^(text\/event-stream|application\/(x-)?(ndjson|jsonl|json-seq|stream\+json|json-lines)|multipart\/(x-)?mixed.*)$/i;
+
+/** Whether an answer of this type is sent in parts, as they come to be. It has no end that a call could wait for. */
+export function isStream(mimeType: string): boolean {
+  return STREAM.test((mimeType.split(';', 1)[0] ?? '').trim());
 }
 
 /** How the body of an answer is written. */

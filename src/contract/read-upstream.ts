@@ -191,6 +191,8 @@ function checkUrl(written: string, operation: Operation, fault: (message: string
     .map((piece, index) => ('text' in piece ? piece.text : index === 0 ? 'https://variable.example' : 'x'))
     .join('');
   if (/[{}]/.test(sample)) return fault("has a '{' or '}' that belongs to no parameter");
+  if (/^wss?:/i.test(sample))
+    return fault("is a websocket, which can't be sold as one call: an upstream is an http(s) URL");
   if (!/^https?:\/\/[^/?#]/i.test(sample) || !URL.canParse(sample))
     return fault('must be an http(s) URL, such as https://api.example.com/v1/items/{id}');
   checkAddress(sample, fault);

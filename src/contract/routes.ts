@@ -12,6 +12,7 @@ import type { Json } from './json.js';
 import type { AnyAsked, AnyCall, AnyReply } from './operation.js';
 import { copied, headerTexts, misreadParameter, pathFault, queryTexts } from './parameter-texts.js';
 import { PathIndex, rawParameters } from './paths.js';
+import { preferredType } from './preferred-type.js';
 import { isSoldStatus } from './sold-status.js';
 
 /** An operation of the contract that a request named, by a raw path. */
@@ -195,8 +196,8 @@ export class Routes {
   }
 
   /**
-   * Validates the call of an operation that is paid or given away, sets defaults, and leaves out what the contract does not declare. Types of the body are
-   * not coerced. @param search the query without its question mark; `body` undefined if none was sent; `headers` as Node has them
+   * Validates the call of an operation that is paid or given away, sets defaults, and leaves out what the contract does not declare. Types
+   * of the body are not coerced. @param search the query without its question mark; `body` undefined if none was sent; `headers` as Node has them
    */
   checkAsked(
     { id, priced, given, operation, path }: Routed,
@@ -232,9 +233,10 @@ export class Routes {
       misreadParameter(read.texts, query) ??
       misreadParameter(readHeaders.texts, values);
     if (misread !== undefined) return { ok: false, error: misread };
-    const asked = { params, query, body: called.request && body };
     const named = headersNamed(called.parameters, values);
-    return { ok: true, asked: named ? { ...asked, headers: named } : asked };
+    const accept = preferredType(called, headers.accept);
+    const more = { ...(named ? { headers: named } : {}), ...(accept === undefined ? {} : { accept }) };
+    return { ok: true, asked: { params, query, body: called.request && body, ...more } };
   }
 
   /** Checks an answer against the contract: status, body and required headers. Returns what is wrong, if anything. */

@@ -57,6 +57,23 @@ const CASES: Case[] = [
     error: LATE,
   },
   {
+    name: 'a stream of events',
+    play: response => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      const drip = setInterval(() => response.write('data: {"value":1}\n\n'), 50);
+      response.on('close', () => clearInterval(drip));
+    },
+    status: 502,
+    error: LATE,
+  },
+  {
+    name: 'a stream of events that ends',
+    play: says(200, 'data: {"value":1}\n\n', { 'Content-Type': 'text/event-stream' }),
+    status: 502,
+    error: UNUSABLE,
+    logs: /its content type is text\/event-stream, which the contract does not declare/,
+  },
+  {
     name: 'headers that trickle in',
     play: response => {
       const drip = setInterval(() => response.socket?.write('HTTP/1.1 102 Processing\r\n\r\n'), 50);

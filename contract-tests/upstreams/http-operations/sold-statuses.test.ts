@@ -197,6 +197,22 @@ paths:
     );
   });
 
+  it('a stream or a websocket is refused in words, but a stream beside a whole answer is left out', () => {
+    for (const type of ['text/event-stream', 'application/x-ndjson', 'multipart/x-mixed-replace; boundary=a'])
+      for (const upstream of ['', ', check: none'])
+        expect(() => soldBy(`{ 200: { content: { '${type}': {} } } }`, upstream), type).to.throw(
+          `responses.200: answers a stream (${type}), which can't be sold as one call: declare what is answered as a whole, such as ` +
+            'application/json, or leave the operation out',
+        );
+    expect(soldBy(`{ 200: { content: { text/event-stream: {}, application/json: {} } } }`)).to.deep.equal([
+      [200, 'application/json', 'json'],
+    ]);
+    expect(() => soldBy('{ 101: { description: Upgraded. } }')).to.throw(
+      'responses.101: answers a websocket',
+    );
+    expect(() => contract('{}').paid).to.throw('must declare 200');
+  });
+
   it('every answer that is sold has the headers of its receipt, an example, and its status where it is fetched', () => {
     const { document } = contract(`{ 201: { ${OBJECT} }, 204: { description: Gone. } }`);
     const paths = document.paths as Record<

@@ -1,5 +1,5 @@
 import type { Json } from '../json.js';
-import { kindOf } from '../read-answers.js';
+import { isStream, kindOf } from '../read-answers.js';
 import { isObject, objectOf } from '../references.js';
 import type { Api, Credentials } from './api-of.js';
 import { cut, type SchemaCopies } from './copy-schema.js';
@@ -12,9 +12,6 @@ export type Found = { path: string; method: string; item: Json; operation: Json 
 /** What a contract has of an operation, and what its seller should know of it. */
 export type Copied = { path: string; operation: Json; notes: string[]; credentials: Credentials };
 
-/** Streams have no end that could be paid for. */
-const STREAM =
-  /^(text\/event-stream|application\/(x-)?(ndjson|jsonl|json-seq|stream\+json|json-lines)|multipart\/(x-)?mixed.*)$/i;
 /** Names of headers that OpenAPI itself describes elsewhere, or that the server sends. */
 const NO_PARAMETERS = /^(accept|content-type|authorization)$/i;
 const OWN_HEADERS = /^(payment-response|x-payment-response|location|x-request-id)$/i;
@@ -183,7 +180,7 @@ function copyContent(
     plainType(type),
     objectOf(media),
   ]);
-  const whole = all.filter(([type, media]) => !STREAM.test(type) && !('itemSchema' in media));
+  const whole = all.filter(([type, media]) => !isStream(type) && !('itemSchema' in media));
   const [first] = all;
   if (first && whole.length === 0)
     throw new LeftOut(

@@ -157,8 +157,13 @@ function answerLimit(document: Contract['document'], { answers }: Sold): number 
   return Math.min(Math.max(...limits), MAX_ANSWER_BYTES);
 }
 
-function acceptOf({ answers, check }: Reading): string {
+/** @param preferred the type that the buyer asks for, if that is not the first */
+function acceptOf({ answers, check }: Reading, preferred?: string): string {
   const types = new Set(answers.flatMap(({ mimeType }) => mimeType || []));
+  if (preferred !== undefined)
+    return [preferred, ...[...types].filter(each => each !== preferred).map(each => `${each};q=0.5`)].join(
+      ', ',
+    );
   return check === 'none' || types.size === 0 ? '*/*' : [...types].join(', ');
 }
 
@@ -174,7 +179,7 @@ async function ask(
     path: targetOf(target, asked, operation.parameters),
     headers: {
       ...OWN_HEADERS,
-      accept: acceptOf(reading),
+      accept: acceptOf(reading, asked.accept),
       ...headersOf(asked),
       ...headers,
     },

@@ -1,0 +1,16 @@
+import accepts from 'accepts';
+import type { IncomingMessage } from 'node:http';
+import type { CalledOperation } from './contract.js';
+
+/**
+ * The content type that a call asks for by its `Accept`, where the operation declares several. Undefined if that is the first one, which
+ * a call gets that asks for nothing in particular, or for what there is not.
+ */
+export function preferredType({ answers }: CalledOperation, accept: string | undefined): string | undefined {
+  if (accept === undefined) return undefined;
+  const [{ status }] = answers;
+  const types = answers.filter(form => form.status === status).map(({ mimeType }) => mimeType);
+  if (types.length < 2) return undefined;
+  const chosen = accepts({ headers: { accept } } as IncomingMessage).type(types);
+  return typeof chosen === 'string' && chosen !== types[0] ? chosen : undefined;
+}
