@@ -168,11 +168,14 @@ describe('A contract with a fault stops the start', () => {
     it(`says what is wrong with ${name}`, () => expect(faultOf(text)).to.contain(message));
   }
 
-  it('refuses a requestBody that is a reference, has no schema of an object or an example that is none', () => {
+  it('refuses a requestBody that is a reference to nothing, has no schema of an object or an example that is none', () => {
     const place = 'paths./v1/summarize.post.requestBody: ';
     const bodies: [string, string][] = [
-      ["{ $ref: '#/components/requestBodies/A' }", 'must be written inline'],
-      ['{ content: { application/json: { schema: soon, example: {} } } }', 'inline'],
+      ["{ $ref: '#/components/requestBodies/A' }", 'must have content of the type'],
+      [
+        '{ content: { application/json: { schema: soon, example: {} } } }',
+        'must have content of the type application/json or application/x-www-form-urlencoded, with the schema of an object',
+      ],
     ];
     const text =
       '{ content: { application/json: { schema: { type: object, properties: {} }, example: soon } } }';

@@ -267,6 +267,7 @@ describe('A server of any contract', () => {
       fellTree: { status: 200, body: { name: 'stump' } },
       pruneTree: { status: 200, body: { name: 'pruned' } },
       recall: { status: 200, body: { taken: 2 } },
+      orderSaplings: { status: 200, body: { ordered: 2 } },
     };
     const handlers = Object.fromEntries(
       Object.entries(replies).map(([id, reply]) => [
@@ -406,6 +407,55 @@ describe('A server of any contract', () => {
       [400, 'the body must be JSON, sent with Content-Type: application/json. Nothing was charged.'],
       [400, 'ids must be a list. Nothing was charged.'],
     ]);
+  });
+
+  it('sells for a form, whose texts become what its schema says, and for no other type', async () => {
+    const order = (body: string | Buffer, type = 'application/x-www-form-urlencoded'): Promise<Answer> =>
+      call(`${url}/saplings`, { method: 'POST', headers: { ...PAID, 'content-type': type }, body });
+    const whole = 'kind=oak+tree&tags=a%20b&tags=c&sizes=1%2C2.5&place[row]=3';
+    for (const [body, type] of [
+      [whole],
+      [
+        'count=1&place%5Brow%5D=3&sizes=1,2.5&tags=a+b&tags=c&kind=oak%20tree',
+        'application/x-www-form-urlencoded;charset=UTF-8',
+      ],
+      ['kind=%E4%B8%8D&count=2'],
+    ] as const)
+      expect((await order(body, type)).status, body).to.equal(200);
+    const oak = { kind: 'oak tree', count: 1, tags: ['a b', 'c'], sizes: [1, 2.5], place: { row: 3 } };
+    expect(calls.map(({ body }) => body)).to.deep.equal([oak, oak, { kind: '不', count: 2 }]);
+    const [first, same, other] = sold.map(({ requestHash }) => requestHash);
+    expect([first, first]).to.deep.equal([same, first]);
+    expect(other).not.to.equal(first);
+    const form = 'application/x-www-form-urlencoded';
+    const wrong: [string | Buffer, string, RegExp][] = [
+      ['', form, /^kind is missing\./],
+      ['count=1', form, /^kind is missing\./],
+      ['kind=a&count=x', form, /^count must be a whole number\./],
+      ['kind=a&count=0x2', form, /^count must be written as in JSON/],
+      ['kind=a&kind=b', form, /^kind must be sent only once\./],
+      ['kind=a&place[row]=x', form, /^place.row must be a whole number\./],
+      ['kind=a&more=1', form, /^unknown field 'more' in the body; it takes kind, count/],
+      ['kind=abcdefghijk', form, /^kind must have at most 10 characters/],
+      [Buffer.from('kind=\xff', 'latin1'), form, /^the body is not UTF-8/],
+      [`kind=a${'&a=1'.repeat(2_000)}`, form, /^the form has too many fields\./],
+      ['kind=a', `${form}; charset=latin1`, /^the charset in Content-Type must be utf-8/],
+      [
+        '{"kind":"a"}',
+        'application/json',
+        /^the body must be a form, sent with Content-Type: application\/x-www/,
+      ],
+      [`kind=${'a'.repeat(2_200_000)}`, form, /^the body is larger than 2 MB/],
+    ];
+    sold.length = 0;
+    for (const [body, type, message] of wrong) {
+      const refused = await order(body, type);
+      expect([refused.status, refused.json().error], String(body).slice(0, 50)).to.satisfy(
+        ([status, error]: [number, string]) =>
+          status === 400 && message.test(error) && error.endsWith('Nothing was charged.'),
+      );
+    }
+    expect(sold).to.deep.equal([]);
   });
 
   it('sells by the headers that the contract declares, whatever their case, and no others', async () => {

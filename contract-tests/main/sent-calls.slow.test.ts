@@ -46,6 +46,23 @@ function contractOf(api: string): string {
         ],
       }),
     },
+    '/orders': {
+      post: sold('/orders', {
+        operationId: 'order',
+        requestBody: {
+          required: true,
+          content: {
+            'application/x-www-form-urlencoded': {
+              schema: {
+                type: 'object',
+                required: ['text'],
+                properties: { text, count: { type: 'integer' }, tags: { type: 'array', items: text } },
+              },
+            },
+          },
+        },
+      }),
+    },
     '/regions': {
       get: sold('/regions', {
         operationId: 'regions',
@@ -139,6 +156,29 @@ describe('Whatever an API takes, its buyers can send', function () {
       '/found?ids=1,2&made%5Bgte%5D=1',
       '/found?ids=1,2&made%5Bgte%5D=2',
     ]);
+  });
+
+  it('forms', async () => {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const sent = (n: number): Sent => ({
+      method: 'POST',
+      path: '/orders',
+      headers,
+      body: `tags=a&text=a+b&count=${n}&tags=c`,
+    });
+    const args = { text: 'a b', count: 2, tags: ['a', 'c'] };
+    for (const [each, count] of [
+      [await bought(sent(1)), 1],
+      [await boughtAsTool('order', args, sent(2)), 2],
+    ] as const) {
+      expect(Object.fromEntries(new URLSearchParams(each.body))).to.deep.equal({
+        text: 'a b',
+        count: String(count),
+        tags: 'c',
+      });
+      expect(new URLSearchParams(each.body).getAll('tags')).to.deep.equal(['a', 'c']);
+      expect(each.headers['content-type']).to.equal(headers['content-type']);
+    }
   });
 
   it('PUT, PATCH and DELETE, with and without a body', async () => {

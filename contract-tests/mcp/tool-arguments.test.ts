@@ -112,6 +112,26 @@ describe('the arguments of a tool', () => {
     expect(requestOf(styled, { made: { gte: { deeper: 1 } } })).to.match(/^made must have text, numbers/);
   });
 
+  it('are the fields of a form, which becomes the form that the same call over HTTP would carry', () => {
+    const order = operation({
+      method: 'POST',
+      path: '/v1/orders',
+      request: {
+        ...BODY,
+        form: [{ name: 'sizes', list: true, style: { kind: 'separated', by: ',', object: false } }],
+      },
+    });
+    expect(inputSchemaOf(order)).to.deep.equal(BODY.plain);
+    const body = 'note=a%20%26%20b&sizes=1,2&tag=x&tag=y';
+    expect(requestOf(order, { note: 'a & b', sizes: [1, 2], tag: ['x', 'y'] })).to.deep.equal({
+      path: '/v1/orders',
+      query: '',
+      body,
+    });
+    expect(requestOf(order, { note: { deep: 1 } })).to.match(/^note must be text/);
+    expect(requestOf(order, { note: '\ud800' })).to.match(/^note must be text/);
+  });
+
   it('that no HTTP request could carry are refused by name', () => {
     const quote = operation({ parameters: [parameter('symbol', 'path'), parameter('days', 'query')] });
     expect(requestOf(quote, {})).to.equal('symbol is missing');

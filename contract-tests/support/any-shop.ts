@@ -122,12 +122,39 @@ paths:
       responses:
         '200': { description: How many., content: { application/json: { schema: { type: object } , example: { taken: 1 } } } }
         ${FAILED}
+  /saplings:
+    post:
+      operationId: orderSaplings
+      tags: [Woods]
+      summary: Saplings
+      x-price: *authorization
+      requestBody: { $ref: '#/components/requestBodies/Saplings' }
+      responses:
+        '200': { description: How many., content: { application/json: { schema: { type: object }, example: { ordered: 2 } } } }
+        ${FAILED}
   /.well-known/x402: { get: { operationId: getDiscovery, responses: { '200': { description: All. } } } }
   /trees/.well-known/x402:
     get: { operationId: treesForSale, x-discovery: { tags: [Trees], operations: [latest] }, responses: { '200': { description: Some. } } }
   /markets/health:
     get: { operationId: marketsHealth, x-health: { tags: [Figures] }, responses: { '200': { description: Health. } } }
 components:
+  requestBodies:
+    Saplings:
+      required: true
+      content:
+        application/x-www-form-urlencoded:
+          schema:
+            type: object
+            required: [kind]
+            additionalProperties: false
+            properties:
+              kind: { type: string, maxLength: 10 }
+              count: { type: integer, default: 1, maximum: 9 }
+              tags: { type: array, items: { type: string } }
+              sizes: { type: array, items: { type: number } }
+              place: { type: object, properties: { row: { type: integer } } }
+          encoding: { sizes: { explode: false } }
+          example: { kind: oak, count: 2, tags: [a b, c], sizes: [1, 2.5], place: { row: 3 } }
   responses:
     Failed: { description: Failed., content: { application/json: { schema: { $ref: '#/components/schemas/Fault' } } } }
   schemas:

@@ -61,7 +61,7 @@ function calledOperation(contract: Contract, operation: CalledOperation): Json {
   return {
     operationId: id,
     parameters: parameters.map(each => parameterOf(contract, each)),
-    ...(request ? { requestBody: requestOf(operation, request) } : {}),
+    ...(request && !request.form ? { requestBody: requestOf(operation, request) } : {}),
     responses: Object.fromEntries(sold),
   };
 }

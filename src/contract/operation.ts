@@ -32,11 +32,18 @@ export type HeaderParams<O> = {
   >[K];
 };
 
-/** The validated JSON body of a call, defaults applied; undefined where the contract declares none or an optional one was not sent. */
-export type Body<O> = O extends { requestBody: { content: { 'application/json': infer B } } }
+/** JSON, or a form where an operation takes no JSON. */
+type SentObject<C> = C extends { 'application/json': infer B }
   ? B
-  : O extends { requestBody?: { content: { 'application/json': infer B } } }
-    ? B | undefined
+  : C extends { 'application/x-www-form-urlencoded': infer B }
+    ? B
+    : never;
+
+/** The validated body of a call, JSON or a form, defaults applied; undefined where the contract declares none or an optional one was not sent. */
+export type Body<O> = O extends { requestBody: { content: infer C } }
+  ? SentObject<C>
+  : O extends { requestBody?: { content: infer C } }
+    ? SentObject<C> | undefined
     : undefined;
 
 type Content<R> = R extends { content: infer C }

@@ -1,5 +1,6 @@
 import { bodyLimit } from './body-limit.js';
 import { CALLED_METHODS, type CalledMethod } from './called-methods.js';
+import { FORM_TYPE, formFields, requestTypeOf, type FormField } from './form-body.js';
 import type { Json } from './json.js';
 import { readAnswers, type AnswerForms } from './read-answers.js';
 import { templateFault } from './paths.js';
@@ -21,7 +22,7 @@ import { fieldsOf, inlined, isObject, objectOf, ReferenceFault } from './referen
 /** The two payment flows of x402: `authorization` works before it settles, `upfront` settles before it works. */
 export type PaymentFlow = 'authorization' | 'upfront';
 
-/** The JSON object that a call carries. */
+/** The object that a call carries, as JSON or as a form. */
 export type RequestBody = {
   required: boolean;
   /** As in the document; may contain references into it. `plain` is the same without references. */
@@ -30,6 +31,8 @@ export type RequestBody = {
   example: Json;
   /** The largest body in bytes (see `bodyLimit`). */
   maxBytes: number;
+  /** The fields of a form; absent if the body is JSON. */
+  form?: readonly FormField[];
 };
 
 /** An operation that is called, paid or given away: what a call of it is, and what is answered. */
@@ -236,20 +239,24 @@ function readRequest(
   if (method === 'get') return void fault(place, 'must not be there: a GET has no body');
   // Discovery crawlers skip the whole document if a requestBody is a $ref.
   const { content, required = false } = objectOf(requestBody);
-  const media = objectOf(objectOf(content)['application/json']);
+  const type = requestTypeOf(content);
+  const media = objectOf(objectOf(content)[type]);
   const { schema } = media;
   if (!isObject(schema) || !fieldsOf(document, schema))
     return void fault(
       place,
-      `must be written inline, with an application/json schema of an object: requestBody: { required: true, content: ${OBJECT} }`,
+      `must have content of the type application/json or ${FORM_TYPE}, with the schema of an object: requestBody: { required: true, content: ${OBJECT} }`,
     );
   const example = exampleOf(document, media);
   if (!isObject(example))
     return void fault(
-      [...place, 'content', 'application/json'],
+      [...place, 'content', type],
       'needs an example that is an object, and none can be made from its schema: example: { … }',
     );
+  const { fields, wrong } = type === FORM_TYPE ? formFields(document, media) : {};
+  if (wrong !== undefined) fault([...place, 'content', type], wrong);
   return {
+    ...(fields ? { form: fields } : {}),
     required: required === true,
     schema,
     plain: inlined(document, schema),

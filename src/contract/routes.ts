@@ -11,6 +11,7 @@ import { requestFault, valueFault } from './fault-words.js';
 import type { Json } from './json.js';
 import type { AnyAsked, AnyCall, AnyReply } from './operation.js';
 import { copied, headerTexts, misreadParameter, pathFault, queryTexts } from './parameter-texts.js';
+import { FormReader } from './form-reader.js';
 import { PathIndex, rawParameters } from './paths.js';
 import { preferredType } from './preferred-type.js';
 import { isSoldStatus } from './sold-status.js';
@@ -40,6 +41,18 @@ export type Route = Routed | MethodNotAllowed | { kind: 'notFound' };
 /** What a caller asked for, validated, or what is wrong with it. */
 export type AskedCheck = { ok: true; asked: AnyAsked } | { ok: false; error: string };
 
+/** A call as it is sent, `json` being its body if that is JSON. */
+type SentCall = {
+  operation: Operation;
+  path: string;
+  parameters: readonly Parameter[];
+  search: string;
+  headers: IncomingHttpHeaders;
+  json: object | undefined;
+};
+
+type ParametersCheck = { ok: true; asked: Omit<AnyAsked, 'body'> } | { ok: false; error: string };
+
 /** What serves an operation. That of a free one is called without a call. */
 export type OperationHandler = { call(call?: AnyCall): Promise<AnyReply> };
 
@@ -68,12 +81,13 @@ export class Routes {
   readonly #matches = new Map<string, Operation | null>();
   readonly #declared: ReadonlyMap<string, Record<string, DeclaredResponse>>;
   readonly #answered: Ajv2020;
+  readonly #forms: FormReader;
   readonly #alone = new WeakMap<Json, ValidateFunction>();
   readonly #all: Operation[];
   /** What openapi-backend sees as the list of all operations. */
   #candidates: Operation[];
 
-  private constructor(contract: Contract, api: OpenAPIBackend, answered: Ajv2020) {
+  private constructor(contract: Contract, api: OpenAPIBackend, answered: Ajv2020, forms: FormReader) {
     const all = api.router.getOperations();
     this.#contract = contract;
     this.#api = api;
@@ -85,6 +99,7 @@ export class Routes {
       all.map(operation => [operation.operationId ?? '', responsesOf(contract, operation)]),
     );
     this.#answered = answered;
+    this.#forms = forms;
     this.#all = all;
     this.#candidates = all;
     // It would build the list anew for every request, and compile the path's pattern and parse cookies to read what is read already.
@@ -113,13 +128,14 @@ export class Routes {
     await api.init();
     // Given later than the start, which would resolve the references of its schemas (see `definitionOf`).
     api.router.definition = definitionOf(contract) as never;
-    return new Routes(contract, api, ajvs.responseValidator);
+    return new Routes(contract, api, ajvs.responseValidator, new FormReader(ajvs.paramsValidator));
   }
 
   /** Compiles all validators, one operation per turn of the event loop, so that calls are not delayed for long. */
   async warm(): Promise<void> {
-    for (const { id } of [...this.#contract.paid, ...this.#contract.given]) {
+    for (const { id, request } of [...this.#contract.paid, ...this.#contract.given]) {
       await new Promise(resolve => setImmediate(resolve));
+      if (request?.form) this.#forms.check(request);
       this.#api.validator.getRequestValidatorsForOperation(id);
       this.#api.validator.getStatusBasedResponseValidatorForOperation(id);
     }
@@ -197,46 +213,57 @@ export class Routes {
 
   /**
    * Validates the call of an operation that is paid or given away, sets defaults, and leaves out what the contract does not declare. Types
-   * of the body are not coerced. @param search the query without its question mark; `body` undefined if none was sent; `headers` as Node has them
+   * of the body are not coerced, but for those of a form. @param search the query without its question mark; `body` JSON, the text of a
+   * form, or undefined if none was sent; `headers` as Node has them
    */
   checkAsked(
     { id, priced, given, operation, path }: Routed,
     search: string,
-    body: object | undefined,
+    body: object | string | undefined,
     headers: IncomingHttpHeaders = {},
   ): AskedCheck {
     const called = priced ?? given;
     if (!called) throw new Error(`${id} takes nothing`);
+    const { parameters, request } = called;
+    const form = request?.form && this.#forms.read(request, body);
+    const json = typeof body === 'string' ? undefined : body;
+    const checked = this.#checkParameters({ operation, path, parameters, search, headers, json });
+    if (!checked.ok) return checked;
+    if (form?.ok === false) return form;
+    const accept = preferredType(called, headers.accept);
+    const asked = { ...checked.asked, body: form ? form.value : request && json };
+    return { ok: true, asked: accept === undefined ? asked : { ...asked, accept } };
+  }
+
+  /** Validates the parameters of a call, and its body if that is JSON. */
+  #checkParameters({ operation, path, parameters, search, headers, json }: SentCall): ParametersCheck {
     const raw = rawParameters(operation.path, path);
     const wrongPath = pathFault(raw);
     if (wrongPath !== undefined) return { ok: false, error: wrongPath };
-    const read = queryTexts(called.parameters, search);
-    if (!read.ok) return read;
-    const readHeaders = headerTexts(called.parameters, headers);
-    if (!readHeaders.ok) return readHeaders;
+    const inQuery = queryTexts(parameters, search);
+    if (!inQuery.ok) return inQuery;
+    const inHeaders = headerTexts(parameters, headers);
+    if (!inHeaders.ok) return inHeaders;
     const sent = {
       params: decoded(raw),
       // openapi-backend checks objects, too, though its types know of none.
-      query: copied(read.texts) as Record<string, string>,
-      headers: copied(readHeaders.texts),
+      query: copied(inQuery.texts) as Record<string, string>,
+      headers: copied(inHeaders.texts),
       cookies: {},
-      requestBody: body,
+      requestBody: json,
     };
-    const request = { method: operation.method, path, body, ...sent };
+    const request = { method: operation.method, path, body: json, ...sent };
     const { valid, errors, coerced } = this.#api.validator.validateRequest(request, operation);
     if (!valid) return { ok: false, error: requestFault(errors ?? []) };
     const { params, query } = coerced as Pick<AnyAsked, 'params' | 'query'>;
-    // openapi-backend coerces those in place.
-    const values = sent.headers;
     const misread =
       misreadParameter(raw, params) ??
-      misreadParameter(read.texts, query) ??
-      misreadParameter(readHeaders.texts, values);
+      misreadParameter(inQuery.texts, query) ??
+      // openapi-backend coerces those in place.
+      misreadParameter(inHeaders.texts, sent.headers);
     if (misread !== undefined) return { ok: false, error: misread };
-    const named = headersNamed(called.parameters, values);
-    const accept = preferredType(called, headers.accept);
-    const more = { ...(named ? { headers: named } : {}), ...(accept === undefined ? {} : { accept }) };
-    return { ok: true, asked: { params, query, body: called.request && body, ...more } };
+    const named = headersNamed(parameters, sent.headers);
+    return { ok: true, asked: { params, query, ...(named ? { headers: named } : {}) } };
   }
 
   /** Checks an answer against the contract: status, body and required headers. Returns what is wrong, if anything. */

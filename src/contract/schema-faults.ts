@@ -1,6 +1,7 @@
 import { compilerOf, ONCE } from './ajv.js';
 import type { CalledOperation, Contract } from './contract.js';
 import { valueFault } from './fault-words.js';
+import { FORM_TYPE, formText } from './form-body.js';
 import type { Json } from './json.js';
 import { queryPairs } from './query-styles.js';
 import type { Fault } from './read-parameters.js';
@@ -46,7 +47,7 @@ function pairsOf(operation: CalledOperation): Pair[] {
   const { request, answers, parameters } = operation;
   const body = {
     what: 'its body',
-    at: [...at, 'requestBody', 'content', 'application/json'],
+    at: [...at, 'requestBody', 'content', request?.form ? FORM_TYPE : 'application/json'],
     schema: request?.schema,
     value: request?.example,
   };
@@ -154,7 +155,7 @@ function reportCall(routes: Routes, operation: CalledOperation, fault: Fault): v
   const named = headers.map(
     ({ name, example }) => [name.toLowerCase(), [example].flat().join(', ')] as const,
   );
-  const body = request && structuredClone(request.example);
+  const body = request?.form ? formText(request.form, request.example) : structuredClone(request?.example);
   const checked = routes.checkAsked(route, query, body, Object.fromEntries(named));
   if (!checked.ok) fault(at, `the example of its parameters is wrong: ${checked.error}`);
 }

@@ -1,6 +1,12 @@
 import { formName } from '../contract/answer-forms.js';
 import type { Json } from '../contract/json.js';
-import type { Contract, FreeOperation, GivenOperation, PricedOperation } from '../contract/contract.js';
+import type {
+  Contract,
+  FreeOperation,
+  GivenOperation,
+  PricedOperation,
+  RequestBody,
+} from '../contract/contract.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Challenge } from '../methods/method.js';
@@ -31,9 +37,9 @@ export function discoveryOf(operations: PricedOperation[], selling: Selling): Js
 }
 
 function howToCall(operations: PricedOperation[]): string {
-  return operations.every(({ method, request }) => method === 'POST' && request)
+  return operations.every(({ method, request }) => method === 'POST' && request && !request.form)
     ? 'Each resource is called with POST and a JSON body.'
-    : 'Each resource is called with the method, parameters and JSON body listed below.';
+    : `Each resource is called with the method, parameters and ${operations.some(({ request }) => request?.form) ? 'body (JSON, or a form where it says so)' : 'JSON body'} listed below.`;
 }
 
 function sentenceOf(operation: PricedOperation): string {
@@ -79,7 +85,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
     const text = typeof description === 'string' ? `${description.trim()} ` : '';
     described.description = `${text}${noteOf(operation, methods)}`;
     const { request } = operation;
-    if (request) showLimit(described.requestBody, request.maxBytes);
+    if (request) showLimit(described.requestBody, request);
     const responses = described.responses as Record<string, Json>;
     const response = follow(document, responses['402'] ?? {}) as Response;
     responses['402'] = withChallenge(document, response, methods.first.example(operation));
@@ -107,12 +113,13 @@ function showGift(
   const { description } = described;
   const text = typeof description === 'string' ? `${description.trim()} ` : '';
   described.description = `${text}${FREE}${UNCHECKED[operation.upstream.check]}`;
-  if (operation.request) showLimit(described.requestBody, operation.request.maxBytes);
+  if (operation.request) showLimit(described.requestBody, operation.request);
 }
 
 /** Says how large a body may be, unless the contract says something about it. */
-function showLimit(body: unknown, maxBytes: number): void {
-  if (isObject(body) && !body.$ref) body.description ??= `JSON, at most ${maxBytes} bytes.`;
+function showLimit(body: unknown, { form, maxBytes }: RequestBody): void {
+  const kind = form ? 'A form' : 'JSON';
+  if (isObject(body) && !body.$ref) body.description ??= `${kind}, at most ${maxBytes} bytes.`;
 }
 
 /** What this server answers at the paths of its own documents. */

@@ -1,5 +1,6 @@
 import { formName } from '../contract/answer-forms.js';
 import type { Contract, Parameter, PricedOperation } from '../contract/contract.js';
+import { formText } from '../contract/form-body.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
@@ -60,7 +61,7 @@ function paidLink(operation: PricedOperation, selling: Selling): string {
   const { summary, price, method, request, answers, flow } = operation;
   const [form] = answers;
   const example = request
-    ? ` Example: \`${method} ${operation.examplePath} ${JSON.stringify(request.example)}\`.`
+    ? ` Example: \`${method} ${operation.examplePath} ${request.form ? formText(request.form, request.example) : JSON.stringify(request.example)}\`.`
     : ` Example: \`${method} ${operation.examplePath}\`.`;
   const upfront = flow === 'upfront' ? ' Paid before the work, which can take minutes.' : '';
   return (

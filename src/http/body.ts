@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ByteBudget, type Reservation, type BudgetOwner } from './byte-budget.js';
-import { BodyFault, parseJsonObject, requireJsonType } from './json-body.js';
+import { BodyFault, parseJsonObject, requireFormType, requireJsonType, textOf } from './json-body.js';
 
 export { BodyFault };
 /** There is no memory left for this body: 503. The connection must be closed, because the rest of the body may never arrive. */
@@ -26,8 +26,26 @@ export class BodyReader {
    * @throws BodyFault, BodiesFull
    */
   async readJsonObject(request: IncomingMessage, maxBytes: number, owner: BudgetOwner): Promise<object> {
-    const { 'content-type': type, 'content-encoding': encoding, 'content-length': length } = request.headers;
-    requireJsonType(type);
+    requireJsonType(request.headers['content-type']);
+    return this.#read(request, maxBytes, owner, parseJsonObject);
+  }
+
+  /**
+   * Reads the text of a form in UTF-8 from a request.
+   * @throws BodyFault, BodiesFull
+   */
+  async readForm(request: IncomingMessage, maxBytes: number, owner: BudgetOwner): Promise<string> {
+    requireFormType(request.headers['content-type']);
+    return this.#read(request, maxBytes, owner, textOf);
+  }
+
+  async #read<T>(
+    request: IncomingMessage,
+    maxBytes: number,
+    owner: BudgetOwner,
+    parse: (bytes: Buffer) => T,
+  ): Promise<T> {
+    const { 'content-encoding': encoding, 'content-length': length } = request.headers;
     if (encoding !== undefined && encoding !== 'identity')
       throw new BodyFault('the body must not be compressed');
     if (Number(length) > maxBytes) throw tooLarge(maxBytes);
@@ -35,7 +53,7 @@ export class BodyReader {
     const hold = this.#budget.open(owner, () => evict());
     try {
       const body = new Collected(maxBytes, hold, Number(length));
-      return parseJsonObject(await collect(request, body, stop => (evict = stop)));
+      return parse(await collect(request, body, stop => (evict = stop)));
     } finally {
       hold.close();
     }

@@ -1,5 +1,6 @@
 import { parse as parseType } from 'content-type';
 import { isUtf8 } from 'node:buffer';
+import { FORM_TYPE } from '../contract/form-body.js';
 import { endOfString } from '../contract/json-members.js';
 
 /** Invalid body: 400. The message says what to correct. */
@@ -23,9 +24,24 @@ export function requireJsonType(header = ''): void {
   if (!JSON_TYPE.test(type)) {
     throw new BodyFault('the body must be JSON, sent with Content-Type: application/json');
   }
+  requireUtf8(header, parameters.charset);
+}
+
+/**
+ * Accepts a form without a charset or with utf-8.
+ * @throws BodyFault
+ */
+export function requireFormType(header = ''): void {
+  const { type, parameters } = parseType(header);
+  if (type !== FORM_TYPE)
+    throw new BodyFault(`the body must be a form, sent with Content-Type: ${FORM_TYPE}`);
+  requireUtf8(header, parameters.charset);
+}
+
+function requireUtf8(header: string, charset = 'utf-8'): void {
   // Of several charset parameters, some readers use the first and others the last.
   const several = (header.match(/;[ \t]*charset[ \t]*=/gi) ?? []).length > 1;
-  if (several || !UTF8.test(parameters.charset ?? 'utf-8')) {
+  if (several || !UTF8.test(charset)) {
     throw new BodyFault('the charset in Content-Type must be utf-8, or left out; encode the body as UTF-8');
   }
 }
@@ -36,7 +52,7 @@ export function requireJsonType(header = ''): void {
  * @throws BodyFault
  */
 export function parseJsonObject(sent: Buffer): object {
-  if (!isUtf8(sent)) throw new BodyFault('the body is not UTF-8; encode it as UTF-8');
+  requireText(sent);
   const bytes = sent.subarray(0, 3).equals(BYTE_ORDER_MARK) ? sent.subarray(3) : sent;
   checkStructure(bytes);
   let value: unknown;
@@ -51,6 +67,16 @@ export function parseJsonObject(sent: Buffer): object {
     throw new BodyFault('the body must be a JSON object');
   }
   return value;
+}
+
+/** The body as text. @throws BodyFault */
+export function textOf(sent: Buffer): string {
+  requireText(sent);
+  return sent.toString('utf8');
+}
+
+function requireText(sent: Buffer): void {
+  if (!isUtf8(sent)) throw new BodyFault('the body is not UTF-8; encode it as UTF-8');
 }
 
 const QUOTE = 0x22;

@@ -30,8 +30,9 @@ async function bodyOf(
   bodies: BodyReader,
   { request: declared }: CalledOperation,
   owner: BudgetOwner,
-): Promise<object | undefined> {
+): Promise<object | string | undefined> {
   if (!declared || (!declared.required && !hasBody(request))) return undefined;
+  if (declared.form) return bodies.readForm(request, declared.maxBytes, owner);
   return bodies.readJsonObject(request, declared.maxBytes, owner);
 }
 

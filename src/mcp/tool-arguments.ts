@@ -1,4 +1,5 @@
 import type { Parameter, PricedOperation } from '../contract/contract.js';
+import { formText } from '../contract/form-body.js';
 import type { Json } from '../contract/json.js';
 import { queryPairs } from '../contract/query-styles.js';
 import { isObject } from '../contract/references.js';
@@ -14,7 +15,7 @@ type Argument = { name: string; parameter: Parameter };
 export type ToolRequest = {
   path: string;
   query: string;
-  body: object | undefined;
+  body: object | string | undefined;
   headers?: Record<string, string>;
 };
 
@@ -80,7 +81,10 @@ export function exampleArguments(operation: PricedOperation): Json {
 export function requestOf(operation: PricedOperation, sent: Json): ToolRequest | string {
   const named = argumentsOf(operation);
   let { path } = operation;
-  if (named.length === 0) return { path, query: '', body: operation.request ? sent : undefined };
+  if (named.length === 0) {
+    const body = sentBody(operation, sent);
+    return 'wrong' in body ? body.wrong : { path, query: '', ...body };
+  }
   const query = new URLSearchParams();
   const headers: Record<string, string> = {};
   for (const { name, parameter } of named) {
@@ -94,13 +98,34 @@ export function requestOf(operation: PricedOperation, sent: Json): ToolRequest |
     else if (parameter.in === 'header') headers[parameter.name.toLowerCase()] = texts.join(', ');
     else path = path.replace(`{${parameter.name}}`, () => encodeURIComponent(texts.join(',')));
   }
-  const body = operation.request ? sent[BODY] : undefined;
-  if (body !== undefined && !isObject(body)) return 'body must be an object';
-  return { path, query: query.toString(), body, ...(Object.keys(headers).length > 0 ? { headers } : {}) };
+  const body = sentBody(operation, sent[BODY]);
+  if ('wrong' in body) return body.wrong;
+  return { path, query: query.toString(), ...body, ...(Object.keys(headers).length > 0 ? { headers } : {}) };
+}
+
+/** The body as the same call over HTTP would carry it: JSON, or the text of a form. */
+function sentBody(
+  { request }: PricedOperation,
+  value: unknown,
+): { body: object | string | undefined } | { wrong: string } {
+  if (!request || value === undefined) return { body: undefined };
+  if (!isObject(value)) return { wrong: 'body must be an object' };
+  const { form } = request;
+  if (!form) return { body: value };
+  for (const [name, each] of Object.entries(value)) {
+    const field = form.find(known => known.name === name);
+    const wrong = each === '' ? undefined : wrongWith(name, { in: 'header', ...field }, each);
+    if (wrong !== undefined) return { wrong };
+  }
+  return { body: formText(form, value) };
 }
 
 /** Why an argument can't be written as a parameter; undefined if it can. */
-function wrongWith(name: string, { in: where, style }: Parameter, value: unknown): string | undefined {
+function wrongWith(
+  name: string,
+  { in: where, style }: Pick<Parameter, 'in' | 'style'>,
+  value: unknown,
+): string | undefined {
   if (value === undefined || (value === '' && where !== 'header')) return `${name} is missing`;
   const parts = style && isObject(value) ? Object.entries(value).flat(2) : [value].flat();
   if (!parts.every(isSimple))

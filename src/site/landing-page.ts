@@ -8,7 +8,7 @@ import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import { STATUS_MEANINGS } from '../documents/status-meanings.js';
 import { inline, paragraphs, type OwnWords } from './own-words.js';
-import { exampleHeaders, examplePath, snippetsFor } from './snippets.js';
+import { bodyOf, exampleHeaders, examplePath, snippetsFor } from './snippets.js';
 import { whenCharged } from './what-it-costs.js';
 
 export type LandingParts = {
@@ -184,15 +184,17 @@ function tryIt(operation: PricedOperation, { hasWallet, sampleMint }: LandingPar
   const own = escapeHtml(id);
   const onThisChain = (_name: string, value: unknown): unknown =>
     sampleMint !== undefined && typeof value === 'string' && ADDRESS.test(value) ? sampleMint : value;
-  const example = JSON.stringify(request?.example, onThisChain, 2);
+  const json = JSON.stringify(request?.example, onThisChain, 2);
+  const { body: sent = '', type } = bodyOf(operation);
+  const example = request?.form ? sent : json;
   const body = request
-    ? `<label for="body-${own}">JSON body</label>
+    ? `<label for="body-${own}">${request.form ? 'Body' : 'JSON body'}</label>
 <textarea id="body-${own}" name="body" rows="6" spellcheck="false">${escapeHtml(example)}</textarea>`
     : '';
   const pay = hasWallet
     ? `<button type="button" data-pay>Pay ${escapeHtml(price.amount)} USDC with the sandbox wallet</button>`
     : '';
-  return `<details class="try" hidden data-operation="${own}" data-method="${method}" data-headers="${escapeHtml(JSON.stringify(exampleHeaders(operation)))}">
+  return `<details class="try" hidden data-operation="${own}" data-method="${method}" data-headers="${escapeHtml(JSON.stringify({ ...exampleHeaders(operation), ...type }))}">
 <summary>Try it: ${inline(operation.summary)}</summary>
 <form>
 <label for="path-${own}">Path</label>

@@ -1,5 +1,6 @@
 import type { PricedOperation } from '../contract/contract.js';
 import { exampleArguments } from '../mcp/tool-arguments.js';
+import { FORM_TYPE, formText } from '../contract/form-body.js';
 import { queryPairs } from '../contract/query-styles.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Terms } from '../methods/x402/requirements.js';
@@ -13,7 +14,7 @@ export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[]
     url: terms.publicUrl + examplePath(operation),
     method: operation.method,
     headers: exampleHeaders(operation),
-    ...(operation.request ? { body: operation.request.example } : {}),
+    ...bodyOf(operation),
     isJson: operation.answers[0].kind === 'json',
   };
   return [
@@ -57,16 +58,25 @@ type Call = {
   url: string;
   method: string;
   headers: Record<string, string>;
-  body?: unknown;
+  /** As it is sent. */
+  body?: string;
+  type: Record<string, string>;
   isJson: boolean;
 };
 
-const JSON_TYPE = { 'Content-Type': 'application/json' };
+/** The body of the example as it is sent, and its type. */
+export function bodyOf({ request }: PricedOperation): Pick<Call, 'body' | 'type'> {
+  if (!request) return { type: {} };
+  const { form, example } = request;
+  return form
+    ? { body: formText(form, example), type: { 'Content-Type': FORM_TYPE } }
+    : { body: JSON.stringify(example), type: { 'Content-Type': 'application/json' } };
+}
 
-function curl({ url, method, headers, body }: Call): string {
-  const all = Object.entries({ ...headers, ...(body === undefined ? {} : JSON_TYPE) });
+function curl({ url, method, headers, body, type }: Call): string {
+  const all = Object.entries({ ...headers, ...type });
   const named = all.map(([name, value]) => ` \\\n  -H ${quoted(`${name}: ${value}`)}`).join('');
-  const sent = body === undefined ? named : `${named} \\\n  -d ${quoted(JSON.stringify(body))}`;
+  const sent = body === undefined ? named : `${named} \\\n  -d ${quoted(body)}`;
   const call = `curl -i -X ${method} ${quoted(url)}`;
   return `# 1. Ask for the price: 402, with the challenge in the body and in PAYMENT-REQUIRED.
 ${call}${sent}
@@ -86,12 +96,14 @@ const signer = await createKeyPairSignerFromBytes(key);
 const rpcUrl = process.env.RPC_URL!;
 const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));`;
 
-function typescript({ url, method, headers, body, isJson }: Call): string {
-  const all = Object.entries({ ...headers, ...(body === undefined ? {} : JSON_TYPE) });
+function typescript({ url, method, headers, body, type, isJson }: Call): string {
+  const all = Object.entries({ ...headers, ...type });
   const named = all.map(([name, value]) => `'${name}': ${scriptText(value)}`).join(', ');
   const json =
     (named ? `\n  headers: { ${named} },` : '') +
-    (body === undefined ? '' : `\n  body: JSON.stringify(${JSON.stringify(body)}),`);
+    (body === undefined
+      ? ''
+      : `\n  body: ${type['Content-Type'] === FORM_TYPE ? scriptText(body) : `JSON.stringify(${body})`},`);
   return `import { readFileSync } from 'node:fs';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
@@ -112,9 +124,17 @@ function scriptText(text: string): string {
   return /['\\]/.test(text) ? JSON.stringify(text) : `'${text}'`;
 }
 
-function python({ url, method, headers, body, isJson }: Call): string {
-  const named = Object.keys(headers).length > 0 ? `, headers=${JSON.stringify(headers)}` : '';
-  const json = named + (body === undefined ? '' : `, json=json.loads(${pythonText(JSON.stringify(body))})`);
+function python({ url, method, headers, body, type, isJson }: Call): string {
+  const isForm = type['Content-Type'] === FORM_TYPE;
+  const all = { ...headers, ...(isForm ? type : {}) };
+  const named = Object.keys(all).length > 0 ? `, headers=${JSON.stringify(all)}` : '';
+  const json =
+    named +
+    (body === undefined
+      ? ''
+      : isForm
+        ? `, data=${pythonText(body)}`
+        : `, json=json.loads(${pythonText(body)})`);
   return `import json
 import os
 

@@ -1,5 +1,6 @@
 import { messageOf } from '../ledger/fault.js';
 import { startCommand } from '../config/command-line.js';
+import { FORM_TYPE, formFields, formText, requestTypeOf, type FormField } from '../contract/form-body.js';
 import { isOfEveryCall } from '../contract/header-names.js';
 import type { Json } from '../contract/json.js';
 import { queryPairs, queryStyleOf, type QueryStyle } from '../contract/query-styles.js';
@@ -23,6 +24,8 @@ export type Listing = {
   upfront: boolean;
   /** A call may carry a JSON body. */
   hasBody: boolean;
+  /** The fields of its body, if that is a form. */
+  form?: readonly FormField[];
   parameters: { name: string; in: 'path' | 'query' | 'header'; style?: QueryStyle }[];
   /** A call with the examples of the contract. */
   example?: Json;
@@ -67,7 +70,8 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
       const mock = own ? { mock: { rpcUrl } } : {};
       const example = exampleOf(declared, operation.requestBody);
       const hasBody = method === 'post' || operation.requestBody !== undefined;
-      const facts = { priced, upfront, hasBody, parameters, example, ...mock };
+      const form = formOf(document, operation.requestBody);
+      const facts = { priced, upfront, hasBody, parameters, example, ...(form ? { form } : {}), ...mock };
       return { method: method.toUpperCase(), url: serverUrl + path, ...facts };
     }
   }
@@ -83,7 +87,8 @@ type Described = {
 type Document = { paths?: Record<string, { parameters?: unknown } & Record<string, unknown>> } & Json;
 
 function exampleOf(parameters: Json[], requestBody: unknown): Json {
-  const { example } = objectOf(objectOf(objectOf(requestBody).content)['application/json']);
+  const { content } = objectOf(requestBody);
+  const { example } = objectOf(objectOf(content)[requestTypeOf(content)]);
   const needed = parameters.filter(each => each.required === true && each.example !== undefined);
   const values = needed.map((each): [string, unknown] => [String(each.name), each.example]);
   return { ...Object.fromEntries(values), ...objectOf(example) };
@@ -91,6 +96,13 @@ function exampleOf(parameters: Json[], requestBody: unknown): Json {
 
 function isPartOfCall(where: unknown, name: string): where is Listing['parameters'][number]['in'] {
   return where === 'path' || where === 'query' || (where === 'header' && !isOfEveryCall(name));
+}
+
+/** The fields of a form, if the body is one. */
+function formOf(document: Json, requestBody: unknown): FormField[] | undefined {
+  const { content } = objectOf(requestBody);
+  const type = requestTypeOf(content);
+  return type === FORM_TYPE ? formFields(document, objectOf(objectOf(content)[type])).fields : undefined;
 }
 
 function styleOf(document: Json, parameter: Json): { style?: QueryStyle } {
@@ -108,18 +120,32 @@ function listOf(value: unknown): unknown[] {
  * @throws BuyFault if a path parameter is missing
  */
 export function requestOf(
-  { method, url, hasBody, parameters }: Listing,
+  { method, url, hasBody, form, parameters }: Listing,
   json: string,
   headers: Record<string, string> = {},
 ): { url: string; init: RequestInit } {
   const value = parseJson(Buffer.from(json));
   const rest: Json = isObject(value) ? { ...value } : {};
   const placed = parameters.some(({ name }) => name in rest) || url.includes('{');
-  if (hasBody && !placed) return { url, init: { method, headers: { ...JSON_BODY, ...headers }, body: json } };
+  if (hasBody && !form && !placed)
+    return { url, init: { method, headers: { ...JSON_BODY, ...headers }, body: json } };
   const path = url.replace(/\{([^{}/]+)\}/g, (_braces, name: string) => {
     if (rest[name] === undefined) throw new BuyFault(`${name} is missing: it is a part of the path ${url}.`);
     return encodeURIComponent(textOf(rest[name]));
   });
+  const { query, named } = takenFrom(rest, parameters);
+  const whole = query.size > 0 ? `${path}?${query.toString()}` : path;
+  if (!hasBody) return { url: whole, init: { method, headers: { ...named, ...headers } } };
+  const body = form ? formText(form, rest) : JSON.stringify(rest);
+  const type = form ? { 'Content-Type': FORM_TYPE } : JSON_BODY;
+  return { url: whole, init: { method, headers: { ...type, ...named, ...headers }, body } };
+}
+
+/** Takes the parameters out of the JSON. */
+function takenFrom(
+  rest: Json,
+  parameters: Listing['parameters'],
+): { query: URLSearchParams; named: Record<string, string> } {
   const query = new URLSearchParams();
   const named: Record<string, string> = {};
   for (const parameter of parameters) {
@@ -130,10 +156,7 @@ export function requestOf(
     if (where === 'header' && rest[name] !== undefined) named[name] = values.map(textOf).join(', ');
     delete rest[name];
   }
-  const whole = query.size > 0 ? `${path}?${query.toString()}` : path;
-  if (!hasBody) return { url: whole, init: { method, headers: { ...named, ...headers } } };
-  const body = JSON.stringify(rest);
-  return { url: whole, init: { method, headers: { ...JSON_BODY, ...named, ...headers }, body } };
+  return { query, named };
 }
 
 const JSON_BODY = { 'Content-Type': 'application/json' };

@@ -37,6 +37,7 @@ describe('The description of a call', () => {
         'header {"X-Region"?: "eu" | "us", "X-Axes"?: integer[]}',
       'PATCH /woods/{id} path {"id": integer} {"twigs"?: integer}',
       'DELETE /woods {"ids": integer[]}',
+      'POST /saplings form {"kind": string, "count"?: integer, "tags"?: string[], "sizes"?: number[], "place"?: object}',
     ]);
     const { instructions } = discoveryOf(contract.paid, sellingOf(TERMS));
     expect(instructions).to.contain('listed below').and.to.contain('The answer is text/plain.');
@@ -160,7 +161,7 @@ describe('The documents of any contract', () => {
     expect(trees.discovery).to.deep.equal(['latest', 'growTree', 'print']);
     expect(contract.free.find(({ id }) => id === 'marketsHealth')!.health).to.deep.equal(['quote']);
     expect(discoveryOf(contract.paid, sellingOf(TERMS)).resources).to.deep.equal(
-      ['/quotes/SOL', '/quotes/latest', '/trees/7.json', '/print', '/woods/7', '/woods'].map(
+      ['/quotes/SOL', '/quotes/latest', '/trees/7.json', '/print', '/woods/7', '/woods', '/saplings'].map(
         path => TERMS.publicUrl + path,
       ),
     );
@@ -174,6 +175,7 @@ describe('The documents of any contract', () => {
         'DELETE /woods/{id}': '0.002 USDC',
         'PATCH /woods/{id}': '0.002 USDC',
         'DELETE /woods': '0.002 USDC',
+        'POST /saplings': '0.002 USDC',
       },
       discovery: ['/.well-known/x402', '/openapi.json'],
       upstreamDiscovery: ['/trees/.well-known/x402'],

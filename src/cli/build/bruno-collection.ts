@@ -2,13 +2,20 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Contract, FreeOperation, PricedOperation } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
+import { formText } from '../../contract/form-body.js';
 import { queryPairs } from '../../contract/query-styles.js';
 import { follow, objectOf } from '../../contract/references.js';
 
 /** Where the collection is, in the folder of a shop. */
 export const COLLECTION = join('generated', 'bruno');
 
-type Call = { method: string; path: string; query: [name: string, value: string][]; body?: unknown };
+type Call = {
+  method: string;
+  path: string;
+  query: [name: string, value: string][];
+  body?: unknown;
+  form?: [string, string][];
+};
 /** One request of the collection, and what is asserted of its answer. */
 type Request = Call & { name: string; headers: Record<string, string>; status: number; receipt?: string };
 
@@ -52,7 +59,14 @@ function paidRequests(contract: Contract, operation: PricedOperation): Request[]
   const query = parameters
     .filter(each => each.in === 'query' && each.required)
     .flatMap(each => queryPairs(each, each.example));
-  const call: Call = { method, path: examplePath, query, ...(request ? { body: request.example } : {}) };
+  const form = request?.form && [...new URLSearchParams(formText(request.form, request.example))];
+  const call: Call = {
+    method,
+    path: examplePath,
+    query,
+    ...(request && !form ? { body: request.example } : {}),
+    ...(form ? { form } : {}),
+  };
   const own = Object.fromEntries(
     parameters
       .filter(each => each.in === 'header' && each.required)
@@ -102,12 +116,12 @@ function statusesOf({ document }: Contract, path: string, method: string): numbe
 
 /** In the language of Bruno: blocks, whose text is indented by two spaces. */
 function written(
-  { name, method, path, query, headers, body, status, receipt }: Request,
+  { name, method, path, query, headers, body, form, status, receipt }: Request,
   seq: number,
 ): string {
   const search = query.map(each => each.map(encodeURIComponent).join('=')).join('&');
   const url = `{{url}}${path}${search ? `?${search}` : ''}`;
-  const kind = body === undefined ? 'none' : 'json';
+  const kind = form ? 'form-urlencoded' : body === undefined ? 'none' : 'json';
   return [
     block('meta', [`name: ${name}`, 'type: http', `seq: ${seq}`]),
     block(method.toLowerCase(), [`url: ${url}`, `body: ${kind}`, 'auth: none']),
@@ -124,6 +138,14 @@ function written(
           block(
             'headers',
             Object.entries(headers).map(each => each.join(': ')),
+          ),
+        ]
+      : []),
+    ...(form
+      ? [
+          block(
+            'body:form-urlencoded',
+            form.map(each => each.join(': ')),
           ),
         ]
       : []),

@@ -1,3 +1,4 @@
+import { FORM_TYPE, formFields, formText } from '../../contract/form-body.js';
 import type { Json } from '../../contract/json.js';
 import { call, isObject, jsonOf, textOf, withoutSlash, type Reply } from './http-call.js';
 import { exampleOf, follow } from './sample.js';
@@ -13,7 +14,7 @@ export type Sold = {
   amount?: string;
   /** Examples of required headers. */
   headers?: Record<string, string>;
-  /** Example of a body. */
+  /** Example of a body: JSON, or the text of a form. */
   body?: unknown;
   /** Schema of a JSON body, its references followed one level. */
   schema?: Json;
@@ -136,8 +137,8 @@ export function unpaid(method: string, body?: unknown, headers: Record<string, s
   if (method === 'GET' || (method === 'DELETE' && body === undefined)) return { method, headers };
   return {
     method,
-    headers: { 'content-type': 'application/json', ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    headers: { 'content-type': typeof body === 'string' ? FORM_TYPE : 'application/json', ...headers },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   };
 }
 
@@ -167,7 +168,8 @@ function soldIn(document: Json, base: string): Sold[] {
     .filter(({ operation }) => isSold(operation))
     .map(({ method, path, operation, shared }) => {
       const parameters = [...shared, ...listOf(operation['parameters'])].map(each => follow(document, each));
-      const media = jsonBodyOf(document, operation);
+      const media = bodyOfType(document, operation, 'application/json');
+      const form = media ? undefined : bodyOfType(document, operation, FORM_TYPE);
       const amount = priceOf(operation);
       return {
         method,
@@ -177,13 +179,19 @@ function soldIn(document: Json, base: string): Sold[] {
         v1: parameters.some(({ name, in: place }) => name === 'x402Version' && place === 'query'),
         ...(amount === undefined ? {} : { amount }),
         ...(media ? { body: exampleOf(document, media), schema: follow(document, media['schema']) } : {}),
+        ...(form ? { body: formExample(document, form) } : {}),
       };
     });
 }
 
-function jsonBodyOf(document: Json, operation: Json): Json | undefined {
+function formExample(document: Json, form: Json): string {
+  const example = exampleOf(document, form);
+  return formText(formFields(document, form).fields, isObject(example) ? example : {});
+}
+
+function bodyOfType(document: Json, operation: Json, type: string): Json | undefined {
   const { content } = follow(document, operation['requestBody']);
-  const media = isObject(content) ? content['application/json'] : undefined;
+  const media = isObject(content) ? content[type] : undefined;
   return isObject(media) ? media : undefined;
 }
 

@@ -1,4 +1,5 @@
 import { compilerOf } from '../ajv.js';
+import { requestTypeOf } from '../form-body.js';
 import type { Json } from '../json.js';
 import { kindOf } from '../read-answers.js';
 import { exampleOf, isOfEveryOperation } from '../read-parameters.js';
@@ -60,8 +61,10 @@ function lacks({ document }: Draft, { holder }: Holder): boolean {
 
 function holdersOf(draft: Draft, priced: DraftOperation): Holder[] {
   const { at, operation } = priced;
-  const asked = ['requestBody', 'content', 'application/json'];
-  const body = objectOf(objectOf(objectOf(operation.requestBody).content)['application/json']);
+  const { content: taken } = objectOf(operation.requestBody);
+  const type = requestTypeOf(taken);
+  const asked = ['requestBody', 'content', type];
+  const body = objectOf(objectOf(taken)[type]);
   const answers = soldOf(operation).flatMap(([status, answer]) =>
     Object.entries(objectOf(resolved(draft.document, answer).content)).map(
       ([type, media]) => [status, type, media] as const,

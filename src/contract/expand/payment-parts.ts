@@ -24,6 +24,7 @@ const ANSWERS = {
 export function addPaymentParts(draft: Draft, priced: DraftOperation): void {
   const { at, operation } = priced;
   addParameters(draft, priced);
+  inlineBody(draft, operation);
   addAnswers(draft, priced);
   const { operationId } = operation;
   if (typeof operationId !== 'string') return;
@@ -32,6 +33,7 @@ export function addPaymentParts(draft: Draft, priced: DraftOperation): void {
 
 /** Adds to an operation that is given away how it may fail, and a summary and a tag if it has none. */
 export function addGivenParts(draft: Draft, { at, operation }: DraftOperation): void {
+  inlineBody(draft, operation);
   const { responses = {}, operationId } = operation;
   if (!isObject(responses)) return;
   operation.responses = responses;
@@ -48,6 +50,14 @@ export function addGivenParts(draft: Draft, { at, operation }: DraftOperation): 
   if (soldOf(operation).length === 0) nameSuccess(draft, responses, place);
   if (typeof operationId !== 'string') return;
   fill(draft, operation, at, { tags: ['Operations'], summary: wordsOf(operationId) }, FOR_READERS);
+}
+
+/** Discovery crawlers skip the whole document if a requestBody is a reference, so there is what it leads to. */
+function inlineBody({ document }: Draft, operation: Json): void {
+  const { requestBody } = operation;
+  if (typeof objectOf(requestBody).$ref !== 'string') return;
+  const whole = resolved(document, requestBody);
+  if (Object.keys(whole).length > 0) operation.requestBody = copied(whole);
 }
 
 /** getPet → Get pet, list_all_pets → List all pets */

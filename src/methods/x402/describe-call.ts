@@ -1,4 +1,4 @@
-import type { Parameter, PricedOperation } from '../../contract/contract.js';
+import type { Parameter, PricedOperation, RequestBody } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
 import { fieldsOf, isObject } from '../../contract/references.js';
 
@@ -40,7 +40,7 @@ export function callShape({ method, path, parameters, request }: PricedOperation
     ['path ', fieldsIn('path', parameters)],
     ['query ', fieldsIn('query', parameters)],
     ['header ', fieldsIn('header', parameters)],
-    ['', request ? bodyFields(request.plain) : []],
+    [request?.form ? 'form ' : '', request ? bodyFields(request.plain) : []],
   ] as const;
   const texts = parts
     .filter(([, fields]) => fields.length > 0)
@@ -98,6 +98,7 @@ export function discovery(
 export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   const { method, path, parameters, request } = operation;
   // As crawlers tell the two kinds apart: a DELETE that has no body is described as a GET is.
+  const bodyType = bodyTypeOf(request);
   const post = request !== undefined || !['GET', 'DELETE'].includes(method);
   const groups = (
     [
@@ -112,7 +113,7 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   const input = {
     type: 'http',
     method,
-    ...(post ? { bodyType: 'json', body: request?.example ?? {} } : {}),
+    ...(post ? { bodyType, body: request?.example ?? {} } : {}),
     ...Object.fromEntries(
       groups.filter(({ among }) => among.length > 0).map(({ name, among }) => [name, examplesOf(among)]),
     ),
@@ -121,7 +122,7 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   const properties = {
     type: { type: 'string', const: 'http' },
     method: { type: 'string', enum: [method] },
-    ...(post ? { bodyType: { type: 'string', enum: ['json'] } } : {}),
+    ...(post ? { bodyType: { type: 'string', enum: [bodyType] } } : {}),
     ...(post ? { body: whole && request ? withoutProse(request.plain) : anything } : {}),
     ...Object.fromEntries(groups.map(({ name, among }) => [name, whole ? schemaOf(among) : anything])),
   };
@@ -130,6 +131,11 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
     ...discovery(operation, input, { properties, required }, { example: { type: 'object' } }),
     ...(path.includes('{') ? { routeTemplate: path.replace(/\{([^{}/]+)\}/g, ':$1') } : {}),
   };
+}
+
+/** As x402 names the two. */
+function bodyTypeOf(request: RequestBody | undefined): 'json' | 'form-data' {
+  return request?.form ? 'form-data' : 'json';
 }
 
 /** The `payment-identifier` (idempotency) extension of x402 v2. */
@@ -174,7 +180,7 @@ export function outputSchemaOf(operation: PricedOperation, whole: boolean): Json
       method,
       discoverable: true,
       ...Object.fromEntries(inRequest),
-      ...(request ? { bodyType: 'json', bodyFields: described(bodyFields(request.plain)) } : {}),
+      ...(request ? { bodyType: bodyTypeOf(request), bodyFields: described(bodyFields(request.plain)) } : {}),
     },
     ...(whole && output !== undefined ? { output } : {}),
   };

@@ -133,14 +133,12 @@
     const { path, body } = section.querySelector('form').elements;
     const url = new URL(path.value, location.origin);
     if (url.origin !== location.origin) throw new Error('the path must begin with / and name this server.');
-    const json = body ? { 'Content-Type': 'application/json' } : {};
     return headers =>
       fetch(url, {
         method: section.dataset.method,
         headers: {
           Accept: 'application/json, */*',
           ...JSON.parse(section.dataset.headers),
-          ...json,
           ...headers,
         },
         ...(body ? { body: body.value } : {}),

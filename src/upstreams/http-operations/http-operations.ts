@@ -1,5 +1,6 @@
 import { ContractFault, type Contract, type GivenOperation } from '../../contract/contract.js';
 import type { AnyCall, AnyReply, AnyServed } from '../../contract/operation.js';
+import { FORM_TYPE, formText } from '../../contract/form-body.js';
 import type { Probe } from '../../contract/probe.js';
 import { follow, objectOf } from '../../contract/references.js';
 import { isSold } from '../../contract/answer-headers.js';
@@ -174,6 +175,8 @@ async function ask(
   reading: Reading,
   { signal, caller, order: _order, ...asked }: AnyCall,
 ): Promise<AnyReply> {
+  const form = operation.request?.form;
+  const sent = form ? formText(form, objectOf(asked.body)) : JSON.stringify(asked.body);
   const request = {
     method,
     path: targetOf(target, asked, operation.parameters),
@@ -181,9 +184,10 @@ async function ask(
       ...OWN_HEADERS,
       accept: acceptOf(reading, asked.accept),
       ...headersOf(asked),
+      ...(form && asked.body !== undefined ? { 'content-type': FORM_TYPE } : {}),
       ...headers,
     },
-    ...(asked.body === undefined ? {} : { body: JSON.stringify(asked.body) }),
+    ...(asked.body === undefined ? {} : { body: sent }),
     ms: timeoutMs,
     signal,
     caller,
