@@ -68,7 +68,7 @@ export async function paths(bench) {
 }
 
 /** Resolves when a server without calls has taken less than a tenth of a second's processor time, at the latest after a minute. */
-async function untilIdle(server) {
+export async function untilIdle(server) {
   for (let second = 0; second < 60; second++) {
     const before = server.cpuSeconds();
     await new Promise(resolve => setTimeout(resolve, 1_000));

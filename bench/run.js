@@ -1,5 +1,6 @@
 import process from 'node:process';
 import { before } from './before.js';
+import { contracts } from './contracts.js';
 import { ledger, operations } from './growth.js';
 import { memory, starts } from './life.js';
 import { PREPARED } from './measure.js';
@@ -24,6 +25,7 @@ const SCENARIOS = {
   summaries,
   speech,
   operations,
+  contracts,
   paths,
   ledger,
   starts,
