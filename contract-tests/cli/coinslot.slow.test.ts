@@ -165,7 +165,9 @@ describe('The command coinslot', () => {
     rmSync(join(folder, 'handlers'), { recursive: true });
     const url = 'https://api.example.com/';
     expect(run(['operation', 'add', 'sellIt', '--price', '0.01', '--upstream', url]).status).to.equal(0);
-    expect(run(['build']).stdout).to.equal('Built: sellIt (0.01 USDC)\n');
+    const built = run(['build']);
+    expect(built.stdout).to.equal('Built: sellIt (0.01 USDC)\n');
+    expect(built.stderr).to.match(/^openapi\.yaml: the shop is still called 'My shop', .*info\.title\n$/);
     expect(existsSync(join(folder, 'dist', 'openapi.json'))).to.equal(true);
     writeFileSync(join(folder, '.env'), 'PORT=a-lot\n');
     expect(run(['run']).stderr).to.contain("PORT: 'a-lot' is not a whole number");

@@ -14,13 +14,6 @@ import { SOLD } from '../support/sold.js';
  */
 
 const STEP_MS = 300_000;
-/** They hold what the operations that ship promise. */
-const TESTS_OF_THE_REPLACED = [
-  ...['frozen', 'contract', 'contract-described', 'body-limits'].map(
-    name => `contract-tests/contract/${name}.test.ts`,
-  ),
-  'contract-tests/handlers/sol-mint-info/accounts.test.ts',
-];
 const HANDLER = `import type { Entry } from 'coinslot';
 import type { operations } from '../generated/openapi.js';
 
@@ -127,7 +120,6 @@ async function replace(folder: string, env: Environment): Promise<boolean> {
     if (!(await make('operation', `NAME=${name}`, ...settings))) return false;
     if (name === 'wordCount') writeFileSync(join(folder, 'handlers', 'wordCount.ts'), HANDLER);
   }
-  for (const file of TESTS_OF_THE_REPLACED) rmSync(join(folder, file), { force: true });
   const dropped = [...SOLD.paid, ...SOLD.free.filter(({ id }) => id === 'listVoices')].map(({ id }) => id);
   return make('operation-remove', `NAME=${dropped.join(' ')}`);
 }

@@ -36,7 +36,7 @@ export function shopFiles(folder: string) {
 }
 
 /** The handlers of this repository are compiled beside the program, wherever that is. */
-function isProgram(folder: string): boolean {
+export function isProgram(folder: string): boolean {
   return existsSync(folder) && realpathSync(folder) === realpathSync(PROGRAM);
 }
 

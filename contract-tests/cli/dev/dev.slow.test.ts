@@ -226,6 +226,38 @@ describe('coinslot dev', function () {
     expect(await buy()).to.include({ words: 61 });
   });
 
+  it('sells a call that is paid up front once it is written, without the function that refused it', async () => {
+    const tsconfig = readFileSync(file('tsconfig.json'), 'utf8');
+    replace(
+      file('tsconfig.json'),
+      tsconfig.replace('"strict": true', '"strict": true, "noUnusedLocals": true'),
+    );
+    const options = ['--price', '0.5', '--flow', 'upfront', '--request', '{"topic":"ferries"}'];
+    await dev.after(() => {
+      const added = spawnSync(process.execPath, [COMMAND, 'operation', 'add', 'report', ...options], {
+        cwd: folder,
+        env,
+        encoding: 'utf8',
+      });
+      expect(added.status, added.stderr).to.equal(0);
+    }, /report +0\.5 USDC[^]*On sale after/);
+    const written = readFileSync(file('handlers', 'report.ts'), 'utf8')
+      .replace(/ {2}\/\/ Runs before[^]*?\n {2}\},\n/, '')
+      .replace(
+        /call: [^]*?\n {2}\},/,
+        'call: async ({ body }) => ({ status: 200, body: { result: body.topic } }),',
+      );
+    await dev.after(() => replace(file('handlers', 'report.ts'), written), /On sale after/);
+    expect(written).not.to.contain('ready:');
+    expect(written).to.contain('{@link UpstreamFailure}');
+  });
+
+  it('has written tests that hold for answers which differ from the examples', async () => {
+    expect(await buy()).not.to.include({ words: 4 });
+    const tested = await succeed(folder, env, process.execPath, '--test', 'dist/test/');
+    expect(tested).to.match(/^# pass 2$/m);
+  });
+
   it('says that its port is used, and that it sells in the sandbox only', async () => {
     for (const [more, says] of [
       [{}, /^PORT: \d+ is in use; set PORT to another one$/m],

@@ -70,7 +70,7 @@ describe('coinslot operation', () => {
     [
       'by GET, with parameters in path and query',
       [
-        ...['--method', 'GET', '--path', '/v1/quotes/{symbol}', '--request', '{"symbol":"SOL","days":7}'],
+        ...['--method', 'GET', '--route', '/v1/quotes/{symbol}', '--request', '{"symbol":"SOL","days":7}'],
         ...[
           '--upstream',
           'https://api.example.com/{symbol}',
@@ -194,7 +194,7 @@ describe('coinslot operation', () => {
       ['add', 'a', '--price', '1', '--request', '{text}'],
       '--request must be a JSON',
     ],
-    ['a parameter without an example', ['add', 'a', '--price', '1', '--path', '/{b}'], 'example of b'],
+    ['a parameter without an example', ['add', 'a', '--price', '1', '--route', '/{b}'], 'example of b'],
     ['an unknown flow', ['add', 'a', '--price', '1', '--flow', 'later'], '--flow must be'],
     ['the removal of what is not there', ['remove', 'nothing'], 'has no operation nothing'],
     ['an unknown option', ['add', 'a', '--cost', '1'], "Unknown option '--cost'"],

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { writeContract } from '../../contract/compile-contract.js';
 import { ContractFault } from '../../contract/contract.js';
 import { loadShop, shopFiles } from '../../shop/load-shop.js';
+import { nameWarning } from '../../shop/shop-name.js';
 import { installedProgram } from '../installed-program.js';
 import { writeErr, writeOut } from '../terminal.js';
 import { writeCollection } from './bruno-collection.js';
@@ -47,8 +48,10 @@ async function build(): Promise<void> {
     await writeTypes();
     compile();
   }
-  await loadShop(folder);
+  const shop = await loadShop(folder);
   writeCollection(folder, contract);
+  const warning = nameWarning(shop, folder);
+  if (warning !== undefined) writeErr(`openapi.yaml: ${warning}\n`);
   writeOut(`Built: ${paid.map(({ id, price }) => `${id} (${price.amount} USDC)`).join(', ') || 'nothing'}\n`);
 }
 

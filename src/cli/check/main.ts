@@ -23,6 +23,7 @@ import { serviceOf } from '../../methods/x402/service.js';
 import { feePayerOf } from '../../endpoints/endpoints.js';
 import { isAlive, readInfo } from '../../config/sandbox-file.js';
 import { loadShop, type HandlerTable } from '../../shop/load-shop.js';
+import { nameWarning } from '../../shop/shop-name.js';
 import { readSettings, settingsInWords } from '../../shop/settings.js';
 import { createChain } from '../../rails/solana/rpc.js';
 import { plain, toJson } from '../ledger/print.js';
@@ -68,10 +69,19 @@ async function readContract(
   try {
     const { contract, handlers } = await loadShop(config.shopDir);
     const found = `sells ${contract.paid.length} operations, each of which is served`;
-    return { contract, findings: [{ level: 'ok', subject, found }, ...lookAtSettings(handlers, config)] };
+    const named = lookAtName(contract, config.shopDir);
+    return {
+      contract,
+      findings: [{ level: 'ok', subject, found }, ...named, ...lookAtSettings(handlers, config)],
+    };
   } catch (error) {
     return { contract: undefined, findings: [{ level: 'error', subject, found: messageOf(error) }] };
   }
+}
+
+function lookAtName(contract: Contract, folder: string): Finding[] {
+  const found = nameWarning({ contract }, folder);
+  return found === undefined ? [] : [{ level: 'warning', subject: 'openapi.yaml', found }];
 }
 
 /** What the operations of the shop read from the environment, each with what is set. */

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ContractFault } from '../../contract/contract.js';
+import { nameWarning } from '../../shop/shop-name.js';
 import { BuildFault } from '../build/shop-compilers.js';
 import { writeErr, writeOut } from '../terminal.js';
 import { applyChanges } from './changed-files.js';
@@ -67,7 +68,11 @@ export class DevShop {
     if (outcome.sells !== 'new') return this.#refused(outcome.sells === 'before');
     build.sold();
     this.#hasFault = false;
-    if (isNewContract) writeOut(`${outcome.banner}${soldTable(contract, url)}`);
+    if (isNewContract) {
+      writeOut(`${outcome.banner}${soldTable(contract, url)}`);
+      const warning = nameWarning({ contract }, folder);
+      if (warning !== undefined) say(`openapi.yaml: ${warning}`);
+    }
     const seconds = ((performance.now() - since) / 1000).toFixed(1);
     const files = named(changed, folder);
     say(`On sale after ${seconds} s${files && ': '}${files}`);
@@ -75,14 +80,14 @@ export class DevShop {
 
   #refused(sells: boolean): void {
     this.#hasFault = true;
-    say(
-      sells ? 'Not on sale. The version before keeps selling.' : 'Nothing is on sale until this is mended.',
-    );
+    const before = 'Not on sale. The version before keeps selling.';
+    // Where the fault itself is written, so that this comes after it.
+    say(sells ? before : 'Nothing is on sale until this is mended.', writeErr);
   }
 }
 
-function say(sentence: string): void {
-  writeOut(`${new Date().toTimeString().slice(0, 8)}  ${sentence}\n`);
+function say(sentence: string, write = writeOut): void {
+  write(`${new Date().toTimeString().slice(0, 8)}  ${sentence}\n`);
 }
 
 /** An editor's own files have come and gone. */

@@ -1,3 +1,4 @@
+import { TEMPLATE_NAME } from '../../shop/shop-name.js';
 import type { NewOperation } from '../operation/describe-operation.js';
 
 /** What a new shop sells, so that it sells something at once. */
@@ -29,7 +30,7 @@ export const textStats: Entry<operations['textStats']> = () => ({
 
 /** The rest is added by the build; `coinslot contract` prints it. */
 const CONTRACT = `openapi: 3.1.0
-info: { title: My shop }
+info: { title: ${TEMPLATE_NAME} }
 paths:
 `;
 

@@ -11,6 +11,7 @@ import { writeErr, writeOut } from '../terminal.js';
 const USAGE = `Usage: coinslot operation add <operationId> --price USD [options]
        coinslot operation remove <operationId>
 Or, with make: make operation NAME=… PRICE=… [FLOW=…] [UPSTREAM=…] [METHOD=…] [ROUTE=…] [REQUEST=…] [ANSWER=…]
+               [SUMMARY=…] [TAG=…]
                make operation-remove NAME=…
 
 add puts an operation into openapi.yaml, with schemas that are inferred from one example of a call and its answer. Without
@@ -21,7 +22,7 @@ remove takes an operation out again, with everything that nothing else needs.
   --flow FLOW        authorization (default): charged only for an answer; upfront: paid before the work, for slow work
   --upstream URL     the HTTP API that answers the calls; {name} stands for a path parameter
   --method METHOD    POST (default), GET, PUT, PATCH or DELETE
-  --path PATH        its path (default /v1/<operation-id>); {name} is a parameter
+  --route PATH       its path (default /v1/<operation-id>); {name} is a parameter
   --request JSON     an example of a call: its body or, for GET and DELETE, its parameters (default {"text":"One coin, one call."})
   --answer JSON      an example of its answer (default {"result":"…"})
   --summary TEXT     a few words for people (default: the words of the operationId)
@@ -36,6 +37,8 @@ const OPTIONS = {
   flow: TEXT,
   upstream: TEXT,
   method: TEXT,
+  route: TEXT,
+  // The name of --route in version 1.0.0.
   path: TEXT,
   request: TEXT,
   answer: TEXT,
@@ -86,7 +89,7 @@ function readNew(id: string, values: Values): NewOperation {
     (values.method ?? 'POST').toUpperCase(),
     CALLED_METHODS,
   ).toLowerCase() as Lowercase<CalledMethod>;
-  const path = values.path ?? `/v1/${wordsOf(id, '-')}`;
+  const path = values.route ?? values.path ?? `/v1/${wordsOf(id, '-')}`;
   const request = jsonOption('request', values.request, { text: 'One coin, one call.' });
   for (const name of pathParameters(path))
     if (!(name in request))

@@ -1,0 +1,14 @@
+import { productName } from '../contract/product-name.js';
+import { isProgram, type Shop } from './load-shop.js';
+
+/** The name that `coinslot init` writes. */
+export const TEMPLATE_NAME = 'My shop';
+/** Those of Coinslot itself, and of a contract that has none. */
+const NOT_ITS_OWN = [TEMPLATE_NAME, 'Coinslot', 'API'];
+
+/** What to do about a shop that has no name of its own; undefined if it has one. The shop of Coinslot's repository is called Coinslot. */
+export function nameWarning({ contract }: Pick<Shop, 'contract'>, folder: string): string | undefined {
+  const name = productName(contract);
+  if (!NOT_ITS_OWN.includes(name) || isProgram(folder)) return undefined;
+  return `the shop is still called '${name}', by which buyers, directories and its pages know it: give it a name of its own in info.title`;
+}
