@@ -331,6 +331,27 @@ describe('coinslot import', () => {
     expect(operation?.parameters.map(({ name }) => name)).to.include.members(['limit', 'after']);
   });
 
+  it('leaves an example alone that is wrong in another place only', async () => {
+    const id = { name: 'id', in: 'path', required: true, schema: { $ref: '#/components/schemas/Id' } };
+    const result = await imported(
+      documentOf(
+        {
+          '/a/{id}': { get: called({ parameters: [{ ...id, example: 'wrong' }] }) },
+          '/b/{id}': { get: called({ parameters: [id] }) },
+        },
+        {
+          components: {
+            schemas: { Id: { type: 'string', pattern: '^se(-[a-z0-9]+)+$', example: 'se-28529731' } },
+          },
+        },
+      ),
+    );
+    expect((await sold(result)).map(({ examplePath }) => examplePath)).to.deep.equal([
+      '/a/se-28529731',
+      '/b/se-28529731',
+    ]);
+  });
+
   it('sends what the document asks for from variables that it names, unless --secret says what to send', async () => {
     const securitySchemes = {
       key: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },

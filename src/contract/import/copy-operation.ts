@@ -110,12 +110,20 @@ function copyParameter({ source, schemas }: Parts, parameter: Json, name: string
       : {}),
     ...(required === true || where === 'path' ? { required: true } : {}),
     ...Object.fromEntries(Object.entries(kept).filter(([, each]) => each !== undefined)),
-    ...(isObject(schema) ? { schema: schemas.copy(schema) } : {}),
+    ...(isObject(schema) ? { schema: textIfInPath(schemas.copy(schema), where) } : {}),
     ...(!isObject(schema) && isObject(content)
       ? { content: copyContent({ source, schemas }, content, 'request') }
       : {}),
     ...exampleOf(source, parameter, 'request'),
   };
+}
+
+/** What is in a path is a text, whatever else its schema says. */
+function textIfInPath(schema: unknown, where: unknown): unknown {
+  const says = ['type', '$ref', 'enum', 'const', 'allOf', 'anyOf', 'oneOf'].some(
+    key => key in objectOf(schema),
+  );
+  return where === 'path' && !says ? { type: 'string', ...objectOf(schema) } : schema;
 }
 
 function copyBody(parts: Parts, requestBody: unknown): Json | undefined {

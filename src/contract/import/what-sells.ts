@@ -1,7 +1,7 @@
 import { readContract } from '../contract.js';
 import { expand } from '../expand/expand.js';
 import type { Json } from '../json.js';
-import { isObject, objectOf } from '../references.js';
+import { objectOf } from '../references.js';
 import { reportSchemas } from '../schema-faults.js';
 import { hasNoBody } from './copy-operation.js';
 import { ImportFault } from './source-document.js';
@@ -76,7 +76,7 @@ function wordsOf(faults: readonly Placed[]): string {
   const reasons = new Set(
     faults.map(({ path: [, , , part, status], message }) => {
       // What follows a colon says how to write it, and this was not written by hand.
-      const [fault = ''] = message.replace(/\s+/g, ' ').split(/: (?=[a-z'-])/, 1);
+      const [fault = ''] = message.replace(/\s+/g, ' ').split(/: (?=[\w'-]+: |- \{)/, 1);
       return [part, part === 'responses' ? status : undefined, fault].filter(Boolean).join(' ');
     }),
   );
@@ -87,45 +87,60 @@ function wordsOf(faults: readonly Placed[]): string {
 type Asked = { document: Json; parameters: readonly Json[]; known: Set<string> };
 
 /** Takes away what has a fault, if the operation can be sold without it. */
-function mend(candidate: Candidate, { path }: Placed, { document, parameters, known }: Asked): boolean {
+function mend(
+  candidate: Candidate,
+  { path, message }: Placed,
+  { document, parameters, known }: Asked,
+): boolean {
   const [, , , part, ...rest] = path;
-  const last = path.at(-1);
-  const once = (name: string, change: () => boolean): boolean => {
+  const isExample = path.at(-1) === 'example';
+  const first = (name: string, change: () => boolean): boolean => {
     if (known.has(name)) return false;
     known.add(name);
     return change();
   };
-  if (part === 'parameters' && last === 'example')
-    return once('examples', () => withoutExamples(parametersOf(candidate), document));
+  const withoutExamples = (described: readonly Json[], name: string): boolean =>
+    first(`${name} own`, () => withoutOwnExamples(described)) ||
+    (isExample && first(`${name} schema`, () => withoutExamplesOfSchemas(described, document)));
   if (part === 'parameters' && /^\d+$/.test(String(rest[0])))
     return withoutParameter(candidate, parameters[Number(rest[0])]);
-  if (last === 'example' && (part === 'requestBody' || part === 'responses'))
-    return once(path.join(' '), () => withoutExamples(mediaOf(candidate), document));
-  if (part === 'requestBody' && rest.length === 0) return once('body', () => withoutBody(candidate));
-  if (part === 'responses' && rest.length === 0) return once('status', () => soldAs200(candidate));
+  if (part === 'parameters') {
+    const named = parameters.filter(({ name }) => message.split(/[\s:]/).includes(String(name)));
+    return withoutExamples(
+      named.length > 0 ? named : parameters,
+      `parameters ${named.map(({ name }) => name).join(' ')}`,
+    );
+  }
+  if (isExample) return withoutExamples([holderAt(candidate.operation, path.slice(3, -1))], path.join(' '));
+  if (part === 'requestBody' && rest.length === 0) return first('body', () => withoutBody(candidate));
+  if (part === 'responses' && rest.length === 0) return first('status', () => soldAs200(candidate));
   return false;
+}
+
+function holderAt(operation: Json, path: readonly string[]): Json {
+  return path.reduce((node, key) => objectOf(node[key]), operation);
 }
 
 function parametersOf({ operation }: Candidate): Json[] {
   return Array.isArray(operation.parameters) ? (operation.parameters as Json[]) : [];
 }
 
-function mediaOf({ operation }: Candidate): Json[] {
-  const answers = Object.values(objectOf(operation.responses));
-  return [operation.requestBody, ...answers].flatMap(each =>
-    Object.values(objectOf(objectOf(each).content)).map(objectOf),
-  );
-}
-
 /** The build makes others from the schemas. */
-function withoutExamples(described: readonly Json[], document: Json): boolean {
-  for (const holder of described) {
-    const own = isObject(holder.schema) ? holder.schema : {};
-    for (const each of [holder, own, referred(document, own)]) {
+function withoutOwnExamples(described: readonly Json[]): boolean {
+  for (const holder of described)
+    for (const each of [holder, objectOf(holder.schema)]) {
       delete each.example;
       delete each.examples;
       if (each !== holder) delete each.default;
     }
+  return true;
+}
+
+/** Of the schemas to which these refer. Others may refer to them, too, so that this comes second. */
+function withoutExamplesOfSchemas(described: readonly Json[], document: Json): boolean {
+  for (const { schema } of described) {
+    const target = referred(document, objectOf(schema));
+    for (const key of ['example', 'examples', 'default']) delete target[key];
   }
   return true;
 }
