@@ -5,7 +5,7 @@ import express from 'express';
 import swaggerJsdoc from 'swagger-jsdoc';
 
 const app = express();
-app.use(express.json());
+app.use(express.json(), express.urlencoded());
 const notes = new Map([
   [1, { id: 1, text: 'Fog', tags: ['weather'] }],
   [2, { id: 2, text: 'Rain', tags: [] }],
@@ -100,7 +100,7 @@ app
  * /words:
  *   post:
  *     summary: Count words
- *     requestBody: { required: true, content: { application/json: { schema: { type: object, required: [text], properties: { text: { type: string, example: one two } } } } } }
+ *     requestBody: { required: true, content: { application/x-www-form-urlencoded: { schema: { type: object, required: [text], properties: { text: { type: string, example: one two } } } } } }
  *     responses:
  *       200: { description: How many, content: { application/json: { schema: { type: object, properties: { words: { type: integer } } } } } }
  * /greeting:

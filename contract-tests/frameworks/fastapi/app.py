@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Annotated, Literal, Union
 
-from fastapi import FastAPI, Header, HTTPException, Path, Query, Response
+from fastapi import FastAPI, Form, Header, HTTPException, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
@@ -96,7 +96,7 @@ def remove_ship(number: Annotated[int, Path(ge=1, examples=[2])]) -> Response:
 
 @app.post("/reports", response_class=PlainTextResponse)
 def report(
-    text: Annotated[str, Query(examples=["Fog"])],
+    text: Annotated[str, Form(examples=["Fog"])],
     x_harbour: Annotated[str, Header(examples=["Kiel"])],
 ) -> str:
     return f"{x_harbour}: {text}"
