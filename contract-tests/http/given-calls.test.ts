@@ -129,10 +129,11 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
   });
 
   it('are limited for each address, and those who pay are not', async () => {
-    const statuses: number[] = [];
-    for (let count = 0; count < 130; count++) statuses.push((await ask('/things/7')).status);
-    const [first, last] = [statuses[0], await ask('/things/7')];
-    expect([first, last.status]).to.deep.equal([200, 503]);
+    const first = await ask('/things/7');
+    let last = first;
+    // A slow machine gives back some of the allowance meanwhile.
+    for (let count = 0; count < 1_000 && last.status === 200; count++) last = await ask('/things/7');
+    expect([first.status, last.status]).to.deep.equal([200, 503]);
     expect(Number(last.headers.get('retry-after'))).to.be.greaterThan(0);
     expect(last.json().error).to.contain('Too many calls from your address');
     expect((await ask('/things/7', { from: '9.9.9.9' })).status).to.equal(200);
