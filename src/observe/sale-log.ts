@@ -42,9 +42,7 @@ export function saleLog(log: DetailedLog): Listener {
           const { kind, ...fields } = event;
           return log.debug({ ...fields, ms: rounded(event.ms) }, `${kind} answered`);
         }
-        case 'listing':
-        case 'ledger':
-        case 'throttled':
+        default:
           return undefined;
       }
     },
