@@ -23,7 +23,7 @@ export function readPriceRule(text: string): PriceRule {
     );
   if (/^0*(\.0*)?$/.test(amount) && amount !== '')
     throw new ImportFault(
-      `'${text}': nothing is sold for 0. Leave it out of the prices, and it is not for sale; what has no price is not reachable either.`,
+      `'${text}': nothing is sold for 0. Leave it out of the prices, and nobody reaches it; x-free-proxy in openapi.yaml gives it away.`,
     );
   try {
     return { pattern: readPattern(pattern), amount: toDecimal(toAtomic(amount)) };
