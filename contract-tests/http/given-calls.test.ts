@@ -41,6 +41,23 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
           parameters: [id],
           responses: { 204: { description: 'Gone.' } },
         },
+        post: {
+          operationId: 'startThing',
+          'x-free-proxy': true,
+          'x-upstream': { url: `${upstream.url}/t/{id}`, ...key },
+          parameters: [id],
+          responses: { 202: { description: 'Begun.' } },
+        },
+      },
+      '/list': {
+        get: {
+          operationId: 'listThings',
+          'x-free-proxy': true,
+          'x-upstream': { url: `${upstream.url}/l`, ...key },
+          responses: {
+            200: { description: 'All.', content: { 'text/csv': { schema: { type: 'string' } } } },
+          },
+        },
       },
     };
     shop = await UpstreamShop.open(
@@ -91,6 +108,22 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect(await shop.states()).to.deep.equal([]);
   });
 
+  it('as text, and without content: as the API answers, and not as JSON', async () => {
+    upstream.says(200, 'a;"b"', { 'Content-Type': 'text/csv' });
+    const list = await ask('/list');
+    expect([list.status, String(list.body)]).to.deep.equal([200, 'a;"b"']);
+    expect(list.headers.get('content-type')).to.equal('text/csv; charset=utf-8');
+    for (const [status, method] of [
+      [202, 'POST'],
+      [204, 'DELETE'],
+    ] as const) {
+      upstream.says(status, '');
+      const answer = await ask('/things/7', { method });
+      expect([answer.status, String(answer.body)]).to.deep.equal([status, '']);
+      expect(answer.headers.get('content-type')).to.equal(null);
+    }
+  });
+
   it('with a HEAD, which has no body', async () => {
     const head = await ask('/things/7', { method: 'HEAD' });
     expect([head.status, String(head.body)]).to.deep.equal([200, '']);
@@ -106,8 +139,8 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
       expect(answer.status, `${method} ${path}`).to.equal(400);
       expect(answer.json().error).to.be.a('string');
     }
-    expect((await ask('/things/7', { method: 'POST' })).headers.get('allow')).to.equal(
-      'GET, HEAD, PUT, DELETE, OPTIONS',
+    expect((await ask('/things/7', { method: 'PATCH' })).headers.get('allow')).to.equal(
+      'GET, HEAD, POST, PUT, DELETE, OPTIONS',
     );
     expect(upstream.calls).to.have.length(0);
   });

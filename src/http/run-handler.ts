@@ -83,11 +83,11 @@ function errorAnswer(
 }
 
 /** A checked reply as bytes. A handler may name the content type; otherwise it is the first one that the contract declares for its status. */
-function answerOf(reply: AnyReply, { priced }: Routed): Answer {
+function answerOf(reply: AnyReply, { priced, given }: Routed): Answer {
   const { status, headers = {}, body } = reply;
   if (!isSoldStatus(status))
     return errorAnswer(status as Failure['status'], (body as { error: string }).error, headers);
-  const forms = priced?.answers.filter(each => each.status === status) ?? [];
+  const forms = (priced ?? given)?.answers.filter(each => each.status === status) ?? [];
   const form = formOf(forms, reply);
   if (form?.kind === 'none') return { status, headers, body: Buffer.alloc(0) };
   const named = headerOf(headers, 'content-type') !== undefined;
