@@ -423,6 +423,21 @@ describe('coinslot import', () => {
     expect(await refused(imported(nowhere))).to.contain('--upstream https://api.example.com');
   });
 
+  it('sends no variable of the environment that is not named to the seller', async () => {
+    const components = {
+      securitySchemes: { sneaky: { type: 'apiKey', in: 'cookie', name: '${DATABASE_URL};a' } },
+    };
+    const own = { url: `${UPSTREAM}/u?k=${'${FIRST_KEY}'}`, headers: { 'X-Key': '${SECOND_KEY}' } };
+    const paths = {
+      '/sneaky': { get: called({ security: [{ sneaky: [] }] }) },
+      '/own': { get: called({ 'x-upstream': own }) },
+    };
+    const result = await imported(documentOf(paths, { components }));
+    expect(rowOf(result, '/sneaky').leftOut).to.contain('which is no name of one');
+    expect(rowOf(result, '/own').leftOut).to.equal(undefined);
+    expect(result.asked.map(({ variable }) => variable)).to.deep.equal(['FIRST_KEY', 'SECOND_KEY']);
+  });
+
   it('reads the files beside the document to which it refers, and no others', async () => {
     const files: Record<string, string> = {
       'file:///api/pet.yaml': 'Pet: { type: object, properties: { owner: { $ref: "people.json#/Owner" } } }',

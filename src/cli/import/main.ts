@@ -122,7 +122,7 @@ function optionsOf(at: URL, prices: string[], { only, secret, upstream, flow }: 
     ...(only ? { only } : {}),
     ...(secret ? { secrets: secret } : {}),
     ...(upstream === undefined ? {} : { upstream }),
-    load: async file => (await readDocument(file)).text,
+    load: async file => (await readDocument(file, file.origin)).text,
   };
 }
 

@@ -18,11 +18,12 @@ export function placeOf(name: string): URL {
 
 /**
  * Reads a text from the web or a file.
+ * @param origin the only one that is asked; without it, redirects may lead to any
  * @returns the text, and where it was in the end
  * @throws ImportFault that says why it can't be read
  */
-export async function readDocument(place: URL): Promise<{ text: string; at: URL }> {
-  return place.protocol === 'file:' ? { text: await readLocal(place), at: place } : fetched(place);
+export async function readDocument(place: URL, origin?: string): Promise<{ text: string; at: URL }> {
+  return place.protocol === 'file:' ? { text: await readLocal(place), at: place } : fetched(place, origin);
 }
 
 async function readLocal(place: URL): Promise<string> {
@@ -40,7 +41,7 @@ async function readLocal(place: URL): Promise<string> {
   }
 }
 
-async function fetched(from: URL): Promise<{ text: string; at: URL }> {
+async function fetched(from: URL, origin?: string): Promise<{ text: string; at: URL }> {
   const until = performance.now() + FETCH_MS;
   let at = from;
   for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
@@ -55,6 +56,10 @@ async function fetched(from: URL): Promise<{ text: string; at: URL }> {
     const target = URL.canParse(next, at.href) ? new URL(next, at) : undefined;
     if (!target || !/^https?:$/.test(target.protocol))
       throw new ImportFault(`${at.href} redirects to ${next.slice(0, 200)}, which is no address of the web.`);
+    if (origin !== undefined && target.origin !== origin)
+      throw new ImportFault(
+        `${at.href} redirects to ${target.origin}, and only files beside the document are read.`,
+      );
     at = target;
   }
   throw new ImportFault(`${from.href} redirects more than ${MAX_REDIRECTS} times.`);

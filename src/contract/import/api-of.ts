@@ -1,7 +1,11 @@
 import type { Json } from '../json.js';
+import { variablesOf } from '../read-upstream.js';
 import { isObject, objectOf } from '../references.js';
 import { ImportFault, LeftOut, type Source } from './source-document.js';
 import { securityOfTwo, serversOfTwo } from './swagger-two.js';
+
+/** What names of headers and cookies are made of: no `${NAME}` is one, which would be another variable. */
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /** An environment variable that the shop needs, and what it holds. */
 export type Asked = { variable: string; what: string };
@@ -130,7 +134,10 @@ export class Api {
     const variable = variableOf(key);
     const what = `the key for ${where === 'query' ? `?${key}=` : where === 'cookie' ? `the cookie ${key}` : key}`;
     if (where === 'header') return this.#addHeader(made, key, '', variable, what);
-    if (where === 'cookie') return this.#addHeader(made, 'Cookie', `${key}=`, variable, what);
+    if (where === 'cookie')
+      return TOKEN.test(key)
+        ? this.#addHeader(made, 'Cookie', `${key}=`, variable, what)
+        : `its key is the cookie ${JSON.stringify(key)}, which is no name of one`;
     made.query[key] = `\${${variable}}`;
     made.asked.push({ variable, what });
     return undefined;
@@ -151,7 +158,10 @@ function ownCredentials(operation: Json): Credentials {
   return {
     headers: Object.fromEntries(texts) as Record<string, string>,
     query: Object.fromEntries(new URLSearchParams(query)),
-    asked: [],
+    // Whoever wrote the document chose these, too.
+    asked: [String(url), ...texts.map(([, value = '']) => value)]
+      .flatMap(variablesOf)
+      .map(variable => ({ variable, what: 'the x-upstream of the document sends it' })),
   };
 }
 
@@ -172,7 +182,7 @@ function variableOf(name: string): string {
 export function readSecret(text: string): [name: string, value: string] {
   const at = text.indexOf('=');
   const [name, value] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
-  if (at < 1 || !/^[\w!#$%&'*+.^`|~-]+$/.test(name) || value === '')
+  if (at < 1 || !TOKEN.test(name) || value === '')
     throw new ImportFault(
       `'${text.slice(0, at < 1 ? 0 : at)}…' is no secret: write a header and the variable that holds it, such as 'Authorization=Bearer \${API_TOKEN}'.`,
     );
