@@ -106,6 +106,8 @@ describe('An x-upstream whose answers are checked less', () => {
       upstream.says(status, body);
       expect(await sell('asItIs'), `${status} ${body.slice(0, 20)}`).to.deep.equal([answered]);
     }
+    upstream.says(200, `{"key":"${escaped}"}`, { 'Content-Type': 'text/html' });
+    expect(await sell('asItIs'), 'JSON that is called a page').to.deep.equal([502]);
     upstream.answer = (_request, response) => {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       const drip = setInterval(() => response.write('data: 1\n\n'), 50);
