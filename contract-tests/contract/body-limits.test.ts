@@ -61,6 +61,16 @@ describe('how large a body may be', function () {
     expect(bodyLimit({}, {})).to.equal(2 * 1024 * 1024);
   });
 
+  it('is found at once where each of thirty schemas refers twice to the next one', () => {
+    const pair = (next: number): Json => {
+      const $ref = `#/components/schemas/Level${next}`;
+      return { type: 'object', properties: { a: { $ref }, b: { $ref } } };
+    };
+    const levels = Array.from({ length: 30 }, (_, level) => [`Level${level}`, pair(level + 1)] as const);
+    const schemas = { ...Object.fromEntries(levels), Level30: { type: 'integer' } };
+    expect(bodyLimit({ components: { schemas } }, pair(0))).to.equal(2 * 1024 * 1024);
+  });
+
   it('2 MB for brandFeedback that nobody funds: 400 before the ledger or the facilitator hear of it', async () => {
     const asked = world.facilitator.count('/verify');
     const long = 'x'.repeat(2_000_000);

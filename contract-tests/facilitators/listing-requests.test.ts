@@ -235,6 +235,14 @@ describe('what directories made of the operations', () => {
     expect([writes(), lines.length]).to.deep.equal([2, 1]);
   });
 
+  it('one whose words change with every call is written and told once a minute', async () => {
+    const { ledger, log, lines, writes } = open();
+    let now = 0;
+    const verdicts = new ListingVerdicts(ledger, log, () => now);
+    for (; now <= 60_000; now += 1_000) await verdicts.hear('pay.example', verdict('rejected', `at ${now}`));
+    expect([writes(), lines.length]).to.deep.equal([2, 2]);
+  });
+
   it('a ledger that fails costs a line of the log', async () => {
     const { log, lines } = open();
     const down = (): Promise<never> => Promise.reject(new Error('disk full'));

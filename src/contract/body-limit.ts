@@ -14,7 +14,7 @@ const MOST_BYTES_OF_SCALAR = 32;
  * schema allows, plus 16 KB; at most 2 MB, which is also the limit if the schema sets none.
  */
 export function bodyLimit(document: Json, schema: Json): number {
-  return Math.min(MAX_BODY_BYTES, SPARE_BYTES + 2 * longest(document, schema, []));
+  return Math.min(MAX_BODY_BYTES, SPARE_BYTES + 2 * longest({ document, known: new Map() }, schema, []));
 }
 
 /** A schema that contains itself has no limit, and nothing this deep has one. */
@@ -23,13 +23,21 @@ const SCALARS = ['integer', 'number', 'boolean', 'null'];
 
 type Longest = (schema: unknown) => number;
 
+/** `known`: what was found for a reference that has nothing beside it; schemas may refer to one often. */
+type Within = { document: Json; known: Map<string, number> };
+
 /** @param open the references within which the schema is, and '' for each step without one */
-function longest(document: Json, schema: unknown, open: readonly string[]): number {
-  const { $ref: reference = '' } = objectOf(schema);
-  if (open.length > MAX_DEPTH || (reference !== '' && open.includes(String(reference)))) return Infinity;
-  const described = resolved(document, schema);
-  const of: Longest = part => longest(document, part, [...open, String(reference)]);
-  return namedValues(described) ?? alternatives(described, of) ?? longestOfType(described, of);
+function longest(within: Within, schema: unknown, open: readonly string[]): number {
+  const { $ref = '', ...beside } = objectOf(schema);
+  const reference = String($ref);
+  if (open.length > MAX_DEPTH || (reference !== '' && open.includes(reference))) return Infinity;
+  const before = Object.keys(beside).length === 0 ? within.known.get(reference) : undefined;
+  if (before !== undefined) return before;
+  const described = resolved(within.document, schema);
+  const of: Longest = part => longest(within, part, [...open, reference]);
+  const found = namedValues(described) ?? alternatives(described, of) ?? longestOfType(described, of);
+  if (reference !== '' && Object.keys(beside).length === 0) within.known.set(reference, found);
+  return found;
 }
 
 function namedValues({ const: only, enum: values }: Json): number | undefined {

@@ -6,8 +6,9 @@ import type { ListingVerdict } from './facilitator.js';
 /** The newest verdict of a facilitator's directory about an operation. `at`: ms since 1970. */
 export type HeardVerdict = ListingVerdict & { facilitator: string; at: number };
 
-/** A verdict that stays the same is written again after so long, in ms. */
+/** A verdict that stays the same is written again after so long, in ms; one with other words at least so long after the last. */
 const WRITE_AGAIN_MS = 60 * 60 * 1_000;
+const OTHER_WORDS_MS = 60 * 1_000;
 
 /**
  * What the directories of facilitators make of each operation: the newest verdict of each for each transport. They are kept in the
@@ -35,7 +36,8 @@ export class ListingVerdicts {
     const last = of.get(key);
     const at = this.#now();
     const isNews = last?.status !== verdict.status || last.why !== verdict.why;
-    if (last && !isNews && at - last.at < WRITE_AGAIN_MS) return this.#writing;
+    const pause = last?.status !== verdict.status ? 0 : isNews ? OTHER_WORDS_MS : WRITE_AGAIN_MS;
+    if (last && at - last.at < pause) return this.#writing;
     of.set(key, { ...verdict, facilitator, at });
     if (isNews) this.#tell(facilitator, verdict);
     this.#writing = this.#writing.then(() => this.#write(facilitator));
