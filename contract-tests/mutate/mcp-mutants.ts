@@ -66,8 +66,8 @@ export const mcpMutants: readonly Mutant[] = [
   {
     name: 'a look at the head of an answer counts as the answer',
     file: 'src/http/send-sold.js',
-    find: 'return void response.end();',
-    replace: 'ended();',
+    find: 'return void response.end();\n    write(response, delivery, ended);',
+    replace: 'ended();\n    write(response, delivery, ended);',
     test: 'http/sold-answers',
     grep: 'a look at its head',
   },
@@ -90,8 +90,8 @@ export const mcpMutants: readonly Mutant[] = [
   {
     name: 'a sold page runs as the shop’s own',
     file: 'src/http/sold-headers.js',
-    find: '...(SHOWN.test(bare) ?',
-    replace: '...(true ?',
+    find: 'SHOWN.test(bare) ?',
+    replace: 'true ?',
     test: 'http/sold-answers',
     grep: 'is run by no browser',
   },

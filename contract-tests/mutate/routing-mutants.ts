@@ -63,14 +63,14 @@ export const routingMutants: readonly Mutant[] = [
     },
     {
       name: 'a number may be spelled in any way that JavaScript reads',
-      find: 'misreadParameter(raw, params) ?? misreadParameter(read.texts, values)',
-      replace: 'undefined',
+      find: 'misreadParameter(inQuery.texts, query) ??',
+      replace: '',
       grep: 'limit=0x10',
     },
     {
       name: 'a path parameter may be a dot',
-      find: 'pathFault(raw) ?? ',
-      replace: '',
+      find: 'const wrongPath = pathFault(raw);',
+      replace: 'const wrongPath = undefined;',
       grep: 'refuses /quotes/%2e%2E',
     },
   ]),

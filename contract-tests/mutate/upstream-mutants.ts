@@ -88,7 +88,7 @@ export const upstreamMutants: readonly Mutant[] = [
     },
     {
       name: 'the contract may set headers of the connection',
-      find: 'if (OWN_HEADERS.test(name))',
+      find: 'if (OF_THE_CONNECTION.test(name))',
       replace: 'if (false)',
       grep: 'refuses the host',
     },
@@ -303,7 +303,7 @@ export const upstreamMutants: readonly Mutant[] = [
   ...of('documents/discovery', OF_UPSTREAMS, [
     {
       name: 'the served contract names the upstream',
-      find: "delete described['x-upstream'];",
+      find: "delete described['x-upstream'];\n        delete described['x-listed'];",
       replace: '',
       grep: 'costs the buyer nothing: 401',
     },
