@@ -44,18 +44,26 @@ export async function resolveEndpoints(options: SandboxOptions): Promise<Endpoin
   };
 }
 
+/**
+ * Starts a sandbox as it is configured.
+ * @param what what needs it, for the message if its package is not installed
+ * @throws ConfigFault
+ */
+export async function spawnConfigured(
+  { stateDir, host, sandboxRpcPort: rpcPort, sandboxFacilitatorPort: facilitatorPort }: Config,
+  { publicUrl, onExit }: Pick<Parameters<typeof SpawnSandbox>[0], 'publicUrl' | 'onExit'>,
+  what: string,
+): Promise<Awaited<ReturnType<typeof SpawnSandbox>>> {
+  const { spawnSandbox } = await importFromSandbox<Child>('sandbox/child.js', what);
+  return spawnSandbox({ stateDir, host, rpcPort, facilitatorPort, publicUrl, onExit }).catch(
+    (error: unknown) => {
+      throw new ConfigFault((error as Error).message);
+    },
+  );
+}
+
 async function startSandbox({ config, publicUrl, log, onSandboxExit }: SandboxOptions): Promise<Endpoints> {
-  const { spawnSandbox } = await importFromSandbox<Child>('sandbox/child.js', 'The sandbox');
-  const sandbox = await spawnSandbox({
-    stateDir: config.stateDir,
-    host: config.host,
-    rpcPort: config.sandboxRpcPort,
-    facilitatorPort: config.sandboxFacilitatorPort,
-    publicUrl,
-    onExit: onSandboxExit,
-  }).catch((error: unknown) => {
-    throw new ConfigFault((error as Error).message);
-  });
+  const sandbox = await spawnConfigured(config, { publicUrl, onExit: onSandboxExit }, 'The sandbox');
   const { info } = sandbox;
   announce(info, config.stateDir, log);
   const own = { kind: 'http', url: info.facilitatorUrl } as const;

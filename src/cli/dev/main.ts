@@ -4,11 +4,9 @@ import { join } from 'node:path';
 import { readConfig, type Config } from '../../config.js';
 import { startCommand } from '../../config/command-line.js';
 import { ConfigFault } from '../../config/setting-reader.js';
-import { importFromSandbox } from '../../endpoints/sandbox-package.js';
+import { spawnConfigured } from '../../endpoints/endpoints.js';
 import { findFreePort } from '../../http/listen.js';
-import { messageOf } from '../../ledger/fault.js';
 import { hostInUrl } from '../../net/host-names.js';
-import type { spawnSandbox as SpawnSandbox } from '../../sandbox/child.js';
 import { BuildFault } from '../build/shop-compilers.js';
 import { writeErr, writeOut } from '../terminal.js';
 import { DevShop } from './dev-shop.js';
@@ -64,20 +62,8 @@ async function sandboxOf(
   running: Running,
 ): Promise<Record<string, string>> {
   if (config.rpcUrls.length > 0) return {};
-  const { spawnSandbox } = await importFromSandbox<{ spawnSandbox: typeof SpawnSandbox }>(
-    'sandbox/child.js',
-    'coinslot dev',
-  );
-  const sandbox = await spawnSandbox({
-    stateDir: config.stateDir,
-    host: config.host,
-    rpcPort: config.sandboxRpcPort,
-    facilitatorPort: config.sandboxFacilitatorPort,
-    publicUrl,
-    onExit: reason => fail(new ConfigFault(reason)),
-  }).catch((error: unknown) => {
-    throw new ConfigFault(messageOf(error));
-  });
+  const onExit = (reason: string): void => fail(new ConfigFault(reason));
+  const sandbox = await spawnConfigured(config, { publicUrl, onExit }, 'coinslot dev');
   running.sandbox = sandbox;
   const { rpcUrl, facilitatorUrl, payTo } = sandbox.info;
   return {

@@ -113,7 +113,6 @@ function mend(
   }
   if (isExample) return withoutExamples([holderAt(candidate.operation, path.slice(3, -1))], path.join(' '));
   if (part === 'requestBody' && rest.length === 0) return first('body', () => withoutBody(candidate));
-  if (part === 'responses' && rest.length === 0) return first('status', () => soldAs200(candidate));
   return false;
 }
 
@@ -163,16 +162,5 @@ function withoutBody({ method, operation, notes }: Candidate): boolean {
   if (!hasNoBody(method) || objectOf(operation.requestBody).required === true) return false;
   notes.push('without its body, which is optional');
   delete operation.requestBody;
-  return true;
-}
-
-/** An API may answer 201 or 203 where 200 is sold. */
-function soldAs200({ operation, notes }: Candidate): boolean {
-  const responses = objectOf(operation.responses);
-  const other = ['201', '203'].find(status => status in responses);
-  if ('200' in responses || other === undefined) return false;
-  notes.push(`its ${other} is sold as 200`);
-  const { [other]: sold, ...others } = responses;
-  operation.responses = { 200: sold, ...others };
   return true;
 }
