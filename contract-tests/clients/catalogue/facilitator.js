@@ -20,7 +20,7 @@ export async function openFacilitator({ key, rpcUrl }) {
     new SettlementCache(),
   );
   const facilitator = new x402Facilitator().register(NETWORK, scheme);
-  /** By URL, and method or name of the tool. */
+  /** By URL, with the names of its path parameters instead of values, and method or name of the tool. */
   const items = new Map();
 
   function list(paymentPayload, paymentRequirements) {
@@ -32,13 +32,13 @@ export async function openFacilitator({ key, rpcUrl }) {
     }
     if (!found) return { status: 'rejected', rejectedReason: 'nothing to list' };
     const { resourceUrl, toolName, method, discoveryInfo, x402Version, routeTemplate, ...about } = found;
-    const url = routeTemplate ? new URL(routeTemplate, resourceUrl).href : resourceUrl;
-    items.set(`${url} ${toolName ?? method}`, {
+    items.set(`${resourceUrl} ${toolName ?? method}`, {
       resource: resourceUrl,
       type: discoveryInfo.input.type,
       x402Version,
       accepts: [paymentRequirements],
       lastUpdated: new Date().toISOString(),
+      routeTemplate,
       ...about,
     });
     return { status: 'success' };

@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { HTTPFacilitatorClient } from '@x402/core/server';
 import { withBazaar } from '@x402/extensions/bazaar';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 import { openFacilitator } from './facilitator.js';
+import { openPetStore } from './pet-store.js';
 import { openShop } from './shop.js';
 
 /** Half-made answers of people are answers, too: an order is placed, and not waited for. */
@@ -19,12 +23,21 @@ function newKey() {
 
 /** How an entry of a directory is called, by what it says itself. */
 function callOf({ resource, extensions }) {
-  const { method, body } = extensions.bazaar.info.input;
-  return new Request(resource, {
+  const { method, body, pathParams = {} } = extensions.bazaar.info.input;
+  const url = resource.replace(/(?<=\/):(\w+)/g, (_, name) => encodeURIComponent(pathParams[name]));
+  return new Request(url, {
     method,
     headers: { 'content-type': 'application/json', ...AT_ONCE },
     ...(body ? { body: JSON.stringify(body) } : {}),
   });
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
 }
 
 async function rpc(url, method, params) {
@@ -43,36 +56,66 @@ async function mcp(url, method, params) {
   return JSON.parse(line).result;
 }
 
-const { KEYPAIR = '', RPC_URL: rpcUrl = '' } = process.env;
+const { KEYPAIR = '', RPC_URL: rpcUrl = '', root = '' } = process.env;
 const facilitator = await openFacilitator({ key: newKey(), rpcUrl });
 await rpc(rpcUrl, 'requestAirdrop', [facilitator.address, 1_000_000_000]);
-const shop = await openShop(facilitator.url);
-try {
-  const buyer = Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8')));
-  const signer = await createKeyPairSignerFromBytes(buyer);
-  const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));
-  const pay = wrapFetchWithPayment(fetch, wallet);
+const petStore = await openPetStore();
+// It listens at another name than the public one.
+const port = await freePort();
+const pets = {
+  SHOP_DIR: join(root, 'examples/petstore'),
+  PORT: String(port),
+  PUBLIC_URL: `http://localhost:${port}`,
+  ALLOW_PRIVATE_UPSTREAMS: 'true',
+  PETSTORE_URL: petStore.url,
+  PETSTORE_KEY: 'special-key',
+};
+const opened = await Promise.allSettled([openShop(facilitator.url), openShop(facilitator.url, pets)]);
+const shops = opened.flatMap(({ value }) => value ?? []);
 
-  // The first sale of each operation, over HTTP and over MCP.
+const buyer = Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8')));
+const signer = await createKeyPairSignerFromBytes(buyer);
+const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));
+const pay = wrapFetchWithPayment(fetch, wallet);
+
+/** What a shop sells, as its contract says. */
+async function soldBy(shop) {
   const { paths } = await (await fetch(`${shop.url}/openapi.json`)).json();
-  const sold = Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item).flatMap(([method, each]) => (each?.['x-price'] ? [{ path, method, ...each }] : [])),
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).flatMap(([method, each]) => {
+      if (!each?.['x-price']) return [];
+      const listed = shop.url + path.replace(/\{(\w+)\}/g, ':$1');
+      const amount = String(Math.round(Number(each['x-price'].amount) * 1e6));
+      return [{ shop, path, listed, method: method.toUpperCase(), amount, ...each }];
+    }),
   );
-  for (const { path, method } of sold) {
-    const url = shop.url + path;
-    const challenge = await (await fetch(url, { method: method.toUpperCase() })).json();
-    const { status } = await pay(callOf({ resource: url, extensions: challenge.extensions }));
-    assert.ok(status < 300, `${url}: ${status}`);
-  }
-  for (const { operationId } of sold) {
-    const asked = { name: operationId, arguments: {} };
-    const { structuredContent: required } = await mcp(`${shop.url}/mcp`, 'tools/call', asked);
-    const { example } = required.extensions.bazaar.info.input;
-    const payment = await wallet.createPaymentPayload(required);
-    const call = { ...asked, arguments: example, _meta: { 'x402/payment': payment } };
-    const paid = await mcp(`${shop.url}/mcp`, 'tools/call', call);
-    assert.equal(paid._meta['x402/payment-response'].success, true, operationId);
-  }
+}
+
+/** The first sale of an operation over HTTP. */
+async function buyFirst({ listed, method }) {
+  // As somebody who knows the path only; ids are integers here.
+  const challenge = await (await fetch(listed.replace(/:\w+$/, '1'), { method })).json();
+  const { status } = await pay(callOf({ resource: listed, extensions: challenge.extensions }));
+  assert.ok(status < 300, `${listed}: ${status}`);
+}
+
+/** The first sale of an operation over MCP. */
+async function callFirst({ shop, operationId }) {
+  const asked = { name: operationId, arguments: {} };
+  const { structuredContent: required } = await mcp(`${shop.url}/mcp`, 'tools/call', asked);
+  const { example } = required.extensions.bazaar.info.input;
+  const payment = await wallet.createPaymentPayload(required);
+  const call = { ...asked, arguments: example, _meta: { 'x402/payment': payment } };
+  const paid = await mcp(`${shop.url}/mcp`, 'tools/call', call);
+  assert.equal(paid._meta['x402/payment-response'].success, true, operationId);
+}
+
+try {
+  for (const { reason } of opened) if (reason) throw reason;
+  const sold = (await Promise.all(shops.map(soldBy))).flat();
+  assert.equal(sold.filter(({ path }) => path.includes('{')).length, 1);
+  for (const each of sold) await buyFirst(each);
+  for (const each of sold) await callFirst(each);
 
   // What a stranger finds, who knows the facilitator's URL only.
   const client = withBazaar(new HTTPFacilitatorClient({ url: facilitator.url }));
@@ -81,24 +124,30 @@ try {
     const { method, toolName } = extensions.bazaar.info.input;
     return `${type} ${resource} ${toolName ?? method}`;
   });
-  const expected = sold.flatMap(({ path, method, operationId }) => [
-    `http ${shop.url}${path} ${method.toUpperCase()}`,
+  const expected = sold.flatMap(({ shop, listed, method, operationId }) => [
+    `http ${listed} ${method}`,
     `mcp ${shop.url}/mcp ${operationId}`,
   ]);
   assert.deepEqual(names.toSorted(), expected.toSorted());
-  for (const { path, summary } of sold)
-    assert.equal(items.find(({ resource }) => resource === shop.url + path).description, summary);
+  for (const { listed, path, summary, amount } of sold) {
+    const { description, accepts, routeTemplate } = items.find(({ resource }) => resource === listed);
+    assert.equal(description, summary);
+    assert.equal(accepts[0].amount, amount, listed);
+    assert.equal(routeTemplate, path.includes('{') ? new URL(listed).pathname : undefined);
+  }
   for (const item of items.filter(({ type }) => type === 'http')) {
     const answer = await pay(callOf(item));
     assert.ok(answer.status < 300, `${item.resource}: ${answer.status}`);
     assert.ok(answer.headers.get('payment-response'), `${item.resource}: no receipt`);
     assert.equal(answer.headers.get('extension-responses'), null);
   }
-  for (const { operationId } of sold)
+  for (const { shop, operationId } of sold)
     for (const transport of ['http', 'mcp'])
       assert.match(shop.log(), new RegExp(`lists ${operationId} \\(${transport}\\)`));
 } finally {
-  await shop.close();
-  facilitator.server.close();
-  facilitator.server.closeAllConnections();
+  for (const shop of shops) await shop.close();
+  for (const { server } of [facilitator, petStore]) {
+    server.close();
+    server.closeAllConnections();
+  }
 }

@@ -6,8 +6,12 @@ import { join } from 'node:path';
 
 const READY_MS = 60_000;
 
-/** Starts a second shop beside the one of STATE_DIR, on its chain. @param {string} facilitatorUrl */
-export async function openShop(facilitatorUrl) {
+/**
+ * Starts a shop beside the one of STATE_DIR, on its chain.
+ * @param {string} facilitatorUrl
+ * @param {Record<string, string>} settings of its own
+ */
+export async function openShop(facilitatorUrl, settings = {}) {
   const stateDir = mkdtempSync(join(tmpdir(), 'coinslot-catalogue-'));
   const { root = '', SERVER = 'dist/src/main.js', RPC_URL = '', STATE_DIR = '' } = process.env;
   const file = join(STATE_DIR, 'sandbox.json');
@@ -26,6 +30,7 @@ export async function openShop(facilitatorUrl) {
       SOLANA_RPC_URL: RPC_URL,
       FACILITATOR_URL: facilitatorUrl,
       LOG_LEVEL: 'info',
+      ...settings,
     },
   });
   let log = '';
