@@ -184,9 +184,10 @@ describe('The files of another shop', () => {
   const publicUrl = 'https://shop.example';
   const terms = { network: 'solana:x', v1Network: 'solana', asset: 'a', payTo: 'p', publicUrl };
 
-  it('come from its contract, and give way to a path that it declares itself', () => {
+  it('come from its contract, and give way to a path that it declares itself', async () => {
     const contract = parseContract(ANY_SHOP);
-    const text = agentFiles(contract, sellingOf(terms), '').get('/llms.txt')?.plain.body.toString() ?? '';
+    const served = await agentFiles(contract, sellingOf(terms), '').get('/llms.txt')?.encoded('plain');
+    const text = String(served?.body);
     for (const { examplePath } of contract.paid) expect(text).to.contain(`(${publicUrl}${examplePath})`);
     expect(text).not.to.match(/summarize|undefined/);
     const [operation] = contract.free;

@@ -4,7 +4,7 @@ import { serverJson, SERVER_JSON_PATH } from '../documents/mcp-server-json.js';
 import { llmsTexts } from '../documents/llms-text.js';
 import { SCHEMATHESIS_CONFIG, SCHEMATHESIS_PATH } from '../documents/schemathesis-config.js';
 import { ICON_PATH } from '../methods/x402/service.js';
-import { documentOf, fileOf, type StaticDocuments } from './documents.js';
+import { documentOf, fileOf, imageOf, type StaticDocuments } from './documents.js';
 import { ICON_SVG, iconPng } from './icon.js';
 import { answersUrl } from './serve-pick-up.js';
 
@@ -26,7 +26,8 @@ export function agentFiles(
   pages: readonly { path: string }[] = [],
 ): StaticDocuments {
   const { short, full } = llmsTexts(contract, selling);
-  const file = (content: string | Buffer, type: string) => fileOf(content, type, exposed, HEADERS);
+  const file = (content: string, type: string) => fileOf(content, type, exposed, HEADERS);
+  const icon = (pixels: number) => imageOf(() => iconPng(pixels), 'image/png', exposed, HEADERS);
   const files = new Map([
     ['/llms.txt', file(short, TEXT)],
     ['/llms-full.txt', file(full, TEXT)],
@@ -35,9 +36,9 @@ export function agentFiles(
     [SERVER_JSON_PATH, documentOf(serverJson(contract, selling), exposed)],
     [SCHEMATHESIS_PATH, file(SCHEMATHESIS_CONFIG, 'application/toml; charset=utf-8')],
     ['/icon.svg', file(ICON_SVG, 'image/svg+xml')],
-    [ICON_PATH, file(iconPng(ICON_PIXELS), 'image/png')],
+    [ICON_PATH, icon(ICON_PIXELS)],
     // Browsers ask for it by this name and read a PNG.
-    ['/favicon.ico', file(iconPng(FAVICON_PIXELS), 'image/png')],
+    ['/favicon.ico', icon(FAVICON_PIXELS)],
   ]);
   for (const { path } of [...contract.paid, ...contract.given, ...contract.free]) files.delete(path);
   return files;

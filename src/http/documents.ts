@@ -1,15 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHash } from 'node:crypto';
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gunzip, gzip } from 'node:zlib';
 import type { Json } from '../contract/json.js';
 import { hasHeader } from '../net/raw-headers.js';
 import { JSON_TYPE } from './run-handler.js';
 
 /** One encoding of a document: its bytes, a strong ETag, and the complete headers of 200 and 304. */
 type Encoded = { body: Buffer; etag: string; headers: string[]; unchanged: string[] };
+type Coding = 'plain' | 'gzip' | 'br';
 
-/** A free document that stays the same while the server runs, compressed in advance where that pays. */
-export type StaticDocument = { plain: Encoded; gzip?: Encoded; br?: Encoded };
+/** The bytes of a document in each encoding that it has. They are made when somebody first asks for them, not while the server starts. */
+type Bytes = { plain: MakesBytes; gzip?: MakesBytes; br?: MakesBytes };
+type MakesBytes = () => Buffer | Promise<Buffer>;
 
 /** Static documents: those of operations by operationId, and others, beside the contract, by path. */
 export type StaticDocuments = ReadonlyMap<string, StaticDocument>;
@@ -18,8 +21,59 @@ export type StaticDocuments = ReadonlyMap<string, StaticDocument>;
 const COMPRESSED_FROM_BYTES = 1024;
 /** Images are compressed already. */
 const COMPRESSIBLE = /^(text\/|application\/json|image\/svg)/;
-/** The best that takes milliseconds: the start waits for it. */
-const BROTLI_QUALITY = 9;
+/** The best that takes milliseconds: the first to ask waits for it. */
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
+const GZIP = { level: 9 };
+const [toGzip, toBrotli, fromGzip] = [promisify(gzip), promisify(brotliCompress), promisify(gunzip)];
+
+/** What a document is served with: its media type, the headers that a page of another origin may read, and headers of its own. */
+type Served = { type: string; exposed: string; more: Record<string, string> };
+
+/** A free document that stays the same while the server runs. It is compressed once, in a thread, where that pays. */
+export class StaticDocument {
+  readonly #bytes: Bytes;
+  readonly #served: Served;
+  readonly #encoded = new Map<Coding, Promise<Encoded>>();
+
+  constructor(bytes: Bytes, served: Served) {
+    this.#bytes = bytes;
+    this.#served = served;
+  }
+
+  has(coding: Coding): boolean {
+    return this.#bytes[coding] !== undefined;
+  }
+
+  encoded(coding: Coding): Promise<Encoded> {
+    let encoded = this.#encoded.get(coding);
+    if (!encoded) this.#encoded.set(coding, (encoded = this.#encode(coding)));
+    return encoded;
+  }
+
+  async #encode(coding: Coding): Promise<Encoded> {
+    const { type, exposed, more } = this.#served;
+    const { Vary, ...others } = more;
+    const vary = [...(Vary ? [Vary] : []), ...(this.has('gzip') ? ['Accept-Encoding'] : [])].join(', ');
+    const body = await (this.#bytes[coding] ?? this.#bytes.plain)();
+    // Of these bytes, since an encoding of its own is a representation of its own (RFC 9110, 8.8.3).
+    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+    const unchanged = [
+      ...['Access-Control-Allow-Origin', '*'],
+      ...['Access-Control-Expose-Headers', exposed],
+      ...['ETag', etag],
+      ...['Cache-Control', 'public, max-age=60'],
+      ...(vary ? ['Vary', vary] : []),
+      ...Object.entries(others).flat(),
+    ];
+    const encoding = coding === 'plain' ? [] : ['Content-Encoding', coding];
+    const headers = [
+      ...unchanged,
+      ...['Content-Type', type, ...encoding],
+      ...['Content-Length', String(body.length)],
+    ];
+    return { body, etag, headers, unchanged };
+  }
+}
 
 /** @param exposed the headers that a page of another origin may read */
 export function documentOf(value: Json, exposed: string, more: Record<string, string> = {}): StaticDocument {
@@ -32,61 +86,49 @@ export function documentOf(value: Json, exposed: string, more: Record<string, st
  * @param more headers of each of its answers; a `Vary` here gets `Accept-Encoding` added
  */
 export function fileOf(
-  content: string | Buffer,
+  content: string,
   type: string,
   exposed: string,
   more: Record<string, string> = {},
 ): StaticDocument {
-  const plain = Buffer.from(content as string);
-  const compressed = COMPRESSIBLE.test(type) && plain.length > COMPRESSED_FROM_BYTES;
-  if (!compressed) return compressedFileOf({ plain }, type, exposed, more);
-  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
-  const gzip = gzipSync(plain, { level: 9 });
-  return compressedFileOf({ plain, gzip, br: brotliCompressSync(plain, { params }) }, type, exposed, more);
+  const bytes = Buffer.from(content);
+  const plain = () => bytes;
+  const served = { type, exposed, more };
+  if (!COMPRESSIBLE.test(type) || bytes.length <= COMPRESSED_FROM_BYTES)
+    return new StaticDocument({ plain }, served);
+  return new StaticDocument(
+    { plain, gzip: () => toGzip(bytes, GZIP), br: () => toBrotli(bytes, BROTLI) },
+    served,
+  );
 }
 
-/** Like `fileOf`, for a document that is compressed already. */
-export function compressedFileOf(
-  { plain, gzip, br }: { plain: Buffer; gzip?: Buffer; br?: Buffer },
+/** An image, which is made when somebody asks for it. */
+export function imageOf(
+  draw: () => Buffer,
   type: string,
   exposed: string,
   more: Record<string, string> = {},
 ): StaticDocument {
-  const { Vary, ...others } = more;
-  const vary = [...(Vary ? [Vary] : []), ...(gzip ? ['Accept-Encoding'] : [])].join(', ');
-  const hash = createHash('sha256').update(plain).digest('base64url').slice(0, 22);
-  const encode = (bytes: Buffer, coding?: string): Encoded => {
-    const etag = `"${hash}${coding ? `-${coding}` : ''}"`;
-    const unchanged = [
-      ...['Access-Control-Allow-Origin', '*'],
-      ...['Access-Control-Expose-Headers', exposed],
-      ...['ETag', etag],
-      ...['Cache-Control', 'public, max-age=60'],
-      ...(vary ? ['Vary', vary] : []),
-      ...Object.entries(others).flat(),
-    ];
-    const encoding = coding ? ['Content-Encoding', coding] : [];
-    const headers = [
-      ...unchanged,
-      ...['Content-Type', type, ...encoding],
-      ...['Content-Length', String(bytes.length)],
-    ];
-    return { body: bytes, etag, headers, unchanged };
-  };
-  return {
-    plain: encode(plain),
-    ...(gzip ? { gzip: encode(gzip, 'gzip') } : {}),
-    ...(br ? { br: encode(br, 'br') } : {}),
-  };
+  return new StaticDocument({ plain: draw }, { type, exposed, more });
+}
+
+/** Like `fileOf`, for a document that is kept as gzip. */
+export function zippedFileOf(
+  zipped: Buffer,
+  type: string,
+  exposed: string,
+  more: Record<string, string> = {},
+): StaticDocument {
+  return new StaticDocument({ plain: () => fromGzip(zipped), gzip: () => zipped }, { type, exposed, more });
 }
 
 /** Answers GET and HEAD with a document, in an encoding that the caller accepts. */
-export function sendDocument(
+export async function sendDocument(
   request: IncomingMessage,
   response: ServerResponse,
   document: StaticDocument,
-): void {
-  const encoded = negotiated(request, document);
+): Promise<void> {
+  const encoded = await document.encoded(negotiated(request, document));
   const current = isCurrent(request, encoded.etag);
   response.writeHead(current ? 304 : 200, current ? encoded.unchanged : encoded.headers);
   if (current || request.method === 'HEAD') response.end();
@@ -94,15 +136,15 @@ export function sendDocument(
 }
 
 /** The smallest encoding that `Accept-Encoding` names (RFC 9110); one with weight 0 is refused. */
-function negotiated(request: IncomingMessage, { plain, gzip, br }: StaticDocument): Encoded {
-  if (!gzip || !hasHeader(request.rawHeaders, 'accept-encoding')) return plain;
+function negotiated(request: IncomingMessage, document: StaticDocument): Coding {
+  if (!document.has('gzip') || !hasHeader(request.rawHeaders, 'accept-encoding')) return 'plain';
   const named = String(request.headers['accept-encoding'] ?? '')
     .toLowerCase()
     .split(',')
     .filter(each => !/;\s*q=0(\.0*)?\s*$/.test(each))
     .map(each => each.split(';', 1)[0]?.trim());
-  if (br && named.includes('br')) return br;
-  return named.includes('gzip') || named.includes('x-gzip') ? gzip : plain;
+  if (document.has('br') && named.includes('br')) return 'br';
+  return named.includes('gzip') || named.includes('x-gzip') ? 'gzip' : 'plain';
 }
 
 /** Ignores `Cache-Control: no-cache`, which some fetch clients add to every conditional request. */

@@ -1,18 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import accepts from 'accepts';
-import { sendDocument, type StaticDocument } from './documents.js';
 
-/** Answers GET and HEAD of `/` for browsers. @returns whether it did: everyone else gets the index of the contract */
-export function serveLanding(
-  request: IncomingMessage,
-  response: ServerResponse,
-  landing: StaticDocument | undefined,
-): boolean {
+/** Whether this is a GET or HEAD of `/` by a browser. Everyone else gets the index of the contract. */
+export function asksForLanding(request: IncomingMessage): boolean {
   const { method, url = '' } = request;
-  if (!landing || (method !== 'GET' && method !== 'HEAD') || !/^\/(\?|$)/.test(url)) return false;
-  if (!prefersHtml(request)) return false;
-  sendDocument(request, response, landing);
-  return true;
+  return (method === 'GET' || method === 'HEAD') && /^\/(\?|$)/.test(url) && prefersHtml(request);
 }
 
 /** Whether `Accept` names HTML and prefers it to JSON. Where anything is welcome, as for most programs, it is JSON. */

@@ -14,7 +14,7 @@ import type { Challenges } from '../methods/methods.js';
 import type { Offers } from '../offers/offers.js';
 import { hasHeader } from '../net/raw-headers.js';
 import { sendDocument, type StaticDocument, type StaticDocuments } from './documents.js';
-import { serveLanding } from './landing.js';
+import { asksForLanding } from './landing.js';
 import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';
 
 /** Requests with more header bytes get 400. Payments are about 1.5 KB. */
@@ -24,6 +24,7 @@ const REQUEST_DEADLINE_MS = 30_000;
 const STALL_MS = 20_000;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 10_000;
+const UNREADABLE = 'This document cannot be read at the moment. Nothing was charged; ask for it again.';
 
 /**
  * In ms: deadlines for headers and for whole requests, how long a caller may read nothing of its answer, and how often all of this
@@ -63,9 +64,9 @@ export function createHttpServer(
 ): Server {
   const refusing = { offers, exposed, observer, limits };
   const serve = (request: IncomingMessage, response: ServerResponse, asked: Asked): void => {
-    if (serveLanding(request, response, landing)) return;
-    const document = documentAt(documents, asked);
-    if (document) return sendDocument(request, response, document);
+    const document = landing && asksForLanding(request) ? landing : documentAt(documents, asked);
+    if (document)
+      return void sendDocument(request, response, document).catch(() => sendFault(response, 503, UNREADABLE));
     connections.track(request, response);
     app(request, response);
   };

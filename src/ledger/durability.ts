@@ -2,9 +2,7 @@ import { closeSync, existsSync, fdatasync, openSync, rmSync, writeSync } from 'n
 import { statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import { messageOf } from './fault.js';
-import { CONNECT_MS } from './engines/server-presence.js';
 import { pathOf } from './engines/sqlite-file.js';
 
 /** What was found about a database, and what to do about it; both without a full stop. */
@@ -25,35 +23,19 @@ const MB = 1024 * 1024;
  * @throws Error if it can't be looked at
  */
 export async function durabilityOf(url: string, answerBudgetBytes: number): Promise<DurabilityFinding[]> {
-  return url.startsWith('file:')
-    ? durabilityOfFile(pathOf(url), answerBudgetBytes)
-    : durabilityOfPostgres(url);
+  if (url.startsWith('file:')) return durabilityOfFile(pathOf(url), answerBudgetBytes);
+  // Whoever keeps his ledger in a file does not load the driver.
+  const { unsafeSettings } = await import('./engines/postgres-durability.js');
+  return durabilityOfPostgres(await unsafeSettings(url));
 }
 
-async function durabilityOfPostgres(url: string): Promise<DurabilityFinding[]> {
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: CONNECT_MS,
-  });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    const { rows } = await client.query<{ name: string; setting: string }>(
-      `select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`,
-    );
-    const weak = rows.filter(({ setting }) => setting === 'off');
-    if (weak.length === 0) return [{ level: 'ok', found: 'PostgreSQL confirms a commit when it is on disk' }];
-    return weak.map(({ name }) => ({
-      level: 'error',
-      found: `PostgreSQL runs with ${name}=off, so a crash of the database may lose payments`,
-      todo: `set ${name}=on`,
-    }));
-  } catch (error) {
-    throw new Error(`PostgreSQL can't be reached (${messageOf(error)})`, { cause: error });
-  } finally {
-    await client.end().catch(() => undefined);
-  }
+function durabilityOfPostgres(unsafe: string[]): DurabilityFinding[] {
+  if (unsafe.length === 0) return [{ level: 'ok', found: 'PostgreSQL confirms a commit when it is on disk' }];
+  return unsafe.map(name => ({
+    level: 'error',
+    found: `PostgreSQL runs with ${name}=off, so a crash of the database may lose payments`,
+    todo: `set ${name}=on`,
+  }));
 }
 
 async function durabilityOfFile(file: string, answerBudgetBytes: number): Promise<DurabilityFinding[]> {

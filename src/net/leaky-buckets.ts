@@ -1,4 +1,5 @@
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
+import { growingCache } from './growing-cache.js';
 
 export type BucketOptions = {
   /** The most that a key may use at once. */
@@ -31,7 +32,7 @@ export class LeakyBuckets {
 
   constructor({ overall, ...options }: BucketOptions) {
     this.#options = { highest: options.capacity, lowest: 0, now: Date.now, ...options };
-    this.#buckets = new LRUCache({ max: options.maxKeys });
+    this.#buckets = growingCache(options.maxKeys);
     this.#overall = overall && new LeakyBuckets({ ...overall, maxKeys: 1, now: this.#options.now });
   }
 

@@ -1,15 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
 import type { Contract } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import {
-  compressedFileOf,
   documentOf,
   fileOf,
   type StaticDocument,
   type StaticDocuments,
+  zippedFileOf,
 } from '../http/documents.js';
 import { servedContract } from '../documents/discovery.js';
 import { REFERENCE_PATH } from '../contract/reserved-names.js';
@@ -61,14 +59,13 @@ export async function createSite(parts: SiteParts): Promise<Site> {
   const served: Json = servedContract(contract, { publicUrl: terms.publicUrl, methods }, siteUrl);
   const readable = readableContract(served, contract, operation => `/#${anchor(operation)}`);
   const zipped = await readFile(BUNDLE);
-  const plain = await promisify(gunzip)(zipped);
   const documents: [string, StaticDocument][] = [
     ['/site/style.css', file(siteStyle(words), STYLE)],
     ['/site/page.js', file(browserScript('site/assets/page.js'), SCRIPT)],
     [REFERENCE_PATH, page(referencePage(words), REFERENCE_POLICY)],
     ['/docs/style.css', file(REFERENCE_STYLE, STYLE)],
     ['/docs/reference.js', file(browserScript('site/assets/reference.js'), SCRIPT)],
-    ['/docs/redoc.js', compressedFileOf({ plain, gzip: zipped }, SCRIPT, exposed, FILE_HEADERS)],
+    ['/docs/redoc.js', zippedFileOf(zipped, SCRIPT, exposed, FILE_HEADERS)],
     ['/docs/contract.json', documentOf(readable, exposed)],
   ];
   const links = linksTo(isTaken);

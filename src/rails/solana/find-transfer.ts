@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BLOCKHASH_LIFE_BLOCKS, EXPIRED_AFTER_BLOCKS } from './blocks.js';
-import { LRUCache } from 'lru-cache';
+import { growingCache } from '../../net/growing-cache.js';
 import { hash } from 'node:crypto';
 import type { Payment as Row } from '../../ledger/store.js';
 import type { Finality, LandedTransaction, LatestBlockhash, SignatureEntry } from './rpc-results.js';
@@ -52,7 +52,7 @@ export type KnownTransfers = {
 };
 
 export function knownTransfers(): KnownTransfers {
-  return new LRUCache({ max: MAX_KNOWN });
+  return growingCache(MAX_KNOWN);
 }
 
 /**
